@@ -5,6 +5,8 @@
 mod archive_home;
 mod home;
 mod programs;
+#[path = "archive/rotation.rs"]
+mod rotation;
 mod tool;
 
 use std::fs::{self, File};
@@ -13,8 +15,9 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_home::{Archive, OTHER_GATEWAY, tree};
+use archive_home::{Archive, OTHER_GATEWAY};
 use programs::{GATEWAY, example, sizeleak, stderr, stdout, write};
+use rotation::tree;
 use serde_json::Value;
 
 fn archive(archive: &Archive, out: &str, more: &[&str]) -> Command {
@@ -97,7 +100,7 @@ fn a_second_call_reads_nothing_and_changes_nothing() {
     let homes = Archive::new();
     damaged(archive(&homes, "out", &[]));
     let first = tree(&homes.out("out"));
-    let records = homes.out("out/records/homes+hall.frames.zst");
+    let records = homes.out("out/records/homes+hall");
     let made = || records.metadata().unwrap().modified().unwrap();
     let before = made();
     damaged(archive(&homes, "out", &["--jobs", "2"]));
@@ -113,7 +116,8 @@ fn another_model_reads_records_only_and_leaves_no_earlier_answer() {
     let homes = Archive::new();
     damaged(archive(&homes, "out", &[]));
     let first = tree(&homes.out("out"));
-    let records = homes.out("out/records/homes+hall.frames.zst");
+    // Nothing was written in their folder.
+    let records = homes.out("out/records/homes+hall");
     let before = records.metadata().unwrap().modified().unwrap();
     damaged(archive(&homes, "out", &["--set", "pruner.keep=1", "--format", "ndjson"]));
     assert_eq!(records.metadata().unwrap().modified().unwrap(), before, "the records are as they were");
@@ -251,14 +255,16 @@ fn dry_run_says_what_would_be_read_and_writes_nothing() {
         let text = String::from_utf8(stdout(&mut archive(&homes, "out", &[&["--dry-run"], more].concat()))).unwrap();
         text.lines().skip(1).map(|line| line.rsplit("  ").next().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(plan(&[]), ["read captures", "read captures"]);
+    let all = ["read 2 files (", "read 6 files ("];
+    assert!(plan(&[]).iter().zip(all).all(|(line, all)| line.starts_with(all)), "{:?}", plan(&[]));
     assert!(!homes.out("out").exists());
     // Files that have just been written may still change.
     thread::sleep(Duration::from_secs(4));
     damaged(archive(&homes, "out", &[]));
     assert_eq!(plan(&[]), ["up to date", "up to date"]);
     assert_eq!(plan(&["--set", "pruner.keep=1"]), ["read records", "read records"]);
-    assert_eq!(plan(&["--set", "flow-filter.port=1"]), ["read captures", "read captures"]);
+    let others = plan(&["--set", "flow-filter.port=1"]);
+    assert!(others.iter().zip(all).all(|(line, all)| line.starts_with(all)), "{others:?}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use bytesize::ByteSize;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use sizeleak_archive::{ArchivePlan, ArchiveRun, Manifest, PartFormat, PointsOf};
 use sizeleak_pipeline::Pipeline;
+use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::Progress;
 use sizeleak_telemetry::log::{LogFlags, Screen, complain, say};
 
@@ -176,19 +177,21 @@ impl Arguments {
             jobs: self.jobs.get(),
             points_of: if self.one_point { PointsOf::Operands } else { PointsOf::Folders },
             forget: self.forget,
+            interrupt: Interrupt::new(),
         })
     }
 }
 
 fn plan_table(plan: &ArchivePlan) -> String {
     let rows = plan.points.iter().map(|point| {
-        let what = match (point.reads_captures, point.makes_answers) {
-            (true, _) => "read captures",
-            (false, true) => "read records",
-            (false, false) => "up to date",
+        let size = |bytes: u64| ByteSize(bytes).display().si().to_string();
+        let what = match (point.files_to_read, point.makes_answers) {
+            (0, true) => "read records".to_owned(),
+            (0, false) => "up to date".to_owned(),
+            (1, _) => format!("read 1 file ({})", size(point.bytes_to_read)),
+            (files, _) => format!("read {files} files ({})", size(point.bytes_to_read)),
         };
-        let size = ByteSize(point.bytes).display().si().to_string();
-        [point.point.clone(), point.files.to_string(), size, what.to_owned()]
+        [point.point.clone(), point.files.to_string(), size(point.bytes), what]
     });
     numbers(["point", "files", "size", "to do"], rows)
 }

@@ -97,10 +97,9 @@ impl<'a> StartPoint<'a> {
 
     /// The saved streams, as one.
     fn open_streams(&self, interrupt: &Interrupt) -> Result<SavedStream, Failure> {
-        let open = |file: &PathBuf| SavedStream::open(file, interrupt);
         let opened = match &*self.from {
-            [only] => open(only),
-            several => several.iter().map(open).collect::<Result<_, _>>().and_then(SavedStream::joined),
+            [only] => SavedStream::open(only, interrupt),
+            several => SavedStream::joined(several, interrupt),
         };
         opened.map_err(|error| {
             if interrupt.is_set() {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use flate2::write::GzEncoder;
 use sizeleak_simulator::Scenario;
@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::home::Home;
 use crate::programs::{example, root, write};
+use crate::rotation::{capture, packets};
 
 /// The gateway of the point `attic`.
 pub(crate) const OTHER_GATEWAY: &str = "fd00::20";
@@ -23,23 +24,6 @@ service = "2001:db8::10"
 [test]
 commands = 120
 "#;
-
-/// The header of a capture, and its packets with theirs.
-fn packets(capture: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
-    let (header, mut rest) = capture.split_at(24);
-    let mut packets = Vec::new();
-    while !rest.is_empty() {
-        let length = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
-        let (packet, after) = rest.split_at(16 + length);
-        packets.push(packet.to_vec());
-        rest = after;
-    }
-    (header.to_vec(), packets)
-}
-
-fn capture(header: &[u8], packets: &[Vec<u8>]) -> Vec<u8> {
-    [header.to_vec(), packets.concat()].concat()
-}
 
 /// Rotated files of two capture points, and where their results go.
 pub(crate) struct Archive {
@@ -105,22 +89,4 @@ impl Archive {
         write(&attic, "2.cap", &whole[..whole.len() - 5]);
         symlink("../hall/home.pcap.1", attic.join("again")).unwrap();
     }
-}
-
-/// All files below a folder, with their content, by path.
-pub(crate) fn tree(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut folders = vec![folder.to_owned()];
-    let mut files = Vec::new();
-    while let Some(below) = folders.pop() {
-        for entry in fs::read_dir(below).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                files.push((path.strip_prefix(folder).unwrap().to_owned(), fs::read(&path).unwrap()));
-            }
-        }
-    }
-    files.sort();
-    files
 }

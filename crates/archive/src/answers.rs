@@ -1,12 +1,12 @@
 //! The answers of a point: the stages behind the records, and the partitions they fill.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use sizeleak_frame::{Frame, FrameSink};
-use sizeleak_pipeline::{Pipeline, RunEnding, RunOptions, SavedStream};
+use sizeleak_pipeline::{ConfigError, Pipeline, RunEnding, RunOptions, SavedStream};
 use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::{Tally, log};
 
@@ -26,7 +26,11 @@ pub(crate) struct StagedAnswers {
     parts: Vec<(PathBuf, PathBuf)>,
 }
 
-/// Runs the stages behind the one at `record_index` over the records of a point, which are in `records`.
+/// The stage whose output records are.
+const RECORD_STAGE: &str = "record-sizer";
+
+/// Runs the stages behind the one that makes records over those of a point, which are in the files `records`, one after
+/// another. `key` is what the answers depend on.
 ///
 /// # Errors
 /// One sentence.
@@ -34,23 +38,23 @@ pub(crate) fn make(
     layout: &Layout,
     pipeline: &Pipeline,
     point: &str,
-    records: &Path,
-    record_index: usize,
+    records: &[PathBuf],
     key: Option<String>,
     format: PartFormat,
+    interrupt: &Interrupt,
 ) -> Result<StagedAnswers, String> {
-    let of_records = |error: io::Error| format!("{}: {error}", records.display());
-    let name = records.display().to_string();
-    let stream = File::open(records).map_err(of_records)?;
-    let stream = SavedStream::of_file(name, stream).map_err(|error| error.to_string())?;
-    let options = RunOptions { from: Some((record_index, stream)), recorders: Vec::new() };
-    let prepared = pipeline.prepare_with(options).map_err(|error| error.to_string())?;
+    let of_pipeline = |error: ConfigError| error.to_string();
+    let stream = SavedStream::joined(records, interrupt).map_err(of_pipeline)?;
+    let stages = pipeline.resolved_stages();
+    let record_stage = stages.iter().position(|stage| stage.entry.name == RECORD_STAGE).unwrap_or_default();
+    let options = RunOptions { from: Some((record_stage, stream)), recorders: Vec::new() };
+    let prepared = pipeline.prepare_with(options).map_err(of_pipeline)?;
     let folder = layout.staging().join(point);
     let of_folder = |error: io::Error| format!("{}: {error}", folder.display());
     fs::create_dir(&folder).map_err(of_folder)?;
     let mut sink =
         AnswerSink { partitions: Partitions::new(folder.clone()), identifications: 0, notices: Tally::default() };
-    let report = prepared.run(&Interrupt::new(), &mut sink).map_err(|error| error.to_string())?;
+    let report = prepared.run(interrupt, &mut sink).map_err(|error| error.to_string())?;
     if report.ending != RunEnding::Done {
         return Err("the run was stopped".to_owned());
     }

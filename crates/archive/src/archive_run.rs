@@ -1,26 +1,25 @@
 //! Processes an archive: its points one after another or side by side, and the manifest of all.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use blake3::Hash;
 use sizeleak_pipeline::Pipeline;
+use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::Progress;
 
 use crate::capture_file::CaptureFile;
 use crate::description::PointDescription;
 use crate::discovery::{CapturePoint, PointsOf, capture_points};
 use crate::error::ArchiveError;
-use crate::keys::{PointKeys, digest_of};
+use crate::keys::packet_stages;
 use crate::layout::Layout;
 use crate::manifest::Manifest;
 use crate::part_format::{ANSWER, PartFormat};
-use crate::point_run::{Need, PointRun};
-use crate::records;
+use crate::plan::ArchivePlan;
+use crate::point_run::PointRun;
 
 /// What to process, and where results go.
 #[derive(Debug, Clone)]
@@ -39,28 +38,8 @@ pub struct ArchiveRun {
     pub points_of: PointsOf,
     /// Whether captures that are gone are given up with what was found in them.
     pub forget: bool,
-}
-
-/// What a run would do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArchivePlan {
-    /// The points, by name.
-    pub points: Vec<PlannedPoint>,
-}
-
-/// What a run would do with a point.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlannedPoint {
-    /// Its name.
-    pub point: String,
-    /// How many files are in its folder.
-    pub files: usize,
-    /// Their size on disk in bytes.
-    pub bytes: u64,
-    /// Whether they are read, because one of them or an option may have changed.
-    pub reads_captures: bool,
-    /// Whether its answers are rebuilt, from the records that are kept if captures are not read.
-    pub makes_answers: bool,
+    /// Ends the run early. What is done until then stays, and a later run completes it.
+    pub interrupt: Interrupt,
 }
 
 impl ArchiveRun {
@@ -71,18 +50,8 @@ impl ArchiveRun {
     pub fn plan(&self) -> Result<ArchivePlan, ArchiveError> {
         let points = self.points()?;
         let (layout, progress) = (Layout::new(&self.out), Progress::new());
-        let run = self.point_run(&layout, &progress, program()?);
-        let planned = points.iter().map(|point| {
-            let need = run.need(point);
-            PlannedPoint {
-                point: point.name.clone(),
-                files: point.files.len() + point.unopened.len(),
-                bytes: point.bytes(),
-                reads_captures: need == Need::Records,
-                makes_answers: need != Need::Nothing,
-            }
-        });
-        Ok(ArchivePlan { points: planned.collect() })
+        let run = self.point_run(&layout, &progress, points.len())?;
+        Ok(ArchivePlan { points: points.iter().map(|point| run.plan(point)).collect() })
     }
 
     /// Processes all points and writes the manifest. What is wrong with single files and points is in there.
@@ -91,8 +60,7 @@ impl ArchiveRun {
     /// [`ArchiveError`], if the archive cannot be processed at all.
     pub fn run(&self, progress: &Progress) -> Result<Manifest, ArchiveError> {
         let points = self.points()?;
-        let program = program()?;
-        self.check_stages(&points, program)?;
+        self.check_stages(&points)?;
         let locked = Layout::new(&self.out).lock()?;
         let layout = &locked.layout;
         // Each capture is read once for its digest and its times, and once for its records.
@@ -100,7 +68,7 @@ impl ArchiveRun {
         let descriptions = || PointDescription::read_all(layout).map_err(ArchiveError::of_file(&layout.points()));
         let mut elsewhere = descriptions()?;
         elsewhere.retain(|known, _| !points.iter().any(|point| point.name == *known));
-        let run = PointRun { elsewhere: captures_in(&elsewhere), ..self.point_run(layout, progress, program) };
+        let run = PointRun { elsewhere: captures_in(&elsewhere), ..self.point_run(layout, progress, points.len())? };
         let faults = self.process(&points, &run);
         let manifest = Manifest::of(descriptions()?, &faults);
         manifest.write(layout)?;
@@ -108,10 +76,25 @@ impl ArchiveRun {
         Ok(manifest)
     }
 
-    fn point_run<'a>(&'a self, layout: &'a Layout, progress: &'a Progress, program: Hash) -> PointRun<'a> {
-        let (pipeline, format, forget) = (&self.pipeline, self.format, self.forget);
-        let (publishing, elsewhere) = (Mutex::new(()), BTreeMap::new());
-        PointRun { layout, pipeline, format, program, forget, progress, publishing, elsewhere }
+    /// What the points, so many of them, have in common.
+    fn point_run<'a>(
+        &'a self,
+        layout: &'a Layout,
+        progress: &'a Progress,
+        points: usize,
+    ) -> Result<PointRun<'a>, ArchiveError> {
+        Ok(PointRun {
+            layout,
+            pipeline: &self.pipeline,
+            packet_stages: packet_stages(&self.pipeline).map_err(ArchiveError::Pipeline)?,
+            format: self.format,
+            forget: self.forget,
+            looks_ahead: self.jobs > points,
+            progress,
+            interrupt: &self.interrupt,
+            publishing: Mutex::new(()),
+            elsewhere: BTreeMap::new(),
+        })
     }
 
     /// The points, which do not overlap with the results.
@@ -138,14 +121,13 @@ impl ArchiveRun {
     }
 
     /// Checks that all stages can be built, with the first file that seems to be a capture.
-    fn check_stages(&self, points: &[CapturePoint], program: Hash) -> Result<(), ArchiveError> {
+    fn check_stages(&self, points: &[CapturePoint]) -> Result<(), ArchiveError> {
+        packet_stages(&self.pipeline).map_err(ArchiveError::Pipeline)?;
         let first = points.iter().flat_map(|point| &point.files).find(|file| sizeleak_capture::is_capture(file));
         if let Some(first) = first {
-            let pipeline = records::reading(&self.pipeline, std::slice::from_ref(first))?;
+            let mut pipeline = self.pipeline.clone();
+            pipeline.read_captures(std::slice::from_ref(first))?;
             pipeline.prepare()?;
-            // Its digest does not matter here.
-            let digests = BTreeMap::from([(first.clone(), program)]);
-            PointKeys::of(&pipeline, &digests, program, self.format).map_err(ArchiveError::Pipeline)?;
         }
         Ok(())
     }
@@ -183,10 +165,4 @@ fn captures_in(points: &BTreeMap<String, PointDescription>) -> BTreeMap<String, 
     let captures = points.iter().flat_map(|(name, point)| point.files().map(move |file| (name, file)));
     let with_packets = captures.filter(|(_, file)| file.packets > 0);
     with_packets.filter_map(|(name, file)| Some((file.sha256.clone()?, name.clone()))).collect()
-}
-
-/// The digest of the running program.
-fn program() -> Result<Hash, ArchiveError> {
-    let path = env::current_exe().map_err(ArchiveError::of_file(&PathBuf::from("this program")))?;
-    digest_of(&path).map_err(ArchiveError::of_file(&path))
 }

@@ -6,9 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_capture::{CaptureReader, Damage, is_named_capture};
-use sizeleak_pipeline::file_sha256;
-use sizeleak_telemetry::Progress;
+use sizeleak_capture::{Damage, is_named_capture};
 
 /// At most this many damaged places of a file are listed.
 const MOST_PLACES: usize = 16;
@@ -113,45 +111,15 @@ impl CaptureFile {
         Self::unread(path, verdict, damage.to_string())
     }
 
-    /// Reads a file to its end: its digest, its packets and its damage.
-    pub(crate) fn inspect(path: &Path, progress: &Progress) -> Self {
-        let mut reader = match CaptureReader::open(path) {
-            Ok(reader) => reader,
-            Err(damage) => {
-                return Self { bytes: path.metadata().ok().map(|it| it.len()), ..Self::refused(path, &damage) };
-            }
-        };
-        if path.to_str().is_none() {
-            let reason = "has a name that is not valid UTF-8: rename it".to_owned();
-            return Self::unread(path, FileVerdict::Unreadable, reason);
-        }
-        let (sha256, bytes) = match file_sha256(path, |bytes| progress.add(bytes)) {
-            Ok(digested) => digested,
-            Err(error) => return Self::unread(path, FileVerdict::Unreadable, error.to_string()),
-        };
-        let mut file = Self::unread(path, FileVerdict::Whole, String::new());
-        (file.reason, file.sha256, file.bytes) = (None, Some(sha256), Some(bytes));
-        loop {
-            match reader.next_packet() {
-                Ok(Some(packet)) => file.count(packet.time_ns),
-                Ok(None) => return file,
-                Err(damage) => {
-                    file.add_damage(&damage);
-                    if damage.skipped_bytes().is_none() {
-                        return file;
-                    }
-                }
-            }
-        }
-    }
-
-    fn count(&mut self, time_ns: i64) {
+    /// Counts a packet.
+    pub(crate) fn count(&mut self, time_ns: i64) {
         self.packets += 1;
         self.first_ns = Some(self.first_ns.map_or(time_ns, |first| first.min(time_ns)));
         self.last_ns = Some(self.last_ns.map_or(time_ns, |last| last.max(time_ns)));
     }
 
-    fn add_damage(&mut self, damage: &Damage) {
+    /// Adds a damaged place.
+    pub(crate) fn add_damage(&mut self, damage: &Damage) {
         self.verdict = FileVerdict::Damaged;
         self.damaged_places += 1;
         if self.damage.len() < MOST_PLACES {

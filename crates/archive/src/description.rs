@@ -24,7 +24,7 @@ pub struct PointDescription {
     pub version: String,
     /// Its files, captures or not, in order of their paths.
     pub(crate) files: Vec<DescribedFile>,
-    /// Its records; `None` if it has no capture.
+    /// Its records; `None` if no capture has a packet.
     pub records: Option<RecordsDescription>,
     /// Its answers; `None` while they are not complete.
     pub answers: Option<AnswersDescription>,
@@ -35,18 +35,16 @@ pub struct PointDescription {
 pub(crate) struct DescribedFile {
     #[serde(flatten)]
     pub(crate) file: CaptureFile,
+    /// The time of its first packet, by which captures follow each other, in nanoseconds since 1970.
+    pub(crate) head_ns: Option<i64>,
     pub(crate) state: Option<FileState>,
 }
 
 /// The records of a point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordsDescription {
-    /// The digest of everything they depend on.
-    pub key: String,
-    /// The digest of their file.
-    pub digest: String,
-    /// The size of their file in bytes.
-    pub bytes: u64,
+    /// The names of their files, without endings, in order.
+    pub units: Vec<String>,
     /// How many there are.
     pub records: u64,
 }
@@ -69,8 +67,19 @@ pub struct AnswersDescription {
 }
 
 impl DescribedFile {
-    fn is_same(&self, path: &Path) -> bool {
-        match (FileState::of(path), self.state) {
+    /// A file that is not read.
+    pub(crate) fn unread(file: CaptureFile, state: Option<FileState>) -> Self {
+        Self { file, head_ns: None, state }
+    }
+
+    /// Whether it is a capture with packets.
+    pub(crate) fn has_packets(&self) -> bool {
+        self.file.is_capture() && self.file.packets > 0
+    }
+
+    /// Whether it is as it was described, without reading it.
+    pub(crate) fn is_same(&self) -> bool {
+        match (FileState::of(Path::new(&self.file.path)), self.state) {
             (Ok(now), Some(then)) => now == then,
             // A link to nothing has no state.
             (Err(_), None) => !self.file.is_capture(),
@@ -93,10 +102,7 @@ impl PointDescription {
 
     fn read_file(path: &Path) -> Option<Self> {
         let mut description: Self = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
-        let described = path.metadata().ok()?.mtime();
-        for file in &mut description.files {
-            file.state = file.state.filter(|state| described - state.changed.0 > SETTLED_AFTER_S);
-        }
+        forget_unsettled(&mut description.files, path).ok()?;
         Some(description)
     }
 
@@ -119,10 +125,13 @@ impl PointDescription {
         text.push(b'\n');
         layout.write(&layout.description(&self.point), &text)
     }
+}
 
-    /// What is known of files that have not changed since, by path.
-    pub(crate) fn known_files(&self) -> BTreeMap<&Path, &DescribedFile> {
-        let files = self.files.iter().map(|described| (Path::new(&described.file.path), described));
-        files.filter(|(path, described)| described.is_same(path)).collect()
+/// Forgets the states of files that may have changed again after they were described in `path`.
+pub(crate) fn forget_unsettled(files: &mut [DescribedFile], path: &Path) -> io::Result<()> {
+    let described = path.metadata()?.mtime();
+    for file in files {
+        file.state = file.state.filter(|state| described - state.changed.0 > SETTLED_AFTER_S);
     }
+    Ok(())
 }

@@ -40,9 +40,9 @@ impl Layout {
         self.points().join(format!("{point}.json"))
     }
 
-    /// The records of a point.
+    /// The folder with the records of a point, and the states between them.
     pub(crate) fn records(&self, point: &str) -> PathBuf {
-        self.root.join("records").join(format!("{point}.frames.zst"))
+        self.root.join("records").join(point)
     }
 
     /// The folder of the answers.
@@ -102,6 +102,20 @@ impl Layout {
         let mut pending = self.begin(target)?;
         io::Write::write_all(pending.file(), content)?;
         pending.keep_as(target)
+    }
+
+    /// Writes a whole file that a power cut may take: it can be made again.
+    pub(crate) fn write_disposable(&self, target: &Path, content: &[u8]) -> io::Result<()> {
+        let mut pending = self.begin_disposable(target)?;
+        io::Write::write_all(pending.file(), content)?;
+        pending.keep_as(target)
+    }
+
+    /// As [`Layout::begin`], for a file that a power cut may take or cut: whoever reads it checks it, and can make it
+    /// again.
+    pub(crate) fn begin_disposable(&self, target: &Path) -> io::Result<PendingFile> {
+        let name = target.file_name().ok_or(ErrorKind::InvalidInput)?;
+        PendingFile::create(&self.staging().join(name), Durability::Disposable)
     }
 
     /// Moves a file that was written in the staging folder to its place.

@@ -12,21 +12,26 @@
 mod answers;
 mod archive_run;
 mod capture_file;
+mod chain;
 mod description;
 mod discovery;
 mod error;
+mod found_file;
 mod keys;
 mod layout;
 mod manifest;
 mod part_format;
 mod partitions;
+mod plan;
 mod point_run;
 mod records;
+mod unit_store;
 
-pub use archive_run::{ArchivePlan, ArchiveRun, PlannedPoint};
+pub use archive_run::ArchiveRun;
 pub use capture_file::{CaptureFile, DamagedPlace, FileVerdict};
 pub use description::{AnswersDescription, PointDescription, RecordsDescription};
 pub use discovery::PointsOf;
 pub use error::ArchiveError;
 pub use manifest::{Manifest, ManifestPoint};
 pub use part_format::PartFormat;
+pub use plan::{ArchivePlan, PlannedPoint};

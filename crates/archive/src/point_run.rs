@@ -2,194 +2,235 @@
 //! describes it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
-use blake3::{Hash, Hasher};
 use sizeleak_pipeline::Pipeline;
+use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::Progress;
 
 use crate::answers;
-use crate::capture_file::{CaptureFile, FileState};
+use crate::capture_file::CaptureFile;
+use crate::chain::{Chain, UnitBounds};
 use crate::description::{AnswersDescription, DescribedFile, PointDescription, RecordsDescription};
 use crate::discovery::CapturePoint;
-use crate::keys::PointKeys;
+use crate::found_file::FoundFile;
+use crate::keys::{answers_key, reading};
 use crate::layout::Layout;
 use crate::part_format::PartFormat;
-use crate::records;
+use crate::records::RecordMaker;
+use crate::unit_store::{UnitDescription, UnitStore};
 
 /// What all points have in common.
 pub(crate) struct PointRun<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) pipeline: &'a Pipeline,
+    /// Those of its stages that read packets.
+    pub(crate) packet_stages: Pipeline,
     pub(crate) format: PartFormat,
-    /// The digest of the running program.
-    pub(crate) program: Hash,
     /// Whether captures that are gone are given up with what was found in them.
     pub(crate) forget: bool,
+    /// Whether the next capture is looked at while the present one is processed.
+    pub(crate) looks_ahead: bool,
     pub(crate) progress: &'a Progress,
+    /// Ends the run early.
+    pub(crate) interrupt: &'a Interrupt,
     /// Held while files of a point move to their places: another point might remove a folder that is still empty.
     pub(crate) publishing: Mutex<()>,
     /// Points that are not processed now, by the digests of their captures.
     pub(crate) elsewhere: BTreeMap<String, String>,
 }
 
-/// What a point still needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// Everything is there.
-    Nothing,
-    /// The records are there.
-    Answers,
-    /// Its captures are read.
-    Records,
+/// What the files of a point were made to.
+struct PointRecords {
+    /// All files that can be opened.
+    files: Vec<DescribedFile>,
+    units: Vec<UnitDescription>,
 }
 
 impl PointRun<'_> {
     /// Processes a point.
     ///
     /// # Errors
-    /// One sentence. Earlier results are kept unless they were being replaced; then the point is processed again by the
-    /// next run.
+    /// One sentence. Units that were processed are kept for the next run, and so are earlier results, unless they were being
+    /// replaced.
     pub(crate) fn process(&self, point: &CapturePoint) -> Result<(), String> {
+        let store = UnitStore::of(self.layout, &point.name);
         let known = PointDescription::read(self.layout, &point.name);
-        let mut description = self.look_at(point, known.as_ref());
+        let mut found = self.find(point, known.as_ref(), &store);
+        let known_files = found.iter().filter(|file| matches!(file, FoundFile::Known(_)));
+        self.progress.add(known_files.filter_map(|file| Some(file.path().metadata().ok()?.len())).sum());
         if let Some(known) = &known {
-            self.check_gone(known, &description)?;
+            found = self.check_gone(known, found)?;
         }
-        self.check_elsewhere(&description)?;
-        let captures = captures(&description, self.is_in_given_order());
-        if captures.is_empty() {
-            self.clear(&description).map_err(of_results)?;
-            return Ok(());
-        }
-        let (pipeline, keys) = self.keys(&captures)?;
-        if let Some(known) = known {
-            self.keep(known, &keys, &mut description);
-        }
-        let target = self.layout.records(&point.name);
+        let mut records = self.make_records(found, &store)?;
+        let mut description = describe(point, &records);
         if description.records.is_some() {
-            self.progress.add(captures.iter().map(|capture| capture.bytes).sum());
+            let captures: Vec<DescribedFile> =
+                records.units.iter().flat_map(|unit| unit.captures.iter().cloned()).collect();
+            let key = answers_key(self.pipeline, &captures, self.format)?;
+            description.answers =
+                known.and_then(|known| known.answers).filter(|answers| self.are_same(answers, key.as_deref()));
+            if description.answers.is_none() {
+                records = self.make_sound(records, &store)?;
+                description.records = describe(point, &records).records;
+                self.make_answers(&mut description, &captures, key, &store)?;
+            }
         } else {
-            let is_damaged = captures.iter().any(|capture| capture.is_damaged);
-            let (file, made) =
-                records::make(self.layout, &pipeline, &target, &keys.records, is_damaged, self.progress)?;
-            check_unchanged(&description)?;
-            // What it describes is being replaced.
-            remove(&self.layout.description(&point.name)).map_err(of_results)?;
-            file.keep_as(&target).map_err(of_results)?;
-            description.records = Some(made);
+            self.remove_results(&description).map_err(of_results)?;
         }
-        if description.answers.is_none() {
-            let (layout, name) = (self.layout, &point.name);
-            let made = answers::make(layout, &pipeline, name, &target, keys.record_index, keys.answers, self.format)?;
-            description.write(layout).map_err(of_results)?;
-            let _held = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
-            description.answers = Some(made.publish(layout, name).map_err(of_results)?);
-        }
-        description.write(self.layout).map_err(of_results)
+        description.write(self.layout).map_err(of_results)?;
+        let names = description.records.map(|records| records.units).unwrap_or_default();
+        store.keep_only(&names).map_err(of_results)
     }
 
-    /// Whether captures are read one after another, whatever the times of their packets.
-    fn is_in_given_order(&self) -> bool {
-        self.pipeline.option("capture", "order").and_then(|order| order.as_str()).is_some_and(|order| order != "time")
+    /// Whether captures are read by the times of their packets.
+    pub(crate) fn is_by_time(&self) -> bool {
+        self.pipeline.option("capture", "order").and_then(|order| order.as_str()).is_none_or(|order| order == "time")
     }
 
-    /// Describes a point without a capture, and removes what there was of it.
-    fn clear(&self, description: &PointDescription) -> io::Result<()> {
+    /// The files of a point in the order in which they are read: by their first packets, whatever their names, or by their
+    /// paths where times are not used.
+    pub(crate) fn find(
+        &self,
+        point: &CapturePoint,
+        known: Option<&PointDescription>,
+        store: &UnitStore<'_>,
+    ) -> Vec<FoundFile> {
+        let described = known.map(|known| known.files.clone()).unwrap_or_default();
+        // What the point's own description says is later.
+        let all = store.captures().into_iter().chain(described).filter(DescribedFile::is_same);
+        let mut known = all.map(|file| (PathBuf::from(&file.file.path), file)).collect();
+        let mut found: Vec<FoundFile> = point.files.iter().map(|path| FoundFile::of(path, &mut known)).collect();
+        if self.is_by_time() {
+            found.sort_by(|one, other| (one.head_ns(), one.path()).cmp(&(other.head_ns(), other.path())));
+        } else {
+            found.sort_by(|one, other| one.path().cmp(other.path()));
+        }
+        found
+    }
+
+    /// Looks at the files and makes their records, as far as they are not there.
+    fn make_records(&self, files: Vec<FoundFile>, store: &UnitStore<'_>) -> Result<PointRecords, String> {
+        let heads: Vec<Option<i64>> = files.iter().map(FoundFile::head_ns).collect();
+        let look = |file: FoundFile| file.look(self.progress);
+        if !self.looks_ahead {
+            return self.process_units(&heads, files.into_iter().map(look), store);
+        }
+        thread::scope(|scope| {
+            // Without room, so that no more than one is looked at ahead.
+            let (sender, looked) = sync_channel(0);
+            scope.spawn(move || {
+                // Nobody receives after an error.
+                files.into_iter().map(look).try_for_each(|file| sender.send(file)).ok();
+            });
+            self.process_units(&heads, looked.into_iter(), store)
+        })
+    }
+
+    /// Makes the records of files with these heads, which are looked at one after another.
+    fn process_units(
+        &self,
+        heads: &[Option<i64>],
+        mut looks: impl Iterator<Item = Result<DescribedFile, String>>,
+        store: &UnitStore<'_>,
+    ) -> Result<PointRecords, String> {
+        let maker =
+            RecordMaker { store, stages: &self.packet_stages, progress: self.progress, interrupt: self.interrupt };
+        let mut chain = Chain::new(maker, UnitBounds::new(self.is_by_time()));
+        let mut files = Vec::new();
+        for head_ns in heads {
+            chain.begin_capture(*head_ns)?;
+            let Some(looked) = looks.next() else { return Err("a thread that reads a capture has failed".to_owned()) };
+            let file = looked?;
+            self.check_elsewhere(&file.file)?;
+            if file.has_packets() {
+                chain.add(file.clone());
+            } else {
+                self.progress.add(file.file.bytes.unwrap_or_default());
+            }
+            files.push(file);
+        }
+        Ok(PointRecords { files, units: chain.end()? })
+    }
+
+    /// Makes the records again that are not as they were written.
+    fn make_sound(&self, records: PointRecords, store: &UnitStore<'_>) -> Result<PointRecords, String> {
+        let damaged: Vec<&UnitDescription> = records.units.iter().filter(|unit| !store.are_sound(unit)).collect();
+        if damaged.is_empty() {
+            return Ok(records);
+        }
+        damaged.into_iter().try_for_each(|unit| store.forget(unit)).map_err(of_results)?;
+        let PointRecords { mut files, .. } = records;
+        let files = files.drain(..).map(FoundFile::Known).collect();
+        self.make_records(files, store)
+    }
+
+    /// Makes the answers, and replaces the earlier ones.
+    fn make_answers(
+        &self,
+        description: &mut PointDescription,
+        captures: &[DescribedFile],
+        key: Option<String>,
+        store: &UnitStore<'_>,
+    ) -> Result<(), String> {
+        let (layout, name) = (self.layout, description.point.clone());
+        let units = description.records.iter().flat_map(|records| &records.units);
+        let records: Vec<PathBuf> = units.map(|unit| store.records(unit)).collect();
+        let pipeline = reading(self.pipeline, captures)?;
+        let made = answers::make(layout, &pipeline, &name, &records, key, self.format, self.interrupt)?;
+        description.write(layout).map_err(of_results)?;
+        let _held = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        description.answers = Some(made.publish(layout, &name).map_err(of_results)?);
+        Ok(())
+    }
+
+    /// Removes what there was of a point that has no packet any more.
+    fn remove_results(&self, description: &PointDescription) -> io::Result<()> {
         let _held = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         remove(&self.layout.description(&description.point))?;
-        answers::remove_parts(self.layout, &description.point, &BTreeSet::new())?;
-        remove(&self.layout.records(&description.point))?;
-        description.write(self.layout)
-    }
-
-    /// Keeps the records and the answers that would come out again.
-    fn keep(&self, known: PointDescription, keys: &PointKeys, description: &mut PointDescription) {
-        let target = self.layout.records(&description.point);
-        let is_same = |records: &RecordsDescription| records.key == keys.records && has_length(&target, records.bytes);
-        let Some(records) = known.records.filter(is_same) else { return };
-        description.answers = known.answers.filter(|answers| self.are_same(answers, keys));
-        // They are read only for new answers.
-        let is_sound = description.answers.is_some() || has_digest(&target, &records.digest);
-        description.records = Some(records).filter(|_| is_sound);
+        answers::remove_parts(self.layout, &description.point, &BTreeSet::new())
     }
 
     /// Whether the same answers would come out, and are all there.
-    fn are_same(&self, answers: &AnswersDescription, keys: &PointKeys) -> bool {
+    pub(crate) fn are_same(&self, answers: &AnswersDescription, key: Option<&str>) -> bool {
         let root = self.layout.identifications();
-        keys.answers.is_some()
-            && answers.key == keys.answers
+        key.is_some()
+            && answers.key.as_deref() == key
             && answers.parts.iter().all(|(part, bytes)| has_length(&root.join(part), *bytes))
     }
 
-    /// What a point needs, as far as that is known without reading a capture.
-    pub(crate) fn need(&self, point: &CapturePoint) -> Need {
-        let Some(known) = PointDescription::read(self.layout, &point.name) else { return Need::Records };
-        let known_files = known.known_files();
-        let files = point.files.iter().map(|path| known_files.get(path.as_path()).map(|file| (*file).clone()));
-        let Some(files) = files.collect::<Option<Vec<_>>>() else { return Need::Records };
-        let description = PointDescription { files, ..known.clone() };
-        let captures = captures(&description, self.is_in_given_order());
-        if captures.is_empty() {
-            return Need::Nothing;
+    /// Checks that no capture is gone whose packets are in the results. One that has grown is not gone; one that was
+    /// overwritten is. Those that may have been renamed are found by their digests: all files are looked at then.
+    fn check_gone(&self, known: &PointDescription, found: Vec<FoundFile>) -> Result<Vec<FoundFile>, String> {
+        let begun: BTreeSet<_> = found.iter().map(|file| (file.path().to_owned(), file.head_ns())).collect();
+        let is_there = |file: &&DescribedFile| begun.contains(&(PathBuf::from(&file.file.path), file.head_ns));
+        let missing: Vec<_> = known.files.iter().filter(|file| file.has_packets() && !is_there(file)).collect();
+        if missing.is_empty() || self.forget {
+            return Ok(found);
         }
-        let Ok((_, keys)) = self.keys(&captures) else { return Need::Records };
-        let target = self.layout.records(&point.name);
-        match (&known.records, &known.answers) {
-            (Some(records), _) if records.key != keys.records || !has_length(&target, records.bytes) => Need::Records,
-            (Some(_), Some(answers)) if self.are_same(answers, &keys) => Need::Nothing,
-            (Some(_), _) => Need::Answers,
-            (None, _) => Need::Records,
-        }
-    }
-
-    /// Looks at every file; those that have not changed are known.
-    fn look_at(&self, point: &CapturePoint, known: Option<&PointDescription>) -> PointDescription {
-        let known = known.map(PointDescription::known_files).unwrap_or_default();
-        let look = |path: &PathBuf| {
-            if let Some(described) = known.get(path.as_path()) {
-                self.progress.add(described.file.bytes.unwrap_or_default());
-                return (*described).clone();
-            }
-            // Before it is read: a file that grows meanwhile is found out.
-            let state = FileState::of(path).ok();
-            DescribedFile { file: CaptureFile::inspect(path, self.progress), state }
-        };
-        let mut files: Vec<DescribedFile> = point.files.iter().map(look).collect();
-        files.extend(point.unopened.iter().map(|file| DescribedFile { file: file.clone(), state: None }));
-        files.sort_by(|one, other| one.file.path.cmp(&other.file.path));
-        let (point, version) = (point.name.clone(), env!("CARGO_PKG_VERSION").to_owned());
-        PointDescription { point, version, files, records: None, answers: None }
-    }
-
-    /// Checks that no capture is gone whose packets are in the results. One that was renamed or has grown is not gone;
-    /// one that was overwritten is.
-    fn check_gone(&self, known: &PointDescription, now: &PointDescription) -> Result<(), String> {
-        let captures = || now.files().filter(|file| file.is_capture());
-        let begun: BTreeSet<_> = captures().map(|file| (&file.path, file.first_ns)).collect();
-        let digests: BTreeSet<_> = captures().map(|file| &file.sha256).collect();
-        let is_there =
-            |gone: &CaptureFile| begun.contains(&(&gone.path, gone.first_ns)) || digests.contains(&gone.sha256);
-        let gone: Vec<&CaptureFile> = known.files().filter(|file| file.packets > 0 && !is_there(file)).collect();
+        let files = found.into_iter().map(|file| file.look(self.progress)).collect::<Result<Vec<_>, _>>()?;
+        let digests: BTreeSet<_> = files.iter().map(|file| &file.file.sha256).collect();
+        let gone: Vec<_> = missing.into_iter().filter(|file| !digests.contains(&file.file.sha256)).collect();
         match gone.first() {
-            Some(first) if !self.forget => Err(format!(
+            Some(first) => Err(format!(
                 "{} of its captures are gone, such as {}: its results stay as they are; `--forget` rebuilds them \
                  without what was found there",
                 gone.len(),
-                first.path
+                first.file.path
             )),
-            _ => Ok(()),
+            None => Ok(files.into_iter().map(FoundFile::Known).collect()),
         }
     }
 
-    /// Checks that no capture is in the results already, by another name of the folder it is in.
-    fn check_elsewhere(&self, description: &PointDescription) -> Result<(), String> {
-        let found = description.files().find_map(|file| Some((file, self.elsewhere.get(file.sha256.as_ref()?)?)));
-        match found {
-            Some((file, other)) => Err(format!(
+    /// Checks that a capture is not in the results already, by another name of the folder it is in.
+    fn check_elsewhere(&self, file: &CaptureFile) -> Result<(), String> {
+        match file.sha256.as_ref().and_then(|digest| self.elsewhere.get(digest)) {
+            Some(other) => Err(format!(
                 "{} is in the results already, as a capture of the point `{other}`: name folders as before, or write \
                  to another folder",
                 file.path
@@ -197,51 +238,19 @@ impl PointRun<'_> {
             None => Ok(()),
         }
     }
-
-    /// The pipeline over captures, and its keys.
-    fn keys(&self, captures: &[PointCapture]) -> Result<(Pipeline, PointKeys), String> {
-        let digests: BTreeMap<PathBuf, Hash> =
-            captures.iter().map(|capture| (capture.path.clone(), capture.digest)).collect();
-        let files: Vec<PathBuf> = captures.iter().map(|capture| capture.path.clone()).collect();
-        let pipeline = records::reading(self.pipeline, &files).map_err(|error| error.to_string())?;
-        let keys = PointKeys::of(&pipeline, &digests, self.program, self.format)?;
-        Ok((pipeline, keys))
-    }
 }
 
-/// A capture that is read.
-struct PointCapture {
-    path: PathBuf,
-    digest: Hash,
-    bytes: u64,
-    is_damaged: bool,
-}
-
-/// The captures of a point: by their first packets, whatever their names, or by their paths where times are not used.
-fn captures(description: &PointDescription, by_path: bool) -> Vec<PointCapture> {
-    let mut files: Vec<&CaptureFile> = description.files().filter(|file| file.is_capture()).collect();
-    if !by_path {
-        files.sort_by(|one, other| (one.first_ns, &one.sha256).cmp(&(other.first_ns, &other.sha256)));
-    }
-    let capture = |file: &CaptureFile| {
-        let digest = Hash::from_hex(file.sha256.as_deref()?).ok()?;
-        let (path, bytes) = (PathBuf::from(&file.path), file.bytes.unwrap_or_default());
-        Some(PointCapture { path, digest, bytes, is_damaged: file.is_failure() })
-    };
-    files.into_iter().filter_map(capture).collect()
-}
-
-/// Checks that no file was written while it was read.
-fn check_unchanged(description: &PointDescription) -> Result<(), String> {
-    let is_changed = |described: &&DescribedFile| {
-        described.state.is_some_and(|state| FileState::of(Path::new(&described.file.path)).ok() != Some(state))
-    };
-    match description.files.iter().find(is_changed) {
-        Some(DescribedFile { file, .. }) => {
-            Err(format!("{} has changed while it was read: run again once it is complete", file.path))
-        }
-        None => Ok(()),
-    }
+/// The description of a point without its answers.
+fn describe(point: &CapturePoint, made: &PointRecords) -> PointDescription {
+    let unopened = point.unopened.iter().map(|file| DescribedFile::unread(file.clone(), None));
+    let mut files: Vec<DescribedFile> = made.files.iter().cloned().chain(unopened).collect();
+    files.sort_by(|one, other| one.file.path.cmp(&other.file.path));
+    let records = (!made.units.is_empty()).then(|| RecordsDescription {
+        units: made.units.iter().map(|unit| unit.name.clone()).collect(),
+        records: made.units.iter().map(|unit| unit.records).sum(),
+    });
+    let (point, version) = (point.name.clone(), env!("CARGO_PKG_VERSION").to_owned());
+    PointDescription { point, version, files, records, answers: None }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
@@ -259,9 +268,4 @@ fn remove(path: &Path) -> io::Result<()> {
 
 fn has_length(path: &Path, bytes: u64) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
-}
-
-fn has_digest(path: &Path, digest: &str) -> bool {
-    let read = File::open(path).and_then(|file| Ok(Hasher::new().update_reader(file)?.finalize()));
-    read.is_ok_and(|read| read.to_string() == digest)
 }

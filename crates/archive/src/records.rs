@@ -1,77 +1,145 @@
-//! The records of a point: the output of the first three stages over its captures, kept as a compressed frame stream.
+//! Makes the records of a unit: the output of the first three stages over its captures, as a compressed frame stream, and
+//! the state in which that leaves the flows.
 
 use std::io;
-use std::path::{Path, PathBuf};
 
+use blake3::Hash;
 use sizeleak_frame::{Frame, FrameSink, FrameWriter, Summary};
 use sizeleak_pipeline::recording::{Compression, FinishedRecording, Recording};
-use sizeleak_pipeline::{ConfigError, Pipeline, RunEnding, RunError};
+use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEnding, RunOptions, SavedStream};
 use sizeleak_runtime::Interrupt;
-use sizeleak_storage::PendingFile;
 use sizeleak_telemetry::{Progress, Telemetry};
 
-use crate::description::RecordsDescription;
+use crate::description::DescribedFile;
 use crate::error::io_error;
-use crate::keys::RECORD_STAGE;
-use crate::layout::Layout;
+use crate::found_file::check_unchanged;
+use crate::keys::reading;
+use crate::unit_store::{StoredFile, StoredState, UnitDescription, UnitStore, unit_name};
 
-/// The stage that reports damaged captures.
+/// The stage that reads captures.
 const CAPTURE: &str = "capture";
 
-/// Reads captures and writes their records, which become `target` once they are kept; `key` is what they depend on. If `is_damaged`, that `capture`
-/// fails at the end is expected: everything that can be read has been.
-///
-/// # Errors
-/// One sentence.
-pub(crate) fn make(
-    layout: &Layout,
-    pipeline: &Pipeline,
-    target: &Path,
-    key: &str,
-    is_damaged: bool,
-    progress: &Progress,
-) -> Result<(PendingFile, RecordsDescription), String> {
-    let of_target = |error: io::Error| format!("{} cannot be written: {error}", target.display());
-    let mut pending = layout.begin(target).map_err(of_target)?;
-    let file = pending.file().try_clone().map_err(of_target)?;
-    let recording = Recording::new(file, Compression::Zstd, None).map_err(of_target)?;
-    let prepared = pipeline.until(RECORD_STAGE).and_then(|first| first.prepare());
-    let mut prepared = prepared.map_err(|error: ConfigError| error.to_string())?;
-    let telemetry = Telemetry::new();
-    prepared.report_to(&telemetry);
-    let mut sink = RecordSink {
-        writer: FrameWriter::new(recording),
-        records: 0,
-        is_whole: false,
-        read: telemetry.progress().clone(),
-        reported: 0,
-        progress: progress.clone(),
-    };
-    match prepared.run(&Interrupt::new(), &mut sink) {
-        Ok(report) if report.ending == RunEnding::Done => {}
-        Err(RunError { stage, .. }) if stage == CAPTURE && is_damaged => {}
-        Ok(_) => return Err("the run was stopped".to_owned()),
-        Err(error) => return Err(error.to_string()),
-    }
-    let records = sink.records;
-    let finished = sink.finish().map_err(of_target)?;
-    let (key, digest) = (key.to_owned(), finished.digest.to_string());
-    Ok((pending, RecordsDescription { key, digest, bytes: finished.bytes, records }))
+/// What all units of a point have in common.
+pub(crate) struct RecordMaker<'a> {
+    pub(crate) store: &'a UnitStore<'a>,
+    /// The stages that read packets.
+    pub(crate) stages: &'a Pipeline,
+    pub(crate) progress: &'a Progress,
+    /// Ends the run early.
+    pub(crate) interrupt: &'a Interrupt,
 }
 
-/// Makes the pipeline of a point read its captures.
-pub(crate) fn reading(pipeline: &Pipeline, captures: &[PathBuf]) -> Result<Pipeline, ConfigError> {
-    let mut reading = pipeline.clone();
-    reading.read_captures(captures)?;
-    Ok(reading)
+impl RecordMaker<'_> {
+    /// Reads the captures of a unit, whose flows go on from the state `before`, and keeps its records and the state behind
+    /// it.
+    ///
+    /// # Errors
+    /// One sentence. Nothing is kept then.
+    pub(crate) fn make(
+        &self,
+        key: &Hash,
+        captures: &[DescribedFile],
+        before: Option<&Checkpoint>,
+    ) -> Result<(UnitDescription, Checkpoint), String> {
+        let stages = reading(self.stages, captures)?;
+        let mut prepared = stages.prepare().map_err(of_pipeline)?;
+        continue_from(&mut prepared, &stages, before)?;
+        let pending = prepared.leave_state(&stages).map_err(of_pipeline)?;
+        let failure = prepared.accept_damage();
+        let name = unit_name(captures.first().and_then(|first| first.head_ns), key);
+        let (mut unit, summary) = self.write(name, key, prepared, || captures.iter().try_for_each(check_unchanged))?;
+        let packets: u64 = captures.iter().map(|capture| capture.file.packets).sum();
+        let read = summary.stages.iter().find(|stage| stage.stage == CAPTURE).map(|stage| stage.frames_in);
+        if read != Some(packets) {
+            let why = failure.take().unwrap_or_else(|| "its captures have other packets than a moment ago".to_owned());
+            return Err(why);
+        }
+        let state = pending.taken().ok_or("its state was not saved")?;
+        let stored = self.write_state(&unit.name, &state)?;
+        (unit.state, unit.captures) = (Some(stored), captures.to_vec());
+        self.describe(&unit)?;
+        Ok((unit, state))
+    }
+
+    /// Ends the flows behind the last unit.
+    ///
+    /// # Errors
+    /// As [`RecordMaker::make`].
+    pub(crate) fn end(&self, key: &Hash, last: &Checkpoint) -> Result<UnitDescription, String> {
+        let nothing = SavedStream::empty(CAPTURE).map_err(of_pipeline)?;
+        let options = RunOptions { from: Some((0, nothing)), recorders: Vec::new() };
+        let mut prepared = self.stages.prepare_with(options).map_err(of_pipeline)?;
+        continue_from(&mut prepared, self.stages, Some(last))?;
+        let (unit, _) = self.write(unit_name(None, key), key, prepared, || Ok(()))?;
+        self.describe(&unit)?;
+        Ok(unit)
+    }
+
+    /// Describes a unit whose other files are there.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub(crate) fn describe(&self, unit: &UnitDescription) -> Result<(), String> {
+        self.store.describe(unit).map_err(self.of_target(&unit.name))
+    }
+
+    /// Runs the stages and writes their records, which are kept if `check` finds nothing. Returns a unit without captures
+    /// and state.
+    fn write(
+        &self,
+        name: String,
+        key: &Hash,
+        mut prepared: PreparedRun,
+        check: impl FnOnce() -> Result<(), String>,
+    ) -> Result<(UnitDescription, Summary), String> {
+        let target = self.store.records(&name);
+        let of_target = self.of_target(&name);
+        self.store.create().map_err(&of_target)?;
+        let mut pending = self.store.layout.begin_disposable(&target).map_err(&of_target)?;
+        let file = pending.file().try_clone().map_err(&of_target)?;
+        let recording = Recording::new(file, Compression::Zstd, None).map_err(&of_target)?;
+        let telemetry = Telemetry::new();
+        prepared.report_to(&telemetry);
+        let (read, progress) = (telemetry.progress().clone(), self.progress.clone());
+        let mut sink = RecordSink { writer: FrameWriter::new(recording), records: 0, read, reported: 0, progress };
+        let report = prepared.run(self.interrupt, &mut sink).map_err(|error| error.to_string())?;
+        let summary = report.summary.filter(|_| report.ending == RunEnding::Done).ok_or("the run was stopped")?;
+        let records = sink.records;
+        let finished = sink.finish().map_err(&of_target)?;
+        check()?;
+        pending.keep_as(&target).map_err(&of_target)?;
+        let records_file = StoredFile { digest: finished.digest.to_string(), bytes: finished.bytes };
+        let (key, captures) = (key.to_string(), Vec::new());
+        Ok((UnitDescription { name, key, captures, records, records_file, state: None }, summary))
+    }
+
+    fn write_state(&self, name: &str, state: &Checkpoint) -> Result<StoredState, String> {
+        let content = state.to_bytes().map_err(|error| error.to_string())?;
+        let digest = state.digest().map_err(|error| error.to_string())?;
+        let written = self.store.layout.write_disposable(&self.store.state_file(name), &content);
+        written.map_err(self.of_target(name))?;
+        Ok(StoredState { digest, bytes: content.len() as u64 })
+    }
+
+    fn of_target(&self, name: &str) -> impl Fn(io::Error) -> String + use<> {
+        let target = self.store.records(name);
+        move |error| format!("{} cannot be written: {error}", target.display())
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn of_pipeline(error: ConfigError) -> String {
+    error.to_string()
+}
+
+fn continue_from(prepared: &mut PreparedRun, stages: &Pipeline, before: Option<&Checkpoint>) -> Result<(), String> {
+    before.map_or(Ok(()), |before| prepared.continue_from(stages, before)).map_err(of_pipeline)
 }
 
 /// Writes records, without what differs between two runs.
 struct RecordSink {
     writer: FrameWriter<Recording>,
     records: u64,
-    /// Whether the stream has its summary.
-    is_whole: bool,
     /// How much of the captures has been read, and how much of that is in `progress`.
     read: Progress,
     reported: u64,
@@ -83,10 +151,7 @@ impl FrameSink for RecordSink {
         self.report();
         for frame in frames.drain(..) {
             let frame = match frame {
-                Frame::Summary(summary) => {
-                    self.is_whole = true;
-                    Frame::Summary(without_latencies(summary))
-                }
+                Frame::Summary(summary) => Frame::Summary(without_latencies(summary)),
                 other => other,
             };
             self.records += u64::from(matches!(frame, Frame::Record(_)));
@@ -103,12 +168,9 @@ impl RecordSink {
         self.reported = read;
     }
 
-    /// Ends the stream. That of a damaged capture ends without a summary; what is missing is in the manifest.
+    /// Ends the stream.
     fn finish(mut self) -> io::Result<FinishedRecording> {
         self.report();
-        if !self.is_whole {
-            self.writer.write(&Frame::Summary(Summary::default())).map_err(io_error)?;
-        }
         self.writer.into_output().map_err(io_error)?.finish()
     }
 }

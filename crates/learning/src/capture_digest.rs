@@ -26,7 +26,7 @@ pub fn digest_capture(capture: &Path) -> Result<CaptureDigest, LearningError> {
     if capture.is_dir() {
         return Err(fault("it is a folder: name the captures in it".to_owned()));
     }
-    let (sha256, _) = file_sha256(capture, |_| {}).map_err(|error| fault(error.to_string()))?;
+    let (sha256, _) = file_sha256(capture).map_err(|error| fault(error.to_string()))?;
     let name = capture.file_name().unwrap_or(capture.as_os_str()).to_string_lossy().into_owned();
     Ok(CaptureDigest { name, sha256 })
 }

@@ -12,8 +12,17 @@ use sha2::{Digest, Sha256};
 use sizeleak_frame::SCHEMA;
 use thiserror::Error;
 
-/// The first line. Another layout, or another meaning of a state, has another number.
-const FIRST_LINE: &[u8] = b"sizeleak state 1\n";
+use crate::sha256::hex;
+
+/// The meaning of what is kept between two runs: states, and the records and answers of archives. Raise it with every
+/// change after which one of these would come out differently, or a state is laid out differently: what was kept before
+/// is then made again.
+pub const MEANING: u32 = 1;
+
+/// The first line of a file.
+fn first_line() -> Vec<u8> {
+    format!("sizeleak state {MEANING}\n").into_bytes()
+}
 
 /// Bytes of the digest at the end.
 const DIGEST: usize = 32;
@@ -93,14 +102,14 @@ impl Checkpoint {
     /// # Errors
     /// As [`Checkpoint::read`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckpointError> {
-        if !bytes.starts_with(FIRST_LINE) {
+        if !bytes.starts_with(&first_line()) {
             return Err(CheckpointError::Other);
         }
         let (content, digest) = bytes.split_last_chunk::<DIGEST>().ok_or(CheckpointError::Damaged)?;
         if bytes.len() as u64 > MOST_BYTES || Sha256::digest(content).as_slice() != digest {
             return Err(CheckpointError::Damaged);
         }
-        let compressed = content.get(FIRST_LINE.len()..).ok_or(CheckpointError::Damaged)?;
+        let compressed = content.get(first_line().len()..).ok_or(CheckpointError::Damaged)?;
         let mut plain = Vec::new();
         let decoder = zstd::Decoder::with_buffer(compressed).map_err(|_| CheckpointError::Damaged)?;
         decoder.take(MOST_BYTES + 1).read_to_end(&mut plain).map_err(|_| CheckpointError::Damaged)?;
@@ -115,6 +124,14 @@ impl Checkpoint {
         Ok(read)
     }
 
+    /// The digest of what it says, however that is compressed, in hexadecimal digits.
+    ///
+    /// # Errors
+    /// Those of the encoder.
+    pub fn digest(&self) -> Result<String, CheckpointError> {
+        Ok(hex(&Sha256::digest(rmp_serde::to_vec(self).map_err(io::Error::other)?)))
+    }
+
     /// The content of a file.
     ///
     /// # Errors
@@ -122,7 +139,7 @@ impl Checkpoint {
     pub fn to_bytes(&self) -> Result<Vec<u8>, CheckpointError> {
         let plain = rmp_serde::to_vec(self).map_err(io::Error::other)?;
         let compressed = zstd::encode_all(&*plain, LEVEL)?;
-        let mut bytes = [FIRST_LINE, &compressed].concat();
+        let mut bytes = [first_line(), compressed].concat();
         bytes.extend_from_slice(&Sha256::digest(&bytes));
         if plain.len().max(bytes.len()) as u64 > MOST_BYTES {
             return Err(CheckpointError::TooLong);
@@ -178,7 +195,7 @@ mod tests {
     fn content_that_expands_without_end_is_refused() {
         let zeros = zstd::encode_all(io::repeat(0).take(2 * MOST_BYTES), 1).unwrap();
         assert!(zeros.len() < 1 << 20);
-        let bomb = signed(&[FIRST_LINE, &zeros].concat());
+        let bomb = signed(&[first_line(), zeros].concat());
         assert!(matches!(Checkpoint::from_bytes(&bomb), Err(CheckpointError::Damaged)));
     }
 
@@ -186,7 +203,7 @@ mod tests {
         #[test]
         fn any_content_with_the_right_digest_never_panics(plain in prop::collection::vec(any::<u8>(), 0..200), raw: bool) {
             let content = if raw { plain } else { zstd::encode_all(&*plain, 1).unwrap() };
-            let _ = Checkpoint::from_bytes(&signed(&[FIRST_LINE, &content].concat()));
+            let _ = Checkpoint::from_bytes(&signed(&[first_line(), content].concat()));
         }
     }
 }

@@ -5,10 +5,20 @@ use std::io::{self, Read};
 
 use sizeleak_frame::{Frame, FrameReader, FrameWriter, ReadError, StageSummary, Summary};
 
+/// A stream that is opened when its turn comes: there may be more of them than a process may open.
+pub(crate) struct UnopenedStream {
+    /// Its name in messages.
+    pub(crate) name: String,
+    /// Opens it.
+    pub(crate) open: Box<dyn FnOnce() -> io::Result<Box<dyn Read + Send>> + Send>,
+}
+
 /// The bytes of the joined stream: the `hello` of the first one, all other frames, and a `summary` of all.
 pub(crate) struct JoinedStreams {
-    /// The names and the bytes of those that are not read to their end.
-    streams: VecDeque<(String, FrameReader<Box<dyn Read + Send>>)>,
+    /// The name and the bytes of the one that is read.
+    present: Option<(String, FrameReader<Box<dyn Read + Send>>)>,
+    /// Those behind it.
+    waiting: VecDeque<UnopenedStream>,
     /// The stage that made all of them, once the first has said so.
     stage: Option<String>,
     summary: Summary,
@@ -20,17 +30,29 @@ pub(crate) struct JoinedStreams {
 }
 
 impl JoinedStreams {
-    /// These streams, with their names in messages.
-    pub(crate) fn new(streams: impl Iterator<Item = (String, Box<dyn Read + Send>)>) -> Self {
-        let streams = streams.map(|(name, input)| (name, FrameReader::new(input))).collect();
-        let (summary, bytes) = (Summary::default(), Vec::new());
-        Self { streams, stage: None, summary, is_whole: false, bytes, read: 0 }
+    /// These streams.
+    pub(crate) fn new(streams: impl IntoIterator<Item = UnopenedStream>) -> Self {
+        let (summary, bytes, waiting) = (Summary::default(), Vec::new(), streams.into_iter().collect());
+        Self { present: None, waiting, stage: None, summary, is_whole: false, bytes, read: 0 }
+    }
+
+    /// Opens the next stream if none is read.
+    fn open_next(&mut self) -> io::Result<()> {
+        if self.present.is_none()
+            && let Some(UnopenedStream { name, open }) = self.waiting.pop_front()
+        {
+            let input = open().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+            self.present = Some((name, FrameReader::new(input)));
+        }
+        Ok(())
     }
 
     /// Fills the buffer with the next frame; it stays empty at the end.
     fn fill(&mut self) -> io::Result<()> {
         (self.read, self.bytes) = (0, Vec::new());
-        while let Some((name, reader)) = self.streams.front_mut() {
+        loop {
+            self.open_next()?;
+            let Some((name, reader)) = &mut self.present else { return Ok(()) };
             let fault =
                 |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {why}"));
             match reader.next_frame() {
@@ -54,9 +76,9 @@ impl JoinedStreams {
                     return Ok(());
                 }
                 Ok(None) if self.is_whole => {
-                    self.streams.pop_front();
+                    self.present = None;
                     self.is_whole = false;
-                    if self.streams.is_empty() {
+                    if self.waiting.is_empty() {
                         return self.end();
                     }
                 }
@@ -66,7 +88,6 @@ impl JoinedStreams {
                 Err(error) => return Err(fault(&error)),
             }
         }
-        Ok(())
     }
 
     fn end(&mut self) -> io::Result<()> {
@@ -145,11 +166,12 @@ mod tests {
     }
 
     fn joined(streams: Vec<Vec<u8>>) -> io::Result<Vec<u8>> {
-        let named = (1..)
-            .zip(streams)
-            .map(|(number, bytes)| (format!("{number}.frames"), Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>));
+        let unopened = |(number, bytes): (u32, Vec<u8>)| UnopenedStream {
+            name: format!("{number}.frames"),
+            open: Box::new(|| Ok(Box::new(Cursor::new(bytes)))),
+        };
         let mut bytes = Vec::new();
-        JoinedStreams::new(named).read_to_end(&mut bytes)?;
+        JoinedStreams::new((1..).zip(streams).map(unopened)).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

@@ -68,7 +68,10 @@ impl Pipeline {
         }
         files.check().map_err(|conflict| ConfigError::usage(conflict.to_string()))?;
         let saves = self.begin_saves(first_save, &mut recorders)?;
-        let access = self.access(first, &placements, &saves);
+        let mut access = self.access(first, &placements, &saves);
+        if let (Some(access), Some(stream)) = (&mut access, &head) {
+            stream.unopened().iter().for_each(|file| access.read(file));
+        }
         let mut all = Vec::new();
         let of_head = skipped.and_then(|index| recorders.remove(&index)).unwrap_or_default();
         if let Some(stream) = &head

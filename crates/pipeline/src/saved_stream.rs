@@ -9,7 +9,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, SCHEMA, Summary};
 use sizeleak_runtime::{Interrupt, Interruptible};
 
-use crate::joined_streams::JoinedStreams;
+use crate::joined_streams::{JoinedStreams, UnopenedStream};
 use crate::recording::{decompressed, stdin};
 use crate::registry;
 use crate::stage::PipelineStage;
@@ -20,6 +20,8 @@ pub struct SavedStream {
     name: String,
     /// The file, if the user named it.
     path: Option<PathBuf>,
+    /// Files that are opened while it is read.
+    unopened: Vec<PathBuf>,
     hello: Hello,
     input: Box<dyn Read + Send>,
 }
@@ -30,19 +32,10 @@ impl SavedStream {
     /// # Errors
     /// [`ConfigError`] if it cannot be read or does not begin as a frame stream.
     pub fn open(path: &Path, interrupt: &Interrupt) -> Result<Self, ConfigError> {
-        let name = if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() };
+        let name = name_of(path);
         let of_file = |error: io::Error| ConfigError::input(format!("{name}: {error}"));
-        let file = if path.as_os_str() == "-" { stdin() } else { open(path) }.map_err(of_file)?;
-        let metadata = file.metadata().map_err(of_file)?;
-        if metadata.is_dir() {
-            return Err(ConfigError::input(format!("{name} is a folder, not a frame stream")));
-        }
-        let input = if metadata.is_file() {
-            decompressed(file)
-        } else {
-            decompressed(Interruptible::new(file, interrupt.clone()))
-        };
-        Self::new(name.clone(), Some(path.to_owned()), input.map_err(of_file)?)
+        let input = bytes_of(path, interrupt).map_err(of_file)?;
+        Self::new(name, Some(path.to_owned()), input)
     }
 
     /// A stream from an open file, called `name` in messages.
@@ -54,19 +47,27 @@ impl SavedStream {
         Self::new(name, None, input)
     }
 
-    /// Streams of one stage, one after another, as one stream.
+    /// The streams of one stage in these files, one after another, as one stream. Each file is opened when its turn comes:
+    /// there may be more of them than a process may open.
     ///
     /// # Errors
-    /// [`ConfigError`] if there is none, or the first one does not begin as a frame stream.
-    pub fn joined(streams: Vec<Self>) -> Result<Self, ConfigError> {
-        let name = match &*streams {
-            [only] => only.name.clone(),
-            [first, .., last] => format!("{} … {}", first.name, last.name),
+    /// As [`SavedStream::open`], if there is none, or one of them is not there.
+    pub fn joined(files: &[PathBuf], interrupt: &Interrupt) -> Result<Self, ConfigError> {
+        let name = match files {
+            [only] => name_of(only),
+            [first, .., last] => format!("{} … {}", name_of(first), name_of(last)),
             [] => String::new(),
         };
-        let path = streams.first().and_then(|first| first.path.clone());
-        let joined = JoinedStreams::new(streams.into_iter().map(|stream| (stream.name, stream.input)));
-        Self::new(name, path, Box::new(joined))
+        for file in files.iter().filter(|file| file.as_os_str() != "-") {
+            file.metadata().map_err(|error| ConfigError::input(format!("{}: {error}", name_of(file))))?;
+        }
+        let unopened = |path: &PathBuf| {
+            let (name, path, interrupt) = (name_of(path), path.clone(), interrupt.clone());
+            UnopenedStream { name, open: Box::new(move || bytes_of(&path, &interrupt)) }
+        };
+        let joined = JoinedStreams::new(files.iter().map(unopened));
+        let unopened = files.iter().skip(1).filter(|file| file.as_os_str() != "-").cloned().collect();
+        Ok(Self { unopened, ..Self::new(name, files.first().cloned(), Box::new(joined))? })
     }
 
     /// A stream of this stage that holds no traffic.
@@ -100,7 +101,7 @@ impl SavedStream {
         let first = reader.last_value().to_vec();
         let (rest, input) = reader.into_rest();
         let input = Box::new(Cursor::new([first, rest].concat()).chain(input));
-        Ok(Self { name, path, hello, input })
+        Ok(Self { name, path, unopened: Vec::new(), hello, input })
     }
 
     /// Its name in messages.
@@ -113,6 +114,11 @@ impl SavedStream {
         self.path.as_deref()
     }
 
+    /// Files that are opened while it is read.
+    pub(crate) fn unopened(&self) -> &[PathBuf] {
+        &self.unopened
+    }
+
     /// Whether the user named the file, so that it need not be saved again.
     pub(crate) fn is_named(&self) -> bool {
         self.path.is_some()
@@ -121,6 +127,21 @@ impl SavedStream {
     pub(crate) fn into_input(self) -> Box<dyn Read + Send> {
         self.input
     }
+}
+
+/// The name of a file in messages.
+fn name_of(path: &Path) -> String {
+    if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() }
+}
+
+/// The decompressed bytes of a file; `-` is stdin. Waits for the first of them until `interrupt` is set.
+fn bytes_of(path: &Path, interrupt: &Interrupt) -> io::Result<Box<dyn Read + Send>> {
+    let file = if path.as_os_str() == "-" { stdin()? } else { open(path)? };
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::Error::other("is a folder, not a frame stream"));
+    }
+    if metadata.is_file() { decompressed(file) } else { decompressed(Interruptible::new(file, interrupt.clone())) }
 }
 
 /// Opens a file; a named pipe without waiting for its writer, so that the user can interrupt.

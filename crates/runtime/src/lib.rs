@@ -32,6 +32,7 @@
 mod channel;
 mod configure;
 pub mod confinement;
+mod failure_slot;
 mod fused;
 mod input;
 mod interrupt;
@@ -53,6 +54,7 @@ mod two_generation_cache;
 
 pub use channel::{ChannelInput, ChannelOutput, channel};
 pub use configure::{ConfigureError, StageOptions};
+pub use failure_slot::FailureSlot;
 pub use fused::run_fused;
 pub use input::{Input, InputError, Received};
 pub use interrupt::{Interrupt, Interruptible, becomes_ready, is_ready};

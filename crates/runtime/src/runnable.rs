@@ -2,7 +2,7 @@
 
 use sizeleak_telemetry::Meter;
 
-use crate::{Input, Interrupt, Observer, Outcome, Output, StateError, StateSlot};
+use crate::{FailureSlot, Input, Interrupt, Observer, Outcome, Output, StateError, StateSlot};
 
 /// A stage or a source, ready to run.
 pub trait Runnable: Send {
@@ -30,6 +30,12 @@ pub trait Runnable: Send {
     fn leave_state(&mut self, slot: StateSlot) -> Result<(), StateError> {
         let _ = slot;
         Err(StateError::Unsupported)
+    }
+
+    /// Makes a source that cannot read everything leave the reason in `slot` and end well behind what it could read. A
+    /// stage fails as before.
+    fn accept_failure(&mut self, slot: FailureSlot) {
+        let _ = slot;
     }
 
     /// Runs it to its end. A source reads no `input`.

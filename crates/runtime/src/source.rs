@@ -7,7 +7,7 @@ use sizeleak_telemetry::{FrameCounts, Latency, Meter, Progress};
 use tracing::debug;
 
 use crate::node_output::NodeOutput;
-use crate::{Closed, Emit, FusedStage, Input, Interrupt, Observer, Outcome, Output, Runnable, StageError};
+use crate::{Closed, Emit, FailureSlot, FusedStage, Input, Interrupt, Observer, Outcome, Output, Runnable, StageError};
 
 /// A stage that makes frames from something other than frames.
 pub trait Source: Send {
@@ -58,12 +58,14 @@ impl SourceEmit for Vec<Frame> {
 pub struct SourceNode<S> {
     source: S,
     meter: Option<Meter>,
+    /// Where to leave why it could not read everything; `None` if that fails the run.
+    failure: Option<FailureSlot>,
 }
 
 impl<S: Source> SourceNode<S> {
     /// A node for this source.
     pub fn new(source: S) -> Self {
-        Self { source, meter: None }
+        Self { source, meter: None, failure: None }
     }
 
     fn run(&mut self, out: &mut NodeOutput<'_>, interrupt: &Interrupt) -> Result<Outcome, StageError> {
@@ -73,7 +75,10 @@ impl<S: Source> SourceNode<S> {
             TimedEmit { out, service: Latency::new(), since: Instant::now(), waited, traffic: FrameCounts::default() };
         let ran = self.source.run(&mut timed, interrupt);
         timed.publish(self.source.frames_in());
-        ran?;
+        match (ran, &self.failure) {
+            (Err(StageError::Failed(error)), Some(slot)) => slot.put(error.to_string()),
+            (ran, _) => ran?,
+        }
         let own = StageSummary {
             stage: S::NAME.to_owned(),
             frames_in: self.source.frames_in(),
@@ -95,6 +100,10 @@ impl<S: Source> Runnable for SourceNode<S> {
 
     fn set_meter(&mut self, meter: Meter) {
         self.meter = Some(meter);
+    }
+
+    fn accept_failure(&mut self, slot: FailureSlot) {
+        self.failure = Some(slot);
     }
 
     fn run(

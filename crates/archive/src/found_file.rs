@@ -1,0 +1,165 @@
+//! A file of a capture point before it is processed: it may be known from an earlier call, or is looked at now, in one
+//! read: its digest, its packets and its damage.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sizeleak_capture::{CaptureReader, Damage};
+use sizeleak_pipeline::Sha256Reader;
+use sizeleak_runtime::ProgressReader;
+use sizeleak_telemetry::{FileProgress, Progress};
+
+use crate::capture_file::{CaptureFile, FileState, FileVerdict};
+use crate::description::DescribedFile;
+
+/// A file of a capture point.
+#[derive(Debug)]
+pub(crate) enum FoundFile {
+    /// It has not changed since it was looked at, or is no capture.
+    Known(DescribedFile),
+    /// A capture of which only the first packet was read.
+    New {
+        path: PathBuf,
+        /// Its state before it was read: a file that grows meanwhile is found out.
+        state: Option<FileState>,
+        head_ns: Option<i64>,
+    },
+}
+
+impl FoundFile {
+    /// Finds out when a file begins; `known` are those that have not changed, by path.
+    pub(crate) fn of(path: &Path, known: &mut BTreeMap<PathBuf, DescribedFile>) -> Self {
+        if let Some(known) = known.remove(path) {
+            return Self::Known(known);
+        }
+        let state = FileState::of(path).ok();
+        match head(path) {
+            Ok(head_ns) => Self::New { path: path.to_owned(), state, head_ns },
+            Err(damage) => Self::Known(DescribedFile::unread(refused(path, &damage), state)),
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Known(known) => Path::new(&known.file.path),
+            Self::New { path, .. } => path,
+        }
+    }
+
+    /// The time of its first packet, by which captures follow each other.
+    pub(crate) fn head_ns(&self) -> Option<i64> {
+        match self {
+            Self::Known(known) => known.head_ns,
+            Self::New { head_ns, .. } => *head_ns,
+        }
+    }
+
+    /// Looks at it, if it is not known.
+    ///
+    /// # Errors
+    /// One sentence: it has changed meanwhile.
+    pub(crate) fn look(self, progress: &Progress) -> Result<DescribedFile, String> {
+        let described = match self {
+            Self::Known(known) => return Ok(known),
+            Self::New { path, state, head_ns } => DescribedFile { file: inspect(&path, progress), head_ns, state },
+        };
+        check_unchanged(&described)?;
+        Ok(described)
+    }
+}
+
+/// Checks that a file was not written while it was read.
+pub(crate) fn check_unchanged(described: &DescribedFile) -> Result<(), String> {
+    let (path, state) = (Path::new(&described.file.path), described.state);
+    if state.is_some_and(|state| FileState::of(path).ok() != Some(state)) {
+        let path = path.display();
+        return Err(format!("{path} has changed while it was read: run again once it is complete"));
+    }
+    Ok(())
+}
+
+/// The time of the first packet of a capture; `None` if it has none.
+fn head(path: &Path) -> Result<Option<i64>, Damage> {
+    let mut reader = CaptureReader::open(path)?;
+    loop {
+        match reader.next_packet() {
+            Ok(packet) => return Ok(packet.map(|packet| packet.time_ns)),
+            // Packets follow.
+            Err(damage) if damage.skipped_bytes().is_some() => {}
+            Err(_) => return Ok(None),
+        }
+    }
+}
+
+/// A file that cannot be read as a capture.
+fn refused(path: &Path, damage: &Damage) -> CaptureFile {
+    CaptureFile { bytes: path.metadata().ok().map(|it| it.len()), ..CaptureFile::refused(path, damage) }
+}
+
+/// A file that is digested on its way to a reader.
+#[derive(Clone, Default)]
+struct DigestedFile(Arc<Mutex<Option<Sha256Reader<ProgressReader<File>>>>>);
+
+impl DigestedFile {
+    fn lock(&self) -> MutexGuard<'_, Option<Sha256Reader<ProgressReader<File>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to read a file. What is returned is its bytes.
+    fn begin(&self, file: File, progress: &Progress) -> Box<dyn Read + Send> {
+        *self.lock() = Some(Sha256Reader::new(FileProgress::new(progress).watch(file, 0)));
+        Box::new(self.clone())
+    }
+
+    /// Reads what is left. Returns the digest and the size of the file.
+    fn finish(&self) -> io::Result<(String, u64)> {
+        let file = self.lock().take().ok_or(ErrorKind::NotFound)?;
+        file.finish()
+    }
+}
+
+impl Read for DigestedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.lock().as_mut().map_or(Ok(0), |file| file.read(buffer))
+    }
+}
+
+/// Reads a file to its end, once.
+fn inspect(path: &Path, progress: &Progress) -> CaptureFile {
+    if path.to_str().is_none() {
+        let reason = "has a name that is not valid UTF-8: rename it".to_owned();
+        return CaptureFile::unread(path, FileVerdict::Unreadable, reason);
+    }
+    let digested = DigestedFile::default();
+    let file = match CaptureReader::open_watched(path, |file| digested.begin(file, progress)) {
+        Ok(reader) => packets_of(path, reader),
+        Err(damage) => return refused(path, &damage),
+    };
+    // Damage ends the packets, but not the file.
+    match digested.finish() {
+        Ok((sha256, bytes)) => CaptureFile { sha256: Some(sha256), bytes: Some(bytes), ..file },
+        Err(error) => CaptureFile::unread(path, FileVerdict::Unreadable, error.to_string()),
+    }
+}
+
+/// The packets and the damage of a capture.
+fn packets_of(path: &Path, mut reader: CaptureReader) -> CaptureFile {
+    let mut file = CaptureFile::unread(path, FileVerdict::Whole, String::new());
+    file.reason = None;
+    loop {
+        match reader.next_packet() {
+            Ok(Some(packet)) => file.count(packet.time_ns),
+            Ok(None) => return file,
+            Err(damage) => {
+                file.add_damage(&damage);
+                if damage.skipped_bytes().is_none() {
+                    return file;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What a run would do, as far as that is known without reading more of a capture than its first packet.
+
+use std::mem;
+use std::path::Path;
+
+use crate::chain::UnitBounds;
+use crate::description::{DescribedFile, PointDescription};
+use crate::discovery::CapturePoint;
+use crate::found_file::FoundFile;
+use crate::keys::{answers_key, end_key, records_key};
+use crate::point_run::PointRun;
+use crate::unit_store::{UnitStore, unit_name};
+
+/// What a run would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchivePlan {
+    /// The points, by name.
+    pub points: Vec<PlannedPoint>,
+}
+
+/// What a run would do with a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedPoint {
+    /// Its name.
+    pub point: String,
+    /// How many files are in its folder.
+    pub files: usize,
+    /// Their size on disk in bytes.
+    pub bytes: u64,
+    /// How many of them are read, at most: those that are new or have changed, and those whose flows may begin differently
+    /// because of these.
+    pub files_to_read: usize,
+    /// The size of these on disk in bytes.
+    pub bytes_to_read: u64,
+    /// Whether its answers are rebuilt, from the records that are kept if no file is read.
+    pub makes_answers: bool,
+}
+
+/// What is known of the units of a point.
+struct PlannedUnits<'a> {
+    run: &'a PointRun<'a>,
+    store: &'a UnitStore<'a>,
+    bounds: UnitBounds,
+    /// The files of the present unit.
+    present: Vec<FoundFile>,
+    /// The digest of the state behind the last unit.
+    state: Option<String>,
+    /// Whether that state is not known, so that everything behind it is read.
+    is_unknown: bool,
+    /// The captures of the units that are there.
+    captures: Vec<DescribedFile>,
+    files_to_read: usize,
+    bytes_to_read: u64,
+}
+
+impl PointRun<'_> {
+    /// What a run would do with a point.
+    pub(crate) fn plan(&self, point: &CapturePoint) -> PlannedPoint {
+        let store = UnitStore::of(self.layout, &point.name);
+        let known = PointDescription::read(self.layout, &point.name);
+        let mut units = PlannedUnits {
+            run: self,
+            store: &store,
+            bounds: UnitBounds::new(self.is_by_time()),
+            present: Vec::new(),
+            state: None,
+            is_unknown: false,
+            captures: Vec::new(),
+            files_to_read: 0,
+            bytes_to_read: 0,
+        };
+        for file in self.find(point, known.as_ref(), &store) {
+            if units.bounds.is_before(file.head_ns()) {
+                units.end_unit();
+            }
+            units.add(file);
+        }
+        units.end_unit();
+        let makes_answers = units.changes_records() || units.changes_answers(known.as_ref());
+        let PlannedUnits { files_to_read, bytes_to_read, .. } = units;
+        let files = point.files.len() + point.unopened.len();
+        PlannedPoint {
+            point: point.name.clone(),
+            files,
+            bytes: point.bytes(),
+            files_to_read,
+            bytes_to_read,
+            makes_answers,
+        }
+    }
+}
+
+impl PlannedUnits<'_> {
+    fn add(&mut self, file: FoundFile) {
+        match file {
+            FoundFile::Known(known) if !known.has_packets() => {}
+            FoundFile::New { path, head_ns: None, .. } => self.count(&path),
+            FoundFile::Known(known) => {
+                self.bounds.add(&known);
+                self.present.push(FoundFile::Known(known));
+            }
+            new @ FoundFile::New { .. } => self.present.push(new),
+        }
+    }
+
+    /// Counts a file that is read.
+    fn count(&mut self, path: &Path) {
+        self.files_to_read += 1;
+        self.bytes_to_read += path.metadata().map_or(0, |metadata| metadata.len());
+    }
+
+    fn end_unit(&mut self) {
+        let present = mem::take(&mut self.present);
+        if present.is_empty() || self.find(&present).is_some() {
+            return;
+        }
+        self.is_unknown = true;
+        for file in &present {
+            self.count(file.path());
+        }
+    }
+
+    /// Finds the unit of these files, if it is there.
+    fn find(&mut self, files: &[FoundFile]) -> Option<()> {
+        let known = files.iter().map(|file| match file {
+            FoundFile::Known(known) => Some(known.clone()),
+            FoundFile::New { .. } => None,
+        });
+        let mut captures = known.collect::<Option<Vec<_>>>().filter(|_| !self.is_unknown)?;
+        self.bounds.sort(&mut captures);
+        let key = records_key(&self.run.packet_stages, &captures, self.state.as_deref()).ok()?;
+        let unit = self.store.find(&unit_name(captures.first()?.head_ns, &key), &key)?;
+        self.state = Some(unit.state?.digest);
+        self.captures.append(&mut captures);
+        Some(())
+    }
+
+    /// Whether some records are made.
+    fn changes_records(&self) -> bool {
+        let has_end = |state: &String| {
+            let key = end_key(state);
+            self.store.find(&unit_name(None, &key), &key).is_some()
+        };
+        self.is_unknown || !self.state.as_ref().is_none_or(has_end)
+    }
+
+    /// Whether the answers of a point with these records are made.
+    fn changes_answers(&self, known: Option<&PointDescription>) -> bool {
+        if self.captures.is_empty() {
+            return false;
+        }
+        let Ok(key) = answers_key(self.run.pipeline, &self.captures, self.run.format) else { return true };
+        let answers = known.and_then(|known| known.answers.as_ref());
+        !answers.is_some_and(|answers| self.run.are_same(answers, key.as_deref()))
+    }
+}

@@ -1,0 +1,192 @@
+//! What is kept of the units of a point: for each one its records, the state behind it, and a description that is written
+//! last. All three have the name of the unit, which says when it begins and what it was made from.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use blake3::Hash;
+use serde::{Deserialize, Serialize};
+use sizeleak_pipeline::Checkpoint;
+use sizeleak_text::utc;
+
+use crate::description::{DescribedFile, forget_unsettled};
+use crate::keys::digest_of;
+use crate::layout::Layout;
+
+/// The endings of the files of a unit.
+const RECORDS: &str = "frames.zst";
+const STATE: &str = "state";
+const DESCRIPTION: &str = "json";
+
+/// How many digits of its key are in the name of a unit.
+const KEY_DIGITS: usize = 16;
+
+/// A unit that has been processed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UnitDescription {
+    /// The name of its files, without their endings. Sorted names are in order.
+    pub(crate) name: String,
+    /// The digest of everything it depends on.
+    pub(crate) key: String,
+    /// Its captures; none if it is the end of the flows.
+    pub(crate) captures: Vec<DescribedFile>,
+    /// How many records it has.
+    pub(crate) records: u64,
+    /// The file of its records.
+    pub(crate) records_file: StoredFile,
+    /// The state behind it; `None` if no flow is left.
+    pub(crate) state: Option<StoredState>,
+}
+
+/// A file as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredFile {
+    /// The digest of its bytes.
+    pub(crate) digest: String,
+    /// Its size in bytes.
+    pub(crate) bytes: u64,
+}
+
+/// A state as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredState {
+    /// The digest of what it says.
+    pub(crate) digest: String,
+    /// The size of its file in bytes.
+    pub(crate) bytes: u64,
+}
+
+/// The units of a point.
+#[derive(Debug)]
+pub(crate) struct UnitStore<'a> {
+    pub(crate) layout: &'a Layout,
+    folder: PathBuf,
+}
+
+impl<'a> UnitStore<'a> {
+    /// Those of this point.
+    pub(crate) fn of(layout: &'a Layout, point: &str) -> Self {
+        Self { layout, folder: layout.records(point) }
+    }
+
+    /// The file of a unit's records.
+    pub(crate) fn records(&self, name: &str) -> PathBuf {
+        self.file(name, RECORDS)
+    }
+
+    /// The file of the state behind a unit.
+    pub(crate) fn state_file(&self, name: &str) -> PathBuf {
+        self.file(name, STATE)
+    }
+
+    fn file(&self, name: &str, ending: &str) -> PathBuf {
+        self.folder.join(format!("{name}.{ending}"))
+    }
+
+    /// The unit with this name and key, if it is there.
+    pub(crate) fn find(&self, name: &str, key: &Hash) -> Option<UnitDescription> {
+        let unit = read(&self.file(name, DESCRIPTION)).filter(|unit| unit.key == key.to_hex().as_str())?;
+        let has_state = unit.state.as_ref().is_none_or(|state| has_length(&self.state_file(name), state.bytes));
+        (has_state && has_length(&self.records(name), unit.records_file.bytes)).then_some(unit)
+    }
+
+    /// The state behind a unit, if that is as it was written.
+    pub(crate) fn state(&self, unit: &UnitDescription) -> Option<Checkpoint> {
+        let state = Checkpoint::read(&self.state_file(&unit.name)).ok()?;
+        (state.digest().ok()? == unit.state.as_ref()?.digest).then_some(state)
+    }
+
+    /// Whether the records of a unit are as they were written.
+    pub(crate) fn are_sound(&self, unit: &UnitDescription) -> bool {
+        digest_of(&self.records(&unit.name)).is_ok_and(|digest| digest.to_hex().as_str() == unit.records_file.digest)
+    }
+
+    /// Describes a unit whose other files are there.
+    pub(crate) fn describe(&self, unit: &UnitDescription) -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(unit).map_err(io::Error::other)?;
+        text.push(b'\n');
+        self.layout.write_disposable(&self.file(&unit.name, DESCRIPTION), &text)
+    }
+
+    /// Creates the folder.
+    pub(crate) fn create(&self) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)
+    }
+
+    /// Makes a unit unknown, so that it is processed again.
+    pub(crate) fn forget(&self, unit: &UnitDescription) -> io::Result<()> {
+        fs::remove_file(self.file(&unit.name, DESCRIPTION))
+    }
+
+    /// The captures of all units, as far as they can have stayed as they were.
+    pub(crate) fn captures(&self) -> Vec<DescribedFile> {
+        let described = self.names().into_iter().filter(|path| path.extension().is_some_and(|it| it == DESCRIPTION));
+        let captures = described.filter_map(|path| {
+            let mut captures = read(&path)?.captures;
+            forget_unsettled(&mut captures, &path).ok()?;
+            Some(captures)
+        });
+        captures.flatten().collect()
+    }
+
+    /// Removes the files of all units but these.
+    pub(crate) fn keep_only(&self, units: &[String]) -> io::Result<()> {
+        let endings = [RECORDS, STATE, DESCRIPTION];
+        let kept = units.iter().flat_map(|name| endings.map(|ending| self.file(name, ending)));
+        let kept: BTreeSet<PathBuf> = kept.collect();
+        for path in self.names().into_iter().filter(|path| !kept.contains(path)) {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        if units.is_empty() {
+            // It may not be there.
+            _ = fs::remove_dir(&self.folder);
+        }
+        Ok(())
+    }
+
+    fn names(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten();
+        entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
+    }
+}
+
+/// The name of a unit that begins at this time; the end of all flows comes last.
+pub(crate) fn unit_name(head_ns: Option<i64>, key: &Hash) -> String {
+    let time = head_ns.map_or_else(
+        || "end".to_owned(),
+        |head_ns| {
+            let digits = utc(head_ns).replace(['-', ':', 'Z'], "");
+            format!("{digits}{:03}Z", head_ns.rem_euclid(1000))
+        },
+    );
+    let key = key.to_hex();
+    format!("{time}-{}", key.get(..KEY_DIGITS).unwrap_or_default())
+}
+
+fn read(path: &Path) -> Option<UnitDescription> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn has_length(path: &Path, bytes: u64) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sorted_names_are_in_order_of_time() {
+        let key = blake3::hash(b"");
+        let heads = [i64::MIN, -1, 0, 999, 1000, 1_767_600_000_012_345_678, i64::MAX];
+        let names: Vec<String> = heads.map(Some).into_iter().chain([None]).map(|head| unit_name(head, &key)).collect();
+        assert!(names.is_sorted(), "{names:?}");
+        assert_eq!(names[5], "20260105T080000.012345678Z-af1349b9f5f9a1a6");
+        assert!(names.iter().collect::<BTreeSet<_>>().len() == names.len(), "{names:?}");
+    }
+}
