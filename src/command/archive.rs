@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use bytesize::ByteSize;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use sizeleak_archive::{ArchivePlan, ArchiveRun, Manifest, PartFormat, PointsOf};
+use sizeleak_archive::{ArchivePlan, ArchiveRun, Manifest, PartFormat, PointsOf, Tap};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::Progress;
@@ -37,6 +37,8 @@ const MOST_NAMED: usize = 20;
     sizeleak archive captures -o results --gateway 192.168.1.20 --model model.toml\n  \
     sizeleak archive captures -o results --gateway 192.168.1.20 --model other.toml   # reads records, no packets\n  \
     sizeleak archive captures -o results --pipeline pipeline.toml --jobs 4 --dry-run\n  \
+    sizeleak archive --tap lan='mirror/*.pcap' --tap wan='gateway/*.pcap' -o results --gateway 192.168.1.20 \
+    --model model.toml\n  \
     sizeleak archive status results --format json\n\n\
     Every file below a folder is looked at, whatever its name; captures are recognised by content, also compressed. The \
     captures of one folder are one capture point (`--one-point`: with all below it): they are merged by time, so \
@@ -52,7 +54,7 @@ pub(crate) struct Arguments {
     operation: Option<Operation>,
 
     /// Folders of captures, and single captures
-    #[arg(value_name = "FOLDER", required = true, value_hint = ValueHint::AnyPath)]
+    #[arg(value_name = "FOLDER", required_unless_present = "tap", value_hint = ValueHint::AnyPath)]
     captures: Vec<PathBuf>,
 
     /// The folder of results; one that exists is completed
@@ -93,6 +95,14 @@ pub(crate) struct Arguments {
     /// With all folders below it, such as one for each day: connections go on from folder to folder.
     #[arg(long, help_heading = INPUT)]
     one_point: bool,
+
+    /// Captures of the same traffic at one of several places, such as lan='captures/mirror/*.pcap'
+    ///
+    /// Repeat it for each place. All captures that match are one capture point, whatever folder they are in. Of each flow,
+    /// the tap that captured most of it is primary, and the others fill its gaps. The clock of the first tap named is that
+    /// of all; those of the others are corrected by what both captured. A folder that matches stands for all below it.
+    #[arg(long, value_name = "NAME=GLOB", value_hint = ValueHint::AnyPath, help_heading = INPUT)]
+    tap: Vec<Tap>,
 
     /// Give up what was found in captures that are gone
     ///
@@ -171,6 +181,7 @@ impl Arguments {
         self.options.set_others(&mut pipeline)?;
         Ok(ArchiveRun {
             operands: self.captures.clone(),
+            taps: self.tap.clone(),
             pipeline: pipeline.without_saves(),
             out: self.output.clone().unwrap_or_default(),
             format: self.format.into(),

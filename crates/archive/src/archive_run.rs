@@ -19,13 +19,16 @@ use crate::layout::Layout;
 use crate::manifest::Manifest;
 use crate::part_format::{ANSWER, PartFormat};
 use crate::plan::ArchivePlan;
-use crate::point_run::PointRun;
+use crate::point_run::{PointRun, is_by_time};
+use crate::taps::{Tap, TapFault, with_tapped_point};
 
 /// What to process, and where results go.
 #[derive(Debug, Clone)]
 pub struct ArchiveRun {
     /// Folders of captures, and single ones.
     pub operands: Vec<PathBuf>,
+    /// Captures of the same traffic at several places; the clock of the first tap is that of all.
+    pub taps: Vec<Tap>,
     /// The pipeline; its captures are replaced.
     pub pipeline: Pipeline,
     /// The folder of results.
@@ -117,7 +120,10 @@ impl ArchiveRun {
                 return Err(ArchiveError::Inside { out: self.out.clone(), input: operand.clone() });
             }
         }
-        capture_points(&self.operands, self.points_of)
+        if !self.taps.is_empty() && !is_by_time(&self.pipeline) {
+            return Err(TapFault::WithoutTimes.into());
+        }
+        Ok(with_tapped_point(capture_points(&self.operands, self.points_of)?, &self.taps, &out)?)
     }
 
     /// Checks that all stages can be built, with the first file that seems to be a capture.

@@ -7,6 +7,8 @@ use sizeleak_frame::WriteError;
 use sizeleak_pipeline::ConfigError;
 use thiserror::Error;
 
+use crate::taps::TapFault;
+
 /// Why an archive cannot be processed.
 #[derive(Debug, Error)]
 pub enum ArchiveError {
@@ -38,6 +40,9 @@ pub enum ArchiveError {
         /// The other one.
         other: PathBuf,
     },
+    /// The taps cannot be used.
+    #[error(transparent)]
+    Tap(#[from] TapFault),
     /// The pipeline cannot be used here.
     #[error("{0}")]
     Pipeline(String),
@@ -64,7 +69,7 @@ impl ArchiveError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(error) => error.exit_code(),
-            Self::NotArchive(_) | Self::Inside { .. } | Self::SameName { .. } | Self::Pipeline(_) => 2,
+            Self::NotArchive(_) | Self::Inside { .. } | Self::SameName { .. } | Self::Tap(_) | Self::Pipeline(_) => 2,
             Self::Locked(_) | Self::NoManifest(_) | Self::File { .. } => 1,
         }
     }

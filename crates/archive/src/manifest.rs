@@ -11,6 +11,7 @@ use crate::capture_file::CaptureFile;
 use crate::description::PointDescription;
 use crate::error::ArchiveError;
 use crate::layout::Layout;
+use crate::tapped_segments::TapDescription;
 
 /// The results of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,6 +47,9 @@ pub struct ManifestPoint {
     pub identifications: Option<u64>,
     /// How many notices there were of each kind.
     pub notices: BTreeMap<String, u64>,
+    /// Its taps, the first of which is the clock of all; left out for a folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taps: Vec<TapDescription>,
 }
 
 /// A line.
@@ -74,6 +78,7 @@ impl Manifest {
             point: point.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             files: Vec::new(),
+            taps: Vec::new(),
             records: None,
             answers: None,
         };
@@ -162,6 +167,7 @@ impl ManifestPoint {
             commands: answers.and_then(|answers| answers.commands),
             identifications: answers.map(|answers| answers.identifications),
             notices: answers.map(|answers| answers.notices.clone()).unwrap_or_default(),
+            taps: description.taps.clone(),
         }
     }
 }

@@ -12,7 +12,7 @@ const MOST_PIECES: usize = 256;
 const LEAST_DRIFT: i64 = 3;
 
 /// What was found out about the clock of a tap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TapClock {
     /// By how much it is ahead of the clock of all, in nanoseconds: the median over all segments that were compared.
     pub offset_ns: i64,
@@ -30,7 +30,7 @@ pub struct TapClock {
 impl TapClock {
     /// A clock that is taken as it is.
     pub(crate) fn as_it_is() -> Self {
-        Self { offset_ns: 0, spread_ns: 0, drift_ns: 0, matches: 0, course: Vec::new() }
+        Self::default()
     }
 
     /// The clock of a tap by segments of which it has the first time, and the clock of all the second one.

@@ -7,6 +7,9 @@ use crate::flow_bytes::{FlowBytes, PrimaryTaps};
 use crate::segment_sample::SegmentSample;
 use crate::tap_clock::TapClock;
 
+/// Less drift than this, in nanoseconds, is not worth a word.
+const LEAST_SAID_NS: u64 = 1_000_000;
+
 /// What one tap saw: enough to compare it with others.
 #[derive(Debug)]
 pub struct TapProfile {
@@ -91,10 +94,8 @@ impl TapPlan {
             return format!("tap `{name}` has no segment in common with {other} tap: its clock is taken as it is");
         }
         let side = if clock.offset_ns < 0 { "behind" } else { "ahead of" };
-        let drift = match clock.drift_ns {
-            0 => String::new(),
-            drift => format!(", with a drift of {:+.3} s", seconds(drift)),
-        };
+        let drift = Some(clock.drift_ns).filter(|drift| drift.unsigned_abs() >= LEAST_SAID_NS);
+        let drift = drift.map_or_else(String::new, |drift| format!(", with a drift of {:+.3} s", seconds(drift)));
         format!(
             "the clock of tap `{name}` is {:.3} s {side} that of the first tap{drift}: its times are corrected by that, \
              by {} segments that `{other}` saw, too",
