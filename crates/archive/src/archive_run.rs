@@ -23,6 +23,7 @@ use crate::part_format::{ANSWER, PartFormat};
 use crate::plan::ArchivePlan;
 use crate::point_run::{PointRun, is_by_time};
 use crate::settling::Settling;
+use crate::taps::{Tap, TapFault, with_tapped_point};
 use crate::time_range::TimeRange;
 use crate::unprocessed::Unprocessed;
 
@@ -31,6 +32,8 @@ use crate::unprocessed::Unprocessed;
 pub struct ArchiveRun {
     /// Folders of captures, and single ones.
     pub operands: Vec<PathBuf>,
+    /// Captures of the same traffic at several places; the clock of the first tap is that of all.
+    pub taps: Vec<Tap>,
     /// The pipeline; its captures are replaced.
     pub pipeline: Pipeline,
     /// The folder of results.
@@ -181,7 +184,10 @@ impl ArchiveRun {
             let fault = "captures whose times are not used (`capture.order`) cannot be chosen by time";
             return Err(ArchiveError::Pipeline(fault.to_owned()));
         }
-        capture_points(named, self.points_of)
+        if !self.taps.is_empty() && !is_by_time(&self.pipeline) {
+            return Err(TapFault::WithoutTimes.into());
+        }
+        Ok(with_tapped_point(capture_points(named, self.points_of)?, &self.taps, &out)?)
     }
 
     /// Checks that all stages can be built, with the first file that seems to be a capture.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::capture_file::{CaptureFile, FileState};
 use crate::layout::Layout;
 use crate::part_format::PartFormat;
+use crate::tapped_segments::TapDescription;
 
 /// A file that changed within this many seconds before it was described may have changed again without a new time.
 const SETTLED_AFTER_S: i64 = 2;
@@ -24,6 +25,9 @@ pub struct PointDescription {
     pub version: String,
     /// Its files, captures or not, in order of their paths.
     pub(crate) files: Vec<DescribedFile>,
+    /// Its taps, the first of which is the clock of all; empty for a folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taps: Vec<TapDescription>,
     /// Its records; `None` if no capture has a packet.
     pub records: Option<RecordsDescription>,
     /// Its answers; `None` while they are not complete.

@@ -10,6 +10,7 @@ use sizeleak_capture::content_below;
 use crate::capture_file::{CaptureFile, FileVerdict};
 use crate::error::ArchiveError;
 use crate::operands::{NamedPath, NamedPaths};
+use crate::tap_files::TapFiles;
 
 /// Longer names of points are cut, and told apart by a digest.
 const LONGEST_NAME: usize = 120;
@@ -25,6 +26,8 @@ pub(crate) struct CapturePoint {
     pub(crate) files: Vec<PathBuf>,
     /// What is not opened: pipes, sockets, devices, folders without permission.
     pub(crate) unopened: Vec<CaptureFile>,
+    /// Whose files they are, if several taps captured the same traffic; empty for a folder.
+    pub(crate) taps: Vec<TapFiles>,
 }
 
 impl CapturePoint {

@@ -7,6 +7,8 @@ use sizeleak_frame::WriteError;
 use sizeleak_pipeline::ConfigError;
 use thiserror::Error;
 
+use crate::taps::TapFault;
+
 /// Why an archive cannot be processed.
 #[derive(Debug, Error)]
 pub enum ArchiveError {
@@ -51,6 +53,9 @@ pub enum ArchiveError {
         /// The other one.
         other: PathBuf,
     },
+    /// The taps cannot be used.
+    #[error(transparent)]
+    Tap(#[from] TapFault),
     /// The pipeline cannot be used here.
     #[error("{0}")]
     Pipeline(String),
@@ -81,6 +86,7 @@ impl ArchiveError {
             | Self::InvalidPattern { .. }
             | Self::Inside { .. }
             | Self::SameName { .. }
+            | Self::Tap(_)
             | Self::Pipeline(_) => 2,
             Self::Locked(_) | Self::NoManifest(_) | Self::NoMatch(_) | Self::File { .. } => 1,
         }

@@ -2,7 +2,8 @@
 //! that later calls complete.
 //!
 //! An [`ArchiveRun`] finds the captures below some folders. The files of one folder are a *capture point*: they are read
-//! together, merged by time, so flows go on from file to file. Of every point the output of the first three stages is
+//! together, merged by time, so flows go on from file to file. The files of several [`Tap`]s, which captured the same
+//! traffic, are one capture point, too: what one of them lost is taken from the others. Of every point the output of the first three stages is
 //! kept, and rebuilt only when a capture or an option has changed; the answers of the other stages are made from it
 //! and written as partitions by gateway and day. A [`Manifest`] says what became of every file.
 //!
@@ -28,6 +29,9 @@ mod plan;
 mod point_run;
 mod records;
 mod settling;
+mod tap_files;
+mod tapped_segments;
+mod taps;
 mod time_range;
 mod unit_store;
 mod unprocessed;
@@ -42,5 +46,7 @@ pub use manifest::{Manifest, ManifestPoint};
 pub use missing_captures::MissingCaptures;
 pub use part_format::PartFormat;
 pub use plan::{ArchivePlan, PlannedPoint};
+pub use tapped_segments::TapDescription;
+pub use taps::{Tap, TapFault};
 pub use time_range::TimeRange;
 pub use watching::{ArchiveWatch, RoundResults, WatchRound};

@@ -8,7 +8,7 @@ use glob::{MatchOptions, Pattern, glob_with};
 use crate::error::ArchiveError;
 
 /// As in a shell: `*` stays within a name, and names that begin with a dot are matched only by a dot.
-const AS_SHELL: MatchOptions =
+pub(crate) const AS_SHELL: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// A file or folder that is read.

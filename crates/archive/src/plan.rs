@@ -7,8 +7,9 @@ use crate::chain::UnitBounds;
 use crate::description::{DescribedFile, PointDescription};
 use crate::discovery::CapturePoint;
 use crate::found_file::FoundFile;
-use crate::keys::{answers_key, end_key, records_key};
+use crate::keys::{answers_key, end_key, records_key, taps_text};
 use crate::point_run::PointRun;
+use crate::tap_files::TapFiles;
 use crate::unit_store::{UnitStore, unit_name};
 
 /// What a run would do.
@@ -40,6 +41,8 @@ pub struct PlannedPoint {
 struct PlannedUnits<'a> {
     run: &'a PointRun<'a>,
     store: &'a UnitStore<'a>,
+    /// Whose captures they are.
+    taps: &'a [TapFiles],
     bounds: UnitBounds,
     /// The files of the present unit.
     present: Vec<FoundFile>,
@@ -61,7 +64,8 @@ impl PointRun<'_> {
         let mut units = PlannedUnits {
             run: self,
             store: &store,
-            bounds: UnitBounds::new(self.is_by_time()),
+            taps: &point.taps,
+            bounds: UnitBounds::new(self.is_by_time(), !point.taps.is_empty()),
             present: Vec::new(),
             state: None,
             is_unknown: false,
@@ -128,9 +132,10 @@ impl PlannedUnits<'_> {
         });
         let mut captures = known.collect::<Option<Vec<_>>>().filter(|_| !self.is_unknown)?;
         self.bounds.sort(&mut captures);
-        let key = records_key(&self.run.packet_stages, &captures, self.state.as_deref()).ok()?;
+        let taps = taps_text(self.taps, &captures);
+        let key = records_key(&self.run.packet_stages, &captures, taps.as_deref().or(self.state.as_deref())).ok()?;
         let unit = self.store.find(&unit_name(captures.first()?.head_ns, &key), &key)?;
-        self.state = Some(unit.state?.digest);
+        self.state = unit.state.map(|state| state.digest);
         self.captures.append(&mut captures);
         Some(())
     }
@@ -149,7 +154,10 @@ impl PlannedUnits<'_> {
         if self.captures.is_empty() {
             return false;
         }
-        let Ok(key) = answers_key(self.run.pipeline, &self.captures, self.run.format) else { return true };
+        let taps = taps_text(self.taps, &self.captures);
+        let Ok(key) = answers_key(self.run.pipeline, &self.captures, taps.as_deref(), self.run.format) else {
+            return true;
+        };
         let answers = known.and_then(|known| known.answers.as_ref());
         !answers.is_some_and(|answers| self.run.are_same(answers, key.as_deref()))
     }

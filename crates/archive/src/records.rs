@@ -14,16 +14,26 @@ use crate::description::DescribedFile;
 use crate::error::io_error;
 use crate::found_file::check_unchanged;
 use crate::keys::reading;
+use crate::tap_files::TapFiles;
+use crate::tapped_segments::{TapCaptures, read_merged};
 use crate::unit_store::{StoredFile, StoredState, UnitDescription, UnitStore, unit_name};
 
 /// The stage that reads captures.
 const CAPTURE: &str = "capture";
+
+/// The index of the stage that makes segments.
+const FLOW_FILTER: usize = 1;
+
+/// Captures were written while they were read.
+const OTHER_PACKETS: &str = "its captures have other packets than a moment ago";
 
 /// What all units of a point have in common.
 pub(crate) struct RecordMaker<'a> {
     pub(crate) store: &'a UnitStore<'a>,
     /// The stages that read packets.
     pub(crate) stages: &'a Pipeline,
+    /// Whose captures they are, if several taps captured the same traffic.
+    pub(crate) taps: &'a [TapFiles],
     pub(crate) progress: &'a Progress,
     /// Ends the run early.
     pub(crate) interrupt: &'a Interrupt,
@@ -31,7 +41,7 @@ pub(crate) struct RecordMaker<'a> {
 
 impl RecordMaker<'_> {
     /// Reads the captures of a unit, whose flows go on from the state `before`, and keeps its records and the state behind
-    /// it.
+    /// it; there is none where the captures are of several taps.
     ///
     /// # Errors
     /// One sentence. Nothing is kept then.
@@ -40,7 +50,10 @@ impl RecordMaker<'_> {
         key: &Hash,
         captures: &[DescribedFile],
         before: Option<&Checkpoint>,
-    ) -> Result<(UnitDescription, Checkpoint), String> {
+    ) -> Result<(UnitDescription, Option<Checkpoint>), String> {
+        if !self.taps.is_empty() {
+            return Ok((self.make_tapped(key, captures)?, None));
+        }
         let stages = reading(self.stages, captures)?;
         let mut prepared = stages.prepare().map_err(of_pipeline)?;
         continue_from(&mut prepared, &stages, before)?;
@@ -48,17 +61,32 @@ impl RecordMaker<'_> {
         let failure = prepared.accept_damage();
         let name = unit_name(captures.first().and_then(|first| first.head_ns), key);
         let (mut unit, summary) = self.write(name, key, prepared, || captures.iter().try_for_each(check_unchanged))?;
-        let packets: u64 = captures.iter().map(|capture| capture.file.packets).sum();
-        let read = summary.stages.iter().find(|stage| stage.stage == CAPTURE).map(|stage| stage.frames_in);
-        if read != Some(packets) {
-            let why = failure.take().unwrap_or_else(|| "its captures have other packets than a moment ago".to_owned());
-            return Err(why);
+        if !has_all_packets(&summary, captures) {
+            return Err(failure.take().unwrap_or_else(|| OTHER_PACKETS.to_owned()));
         }
         let state = pending.taken().ok_or("its state was not saved")?;
         let stored = self.write_state(&unit.name, &state)?;
         (unit.state, unit.captures) = (Some(stored), captures.to_vec());
         self.describe(&unit)?;
-        Ok((unit, state))
+        Ok((unit, Some(state)))
+    }
+
+    /// Reads the captures of several taps, and keeps the records of what they captured together.
+    fn make_tapped(&self, key: &Hash, captures: &[DescribedFile]) -> Result<UnitDescription, String> {
+        let taps: Vec<TapCaptures> = self.taps.iter().map(|tap| TapCaptures::of(tap, captures)).collect();
+        let name = unit_name(captures.first().and_then(|first| first.head_ns), key);
+        let (progress, interrupt) = (self.progress, self.interrupt);
+        let ((mut unit, summary), described) = read_merged(self.stages, &taps, progress, interrupt, |segments| {
+            let options = RunOptions { from: Some((FLOW_FILTER, segments)), recorders: Vec::new() };
+            let prepared = self.stages.prepare_with(options).map_err(of_pipeline)?;
+            self.write(name, key, prepared, || captures.iter().try_for_each(check_unchanged))
+        })?;
+        if !has_all_packets(&summary, captures) {
+            return Err(OTHER_PACKETS.to_owned());
+        }
+        (unit.taps, unit.captures) = (described, captures.to_vec());
+        self.describe(&unit)?;
+        Ok(unit)
     }
 
     /// Ends the flows behind the last unit.
@@ -110,7 +138,8 @@ impl RecordMaker<'_> {
         pending.keep_as(&target).map_err(&of_target)?;
         let records_file = StoredFile { digest: finished.digest.to_string(), bytes: finished.bytes };
         let (key, captures) = (key.to_string(), Vec::new());
-        Ok((UnitDescription { name, key, captures, records, records_file, state: None }, summary))
+        let taps = Vec::new();
+        Ok((UnitDescription { name, key, captures, records, records_file, taps, state: None }, summary))
     }
 
     fn write_state(&self, name: &str, state: &Checkpoint) -> Result<StoredState, String> {
@@ -125,6 +154,13 @@ impl RecordMaker<'_> {
         let target = self.store.records(name);
         move |error| format!("{} cannot be written: {error}", target.display())
     }
+}
+
+/// Whether all packets of captures were read, by the summary of the run.
+fn has_all_packets(summary: &Summary, captures: &[DescribedFile]) -> bool {
+    let packets: u64 = captures.iter().map(|capture| capture.file.packets).sum();
+    let read = summary.stages.iter().find(|stage| stage.stage == CAPTURE).map(|stage| stage.frames_in);
+    read == Some(packets)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it maps errors")]

@@ -14,6 +14,7 @@ use sizeleak_text::utc;
 use crate::description::{DescribedFile, forget_unsettled};
 use crate::keys::digest_of;
 use crate::layout::Layout;
+use crate::tapped_segments::TapDescription;
 
 /// The endings of the files of a unit.
 const RECORDS: &str = "frames.zst";
@@ -36,6 +37,9 @@ pub(crate) struct UnitDescription {
     pub(crate) records: u64,
     /// The file of its records.
     pub(crate) records_file: StoredFile,
+    /// Its taps, the first of which is the clock of all; empty if all captures are of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) taps: Vec<TapDescription>,
     /// The state behind it; `None` if no flow is left.
     pub(crate) state: Option<StoredState>,
 }

@@ -1,5 +1,7 @@
 //! `sizeleak archive status`: what an archive holds, and what is wrong with it.
 
+mod taps;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -65,6 +67,7 @@ fn table(manifest: &Manifest) -> String {
     });
     let header = ["point", "captures", "packets", "from", "to", "commands", "answers"];
     let mut text = numbers(header, rows);
+    text += &taps::tables(manifest);
     let points = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.fault.clone()?)));
     let files = manifest.failed_files().map(|(file, fault)| (file.path.as_str(), fault));
     list(&mut text, "Failed", points.chain(files));

@@ -1,0 +1,84 @@
+//! A segment that owns its payload, while it waits in the window.
+
+use std::ops::Range;
+
+use sizeleak_frame::{Direction, Segment};
+
+use crate::known_traffic::first_byte;
+
+/// A segment with its payload.
+#[derive(Debug)]
+pub(crate) struct OwnedSegment {
+    time_ns: i64,
+    flow: u64,
+    direction: Direction,
+    sequence: u32,
+    flags: u8,
+    length: u32,
+    acknowledgement: Option<u32>,
+    payload: Box<[u8]>,
+}
+
+impl OwnedSegment {
+    pub(crate) fn of(segment: &Segment<'_>) -> Self {
+        let Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement } = *segment;
+        Self { time_ns, flow, direction, sequence, flags, length, acknowledgement, payload: payload.into() }
+    }
+
+    pub(crate) fn time_ns(&self) -> i64 {
+        self.time_ns
+    }
+
+    /// The bytes of memory that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.payload.len()
+    }
+
+    pub(crate) fn segment(&self) -> Segment<'_> {
+        let Self { time_ns, flow, direction, sequence, flags, length, acknowledgement, ref payload } = *self;
+        Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement }
+    }
+}
+
+/// A part of a segment's payload, as if it had been sent alone. Only a part from the first byte on has the SYN.
+pub(crate) fn part<'a>(segment: &Segment<'a>, range: &Range<u32>) -> Segment<'a> {
+    let length = range.end.saturating_sub(range.start);
+    let captured = segment.payload.get(range.start as usize..).unwrap_or_default();
+    let payload = captured.get(..length as usize).unwrap_or(captured);
+    if range.start == 0 {
+        return Segment { length, payload, ..*segment };
+    }
+    // Without any flag it would be a datagram.
+    let flags = Some(segment.flags & !Segment::SYN).filter(|flags| *flags != 0).unwrap_or(Segment::PSH);
+    Segment { sequence: first_byte(segment).wrapping_add(range.start), length, payload, flags, ..*segment }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn part_of_a_segment_has_its_bytes_as_far_as_they_were_captured() {
+        let (direction, flags) = (Direction::ToGateway, Segment::SYN);
+        let payload = &[0, 1, 2, 3][..];
+        let whole = Segment {
+            time_ns: 1,
+            flow: 2,
+            direction,
+            sequence: u32::MAX,
+            flags,
+            length: 6,
+            payload,
+            acknowledgement: None,
+        };
+        let first = part(&whole, &(0..2));
+        assert_eq!(
+            (first.sequence, first.flags, first.length, first.payload),
+            (u32::MAX, Segment::SYN, 2, &[0, 1][..])
+        );
+        let middle = part(&whole, &(3..5));
+        assert_eq!((middle.sequence, middle.flags, middle.length, middle.payload), (3, Segment::PSH, 2, &[3][..]));
+        assert!(part(&whole, &(5..6)).payload.is_empty());
+        assert_eq!(OwnedSegment::of(&whole).segment(), whole);
+    }
+}
