@@ -27,7 +27,7 @@ pub(crate) struct StagedAnswers {
 }
 
 /// The most parcels of frames that wait between two stages: answers with all their candidates are large.
-const MOST_WAITING: usize = 2;
+const MOST_WAITING: usize = 1;
 
 /// The stage whose output records are.
 const RECORD_STAGE: &str = "record-sizer";
@@ -59,7 +59,7 @@ pub(crate) fn make(
     fs::create_dir(&folder).map_err(of_folder)?;
     let mut sink =
         AnswerSink { partitions: Partitions::new(folder.clone()), identifications: 0, notices: Tally::default() };
-    let report = prepared.run(interrupt, &mut sink).map_err(|error| error.to_string())?;
+    let report = prepared.run(&interrupt.of_part(), &mut sink).map_err(|error| error.to_string())?;
     if report.ending != RunEnding::Done {
         return Err("the run was stopped".to_owned());
     }
