@@ -5,6 +5,8 @@
 mod archive_home;
 mod home;
 mod programs;
+#[path = "archive/rotation.rs"]
+mod rotation;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,8 +14,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use archive_home::{Archive, tree};
+use archive_home::Archive;
 use programs::{GATEWAY, example, interrupt, sizeleak, stderr, stdout, write};
+use rotation::tree;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -160,7 +163,6 @@ fn watched_captures_give_what_one_call_gives() {
     assert!(!captures.log().contains("archive:"), "{}", captures.log());
     let found = answers(&captures.out("out"));
     assert!(!found.is_empty() && found == captures.fresh(&[]), "{}", captures.log());
-    said(captures.archive("out", &["--dry-run"]), 0);
 }
 
 #[test]
@@ -208,6 +210,7 @@ fn growing_captures_are_left_for_a_later_call_and_are_no_failure() {
     let all = answers(&out);
     assert!(all == captures.fresh(&[]), "what was made without it is made again");
     // One that is in the results grows again.
+    set_modified(&captures.path("b"), long_ago());
     let file = write(&captures.folder, "c", captures.content("d"));
     said(captures.archive("out", &["--settle", "1h"]), 0);
     assert!(answers(&out) == all);
@@ -237,7 +240,6 @@ fn captures_outside_of_the_range_are_not_processed_and_nothing_is_dropped_silent
     assert!(answers(&out) == chosen && chosen != all);
     let kept = [("a", "outside"), ("b", "whole"), ("c", "whole"), ("d", "outside")];
     assert_eq!(verdicts(&out), expected(&kept));
-    assert_eq!(plan(captures.archive("out", &range)), ["up to date"]);
     said(captures.archive("out", &["--since", &since]), 0);
     assert!(answers(&out) == captures.fresh(&["--since", &since]));
     said(captures.archive("out", &[]), 0);
@@ -251,13 +253,6 @@ fn captures_outside_of_the_range_are_not_processed_and_nothing_is_dropped_silent
 /// A time of RFC 3339, to the microsecond before or at it.
 fn utc(time_ns: i64) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(time_ns)).unwrap().to_string()
-}
-
-/// What `--dry-run` says is to do, without the total.
-fn plan(mut command: Command) -> Vec<String> {
-    let text = String::from_utf8(stdout(command.arg("--dry-run"))).unwrap();
-    let rows = text.lines().skip(1).take_while(|line| !line.is_empty());
-    rows.map(|line| line.rsplit("  ").next().unwrap().to_owned()).collect()
 }
 
 #[test]
