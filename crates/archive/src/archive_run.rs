@@ -20,7 +20,8 @@ use crate::manifest::Manifest;
 use crate::part_format::{ANSWER, PartFormat};
 use crate::plan::ArchivePlan;
 use crate::point_run::{PointRun, is_by_time};
-use crate::taps::{Tap, TapFault, with_tapped_point};
+use crate::tap_fault::TapFault;
+use crate::taps::{Tap, with_tapped_point};
 
 /// What to process, and where results go.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use crate::capture_file::CaptureFile;
 use crate::description::PointDescription;
 use crate::error::ArchiveError;
 use crate::layout::Layout;
-use crate::tapped_segments::TapDescription;
+use crate::tap_description::TapDescription;
 
 /// The results of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
