@@ -93,7 +93,7 @@ struct TapRuns<'a> {
 impl<'a> TapRuns<'a> {
     fn new(pipeline: &Pipeline, taps: &'a [&'a TapCaptures], interrupt: &'a Interrupt) -> Result<Self, String> {
         let absent = pipeline.option(FLOW_FILTER, ALLOW_ABSENT);
-        let may_all_be_absent = absent.and_then(|option| option.as_bool()).unwrap_or_default();
+        let may_all_be_absent = absent.is_some_and(|option| option.as_bool() == Some(true));
         let stages = pipeline.until(FLOW_FILTER).and_then(|mut stages| {
             stages.set(FLOW_FILTER, ALLOW_ABSENT, true)?;
             Ok(stages)

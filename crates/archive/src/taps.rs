@@ -236,7 +236,7 @@ mod tests {
         assert!(two.contains("b.pcap is of tap `lan` and of tap `wan`"), "{two}");
         let broken = fault(&[tap("lan", &root, "a[")], "out");
         assert!(broken.contains("is no pattern") && broken.contains("at character"), "{broken}");
-        let inside = fault(&[a.clone()], ".");
+        let inside = fault(std::slice::from_ref(&a), ".");
         assert!(inside.contains("is in the folder for results"), "{inside}");
         let folder =
             CapturePoint { name: "lan".to_owned(), files: vec![root.join("lan/c")], ..CapturePoint::default() };
