@@ -36,7 +36,7 @@ impl Taps {
         let is_late = |number: usize| number >= late;
         let all = || packets.iter().cloned().enumerate();
         let mirror: Vec<_> = all().filter(|(number, _)| number % 7 != 3 || !is_late(*number)).collect();
-        let own = all().filter(|(number, _)| number % 5 != 2 && is_late(*number));
+        let own = all().filter(|(number, _)| number % 7 != 5 && is_late(*number));
         let own: Vec<_> = own.map(|(number, packet)| delayed(packet, AHEAD_US + jitter(number))).collect();
         let mirror: Vec<_> = mirror.into_iter().map(|(_, packet)| packet).collect();
         let (first, second) = mirror.split_at(1200);

@@ -111,12 +111,12 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     lock: LockFlags,
 
-    /// Captures of the same traffic at one of several places, such as lan='captures/mirror/*.pcap'
+    /// Captures of one of several taps of the same traffic, such as lan='captures/mirror/*.pcap'
     ///
     /// Repeat it for each place. All captures that match are one capture point, whatever folder they are in. Of each flow,
     /// the tap that captured most of it is primary, and the others fill its gaps. The clock of the first tap named is that
     /// of all; those of the others are corrected by what both captured. A folder that matches stands for all below it.
-    #[arg(long, value_name = "NAME=GLOB", value_hint = ValueHint::AnyPath, help_heading = INPUT)]
+    #[arg(long, value_name = "NAME=GLOB", value_hint = ValueHint::AnyPath, hide_short_help = true, help_heading = INPUT)]
     tap: Vec<Tap>,
 
     /// Give up what was found in captures that are gone, or outside of the range of time

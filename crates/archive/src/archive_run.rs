@@ -23,7 +23,8 @@ use crate::part_format::{ANSWER, PartFormat};
 use crate::plan::ArchivePlan;
 use crate::point_run::{PointRun, is_by_time};
 use crate::settling::Settling;
-use crate::taps::{Tap, TapFault, with_tapped_point};
+use crate::tap_fault::TapFault;
+use crate::taps::{Tap, with_tapped_point};
 use crate::time_range::TimeRange;
 use crate::unprocessed::Unprocessed;
 

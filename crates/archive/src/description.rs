@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::capture_file::{CaptureFile, FileState};
 use crate::layout::Layout;
 use crate::part_format::PartFormat;
-use crate::tapped_segments::TapDescription;
+use crate::tap_description::TapDescription;
 
 /// A file that changed within this many seconds before it was described may have changed again without a new time.
 const SETTLED_AFTER_S: i64 = 2;

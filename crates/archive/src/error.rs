@@ -7,7 +7,7 @@ use sizeleak_frame::WriteError;
 use sizeleak_pipeline::ConfigError;
 use thiserror::Error;
 
-use crate::taps::TapFault;
+use crate::tap_fault::TapFault;
 
 /// Why an archive cannot be processed.
 #[derive(Debug, Error)]

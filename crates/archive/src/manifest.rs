@@ -11,7 +11,7 @@ use crate::capture_file::{CaptureFile, FileVerdict};
 use crate::description::PointDescription;
 use crate::error::ArchiveError;
 use crate::layout::Layout;
-use crate::tapped_segments::TapDescription;
+use crate::tap_description::TapDescription;
 use crate::unprocessed::Unprocessed;
 
 /// The results of an archive.

@@ -7,7 +7,6 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::path::PathBuf;
 use std::thread::{self, ScopedJoinHandle};
 
-use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Frame, FrameSink, FrameWriter};
 use sizeleak_pipeline::{ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
 use sizeleak_runtime::Interrupt;
@@ -16,11 +15,15 @@ use sizeleak_telemetry::{Progress, Telemetry};
 
 use crate::description::DescribedFile;
 use crate::error::io_error;
+use crate::tap_description::TapDescription;
 use crate::tap_files::TapFiles;
 
 /// The stage that makes segments, and its option that a capture without a packet of the gateway is no error.
 const FLOW_FILTER: &str = "flow-filter";
 const ALLOW_ABSENT: &str = "allow-absent";
+
+/// Why there is no result of a run that the user ended.
+const STOPPED: &str = "the run was stopped";
 
 /// The captures of one tap.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,21 +40,6 @@ impl TapCaptures {
         let captures = tap.captures(captures).map(|capture| PathBuf::from(&capture.file.path));
         Self { name: tap.name.clone(), captures: captures.collect() }
     }
-}
-
-/// What was found out about a tap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TapDescription {
-    /// Its name.
-    pub name: String,
-    /// How many captures it has.
-    pub captures: u64,
-    /// How its clock differs from that of the first tap.
-    #[serde(flatten)]
-    pub clock: TapClock,
-    /// What became of its segments.
-    #[serde(flatten)]
-    pub counts: TapCounts,
 }
 
 /// Lets `read` read the merged segments of taps, as this pipeline makes them. Returns what it returns, and what was found
@@ -81,8 +69,8 @@ pub(crate) fn read_merged<T>(
         }
         // Whatever fails, all pipes end before the threads are waited for.
         let outcome = merge(plan, streams, read);
-        running.into_iter().try_for_each(end)?;
-        let (read, counts) = outcome?;
+        let endings: Vec<_> = running.into_iter().map(end).collect();
+        let (read, counts) = first_cause(endings, outcome)?;
         let mut found = clocks.into_iter().zip(counts);
         let described = all.iter().map(|tap| {
             let found = if tap.captures.is_empty() { None } else { found.next() };
@@ -105,7 +93,7 @@ struct TapRuns<'a> {
 impl<'a> TapRuns<'a> {
     fn new(pipeline: &Pipeline, taps: &'a [&'a TapCaptures], interrupt: &'a Interrupt) -> Result<Self, String> {
         let absent = pipeline.option(FLOW_FILTER, ALLOW_ABSENT);
-        let may_all_be_absent = absent.and_then(|option| option.as_bool()).unwrap_or_default();
+        let may_all_be_absent = absent.is_some_and(|option| option.as_bool() == Some(true));
         let stages = pipeline.until(FLOW_FILTER).and_then(|mut stages| {
             stages.set(FLOW_FILTER, ALLOW_ABSENT, true)?;
             Ok(stages)
@@ -131,7 +119,9 @@ impl<'a> TapRuns<'a> {
                 profile.add(&frame);
                 Ok(())
             };
-            run(self.prepare(tap)?, tap, self.interrupt, &mut sink)?;
+            if run(self.prepare(tap)?, tap, self.interrupt, &mut sink)? != RunEnding::Done {
+                return Err(STOPPED.to_owned());
+            }
             profiles.push(profile);
         }
         if !self.may_all_be_absent && profiles.iter().all(|profile| profile.segments() == 0) {
@@ -157,8 +147,17 @@ fn merge<T>(
     Ok((read, counts.try_recv().map_err(|_| "the merged taps were not read to their end".to_owned())?))
 }
 
+/// What the merging came to, or why a tap failed, which may have ended it.
+fn first_cause<T>(endings: Vec<Result<RunEnding, String>>, outcome: Result<T, String>) -> Result<T, String> {
+    let endings = endings.into_iter().collect::<Result<Vec<_>, _>>()?;
+    outcome.and_then(|merged| {
+        let is_whole = endings.iter().all(|ending| *ending == RunEnding::Done);
+        if is_whole { Ok(merged) } else { Err(STOPPED.to_owned()) }
+    })
+}
+
 /// Waits for the thread of a tap.
-fn end(running: ScopedJoinHandle<'_, Result<(), String>>) -> Result<(), String> {
+fn end(running: ScopedJoinHandle<'_, Result<RunEnding, String>>) -> Result<RunEnding, String> {
     running.join().unwrap_or_else(|_| Err("the thread of a tap panicked: this is a bug of sizeleak".to_owned()))
 }
 
@@ -169,7 +168,7 @@ fn write_segments(
     pipe: PipeWriter,
     progress: &Progress,
     interrupt: &Interrupt,
-) -> Result<(), String> {
+) -> Result<RunEnding, String> {
     let telemetry = Telemetry::new();
     prepared.report_to(&telemetry);
     let mut sink = SegmentSink {
@@ -178,26 +177,23 @@ fn write_segments(
         reported: 0,
         progress: progress.clone(),
     };
-    run(prepared, tap, interrupt, &mut sink)?;
+    let ending = run(prepared, tap, interrupt, &mut sink)?;
     match sink.finish() {
         // Whoever does not read to the end says why.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.to_string()),
-        _ => Ok(()),
+        _ => Ok(ending),
     }
 }
 
-/// Runs stages to their end, or to where nobody reads their output any more.
+/// Runs the stages over the captures of a tap.
 fn run(
     prepared: PreparedRun,
     tap: &TapCaptures,
     interrupt: &Interrupt,
     sink: &mut dyn FrameSink,
-) -> Result<(), String> {
-    match prepared.run(interrupt, sink) {
-        Ok(report) if report.ending == RunEnding::Interrupted => Err("the run was stopped".to_owned()),
-        Ok(_) => Ok(()),
-        Err(error) => Err(format!("tap `{}`: {error}", tap.name)),
-    }
+) -> Result<RunEnding, String> {
+    let report = prepared.run(interrupt, sink).map_err(|error| format!("tap `{}`: {error}", tap.name))?;
+    Ok(report.ending)
 }
 
 /// Writes segments into a pipe, and counts what was read of the captures for them.
@@ -229,5 +225,21 @@ impl SegmentSink {
     fn finish(mut self) -> io::Result<()> {
         self.report();
         self.writer.flush().map_err(io_error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_cause_is_that_of_a_tap_and_what_was_stopped_is_no_result() {
+        let err = |why: &str| why.to_owned();
+        let done = || Ok(RunEnding::Done);
+        assert_eq!(first_cause(vec![done(), done()], Ok(7)), Ok(7));
+        assert_eq!(first_cause::<u8>(vec![done(), Err(err("tap `lan`"))], Err(err("cut"))), Err(err("tap `lan`")));
+        let stopped = || vec![Ok(RunEnding::Closed), Ok(RunEnding::Interrupted)];
+        assert_eq!(first_cause::<u8>(stopped(), Err(err("no space left"))), Err(err("no space left")));
+        assert_eq!(first_cause(stopped(), Ok(7)), Err(err(STOPPED)));
     }
 }

@@ -14,7 +14,7 @@ use sizeleak_text::utc;
 use crate::description::{DescribedFile, forget_unsettled};
 use crate::keys::digest_of;
 use crate::layout::Layout;
-use crate::tapped_segments::TapDescription;
+use crate::tap_description::TapDescription;
 
 /// The endings of the files of a unit.
 const RECORDS: &str = "frames.zst";
