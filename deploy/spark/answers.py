@@ -5,6 +5,7 @@ Parquet file that the driver publishes."""
 import json
 import tempfile
 import uuid
+from collections import Counter
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -18,6 +19,7 @@ import pyarrow.parquet
 
 from program import Fault, RunningProgram
 from rows import REPORT, groups_in_order, joined_frames
+from segments import frames
 
 REPORT_COLUMNS = "kind string, report string"
 
@@ -43,6 +45,8 @@ class GatewayReport:
     gateway: str
     # How many segments it has, of all captures.
     segments: int
+    # How often stages noticed something, by the stage and the word.
+    notices: dict[str, int]
     # The answers of each day.
     parts: list["Part"]
 
@@ -85,10 +89,12 @@ def answer(settings, point, gateway, batches):
     models = [argument for model in settings.models for argument in ("--model", model)]
     segments = 0
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "answers.parquet"
+        file, stream = Path(folder) / "answers.parquet", Path(folder) / "answers.frames"
         arguments = ["run", "--from", "-", "--kind", "identification", "-o", str(file), "--quiet"]
         # How much payload is missing is a question to each flow's notices, and not to the job.
         arguments += ["--max-loss", "100", *models, *settings.stage_options]
+        # With what the stages noticed.
+        arguments += ["--set", f"pruner.save={stream}"]
         with RunningProgram(settings.program, arguments, stdin=PIPE) as program:
             # It writes to files alone, so it never waits for this task.
             feed = program.process.stdin
@@ -106,7 +112,15 @@ def answer(settings, point, gateway, batches):
             # A file that it has written under this name is whole.
             if code not in OF_ANSWERS or not file.exists():
                 raise Fault(f"{point}, gateway {gateway}: the program ended with {code}: {program.last_words()}")
-        return GatewayReport(point, gateway, segments, parts_by_day(file, Path(settings.parts)))
+        parts = parts_by_day(file, Path(settings.parts))
+        return GatewayReport(point, gateway, segments, notices_in(stream), parts)
+
+
+def notices_in(file):
+    """How often stages noticed something, by the stage and the word, in a saved stream."""
+    with open(file, "rb") as stream:
+        found = Counter(f"{body['stage']}: {body['what']}" for kind, body in frames(stream) if kind == "notice")
+    return dict(sorted(found.items()))
 
 
 def parts_by_day(file, folder):

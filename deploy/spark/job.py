@@ -39,13 +39,11 @@ except ModuleNotFoundError as error:
 from answers import OF_CAPTURE, OF_GATEWAY, REPORT_COLUMNS, make_answers  # noqa: E402
 from captures import find_captures  # noqa: E402
 from program import Fault, ProgramPlace  # noqa: E402
-from results import Results, check_all_arrived  # noqa: E402
+from remarks import remarks  # noqa: E402
+from results import Results, check_reports  # noqa: E402
 from rows import COLUMNS, KEY  # noqa: E402
 from segments import START_COLUMNS, find_starts, make_segments  # noqa: E402
 from settings import Settings  # noqa: E402
-
-# At most this many damaged captures are named on stderr; the results name all.
-MOST_NAMED = 20
 
 # At most this many tasks of the first phase; beyond that a task has several captures.
 MOST_TASKS = 10_000
@@ -208,6 +206,7 @@ def collect_reports(spark, settings, captures, partitions):
     reports = {OF_CAPTURE: [], OF_GATEWAY: []}
     for row in ordered.mapInArrow(make_answers(settings), REPORT_COLUMNS).collect():
         reports[row.kind].append(json.loads(row.report))
+    check_reports(captures, reports[OF_CAPTURE], reports[OF_GATEWAY])
     return reports
 
 
@@ -215,7 +214,6 @@ def publish(results, reports, unread, others):
     """Checks the reports of all tasks, publishes what they made, and says what is missing."""
     captures = sorted(reports[OF_CAPTURE], key=lambda report: report["path"])
     gateways = sorted(reports[OF_GATEWAY], key=lambda report: (report["point"], report["gateway"]))
-    check_all_arrived(captures, gateways)
     damaged = [(capture.path, fault) for capture, fault in unread]
     damaged += [(report["path"], report["fault"]) for report in captures if report["fault"] is not None]
     if not gateways:
@@ -230,7 +228,7 @@ def publish(results, reports, unread, others):
     lines += [{"gateway": {**report, "parts": without_files(report["parts"])}} for report in gateways]
     results.write_manifest(lines)
     results.publish()
-    for text in remarks(captures, damaged):
+    for text in remarks(captures, gateways, damaged):
         say(text)
     answers = sum(part["answers"] for report in gateways for part in report["parts"])
     counts = {"captures": len(captures), "gateways": len(gateways), "identifications": answers, "damaged": len(damaged)}
@@ -240,44 +238,6 @@ def publish(results, reports, unread, others):
 def without_files(parts):
     """Parts without the names that they had while they waited."""
     return [{"day": part["day"], "answers": part["answers"]} for part in parts]
-
-
-def remarks(captures, damaged):
-    """What a user must know of the results."""
-    for path, fault in damaged[:MOST_NAMED]:
-        yield f"{path}: {fault}"
-    if len(damaged) > MOST_NAMED:
-        yield f"and {len(damaged) - MOST_NAMED} more damaged captures; quarantine/ has all"
-    fragments = [report["path"] for report in captures if "flow-filter: gap" in report["notices"]]
-    if fragments:
-        yield (
-            f"fragments of IP packets are missing from {len(fragments)} captures, such as {fragments[0]}: where they "
-            "are in the next capture, `sizeleak archive` joins them, and this job cannot"
-        )
-    between = [report["path"] for report in captures if report["joins_gateways"]]
-    if between:
-        yield (
-            f"{len(between)} captures, such as {between[0]}, have flows between two gateways: a capture that does not "
-            "hold their beginning may take the other end for the gateway"
-        )
-    back = [report["path"] for report in captures if report["goes_back"] and overlaps(report, captures)]
-    if back:
-        yield (
-            f"times go back in {len(back)} captures that overlap with others, such as {back[0]}: there the order of "
-            "segments may be another one than that of `sizeleak archive`"
-        )
-
-
-def overlaps(report, captures):
-    """Whether another capture of its point has segments in its time."""
-    return any(
-        other is not report
-        and other["point"] == report["point"]
-        and other["first_ns"] is not None
-        and other["first_ns"] <= report["last_ns"]
-        and report["first_ns"] <= other["last_ns"]
-        for other in captures
-    )
 
 
 def cause(error):

@@ -67,14 +67,17 @@ class Results:
             raise Fault(f"{self.out}: {error.strerror}: the results are given up") from error
 
 
-def check_all_arrived(captures, gateways):
-    """Checks that the second phase has read every segment that the first one made."""
+def check_reports(captures, of_captures, of_gateways):
+    """Checks that every capture was read, and that the second phase has read every segment that the first one made."""
+    unread = {capture.path for capture in captures} - {report["path"] for report in of_captures}
+    if unread or len(of_captures) != len(captures):
+        raise Fault(f"of {len(captures)} captures {len(of_captures)} were reported: nothing was written")
     made, read = {}, {}
-    for report in captures:
+    for report in of_captures:
         for gateway, segments in report["segments"].items():
             key = (report["point"], gateway)
             made[key] = made.get(key, 0) + segments
-    for report in gateways:
+    for report in of_gateways:
         key = (report["point"], report["gateway"])
         read[key] = read.get(key, 0) + report["segments"]
     for key in sorted(made.keys() | read.keys()):
