@@ -2,7 +2,7 @@
 
     python3 benches/spark.py --program target/release/sizeleak --gateway IP --model M CAPTURE...
 
-Runs the program alone, and the tasks of deploy/spark without and with Spark (`--spark`, needs Java), over copies of each
+Runs the program alone, and the tasks of deploy/spark without and with Spark (`--spark`, needs Java), over each
 capture, and prints a table. Time is that of processors, in user mode and in the kernel, of all processes: what else
 the machine does matters little. Needs what the job needs: pip install "pyspark>=4.2" pandas pyarrow msgpack
 """
@@ -13,6 +13,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import uuid
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,11 +23,10 @@ import pyarrow  # noqa: E402
 from answers import make_answers  # noqa: E402
 from captures import find_captures  # noqa: E402
 from program import ProgramPlace  # noqa: E402
-from rows import KEY  # noqa: E402
+from rows import COLUMNS, KEY, groups_in_order, joined_frames  # noqa: E402
 from segments import make_segments  # noqa: E402
 from settings import Settings  # noqa: E402
 
-JOB = ROOT / "deploy" / "spark" / "job.py"
 SEGMENTS = ("--kind", "hello,flow,segments,notice,summary", "--format", "frames")
 
 
@@ -36,8 +36,12 @@ def main():
     parser.add_argument("--program", required=True, type=lambda path: Path(path).resolve())
     parser.add_argument("--gateway", required=True)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--spark", action="store_true", help="also run the job with --master local[1]")
+    parser.add_argument("--spark", action="store_true", help="also let Spark sort the rows of phase 1")
+    parser.add_argument("--shuffle", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.shuffle:
+        run_shuffle(options.captures[0], options)
+        return
     for capture in options.captures:
         measure(capture, options)
 
@@ -46,44 +50,40 @@ def measure(capture, options):
     """Prints a line for each part of the work on a capture."""
     size = os.path.getsize(capture)
     print(f"{capture}: {size / 1e6:.0f} MB")
-    line = Lines(size)
+    print(f"  {'':30} {'seconds':>8} {'at start':>8} {'core hours/TB':>14} {'bytes out/in':>13}")
+    with tempfile.TemporaryDirectory() as folder:
+        # What is spent before the first packet, and once a gateway.
+        empty = f"{folder}/empty.pcap"
+        with open(capture, "rb") as file, open(empty, "wb") as header:
+            header.write(file.read(24))
+        start = list(parts_of(empty, options, folder))
+        for (_, seconds, _), (what, full, written) in zip(start, parts_of(capture, options, folder), strict=True):
+            hours = (full - seconds) / size * 1e12 / 3600
+            ratio = "" if written is None else f"{written / size:.3f}"
+            print(f"  {what:30} {full:8.2f} {seconds:8.2f} {hours:14.2f} {ratio:>13}", flush=True)
+
+
+def parts_of(capture, options, folder):
+    """The parts of the work on a capture: what it is, processor time, and bytes written if they matter."""
     model = os.path.abspath(options.model)
     run = [str(options.program), "run", "--gateway", options.gateway, "--quiet", "--max-loss", "100"]
-    with tempfile.TemporaryDirectory() as folder:
-        segments, answers = f"{folder}/segments.frames", f"{folder}/answers.parquet"
-        line.print("whole pipeline, one process", call([*run, capture, "--model", model, "-o", answers]))
-        line.print("`capture | flow-filter`", call([*run, capture, *SEGMENTS, "-o", segments]), os.path.getsize(segments))
-        line.print("`record-sizer | … | pruner`", call([*run, "--from", segments, "--model", model, "-o", answers]))
-        settings = Settings(ProgramPlace(str(options.program.parent)), [options.gateway], [model], [], False, folder)
-        captures, _ = find_captures([capture], False)
-        numbers = pyarrow.RecordBatch.from_pydict({"id": [0]})
-        rows, seconds = timed(lambda: list(make_segments(settings, captures)([numbers])))
-        table = pyarrow.Table.from_batches(rows)
-        line.print("tasks of phase 1", seconds, table.nbytes)
-        print(f"  segments {table.num_rows - 1}, bytes of a row {table.nbytes / table.num_rows:.0f}")
-        batches = table.sort_by([(column, "ascending") for column in KEY]).to_batches(max_chunksize=10_000)
-        del table, rows
-        _, seconds = timed(lambda: list(make_answers(settings)(batches)))
-        line.print("tasks of phase 2", seconds)
-        del batches
-        if options.spark:
-            line.print("job, Spark included", spark(capture, options, model, f"{folder}/out"))
-            empty = f"{folder}/empty.pcap"
-            Path(empty).write_bytes(b"".join((Path(capture).open("rb").read(24),)))
-            line.print("job over no packet", spark(empty, options, model, f"{folder}/none"))
-
-
-class Lines:
-    """Prints what parts of the work on so many bytes cost."""
-
-    def __init__(self, size):
-        self.size = size
-
-    def print(self, what, seconds, written=None):
-        """Prints processor time, that of a terabyte in core hours, and bytes written per byte of the capture."""
-        hours = seconds / self.size * 1e12 / 3600
-        ratio = "" if written is None else f"  {written / self.size:6.3f} bytes out per byte in"
-        print(f"  {what:30} {seconds:7.2f} s  {hours:7.2f} core hours/TB{ratio}", flush=True)
+    allow = ["--set", "flow-filter.allow-absent=true"]
+    segments, answers = f"{folder}/segments.frames", f"{folder}/answers.parquet"
+    yield "one process", call([*run, capture, *allow, "--model", model, "-o", answers]), None
+    seconds = call([*run, capture, *allow, *SEGMENTS, "-o", segments])
+    yield "`capture | flow-filter`", seconds, os.path.getsize(segments)
+    yield "`record-sizer | … | pruner`", call([*run, "--from", segments, "--model", model, "-o", answers]), None
+    settings = Settings(ProgramPlace(str(options.program.parent)), [options.gateway], [model], [], False, folder)
+    captures, _ = find_captures([capture], False)
+    numbers = pyarrow.RecordBatch.from_pydict({"id": [0]})
+    rows, seconds = timed(lambda: list(make_segments(settings, captures)([numbers])))
+    table = pyarrow.Table.from_batches(rows)
+    yield f"phase 1, {table.num_rows - 1} segments", seconds, table.nbytes
+    batches = table.sort_by([(column, "ascending") for column in KEY]).to_batches(max_chunksize=10_000)
+    _, seconds = timed(lambda: list(make_answers(settings)(batches)))
+    yield "phase 2", seconds, None
+    if options.spark:
+        yield "phase 1, Spark, and no phase 2", shuffle(capture, options), None
 
 
 def timed(work):
@@ -104,13 +104,33 @@ def call(command):
     return timed(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))[1]
 
 
-def spark(capture, options, model, out):
-    """The processor time of the whole job on one core."""
-    submit = ["spark-submit", "--master", "local[1]", "--conf", "spark.log.level=ERROR", "--conf", "spark.ui.enabled=false"]
-    job = [str(JOB), capture, "-o", out, "--gateway", options.gateway, "--model", model]
+def shuffle(capture, options):
+    """The processor time of phase 1 and of Spark, which sorts its rows, on one core."""
+    conf = ["--conf", "spark.log.level=ERROR", "--conf", "spark.ui.enabled=false"]
+    task = [__file__, "--shuffle", capture, "--program", str(options.program), "--gateway", options.gateway]
+    command = ["spark-submit", "--master", "local[1]", *conf, *task, "--model", options.model]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    command = [*submit, *job, "--binaries", str(options.program.parent)]
-    return timed(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment))[1]
+    return timed(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=True))[1]
+
+
+def run_shuffle(capture, options):
+    """Sorts the rows of phase 1 with Spark, and reads them as phase 2 does."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.getOrCreate()
+    modules = ("program.py", "rows.py", "settings.py", "captures.py", "segments.py")
+    session.addArtifacts(*(str(ROOT / "deploy" / "spark" / module) for module in modules), pyfile=True)
+    settings = Settings(ProgramPlace(str(options.program.parent)), [options.gateway], [], [], False, "")
+    captures, _ = find_captures([capture], False)
+
+    def count(batches):
+        for _, rows in groups_in_order(batches):
+            yield pyarrow.RecordBatch.from_pydict({"bytes": [len(joined_frames(rows))]})
+
+    segments = session.range(0, 1, 1, numPartitions=1).mapInArrow(make_segments(settings, captures), COLUMNS)
+    ordered = segments.repartition(4, *KEY[:2]).sortWithinPartitions(*KEY)
+    ordered.mapInArrow(count, "bytes bigint").collect()
+    session.stop()
 
 
 main()

@@ -3,6 +3,7 @@
 Parquet file that the driver publishes."""
 
 import json
+import shutil
 import tempfile
 import uuid
 from collections import Counter
@@ -19,7 +20,7 @@ import pyarrow.parquet
 
 from program import Fault, RunningProgram
 from rows import REPORT, groups_in_order, joined_frames
-from segments import frames
+from segments import LONGEST_FRAME
 
 REPORT_COLUMNS = "kind string, report string"
 
@@ -118,20 +119,34 @@ def answer(settings, point, gateway, batches):
 
 def notices_in(file):
     """How often stages noticed something, by the stage and the word, in a saved stream."""
+    found = Counter()
     with open(file, "rb") as stream:
-        found = Counter(f"{body['stage']}: {body['what']}" for kind, body in frames(stream) if kind == "notice")
-    return dict(sorted(found.items()))
+        unpacker = msgpack.Unpacker(stream, max_buffer_size=LONGEST_FRAME, strict_map_key=False)
+        while True:
+            try:
+                unpacker.read_map_header()
+            except msgpack.OutOfData:
+                return dict(sorted(found.items()))
+            if unpacker.unpack() == "notice":
+                body = unpacker.unpack()
+                found[f"{body['stage']}: {body['what']}"] += 1
+            else:
+                unpacker.skip()
 
 
 def parts_by_day(file, folder):
     """Writes the answers of each day to a file of its own in a folder."""
     answers = pyarrow.parquet.ParquetFile(file)
+    days = pyarrow.compute.unique(days_of(answers.read(columns=["time_ns"]))).to_pylist()
+    if len(days) == 1:
+        # It is the part.
+        part = Part(days[0].isoformat(), answers.metadata.num_rows, f"{uuid.uuid4()}.parquet")
+        shutil.move(file, folder / part.file)
+        return [part]
     parts, writers = {}, {}
     try:
         for batch in answers.iter_batches():
-            # Days in UTC.
-            times = batch.column("time_ns").cast(pyarrow.timestamp("ns"))
-            days = times.cast(pyarrow.date32())
+            days = days_of(batch)
             for day in pyarrow.compute.unique(days):
                 rows = batch.filter(pyarrow.compute.equal(days, day))
                 name = day.as_py().isoformat()
@@ -146,3 +161,8 @@ def parts_by_day(file, folder):
         for writer in writers.values():
             writer.close()
     return [parts[name] for name in sorted(parts)]
+
+
+def days_of(answers):
+    """The days of answers, in UTC."""
+    return answers.column("time_ns").cast(pyarrow.timestamp("ns")).cast(pyarrow.date32())

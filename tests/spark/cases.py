@@ -27,7 +27,6 @@ def main():
         results = {
             "killed": with_killed_workers(cluster, folder, program, options),
             **in_one_application(cluster, folder, program, options),
-            "no modules": without_modules(cluster, folder, program, options),
         }
     print(json.dumps(results))
 
@@ -37,7 +36,7 @@ def with_killed_workers(cluster, folder, program, options):
     held = HeldProgram(program, folder / "held")
     out = folder / "spark"
     arguments = [folder / "homes", "-o", out, *options, "--binaries", held.folder, "--partitions", "3"]
-    job, said = cluster.submit(JOB, *arguments, python=sys.executable)
+    job, said = cluster.submit(JOB, *arguments)
     cluster.kill_worker_of(held.process_of("first"))
     cluster.add_worker()
     cluster.kill_worker_of(held.process_of("second"))
@@ -47,28 +46,20 @@ def with_killed_workers(cluster, folder, program, options):
 
 
 def in_one_application(cluster, folder, program, options):
-    """What needs no cluster of its own: an application that runs the job several times."""
+    """What needs no application of its own: one that runs the job several times, with a Python without modules last."""
+    python = folder / "bare-python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    python.chmod(0o755)
     arguments = [folder, *options, "--binaries", program.parent, "--partitions", "2"]
-    application, said = cluster.submit(HERE / "several_runs.py", JOB.parent, *arguments, python=sys.executable)
-    application.wait(2 * PATIENCE)
+    application, said = cluster.submit(HERE / "several_runs.py", JOB.parent, python, *arguments)
+    application.wait(PATIENCE)
     lines = [line for line in said.read_text().splitlines() if line.startswith('{"')]
     found = {case: outcome for line in lines for case, outcome in json.loads(line).items()}
     quarantine = folder / "quarantined" / "quarantine"
     aside = pyarrow.parquet.read_table(quarantine).to_pylist() if quarantine.exists() else []
     compare = compared(folder / "quarantined", folder / "damaged-archive")
-    return {**found, "quarantine": {"said": words(said), "aside": aside, **compare}}
-
-
-def without_modules(cluster, folder, program, options):
-    """Names an interpreter that has no pyarrow: to the driver, and to executors."""
-    python = folder / "bare-python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
-    python.chmod(0o755)
-    arguments = [folder / "homes", "-o", folder / "none", *options, "--binaries", program.parent]
-    driver = subprocess.run([python, JOB, *arguments], capture_output=True, text=True)
-    job, said = cluster.submit(JOB, *arguments, python=str(python), driver_python=sys.executable)
-    job.wait(PATIENCE)
-    return {"driver": driver.stderr, "executors": words(said), "wrote": (folder / "none").exists()}
+    driver = subprocess.run([python, JOB, *arguments], capture_output=True, text=True).stderr
+    return {**found, "quarantine": {"said": words(said), "aside": aside, **compare}, "driver without modules": driver}
 
 
 def words(said):

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,9 @@ from pathlib import Path
 import pyspark
 
 SPARK = Path(pyspark.__file__).parent / "bin"
+
+# The processes are too short for a compiler that optimises.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # How long a process may take to do what is waited for, in seconds.
 PATIENCE = 240
@@ -51,8 +55,9 @@ class Cluster:
 
     def environment(self):
         """The environment of all processes."""
-        local = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(self.folder), "SPARK_DAEMON_MEMORY": "256m"}
-        return {**os.environ, **local}
+        local = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(self.folder)}
+        daemons = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": JAVA_OPTIONS}
+        return {**os.environ, **local, **daemons}
 
     def add_worker(self):
         """Starts a worker with one core."""
@@ -68,7 +73,7 @@ class Cluster:
             pid = parent(pid)
         kill(groups[os.getpgid(pid)])
 
-    def submit(self, script, *arguments, python, driver_python=None):
+    def submit(self, script, *arguments):
         """Starts an application; what it says on stderr goes into a file."""
         conf = {
             "spark.driver.memory": "512m",
@@ -76,13 +81,15 @@ class Cluster:
             "spark.ui.enabled": "false",
             "spark.log.level": "WARN",
             "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+            "spark.executor.extraJavaOptions": JAVA_OPTIONS,
+            "spark.task.maxFailures": "2",
         }
         settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-        pythons = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": driver_python or python}
         said = self.folder / f"application-{len(self.started)}.log"
         command = [SPARK / "spark-submit", "--master", self.url, *settings, script, *arguments]
         with open(said, "w") as log:
-            environment = {**self.environment(), **pythons}
+            environment = {**self.environment(), "PYSPARK_PYTHON": sys.executable}
             process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
         self.started.append(process)
         return process, said

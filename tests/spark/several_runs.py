@@ -1,5 +1,5 @@
-"""An application that runs the job of deploy/spark several times, with damaged captures and without sorting. Prints a
-line of JSON for each run that fails, with the reason."""
+"""An application that runs the job of deploy/spark several times: with damaged captures, without sorting, and with a
+Python without modules. Prints a line of JSON for each run that fails, with the reason."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from pyspark.sql.classic.dataframe import DataFrame  # noqa: E402
 
 
 def main():
-    folder, *options = sys.argv[2:]
+    bare_python, folder, *options = sys.argv[2:]
     folder = Path(folder)
     spark = SparkSession.builder.getOrCreate()
 
@@ -29,6 +29,8 @@ def main():
     # As an engine does that runs the same job, and leaves out what it does not know.
     DataFrame.sortWithinPartitions = lambda frame, *_columns, **_options: frame
     run("unsorted", "homes", "none")
+    spark.sparkContext.pythonExec = bare_python
+    run("without modules", "homes", "none")
     left = [path.name for path in folder.iterdir() if path.name.startswith(".")]
     print(json.dumps({"left": left}), flush=True)
     spark.stop()
