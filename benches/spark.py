@@ -1,6 +1,6 @@
 """What an archive costs on Apache Spark: processor time and bytes of each phase, for docs/scale.md.
 
-    python3 benches/spark.py --program target/release/sizeleak --gateway IP --model M CAPTURE...
+    python3 benches/spark.py --program target/release/sizeleak --gateway IP [--model M] CAPTURE...
 
 Runs the program alone, and the tasks of deploy/spark without and with Spark (`--spark`, needs Java), over each
 capture, and prints a table. Time is that of processors, in user mode and in the kernel, of all processes: what else
@@ -13,7 +13,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import uuid
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,7 +34,7 @@ def main():
     parser.add_argument("captures", nargs="+", metavar="CAPTURE")
     parser.add_argument("--program", required=True, type=lambda path: Path(path).resolve())
     parser.add_argument("--gateway", required=True)
-    parser.add_argument("--model", required=True)
+    parser.add_argument("--model", help="without it, no answers are made")
     parser.add_argument("--spark", action="store_true", help="also let Spark sort the rows of phase 1")
     parser.add_argument("--shuffle", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -65,23 +64,28 @@ def measure(capture, options):
 
 def parts_of(capture, options, folder):
     """The parts of the work on a capture: what it is, processor time, and bytes written if they matter."""
-    model = os.path.abspath(options.model)
+    models = [os.path.abspath(options.model)] if options.model else []
+    use = [argument for model in models for argument in ("--model", model)]
     run = [str(options.program), "run", "--gateway", options.gateway, "--quiet", "--max-loss", "100"]
     allow = ["--set", "flow-filter.allow-absent=true"]
     segments, answers = f"{folder}/segments.frames", f"{folder}/answers.parquet"
-    yield "one process", call([*run, capture, *allow, "--model", model, "-o", answers]), None
+    if models:
+        yield "one process", call([*run, capture, *allow, *use, "-o", answers]), None
     seconds = call([*run, capture, *allow, *SEGMENTS, "-o", segments])
     yield "`capture | flow-filter`", seconds, os.path.getsize(segments)
-    yield "`record-sizer | … | pruner`", call([*run, "--from", segments, "--model", model, "-o", answers]), None
-    settings = Settings(ProgramPlace(str(options.program.parent)), [options.gateway], [model], [], False, folder)
+    records = ["--from", segments, "--kind", "record", "--format", "frames", "-o", f"{folder}/records.frames"]
+    yield "`record-sizer`", call([*run, *records]), os.path.getsize(f"{folder}/records.frames")
+    if models:
+        yield "`record-sizer | … | pruner`", call([*run, "--from", segments, *use, "-o", answers]), None
+    settings = Settings(ProgramPlace(str(options.program.parent)), [options.gateway], models, [], False, folder)
     captures, _ = find_captures([capture], False)
     numbers = pyarrow.RecordBatch.from_pydict({"id": [0]})
     rows, seconds = timed(lambda: list(make_segments(settings, captures)([numbers])))
     table = pyarrow.Table.from_batches(rows)
     yield f"phase 1, {table.num_rows - 1} segments", seconds, table.nbytes
-    batches = table.sort_by([(column, "ascending") for column in KEY]).to_batches(max_chunksize=10_000)
-    _, seconds = timed(lambda: list(make_answers(settings)(batches)))
-    yield "phase 2", seconds, None
+    if models:
+        batches = table.sort_by([(column, "ascending") for column in KEY]).to_batches(max_chunksize=10_000)
+        yield "phase 2", timed(lambda: list(make_answers(settings)(batches)))[1], None
     if options.spark:
         yield "phase 1, Spark, and no phase 2", shuffle(capture, options), None
 
@@ -108,7 +112,7 @@ def shuffle(capture, options):
     """The processor time of phase 1 and of Spark, which sorts its rows, on one core."""
     conf = ["--conf", "spark.log.level=ERROR", "--conf", "spark.ui.enabled=false"]
     task = [__file__, "--shuffle", capture, "--program", str(options.program), "--gateway", options.gateway]
-    command = ["spark-submit", "--master", "local[1]", *conf, *task, "--model", options.model]
+    command = ["spark-submit", "--master", "local[1]", *conf, *task]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     return timed(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=True))[1]
 
