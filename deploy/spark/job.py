@@ -31,6 +31,7 @@ try:
     import msgpack  # noqa: F401
     import pandas  # noqa: F401
     import pyarrow  # noqa: F401
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 except ModuleNotFoundError as error:
@@ -157,7 +158,7 @@ def run(spark, options):
         try:
             captures, unread = in_order_of_start(spark, settings, captures)
             reports = collect_reports(spark, settings, captures, options.partitions)
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             raise Fault(cause(error)) from error
         publish(results, reports, unread, others)
 
@@ -247,7 +248,7 @@ def cause(error):
     if missing:
         return f"an executor's Python has no module {missing.group(1)}; {PYTHON_ADVICE}"
     faults = re.findall(r"^(?:\w+\.)*Fault: (.+)$", text, re.MULTILINE)
-    return faults[-1] if faults else text
+    return faults[-1] if faults else text.partition("\nDriver stacktrace")[0]
 
 
 if __name__ == "__main__":

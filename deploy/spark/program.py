@@ -45,7 +45,8 @@ class RunningProgram:
         # A file, not a pipe: nobody would read the pipe while the program writes frames.
         self.said = tempfile.TemporaryFile()
         command = [place.path(), *arguments]
-        self.process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=self.said)
+        # Not where the driver was started: `sizeleak run` takes a pipeline.toml that it finds.
+        self.process = subprocess.Popen(command, cwd="/", stdin=stdin, stdout=stdout, stderr=self.said)
 
     def __enter__(self):
         return self

@@ -16,6 +16,9 @@ def remarks(captures, gateways, damaged):
         yield f"{path}: {fault}"
     if len(damaged) > MOST_NAMED:
         yield f"and {len(damaged) - MOST_NAMED} more damaged captures; the folder `quarantine` of the results names all"
+    silent = sorted({report["point"] for report in captures} - {report["point"] for report in gateways})
+    if silent:
+        yield f"no packet of {len(silent)} points, such as {silent[0]}, is from or to a gateway"
     fragments = [report["path"] for report in captures if "flow-filter: gap" in report["notices"]]
     if fragments:
         yield (
