@@ -56,11 +56,12 @@ impl Packets {
             packet
         });
         self.packets.extend(others);
-        self.packets.sort_by_key(|packet| packet.get(..8).map(<[u8]>::to_vec).map(Self::time));
+        self.packets.sort_by_key(|packet| Self::time(packet));
     }
 
-    fn time(stamp: Vec<u8>) -> (u32, u32) {
-        let part = |at: usize| u32::from_le_bytes(stamp[at..at + 4].try_into().unwrap());
+    /// The seconds and the rest of a packet's time.
+    fn time(packet: &[u8]) -> (u32, u32) {
+        let part = |at: usize| u32::from_le_bytes(packet[at..at + 4].try_into().unwrap());
         (part(0), part(4))
     }
 
