@@ -2,9 +2,9 @@
 
     python3 benches/spark.py --program target/release/sizeleak --gateway IP [--model M] CAPTURE...
 
-Runs the program alone, and the tasks of deploy/spark without and with Spark (`--spark`, needs Java), over each
-capture, and prints a table. Time is that of processors, in user mode and in the kernel, of all processes: what else
-the machine does matters little. Needs what the job needs: pip install "pyspark>=4.2" pandas pyarrow msgpack
+Runs the program alone, and the tasks of deploy/spark without and with Spark (`--spark`, needs Java, and spark-submit on
+the PATH), over each capture, and prints a table. Time is that of processors, in user mode and in the kernel, of all
+processes: what else the machine does matters little. Needs pip install "pyspark>=4.2" pandas pyarrow msgpack
 """
 
 import argparse
