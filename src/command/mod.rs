@@ -35,6 +35,7 @@ mod schema;
 mod simulate;
 mod stage_options;
 mod start_point;
+mod strip;
 mod survey;
 mod text_style;
 mod text_table;
@@ -77,6 +78,7 @@ enum Subcommands {
     Frames(frames::Arguments),
     Plot(plot::Arguments),
     Cache(cache::Arguments),
+    Strip(strip::Arguments),
     Simulate(simulate::Arguments),
     CheckStage(check_stage::Arguments),
     Init(init::Arguments),
@@ -99,6 +101,7 @@ impl Subcommands {
             Self::Compare(arguments) => &arguments.input.captures.log,
             Self::Frames(arguments) => &arguments.log,
             Self::Plot(arguments) => &arguments.log,
+            Self::Strip(arguments) => &arguments.log,
             _ => DEFAULT,
         }
     }
@@ -126,6 +129,7 @@ pub fn main() -> ExitCode {
         Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Plot(arguments) => plot::run(&arguments),
         Subcommands::Cache(arguments) => cache::run(&arguments),
+        Subcommands::Strip(arguments) => strip::run(&arguments),
         Subcommands::Simulate(arguments) => simulate::run(&arguments),
         Subcommands::CheckStage(arguments) => check_stage::run(&arguments),
         Subcommands::Init(arguments) => init::run(&arguments),

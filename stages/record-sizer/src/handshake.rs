@@ -122,12 +122,7 @@ impl HandshakeReader {
 
     /// Reads bytes of a record body; calls `found` with each hello they complete, and `read` with those that are not
     /// skipped and their offset.
-    pub(crate) fn bytes(
-        &mut self,
-        mut body: &[u8],
-        mut found: impl FnMut(Hello),
-        mut read: impl FnMut(usize, &[u8]),
-    ) {
+    pub(crate) fn bytes(&mut self, mut body: &[u8], mut found: impl FnMut(Hello), mut read: impl FnMut(usize, &[u8])) {
         let length = body.len();
         while !body.is_empty() {
             let offset = length - body.len();
