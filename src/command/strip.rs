@@ -21,7 +21,7 @@ use super::help::OUTPUT;
 use super::notices::NoticeReport;
 use super::output_option::keep_partial;
 
-/// Write a capture without its content: only what sizes are read from stays
+/// Write a capture without its content, for the same sizes
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  sizeleak strip home.pcap --gateway 192.168.1.20 -o sizes-only.pcap",
@@ -75,7 +75,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let captures = [&arguments.input[..], &arguments.captures].concat();
     let mut files = RunFiles::new();
-    captures.iter().for_each(|capture| files.reads("the capture", capture));
+    for capture in &captures {
+        files.reads("the capture", capture);
+    }
     files.writes("`--output`", &arguments.output);
     files.check()?;
     if arguments.output == Path::new("-") && io::stdout().is_terminal() {
@@ -89,9 +91,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let read = Capture::new(captures).run(&mut run, &interrupt);
     let (report, damage) = match run.finish(read) {
         Ok(finished) => finished,
-        Err(failure) => {
+        // Nobody reads it any more.
+        Err(StripError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+        Err(error) => {
             keep_partial(output, &arguments.log)?;
-            return Err(failure);
+            return Err(error.into());
         }
     };
     if interrupt.is_set() {
@@ -100,7 +104,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     output.keep()?;
     if !arguments.log.is_quiet() {
-        describe(&report).iter().for_each(|line| say("sizeleak", line));
+        for line in describe(&report) {
+            say("sizeleak", &line);
+        }
     }
     damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
         Err(Failure::with_code(1, anyhow!("{damage}; everything that could be read was written")))
@@ -134,28 +140,28 @@ struct StrippedRun<'a> {
 
 impl StrippedRun<'_> {
     fn packets(&mut self, packets: &Packets) -> Result<(), StripError> {
-        for packet in packets.iter() {
+        for packet in packets {
             self.stripper.packet(packet, &mut |stripped| self.writer.write(stripped))?;
         }
         Ok(())
     }
 
-    /// Writes what is left. The result has the damage of the captures, if there is any.
-    fn finish(mut self, read: Result<(), StageError>) -> Result<(StripReport, Option<StageError>), Failure> {
+    /// Writes what is left. The result has the damage of the captures, if something was read before it.
+    fn finish(mut self, read: Result<(), StageError>) -> Result<(StripReport, Option<StageError>), StripError> {
         if let Some(error) = self.failed {
-            return Err(error.into());
+            return Err(error);
         }
-        let damage = read.err();
-        let finished = self.stripper.finish(&mut |stripped| self.writer.write(stripped));
-        let notes: Result<(), String> = damage.as_ref().map_or(Ok(()), |damage| Err(damage.to_string()));
-        self.notices.print(&notes, |()| None);
-        let report = match (finished, damage) {
-            // Nothing can be read: that explains why nothing is the gateway's.
-            (Err(StripError::Stage(_)), Some(damage)) => return Err(Failure::with_code(1, anyhow!("{damage}"))),
-            (finished, damage) => (finished?, damage),
+        self.notices.print(&read, |()| None);
+        let report = match self.stripper.finish(&mut |stripped| self.writer.write(stripped)) {
+            Ok(report) if report.packets > 0 => report,
+            // Where nothing can be read, that is the reason.
+            finished => {
+                read?;
+                return finished.map(|report| (report, None));
+            }
         };
-        self.writer.finish().map_err(StripError::from)?;
-        Ok(report)
+        self.writer.finish()?;
+        Ok((report, read.err()))
     }
 }
 

@@ -149,3 +149,50 @@ fn io_error(error: PcapError) -> io::Error {
         error => io::Error::new(io::ErrorKind::InvalidInput, error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_capture::CaptureReader;
+
+    use super::*;
+
+    /// A nanosecond, a link type, and the bytes.
+    type Written = (i64, u16, Vec<u8>);
+
+    fn written(format: CaptureFormat, packets: &[Written]) -> io::Result<Vec<u8>> {
+        let mut writer = CaptureWriter::new(Vec::new(), format);
+        for (time_ns, link_type, data) in packets {
+            let (time_ns, link_type) = (*time_ns, *link_type);
+            writer.write(Packet { time_ns, link_type, original_length: 99, data, capture: 0, number: 1 })?;
+        }
+        writer.finish()
+    }
+
+    fn read(bytes: Vec<u8>) -> Vec<Written> {
+        let mut reader = CaptureReader::new(Box::new(io::Cursor::new(bytes))).unwrap();
+        let mut packets = Vec::new();
+        while let Some(packet) = reader.next_packet().unwrap() {
+            assert_eq!(packet.original_length, 99);
+            packets.push((packet.time_ns, packet.link_type, packet.data.to_vec()));
+        }
+        packets
+    }
+
+    #[test]
+    fn packets_are_read_as_they_were_written() {
+        let packets = [(1_767_600_000_123_456_789, 1, vec![1, 2, 3]), (0, 1, vec![0]), (7, 1, vec![9; 60])];
+        for format in [CaptureFormat::Pcap, CaptureFormat::Pcapng] {
+            assert_eq!(read(written(format, &packets).unwrap()), packets, "{format:?}");
+            assert_eq!(read(written(format, &[]).unwrap()), []);
+        }
+    }
+
+    #[test]
+    fn pcapng_holds_several_link_types_and_pcap_refuses_them() {
+        let packets = [(1, 1, vec![1]), (2, 113, vec![2]), (3, 1, vec![3])];
+        assert_eq!(read(written(CaptureFormat::Pcapng, &packets).unwrap()), packets);
+        let error = written(CaptureFormat::Pcap, &packets).unwrap_err().to_string();
+        assert!(error.contains("name the output .pcapng"), "{error}");
+        assert!(written(CaptureFormat::Pcap, &[(-1, 1, vec![1])]).is_err());
+    }
+}

@@ -15,6 +15,6 @@ pub enum StripError {
     #[error(transparent)]
     Stage(#[from] StageError),
     /// The stripped capture cannot be written.
-    #[error("the capture cannot be written: {0}")]
+    #[error("the capture cannot be written")]
     Write(#[from] io::Error),
 }

@@ -9,8 +9,11 @@ use crate::checksum::TransportChecksum;
 /// The IP protocol number of UDP.
 const UDP: u8 = 17;
 
-/// The link layer of Ethernet, which is kept where nothing else is recognised.
-const LINK_HEADER: usize = 14;
+/// The link type of Ethernet.
+const ETHERNET: u16 = 1;
+
+/// Bytes of Ethernet's header, which is kept even where less shows that no IP follows.
+const ETHERNET_HEADER: usize = 14;
 
 /// The longest link layer that is kept in order to tell why a frame carries no IP.
 const MAX_LINK_HEADER: usize = 64;
@@ -94,14 +97,13 @@ fn link_header(link_type: u16, frame: CapturedBytes<'_>) -> usize {
         zeroed.iter_mut().zip(data).take(*headers).for_each(|(zero, byte)| *zero = *byte);
         ip_bytes(link_type, CapturedBytes::new(&zeroed, frame.length())).err() == reason
     };
-    (0..=MAX_LINK_HEADER).find(is_same).unwrap_or_default().max(LINK_HEADER)
+    let needed = (0..=MAX_LINK_HEADER).find(is_same).unwrap_or_default();
+    if link_type == ETHERNET { needed.max(ETHERNET_HEADER) } else { needed }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ETHERNET: u16 = 1;
 
     fn ethernet(ether_type: u16, rest: &[u8]) -> Vec<u8> {
         [&[2; 12][..], &ether_type.to_be_bytes(), rest].concat()
@@ -141,7 +143,7 @@ mod tests {
         assert_eq!(Layout::of(ETHERNET, &arp, 42).headers, 14);
         let tagged = ethernet(0x8100, &[&[0, 7, 0x08, 0x06][..], &[9; 28]].concat());
         assert_eq!(Layout::of(ETHERNET, &tagged, 46).headers, 18);
-        assert_eq!(Layout::of(147, &[9; 40], 40).headers, 14, "an unknown link type");
+        assert_eq!(Layout::of(147, &[9; 40], 40).headers, 0, "an unknown link type");
         assert_eq!(Layout::of(ETHERNET, &[9; 5], 5).headers, 5);
     }
 
