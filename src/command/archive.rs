@@ -24,7 +24,7 @@ use super::text_table::numbers;
 /// At most this many files and points that failed are named; `status` names all.
 const MOST_NAMED: usize = 20;
 
-/// Process folders of rotated captures, once, into answers by gateway and day
+/// Process rotated captures once, into answers by gateway and day
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -30,6 +30,7 @@ mod pipeline_variant;
 mod plot;
 mod progress;
 mod report_format;
+mod reproduce;
 mod run;
 mod schema;
 mod simulate;
@@ -80,6 +81,7 @@ enum Subcommands {
     Cache(cache::Arguments),
     Strip(strip::Arguments),
     Simulate(simulate::Arguments),
+    Reproduce(reproduce::Arguments),
     CheckStage(check_stage::Arguments),
     Init(init::Arguments),
     Schema(schema::Arguments),
@@ -131,6 +133,7 @@ pub fn main() -> ExitCode {
         Subcommands::Cache(arguments) => cache::run(&arguments),
         Subcommands::Strip(arguments) => strip::run(&arguments),
         Subcommands::Simulate(arguments) => simulate::run(&arguments),
+        Subcommands::Reproduce(arguments) => reproduce::run(&arguments),
         Subcommands::CheckStage(arguments) => check_stage::run(&arguments),
         Subcommands::Init(arguments) => init::run(&arguments),
         Subcommands::Schema(arguments) => schema::run(&arguments),
