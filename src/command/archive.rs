@@ -28,7 +28,7 @@ use super::output_option::print_text;
 use super::progress::ProgressFlags;
 use super::stage_options::StageOptionArguments;
 
-/// Process folders of rotated captures, once, into answers by gateway and day
+/// Process rotated captures once, into answers by gateway and day
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -12,6 +12,7 @@ use sizeleak_model::ModelError;
 use sizeleak_pipeline::{ConfigError, RunError};
 use sizeleak_simulator::SimulateError;
 use sizeleak_storage::{FileConflict, OutputError};
+use sizeleak_strip::StripError;
 use sizeleak_survey::SurveyError;
 
 /// Why a command failed: one sentence for the user, and an exit code.
@@ -117,6 +118,15 @@ impl From<SurveyError> for Failure {
             SurveyError::Config(error) => error.into(),
             SurveyError::Damaged(error) => error.into(),
             error => Self { code: 1, error: error.into() },
+        }
+    }
+}
+
+impl From<StripError> for Failure {
+    fn from(error: StripError) -> Self {
+        match &error {
+            StripError::Configure(fault) => Self { code: fault.exit_code(), error: error.into() },
+            _ => Self { code: 1, error: error.into() },
         }
     }
 }

@@ -16,7 +16,7 @@ use sizeleak_telemetry::log::say;
 use super::failure::Failure;
 use super::schema;
 
-/// Write a commented pipeline.toml and templates of an inventory and of labels
+/// Write a pipeline.toml and templates of inventory and labels
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sizeleak init my-home\n  \

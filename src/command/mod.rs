@@ -30,11 +30,13 @@ mod pipeline_variant;
 mod plot;
 mod progress;
 mod report_format;
+mod reproduce;
 mod run;
 mod schema;
 mod simulate;
 mod stage_options;
 mod start_point;
+mod strip;
 mod survey;
 mod text_style;
 mod text_table;
@@ -77,7 +79,9 @@ enum Subcommands {
     Frames(frames::Arguments),
     Plot(plot::Arguments),
     Cache(cache::Arguments),
+    Strip(strip::Arguments),
     Simulate(simulate::Arguments),
+    Reproduce(reproduce::Arguments),
     CheckStage(check_stage::Arguments),
     Init(init::Arguments),
     Schema(schema::Arguments),
@@ -99,6 +103,7 @@ impl Subcommands {
             Self::Compare(arguments) => &arguments.input.captures.log,
             Self::Frames(arguments) => &arguments.log,
             Self::Plot(arguments) => &arguments.log,
+            Self::Strip(arguments) => &arguments.log,
             _ => DEFAULT,
         }
     }
@@ -126,7 +131,9 @@ pub fn main() -> ExitCode {
         Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Plot(arguments) => plot::run(&arguments),
         Subcommands::Cache(arguments) => cache::run(&arguments),
+        Subcommands::Strip(arguments) => strip::run(&arguments),
         Subcommands::Simulate(arguments) => simulate::run(&arguments),
+        Subcommands::Reproduce(arguments) => reproduce::run(&arguments),
         Subcommands::CheckStage(arguments) => check_stage::run(&arguments),
         Subcommands::Init(arguments) => init::run(&arguments),
         Subcommands::Schema(arguments) => schema::run(&arguments),

@@ -5,6 +5,8 @@ use sizeleak_frame::Segment;
 /// Consecutive bytes of a stream. The hidden ones, which the capture does not hold, follow the captured ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chunk<'a> {
+    /// The sequence number of its first byte; 0 where it does not matter.
+    pub(crate) sequence: u32,
     /// When the segment that carried it was captured.
     pub(crate) time_ns: i64,
     /// The captured bytes.
@@ -23,7 +25,9 @@ impl<'a> Chunk<'a> {
     /// The whole of a segment.
     #[inline]
     pub(crate) fn of(segment: &Segment<'a>) -> Self {
+        let is_syn = segment.flags & Segment::SYN != 0;
         Self {
+            sequence: segment.sequence.wrapping_add(is_syn.into()),
             hidden: segment.length.saturating_sub(segment.payload.len() as u32),
             starts_segment: true,
             ends_segment: true,
@@ -35,7 +39,8 @@ impl<'a> Chunk<'a> {
     /// Captured bytes from the inside of a segment.
     #[inline]
     pub(crate) fn fragment(time_ns: i64, payload: &'a [u8]) -> Self {
-        Self { time_ns, payload, hidden: 0, starts_segment: false, ends_segment: false, is_pushed: false }
+        let (sequence, hidden) = (0, 0);
+        Self { sequence, time_ns, payload, hidden, starts_segment: false, ends_segment: false, is_pushed: false }
     }
 
     /// Bytes on the wire.
@@ -58,6 +63,7 @@ impl<'a> Chunk<'a> {
         self.payload = rest;
         let hidden = u64::from(self.hidden).min(limit - visible);
         self.hidden -= hidden as u32;
+        self.sequence = self.sequence.wrapping_add((visible + hidden) as u32);
         self.starts_segment &= visible + hidden == 0;
         (taken, visible + hidden)
     }
@@ -90,7 +96,7 @@ mod tests {
         assert_eq!(chunk.advance(3), (&b"abc"[..], 3));
         assert!(!chunk.starts_segment);
         assert_eq!(chunk.advance(3), (&b"d"[..], 3));
-        assert_eq!((chunk.length(), chunk.is_empty()), (1, false));
+        assert_eq!((chunk.length(), chunk.is_empty(), chunk.sequence), (1, false, 6));
         let first = whole.first(5);
         assert_eq!((first.payload, first.hidden, first.ends_segment), (&b"abcd"[..], 1, false));
         assert_eq!(whole.first(7), whole);

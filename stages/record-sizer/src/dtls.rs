@@ -2,6 +2,8 @@
 //!
 //! A datagram is taken for DTLS only if records fill it to its last byte: of random bytes, one datagram in 10¹⁰.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::ContentType;
 
@@ -10,6 +12,9 @@ use crate::record::{Header, MAX_BODY};
 
 /// Bytes of a DTLS record header.
 const HEADER: usize = 13;
+
+/// Bytes by which QUIC is recognised.
+pub(crate) const QUIC_HEADER: usize = 6;
 
 /// The minor version that stands for DTLS in a [`Header`]: record headers do not reliably distinguish 1.0 from 1.2.
 const MINOR: u8 = 3;
@@ -48,6 +53,18 @@ pub(crate) fn dtls_records(payload: &[u8], length: u32) -> Option<Vec<DtlsRecord
     (!records.is_empty()).then_some(records)
 }
 
+/// The bytes that are read of a datagram with these records: headers, and hellos.
+pub(crate) fn read_ranges(records: &[DtlsRecord]) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let ranges = records.iter().map(|record| {
+        let body = start + HEADER;
+        let read = start..if record.hello.is_some() { body + usize::from(record.header.length) } else { body };
+        start = body + usize::from(record.header.length);
+        read
+    });
+    ranges.collect()
+}
+
 fn record(bytes: &[u8]) -> Option<(DtlsRecord, usize)> {
     let [content_type, major, minor, epoch_high, epoch_low, number @ .., high, low] = bytes else { return None };
     let content_type = ContentType::try_from(*content_type).ok()?;
@@ -70,7 +87,7 @@ fn record(bytes: &[u8]) -> Option<(DtlsRecord, usize)> {
 
 /// Whether a datagram starts a QUIC connection or belongs to its handshake (RFC 9000 section 17.2, RFC 9369).
 pub(crate) fn is_quic(payload: &[u8]) -> bool {
-    let [first, version @ .., id_length] = payload.get(..6).unwrap_or_default() else { return false };
+    let [first, version @ .., id_length] = payload.get(..QUIC_HEADER).unwrap_or_default() else { return false };
     let Ok(version) = <[u8; 4]>::try_from(version) else { return false };
     let version = u32::from_be_bytes(version);
     let known = version == 1 || version == 0x6b33_43cf || (0xff00_0001..=0xff00_0022).contains(&version);

@@ -100,6 +100,16 @@ pub(crate) struct Findings {
     pub(crate) retransmitted: u64,
     /// Segments that came before their turn.
     pub(crate) out_of_order: u64,
+    /// The bytes that were read, where somebody wants to know.
+    pub(crate) read: Option<Vec<StreamBytes>>,
+}
+
+/// Bytes of one direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StreamBytes {
+    pub(crate) direction: Direction,
+    pub(crate) sequence: u32,
+    pub(crate) bytes: Box<[u8]>,
 }
 
 /// Sorts the events of both directions by time; those of one direction keep their order.

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction};
 
 use crate::chunk::Chunk;
-use crate::findings::{Conflict, Findings, Incident, TlsEvent};
+use crate::findings::{Conflict, Findings, Incident, StreamBytes, TlsEvent};
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
 use crate::hello_scan::{HelloScan, ScanOutcome, ssl2_hello_length};
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer, SizedMessage};
 use crate::reassembly::OrderedStream;
-use crate::record::{GapEffect, HEADER, OpenRecord, RecordWalker, SizedRecord, Step};
+use crate::record::{GapEffect, HEADER, Header, OpenRecord, RecordWalker, SizedRecord, Step, WalkerState};
 use crate::resync::{BoundarySearch, SearchOutcome};
 
 /// How the next bytes of a direction are read.
@@ -126,7 +126,9 @@ impl OrderedStream for Framer<'_> {
                 *self.framing = Framing::search(self.walker.version());
             }
             Framing::Search(search) => {
-                for record in search.gap(length) {
+                let (records, believed) = (search.gap(length), search.take_believed());
+                self.read_headers(&believed);
+                for record in records {
                     self.record(record);
                 }
             }
@@ -239,6 +241,8 @@ impl Framer<'_> {
                 }
                 Framing::Search(search) => {
                     let outcome = search.chunk(chunk);
+                    let believed = search.take_believed();
+                    self.read_headers(&believed);
                     self.searched(outcome, chunk.time_ns)
                 }
                 Framing::Hidden => None,
@@ -253,11 +257,15 @@ impl Framer<'_> {
     /// Walks from header to header; returns the rest of the chunk if the walk ends before the chunk does.
     fn walk<'a>(&mut self, mut chunk: Chunk<'a>) -> Option<Chunk<'a>> {
         loop {
+            let sequence = chunk.sequence;
             match self.walker.step(&mut chunk) {
                 Step::More => return None,
-                Step::Header(_) => *self.framing = Framing::InStep,
+                Step::Header(header) => {
+                    self.read_header_before(chunk.sequence, header);
+                    *self.framing = Framing::InStep;
+                }
                 Step::Body { header, bytes, whole } if header.content_type == ContentType::Handshake => {
-                    self.handshake_bytes(bytes, chunk.time_ns);
+                    self.handshake_bytes(bytes, sequence, chunk.time_ns);
                     if !whole {
                         self.handshake.bytes_lost();
                     }
@@ -269,20 +277,21 @@ impl Framer<'_> {
                     return Some(chunk);
                 }
                 Step::Implausible(bytes) => {
-                    self.implausible(bytes, chunk.time_ns);
+                    self.implausible(bytes, chunk.sequence, chunk.time_ns);
                     return Some(chunk);
                 }
             }
         }
     }
 
-    /// Decides what follows five bytes that are not a header.
-    fn implausible(&mut self, bytes: [u8; HEADER], time_ns: i64) {
+    /// Decides what follows five bytes that are not a header and end before a sequence number.
+    fn implausible(&mut self, bytes: [u8; HEADER], sequence: u32, time_ns: i64) {
         if !matches!(self.framing, Framing::Beginning) {
             self.incident(time_ns, Incident::Malformed);
             self.handshake.bytes_lost();
             self.search_from(bytes.get(1..).unwrap_or_default(), time_ns);
         } else if let Some(length) = ssl2_hello_length(bytes) {
+            self.note_read(sequence.wrapping_sub(HEADER as u32), &bytes);
             self.hello(time_ns, Hello::Client(ClientHello::default()));
             *self.framing = Framing::Ssl2Hello { left: length - HEADER as u64 };
         } else {
@@ -301,7 +310,8 @@ impl Framer<'_> {
         match outcome {
             ScanOutcome::Hello { before, before_ns, rest } => {
                 let rest = self.tls_starts(rest);
-                self.walk(Chunk::fragment(before_ns, &before));
+                let sequence = rest.sequence.wrapping_sub(before.len() as u32);
+                self.walk(Chunk { sequence, ..Chunk::fragment(before_ns, &before) });
                 Some(rest)
             }
             ScanOutcome::Nothing { is_exhausted } => {
@@ -317,6 +327,9 @@ impl Framer<'_> {
         match outcome {
             SearchOutcome::Boundary { walker, record, skipped, rest } => {
                 (*self.walker, *self.framing) = (walker, Framing::InStep);
+                if let WalkerState::Body { header, .. } = walker.state {
+                    self.read_header_before(rest.sequence, header);
+                }
                 self.handshake.restart();
                 *self.follows_data = false;
                 self.incident(time_ns, Incident::Resync { skipped });
@@ -343,11 +356,37 @@ impl Framer<'_> {
         chunk
     }
 
-    fn handshake_bytes(&mut self, bytes: &[u8], time_ns: i64) {
-        let (direction, follows_data, events) = (self.direction, *self.follows_data, &mut self.findings.events);
-        self.handshake.bytes(bytes, |hello| {
+    fn handshake_bytes(&mut self, bytes: &[u8], sequence: u32, time_ns: i64) {
+        let (direction, follows_data) = (self.direction, *self.follows_data);
+        let Findings { events, read, .. } = &mut *self.findings;
+        let found = |hello| {
             events.push(TlsEvent::Hello { time_ns, direction, hello: Box::new(hello), follows_data });
+        };
+        self.handshake.bytes(bytes, found, |offset, bytes| {
+            if let Some(read) = read {
+                let sequence = sequence.wrapping_add(offset as u32);
+                read.push(StreamBytes { direction, sequence, bytes: bytes.into() });
+            }
         });
+    }
+
+    /// Notes that bytes were read, if somebody wants to know.
+    fn note_read(&mut self, sequence: u32, bytes: &[u8]) {
+        if let Some(read) = &mut self.findings.read {
+            read.push(StreamBytes { direction: self.direction, sequence, bytes: bytes.into() });
+        }
+    }
+
+    /// Notes that a header was read that ends before this sequence number.
+    fn read_header_before(&mut self, sequence: u32, header: Header) {
+        self.note_read(sequence.wrapping_sub(HEADER as u32), &header.to_bytes());
+    }
+
+    /// Notes the headers that a search came to believe.
+    fn read_headers(&mut self, believed: &[(u32, Header)]) {
+        for (sequence, header) in believed {
+            self.note_read(*sequence, &header.to_bytes());
+        }
     }
 
     fn hello(&mut self, time_ns: i64, hello: Hello) {

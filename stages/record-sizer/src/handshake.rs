@@ -120,15 +120,20 @@ impl HandshakeReader {
         }
     }
 
-    /// Reads bytes of a record body; calls `found` with each hello they complete.
-    pub(crate) fn bytes(&mut self, mut body: &[u8], mut found: impl FnMut(Hello)) {
+    /// Reads bytes of a record body; calls `found` with each hello they complete, and `read` with those that are not
+    /// skipped and their offset.
+    pub(crate) fn bytes(&mut self, mut body: &[u8], mut found: impl FnMut(Hello), mut read: impl FnMut(usize, &[u8])) {
+        let length = body.len();
         while !body.is_empty() {
+            let offset = length - body.len();
             match &mut self.state {
                 ReaderState::Header { bytes, have } => {
                     let places = bytes.iter_mut().skip((*have).into());
                     let count = places.zip(body).map(|(place, byte)| *place = *byte).count();
                     *have += count as u8;
-                    body = body.get(count..).unwrap_or_default();
+                    let (now, rest) = body.split_at(count);
+                    read(offset, now);
+                    body = rest;
                     if usize::from(*have) == HEADER {
                         self.state = after_header(*bytes);
                     }
@@ -137,6 +142,7 @@ impl HandshakeReader {
                     let PartialHello { message, length } = &mut **partial;
                     let (now, rest) = body.split_at(body.len().min(*length - message.len()));
                     message.extend_from_slice(now);
+                    read(offset, now);
                     body = rest;
                     if message.len() == *length {
                         if let Some(hello) = hello(message) {

@@ -28,12 +28,11 @@ pub(crate) struct HeldSegment {
 impl HeldSegment {
     pub(crate) fn chunk(&self) -> Chunk<'_> {
         Chunk {
-            time_ns: self.time_ns,
-            payload: &self.payload,
             hidden: self.hidden,
             starts_segment: self.starts_segment,
             ends_segment: self.ends_segment,
             is_pushed: self.is_pushed,
+            ..Chunk::fragment(self.time_ns, &self.payload)
         }
     }
 }
@@ -161,7 +160,7 @@ impl HeldSegments {
 
     /// Holds a chunk; none may be held at its position.
     pub(crate) fn insert(&mut self, start: u64, chunk: Chunk<'_>) {
-        let Chunk { time_ns, payload, hidden, starts_segment, ends_segment, is_pushed } = chunk;
+        let Chunk { time_ns, payload, hidden, starts_segment, ends_segment, is_pushed, .. } = chunk;
         self.bytes += payload.len() + SEGMENT_COST;
         let index = self.segments.partition_point(|(other, _)| *other < start);
         let held = HeldSegment { time_ns, payload: payload.into(), hidden, starts_segment, ends_segment, is_pushed };

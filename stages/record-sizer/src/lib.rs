@@ -5,6 +5,8 @@
 //! the two hellos. `reporter` asks the `session` what each record is, and emits it. Bodies are skipped unread.
 //! DTLS comes whole in datagrams (`udp_flow`).
 //!
+//! `read_bytes` says which bytes of payload all that depends on, so that others can be removed from a capture.
+//!
 //! Nothing here does I/O or reads clocks, [`Options`] bound all state, and any input is accepted.
 //!
 //! ```
@@ -47,6 +49,7 @@ mod owned_segment;
 mod payload_use;
 mod per_direction;
 mod plaintext;
+mod read_bytes;
 mod reassembly;
 mod record;
 mod reporter;
@@ -61,4 +64,5 @@ mod udp_flow;
 
 pub use options::Options;
 pub use overhead::record_overhead;
+pub use read_bytes::{ReadBytes, datagram_read_bytes};
 pub use sizer::RecordSizer;

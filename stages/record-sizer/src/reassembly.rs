@@ -493,8 +493,9 @@ impl Reassembly<'_> {
             if held.chunk().starts_segment {
                 (self.position.last, self.position.last_bytes) = (next as u32, first_bytes(held.chunk().payload));
             }
-            next += held.chunk().length();
-            out.chunk(held.chunk());
+            let chunk = Chunk { sequence: next as u32, ..held.chunk() };
+            next += chunk.length();
+            out.chunk(chunk);
         }
         self.position.next = next as u32;
         self.pending.near = next;

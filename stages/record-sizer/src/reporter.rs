@@ -7,12 +7,13 @@ use sizeleak_runtime::{Closed, Emit};
 use crate::connection::{Connection, Ending};
 use crate::counters::SizerCounters;
 use crate::dtls::DtlsRecord;
-use crate::findings::{Conflict, Findings, Incident, TlsEvent};
+use crate::findings::{Conflict, Findings, Incident, StreamBytes, TlsEvent};
 use crate::handshake::Hello;
 use crate::messages::{MessageEnd, SizedMessage};
 use crate::notices::{self, Notices};
 use crate::payload_use::PayloadUse;
 use crate::plaintext::DTLS_1_3;
+use crate::read_bytes::ReadBytes;
 use crate::record::{HEADER, SizedRecord};
 use crate::session::{RecordDetails, TlsSession};
 use crate::udp_flow::{DatagramContent, UdpFlow};
@@ -22,6 +23,9 @@ use crate::udp_flow::{DatagramContent, UdpFlow};
 pub(crate) struct Reporter {
     pub(crate) counters: SizerCounters,
     pub(crate) notices: Notices,
+    /// The bytes that were read since they were last asked for, where somebody wants to know.
+    #[serde(skip)]
+    pub(crate) read: Vec<ReadBytes>,
 }
 
 impl Reporter {
@@ -34,6 +38,9 @@ impl Reporter {
         out: &mut dyn Emit,
     ) -> Result<(), Closed> {
         connection.conclude(findings);
+        for StreamBytes { direction, sequence, bytes } in findings.read.iter_mut().flat_map(|read| read.drain(..)) {
+            self.read.push(ReadBytes { flow, direction, sequence, bytes });
+        }
         self.counters.retransmitted += std::mem::take(&mut findings.retransmitted);
         self.counters.out_of_order += std::mem::take(&mut findings.out_of_order);
         for (time_ns, incident) in findings.incidents.drain(..) {

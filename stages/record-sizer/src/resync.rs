@@ -49,11 +49,17 @@ pub(crate) struct BoundarySearch {
     version: Option<u8>,
     /// Captured bytes searched so far.
     searched: u64,
+    /// The headers of candidates that were believed, with their sequence numbers, until they are taken.
+    #[serde(skip)]
+    believed: Vec<(u32, Header)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Candidate {
     walker: RecordWalker,
+    /// Where its header stands, where that matters: a search that was saved does not know it.
+    #[serde(skip)]
+    place: Option<(u32, Header)>,
     minor: u8,
     /// Whether its header was parsed, so that the next one proves it.
     saw_header: bool,
@@ -87,7 +93,8 @@ enum CandidateOutcome<'a> {
 impl BoundarySearch {
     /// A search in a direction where records of version 3.`version` were sized before, if any were.
     pub(crate) fn new(version: Option<u8>) -> Self {
-        Self { candidates: Vec::new(), tail: Vec::new(), tail_ns: 0, version, searched: 0 }
+        let believed = Vec::new();
+        Self { candidates: Vec::new(), tail: Vec::new(), tail_ns: 0, version, searched: 0, believed }
     }
 
     /// Whether a search can be there.
@@ -103,6 +110,11 @@ impl BoundarySearch {
         self.searched
     }
 
+    /// The headers that were believed since the last call, with their sequence numbers.
+    pub(crate) fn take_believed(&mut self) -> Vec<(u32, Header)> {
+        std::mem::take(&mut self.believed)
+    }
+
     /// Searches the next chunk of the stream.
     pub(crate) fn chunk<'a>(&mut self, chunk: Chunk<'a>) -> SearchOutcome<'a> {
         let mut unproven = Vec::new();
@@ -111,8 +123,12 @@ impl BoundarySearch {
             candidate.is_fresh = false;
             match candidate.follow(chunk, self.version) {
                 CandidateOutcome::Pending => index += 1,
-                CandidateOutcome::Boundary(rest) => return self.candidates.swap_remove(index).boundary(rest),
+                CandidateOutcome::Boundary(rest) => {
+                    self.believed.extend(candidate.place);
+                    return self.candidates.swap_remove(index).boundary(rest);
+                }
                 CandidateOutcome::Unproven(record) => {
+                    self.believed.extend(candidate.place);
                     unproven.push(record);
                     self.candidates.remove(index);
                 }
@@ -137,14 +153,16 @@ impl BoundarySearch {
     pub(crate) fn gap(&mut self, length: u64) -> Vec<SizedRecord> {
         self.tail.clear();
         let mut unproven = Vec::new();
-        let version = self.version;
+        let (version, believed) = (self.version, &mut self.believed);
         self.candidates.retain_mut(|candidate| {
             let record = match candidate.walker.gap(length) {
                 GapEffect::WithinBody => return true,
                 GapEffect::PastRecord(record) => Some(record),
                 GapEffect::HeaderLost => candidate.record,
             };
-            unproven.extend(record.filter(|_| candidate.counts_unproven(version)));
+            let record = record.filter(|_| candidate.counts_unproven(version));
+            believed.extend(candidate.place.filter(|_| record.is_some()));
+            unproven.extend(record);
             false
         });
         unproven
@@ -169,7 +187,7 @@ impl BoundarySearch {
             let candidate = Candidate {
                 is_aligned: rest.starts_segment,
                 is_fresh: true,
-                ..Candidate::new(RecordWalker::default(), header, skipped)
+                ..Candidate::new(RecordWalker::default(), rest.sequence, header, skipped)
             };
             match self.follow_new(candidate, rest) {
                 Ok(None) => {}
@@ -190,7 +208,8 @@ impl BoundarySearch {
             let first_bytes = tail.get(offset..).unwrap_or_default();
             let walker = RecordWalker::within_header(first_bytes, self.tail_ns);
             let skipped = self.searched.saturating_sub(first_bytes.len() as u64);
-            if let Err(outcome) = self.follow_new(Candidate::new(walker, header, skipped), chunk) {
+            let sequence = chunk.sequence.wrapping_sub(first_bytes.len() as u32);
+            if let Err(outcome) = self.follow_new(Candidate::new(walker, sequence, header, skipped), chunk) {
                 found = Some(outcome);
                 break;
             }
@@ -207,8 +226,14 @@ impl BoundarySearch {
         rest: Chunk<'a>,
     ) -> Result<Option<SizedRecord>, SearchOutcome<'a>> {
         match candidate.follow(rest, self.version) {
-            CandidateOutcome::Boundary(rest) => return Err(candidate.boundary(rest)),
-            CandidateOutcome::Unproven(record) => return Ok(Some(record)),
+            CandidateOutcome::Boundary(rest) => {
+                self.believed.extend(candidate.place);
+                return Err(candidate.boundary(rest));
+            }
+            CandidateOutcome::Unproven(record) => {
+                self.believed.extend(candidate.place);
+                return Ok(Some(record));
+            }
             CandidateOutcome::Pending if self.candidates.len() < MAX_CANDIDATES => self.candidates.push(candidate),
             CandidateOutcome::Pending | CandidateOutcome::Refuted => {}
         }
@@ -227,9 +252,10 @@ impl BoundarySearch {
 }
 
 impl Candidate {
-    fn new(walker: RecordWalker, header: Header, skipped: u64) -> Self {
+    fn new(walker: RecordWalker, sequence: u32, header: Header, skipped: u64) -> Self {
         let (saw_header, is_aligned, is_fresh) = (false, false, false);
-        Self { walker, minor: header.minor, saw_header, record: None, is_aligned, is_fresh, skipped }
+        let place = Some((sequence, header));
+        Self { walker, place, minor: header.minor, saw_header, record: None, is_aligned, is_fresh, skipped }
     }
 
     fn follow<'a>(&mut self, mut chunk: Chunk<'a>, version: Option<u8>) -> CandidateOutcome<'a> {

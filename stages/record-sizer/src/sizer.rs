@@ -19,6 +19,7 @@ use crate::notices::notice;
 use crate::options::{Limits, Options};
 use crate::owned_segment::OwnedSegment;
 use crate::per_direction::PerDirection;
+use crate::read_bytes::ReadBytes;
 use crate::reassembly::SynMeaning;
 use crate::reporter::Reporter;
 use crate::stream_position::WINDOW;
@@ -66,6 +67,19 @@ impl RecordSizer {
             clock: TrafficClock::new(LAG_NS),
             now_ns: i64::MIN,
         })
+    }
+
+    /// Notes which bytes it reads, for [`RecordSizer::take_read_bytes`]. What it finds is the same, at less speed.
+    #[must_use]
+    pub fn noting_read_bytes(mut self) -> Self {
+        self.findings.read = Some(Vec::new());
+        self
+    }
+
+    /// The bytes of TCP streams that were read since the last call. Those that prove a record boundary are known only
+    /// once it is proven.
+    pub fn take_read_bytes(&mut self) -> Vec<ReadBytes> {
+        std::mem::take(&mut self.reporter.read)
     }
 
     /// Bytes of memory that segments out of order, incomplete hellos and the like need now.

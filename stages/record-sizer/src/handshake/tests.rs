@@ -19,7 +19,7 @@ fn client(extensions: &[u8]) -> Vec<u8> {
 fn hellos(reader: &mut HandshakeReader, body: &[u8], step: usize) -> Vec<Hello> {
     let mut found = Vec::new();
     for bytes in body.chunks(step) {
-        reader.bytes(bytes, |hello| found.push(hello));
+        reader.bytes(bytes, |hello| found.push(hello), |_, _| ());
     }
     found
 }
@@ -53,7 +53,7 @@ fn reader_is_in_step_again_after_the_record_with_ciphertext() {
     assert!(hellos(&mut reader, &client(&[]), 99).is_empty());
     reader.end_of_record();
     assert_eq!(hellos(&mut reader, &client(&[]), 99).len(), 1);
-    reader.bytes(&client(&NAME)[..20], |_| panic!());
+    reader.bytes(&client(&NAME)[..20], |_| panic!(), |_, _| ());
     assert!(reader.held_bytes() > 0);
     reader.bytes_lost();
     assert_eq!(reader.held_bytes(), 0);

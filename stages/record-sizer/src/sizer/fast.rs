@@ -19,6 +19,9 @@ impl RecordSizer {
         segments: &mut BatchIter<'a, SegmentRow>,
         out: &mut dyn Emit,
     ) -> Result<Option<Segment<'a>>, Closed> {
+        if self.findings.read.is_some() {
+            return Ok(None);
+        }
         let idle_until_ns = self.idle_until_ns();
         while let Some(segment) = segments.peek() {
             let Segment { time_ns, flow, direction, flags, .. } = segment;

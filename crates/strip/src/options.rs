@@ -1,0 +1,34 @@
+//! Whose sizes are kept, and what becomes of other packets.
+
+/// What becomes of packets that are not from or to the gateway.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OtherPackets {
+    /// All their payload becomes zero.
+    #[default]
+    Zeroed,
+    /// They are left out.
+    Dropped,
+}
+
+/// What becomes of DNS messages of the gateway.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DnsMessages {
+    /// They become zero like any payload.
+    #[default]
+    Zeroed,
+    /// They stay, so that services can still be selected by name.
+    Kept,
+}
+
+/// Whose sizes are kept, and what becomes of other packets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StripOptions {
+    /// The addresses and networks of the gateways, as `flow-filter` reads them.
+    pub gateway: Vec<String>,
+    /// The tunnels to open, as `flow-filter` reads them; all if there are none.
+    pub tunnel: Vec<String>,
+    /// What becomes of packets that are not from or to the gateway.
+    pub others: OtherPackets,
+    /// What becomes of DNS messages of the gateway.
+    pub dns: DnsMessages,
+}

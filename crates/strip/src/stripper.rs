@@ -1,0 +1,137 @@
+//! Packets in, packets without content out.
+
+use std::collections::VecDeque;
+use std::io;
+
+use sizeleak_frame::{Packet, Segment};
+use sizeleak_packet::AddressSet;
+use sizeleak_record_sizer::datagram_read_bytes;
+use sizeleak_runtime::ConfigureError;
+
+use crate::comparison::FoundDigests;
+use crate::error::StripError;
+use crate::held_packet::HeldPacket;
+use crate::layout::Layout;
+use crate::options::{DnsMessages, OtherPackets, StripOptions};
+use crate::pipeline::RecordPipeline;
+use crate::read_streams::ReadStreams;
+use crate::report::StripReport;
+
+/// Packets are held back as long as they need no more memory than this: until then it must be known what they are read
+/// for.
+const MAX_HELD_BYTES: usize = 32 << 20;
+
+/// Removes the content of packets.
+#[derive(Debug)]
+pub struct Stripper {
+    options: StripOptions,
+    gateways: AddressSet,
+    /// Finds the records of the packets that come in, and of those that are let out.
+    original: RecordPipeline,
+    stripped: RecordPipeline,
+    original_digests: FoundDigests,
+    stripped_digests: FoundDigests,
+    read: ReadStreams,
+    held: VecDeque<HeldPacket>,
+    held_bytes: usize,
+    report: StripReport,
+}
+
+impl Stripper {
+    /// A stripper with these options.
+    ///
+    /// # Errors
+    /// [`StripError::Configure`] where no gateway is named, or an option is invalid.
+    pub fn new(options: &StripOptions) -> Result<Self, StripError> {
+        let original = RecordPipeline::new(options)?;
+        let invalid = |error: sizeleak_packet::InvalidAddress| ConfigureError::Usage(error.to_string());
+        Ok(Self {
+            options: options.clone(),
+            gateways: AddressSet::parse(&options.gateway).map_err(invalid)?,
+            original,
+            stripped: RecordPipeline::new(options)?,
+            original_digests: FoundDigests::new(),
+            stripped_digests: FoundDigests::new(),
+            read: ReadStreams::default(),
+            held: VecDeque::new(),
+            held_bytes: 0,
+            report: StripReport::default(),
+        })
+    }
+
+    /// Takes a packet, and lets others out that came before it.
+    ///
+    /// # Errors
+    /// [`StripError`] where a stage fails, or `write` does.
+    pub fn packet(
+        &mut self,
+        packet: Packet<'_>,
+        write: &mut dyn FnMut(Packet<'_>) -> io::Result<()>,
+    ) -> Result<(), StripError> {
+        let segments = self.original.packet(packet)?;
+        self.original_digests.add(&self.original.found);
+        self.original.take_read_bytes().iter().for_each(|read| self.read.add(read));
+        let layout = Layout::of(packet.link_type, packet.data, packet.original_length);
+        let is_gateways = layout.addresses.iter().any(|address| self.gateways.contains(*address));
+        if !is_gateways && self.options.others == OtherPackets::Dropped {
+            self.report.dropped_packets += 1;
+            return Ok(());
+        }
+        let payload = packet.data.get(layout.headers..layout.headers + layout.payload).unwrap_or_default();
+        let keeps_dns = is_gateways && layout.is_dns && self.options.dns == DnsMessages::Kept;
+        let mut held = HeldPacket::new(packet, layout);
+        if keeps_dns {
+            held.keep(payload, 0..payload.len());
+        }
+        for segment in segments.iter().flat_map(|segments| segments.iter()) {
+            if segment.payload != payload {
+                self.report.fragmented_segments += 1;
+            } else if segment.flags == 0 {
+                for place in datagram_read_bytes(payload, segment.length) {
+                    held.keep(payload, place);
+                }
+            } else if !payload.is_empty() {
+                let is_syn = segment.flags & Segment::SYN != 0;
+                let sequence = segment.sequence.wrapping_add(is_syn.into());
+                held.hold_payload((segment.flow, segment.direction), sequence, payload);
+            }
+        }
+        self.held_bytes += held.held_bytes();
+        self.held.push_back(held);
+        while self.held_bytes > MAX_HELD_BYTES {
+            self.let_out(write)?;
+        }
+        Ok(())
+    }
+
+    /// Lets out what is held, and compares what is found in the packets that were let out with what was found before.
+    ///
+    /// # Errors
+    /// [`StripError`] where none of the packets was the gateway's, or `write` fails.
+    pub fn finish(mut self, write: &mut dyn FnMut(Packet<'_>) -> io::Result<()>) -> Result<StripReport, StripError> {
+        self.original.finish()?;
+        self.original_digests.add(&self.original.found);
+        self.original.take_read_bytes().iter().for_each(|read| self.read.add(read));
+        while !self.held.is_empty() {
+            self.let_out(write)?;
+        }
+        self.stripped.finish()?;
+        self.stripped_digests.add(&self.stripped.found);
+        let (differing_flows, differing_notices) = self.original_digests.differences(&self.stripped_digests);
+        Ok(StripReport { differing_flows, differing_notices, ..self.report })
+    }
+
+    /// Lets out the first packet that is held.
+    fn let_out(&mut self, write: &mut dyn FnMut(Packet<'_>) -> io::Result<()>) -> Result<(), StripError> {
+        let Some(mut held) = self.held.pop_front() else { return Ok(()) };
+        self.held_bytes -= held.held_bytes();
+        let (kept, zeroed) = held.complete(&self.read);
+        self.report.packets += 1;
+        self.report.kept_bytes += kept;
+        self.report.zeroed_bytes += zeroed;
+        self.stripped.packet(held.packet())?;
+        self.stripped_digests.add(&self.stripped.found);
+        self.stripped.take_read_bytes();
+        Ok(write(held.packet())?)
+    }
+}
