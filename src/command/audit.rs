@@ -1,16 +1,22 @@
 //! `sizeleak audit`: what the sizes of a gateway's commands give away, computed over all commands of an inventory.
 
+mod export;
+mod table;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use sizeleak_leakage::{CommandSpace, LeakageError, Premises, PriorKind, with_inventory};
-use sizeleak_model::{Inventory, Model, ModelSet};
+use serde::Serialize;
+use sizeleak_leakage::{Audit, CommandSpace, EpsilonKnowledge, LeakageError, Premises, PriorKind, with_inventory};
+use sizeleak_model::{Device, Inventory, Model, ModelSet};
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::{LogFlags, say};
-use sizeleak_text::escaped_lines;
+use sizeleak_text::{escaped_json, escaped_lines};
+
+use export::ExportOptions;
 
 use super::failure::Failure;
 use super::output_option::OutputOption;
@@ -18,7 +24,26 @@ use super::report_format::{ReportFormat, ReportFormatOption};
 
 /// Compute how much the sizes of commands give away, over all commands of an inventory
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  sizeleak audit --model model.toml")]
+#[command(after_help = "Examples:\n  \
+    sizeleak audit --model model.toml\n  \
+    sizeleak audit --model model.toml --prior devices --json")]
+#[command(after_long_help = "Examples:\n  \
+    sizeleak audit --model model.toml\n  \
+    sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75\n  \
+    sizeleak audit --model model.toml --export csv --secret number -o joint.csv\n\n\
+    Nothing is sampled: all commands that the inventory allows are summed over, with what the model has learned of their \
+    sizes, of ε and of replies. The observer has the model and the prior and guesses as well as these allow. \
+    docs/audit.md explains every figure.\n\n\
+    JSON keys: schema, sentence, prior {name, decay, sentence}, actions (their names), devices (null without an inventory; \
+    a list: name, count, actions), commands, sizes, most_actions, left_out (the probability of commands of more actions), \
+    block_bytes (null unless sizes are seen in blocks), by_size, with_known_epsilon, with_reply_count (null if replies say \
+    nothing), with_replies (null likewise, or if has_too_many_replies) (each: is_exact (false: upper bounds), command, \
+    number, kinds (null without an inventory)), repeated (a list: observations, named), in_the_end, by_number (a list: \
+    actions, commands, probability, sizes, alone, named), collisions (a list: actions, bytes, commands (counts in the \
+    order of `actions`)). Each of command, number and kinds: secrets, outputs, guessing, named, times_guessing, \
+    above_guessing, min_entropy_bits, capacity, prior_bits, information_bits, remaining_bits, security, least_security, \
+    tries (tries, guessing, named), worst_posterior, certain (posterior, probability), smallest_set, alone, sets (from, \
+    to, probability).")]
 pub(crate) struct Arguments {
     /// The model of the gateway, made by `sizeleak learn`
     #[arg(long, value_name = "FILE")]
@@ -42,6 +67,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     format: ReportFormatOption,
+
+    #[command(flatten)]
+    export: ExportOptions,
 
     #[command(flatten)]
     output: OutputOption,
@@ -78,24 +106,67 @@ fn decay(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let format = arguments.output.form(arguments.format.named(), "sizeleak audit")?.unwrap_or_default();
+    let export = arguments.export.export;
+    let format = match export {
+        Some(_) => ReportFormat::Table,
+        None => arguments.output.form(arguments.format.named(), "sizeleak audit")?.unwrap_or_default(),
+    };
     arguments.check_files()?;
     let model = arguments.model()?;
     let premises = Premises { prior: arguments.prior.into(), decay: arguments.decay };
-    let space = CommandSpace::new(&model, &premises)?;
-    let rows = space.size_rows()?;
-    let guessing = rows.iter().map(|row| row.greatest).fold(0.0, f64::max);
-    let named: f64 = rows.iter().map(|row| row.greatest).sum();
-    let text = match format {
-        ReportFormat::Table => format!(
-            "An observer who sees only sizes names the exact command in {:.0} % of cases (guessing: {:.0} %).\n",
-            100.0 * named,
-            100.0 * guessing
-        ),
-        ReportFormat::Json => serde_json::json!({ "named": named, "guessing": guessing }).to_string() + "\n",
-    };
-    arguments.output.write(escaped_lines(&text).as_bytes())?;
+    if let Some(export) = export {
+        let space = CommandSpace::new(&model, &premises)?;
+        let text = arguments.export.text(export, &space, &model, EpsilonKnowledge::Distribution)?;
+        arguments.output.write(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let audit = Audit::new(&model, &premises)?;
+    let prior = arguments.prior_in_words(&model);
+    match format {
+        ReportFormat::Table => {
+            let text = table::table(&audit, &model, &prior);
+            arguments.output.write(escaped_lines(&text).as_bytes())?;
+        }
+        ReportFormat::Json => {
+            let report = Report::new(&audit, &model, prior, arguments);
+            let json = serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)? + "\n";
+            arguments.output.write(escaped_json(&json).as_bytes())?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An audit as JSON.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    schema: u32,
+    sentence: String,
+    prior: PriorReport,
+    actions: Vec<&'a str>,
+    devices: Option<&'a [Device]>,
+    #[serde(flatten)]
+    audit: &'a Audit,
+}
+
+/// The prior that was used.
+#[derive(Debug, Serialize)]
+struct PriorReport {
+    name: PriorKind,
+    decay: Option<f64>,
+    sentence: String,
+}
+
+impl<'a> Report<'a> {
+    fn new(audit: &'a Audit, model: &'a Model, prior: String, arguments: &Arguments) -> Self {
+        Self {
+            schema: 1,
+            sentence: audit.sentence(),
+            prior: PriorReport { name: arguments.prior.into(), decay: arguments.decay, sentence: prior },
+            actions: model.actions.iter().map(|action| action.name.as_str()).collect(),
+            devices: model.inventory.as_ref().map(|inventory| inventory.devices.as_slice()),
+            audit,
+        }
+    }
 }
 
 impl Arguments {
@@ -105,6 +176,23 @@ impl Arguments {
         self.inventory.iter().for_each(|path| files.reads("the inventory", path));
         self.output.add_to(&mut files);
         Ok(files.check()?)
+    }
+
+    /// How probable commands are taken to be.
+    fn prior_in_words(&self, model: &Model) -> String {
+        let number = self.decay.map_or_else(
+            || "the number of actions is as learned".to_owned(),
+            |decay| format!("each number of actions is {decay} times as likely as one less"),
+        );
+        let labels = model.learned.commands;
+        match self.prior {
+            Prior::Learned if self.decay.is_none() => format!("learned from {labels} labelled commands"),
+            Prior::Learned => {
+                format!("how often each action occurs is learned from {labels} labelled commands; {number}")
+            }
+            Prior::Devices => format!("each device is as likely, and each of its actions; {number}"),
+            Prior::Flat => "each command is as likely".to_owned(),
+        }
     }
 
     /// The model's section, with the inventory that is named.

@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use sizeleak_model::{Limits, Model};
 
 use crate::command_group::CommandGroup;
-use crate::command_sums::CommandSums;
+use crate::device_ways::{ActionWeight, DeviceWays, KindSet, choose};
 use crate::error::LeakageError;
 use crate::premises::{Premises, PriorKind};
+use crate::secret_sums::SecretSums;
 use crate::size_row::SizeRow;
 use crate::spread::Spread;
-use crate::weights::CommandWeights;
+use crate::weights::{CommandWeights, more_actions};
 
 /// Commands of more actions are left out.
 const MOST_ACTIONS: u32 = 64;
@@ -33,6 +34,9 @@ pub struct CommandSpace {
     bytes: Vec<usize>,
     limits: Limits,
     weights: CommandWeights,
+    /// How actions are given to devices; `None` without an inventory.
+    ways: Option<DeviceWays>,
+    left_out: f64,
 }
 
 /// Actions of one class that are summed over together.
@@ -40,6 +44,13 @@ pub struct CommandSpace {
 pub(crate) struct Part {
     class: usize,
     actions: Vec<usize>,
+}
+
+impl Part {
+    /// Its actions, by their index.
+    pub(crate) fn actions(&self) -> &[usize] {
+        &self.actions
+    }
 }
 
 /// Commands that have so many actions of each part.
@@ -70,18 +81,22 @@ impl CommandSpace {
         let limits = model.limits()?.counting(MOST_ACTIONS);
         let weights = CommandWeights::new(model, &limits, premises)?;
         let bytes = model.actions.iter().map(|action| usize::try_from(action.size).unwrap_or(0)).collect();
-        Ok(Self { overhead: model.overhead, bytes, limits, weights })
+        let actions: Vec<(&str, usize)> =
+            (0..).zip(&model.actions).map(|(at, action)| (action.name.as_str(), limits.class_of(at))).collect();
+        let ways =
+            |inventory| DeviceWays::new(inventory, &actions, limits.max_actions(), &ActionWeight::of(premises.prior));
+        let ways = model.inventory.as_ref().map(ways).transpose()?;
+        let is_cut = model.limits()?.max_actions() > MOST_ACTIONS;
+        let left_out = if is_cut { more_actions(model, premises, MOST_ACTIONS) } else { 0.0 };
+        Ok(Self { overhead: model.overhead, bytes, limits, weights, ways, left_out })
     }
 
     /// The commands in groups that are equal in size and probability, in order of size; `None` if there are more than
     /// [`MAX_LISTED`] commands. Sizes include the overhead, and no ε.
     pub fn groups(&self) -> Option<Vec<CommandGroup>> {
-        let parts = self.parts(|action| action);
-        if self.combinations(&parts) > MAX_LISTED {
-            return None;
-        }
+        let parts = self.listed_parts().ok()?;
         let mut groups = Vec::new();
-        self.visit(&parts, &mut |combination| {
+        self.visit(&parts, |_| true, &mut |combination| {
             for (bytes, sums) in combination.spread.cells() {
                 let probability = sums.weight * combination.factor;
                 groups.push(CommandGroup { bytes: self.size(bytes), commands: 1.0, probability });
@@ -104,16 +119,14 @@ impl CommandSpace {
     /// [`LeakageError::TooMany`].
     pub fn size_rows(&self) -> Result<Vec<SizeRow>, LeakageError> {
         let parts = self.parts(|_| 0);
-        if self.combinations(&parts) > MAX_COMBINATIONS {
-            return Err(LeakageError::TooMany);
-        }
-        let mut by_bytes: BTreeMap<usize, CommandSums> = BTreeMap::new();
-        self.visit(&parts, &mut |combination| {
+        self.check(&parts)?;
+        let mut by_bytes: BTreeMap<usize, SecretSums> = BTreeMap::new();
+        self.visit(&parts, |_| true, &mut |combination| {
             for (bytes, sums) in combination.spread.cells() {
-                by_bytes.entry(bytes).or_insert(CommandSums::NONE).add(&sums.scaled(combination.factor));
+                by_bytes.entry(bytes).or_insert(SecretSums::NONE).add(&sums.scaled(combination.factor));
             }
         });
-        let row = |(bytes, sums): (usize, CommandSums)| SizeRow {
+        let row = |(bytes, sums): (usize, SecretSums)| SizeRow {
             bytes: self.size(bytes),
             commands: sums.count,
             probability: sums.weight,
@@ -121,6 +134,32 @@ impl CommandSpace {
             plogp: sums.weighted_log,
         };
         Ok(by_bytes.into_iter().map(row).collect())
+    }
+
+    /// The most actions of a command.
+    pub fn most_actions(&self) -> u32 {
+        self.limits.max_actions()
+    }
+
+    /// The probability of commands of more actions, which are left out.
+    pub fn left_out(&self) -> f64 {
+        self.left_out
+    }
+
+    /// The commands of so many actions, as counts of each, in ascending order of the bytes of their actions.
+    pub(crate) fn commands_of(&self, actions: u32) -> Vec<(usize, Vec<u32>)> {
+        let mut found = vec![(0, Vec::new(), 0)];
+        for bytes in &self.bytes {
+            let add = |(size, counts, all): (usize, Vec<u32>, u32)| {
+                (0..=actions - all)
+                    .map(move |count| (size + bytes * count as usize, [&counts[..], &[count]].concat(), all + count))
+            };
+            found = found.into_iter().flat_map(add).collect();
+        }
+        found.retain(|(_, counts, all)| *all == actions && self.limits.admits(counts));
+        let mut found: Vec<(usize, Vec<u32>)> = found.into_iter().map(|(size, counts, _)| (size, counts)).collect();
+        found.sort();
+        found
     }
 
     /// The size of a command whose actions have so many bytes.
@@ -144,18 +183,38 @@ impl CommandSpace {
         let of_class = |class: usize| parts.iter().filter(|part| part.class == class).count() as u32;
         let of_classes: Vec<u32> = (0..self.limits.classes()).map(of_class).collect();
         let ways = |totals: &Vec<u32>| -> f64 {
-            totals
-                .iter()
-                .zip(&of_classes)
-                .map(|(total, parts)| crate::device_ways::choose(total + parts - 1, parts - 1))
-                .product()
+            totals.iter().zip(&of_classes).map(|(total, parts)| choose(total + parts - 1, parts - 1)).product()
         };
         self.weights.of_totals.keys().map(ways).sum()
     }
 
-    /// Calls `visit` with each combination of parts.
-    pub(crate) fn visit(&self, parts: &[Part], visit: &mut dyn FnMut(&Combination<'_>)) {
-        let spreads: Vec<Vec<Spread>> = parts.iter().map(|part| self.spreads(part)).collect();
+    /// The actions one by one.
+    ///
+    /// # Errors
+    /// [`LeakageError::TooManyCommands`] if there are more than [`MAX_LISTED`].
+    pub(crate) fn listed_parts(&self) -> Result<Vec<Part>, LeakageError> {
+        let parts = self.parts(|action| action);
+        if self.combinations(&parts) > MAX_LISTED { Err(LeakageError::TooManyCommands) } else { Ok(parts) }
+    }
+
+    /// Checks that there are not too many combinations of parts.
+    pub(crate) fn check(&self, parts: &[Part]) -> Result<(), LeakageError> {
+        if self.combinations(parts) > MAX_COMBINATIONS { Err(LeakageError::TooMany) } else { Ok(()) }
+    }
+
+    /// Whether it is known which kinds of device there are.
+    pub(crate) fn has_kinds(&self) -> bool {
+        self.ways.is_some()
+    }
+
+    /// How probable each set of kinds of device is, given the totals of the classes.
+    pub(crate) fn kind_shares(&self, of_classes: &[u32]) -> Vec<(KindSet, f64)> {
+        self.ways.as_ref().map_or_else(Vec::new, |ways| ways.shares(of_classes))
+    }
+
+    /// Calls `visit` with each combination of parts. Of actions that are not `sized`, no bytes are counted.
+    pub(crate) fn visit(&self, parts: &[Part], sized: impl Fn(usize) -> bool, visit: &mut dyn FnMut(&Combination<'_>)) {
+        let spreads: Vec<Vec<Spread>> = parts.iter().map(|part| self.spreads(part, &sized)).collect();
         let mut walk = Walk {
             space: self,
             parts: parts.iter().zip(&spreads).collect(),
@@ -167,7 +226,7 @@ impl CommandSpace {
     }
 
     /// All multisets of the actions of a part, by how many they are and by their bytes.
-    fn spreads(&self, part: &Part) -> Vec<Spread> {
+    fn spreads(&self, part: &Part, sized: impl Fn(usize) -> bool) -> Vec<Spread> {
         let most = self.limits.max_of_class(part.class).min(self.limits.max_actions()) as usize;
         let mut spreads = vec![Spread::unit()];
         spreads.resize(most + 1, Spread::NONE);
@@ -175,6 +234,7 @@ impl CommandSpace {
             let (Some(factors), Some(bytes)) = (self.weights.of_action.get(*action), self.bytes.get(*action)) else {
                 continue;
             };
+            let bytes = if sized(*action) { *bytes } else { 0 };
             let mut next = vec![Spread::NONE; most + 1];
             for (before, spread) in spreads.iter().enumerate() {
                 for (count, (next, factor)) in next.iter_mut().skip(before).zip(factors).enumerate() {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use sizeleak_model::{Device, Inventory};
 
 use crate::error::LeakageError;
+use crate::premises::PriorKind;
 
 /// The most combinations of totals and kinds.
 const MAX_COMBINATIONS: usize = 1 << 18;
@@ -21,6 +22,13 @@ pub(crate) enum ActionWeight {
     One,
     /// 1 / the number of actions that the kind has.
     Share,
+}
+
+impl ActionWeight {
+    /// What a prior says: where it says nothing of devices, all ways count the same.
+    pub(crate) fn of(prior: PriorKind) -> Self {
+        if prior == PriorKind::Devices { Self::Share } else { Self::One }
+    }
 }
 
 /// The ways by the totals of the classes and the set of kinds that are used. Devices are told apart, actions of a class

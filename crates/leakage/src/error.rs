@@ -30,4 +30,7 @@ pub enum LeakageError {
          or lower their counts"
     )]
     TooMany,
+    /// There are too many commands to list.
+    #[error("there are more than two million commands, too many to list one by one: name a smaller inventory")]
+    TooManyCommands,
 }

@@ -8,8 +8,6 @@ use serde::Serialize;
 pub enum PriorKind {
     /// What the model learned of habits, as `decomposer` and `pruner` use it.
     Learned,
-    /// Also that single commands recur.
-    Recurring,
     /// Every device is as likely, and every action that it has; the number of actions is as learned.
     Devices,
     /// Every command that the devices allow is as likely.

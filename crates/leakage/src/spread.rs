@@ -1,12 +1,12 @@
 //! Commands by their size.
 
-use crate::command_sums::CommandSums;
+use crate::secret_sums::SecretSums;
 
 /// Sums over commands, for each size from the smallest one on.
 #[derive(Debug, Clone)]
 pub(crate) struct Spread {
     first: usize,
-    cells: Vec<CommandSums>,
+    cells: Vec<SecretSums>,
 }
 
 impl Spread {
@@ -15,11 +15,11 @@ impl Spread {
 
     /// The command without actions.
     pub(crate) fn unit() -> Self {
-        Self { first: 0, cells: vec![CommandSums::one(1.0)] }
+        Self { first: 0, cells: vec![SecretSums::one(1.0)] }
     }
 
     /// The sums of each size that some command has.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = (usize, &CommandSums)> {
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (usize, &SecretSums)> {
         (self.first..).zip(&self.cells).filter(|(_, sums)| sums.count > 0.0)
     }
 
@@ -39,7 +39,7 @@ impl Spread {
     /// All commands that consist of one of this and one of another spread.
     pub(crate) fn products(&self, other: &Self) -> Self {
         let Some(last) = (self.cells.len() + other.cells.len()).checked_sub(2) else { return Self::NONE };
-        let mut products = Self { first: self.first + other.first, cells: vec![CommandSums::NONE; last + 1] };
+        let mut products = Self { first: self.first + other.first, cells: vec![SecretSums::NONE; last + 1] };
         for (size, one) in self.cells() {
             for (added, two) in other.cells() {
                 if let Some(cell) = products.cells.get_mut(size + added - products.first) {
@@ -56,12 +56,12 @@ impl Spread {
             self.first = first;
         }
         if let Some(before) = self.first.checked_sub(first).filter(|before| *before > 0) {
-            self.cells.splice(0..0, vec![CommandSums::NONE; before]);
+            self.cells.splice(0..0, vec![SecretSums::NONE; before]);
             self.first = first;
         }
         let needed = first + sizes - self.first;
         if self.cells.len() < needed {
-            self.cells.resize(needed, CommandSums::NONE);
+            self.cells.resize(needed, SecretSums::NONE);
         }
     }
 }

@@ -46,7 +46,7 @@ impl CommandWeights {
             of_class.map(|(sums, total)| sums.get(*total as usize).copied().unwrap_or(0.0)).product()
         };
         let unnormalised: Vec<(Vec<u32>, f64)> = match premises.prior {
-            PriorKind::Learned | PriorKind::Recurring => {
+            PriorKind::Learned => {
                 let order = limits.class_order();
                 totals
                     .into_iter()
@@ -81,11 +81,11 @@ impl CommandWeights {
             }
         }
         let scales = scales(&by_number, of_number.as_deref());
-        let scaled = unnormalised.into_iter().filter_map(|(totals, weight)| {
+        let normalised = unnormalised.into_iter().filter_map(|(totals, weight)| {
             let scale = scales.get(totals.iter().sum::<u32>() as usize)?;
             Some((totals, weight * scale)).filter(|(_, weight)| *weight > 0.0)
         });
-        Ok(Self { of_action, of_totals: scaled.collect() })
+        Ok(Self { of_action, of_totals: normalised.collect() })
     }
 }
 
@@ -109,7 +109,7 @@ fn scales(by_number: &[f64], of_number: Option<&[f64]>) -> Vec<f64> {
 }
 
 /// The probability of each number of actions up to `most`.
-pub(crate) fn numbers(model: &Model, premises: &Premises, most: u32) -> Result<Vec<f64>, LeakageError> {
+fn numbers(model: &Model, premises: &Premises, most: u32) -> Result<Vec<f64>, LeakageError> {
     match (premises.decay, &model.prior) {
         (Some(decay), _) => {
             Ok((0..=most).map(|number| if number > 0 { decay.powf(f64::from(number)) } else { 0.0 }).collect())
@@ -119,12 +119,21 @@ pub(crate) fn numbers(model: &Model, premises: &Premises, most: u32) -> Result<V
     }
 }
 
+/// The probability of more than `most` actions, where nothing limits their number.
+pub(crate) fn more_actions(model: &Model, premises: &Premises, most: u32) -> f64 {
+    match (premises.prior, premises.decay, &model.prior) {
+        (PriorKind::Flat, ..) | (_, None, None) => 1.0,
+        (_, Some(decay), _) => decay.powf(f64::from(most)),
+        (_, None, Some(prior)) => (1.0 - (1..=most).map(|number| prior.ln_number(number).exp()).sum::<f64>()).max(0.0),
+    }
+}
+
 /// fₐ(c) for c up to `most`; `None` if it is not learned.
 fn factors_of(prior: Option<&Prior>, kind: PriorKind, action: usize, most: u32) -> Option<Vec<f64>> {
     Some(match kind {
         PriorKind::Flat => vec![1.0; most as usize + 1],
         PriorKind::Devices => (0..=most).map(|count| factorial(count).recip()).collect(),
-        PriorKind::Learned | PriorKind::Recurring => {
+        PriorKind::Learned => {
             let prior = prior?;
             let logarithm = |ln: &mut f64, nth: u32| {
                 if nth > 0 {
@@ -138,7 +147,7 @@ fn factors_of(prior: Option<&Prior>, kind: PriorKind, action: usize, most: u32) 
 }
 
 /// All totals of classes that the limits allow.
-pub(crate) fn all_totals(limits: &Limits) -> Result<Vec<Vec<u32>>, LeakageError> {
+fn all_totals(limits: &Limits) -> Result<Vec<Vec<u32>>, LeakageError> {
     let mut found = vec![vec![0; limits.classes()]];
     for class in 0..limits.classes() {
         let mut more = Vec::new();

@@ -1,36 +1,46 @@
-//! Sums over commands that look alike: how many there are, how probable they are, and which are most probable.
+//! Sums over secrets that look alike, such as commands: how many there are, how probable they are, and the most probable
+//! ones.
 
 /// So many of the most probable commands are kept.
-pub(crate) const KEPT: usize = 10;
+pub const KEPT: usize = 10;
 
-/// What is known of some commands together.
+/// What is known of some secrets together.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct CommandSums {
+pub struct SecretSums {
     /// How many there are.
-    pub(crate) count: f64,
+    pub count: f64,
     /// The sum of their weights w.
-    pub(crate) weight: f64,
+    pub weight: f64,
     /// Σ w·log₂ w.
-    pub(crate) weighted_log: f64,
+    pub weighted_log: f64,
     /// The greatest weights, greatest first; 0 where there are fewer commands.
-    pub(crate) greatest: [f64; KEPT],
+    pub greatest: [f64; KEPT],
 }
 
-impl CommandSums {
+impl SecretSums {
     /// No command.
-    pub(crate) const NONE: Self = Self { count: 0.0, weight: 0.0, weighted_log: 0.0, greatest: [0.0; KEPT] };
+    pub const NONE: Self = Self { count: 0.0, weight: 0.0, weighted_log: 0.0, greatest: [0.0; KEPT] };
 
     /// One command.
-    pub(crate) fn one(weight: f64) -> Self {
+    pub fn one(weight: f64) -> Self {
+        Self::equal(1.0, weight)
+    }
+
+    /// So many commands with the same weight each.
+    pub fn equal(count: f64, weight: f64) -> Self {
         let mut greatest = [0.0; KEPT];
-        if let Some(first) = greatest.first_mut() {
-            *first = weight;
-        }
-        Self { count: 1.0, weight, weighted_log: weight_log(weight), greatest }
+        greatest.iter_mut().take(count as usize).for_each(|kept| *kept = weight);
+        Self { count, weight: count * weight, weighted_log: count * weight_log(weight), greatest }
+    }
+
+    /// The greatest weight.
+    pub fn most(&self) -> f64 {
+        self.greatest.first().copied().unwrap_or(0.0)
     }
 
     /// The same commands, each with its weight times `factor`.
-    pub(crate) fn scaled(&self, factor: f64) -> Self {
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Self {
         Self {
             count: self.count,
             weight: self.weight * factor,
@@ -40,7 +50,7 @@ impl CommandSums {
     }
 
     /// Adds other commands.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.weight += other.weight;
         self.weighted_log += other.weighted_log;
@@ -94,14 +104,16 @@ mod tests {
     #[test]
     fn products_are_those_of_all_pairs() {
         let weights = |weights: &[f64]| {
-            let mut sums = CommandSums::NONE;
-            weights.iter().for_each(|weight| sums.add(&CommandSums::one(*weight)));
+            let mut sums = SecretSums::NONE;
+            for weight in weights {
+                sums.add(&SecretSums::one(*weight));
+            }
             sums
         };
         let (one, other) = ([0.5, 0.25, 0.1, 0.1], [0.3, 0.2, 0.7]);
         let mut products: Vec<f64> = one.iter().flat_map(|one| other.iter().map(move |other| one * other)).collect();
         products.sort_by(|a, b| b.total_cmp(a));
-        let mut sums = CommandSums::NONE;
+        let mut sums = SecretSums::NONE;
         sums.add_products(&weights(&one), &weights(&other));
         assert_eq!(sums.greatest.as_slice(), &products[..KEPT]);
         let expected = weights(&products);
@@ -111,8 +123,8 @@ mod tests {
 
     #[test]
     fn scaled_commands_are_those_of_scaled_weights() {
-        let mut sums = CommandSums::one(0.5);
-        sums.add(&CommandSums::one(0.25));
+        let mut sums = SecretSums::one(0.5);
+        sums.add(&SecretSums::one(0.25));
         let scaled = sums.scaled(0.5);
         assert!((scaled.weighted_log - (0.25 * -2.0 + 0.125 * -3.0)).abs() < 1e-12);
         assert_eq!((scaled.weight, scaled.greatest[1]), (0.375, 0.125));
