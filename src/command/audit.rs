@@ -209,6 +209,9 @@ impl Arguments {
         let section = number.checked_sub(1).and_then(|at| sections.into_iter().nth(at));
         let model =
             section.ok_or_else(|| Failure::usage(anyhow!("the model has no section {number}, only {count}")))?;
+        if model.kinds.is_some() && !model.actions.is_empty() && !self.log.is_quiet() {
+            say("note", "commands that the model knows only as kinds are left out: the audit is about sums of actions");
+        }
         let Some(path) = &self.inventory else { return Ok(model) };
         let name = || path.display().to_string();
         let text = fs::read_to_string(path).with_context(name)?;

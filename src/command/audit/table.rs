@@ -59,9 +59,10 @@ fn premises(audit: &Audit, model: &Model, prior: &str) -> String {
         share if share > 0.0 => format!("; commands of more actions are left out ({} of all)", percent(share)),
         _ => String::new(),
     };
-    let blocks = audit
-        .block_bytes
-        .map(|bytes| format!("sizes are multiples of {bytes} bytes on the wire: smaller differences are not seen"));
+    let padded = model.learned.padding.map_or("", |_| "; where the multiples begin is not known, and taken to be 0");
+    let blocks = audit.block_bytes.map(|bytes| {
+        format!("sizes are multiples of {bytes} bytes on the wire: smaller differences are not seen{padded}")
+    });
     let lines = [("prior", Some(prior.to_owned())), ("home", Some(home + &left_out)), ("blocks", blocks)];
     lines.into_iter().filter_map(|(name, text)| Some(named_paragraph(name, &text?))).collect()
 }
