@@ -13,7 +13,7 @@ use crate::secret_sums::SecretSums;
 use crate::size_noise::{EpsilonKnowledge, SizeNoise};
 
 /// The most entries of a channel.
-const MAX_ENTRIES: usize = 1 << 23;
+const MAX_ENTRIES: usize = 1 << 24;
 
 /// The most outputs of a channel.
 const MAX_OUTPUTS: usize = 1 << 20;

@@ -1,5 +1,5 @@
 //! Audits of small homes against their definitions, computed over all ways to give actions to devices.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::format_push_string)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! An audit as text for people.
 
-use sizeleak_leakage::{Audit, Learned, Measures, NumberRow, Repeated, SetSizes, command_name};
+use sizeleak_leakage::{Audit, Learned, Measures, NumberRow, Observer, Repeated, SetSizes, command_name};
 use sizeleak_model::Model;
 use sizeleak_text::escaped;
 
@@ -91,18 +91,18 @@ fn named(audit: &Audit) -> String {
     }
     rows.push(["  by any number of them".to_owned(), percent(audit.in_the_end), String::new(), String::new()]);
     rows.push(all("  by size, with ε known", &audit.with_known_epsilon, &right));
-    rows.push(match &audit.with_reply_count {
-        Some(learned) => all("by size and number of replies", learned, &right),
-        None => unknown("by size and number of replies", "as by size"),
-    });
-    rows.push(match (&audit.with_replies, audit.has_too_many_replies) {
-        (_, true) => unknown("by size and single replies", NONE),
-        (None, _) => unknown("by size and single replies", "as above"),
-        (Some(learned), _) if learned.is_exact => all("by size and single replies", learned, &right),
-        (Some(learned), _) => {
-            all("by size and single replies", learned, &|measures| format!("≤ {}", percent(measures.named)))
-        }
-    });
+    let observers = [
+        ("by size and number of replies", Observer::ReplyCount, &audit.with_reply_count),
+        ("by size and single replies", Observer::Replies, &audit.with_replies),
+    ];
+    for (name, observer, learned) in observers {
+        rows.push(match learned {
+            Some(learned) if learned.is_exact => all(name, learned, &right),
+            Some(learned) => all(name, learned, &|measures| format!("≤ {}", percent(measures.named))),
+            None if audit.too_many.contains(&observer) => unknown(name, NONE),
+            None => unknown(name, "as by size"),
+        });
+    }
     numbers(["named correctly", "command", "number of actions", "types of devices"], rows)
 }
 
