@@ -1,0 +1,276 @@
+//! What an observer sees of all commands of an inventory: a channel for each secret.
+
+use std::collections::BTreeMap;
+
+use sizeleak_model::Model;
+
+use crate::channel::{Channel, ChannelRow};
+use crate::command_space::{CommandSpace, Part};
+use crate::device_ways::KindSet;
+use crate::error::LeakageError;
+use crate::reply_noise::{Observer, ReplyNoise};
+use crate::secret_sums::SecretSums;
+use crate::size_noise::{EpsilonKnowledge, SizeNoise};
+
+/// The most entries of a channel.
+const MAX_ENTRIES: usize = 1 << 24;
+
+/// The most outputs of a channel.
+const MAX_OUTPUTS: usize = 1 << 20;
+
+/// The most rows of a channel.
+const MAX_ROWS: usize = 1 << 18;
+
+/// An output of a channel.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Output {
+    /// The size in bytes.
+    pub size: u64,
+    /// The number of replies, or that of each class; empty if they are not seen.
+    pub replies: Vec<u32>,
+}
+
+/// What an observer sees of all commands.
+#[derive(Debug)]
+pub struct Observation {
+    /// The secret is the command: which actions, and how often each.
+    pub command: Channel,
+    /// How many actions the commands of each row of `command` have.
+    pub actions_of_rows: Vec<u32>,
+    /// The secret is the number of actions.
+    pub number: Channel,
+    /// The number of actions of each row of `number`.
+    pub numbers: Vec<u32>,
+    /// The secret is which kinds of device are addressed. `None` without an inventory.
+    pub kinds: Option<Channel>,
+    /// The kinds of each row of `kinds`, by their index in the inventory.
+    pub kind_sets: Vec<Vec<usize>>,
+    /// Whether the observer sees no less than this: otherwise all measures are upper bounds.
+    pub is_exact: bool,
+    /// The sizes that may be seen.
+    sizes: Vec<u64>,
+    /// What may be seen of replies.
+    replies: Vec<Vec<u32>>,
+    /// The size and the replies of each output, by their index.
+    outputs: Vec<(u32, u32)>,
+}
+
+/// What commands have in common that look alike.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct RowKey {
+    bytes: usize,
+    actions: u32,
+    /// How many actions whose sizes vary, by distribution.
+    varying: Vec<u32>,
+    /// How many replies of each class should come.
+    replies: Vec<u32>,
+}
+
+/// Commands that look alike.
+#[derive(Debug, Clone)]
+struct Row {
+    secrets: SecretSums,
+    /// How probable each set of kinds is.
+    kinds: BTreeMap<KindSet, f64>,
+}
+
+impl Observation {
+    /// What an observer sees of the commands of a model; `None` if that says no more than sizes alone. The model is that of
+    /// `space`.
+    ///
+    /// # Errors
+    /// [`LeakageError::TooMany`].
+    pub fn new(
+        space: &CommandSpace,
+        model: &Model,
+        observer: Observer,
+        knowledge: EpsilonKnowledge,
+    ) -> Result<Option<Self>, LeakageError> {
+        let Some(replies) = ReplyNoise::new(model, observer) else { return Ok(None) };
+        let mut sizes = SizeNoise::new(model, knowledge);
+        let rows = rows(space, &sizes, &replies)?;
+        let mut see = |replies: &ReplyNoise<'_>| {
+            let seen = Seen::new(&rows, &mut sizes, replies)?;
+            Ok(seen.observation(&rows, replies.is_exact(), space.has_kinds()))
+        };
+        match (see(&replies), replies.without_loss()) {
+            (Err(LeakageError::TooMany), Some(replies)) => see(&replies).map(Some),
+            (seen, _) => seen.map(Some),
+        }
+    }
+
+    /// What an output stands for.
+    pub fn output(&self, index: u32) -> Output {
+        let (size, replies) = self.outputs.get(index as usize).copied().unwrap_or_default();
+        Output {
+            size: self.sizes.get(size as usize).copied().unwrap_or(0),
+            replies: self.replies.get(replies as usize).cloned().unwrap_or_default(),
+        }
+    }
+}
+
+/// All commands, in rows that look alike.
+fn rows(
+    space: &CommandSpace,
+    sizes: &SizeNoise,
+    replies: &ReplyNoise<'_>,
+) -> Result<BTreeMap<RowKey, Row>, LeakageError> {
+    let parts = space.parts(|action| (sizes.varying(action), replies.of_action(action)));
+    space.check(&parts)?;
+    let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
+    let mut is_too_many = false;
+    space.visit(&parts, |action| sizes.varying(action).is_none(), &mut |combination| {
+        let actions = combination.of_classes.iter().sum();
+        let mut varying = vec![0; sizes.distributions()];
+        let mut classes = replies.of_command().to_vec();
+        for (part, count) in parts.iter().zip(combination.of_parts) {
+            let Some(action) = part.first_action() else { continue };
+            if let Some(varying) = sizes.varying(action).and_then(|at| varying.get_mut(at)) {
+                *varying += count;
+            }
+            for (class, sent) in classes.iter_mut().zip(replies.of_action(action)) {
+                *class += sent * count;
+            }
+        }
+        let kinds = space.kind_shares(combination.of_classes);
+        is_too_many |= rows.len() > MAX_ROWS;
+        if is_too_many {
+            return;
+        }
+        for (bytes, sums) in combination.spread.cells() {
+            let key = RowKey { bytes, actions, varying: varying.clone(), replies: classes.clone() };
+            let row = rows.entry(key).or_insert_with(|| Row { secrets: SecretSums::NONE, kinds: BTreeMap::new() });
+            let sums = sums.scaled(combination.factor);
+            row.secrets.add(&sums);
+            for (set, share) in &kinds {
+                *row.kinds.entry(*set).or_default() += sums.weight * share;
+            }
+        }
+    });
+    if is_too_many { Err(LeakageError::TooMany) } else { Ok(rows) }
+}
+
+impl Part {
+    fn first_action(&self) -> Option<usize> {
+        self.actions().first().copied()
+    }
+}
+
+/// What is seen of rows, with outputs numbered.
+struct Seen {
+    sizes: Vec<u64>,
+    replies: Vec<Vec<u32>>,
+    outputs: Vec<(u32, u32)>,
+    of_rows: Vec<Vec<(u32, f64)>>,
+}
+
+impl Seen {
+    fn new(
+        rows: &BTreeMap<RowKey, Row>,
+        size_noise: &mut SizeNoise,
+        reply_noise: &ReplyNoise<'_>,
+    ) -> Result<Self, LeakageError> {
+        let (mut sizes, mut replies, mut outputs) = (Numbering::default(), Numbering::default(), Numbering::default());
+        let (mut of_sizes, mut of_replies) = (BTreeMap::new(), BTreeMap::new());
+        let mut entries = 0;
+        let mut of_rows = Vec::with_capacity(rows.len());
+        for RowKey { bytes, actions, varying, replies: classes } in rows.keys() {
+            let of_size = of_sizes
+                .entry((*bytes, varying.as_slice()))
+                .or_insert_with(|| sizes.number_all(size_noise.sizes(*bytes, varying)));
+            let of_reply = of_replies
+                .entry((*actions, classes.as_slice()))
+                .or_insert_with(|| replies.number_all(reply_noise.distribution(*actions, classes)));
+            entries += of_size.len() * of_reply.len();
+            if entries > MAX_ENTRIES || outputs.numbers.len() > MAX_OUTPUTS {
+                return Err(LeakageError::TooMany);
+            }
+            let mut of_row = Vec::with_capacity(of_size.len() * of_reply.len());
+            for (size, probability) in of_size.iter() {
+                let with = |(reply, share): &(u32, f64)| (outputs.number((*size, *reply)), probability * share);
+                of_row.extend(of_reply.iter().map(with));
+            }
+            of_row.sort_unstable_by_key(|(output, _)| *output);
+            of_rows.push(of_row);
+        }
+        let (sizes, replies, outputs) = (sizes.in_order(), replies.in_order(), outputs.in_order());
+        Ok(Self { sizes, replies, outputs, of_rows })
+    }
+
+    fn observation(self, rows: &BTreeMap<RowKey, Row>, is_exact: bool, has_kinds: bool) -> Observation {
+        let outputs = self.outputs.len();
+        let of_rows = || rows.iter().zip(&self.of_rows);
+        let (numbers, number) = mixed(
+            outputs,
+            of_rows().map(|((key, row), outputs)| (key.actions, row.secrets.weight, outputs.as_slice())),
+        );
+        let of_kinds = of_rows().flat_map(|((_, row), outputs)| {
+            row.kinds.iter().map(move |(set, weight)| (*set, *weight, outputs.as_slice()))
+        });
+        let (kind_sets, kinds) = mixed(outputs, of_kinds);
+        let members = |set: KindSet| (0..KindSet::BITS as usize).filter(|kind| set >> kind & 1 == 1).collect();
+        let actions_of_rows = rows.keys().map(|key| key.actions).collect();
+        let command_rows =
+            rows.values().zip(self.of_rows).map(|(row, outputs)| ChannelRow { secrets: row.secrets, outputs });
+        Observation {
+            command: Channel { rows: command_rows.collect(), outputs },
+            actions_of_rows,
+            number,
+            numbers,
+            kinds: has_kinds.then_some(kinds),
+            kind_sets: kind_sets.into_iter().map(members).collect(),
+            is_exact,
+            sizes: self.sizes,
+            replies: self.replies,
+            outputs: self.outputs,
+        }
+    }
+}
+
+/// Numbers of values, in the order in which they are first seen.
+struct Numbering<T> {
+    numbers: BTreeMap<T, u32>,
+}
+
+impl<T> Default for Numbering<T> {
+    fn default() -> Self {
+        Self { numbers: BTreeMap::new() }
+    }
+}
+
+impl<T: Ord> Numbering<T> {
+    fn number(&mut self, value: T) -> u32 {
+        let next = self.numbers.len() as u32;
+        *self.numbers.entry(value).or_insert(next)
+    }
+
+    /// A distribution over values as one over their numbers.
+    fn number_all(&mut self, distribution: Vec<(T, f64)>) -> Vec<(u32, f64)> {
+        distribution.into_iter().map(|(value, probability)| (self.number(value), probability)).collect()
+    }
+
+    /// The values in the order of their numbers.
+    fn in_order(self) -> Vec<T> {
+        let mut values: Vec<(T, u32)> = self.numbers.into_iter().collect();
+        values.sort_unstable_by_key(|(_, number)| *number);
+        values.into_iter().map(|(value, _)| value).collect()
+    }
+}
+
+/// The channel of secrets that are told by a number, each of which is some rows with a weight.
+fn mixed<'a>(outputs: usize, rows: impl Iterator<Item = (u32, f64, &'a [(u32, f64)])>) -> (Vec<u32>, Channel) {
+    let mut joint: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
+    for (secret, weight, of_row) in rows.filter(|(_, weight, _)| *weight > 0.0) {
+        let of_secret = joint.entry(secret).or_default();
+        for (output, probability) in of_row {
+            *of_secret.entry(*output).or_default() += weight * probability;
+        }
+    }
+    let secrets = joint.keys().copied().collect();
+    let row = |of_secret: BTreeMap<u32, f64>| {
+        let weight: f64 = of_secret.values().sum();
+        let outputs = of_secret.into_iter().map(|(output, joint)| (output, joint / weight)).collect();
+        ChannelRow { secrets: SecretSums::one(weight), outputs }
+    };
+    (secrets, Channel { rows: joint.into_values().map(row).collect(), outputs })
+}
