@@ -60,7 +60,9 @@ impl Taps {
         let mut command = sizeleak("archive");
         command.current_dir(self.folder.path()).args(["-o", out, "--format", "ndjson", "--gateway", GATEWAY]);
         command.arg("--model").arg(root().join(example("model.toml")));
-        taps.iter().for_each(|tap| _ = command.args(["--tap", tap]));
+        for tap in taps {
+            command.args(["--tap", tap]);
+        }
         command
     }
 
