@@ -22,7 +22,7 @@ use super::failure::Failure;
 use super::output_option::OutputOption;
 use super::report_format::{ReportFormat, ReportFormatOption};
 
-/// Compute how much the sizes of commands give away, over all commands of an inventory
+/// Compute what sizes give away, over all commands of a home
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sizeleak audit --model model.toml\n  \
