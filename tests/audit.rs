@@ -131,8 +131,8 @@ fn fbleau_estimates_from_samples_what_is_computed() {
         };
         let (train, test) = (samples("train.csv", "1", "20000"), samples("test.csv", "2", "5000"));
         let output = Command::new("fbleau").arg("nn").args([train, test]).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let error = text.lines().find_map(|line| line.strip_prefix("Minimum estimate: ")).unwrap();
+        let report = String::from_utf8(output.stdout).unwrap();
+        let error = report.lines().find_map(|line| line.strip_prefix("Minimum estimate: ")).unwrap();
         let (estimate, named) = (1.0 - error.parse::<f64>().unwrap(), number(&figures["by_size"][key]["named"]));
         // Three standard errors of 5000 samples.
         assert!((estimate - named).abs() < 3.0 * (named * (1.0 - named) / 5000.0).sqrt(), "{estimate}, not {named}");

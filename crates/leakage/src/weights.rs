@@ -90,7 +90,8 @@ impl CommandWeights {
 }
 
 /// What to multiply the weights of commands of each number of actions by, so that these have the probability
-/// `of_number`, or without it all commands have the sum 1. There is no command without actions, and what the limits do not allow takes no share.
+/// `of_number`, or without it all commands have the sum 1. There is no command without actions, and what the limits do
+/// not allow takes no share.
 fn scales(by_number: &[f64], of_number: Option<&[f64]>) -> Vec<f64> {
     let possible = |number: usize| number > 0 && by_number.get(number).is_some_and(|sum| *sum > 0.0);
     match of_number {
