@@ -41,10 +41,10 @@ fn compositions<const LENGTH: usize>(sum: u32) -> Vec<[u32; LENGTH]> {
 /// All commands as the scenario draws them: 1 to 16 actions, each number 0.75 times as likely as the one before, of
 /// different devices, each of whose actions is as likely.
 fn commands() -> Vec<CommandGroup> {
-    let whole: f64 = (1..=16).map(|n| 0.75_f64.powi(n - 1)).sum();
+    let whole: f64 = (0..16).map(|n| 0.75_f64.powi(n)).sum();
     let mut groups = Vec::new();
-    for n in 1..=16_u32 {
-        let of_number = 0.75_f64.powi(n as i32 - 1) / whole / choose(16, n);
+    for (n, weight) in (1..=16_u32).zip(std::iter::successors(Some(1.0), |weight| Some(weight * 0.75))) {
+        let of_number = weight / whole / choose(16, n);
         let mut known: BTreeMap<([u32; 4], [u32; 3]), f64> = BTreeMap::new();
         for special in 0..=n.min(4) {
             for of_lamps in compositions::<3>(special) {
@@ -85,7 +85,7 @@ fn ways(shared: [u32; 4], of_lamps: [u32; 3]) -> f64 {
                         at_lamps.iter().chain(&at_plugs).chain(&of_lamps).map(|n| factorial(*n)).product();
                     let orders = factorial(lamps) * factorial(all - lamps) / repeated;
                     let chosen = choose(4, lamps) * choose(12, all - lamps);
-                    sum += chosen * orders / 7_f64.powi(lamps as i32) / 4_f64.powi((all - lamps) as i32);
+                    sum += chosen * orders / 7_f64.powf(f64::from(lamps)) / 4_f64.powf(f64::from(all - lamps));
                 }
             }
         }
