@@ -18,15 +18,41 @@ impl PaddedOutputs {
     /// Pads what is seen of commands. Padding is drawn anew for each command; an observer who sees one command learns no
     /// less where it is drawn by an unknown key.
     pub fn new(observation: &Observation, policy: &PaddingPolicy) -> Self {
+        Self::with_others(observation, policy, &[(0, 1.0)])
+    }
+
+    /// Pads commands that share a record with others, `commands` together, which are as probable as all commands and
+    /// independent. The record has the bytes of all of them. What is seen besides of the others is left out.
+    pub fn in_batches(observation: &Observation, policy: &PaddingPolicy, commands: u32) -> Self {
+        let rows = seen_rows(observation);
+        let mut others = BTreeMap::from([(0, 1.0)]);
+        for _ in 1..commands {
+            let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
+            for (bytes, probability) in &others {
+                for row in &rows {
+                    *sums.entry(bytes + row.bytes).or_default() += probability * row.probability;
+                }
+            }
+            others = sums;
+        }
+        Self::with_others(observation, policy, &others.into_iter().collect::<Vec<_>>())
+    }
+
+    /// Pads commands with other bytes, which are random.
+    fn with_others(observation: &Observation, policy: &PaddingPolicy, others: &[(u64, f64)]) -> Self {
         let mut numbers: BTreeMap<Output, u32> = BTreeMap::new();
         let mut of_output = |index: u32| {
             let Output { size, replies } = observation.output(index);
-            let padded = policy.padded_sizes(size).into_iter().map(|padded| {
-                let next = numbers.len() as u32;
-                let output = Output { size: padded.bytes, replies: replies.clone() };
-                (*numbers.entry(output).or_insert(next), padded.probability)
-            });
-            padded.collect()
+            let mut seen: BTreeMap<u32, f64> = BTreeMap::new();
+            for (other, share) in others {
+                for padded in policy.padded_sizes(size.saturating_add(*other)) {
+                    let next = numbers.len() as u32;
+                    let output = Output { size: padded.bytes, replies: replies.clone() };
+                    let number = *numbers.entry(output).or_insert(next);
+                    *seen.entry(number).or_default() += share * padded.probability;
+                }
+            }
+            seen.into_iter().collect()
         };
         let of_outputs = (0..observation.command.outputs as u32).map(&mut of_output).collect();
         Self { of_outputs, outputs: numbers.len() }
