@@ -1,5 +1,5 @@
-//! The commands of the README, of the guide and of the examples run unchanged, one block after another. They print what is
-//! shown there, and leave the tree as it was.
+//! The commands of the README, of the guide, of the audit and of the examples run unchanged, one block after another.
+//! They print what is shown there, and leave the tree as it was.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod committed_files;
@@ -133,6 +133,14 @@ fn the_commands_of_the_guide_print_what_it_shows_and_leave_the_tree_as_it_was() 
     let test = "the_commands_of_the_guide_print_what_it_shows_and_leave_the_tree_as_it_was";
     if let Some(Checked { ran, compared }) = check(test, "docs/guide.md", "") {
         assert!(ran >= 4 && compared >= 2, "{ran} blocks were run, {compared} compared");
+    }
+}
+
+#[test]
+fn the_commands_of_the_audit_print_what_its_document_shows_and_leave_the_tree_as_it_was() {
+    let test = "the_commands_of_the_audit_print_what_its_document_shows_and_leave_the_tree_as_it_was";
+    if let Some(Checked { ran, compared }) = check(test, "docs/audit.md", "") {
+        assert!(ran >= 2 && compared >= 1, "{ran} blocks were run, {compared} compared");
     }
 }
 

@@ -42,8 +42,8 @@ use super::report_format::{ReportFormat, ReportFormatOption};
     docs/audit.md explains every figure.\n\n\
     JSON keys: schema, sentence, prior {name, decay, sentence}, actions (their names), devices (null without an inventory; \
     a list: name, count, actions), commands, sizes, most_actions, left_out (the probability of commands of more actions), \
-    block_bytes (null unless sizes are seen in blocks), by_size, with_known_epsilon, with_reply_count (null if replies say \
-    nothing), with_replies (null likewise, or if has_too_many_replies) (each: is_exact (false: upper bounds), command, \
+    block_bytes (null unless sizes are seen in blocks), by_size, with_known_epsilon, with_reply_count, with_replies (null \
+    if replies say nothing, or if their observer is in the list too_many) (each: is_exact (false: upper bounds), command, \
     number, kinds (null without an inventory)), repeated (a list: observations, named), in_the_end, by_number (a list: \
     actions, commands, probability, sizes, alone, named), collisions (a list: actions, bytes, commands (counts in the \
     order of `actions`)). Each of command, number and kinds: secrets, outputs, guessing, named, times_guessing, \
@@ -230,6 +230,9 @@ impl Arguments {
         let section = number.checked_sub(1).and_then(|at| sections.into_iter().nth(at));
         let model =
             section.ok_or_else(|| Failure::usage(anyhow!("the model has no section {number}, only {count}")))?;
+        if model.kinds.is_some() && !model.actions.is_empty() && !self.log.is_quiet() {
+            say("note", "commands that the model knows only as kinds are left out: the audit is about sums of actions");
+        }
         let Some(path) = &self.inventory else { return Ok(model) };
         let name = || path.display().to_string();
         let text = fs::read_to_string(path).with_context(name)?;

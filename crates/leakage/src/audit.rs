@@ -36,12 +36,12 @@ pub struct Audit {
     pub by_size: Learned,
     /// The same if ε is known.
     pub with_known_epsilon: Learned,
-    /// The same with the number of replies; `None` if it says nothing.
+    /// The same with the number of replies; `None` if it says nothing, or is among `too_many`.
     pub with_reply_count: Option<Learned>,
-    /// The same with the size of each reply; `None` if that says nothing, or if there are too many combinations.
+    /// The same with the size of each reply; `None` if that says nothing, or is among `too_many`.
     pub with_replies: Option<Learned>,
-    /// Whether there are too many combinations of replies, so that `with_replies` is not known.
-    pub has_too_many_replies: bool,
+    /// The observers who see too many combinations to sum over.
+    pub too_many: Vec<Observer>,
     /// V of the command after several sizes of the same command.
     pub repeated: Vec<Repeated>,
     /// V of the command after any number of them.
@@ -85,12 +85,15 @@ impl Audit {
         let of_sizes = |knowledge| see(Observer::Sizes, knowledge)?.ok_or(LeakageError::TooMany);
         let by_size = of_sizes(EpsilonKnowledge::Distribution)?;
         let without_epsilon = of_sizes(EpsilonKnowledge::Value)?;
-        let learned = |observation: Observation| Learned::from(&observation);
-        let with_reply_count = see(Observer::ReplyCount, EpsilonKnowledge::Distribution)?.map(learned);
-        let with_replies = match see(Observer::Replies, EpsilonKnowledge::Distribution) {
-            Err(LeakageError::TooMany) => Err(()),
-            found => Ok(found?.map(learned)),
+        let mut too_many = Vec::new();
+        let mut with_replies = |observer| match see(observer, EpsilonKnowledge::Distribution) {
+            Err(LeakageError::TooMany) => {
+                too_many.push(observer);
+                Ok(None)
+            }
+            found => found.map(|found| found.as_ref().map(Learned::from)),
         };
+        let (with_reply_count, with_replies) = (with_replies(Observer::ReplyCount)?, with_replies(Observer::Replies)?);
         let with_known_epsilon = Learned::from(&without_epsilon);
         let after = |observations| Repeated { observations, named: by_size.command.named_after(observations) };
         Ok(Self {
@@ -101,8 +104,8 @@ impl Audit {
             block_bytes: block_bytes(model),
             by_size: Learned::from(&by_size),
             with_reply_count,
-            has_too_many_replies: with_replies.is_err(),
-            with_replies: with_replies.unwrap_or(None),
+            with_replies,
+            too_many,
             repeated: OBSERVATIONS.iter().map(|observations| after(*observations)).collect(),
             in_the_end: by_size.command.named_in_the_end(),
             by_number: number_rows(&by_size, &without_epsilon),

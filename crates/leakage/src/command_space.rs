@@ -23,8 +23,17 @@ const MOST_ACTIONS: u32 = 64;
 /// The most commands that are listed one by one.
 pub const MAX_LISTED: f64 = (1 << 21) as f64;
 
+/// The greatest number of bytes of all actions of a command.
+const MAX_BYTES: usize = 1 << 40;
+
+/// The most sizes, over all numbers of actions, that are summed over.
+const MAX_WIDTH: usize = 1 << 21;
+
 /// The most combinations of parts that are summed over.
 const MAX_COMBINATIONS: f64 = (1 << 22) as f64;
+
+/// The most pairs of sizes that are looked at: about a minute's work.
+const MAX_WORK: f64 = 2e10;
 
 /// All commands of a model's actions that its inventory allows.
 #[derive(Debug, Clone)]
@@ -80,7 +89,9 @@ impl CommandSpace {
         }
         let limits = model.limits()?.counting(MOST_ACTIONS);
         let weights = CommandWeights::new(model, &limits, premises)?;
-        let bytes = model.actions.iter().map(|action| usize::try_from(action.size).unwrap_or(0)).collect();
+        let bytes: Vec<usize> =
+            model.actions.iter().map(|action| usize::try_from(action.size).unwrap_or(usize::MAX)).collect();
+        check_width(&bytes, limits.max_actions())?;
         let actions: Vec<(&str, usize)> =
             (0..).zip(&model.actions).map(|(at, action)| (action.name.as_str(), limits.class_of(at))).collect();
         let ways =
@@ -199,7 +210,18 @@ impl CommandSpace {
 
     /// Checks that there are not too many combinations of parts.
     pub(crate) fn check(&self, parts: &[Part]) -> Result<(), LeakageError> {
-        if self.combinations(parts) > MAX_COMBINATIONS { Err(LeakageError::TooMany) } else { Ok(()) }
+        let combinations = self.combinations(parts);
+        // Between how many sizes the commands of a combination are.
+        let apart: usize = parts.iter().map(|part| self.bytes_apart(part)).sum();
+        let widest = 1.0 + apart as f64 * f64::from(self.limits.max_actions());
+        let work = combinations * widest * widest;
+        if combinations > MAX_COMBINATIONS || work > MAX_WORK { Err(LeakageError::TooMany) } else { Ok(()) }
+    }
+
+    /// How far apart the sizes of a part's actions are, in bytes.
+    fn bytes_apart(&self, part: &Part) -> usize {
+        let bytes = || part.actions.iter().filter_map(|action| self.bytes.get(*action));
+        bytes().max().copied().unwrap_or(0) - bytes().min().copied().unwrap_or(0)
     }
 
     /// Whether it is known which kinds of device there are.
@@ -245,6 +267,19 @@ impl CommandSpace {
         }
         spreads
     }
+}
+
+/// Checks that sums over commands of up to `most` actions have room for every size. Of actions whose sizes vary, no bytes
+/// are counted in places.
+fn check_width(bytes: &[usize], most: u32) -> Result<(), LeakageError> {
+    let (least, greatest) = (bytes.iter().min().copied().unwrap_or(0), bytes.iter().max().copied().unwrap_or(0));
+    let width = |apart: usize| apart.saturating_mul((most as usize).saturating_pow(2));
+    // Sizes are added up as far as all actions of a command are of the greatest.
+    let is_countable = greatest.saturating_mul(most as usize) <= MAX_BYTES;
+    if width(greatest - least) > MAX_WIDTH || !is_countable {
+        return Err(LeakageError::TooWide(greatest - least, most));
+    }
+    Ok(())
 }
 
 /// A walk over the combinations of parts.

@@ -13,6 +13,9 @@ use crate::premises::PriorKind;
 /// The most combinations of totals and kinds.
 const MAX_COMBINATIONS: usize = 1 << 18;
 
+/// The most pairs of combinations that are looked at for one kind.
+const MAX_PAIRS: usize = 1 << 24;
+
 /// A set of kinds of device, as bits in the order of the inventory.
 pub(crate) type KindSet = u32;
 
@@ -49,7 +52,10 @@ impl DeviceWays {
         let classes = actions.iter().map(|(_, class)| class + 1).max().unwrap_or(0);
         let mut found: BTreeMap<(Vec<u32>, KindSet), f64> = BTreeMap::from([((vec![0; classes], 0), 1.0)]);
         for (kind, device) in inventory.devices.iter().enumerate() {
-            let own = ways_of_kind(device, actions, classes, most, weight);
+            let own = ways_of_kind(device, actions, classes, most, weight)?;
+            if found.len().saturating_mul(own.len()) > MAX_PAIRS {
+                return Err(LeakageError::TooMany);
+            }
             let mut both = BTreeMap::new();
             for ((totals, set), ways) in &found {
                 for (more, factor) in &own {
@@ -60,9 +66,9 @@ impl DeviceWays {
                     let used = u32::from(more.iter().any(|total| *total > 0)) << kind;
                     *both.entry((sum, set | used)).or_insert(0.0) += ways * factor;
                 }
-                if both.len() > MAX_COMBINATIONS {
-                    return Err(LeakageError::TooMany);
-                }
+            }
+            if both.len() > MAX_COMBINATIONS {
+                return Err(LeakageError::TooMany);
             }
             found = both;
         }
@@ -93,7 +99,7 @@ fn ways_of_kind(
     classes: usize,
     most: u32,
     weight: &ActionWeight,
-) -> BTreeMap<Vec<u32>, f64> {
+) -> Result<BTreeMap<Vec<u32>, f64>, LeakageError> {
     let own: Vec<usize> = actions
         .iter()
         .filter(|(name, _)| device.actions.iter().any(|own| own == name))
@@ -118,10 +124,13 @@ fn ways_of_kind(
                 }
                 more.insert(sum, ways * choose(device.count - used, count) * share.powf(f64::from(count)));
             }
+            if more.len() > MAX_COMBINATIONS {
+                return Err(LeakageError::TooMany);
+            }
         }
         found = more;
     }
-    found
+    Ok(found)
 }
 
 /// The binomial coefficient.

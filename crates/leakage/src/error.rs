@@ -30,6 +30,12 @@ pub enum LeakageError {
          or lower their counts"
     )]
     TooMany,
+    /// Sizes of actions are too far apart.
+    #[error(
+        "the sizes of the actions are up to {0} bytes apart, too far to sum over commands of up to {1} actions: name a \
+         smaller inventory"
+    )]
+    TooWide(usize, u32),
     /// There are too many commands to list.
     #[error("there are more than two million commands, too many to list one by one: name a smaller inventory")]
     TooManyCommands,

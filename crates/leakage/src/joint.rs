@@ -46,7 +46,7 @@ impl Joint {
     ) -> Result<Option<Self>, LeakageError> {
         if secret == Secret::Command {
             let Some(replies) = ReplyNoise::new(model, observer) else { return Ok(None) };
-            return Self::of_commands(space, model, &SizeNoise::new(model, knowledge), &replies).map(Some);
+            return Self::of_commands(space, model, SizeNoise::new(model, knowledge), &replies).map(Some);
         }
         let Some(observation) = Observation::new(space, model, observer, knowledge)? else { return Ok(None) };
         let (names, channel): (Vec<String>, _) = match (secret, &observation.kinds) {
@@ -65,13 +65,15 @@ impl Joint {
     fn of_commands(
         space: &CommandSpace,
         model: &Model,
-        sizes: &SizeNoise,
+        mut sizes: SizeNoise,
         replies: &ReplyNoise<'_>,
     ) -> Result<Self, LeakageError> {
         let parts = space.listed_parts()?;
         let (mut of_sizes, mut of_replies) = (BTreeMap::new(), BTreeMap::new());
         let mut joint = Self { secrets: Vec::new(), entries: Vec::new() };
-        space.visit(&parts, |action| sizes.varying(action).is_none(), &mut |combination| {
+        let is_varying: Vec<bool> = (0..model.actions.len()).map(|action| sizes.varying(action).is_some()).collect();
+        let has_one_size = |action: usize| !is_varying.get(action).copied().unwrap_or(false);
+        space.visit(&parts, has_one_size, &mut |combination| {
             let mut varying = vec![0; sizes.distributions()];
             let mut classes = replies.of_command().to_vec();
             let mut counts = vec![0; model.actions.len()];

@@ -12,8 +12,14 @@ use crate::reply_noise::{Observer, ReplyNoise};
 use crate::secret_sums::SecretSums;
 use crate::size_noise::{EpsilonKnowledge, SizeNoise};
 
-/// The most combinations of what is seen, and the most entries of a channel.
-const MAX_ENTRIES: usize = 1 << 23;
+/// The most entries of a channel.
+const MAX_ENTRIES: usize = 1 << 24;
+
+/// The most outputs of a channel.
+const MAX_OUTPUTS: usize = 1 << 20;
+
+/// The most rows of a channel.
+const MAX_ROWS: usize = 1 << 18;
 
 /// An output of a channel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,10 +47,12 @@ pub struct Observation {
     pub kind_sets: Vec<Vec<usize>>,
     /// Whether the observer sees no less than this: otherwise all measures are upper bounds.
     pub is_exact: bool,
-    /// The sizes, by which outputs are numbered first.
+    /// The sizes that may be seen.
     sizes: Vec<u64>,
-    /// What is seen of replies, by which outputs are numbered then.
+    /// What may be seen of replies.
     replies: Vec<Vec<u32>>,
+    /// The size and the replies of each output, by their index.
+    outputs: Vec<(u32, u32)>,
 }
 
 /// What commands have in common that look alike.
@@ -79,19 +87,24 @@ impl Observation {
         knowledge: EpsilonKnowledge,
     ) -> Result<Option<Self>, LeakageError> {
         let Some(replies) = ReplyNoise::new(model, observer) else { return Ok(None) };
-        let sizes = SizeNoise::new(model, knowledge);
+        let mut sizes = SizeNoise::new(model, knowledge);
         let rows = rows(space, &sizes, &replies)?;
-        Seen::new(&rows, &sizes, &replies)
-            .map(|seen| Some(seen.observation(&rows, replies.is_exact(), space.has_kinds())))
+        let mut see = |replies: &ReplyNoise<'_>| {
+            let seen = Seen::new(&rows, &mut sizes, replies)?;
+            Ok(seen.observation(&rows, replies.is_exact(), space.has_kinds()))
+        };
+        match (see(&replies), replies.without_loss()) {
+            (Err(LeakageError::TooMany), Some(replies)) => see(&replies).map(Some),
+            (seen, _) => seen.map(Some),
+        }
     }
 
     /// What an output stands for.
     pub fn output(&self, index: u32) -> Output {
-        let replies = self.replies.len().max(1);
-        let (size, reply) = (index as usize / replies, index as usize % replies);
+        let (size, replies) = self.outputs.get(index as usize).copied().unwrap_or_default();
         Output {
-            size: self.sizes.get(size).copied().unwrap_or(0),
-            replies: self.replies.get(reply).cloned().unwrap_or_default(),
+            size: self.sizes.get(size as usize).copied().unwrap_or(0),
+            replies: self.replies.get(replies as usize).cloned().unwrap_or_default(),
         }
     }
 }
@@ -120,6 +133,10 @@ fn rows(
             }
         }
         let kinds = space.kind_shares(combination.of_classes);
+        is_too_many |= rows.len() > MAX_ROWS;
+        if is_too_many {
+            return;
+        }
         for (bytes, sums) in combination.spread.cells() {
             let key = RowKey { bytes, actions, varying: varying.clone(), replies: classes.clone() };
             let row = rows.entry(key).or_insert_with(|| Row { secrets: SecretSums::NONE, kinds: BTreeMap::new() });
@@ -129,7 +146,6 @@ fn rows(
                 *row.kinds.entry(*set).or_default() += sums.weight * share;
             }
         }
-        is_too_many |= rows.len() > MAX_ENTRIES / 8;
     });
     if is_too_many { Err(LeakageError::TooMany) } else { Ok(rows) }
 }
@@ -144,59 +160,45 @@ impl Part {
 struct Seen {
     sizes: Vec<u64>,
     replies: Vec<Vec<u32>>,
+    outputs: Vec<(u32, u32)>,
     of_rows: Vec<Vec<(u32, f64)>>,
 }
 
 impl Seen {
     fn new(
         rows: &BTreeMap<RowKey, Row>,
-        size_noise: &SizeNoise,
+        size_noise: &mut SizeNoise,
         reply_noise: &ReplyNoise<'_>,
     ) -> Result<Self, LeakageError> {
+        let (mut sizes, mut replies, mut outputs) = (Numbering::default(), Numbering::default(), Numbering::default());
         let (mut of_sizes, mut of_replies) = (BTreeMap::new(), BTreeMap::new());
-        for RowKey { bytes, actions, varying, replies } in rows.keys() {
-            of_sizes.entry((*bytes, varying.as_slice())).or_insert_with(|| size_noise.sizes(*bytes, varying));
-            let distribution = || reply_noise.distribution(*actions, replies);
-            of_replies.entry((*actions, replies.as_slice())).or_insert_with(distribution);
-        }
-        let mut sizes: Vec<u64> = of_sizes.values().flatten().map(|(size, _)| *size).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        let mut replies: Vec<Vec<u32>> = of_replies.values().flatten().map(|(seen, _)| seen.clone()).collect();
-        replies.sort_unstable();
-        replies.dedup();
-        if sizes.len().saturating_mul(replies.len()) > MAX_ENTRIES {
-            return Err(LeakageError::TooMany);
-        }
         let mut entries = 0;
         let mut of_rows = Vec::with_capacity(rows.len());
         for RowKey { bytes, actions, varying, replies: classes } in rows.keys() {
-            let (Some(of_size), Some(of_reply)) =
-                (of_sizes.get(&(*bytes, varying.as_slice())), of_replies.get(&(*actions, classes.as_slice())))
-            else {
-                continue;
-            };
-            let indexed: Vec<(usize, f64)> = of_reply
-                .iter()
-                .map(|(seen, probability)| (replies.binary_search(seen).unwrap_or_default(), *probability))
-                .collect();
-            let mut outputs = Vec::with_capacity(of_size.len() * indexed.len());
-            for (size, probability) in of_size {
-                let first = sizes.binary_search(size).unwrap_or_default() * replies.len();
-                outputs.extend(indexed.iter().map(|(reply, share)| ((first + reply) as u32, probability * share)));
-            }
-            outputs.sort_unstable_by_key(|(output, _)| *output);
-            entries += outputs.len();
-            if entries > MAX_ENTRIES {
+            let of_size = of_sizes
+                .entry((*bytes, varying.as_slice()))
+                .or_insert_with(|| sizes.number_all(size_noise.sizes(*bytes, varying)));
+            let of_reply = of_replies
+                .entry((*actions, classes.as_slice()))
+                .or_insert_with(|| replies.number_all(reply_noise.distribution(*actions, classes)));
+            entries += of_size.len() * of_reply.len();
+            if entries > MAX_ENTRIES || outputs.numbers.len() > MAX_OUTPUTS {
                 return Err(LeakageError::TooMany);
             }
-            of_rows.push(outputs);
+            let mut of_row = Vec::with_capacity(of_size.len() * of_reply.len());
+            for (size, probability) in of_size.iter() {
+                let with = |(reply, share): &(u32, f64)| (outputs.number((*size, *reply)), probability * share);
+                of_row.extend(of_reply.iter().map(with));
+            }
+            of_row.sort_unstable_by_key(|(output, _)| *output);
+            of_rows.push(of_row);
         }
-        Ok(Self { sizes, replies, of_rows })
+        let (sizes, replies, outputs) = (sizes.in_order(), replies.in_order(), outputs.in_order());
+        Ok(Self { sizes, replies, outputs, of_rows })
     }
 
     fn observation(self, rows: &BTreeMap<RowKey, Row>, is_exact: bool, has_kinds: bool) -> Observation {
-        let outputs = self.sizes.len() * self.replies.len();
+        let outputs = self.outputs.len();
         let of_rows = || rows.iter().zip(&self.of_rows);
         let (numbers, number) = mixed(
             outputs,
@@ -220,7 +222,38 @@ impl Seen {
             is_exact,
             sizes: self.sizes,
             replies: self.replies,
+            outputs: self.outputs,
         }
+    }
+}
+
+/// Numbers of values, in the order in which they are first seen.
+struct Numbering<T> {
+    numbers: BTreeMap<T, u32>,
+}
+
+impl<T> Default for Numbering<T> {
+    fn default() -> Self {
+        Self { numbers: BTreeMap::new() }
+    }
+}
+
+impl<T: Ord> Numbering<T> {
+    fn number(&mut self, value: T) -> u32 {
+        let next = self.numbers.len() as u32;
+        *self.numbers.entry(value).or_insert(next)
+    }
+
+    /// A distribution over values as one over their numbers.
+    fn number_all(&mut self, distribution: Vec<(T, f64)>) -> Vec<(u32, f64)> {
+        distribution.into_iter().map(|(value, probability)| (self.number(value), probability)).collect()
+    }
+
+    /// The values in the order of their numbers.
+    fn in_order(self) -> Vec<T> {
+        let mut values: Vec<(T, u32)> = self.numbers.into_iter().collect();
+        values.sort_unstable_by_key(|(_, number)| *number);
+        values.into_iter().map(|(value, _)| value).collect()
     }
 }
 

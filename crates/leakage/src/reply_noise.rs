@@ -35,6 +35,8 @@ pub(crate) enum ReplyNoise<'a> {
     Count(&'a ReplyCountModel),
     /// By the number of replies of each class that a command should have.
     Classes(&'a SingleReplies),
+    /// The same, and none is missing.
+    AllOfClasses(&'a SingleReplies),
 }
 
 impl<'a> ReplyNoise<'a> {
@@ -50,7 +52,9 @@ impl<'a> ReplyNoise<'a> {
     /// How many replies of each class an action sends, by its index; empty where classes do not matter.
     pub(crate) fn of_action(&self, action: usize) -> &'a [u32] {
         match self {
-            Self::Classes(replies) => replies.per_action.get(action).map_or(&[][..], Vec::as_slice),
+            Self::Classes(replies) | Self::AllOfClasses(replies) => {
+                replies.per_action.get(action).map_or(&[][..], Vec::as_slice)
+            }
             _ => &[],
         }
     }
@@ -58,7 +62,7 @@ impl<'a> ReplyNoise<'a> {
     /// How many replies of each class any command has; empty where classes do not matter.
     pub(crate) fn of_command(&self) -> &'a [u32] {
         match self {
-            Self::Classes(replies) => &replies.per_command,
+            Self::Classes(replies) | Self::AllOfClasses(replies) => &replies.per_command,
             _ => &[],
         }
     }
@@ -68,7 +72,11 @@ impl<'a> ReplyNoise<'a> {
     /// Replies are taken to be seen apart from each other and from foreign records, each with its class. An observer of
     /// sizes sees that through noise, so it gives away at most as much.
     pub(crate) fn is_exact(&self) -> bool {
-        let Self::Classes(replies) = self else { return true };
+        let replies = match self {
+            Self::Classes(replies) => replies,
+            Self::AllOfClasses(_) => return false,
+            _ => return true,
+        };
         let mut sizes: Vec<i64> =
             replies.classes.iter().flat_map(|class| class.sizes.iter().map(|(size, _)| *size)).collect();
         let all = sizes.len();
@@ -78,6 +86,15 @@ impl<'a> ReplyNoise<'a> {
         replies.merged <= 0.0 && replies.foreign <= 0.0 && (are_apart || replies.classes.len() == 1)
     }
 
+    /// An observer who misses no reply, of whom more is known where there are too many combinations of missing ones;
+    /// `None` if this is one.
+    pub(crate) fn without_loss(&self) -> Option<Self> {
+        match self {
+            Self::Classes(replies) => Some(Self::AllOfClasses(replies)),
+            _ => None,
+        }
+    }
+
     /// What is seen, with its probability: of a command of so many actions that should have so many replies of each
     /// class. What is less probable than 10⁻¹¹ is left out.
     pub(crate) fn distribution(&self, actions: u32, classes: &[u32]) -> ReplyDistribution {
@@ -85,6 +102,7 @@ impl<'a> ReplyNoise<'a> {
             Self::Unseen => vec![(Vec::new(), 1.0)],
             Self::Count(replies) => counts(replies, actions),
             Self::Classes(replies) => of_classes(replies, classes),
+            Self::AllOfClasses(_) => vec![(classes.to_vec(), 1.0)],
         };
         let all: f64 = found.iter().map(|(_, probability)| probability).sum();
         found.into_iter().map(|(seen, probability)| (seen, probability / all)).collect()

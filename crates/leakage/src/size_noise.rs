@@ -27,6 +27,9 @@ pub(crate) struct SizeNoise {
     /// Which of them an action has, by its index.
     of_action: Vec<Option<usize>>,
     blocks: Option<Blocks>,
+    /// What was computed before.
+    known_sums: BTreeMap<Vec<u32>, Vec<(i64, f64)>>,
+    known_epsilons: BTreeMap<i64, Vec<(i64, f64)>>,
 }
 
 /// Sizes on the wire are multiples of a block.
@@ -71,7 +74,8 @@ impl SizeNoise {
         let epsilon = (knowledge == EpsilonKnowledge::Distribution)
             .then(|| EpsilonDistribution::new(&model.neighbours, model.smoothing));
         let blocks = Blocks::of(model);
-        Self { overhead: model.overhead, epsilon, varying, of_action, blocks }
+        let (known_sums, known_epsilons) = (BTreeMap::new(), BTreeMap::new());
+        Self { overhead: model.overhead, epsilon, varying, of_action, blocks, known_sums, known_epsilons }
     }
 
     /// The distribution that an action's sizes have, by its index; `None` if it has a single one.
@@ -86,40 +90,57 @@ impl SizeNoise {
 
     /// The sizes with which a command is seen, in ascending order with their probabilities: `bytes` are those of its
     /// actions of a single size, `varying` says how many it has of each distribution.
-    pub(crate) fn sizes(&self, bytes: usize, varying: &[u32]) -> Vec<(u64, f64)> {
-        let mut explained = BTreeMap::from([(self.overhead.saturating_add_unsigned(bytes as u64), 1.0)]);
-        for (distribution, count) in self.varying.iter().zip(varying) {
-            for _ in 0..*count {
-                let mut sums = BTreeMap::new();
-                for (size, probability) in &explained {
-                    for (added, share) in distribution {
-                        *sums.entry(size.saturating_add(*added)).or_insert(0.0) += probability * share;
-                    }
-                }
-                sums.retain(|_, probability| *probability > LEAST_PROBABILITY);
-                explained = sums;
-            }
-        }
+    pub(crate) fn sizes(&mut self, bytes: usize, varying: &[u32]) -> Vec<(u64, f64)> {
+        let blocks = self.blocks;
+        let without_varying = self.overhead.saturating_add_unsigned(bytes as u64);
         let mut seen: BTreeMap<u64, f64> = BTreeMap::new();
-        for (size, probability) in explained {
-            let epsilons: Vec<(i64, f64)> = match &self.epsilon {
-                Some(epsilon) => {
-                    epsilon.given_explained(size).iter().map(|value| (value.epsilon, value.weight)).collect()
-                }
-                None => vec![(0, 1.0)],
-            };
-            for (epsilon, weight) in epsilons {
-                let size = u64::try_from(size.saturating_add(epsilon)).unwrap_or(0);
-                *seen.entry(self.on_the_wire(size)).or_insert(0.0) += probability * weight;
+        for (added, probability) in self.sums(varying) {
+            let explained = without_varying.saturating_add(added);
+            for (epsilon, weight) in self.epsilons(explained) {
+                let size = u64::try_from(explained.saturating_add(*epsilon)).unwrap_or(0);
+                *seen.entry(on_the_wire(blocks, size)).or_insert(0.0) += probability * weight;
             }
         }
         let all: f64 = seen.values().sum();
         seen.into_iter().map(|(size, probability)| (size, probability / all)).collect()
     }
 
-    /// The size that an observer sees: the greatest plaintext that is as long on the wire.
-    fn on_the_wire(&self, size: u64) -> u64 {
-        let Some(Blocks { bytes, added }) = self.blocks else { return size };
-        ((size + added).div_ceil(bytes) * bytes).saturating_sub(added)
+    /// The bytes of actions whose sizes vary, so many of each distribution, with their probabilities.
+    fn sums(&mut self, varying: &[u32]) -> Vec<(i64, f64)> {
+        if let Some(known) = self.known_sums.get(varying) {
+            return known.clone();
+        }
+        let mut found = BTreeMap::from([(0, 1.0)]);
+        for (distribution, count) in self.varying.iter().zip(varying) {
+            for _ in 0..*count {
+                let mut sums = BTreeMap::new();
+                for (size, probability) in &found {
+                    for (added, share) in distribution {
+                        *sums.entry(size + added).or_insert(0.0) += probability * share;
+                    }
+                }
+                sums.retain(|_, probability| *probability > LEAST_PROBABILITY);
+                found = sums;
+            }
+        }
+        let found: Vec<(i64, f64)> = found.into_iter().collect();
+        self.known_sums.insert(varying.to_vec(), found.clone());
+        found
     }
+
+    /// P(ε | x).
+    fn epsilons(&mut self, explained: i64) -> &[(i64, f64)] {
+        let epsilon = self.epsilon.as_ref();
+        self.known_epsilons.entry(explained).or_insert_with(|| {
+            let values = epsilon.map(|epsilon| epsilon.given_explained(explained));
+            let values = values.map(|values| values.iter().map(|value| (value.epsilon, value.weight)).collect());
+            values.unwrap_or_else(|| vec![(0, 1.0)])
+        })
+    }
+}
+
+/// The size that an observer sees: the greatest plaintext that is as long on the wire.
+fn on_the_wire(blocks: Option<Blocks>, size: u64) -> u64 {
+    let Some(Blocks { bytes, added }) = blocks else { return size };
+    ((size + added).div_ceil(bytes) * bytes).saturating_sub(added)
 }

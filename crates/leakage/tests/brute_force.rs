@@ -1,5 +1,5 @@
 //! Audits of small homes against their definitions, computed over all ways to give actions to devices.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::format_push_string)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +16,10 @@ struct Home {
     kinds: Vec<(u32, u32)>,
     sizes: [u32; 4],
     decay: f64,
+    /// Whether the first action has a second size.
+    varies: bool,
+    /// How many replies of two classes each action sends.
+    replies: [[u32; 2]; 4],
 }
 
 /// What is seen of a command: its size and replies.
@@ -28,7 +32,11 @@ impl Home {
             .to_owned();
         let actions = self.actions();
         for action in &actions {
-            text += &format!("[[action]]\nname = \"a{action}\"\nsize = {}\n", self.sizes[*action]);
+            let size = self.sizes[*action];
+            text += &format!("[[action]]\nname = \"a{action}\"\nsize = {size}\n");
+            if self.varies && *action == actions[0] {
+                text += &format!("sizes = [[{size}, 0.75], [{}, 0.25]]\n", size + 2);
+            }
         }
         for (kind, (count, bits)) in self.kinds.iter().enumerate() {
             let own: Vec<String> = (0..4).filter(|at| bits >> at & 1 == 1).map(|at| format!("\"a{at}\"")).collect();
@@ -39,8 +47,12 @@ impl Home {
         text += &format!(
             "[prior]\nnumbers = [0.4, 0.3]\ndecay = 0.5\nshares = [{}]\nconcentration = 3.0\n\
              [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.02\n\
+             [single_replies]\nmerged = 0.01\nshared = 0\nforeign = 0.0\nforeign_sizes = []\nper_command = [1, 0]\n\
+             per_action = {:?}\n\
+             class = [{{ missing = 0.1, unseen = 0.0, sizes = [[9, 5]] }}, {{ missing = 0.2, unseen = 0.0, sizes = [[7, 5]] }}]\n\
              [learned]\nmethod = \"robust\"\ncommands = 10\nversion = \"0.1.0\"\nbasis = \"wire\"\n",
-            shares.join(", ")
+            shares.join(", "),
+            actions.iter().map(|action| self.replies[*action]).collect::<Vec<_>>()
         );
         Model::from_toml(&text).unwrap()
     }
@@ -107,21 +119,62 @@ impl Home {
 /// What is seen of each command, from the model's distributions.
 fn seen(model: &Model, counts: &[u32], observer: Observer) -> Vec<(Seen, f64)> {
     let epsilon = EpsilonDistribution::new(&model.neighbours, model.smoothing);
-    let bytes: i64 = model.actions.iter().zip(counts).map(|(action, count)| action.size * i64::from(*count)).sum();
-    let explained = model.overhead + bytes;
-    let n = counts.iter().sum();
+    let mut explained = vec![(model.overhead, 1.0)];
+    for (action, count) in model.actions.iter().zip(counts) {
+        for _ in 0..*count {
+            let longer = |(size, share): &(i64, f64)| {
+                let (size, share) = (*size, *share);
+                action.sizes().map(move |(added, of_size)| (size + added, share * of_size)).collect::<Vec<_>>()
+            };
+            explained = explained.iter().flat_map(longer).collect();
+        }
+    }
+    let replies = replies(model, counts, observer);
     let mut found = Vec::new();
-    for value in epsilon.given_explained(explained) {
-        let size = (explained + value.epsilon).unsigned_abs();
-        if observer == Observer::Sizes {
-            found.push(((size, Vec::new()), value.weight));
-        } else {
-            let all: f64 = (0..200).map(|replies| model.replies.likelihood(replies, n)).sum();
-            let reply = |count| ((size, vec![count]), value.weight * model.replies.likelihood(count, n) / all);
-            found.extend((0..60).map(reply));
+    for (explained, share) in explained {
+        for value in epsilon.given_explained(explained) {
+            let size = (explained + value.epsilon).unsigned_abs();
+            let seen = |(seen, of_replies): &(Vec<u32>, f64)| ((size, seen.clone()), share * value.weight * of_replies);
+            found.extend(replies.iter().map(seen));
         }
     }
     found
+}
+
+/// What is seen of the replies to a command.
+fn replies(model: &Model, counts: &[u32], observer: Observer) -> Vec<(Vec<u32>, f64)> {
+    let n = counts.iter().sum();
+    match observer {
+        Observer::Sizes => vec![(Vec::new(), 1.0)],
+        Observer::ReplyCount => {
+            let all: f64 = (0..200).map(|replies| model.replies.likelihood(replies, n)).sum();
+            (0..60).map(|count| (vec![count], model.replies.likelihood(count, n) / all)).collect()
+        }
+        Observer::Replies => {
+            let replies = model.single_replies.as_ref().unwrap();
+            let mut found = vec![(Vec::new(), 1.0)];
+            for (class, sent) in replies.classes.iter().zip(replies.class_counts(counts.iter().copied().enumerate())) {
+                // Each reply is there or missing.
+                let mut of_class = vec![1.0];
+                for _ in 0..sent {
+                    let there = |at: usize| of_class.get(at).copied().unwrap_or(0.0);
+                    let next = |at: usize| {
+                        let before = if at > 0 { there(at - 1) } else { 0.0 };
+                        there(at) * class.missing + before * (1.0 - class.missing)
+                    };
+                    of_class = (0..=of_class.len()).map(next).collect();
+                }
+                let with = |(seen, share): &(Vec<u32>, f64)| {
+                    let longer = (0..)
+                        .zip(&of_class)
+                        .map(|(count, of_count)| ([&seen[..], &[count]].concat(), share * of_count));
+                    longer.collect::<Vec<_>>()
+                };
+                found = found.iter().flat_map(with).collect();
+            }
+            found
+        }
+    }
 }
 
 /// V₀, V, I(A; T) and Σ max C, by their definitions.
@@ -155,11 +208,10 @@ fn are_near(one: [f64; 4], other: [f64; 4]) -> bool {
 
 fn homes() -> impl Strategy<Value = Home> {
     let kinds = prop::collection::vec((1..3_u32, 1..16_u32), 1..4);
-    (kinds, [1..7_u32, 1..7_u32, 1..7_u32, 1..7_u32], 0.2..1.0_f64).prop_map(|(kinds, sizes, decay)| Home {
-        kinds,
-        sizes,
-        decay,
-    })
+    let replies = || [0..2_u32, 0..2_u32];
+    let replies = [replies(), replies(), replies(), replies()];
+    (kinds, [1..7_u32, 1..7_u32, 1..7_u32, 1..7_u32], 0.2..1.0_f64, any::<bool>(), replies)
+        .prop_map(|(kinds, sizes, decay, varies, replies)| Home { kinds, sizes, decay, varies, replies })
 }
 
 proptest! {
@@ -171,7 +223,7 @@ proptest! {
         for prior in [PriorKind::Devices, PriorKind::Flat] {
             let space = CommandSpace::new(&model, &Premises { prior, decay: Some(home.decay) }).unwrap();
             let by_definition = home.prior(prior);
-            for observer in [Observer::Sizes, Observer::ReplyCount] {
+            for observer in [Observer::Sizes, Observer::ReplyCount, Observer::Replies] {
                 let mut commands: BTreeMap<(Vec<u32>, Seen), f64> = BTreeMap::new();
                 let mut numbers: BTreeMap<(u32, Seen), f64> = BTreeMap::new();
                 let mut kinds: BTreeMap<(BTreeSet<usize>, Seen), f64> = BTreeMap::new();
@@ -206,7 +258,7 @@ proptest! {
 
     #[test]
     fn lists_groups_and_rows_agree(home in homes()) {
-        let model = home.model();
+        let model = Home { varies: false, ..home }.model();
         let space = CommandSpace::new(&model, &Premises { prior: PriorKind::Learned, decay: None }).unwrap();
         let (groups, rows) = (space.groups().unwrap(), space.size_rows().unwrap());
         for (one, other) in SizeRow::of_groups(&groups).iter().zip(&rows) {

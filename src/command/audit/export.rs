@@ -1,12 +1,12 @@
 //! What an observer sees, for other programs: probabilities, or samples.
 
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use sizeleak_leakage::{CommandSpace, EpsilonKnowledge, Joint, Observer, Output, Secret};
 use sizeleak_model::Model;
 
 use crate::command::failure::Failure;
 use crate::command::help::OUTPUT;
-use anyhow::anyhow;
 
 /// What is exported.
 #[derive(Debug, Args)]
@@ -67,7 +67,7 @@ enum ExportedObserver {
 }
 
 impl ExportOptions {
-    /// The text of an export.
+    /// What is exported, as text.
     pub(super) fn text(
         &self,
         export: Export,
@@ -99,10 +99,9 @@ impl ExportOptions {
     fn samples_csv(&self, joint: &Joint) -> Vec<u8> {
         let mut text = String::new();
         for (secret, Output { size, replies }) in joint.samples(self.samples, self.seed) {
-            text += &format!("{secret},{size}");
-            for count in replies {
-                text += &format!(",{count}");
-            }
+            let numbers = [u64::from(secret), *size].into_iter().chain(replies.iter().copied().map(u64::from));
+            let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+            text += &numbers.join(",");
             text.push('\n');
         }
         text.into_bytes()

@@ -1,6 +1,6 @@
 //! An audit as text for people.
 
-use sizeleak_leakage::{Audit, Learned, Measures, NumberRow, Repeated, SetSizes, command_name};
+use sizeleak_leakage::{Audit, Learned, Measures, NumberRow, Observer, Repeated, SetSizes, command_name};
 use sizeleak_model::Model;
 use sizeleak_text::escaped;
 
@@ -59,9 +59,10 @@ fn premises(audit: &Audit, model: &Model, prior: &str) -> String {
         share if share > 0.0 => format!("; commands of more actions are left out ({} of all)", percent(share)),
         _ => String::new(),
     };
-    let blocks = audit
-        .block_bytes
-        .map(|bytes| format!("sizes are multiples of {bytes} bytes on the wire: smaller differences are not seen"));
+    let padded = model.learned.padding.map_or("", |_| "; where the multiples begin is not known, and taken to be 0");
+    let blocks = audit.block_bytes.map(|bytes| {
+        format!("sizes are multiples of {bytes} bytes on the wire: smaller differences are not seen{padded}")
+    });
     let lines = [("prior", Some(prior.to_owned())), ("home", Some(home + &left_out)), ("blocks", blocks)];
     lines.into_iter().filter_map(|(name, text)| Some(named_paragraph(name, &text?))).collect()
 }
@@ -90,18 +91,18 @@ fn named(audit: &Audit) -> String {
     }
     rows.push(["  by any number of them".to_owned(), percent(audit.in_the_end), String::new(), String::new()]);
     rows.push(all("  by size, with ε known", &audit.with_known_epsilon, &right));
-    rows.push(match &audit.with_reply_count {
-        Some(learned) => all("by size and number of replies", learned, &right),
-        None => unknown("by size and number of replies", "as by size"),
-    });
-    rows.push(match (&audit.with_replies, audit.has_too_many_replies) {
-        (_, true) => unknown("by size and single replies", NONE),
-        (None, _) => unknown("by size and single replies", "as above"),
-        (Some(learned), _) if learned.is_exact => all("by size and single replies", learned, &right),
-        (Some(learned), _) => {
-            all("by size and single replies", learned, &|measures| format!("≤ {}", percent(measures.named)))
-        }
-    });
+    let observers = [
+        ("by size and number of replies", Observer::ReplyCount, &audit.with_reply_count),
+        ("by size and single replies", Observer::Replies, &audit.with_replies),
+    ];
+    for (name, observer, learned) in observers {
+        rows.push(match learned {
+            Some(learned) if learned.is_exact => all(name, learned, &right),
+            Some(learned) => all(name, learned, &|measures| format!("≤ {}", percent(measures.named))),
+            None if audit.too_many.contains(&observer) => unknown(name, NONE),
+            None => unknown(name, "as by size"),
+        });
+    }
     numbers(["named correctly", "command", "number of actions", "types of devices"], rows)
 }
 

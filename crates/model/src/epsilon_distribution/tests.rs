@@ -111,6 +111,26 @@ proptest! {
         prop_assert!(estimate.is_empty() || (sum - 1.0).abs() < 1e-9, "{estimate:?}");
         prop_assert!(estimate.is_sorted_by(|a, b| a.weight >= b.weight));
         prop_assert!(Smoothing::choose(&neighbours).k > 0);
+        let given = EpsilonDistribution::new(&neighbours, Smoothing { k, strength }).given_explained(size);
+        prop_assert!((given.iter().map(|value| value.weight).sum::<f64>() - 1.0).abs() < 1e-9, "{given:?}");
+        prop_assert!(given.is_sorted_by(|a, b| a.epsilon < b.epsilon));
+    }
+
+    /// ε of a command is possible given what is explained of it if and only if it is possible given its size.
+    #[test]
+    fn values_given_what_is_explained_are_those_given_the_size(
+        tuples in prop::collection::vec((0i64..30, 0i64..3), 2..20),
+        explained in 0i64..30,
+    ) {
+        let tuples = tuples.iter().map(|(size, epsilon)| EpsilonTuple::new(*size, *epsilon));
+        let smoothing = Smoothing { k: 3, strength: 2.0 };
+        let distribution = EpsilonDistribution::new(&Neighbours::new(tuples).unwrap(), smoothing);
+        let given = distribution.given_explained(explained);
+        for epsilon in -6..9 {
+            let of_size = distribution.estimate(explained + epsilon);
+            let is_estimated = of_size.iter().any(|value| value.epsilon == epsilon);
+            prop_assert_eq!(is_estimated, given.iter().any(|value| value.epsilon == epsilon));
+        }
     }
 
     /// Leaving a command out equals never having had it.
