@@ -32,7 +32,8 @@ fn printed(folder: &Path, compiler: &str, arguments: &[&str]) -> Vec<u64> {
 }
 
 fn list(suffix: &str) -> String {
-    sizes().iter().map(|size| format!("{size}{suffix},")).collect()
+    let sizes: Vec<String> = sizes().iter().map(|size| format!("{size}{suffix}")).collect();
+    sizes.join(", ")
 }
 
 fn expected(table: &PaddingPolicy) -> Vec<u64> {

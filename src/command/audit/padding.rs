@@ -18,7 +18,8 @@ use sizeleak_storage::RunFiles;
 
 use crate::command::failure::Failure;
 use crate::command::report_format::ReportFormat;
-use home::PaddedHome;
+use best::{Best, BestFor, Request};
+use home::{FloorChoice, PaddedHome};
 use quantity::{Budget, Target};
 
 /// Heading of the options of padding.
@@ -26,6 +27,7 @@ const PADDING: &str = "Padding";
 
 /// The padding that is audited.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct PaddingOptions {
     /// Audit padding: none, multiple:BYTES, powers-of-two, padme, tls13:BYTES, random:BYTES, keyed-random:BYTES,
     /// constant:BYTES, or a JSON file
@@ -133,10 +135,13 @@ impl PaddingOptions {
             ("`--table-c`", &self.table_c),
             ("`--table-rust`", &self.table_rust),
         ];
-        let policy = self.policy.as_ref().map(Path::new).filter(|path| path.exists());
-        policy.iter().for_each(|path| files.reads("`--policy`", path));
+        if let Some(path) = self.policy.as_ref().map(Path::new).filter(|path| path.exists()) {
+            files.reads("`--policy`", path);
+        }
         for (role, path) in tables {
-            path.iter().for_each(|path| files.writes(role, path));
+            if let Some(path) = path {
+                files.writes(role, path);
+            }
         }
     }
 
@@ -151,18 +156,27 @@ impl PaddingOptions {
         let space = CommandSpace::new(model, premises)?;
         let knowledge = if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution };
         let home = PaddedHome::new(&space, model, knowledge, f64::from(self.commands_per_day))?;
-        let is_json = format == ReportFormat::Json;
         let prior = if self.without_epsilon { format!("{prior}; ε is left out") } else { prior.to_owned() };
         if let Some(name) = &self.policy {
-            return policy::PolicyReport::new(&home, &policy::named(name)?, self.batch, &prior).written(is_json);
+            return policy::PolicyReport::new(&home, &policy::named(name)?, self.batch, &prior).written(format);
         }
         if self.curve {
-            let curve = curve::Curve::new(&home, !self.without_floor, &prior);
-            return if self.csv { curve.csv() } else { curve.written(is_json) };
+            let curve = curve::Curve::new(&home, self.floor(), &prior);
+            return if self.csv { curve.csv() } else { curve.written(format) };
         }
-        let best = best::Best::new(&home, self, &prior)?;
+        let goal = match (self.budget, self.target) {
+            (Some(budget), _) => BestFor::AddedBytes(budget.bytes(home.command_bytes)),
+            (None, Some(target)) => BestFor::Named(target.named(home.unpadded.command.guessing)),
+            (None, None) => return Err(Failure::usage(anyhow!("`--best` needs `--budget` or `--target`"))),
+        };
+        let request = Request { goal, objective: self.objective.into(), rules: self.rules(), floor: self.floor() };
+        let best = Best::new(&home, &request, &prior)?;
         self.write_table(&best)?;
-        best.written(is_json)
+        best.written(format)
+    }
+
+    fn floor(&self) -> FloorChoice {
+        if self.without_floor { FloorChoice::LeftOut } else { FloorChoice::Computed }
     }
 
     fn rules(&self) -> TableRules {
@@ -172,7 +186,7 @@ impl PaddingOptions {
         }
     }
 
-    fn write_table(&self, best: &best::Best<'_>) -> Result<(), Failure> {
+    fn write_table(&self, best: &Best<'_>) -> Result<(), Failure> {
         let files = [
             (&self.table_json, best.json()?),
             (&self.table_c, best.source(sizeleak_padding::SourceLanguage::C)),

@@ -4,15 +4,14 @@ use anyhow::anyhow;
 use serde::Serialize;
 use sizeleak_leakage::Learned;
 use sizeleak_padding::{
-    BestTable, FloorOf, Goal, Objective, PaddingFloor, PaddingPolicy, PolicyFile, SourceLanguage, TableSearch,
-    table_source,
+    BestTable, Goal, Objective, PaddingPolicy, PolicyFile, SourceLanguage, TableRules, TableSearch, table_source,
 };
 use sizeleak_text::{escaped_json, escaped_lines};
 
-use super::PaddingOptions;
-use super::home::PaddedHome;
+use super::home::{FloorChoice, PaddedHome};
 use super::judged::Judged;
 use crate::command::failure::Failure;
+use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{paragraph, percent};
 
 /// Text is broken at this many columns.
@@ -20,9 +19,6 @@ const COLUMNS: usize = 80;
 
 /// How far the floor may be below the true minimum.
 const TOLERANCE: f64 = 0.0005;
-
-/// The floor of more sizes than this would take too long.
-pub(super) const MAX_FLOOR_SIZES: usize = 1500;
 
 /// How often the search is repeated, where ε makes sizes vary.
 const ROUNDS: usize = 12;
@@ -36,7 +32,7 @@ pub(super) struct Best<'a> {
     schema: u32,
     sentence: String,
     prior: &'a str,
-    goal: GoalReport,
+    goal: BestFor,
     policy: PaddingPolicy,
     commands_per_day: f64,
     command_bytes: f64,
@@ -50,10 +46,19 @@ pub(super) struct Best<'a> {
     home: &'a PaddedHome,
 }
 
+/// Which table is looked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Request {
+    pub(super) goal: BestFor,
+    pub(super) objective: Objective,
+    pub(super) rules: TableRules,
+    pub(super) floor: FloorChoice,
+}
+
 /// What a table is the best for.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum GoalReport {
+pub(super) enum BestFor {
     /// At most so many expected bytes are added to a command.
     AddedBytes(f64),
     /// The command is named at most so often.
@@ -61,18 +66,11 @@ enum GoalReport {
 }
 
 impl<'a> Best<'a> {
-    pub(super) fn new(home: &'a PaddedHome, options: &PaddingOptions, prior: &'a str) -> Result<Self, Failure> {
-        let objective = Objective::from(options.objective);
-        let search = TableSearch { rows: &home.rows, objective, rules: options.rules() };
-        let goal = match (options.budget, options.target) {
-            (Some(budget), _) => GoalReport::AddedBytes(budget.bytes(home.command_bytes)),
-            (None, Some(target)) => GoalReport::Named(target.named(home.unpadded.command.guessing)),
-            (None, None) => return Err(Failure::usage(anyhow!("`--best` needs `--budget` or `--target`"))),
-        };
+    pub(super) fn new(home: &'a PaddedHome, request: &Request, prior: &'a str) -> Result<Self, Failure> {
+        let Request { goal, objective, rules, floor } = *request;
+        let search = TableSearch { rows: &home.rows, objective, rules };
         let (table, padded) = found(home, &search, goal)?;
-        let sizes = home.rows.len();
-        let floor = (!options.without_floor && sizes <= MAX_FLOOR_SIZES).then(|| {
-            let mut floor = PaddingFloor::new(&home.groups, FloorOf::AnyPolicy);
+        let floor = home.floor(floor).map(|mut floor| {
             floor.refine_at(Goal::Budget(padded.added_bytes), TOLERANCE);
             let named = padded.by_size.command.named;
             floor.refine_at(Goal::Target(named), TOLERANCE);
@@ -106,15 +104,17 @@ impl<'a> Best<'a> {
     }
 
     /// As text or JSON.
-    pub(super) fn written(&self, is_json: bool) -> Result<Vec<u8>, Failure> {
-        if is_json {
+    pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
+        if format == ReportFormat::Json {
             let json = serde_json::to_string_pretty(self).map_err(anyhow::Error::from)? + "\n";
             return Ok(escaped_json(&json).as_bytes().to_vec());
         }
-        let mut text = paragraph(&self.sentence, 0, COLUMNS);
-        text += &format!("\n{}", paragraph(&format!("prior: {}", self.prior), 7, COLUMNS));
-        text += &format!("\n{}", self.padded.table(self.home));
-        text += &format!("\n{}", paragraph(&shown(&self.policy), 2, COLUMNS));
+        let mut parts = vec![
+            paragraph(&self.sentence, 0, COLUMNS),
+            paragraph(&format!("prior: {}", self.prior), 7, COLUMNS),
+            self.padded.table(self.home),
+            paragraph(&shown(&self.policy), 2, COLUMNS),
+        ];
         if let Some(named) = self.floor_named {
             let share = self.floor_added_share.map_or_else(String::new, |share| {
                 format!(", and none that lets it be named as rarely adds less than {}", percent(share))
@@ -124,7 +124,7 @@ impl<'a> Best<'a> {
                  {} of cases{share}.",
                 percent(named)
             );
-            text += &format!("\n{}", paragraph(&floor, 0, COLUMNS));
+            parts.push(paragraph(&floor, 0, COLUMNS));
         }
         let alone = &self.padded.by_size.command;
         if alone.alone > 0.0 || alone.worst_posterior > 0.5 {
@@ -133,32 +133,32 @@ impl<'a> Best<'a> {
                  `--most-posterior` and `--least-set` exclude that.",
                 percent(alone.worst_posterior)
             );
-            text += &format!("\n{}", paragraph(&worst, 0, COLUMNS));
+            parts.push(paragraph(&worst, 0, COLUMNS));
         }
-        Ok(escaped_lines(&text).as_bytes().to_vec())
+        Ok(escaped_lines(&parts.join("\n")).as_bytes().to_vec())
     }
 }
 
 /// The best table for a goal. Where ε makes sizes vary, the search underestimates how often commands are named and
 /// overestimates how many share a bucket, so it is repeated with stricter demands until what is asked for is met.
-fn found(home: &PaddedHome, search: &TableSearch<'_>, goal: GoalReport) -> Result<(BestTable, Judged), Failure> {
+fn found(home: &PaddedHome, search: &TableSearch<'_>, goal: BestFor) -> Result<(BestTable, Judged), Failure> {
     let wanted = search.rules;
     let (mut rules, mut named_at_most) = (wanted, f64::INFINITY);
-    if let GoalReport::Named(target) = goal {
+    if let BestFor::Named(target) = goal {
         named_at_most = target;
     }
     for _ in 0..ROUNDS {
         let search = TableSearch { rules, ..*search };
         let hull = search.hull();
         let searched = match goal {
-            GoalReport::AddedBytes(bytes) => Goal::Budget(bytes),
-            GoalReport::Named(_) => Goal::Target(named_at_most),
+            BestFor::AddedBytes(bytes) => Goal::Budget(bytes),
+            BestFor::Named(_) => Goal::Target(named_at_most),
         };
         let table = search.best_policy(searched, &hull).ok_or_else(|| goal.unmet(home, hull.is_empty()))?;
         let judged = Judged::new(home, &table.policy);
         let command = &judged.by_size.command;
         let mut is_met = true;
-        if let GoalReport::Named(target) = goal
+        if let BestFor::Named(target) = goal
             && command.named > target * (1.0 + 1e-9)
         {
             (named_at_most, is_met) = (named_at_most * target / command.named * 0.999, false);
@@ -178,7 +178,7 @@ fn found(home: &PaddedHome, search: &TableSearch<'_>, goal: GoalReport) -> Resul
     Err(goal.unmet(home, true))
 }
 
-impl GoalReport {
+impl BestFor {
     /// Why no table is found.
     fn unmet(self, home: &PaddedHome, is_by_rules: bool) -> Failure {
         let guessing = percent(home.unpadded.command.guessing);

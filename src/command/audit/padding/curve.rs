@@ -1,13 +1,13 @@
 //! What padding policies give away against what they cost.
 
 use serde::Serialize;
-use sizeleak_padding::{Draw, FloorOf, Goal, Objective, PaddingFloor, PaddingPolicy, TableRules, TableSearch};
+use sizeleak_padding::{Draw, Goal, Objective, PaddingFloor, PaddingPolicy, TableRules, TableSearch};
 use sizeleak_text::{escaped_json, escaped_lines};
 
-use super::best::MAX_FLOOR_SIZES;
-use super::home::PaddedHome;
+use super::home::{FloorChoice, PaddedHome};
 use super::judged::{Judged, megabytes};
 use crate::command::failure::Failure;
+use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{NONE, numbers, paragraph, percent};
 
 /// Text is broken at this many columns.
@@ -55,10 +55,11 @@ struct Point {
 }
 
 impl<'a> Curve<'a> {
-    pub(super) fn new(home: &PaddedHome, has_floor: bool, prior: &'a str) -> Self {
-        let mut floor = (has_floor && home.rows.len() <= MAX_FLOOR_SIZES)
-            .then(|| PaddingFloor::new(&home.groups, FloorOf::AnyPolicy));
-        floor.iter_mut().for_each(|floor| floor.refine(TOLERANCE));
+    pub(super) fn new(home: &PaddedHome, floor: FloorChoice, prior: &'a str) -> Self {
+        let mut floor = home.floor(floor);
+        if let Some(floor) = &mut floor {
+            floor.refine(TOLERANCE);
+        }
         let mut points: Vec<Point> =
             policies(home).iter().map(|(name, policy)| Point::new(home, name, policy, floor.as_ref())).collect();
         points.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(b.named.total_cmp(&a.named)));
@@ -82,8 +83,8 @@ impl<'a> Curve<'a> {
     }
 
     /// As text or JSON.
-    pub(super) fn written(&self, is_json: bool) -> Result<Vec<u8>, Failure> {
-        if is_json {
+    pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
+        if format == ReportFormat::Json {
             let json = serde_json::to_string_pretty(self).map_err(anyhow::Error::from)? + "\n";
             return Ok(escaped_json(&json).as_bytes().to_vec());
         }
@@ -100,7 +101,6 @@ impl<'a> Curve<'a> {
             ]
         };
         let header = ["policy", "bytes", "more", "MB a day", "named", "floor", "bits", "number named"];
-        let mut text = numbers(header, self.points.iter().map(row));
         let explained = format!(
             "A command has {:.1} bytes; MB a day are of {} commands. Named: in so many cases an observer who sees one size \
              names the exact command (guessing: {}). Floor: no padding, random or not, that adds as few bytes brings it \
@@ -110,7 +110,7 @@ impl<'a> Curve<'a> {
             percent(self.guessing),
             self.prior
         );
-        text += &format!("\n{}", paragraph(&explained, 0, COLUMNS));
+        let text = numbers(header, self.points.iter().map(row)) + "\n" + &paragraph(&explained, 0, COLUMNS);
         Ok(escaped_lines(&text).as_bytes().to_vec())
     }
 }

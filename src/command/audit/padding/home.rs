@@ -5,9 +5,19 @@ use sizeleak_leakage::{
     CommandGroup, CommandSpace, EpsilonKnowledge, LeakageError, Learned, Observation, Observer, SizeRow,
 };
 use sizeleak_model::{Basis, Model};
-use sizeleak_padding::{PaddedOutputs, PaddingPolicy, seen_groups, seen_rows};
+use sizeleak_padding::{FloorOf, PaddedOutputs, PaddingFloor, PaddingPolicy, seen_groups, seen_rows};
 
 use crate::command::failure::Failure;
+
+/// The floor of more sizes than this would take too long.
+const MAX_FLOOR_SIZES: usize = 1500;
+
+/// Whether the floor of all policies is computed, which takes the longest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FloorChoice {
+    Computed,
+    LeftOut,
+}
 
 /// The commands of a home.
 #[derive(Debug)]
@@ -45,6 +55,12 @@ impl PaddedHome {
             observation,
             commands_per_day,
         })
+    }
+
+    /// A coarse floor of all policies, unless it is left out or would take too long.
+    pub(super) fn floor(&self, choice: FloorChoice) -> Option<PaddingFloor> {
+        let is_computed = choice == FloorChoice::Computed && self.rows.len() <= MAX_FLOOR_SIZES;
+        is_computed.then(|| PaddingFloor::new(&self.groups, FloorOf::AnyPolicy))
     }
 
     /// How often one of several commands is named that are padded together, in one record.

@@ -12,6 +12,7 @@ use sizeleak_text::{escaped_json, escaped_lines};
 use super::home::PaddedHome;
 use super::judged::Judged;
 use crate::command::failure::Failure;
+use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{paragraph, percent};
 
 /// Text is broken at this many columns.
@@ -96,14 +97,16 @@ impl<'a> PolicyReport<'a> {
     }
 
     /// As text or JSON.
-    pub(super) fn written(&self, is_json: bool) -> Result<Vec<u8>, Failure> {
-        if is_json {
+    pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
+        if format == ReportFormat::Json {
             let json = serde_json::to_string_pretty(self).map_err(anyhow::Error::from)? + "\n";
             return Ok(escaped_json(&json).as_bytes().to_vec());
         }
-        let mut text = paragraph(&self.sentence, 0, COLUMNS);
-        text += &format!("\n{}", paragraph(&format!("prior: {}", self.prior), 7, COLUMNS));
-        text += &format!("\n{}", self.padded.table(self.home));
+        let mut parts = vec![
+            paragraph(&self.sentence, 0, COLUMNS),
+            paragraph(&format!("prior: {}", self.prior), 7, COLUMNS),
+            self.padded.table(self.home),
+        ];
         if !self.repeated.is_empty() {
             let after = |repeated: &Repeated| format!("{} after {}", percent(repeated.named), repeated.observations);
             let after: Vec<String> = self.repeated.iter().map(after).collect();
@@ -112,7 +115,7 @@ impl<'a> PolicyReport<'a> {
                  again, the observer names {}. Padding drawn by a key and the command (keyed-random) does not.",
                 after.join(", ")
             );
-            text += &format!("\n{}", paragraph(&warning, 0, COLUMNS));
+            parts.push(paragraph(&warning, 0, COLUMNS));
         }
         if let Some(Batch { commands, named }) = self.batch {
             let batch = format!(
@@ -120,7 +123,7 @@ impl<'a> PolicyReport<'a> {
                  each in {} of cases.",
                 percent(named)
             );
-            text += &format!("\n{}", paragraph(&batch, 0, COLUMNS));
+            parts.push(paragraph(&batch, 0, COLUMNS));
         }
         if let Some(named) = self.named_with_known_key {
             let warning = format!(
@@ -128,8 +131,8 @@ impl<'a> PolicyReport<'a> {
                  learned from labelled commands of this very gateway where its key sends them names {}.",
                 percent(named)
             );
-            text += &format!("\n{}", paragraph(&warning, 0, COLUMNS));
+            parts.push(paragraph(&warning, 0, COLUMNS));
         }
-        Ok(escaped_lines(&text).as_bytes().to_vec())
+        Ok(escaped_lines(&parts.join("\n")).as_bytes().to_vec())
     }
 }
