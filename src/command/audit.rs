@@ -238,12 +238,18 @@ impl Arguments {
         let text = fs::read_to_string(path).with_context(name)?;
         let inventory = Inventory::from_toml(&text).with_context(name)?;
         let (model, gone) = with_inventory(model, inventory).with_context(name)?;
-        if !gone.is_empty() && !self.log.is_quiet() {
-            let gone = gone.join(", ");
-            say(
-                "note",
-                &format!("no device of the inventory has these actions of the model, which are left out: {gone}"),
-            );
+        if model.actions.is_empty() {
+            let path = path.display();
+            let fault = "no device has an action that the model has sizes of: name actions as the model does";
+            return Err(Failure::usage(anyhow!("{path}: {fault}")));
+        }
+        let unknown = model.inventory.as_ref().map(|inventory| inventory.unlearned(&model.actions).join(", "));
+        let notes = [
+            ("no device of the inventory has these actions of the model, which are left out", gone.join(", ")),
+            ("the model does not know these actions of the inventory, which are left out", unknown.unwrap_or_default()),
+        ];
+        for (note, actions) in notes.iter().filter(|(_, actions)| !actions.is_empty() && !self.log.is_quiet()) {
+            say("note", &format!("{note}: {actions}"));
         }
         Ok(model)
     }

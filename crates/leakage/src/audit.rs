@@ -34,7 +34,7 @@ pub struct Audit {
     pub block_bytes: Option<u64>,
     /// What an observer of sizes learns.
     pub by_size: Learned,
-    /// The same if ε is known.
+    /// The same if ε is known; where sizes are seen in blocks, the same if ε were always 0.
     pub with_known_epsilon: Learned,
     /// The same with the number of replies; `None` if it says nothing, or is among `too_many`.
     pub with_reply_count: Option<Learned>,

@@ -12,7 +12,8 @@ const LEAST_PROBABILITY: f64 = 1e-12;
 pub enum EpsilonKnowledge {
     /// How often it has which value.
     Distribution,
-    /// Its value: that of a message number that grows, for example. The worst case.
+    /// Its value: that of a message number that grows, for example. The worst case, as long as sizes are seen exactly; in
+    /// blocks, ε is taken to be 0.
     Value,
 }
 

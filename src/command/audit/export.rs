@@ -112,9 +112,10 @@ fn joint_csv(joint: &Joint) -> Result<Vec<u8>, Failure> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(["secret", "observable", "probability"])?;
     for (secret, Output { size, replies }, probability) in &joint.entries {
-        let replies: String = replies.iter().map(|count| format!(" {count}")).collect();
+        let numbers = std::iter::once(size.to_string()).chain(replies.iter().map(u32::to_string));
+        let observable = numbers.collect::<Vec<_>>().join(" ");
         let name = joint.secrets.get(*secret as usize).map_or("", String::as_str);
-        writer.write_record([name, &format!("{size}{replies}"), &format!("{probability:e}")])?;
+        writer.write_record([name, &observable, &format!("{probability:e}")])?;
     }
     writer.into_inner().map_err(|error| Failure::from(anyhow!("the export cannot be written: {error}")))
 }

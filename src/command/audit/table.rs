@@ -56,7 +56,7 @@ fn premises(audit: &Audit, model: &Model, prior: &str) -> String {
         count(audit.sizes as f64)
     );
     let left_out = match audit.left_out {
-        share if share > 0.0 => format!("; commands of more actions are left out ({} of all)", percent(share)),
+        left_out if left_out > 0.0 => format!("; commands of more actions are left out ({} of all)", share(left_out)),
         _ => String::new(),
     };
     let padded = model.learned.padding.map_or("", |_| "; where the multiples begin is not known, and taken to be 0");
@@ -79,18 +79,20 @@ fn named(audit: &Audit) -> String {
         let kinds = learned.kinds.as_ref().map_or_else(|| NONE.to_owned(), figure);
         [name.to_owned(), figure(&learned.command), figure(&learned.number), kinds]
     };
-    let right = |measures: &Measures| percent(measures.named);
+    let right = |measures: &Measures| share(measures.named);
     let unknown = |name: &str, why: &str| [name.to_owned(), why.to_owned(), why.to_owned(), why.to_owned()];
     let mut rows = vec![
-        all("by guessing, V₀", &audit.by_size, &|measures| percent(measures.guessing)),
+        all("by guessing, V₀", &audit.by_size, &|measures| share(measures.guessing)),
         all("by size, V", &audit.by_size, &right),
     ];
     for Repeated { observations, named } in &audit.repeated {
-        let named = named.map_or_else(|| NONE.to_owned(), percent);
+        let named = named.map_or_else(|| NONE.to_owned(), share);
         rows.push([format!("  by {observations} sizes of the same command"), named, String::new(), String::new()]);
     }
-    rows.push(["  by any number of them".to_owned(), percent(audit.in_the_end), String::new(), String::new()]);
-    rows.push(all("  by size, with ε known", &audit.with_known_epsilon, &right));
+    rows.push(["  by any number of them".to_owned(), share(audit.in_the_end), String::new(), String::new()]);
+    // In blocks, ε moves the size to another block or not, which is not worked out for each of its values.
+    let without = if audit.block_bytes.is_some() { "  by size, if ε were 0" } else { "  by size, with ε known" };
+    rows.push(all(without, &audit.with_known_epsilon, &right));
     let observers = [
         ("by size and number of replies", Observer::ReplyCount, &audit.with_reply_count),
         ("by size and single replies", Observer::Replies, &audit.with_replies),
@@ -98,7 +100,7 @@ fn named(audit: &Audit) -> String {
     for (name, observer, learned) in observers {
         rows.push(match learned {
             Some(learned) if learned.is_exact => all(name, learned, &right),
-            Some(learned) => all(name, learned, &|measures| format!("≤ {}", percent(measures.named))),
+            Some(learned) => all(name, learned, &|measures| format!("≤ {}", share(measures.named))),
             None if audit.too_many.contains(&observer) => unknown(name, NONE),
             None => unknown(name, "as by size"),
         });
@@ -112,7 +114,7 @@ struct MeasureRow(&'static str, fn(&Measures) -> String);
 const ROWS: [MeasureRow; 19] = [
     MeasureRow("V / V₀", |measures| decimals(measures.times_guessing)),
     MeasureRow("  at most, under any prior", |measures| decimals(measures.capacity)),
-    MeasureRow("V − V₀", |measures| percent(measures.above_guessing.max(0.0))),
+    MeasureRow("V − V₀", |measures| share(measures.above_guessing.max(0.0))),
     MeasureRow("log₂ V / V₀, in bits", |measures| decimals(measures.min_entropy_bits)),
     MeasureRow("entropy before, in bits", |measures| decimals(measures.prior_bits)),
     MeasureRow("  given away by size", |measures| decimals(measures.information_bits)),
@@ -126,8 +128,8 @@ const ROWS: [MeasureRow; 19] = [
     MeasureRow("posterior of 50 % or more", |measures| certain(measures, 0)),
     MeasureRow("posterior of 90 % or more", |measures| certain(measures, 1)),
     MeasureRow("posterior of 99 % or more", |measures| certain(measures, 2)),
-    MeasureRow("greatest posterior", |measures| percent(measures.worst_posterior)),
-    MeasureRow("alone in its size", |measures| percent(measures.alone)),
+    MeasureRow("greatest posterior", |measures| share(measures.worst_posterior)),
+    MeasureRow("alone in its size", |measures| share(measures.alone)),
     MeasureRow("smallest anonymity set", |measures| count(measures.smallest_set)),
 ];
 
@@ -143,8 +145,8 @@ fn measures(learned: &Learned) -> String {
 /// How many commands look alike.
 fn sets(sets: &[SetSizes]) -> String {
     let row = |SetSizes { from, to, probability }: &SetSizes| {
-        let range = if from == to { count(*from) } else { format!("{}–{}", count(*from), count(*to)) };
-        [range, percent(*probability)]
+        let range = if to - from < 0.5 { count(*from) } else { format!("{}–{}", count(*from), count(*to)) };
+        [range, share(*probability)]
     };
     numbers(["commands that a size leaves possible", "of commands"], sets.iter().map(row))
 }
@@ -154,7 +156,7 @@ fn by_number(rows: &[NumberRow]) -> String {
     let row = |row: &NumberRow| {
         let NumberRow { actions, commands, probability, sizes, alone, named } = row;
         let (commands, sizes) = (count(*commands), count(*sizes as f64));
-        [actions.to_string(), percent(*probability), commands, sizes, percent(*alone), percent(*named)]
+        [actions.to_string(), share(*probability), commands, sizes, share(*alone), share(*named)]
     };
     numbers(["actions", "of commands", "different", "sizes", "alone in size", "named"], rows.iter().map(row))
 }
@@ -177,15 +179,15 @@ fn collisions(audit: &Audit, model: &Model) -> String {
 }
 
 fn within(measures: &Measures, at: usize) -> String {
-    measures.tries.get(at).map_or_else(|| NONE.to_owned(), |tries| all_or(tries.named))
+    measures.tries.get(at).map_or_else(|| NONE.to_owned(), |tries| share(tries.named))
 }
 
 fn certain(measures: &Measures, at: usize) -> String {
-    measures.certain.get(at).map_or_else(|| NONE.to_owned(), |certain| all_or(certain.probability))
+    measures.certain.get(at).map_or_else(|| NONE.to_owned(), |certain| share(certain.probability))
 }
 
 /// A share in percent. What differs from all by rounding is all.
-fn all_or(share: f64) -> String {
+fn share(share: f64) -> String {
     percent(if share > 1.0 - ROUNDING { 1.0 } else { share })
 }
 
