@@ -1,6 +1,7 @@
 //! `sizeleak audit`: what the sizes of a gateway's commands give away, computed over all commands of an inventory.
 
 mod export;
+mod padding;
 mod table;
 
 use std::fs;
@@ -17,6 +18,7 @@ use sizeleak_telemetry::log::{LogFlags, say};
 use sizeleak_text::{escaped_json, escaped_lines};
 
 use export::ExportOptions;
+use padding::PaddingOptions;
 
 use super::failure::Failure;
 use super::output_option::OutputOption;
@@ -26,11 +28,15 @@ use super::report_format::{ReportFormat, ReportFormatOption};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sizeleak audit --model model.toml\n  \
-    sizeleak audit --model model.toml --prior devices --json")]
+    sizeleak audit --model model.toml --prior devices --json\n  \
+    sizeleak audit --model model.toml --best --budget 20% --table-json table.json")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak audit --model model.toml\n  \
     sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75\n  \
-    sizeleak audit --model model.toml --export csv --secret number -o joint.csv\n\n\
+    sizeleak audit --model model.toml --export csv --secret number -o joint.csv\n  \
+    sizeleak audit --model model.toml --policy padme\n  \
+    sizeleak audit --model model.toml --best --budget 20% --least-set 10 --table-c padding_table.c\n  \
+    sizeleak audit --model model.toml --curve --csv -o curve.csv\n\n\
     Nothing is sampled: all commands that the inventory allows are summed over, with what the model has learned of their \
     sizes, of ε and of replies. The observer has the model and the prior and guesses as well as these allow. \
     docs/audit.md explains every figure.\n\n\
@@ -43,7 +49,13 @@ use super::report_format::{ReportFormat, ReportFormatOption};
     order of `actions`)). Each of command, number and kinds: secrets, outputs, guessing, named, times_guessing, \
     above_guessing, min_entropy_bits, capacity, prior_bits, information_bits, remaining_bits, security, least_security, \
     tries (tries, guessing, named), worst_posterior, certain (posterior, probability), smallest_set, alone, sets (from, \
-    to, probability).")]
+    to, probability).\n\n\
+    With padding (docs/padding.md), JSON keys are: schema, sentence, prior, policy, commands_per_day, command_bytes, padded \
+    {name, added_bytes, added_share, megabytes_a_day, by_size}, unpadded; of `--policy` also repeated (a list: \
+    observations, named), named_with_known_key, batch {commands, named}; of `--best` also goal, floor_named, \
+    floor_added_share (null if they are not computed). Those of `--curve`: schema, prior, guessing, command_bytes, \
+    commands_per_day, points (a list: policy, added_bytes, added_share, megabytes_a_day, named, times_guessing, \
+    information_bits, number_named, floor_named).")]
 pub(crate) struct Arguments {
     /// The model of the gateway, made by `sizeleak learn`
     #[arg(long, value_name = "FILE")]
@@ -67,6 +79,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     format: ReportFormatOption,
+
+    #[command(flatten)]
+    padding: PaddingOptions,
 
     #[command(flatten)]
     export: ExportOptions,
@@ -120,8 +135,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         arguments.output.write(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let audit = Audit::new(&model, &premises)?;
     let prior = arguments.prior_in_words(&model);
+    if arguments.padding.is_asked_for() {
+        let report = arguments.padding.report(&model, &premises, &prior, format)?;
+        arguments.output.write(&report)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let audit = Audit::new(&model, &premises)?;
     match format {
         ReportFormat::Table => {
             let text = table::table(&audit, &model, &prior);
@@ -174,6 +194,7 @@ impl Arguments {
         let mut files = RunFiles::new();
         files.reads("the model", &self.model);
         self.inventory.iter().for_each(|path| files.reads("the inventory", path));
+        self.padding.add_to(&mut files);
         self.output.add_to(&mut files);
         Ok(files.check()?)
     }

@@ -1,0 +1,208 @@
+//! `sizeleak audit` with padding: what a policy gives away and costs, the best one, and the curve of all.
+
+mod best;
+mod curve;
+mod home;
+mod judged;
+mod policy;
+mod quantity;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+use sizeleak_leakage::{CommandSpace, EpsilonKnowledge, Premises};
+use sizeleak_model::Model;
+use sizeleak_padding::{Objective, TableRules};
+use sizeleak_storage::RunFiles;
+
+use crate::command::failure::Failure;
+use crate::command::report_format::ReportFormat;
+use best::{Best, BestFor, Request};
+use home::{FloorChoice, PaddedHome};
+use quantity::{Budget, Target};
+
+/// Heading of the options of padding.
+const PADDING: &str = "Padding";
+
+/// The padding that is audited.
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(super) struct PaddingOptions {
+    /// Audit padding: none, multiple:BYTES, powers-of-two, padme, tls13:BYTES, random:BYTES, keyed-random:BYTES,
+    /// constant:BYTES, or a JSON file
+    #[arg(long, value_name = "NAME|FILE", help_heading = PADDING, group = "padding")]
+    policy: Option<String>,
+
+    /// Find the best padding table for `--budget` or `--target`
+    #[arg(long, help_heading = PADDING, group = "padding", requires = "goal")]
+    best: bool,
+
+    /// Compare policies, the best tables and the floor of all by what they give away and cost
+    #[arg(long, help_heading = PADDING, group = "padding")]
+    curve: bool,
+
+    /// The most that padding may add to commands: 20% of their bytes, or 12B a command
+    #[arg(long, value_name = "SHARE|BYTES", help_heading = PADDING, requires = "best", group = "goal")]
+    budget: Option<Budget>,
+
+    /// How often the command may be named at most: in 8% of cases, or 5%-of-guessing above guessing
+    #[arg(long, value_name = "SHARE", help_heading = PADDING, requires = "best", group = "goal")]
+    target: Option<Target>,
+
+    /// What the best table makes small
+    #[arg(long, value_enum, default_value_t, help_heading = PADDING, requires = "best", conflicts_with = "target",
+        hide_short_help = true)]
+    objective: ObjectiveName,
+
+    /// In each bucket of the table, the most probable command has at most this posterior probability
+    #[arg(long, value_name = "SHARE", help_heading = PADDING, requires = "best", hide_short_help = true,
+        value_parser = quantity::share)]
+    most_posterior: Option<f64>,
+
+    /// Each bucket of the table holds at least so many commands
+    #[arg(long, value_name = "NUMBER", help_heading = PADDING, requires = "best", hide_short_help = true,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    least_set: Option<u32>,
+
+    /// Say, too, how often a command is named that shares a record with others, so many together
+    #[arg(long, value_name = "COMMANDS", help_heading = PADDING, requires = "policy", hide_short_help = true,
+        value_parser = clap::value_parser!(u32).range(2..=4))]
+    batch: Option<u32>,
+
+    /// Commands a day, for the cost
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000, help_heading = PADDING, hide_short_help = true)]
+    commands_per_day: u32,
+
+    /// Take every command to have its size without ε
+    #[arg(long, requires = "padding", help_heading = PADDING, hide_short_help = true)]
+    without_epsilon: bool,
+
+    /// Do not compute the floor of all policies, which takes the longest
+    #[arg(long, requires = "padding", conflicts_with = "policy", help_heading = PADDING, hide_short_help = true)]
+    without_floor: bool,
+
+    /// Write the best table as JSON, for `--policy`
+    #[arg(long, value_name = "FILE", requires = "best", help_heading = PADDING)]
+    table_json: Option<PathBuf>,
+
+    /// Write the best table as C
+    #[arg(long, value_name = "FILE", requires = "best", help_heading = PADDING)]
+    table_c: Option<PathBuf>,
+
+    /// Write the best table as Rust
+    #[arg(long, value_name = "FILE", requires = "best", help_heading = PADDING)]
+    table_rust: Option<PathBuf>,
+
+    /// Print the curve as CSV
+    #[arg(long, requires = "curve", conflicts_with_all = ["format", "json"], help_heading = PADDING,
+        hide_short_help = true)]
+    csv: bool,
+}
+
+/// What the best table makes small.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum ObjectiveName {
+    /// How often the best guess is right
+    #[default]
+    Named,
+    /// The bits that sizes give away
+    Information,
+    /// The number of sizes that are seen: the worst case over all priors
+    Sizes,
+}
+
+impl From<ObjectiveName> for Objective {
+    fn from(objective: ObjectiveName) -> Self {
+        match objective {
+            ObjectiveName::Named => Self::Vulnerability,
+            ObjectiveName::Information => Self::Information,
+            ObjectiveName::Sizes => Self::Buckets,
+        }
+    }
+}
+
+impl PaddingOptions {
+    /// Whether padding is audited.
+    pub(super) fn is_asked_for(&self) -> bool {
+        self.policy.is_some() || self.best || self.curve
+    }
+
+    /// Adds the files that are read and written.
+    pub(super) fn add_to(&self, files: &mut RunFiles) {
+        let tables = [
+            ("`--table-json`", &self.table_json),
+            ("`--table-c`", &self.table_c),
+            ("`--table-rust`", &self.table_rust),
+        ];
+        if let Some(path) = self.policy.as_ref().map(Path::new).filter(|path| path.exists()) {
+            files.reads("`--policy`", path);
+        }
+        for (role, path) in tables {
+            if let Some(path) = path {
+                files.writes(role, path);
+            }
+        }
+    }
+
+    /// The report on padding; tables are written to their files.
+    pub(super) fn report(
+        &self,
+        model: &Model,
+        premises: &Premises,
+        prior: &str,
+        format: ReportFormat,
+    ) -> Result<Vec<u8>, Failure> {
+        let space = CommandSpace::new(model, premises)?;
+        let knowledge = if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution };
+        let home = PaddedHome::new(&space, model, knowledge, f64::from(self.commands_per_day))?;
+        let prior = if self.without_epsilon { format!("{prior}; ε is left out") } else { prior.to_owned() };
+        if let Some(name) = &self.policy {
+            return policy::PolicyReport::new(&home, &policy::named(name)?, self.batch, &prior).written(format);
+        }
+        if self.curve {
+            let curve = curve::Curve::new(&home, self.floor(), &prior);
+            return if self.csv { curve.csv() } else { curve.written(format) };
+        }
+        let goal = match (self.budget, self.target) {
+            (Some(budget), _) => BestFor::AddedBytes(budget.bytes(home.command_bytes)),
+            (None, Some(target)) => BestFor::Named(target.named(home.unpadded.command.guessing)),
+            (None, None) => return Err(Failure::usage(anyhow!("`--best` needs `--budget` or `--target`"))),
+        };
+        let request = Request { goal, objective: self.objective.into(), rules: self.rules(), floor: self.floor() };
+        let best = Best::new(&home, &request, &prior)?;
+        self.write_table(&best)?;
+        best.written(format)
+    }
+
+    fn floor(&self) -> FloorChoice {
+        if self.without_floor { FloorChoice::LeftOut } else { FloorChoice::Computed }
+    }
+
+    fn rules(&self) -> TableRules {
+        TableRules {
+            most_posterior: self.most_posterior.unwrap_or(1.0),
+            fewest_commands: f64::from(self.least_set.unwrap_or(1)),
+        }
+    }
+
+    fn write_table(&self, best: &Best<'_>) -> Result<(), Failure> {
+        let files = [
+            (&self.table_json, best.json()?),
+            (&self.table_c, best.source(sizeleak_padding::SourceLanguage::C)),
+            (&self.table_rust, best.source(sizeleak_padding::SourceLanguage::Rust)),
+        ];
+        for (path, text) in files {
+            if let Some(path) = path {
+                crate::command::output_option::write(path, text.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<sizeleak_padding::PolicyError> for Failure {
+    fn from(error: sizeleak_padding::PolicyError) -> Self {
+        Self::usage(anyhow!(error))
+    }
+}

@@ -1,0 +1,154 @@
+//! What padding policies give away against what they cost.
+
+use serde::Serialize;
+use sizeleak_padding::{Draw, Goal, Objective, PaddingFloor, PaddingPolicy, TableRules, TableSearch};
+use sizeleak_text::{escaped_json, escaped_lines};
+
+use super::home::{FloorChoice, PaddedHome};
+use super::judged::{Judged, megabytes};
+use crate::command::failure::Failure;
+use crate::command::report_format::ReportFormat;
+use crate::command::text_table::{NONE, numbers, paragraph, percent};
+
+/// Text is broken at this many columns.
+const COLUMNS: usize = 80;
+
+/// How far the floor may be below the true minimum.
+const TOLERANCE: f64 = 0.001;
+
+/// Units of multiples.
+const MULTIPLES: [u64; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
+
+/// Units of TLS 1.3 record padding.
+const TLS13: [u64; 2] = [64, 256];
+
+/// The most bytes of random padding.
+const RANDOM: [u64; 3] = [8, 32, 128];
+
+/// Budgets of best tables, as shares of the bytes of commands.
+const BUDGETS: [f64; 9] = [0.005, 0.01, 0.02, 0.035, 0.05, 0.1, 0.2, 0.4, 0.8];
+
+/// What padding policies give away against what they cost, by ascending cost.
+#[derive(Serialize)]
+pub(super) struct Curve<'a> {
+    schema: u32,
+    prior: &'a str,
+    guessing: f64,
+    command_bytes: f64,
+    commands_per_day: f64,
+    points: Vec<Point>,
+}
+
+/// A policy.
+#[derive(Serialize)]
+struct Point {
+    policy: String,
+    added_bytes: f64,
+    added_share: f64,
+    megabytes_a_day: f64,
+    named: f64,
+    times_guessing: f64,
+    information_bits: f64,
+    number_named: f64,
+    /// No policy that adds as few bytes lets the command be named less often; `None` if it is not computed.
+    floor_named: Option<f64>,
+}
+
+impl<'a> Curve<'a> {
+    pub(super) fn new(home: &PaddedHome, floor: FloorChoice, prior: &'a str) -> Self {
+        let mut floor = home.floor(floor);
+        if let Some(floor) = &mut floor {
+            floor.refine(TOLERANCE);
+        }
+        let mut points: Vec<Point> =
+            policies(home).iter().map(|(name, policy)| Point::new(home, name, policy, floor.as_ref())).collect();
+        points.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(b.named.total_cmp(&a.named)));
+        Self {
+            schema: 1,
+            prior,
+            guessing: home.unpadded.command.guessing,
+            command_bytes: home.command_bytes,
+            commands_per_day: home.commands_per_day,
+            points,
+        }
+    }
+
+    /// As CSV.
+    pub(super) fn csv(&self) -> Result<Vec<u8>, Failure> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        for point in &self.points {
+            writer.serialize(point)?;
+        }
+        writer.into_inner().map_err(|error| Failure::from(anyhow::anyhow!("the curve cannot be written: {error}")))
+    }
+
+    /// As text or JSON.
+    pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
+        if format == ReportFormat::Json {
+            let json = serde_json::to_string_pretty(self).map_err(anyhow::Error::from)? + "\n";
+            return Ok(escaped_json(&json).as_bytes().to_vec());
+        }
+        let row = |point: &Point| {
+            [
+                point.policy.clone(),
+                format!("{:.1}", point.added_bytes),
+                percent(point.added_share),
+                megabytes(point.megabytes_a_day),
+                percent(point.named),
+                point.floor_named.map_or_else(|| NONE.to_owned(), percent),
+                format!("{:.2}", point.information_bits),
+                percent(point.number_named),
+            ]
+        };
+        let header = ["policy", "bytes", "more", "MB a day", "named", "floor", "bits", "number named"];
+        let explained = format!(
+            "A command has {:.1} bytes; MB a day are of {} commands. Named: in so many cases an observer who sees one size \
+             names the exact command (guessing: {}). Floor: no padding, random or not, that adds as few bytes brings it \
+             lower. Random padding is judged after one command: unless it is keyed, it averages out. Prior: {}.",
+            self.command_bytes,
+            self.commands_per_day,
+            percent(self.guessing),
+            self.prior
+        );
+        let text = numbers(header, self.points.iter().map(row)) + "\n" + &paragraph(&explained, 0, COLUMNS);
+        Ok(escaped_lines(&text).as_bytes().to_vec())
+    }
+}
+
+impl Point {
+    fn new(home: &PaddedHome, name: &str, policy: &PaddingPolicy, floor: Option<&PaddingFloor>) -> Self {
+        let judged = Judged::new(home, policy);
+        let command = &judged.by_size.command;
+        Self {
+            policy: name.to_owned(),
+            added_bytes: judged.added_bytes,
+            added_share: judged.added_share,
+            megabytes_a_day: judged.megabytes_a_day,
+            named: command.named,
+            times_guessing: command.times_guessing,
+            information_bits: command.information_bits,
+            number_named: judged.by_size.number.named,
+            floor_named: floor.map(|floor| floor.vulnerability(judged.added_bytes).max(command.guessing)),
+        }
+    }
+}
+
+/// The policies of a curve with their names.
+fn policies(home: &PaddedHome) -> Vec<(String, PaddingPolicy)> {
+    let greatest = home.rows.last().map_or(1, |row| row.bytes.max(1));
+    let mut policies = vec![PaddingPolicy::None, PaddingPolicy::PowersOfTwo, PaddingPolicy::Padme];
+    policies.extend(MULTIPLES.map(|bytes| PaddingPolicy::Multiple { bytes }));
+    policies.extend(TLS13.map(|bytes| PaddingPolicy::Tls13Multiple { bytes }));
+    policies.extend(RANDOM.map(|most| PaddingPolicy::Random { most, draw: Draw::Keyed }));
+    policies.push(PaddingPolicy::Constant { bytes: greatest });
+    let mut named: Vec<(String, PaddingPolicy)> =
+        policies.into_iter().map(|policy| (policy.to_string(), policy)).collect();
+    let search = TableSearch { rows: &home.rows, objective: Objective::Vulnerability, rules: TableRules::default() };
+    let hull = search.hull();
+    let tables = BUDGETS.iter().filter_map(|budget| {
+        let table = search.best_policy(Goal::Budget(budget * home.command_bytes), &hull)?;
+        Some((format!("best {}", table.policy), table.policy))
+    });
+    named.extend(tables);
+    named
+}

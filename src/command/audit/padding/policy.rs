@@ -1,0 +1,138 @@
+//! The report on one padding policy.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use serde::Serialize;
+use sizeleak_leakage::Learned;
+use sizeleak_padding::{Draw, PaddingPolicy, PolicyError, PolicyFile, named_after, named_with_known_key};
+use sizeleak_text::{escaped_json, escaped_lines};
+
+use super::home::PaddedHome;
+use super::judged::Judged;
+use crate::command::failure::Failure;
+use crate::command::report_format::ReportFormat;
+use crate::command::text_table::{paragraph, percent};
+
+/// Text is broken at this many columns.
+const COLUMNS: usize = 80;
+
+/// Commands of a kind after which random padding is judged.
+const OBSERVATIONS: [u32; 3] = [2, 10, 50];
+
+/// What a padding policy gives away and costs.
+#[derive(Debug, Serialize)]
+pub(super) struct PolicyReport<'a> {
+    schema: u32,
+    sentence: String,
+    prior: &'a str,
+    policy: &'a PaddingPolicy,
+    commands_per_day: f64,
+    command_bytes: f64,
+    padded: Judged,
+    unpadded: &'a Learned,
+    repeated: Vec<Repeated>,
+    /// How often commands are named under keyed padding by an observer who has learned where the key sends each.
+    named_with_known_key: Option<f64>,
+    batch: Option<Batch>,
+    #[serde(skip)]
+    home: &'a PaddedHome,
+}
+
+/// How often a command is named after several that were the same.
+#[derive(Debug, Serialize)]
+struct Repeated {
+    observations: u32,
+    named: f64,
+}
+
+/// How often one of several commands in a record is named.
+#[derive(Debug, Serialize)]
+struct Batch {
+    commands: u32,
+    named: f64,
+}
+
+/// The policy of this name, or in this file.
+pub(super) fn named(name: &str) -> Result<PaddingPolicy, Failure> {
+    match name.parse() {
+        Err(PolicyError::Name(_)) if Path::new(name).exists() => {
+            let text = fs::read_to_string(name).with_context(|| name.to_owned())?;
+            let file = PolicyFile::from_json(&text);
+            Ok(file.map_err(|error| Failure::from(error).context(name.to_owned()))?.policy)
+        }
+        policy => Ok(policy?),
+    }
+}
+
+impl<'a> PolicyReport<'a> {
+    pub(super) fn new(home: &'a PaddedHome, policy: &'a PaddingPolicy, batch: Option<u32>, prior: &'a str) -> Self {
+        let padded = Judged::new(home, policy);
+        let repeated = match policy {
+            PaddingPolicy::Random { most, draw: Draw::Independent } => OBSERVATIONS
+                .iter()
+                .map(|observations| Repeated {
+                    observations: *observations,
+                    named: named_after(&home.rows, *most, *observations),
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        Self {
+            schema: 1,
+            sentence: padded.sentence(home, &format!("padding {policy}")),
+            prior,
+            policy,
+            commands_per_day: home.commands_per_day,
+            command_bytes: home.command_bytes,
+            unpadded: &home.unpadded,
+            named_with_known_key: (policy.draw() == Some(Draw::Keyed))
+                .then(|| named_with_known_key(&home.groups, policy)),
+            batch: batch.map(|commands| Batch { commands, named: home.named_in_batch(policy, commands) }),
+            padded,
+            repeated,
+            home,
+        }
+    }
+
+    /// As text or JSON.
+    pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
+        if format == ReportFormat::Json {
+            let json = serde_json::to_string_pretty(self).map_err(anyhow::Error::from)? + "\n";
+            return Ok(escaped_json(&json).as_bytes().to_vec());
+        }
+        let mut parts = vec![
+            paragraph(&self.sentence, 0, COLUMNS),
+            paragraph(&format!("prior: {}", self.prior), 7, COLUMNS),
+            self.padded.table(self.home),
+        ];
+        if !self.repeated.is_empty() {
+            let after = |repeated: &Repeated| format!("{} after {}", percent(repeated.named), repeated.observations);
+            let after: Vec<String> = self.repeated.iter().map(after).collect();
+            let warning = format!(
+                "This padding is drawn anew for every message, so it averages out: of the same command sent again and \
+                 again, the observer names {}. Padding drawn by a key and the command (keyed-random) does not.",
+                after.join(", ")
+            );
+            parts.push(paragraph(&warning, 0, COLUMNS));
+        }
+        if let Some(Batch { commands, named }) = self.batch {
+            let batch = format!(
+                "Of {commands} independent commands in one record, as long as all of them together, the observer names \
+                 each in {} of cases.",
+                percent(named)
+            );
+            parts.push(paragraph(&batch, 0, COLUMNS));
+        }
+        if let Some(named) = self.named_with_known_key {
+            let warning = format!(
+                "The same command always has the same padding, so repetitions tell nothing more. But an observer who has \
+                 learned from labelled commands of this very gateway where its key sends them names {}.",
+                percent(named)
+            );
+            parts.push(paragraph(&warning, 0, COLUMNS));
+        }
+        Ok(escaped_lines(&parts.join("\n")).as_bytes().to_vec())
+    }
+}

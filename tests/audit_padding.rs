@@ -1,0 +1,143 @@
+//! `sizeleak audit` with padding, of the bundled model: what is printed is what the tables and policies do.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Twelve plugs and four lamps, as the bundled scenario draws their commands.
+const AS_DRAWN: [&str; 5] = ["--prior", "devices", "--decay", "0.75", "--without-epsilon"];
+
+fn audit(folder: &Path, arguments: &[&str]) -> Output {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/home/model.toml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sizeleak"));
+    command.current_dir(folder).args(["audit", "--model"]).arg(model).args(arguments).output().unwrap()
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let output = audit(folder, &[arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).into_owned()
+}
+
+fn percent(value: &Value) -> f64 {
+    value.as_f64().unwrap() * 100.0
+}
+
+/// Whether two figures in percent agree within 0.3 points.
+fn is_near(value: &Value, expected: f64) -> bool {
+    (percent(value) - expected).abs() <= 0.3
+}
+
+/// A home of few commands, whose floor takes no time.
+fn small_home(folder: &Path) {
+    let home = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\", \"toggle\", \"timer\"]\n";
+    fs::write(folder.join("small.toml"), home).unwrap();
+}
+
+#[test]
+fn padme_leaves_a_fifth_of_commands_and_nearly_all_numbers_of_actions() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = json(folder.path(), &[&["--policy", "padme"], &AS_DRAWN[..]].concat());
+    let (before, after) = (&report["unpadded"], &report["padded"]["by_size"]);
+    assert!(is_near(&before["command"]["named"], 65.8) && is_near(&before["command"]["guessing"], 5.64));
+    assert!(is_near(&after["command"]["named"], 19.6) && is_near(&after["number"]["named"], 97.9));
+    assert!(is_near(&report["padded"]["added_share"], 3.36));
+}
+
+#[test]
+fn the_best_multiple_and_the_best_table_are_far_below_padme_at_its_cost() {
+    let folder = tempfile::tempdir().unwrap();
+    let multiples = (2..20)
+        .map(|bytes| json(folder.path(), &[&["--policy", &format!("multiple:{bytes}")], &AS_DRAWN[..]].concat()));
+    let within = multiples.filter(|report| percent(&report["padded"]["added_share"]) <= 3.5);
+    let best = within.map(|report| percent(&report["padded"]["by_size"]["command"]["named"])).fold(100.0, f64::min);
+    assert!((best - 14.4).abs() <= 0.3, "{best}");
+    let table = json(folder.path(), &[&["--best", "--budget", "3.5%", "--without-floor"], &AS_DRAWN[..]].concat());
+    assert!(is_near(&table["padded"]["by_size"]["command"]["named"], 10.1));
+    assert!(percent(&table["padded"]["added_share"]) <= 3.5 + 1e-9 && table["floor_named"].is_null());
+}
+
+#[test]
+fn a_written_table_is_what_was_reported_and_obeys_its_rules_under_epsilon() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = ["--table-json", "t.json", "--table-c", "t.c", "--table-rust", "t.rs"];
+    let rules = ["--best", "--budget", "20%", "--least-set", "10", "--most-posterior", "60%", "--without-floor"];
+    let best = json(folder.path(), &[&rules[..], &files].concat());
+    let command = &best["padded"]["by_size"]["command"];
+    assert!(command["smallest_set"].as_f64().unwrap() >= 10.0, "{command}");
+    assert!(percent(&command["worst_posterior"]) <= 60.0 + 1e-6, "{command}");
+    let again = json(folder.path(), &["--policy", "t.json"]);
+    assert_eq!((&again["padded"]["by_size"], &again["policy"]), (&best["padded"]["by_size"], &best["policy"]));
+    let first = best["policy"]["buckets"][0].to_string();
+    for source in ["t.c", "t.rs"] {
+        let source = fs::read_to_string(folder.path().join(source)).unwrap();
+        assert!(source.contains("padded_size") && source.contains(&first), "{source}");
+    }
+}
+
+#[test]
+fn a_target_is_met_under_epsilon() {
+    let folder = tempfile::tempdir().unwrap();
+    let best = json(folder.path(), &["--best", "--target", "50%-of-guessing", "--without-floor"]);
+    let command = &best["padded"]["by_size"]["command"];
+    assert!(command["named"].as_f64().unwrap() <= 1.5 * command["guessing"].as_f64().unwrap() + 1e-9);
+}
+
+#[test]
+fn no_point_of_a_curve_is_below_the_floor() {
+    let folder = tempfile::tempdir().unwrap();
+    small_home(folder.path());
+    let curve = json(folder.path(), &["--inventory", "small.toml", "--curve"]);
+    let points = curve["points"].as_array().unwrap();
+    assert!(points.len() > 20);
+    for point in points {
+        assert!(percent(&point["named"]) >= percent(&point["floor_named"]) - 1e-6, "{point}");
+    }
+    let csv = audit(folder.path(), &["--inventory", "small.toml", "--curve", "--csv"]);
+    assert_eq!(text(&csv.stdout).lines().count(), points.len() + 1);
+    assert!(text(&csv.stdout).starts_with("policy,added_bytes,added_share,megabytes_a_day,named,"));
+}
+
+#[test]
+fn random_padding_averages_out_unless_it_is_keyed() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = json(folder.path(), &[&["--policy", "random:64"], &AS_DRAWN[..]].concat());
+    let repeated = report["repeated"].as_array().unwrap();
+    let once = percent(&report["padded"]["by_size"]["command"]["named"]);
+    let last = percent(&repeated.last().unwrap()["named"]);
+    assert!(once < 12.0 && last > 3.0 * once, "{once} {last}");
+    let keyed = json(folder.path(), &[&["--policy", "keyed-random:64", "--batch", "2"], &AS_DRAWN[..]].concat());
+    assert_eq!(keyed["padded"]["by_size"], report["padded"]["by_size"]);
+    assert!(keyed["repeated"].as_array().unwrap().is_empty());
+    assert!(percent(&keyed["named_with_known_key"]) > once, "whoever knows the key sees a table");
+    assert!(percent(&keyed["batch"]["named"]) < once, "another command hides more");
+}
+
+#[test]
+fn faults_are_said_in_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("cut.json"), "{\"version\":1,\"policy\":{\"kind\":\"table\"").unwrap();
+    fs::write(folder.path().join("later.json"), "{\"version\":9}").unwrap();
+    let failed = |arguments: &[&str]| {
+        let output = audit(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    assert!(failed(&["--policy", "paddme"]).contains("no padding policy `paddme`"));
+    assert!(failed(&["--policy", "cut.json"]).contains("cut.json"));
+    assert!(failed(&["--policy", "later.json"]).contains("version 9"));
+    assert!(failed(&["--policy", "multiple:0"]).contains("from 1"));
+    assert!(failed(&["--best"]).contains("--budget"));
+    assert!(failed(&["--best", "--budget", "20"]).contains("20% or 12B"));
+    assert!(failed(&["--best", "--target", "1%"]).contains("guessing alone"));
+    assert!(failed(&["--best", "--budget", "5%", "--most-posterior", "0.1%"]).contains("--most-posterior"));
+    assert!(failed(&["--best", "--budget", "0%", "--least-set", "1000"]).contains("budget"));
+    assert!(failed(&["--policy", "padme", "--curve"]).contains("cannot be used"));
+}
