@@ -2,6 +2,7 @@
 
 mod long_poll;
 mod message;
+mod padding;
 mod push;
 mod push_protocol;
 mod reply;
@@ -11,6 +12,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
 pub(crate) use message::{Message, MessageInput, MessageRole};
+pub(crate) use padding::{MessagePadding, padded_length};
 
 use crate::SimulateError;
 use crate::framing::http;
@@ -32,18 +34,25 @@ pub(crate) fn message_length(scenario: &Scenario, side: Side, body: usize) -> Re
     let random = &mut ChaCha20Rng::seed_from_u64(0);
     let message = match (PushProtocol::new(scenario), side) {
         (Some(mut protocol), _) => protocol.message(side, &body, random)?.bytes,
-        (None, Side::Server) => http::found(0, &body, Compression::None),
-        (None, Side::Client) => http::post(&scenario.network.name, &body, Compression::None),
+        (None, Side::Server) => http::found(0, &body, Compression::None, 0),
+        (None, Side::Client) => http::post(&scenario.network.name, &body, Compression::None, 0),
     };
     Ok(message.len())
 }
 
 /// All messages of a connection, in order of time.
-pub(crate) fn messages(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> Result<Vec<Message>, SimulateError> {
+pub(crate) fn messages(
+    input: MessageInput<'_>,
+    padding: &mut MessagePadding<'_>,
+    random: &mut ChaCha20Rng,
+) -> Result<Vec<Message>, SimulateError> {
     let mut messages = match PushProtocol::new(input.scenario) {
-        Some(protocol) => push::messages(input, protocol, random)?,
-        None => long_poll::messages(input, random)?,
+        Some(protocol) => push::messages(input, protocol, padding, random)?,
+        None => long_poll::messages(input, padding, random)?,
     };
     messages.sort_by_key(|message| message.time_ns);
+    for message in &mut messages {
+        message.record_padding = padding.of_records(message.role, message.bytes.len());
+    }
     Ok(messages)
 }
