@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Action, Basis, FitMethod, Inventory, InventoryError, Kinds, Limits, Neighbours, NoiseStatistics, Prior,
+    Action, Basis, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding, Limits, Neighbours, NoiseStatistics, Prior,
     ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies, SizeError, Smoothing,
 };
 
@@ -41,7 +41,7 @@ pub struct Model {
 }
 
 /// How and from what a model was learned.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Provenance {
     /// How sizes were learned.
     pub method: FitMethod,
@@ -53,8 +53,8 @@ pub struct Provenance {
     pub basis: Basis,
     /// The captures.
     pub captures: Vec<CaptureDigest>,
-    /// The multiple in bytes to which messages are padded, so that sizes are known as ranges; `None` without padding.
-    pub padding: Option<u32>,
+    /// How messages are padded, so that sizes are known as ranges; `None` without padding.
+    pub padding: Option<LearnedPadding>,
     /// What the labels leave uncertain, a sentence each.
     pub warnings: Vec<String>,
 }
@@ -115,13 +115,16 @@ impl Model {
     /// # Errors
     /// [`SizeError`] if the model knows only wire sizes of an unknown service and the session's cipher suite is known.
     pub fn sizes(&self, wire: u64, records: u32, plaintext: Option<[u64; 2]>) -> Result<[i64; 2], SizeError> {
-        let is_of_service = self.learned.basis == Basis::Wire && !self.scope.services.is_empty();
-        let sizes = self.learned.basis.sizes(wire, records, plaintext.filter(|_| !is_of_service))?;
-        Ok(self.learned.padding.map_or(sizes, |padding| before_padding(sizes, padding)))
+        let sizes = self.padded_sizes(wire, records, plaintext)?;
+        Ok(self.learned.padding.as_ref().map_or(sizes, |padding| padding.sizes_before(sizes)))
     }
-}
 
-/// The sizes that a message may have had before it was padded to a multiple of `padding` bytes.
-pub fn before_padding([least, most]: [i64; 2], padding: u32) -> [i64; 2] {
-    [least.saturating_sub(i64::from(padding) - 1).max(0), most]
+    /// The same with the padding.
+    ///
+    /// # Errors
+    /// As [`Self::sizes`].
+    pub fn padded_sizes(&self, wire: u64, records: u32, plaintext: Option<[u64; 2]>) -> Result<[i64; 2], SizeError> {
+        let is_of_service = self.learned.basis == Basis::Wire && !self.scope.services.is_empty();
+        self.learned.basis.sizes(wire, records, plaintext.filter(|_| !is_of_service))
+    }
 }
