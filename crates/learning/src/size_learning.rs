@@ -2,8 +2,8 @@
 //! uncertain about them.
 
 use sizeleak_model::{
-    Action, Additivity, EpsilonTuple, Fit, FitError, FitMethod, Kind, Kinds, LabelledCommand, LearnedPadding, Neighbours, Separation,
-    Smoothing, padding,
+    Action, Additivity, EpsilonTuple, Fit, FitError, FitMethod, Kind, Kinds, LabelledCommand, LearnedPadding,
+    Neighbours, Separation, Smoothing, padding,
 };
 
 /// With a smaller posterior probability the sizes found are not separated from others that fit nearly as well.

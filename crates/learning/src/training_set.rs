@@ -2,8 +2,8 @@
 
 use sizeleak_evaluation::{LabelFile, Tolerance};
 use sizeleak_model::{
-    Action, Basis, CaptureDigest, ExperimentDesign, FitError, FitMethod, Inventory, Kind, LabelledCommand, LearnedPadding, Limits,
-    Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope, SingleReplies,
+    Action, Basis, CaptureDigest, ExperimentDesign, FitError, FitMethod, Inventory, Kind, LabelledCommand,
+    LearnedPadding, Limits, Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope, SingleReplies,
 };
 use sizeleak_padding::PaddingPolicy;
 

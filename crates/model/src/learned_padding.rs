@@ -70,7 +70,10 @@ mod tests {
         let read = |text| toml::from_str::<Keys>(text).map(|keys| keys.padding);
         assert_eq!(read("padding = 16").unwrap(), LearnedPadding::Modulo(16));
         let policy = PaddingPolicy::Table { buckets: vec![104, 131] };
-        assert_eq!(read("padding = { kind = \"table\", buckets = [104, 131] }").unwrap(), LearnedPadding::Policy(policy));
+        assert_eq!(
+            read("padding = { kind = \"table\", buckets = [104, 131] }").unwrap(),
+            LearnedPadding::Policy(policy)
+        );
         assert!(read("padding = \"much\"").is_err());
     }
 }

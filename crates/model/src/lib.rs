@@ -74,9 +74,9 @@ pub use inventory::{Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_D
 pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};
 pub use labelled_command::LabelledCommand;
 pub use labels::{Label, LabelError, LabelZone, Labels};
+pub use learned_padding::LearnedPadding;
 pub use limits::{Condition, Limits};
 pub use matching::{Matching, match_labels};
-pub use learned_padding::LearnedPadding;
 pub use model::{CaptureDigest, Model, Provenance};
 pub use model_file::{ModelError, ModelFault, SCHEMA};
 pub use model_set::{Assumption, Choice, FlowEnds, GatewaysSeen, ModelSet, Scopes, Uncovered};

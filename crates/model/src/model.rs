@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Action, Basis, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding, Limits, Neighbours, NoiseStatistics, Prior,
-    ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies, SizeError, Smoothing,
+    Action, Basis, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding, Limits, Neighbours, NoiseStatistics,
+    Prior, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies, SizeError, Smoothing,
 };
 
 /// Everything learned about a gateway.

@@ -17,9 +17,9 @@ use self::toml_text::{quoted, write_kinds, write_single_replies, write_table};
 use crate::labelled_command::LARGEST_SIZE;
 use crate::neighbours::MAX_TUPLES;
 use crate::{
-    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding, Model, Neighbours,
-    NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies,
-    Smoothing, toml_error,
+    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding,
+    Model, Neighbours, NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope,
+    SingleReplies, Smoothing, toml_error,
 };
 
 /// The newest schema version of the model file. Files without keys of this version are written as version 1, which
@@ -506,7 +506,9 @@ impl TryFrom<LearnedFile> for Provenance {
             Some(LearnedPadding::Modulo(bytes)) if !(2..=MAX_PADDING).contains(bytes) => {
                 return bounds(format!("`padding` must be 2 to {MAX_PADDING} bytes, or a policy"));
             }
-            Some(LearnedPadding::Policy(policy)) => policy.check().or_else(|error| bounds(format!("`padding`: {error}")))?,
+            Some(LearnedPadding::Policy(policy)) => {
+                policy.check().or_else(|error| bounds(format!("`padding`: {error}")))?
+            }
             _ => (),
         }
         if file.warnings.len() > MAX_WARNINGS || file.warnings.iter().any(|text| text.len() > MAX_WARNING_BYTES) {
