@@ -2,6 +2,7 @@
 
 mod adapt;
 mod archive;
+mod audit;
 mod cache;
 mod cache_folder;
 mod cache_use;
@@ -74,6 +75,7 @@ enum Subcommands {
     Learn(learn::Arguments),
     Adapt(adapt::Arguments),
     Evaluate(evaluate::Arguments),
+    Audit(audit::Arguments),
     Compare(compare::Arguments),
     Frames(frames::Arguments),
     Plot(plot::Arguments),
@@ -97,6 +99,7 @@ impl Subcommands {
             Self::Learn(arguments) => &arguments.captures.log,
             Self::Adapt(arguments) => &arguments.log,
             Self::Evaluate(arguments) => &arguments.input.captures.log,
+            Self::Audit(arguments) => &arguments.log,
             Self::Compare(arguments) => &arguments.input.captures.log,
             Self::Frames(arguments) => &arguments.log,
             Self::Plot(arguments) => &arguments.log,
@@ -123,6 +126,7 @@ pub fn main() -> ExitCode {
         Subcommands::Learn(arguments) => learn::run(&arguments),
         Subcommands::Adapt(arguments) => adapt::run(&arguments),
         Subcommands::Evaluate(arguments) => evaluate::run(&arguments),
+        Subcommands::Audit(arguments) => audit::run(&arguments),
         Subcommands::Compare(arguments) => compare::run(&arguments),
         Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Plot(arguments) => plot::run(&arguments),

@@ -115,6 +115,24 @@ impl EpsilonDistribution {
         });
         WeightedEpsilon::normalised(weighted.filter(|value| value.weight > 0.0).collect())
     }
+
+    /// P(ε | x) of commands of which actions and overhead explain x bytes: each value above 0, in ascending order,
+    /// scaled to sum to 1.
+    pub fn given_explained(&self, explained: i64) -> Vec<WeightedEpsilon> {
+        let Smoothing { k, strength } = self.smoothing;
+        let counts = self.tuples.nearest_counts(explained, k, None);
+        let levels: BTreeSet<i64> = self.tuples.levels.iter().copied().collect();
+        let near = levels.iter().flat_map(|level| self.shares.keys().map(|distance| level.saturating_add(*distance)));
+        let values: BTreeSet<i64> = self.values.iter().copied().chain(near).collect();
+        let weighted = values.into_iter().map(|epsilon| {
+            let level = self.tuples.level(explained.saturating_add(epsilon));
+            let share = self.shares.get(&epsilon.saturating_sub(level)).copied().unwrap_or(0.0);
+            WeightedEpsilon { epsilon, weight: counts.probability(epsilon, strength, share) }
+        });
+        let mut values = WeightedEpsilon::normalised(weighted.filter(|value| value.weight > 0.0).collect());
+        values.sort_by_key(|value| value.epsilon);
+        values
+    }
 }
 
 /// The most frequent values of ε, in ascending order.

@@ -1,0 +1,285 @@
+//! All commands of an inventory with their sizes and prior probabilities, without listing them.
+//!
+//! The probability of a command is a product over its actions and a factor for the totals of its classes
+//! (`weights`). So the actions of a class are summed over first, by their number and size; then the classes are
+//! combined. The greatest probability comes from the same recursion as the sum, with a maximum in place of it.
+
+use std::collections::BTreeMap;
+
+use sizeleak_model::{Limits, Model};
+
+use crate::command_group::CommandGroup;
+use crate::device_ways::{ActionWeight, DeviceWays, KindSet, choose};
+use crate::error::LeakageError;
+use crate::premises::{Premises, PriorKind};
+use crate::secret_sums::SecretSums;
+use crate::size_row::SizeRow;
+use crate::spread::Spread;
+use crate::weights::{CommandWeights, more_actions};
+
+/// Commands of more actions are left out.
+const MOST_ACTIONS: u32 = 64;
+
+/// The most commands that are listed one by one.
+pub const MAX_LISTED: f64 = (1 << 21) as f64;
+
+/// The most combinations of parts that are summed over.
+const MAX_COMBINATIONS: f64 = (1 << 22) as f64;
+
+/// All commands of a model's actions that its inventory allows.
+#[derive(Debug, Clone)]
+pub struct CommandSpace {
+    overhead: i64,
+    /// The bytes of each action, the most frequent ones if they vary.
+    bytes: Vec<usize>,
+    limits: Limits,
+    weights: CommandWeights,
+    /// How actions are given to devices; `None` without an inventory.
+    ways: Option<DeviceWays>,
+    left_out: f64,
+}
+
+/// Actions of one class that are summed over together.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    class: usize,
+    actions: Vec<usize>,
+}
+
+impl Part {
+    /// Its actions, by their index.
+    pub(crate) fn actions(&self) -> &[usize] {
+        &self.actions
+    }
+}
+
+/// Commands that have so many actions of each part.
+#[derive(Debug)]
+pub(crate) struct Combination<'a> {
+    /// How many actions of each part.
+    pub(crate) of_parts: &'a [u32],
+    /// How many actions of each class.
+    pub(crate) of_classes: &'a [u32],
+    /// By the bytes of the actions; to be multiplied by `factor`.
+    pub(crate) spread: &'a Spread,
+    /// g(t).
+    pub(crate) factor: f64,
+}
+
+impl CommandSpace {
+    /// All commands of a model's actions, as probable as `premises` say.
+    ///
+    /// # Errors
+    /// [`LeakageError`].
+    pub fn new(model: &Model, premises: &Premises) -> Result<Self, LeakageError> {
+        if model.actions.is_empty() {
+            return Err(LeakageError::NoSizes);
+        }
+        if premises.prior == PriorKind::Flat && model.inventory.is_none() {
+            return Err(LeakageError::NoInventory("flat"));
+        }
+        let limits = model.limits()?.counting(MOST_ACTIONS);
+        let weights = CommandWeights::new(model, &limits, premises)?;
+        let bytes = model.actions.iter().map(|action| usize::try_from(action.size).unwrap_or(0)).collect();
+        let actions: Vec<(&str, usize)> =
+            (0..).zip(&model.actions).map(|(at, action)| (action.name.as_str(), limits.class_of(at))).collect();
+        let ways =
+            |inventory| DeviceWays::new(inventory, &actions, limits.max_actions(), &ActionWeight::of(premises.prior));
+        let ways = model.inventory.as_ref().map(ways).transpose()?;
+        let is_cut = model.limits()?.max_actions() > MOST_ACTIONS;
+        let left_out = if is_cut { more_actions(model, premises, MOST_ACTIONS) } else { 0.0 };
+        Ok(Self { overhead: model.overhead, bytes, limits, weights, ways, left_out })
+    }
+
+    /// The commands in groups that are equal in size and probability, in order of size; `None` if there are more than
+    /// [`MAX_LISTED`] commands. Sizes include the overhead, and no ε.
+    pub fn groups(&self) -> Option<Vec<CommandGroup>> {
+        let parts = self.listed_parts().ok()?;
+        let mut groups = Vec::new();
+        self.visit(&parts, |_| true, &mut |combination| {
+            for (bytes, sums) in combination.spread.cells() {
+                let probability = sums.weight * combination.factor;
+                groups.push(CommandGroup { bytes: self.size(bytes), commands: 1.0, probability });
+            }
+        });
+        groups.sort_by(|one, other| one.bytes.cmp(&other.bytes).then(other.probability.total_cmp(&one.probability)));
+        groups.dedup_by(|next, group| {
+            let is_same = next.bytes == group.bytes && next.probability.to_bits() == group.probability.to_bits();
+            if is_same {
+                group.commands += next.commands;
+            }
+            is_same
+        });
+        Some(groups)
+    }
+
+    /// All commands by size, however many there are. Sizes include the overhead, and no ε.
+    ///
+    /// # Errors
+    /// [`LeakageError::TooMany`].
+    pub fn size_rows(&self) -> Result<Vec<SizeRow>, LeakageError> {
+        let parts = self.parts(|_| 0);
+        self.check(&parts)?;
+        let mut by_bytes: BTreeMap<usize, SecretSums> = BTreeMap::new();
+        self.visit(&parts, |_| true, &mut |combination| {
+            for (bytes, sums) in combination.spread.cells() {
+                by_bytes.entry(bytes).or_insert(SecretSums::NONE).add(&sums.scaled(combination.factor));
+            }
+        });
+        let row = |(bytes, sums): (usize, SecretSums)| SizeRow {
+            bytes: self.size(bytes),
+            commands: sums.count,
+            probability: sums.weight,
+            greatest: sums.greatest.first().copied().unwrap_or(0.0),
+            plogp: sums.weighted_log,
+        };
+        Ok(by_bytes.into_iter().map(row).collect())
+    }
+
+    /// The most actions of a command.
+    pub fn most_actions(&self) -> u32 {
+        self.limits.max_actions()
+    }
+
+    /// The probability of commands of more actions, which are left out.
+    pub fn left_out(&self) -> f64 {
+        self.left_out
+    }
+
+    /// The commands of so many actions, as counts of each, in ascending order of the bytes of their actions.
+    pub(crate) fn commands_of(&self, actions: u32) -> Vec<(usize, Vec<u32>)> {
+        let mut found = vec![(0, Vec::new(), 0)];
+        for bytes in &self.bytes {
+            let add = |(size, counts, all): (usize, Vec<u32>, u32)| {
+                (0..=actions - all)
+                    .map(move |count| (size + bytes * count as usize, [&counts[..], &[count]].concat(), all + count))
+            };
+            found = found.into_iter().flat_map(add).collect();
+        }
+        found.retain(|(_, counts, all)| *all == actions && self.limits.admits(counts));
+        let mut found: Vec<(usize, Vec<u32>)> = found.into_iter().map(|(size, counts, _)| (size, counts)).collect();
+        found.sort();
+        found
+    }
+
+    /// The size of a command whose actions have so many bytes.
+    pub(crate) fn size(&self, bytes: usize) -> u64 {
+        u64::try_from(self.overhead.saturating_add_unsigned(bytes as u64)).unwrap_or(0)
+    }
+
+    /// The actions in parts of those that have the same class and the same key.
+    pub(crate) fn parts<K: Ord>(&self, key: impl Fn(usize) -> K) -> Vec<Part> {
+        let mut parts: BTreeMap<(usize, K), Part> = BTreeMap::new();
+        for action in 0..self.bytes.len() {
+            let class = self.limits.class_of(action);
+            let part = parts.entry((class, key(action))).or_insert(Part { class, actions: Vec::new() });
+            part.actions.push(action);
+        }
+        parts.into_values().collect()
+    }
+
+    /// How many combinations of parts there are.
+    pub(crate) fn combinations(&self, parts: &[Part]) -> f64 {
+        let of_class = |class: usize| parts.iter().filter(|part| part.class == class).count() as u32;
+        let of_classes: Vec<u32> = (0..self.limits.classes()).map(of_class).collect();
+        let ways = |totals: &Vec<u32>| -> f64 {
+            totals.iter().zip(&of_classes).map(|(total, parts)| choose(total + parts - 1, parts - 1)).product()
+        };
+        self.weights.of_totals.keys().map(ways).sum()
+    }
+
+    /// The actions one by one.
+    ///
+    /// # Errors
+    /// [`LeakageError::TooManyCommands`] if there are more than [`MAX_LISTED`].
+    pub(crate) fn listed_parts(&self) -> Result<Vec<Part>, LeakageError> {
+        let parts = self.parts(|action| action);
+        if self.combinations(&parts) > MAX_LISTED { Err(LeakageError::TooManyCommands) } else { Ok(parts) }
+    }
+
+    /// Checks that there are not too many combinations of parts.
+    pub(crate) fn check(&self, parts: &[Part]) -> Result<(), LeakageError> {
+        if self.combinations(parts) > MAX_COMBINATIONS { Err(LeakageError::TooMany) } else { Ok(()) }
+    }
+
+    /// Whether it is known which kinds of device there are.
+    pub(crate) fn has_kinds(&self) -> bool {
+        self.ways.is_some()
+    }
+
+    /// How probable each set of kinds of device is, given the totals of the classes.
+    pub(crate) fn kind_shares(&self, of_classes: &[u32]) -> Vec<(KindSet, f64)> {
+        self.ways.as_ref().map_or_else(Vec::new, |ways| ways.shares(of_classes))
+    }
+
+    /// Calls `visit` with each combination of parts. Of actions that are not `sized`, no bytes are counted.
+    pub(crate) fn visit(&self, parts: &[Part], sized: impl Fn(usize) -> bool, visit: &mut dyn FnMut(&Combination<'_>)) {
+        let spreads: Vec<Vec<Spread>> = parts.iter().map(|part| self.spreads(part, &sized)).collect();
+        let mut walk = Walk {
+            space: self,
+            parts: parts.iter().zip(&spreads).collect(),
+            of_parts: Vec::new(),
+            of_classes: vec![0; self.limits.classes()],
+            visit,
+        };
+        walk.from(&Spread::unit());
+    }
+
+    /// All multisets of the actions of a part, by how many they are and by their bytes.
+    fn spreads(&self, part: &Part, sized: impl Fn(usize) -> bool) -> Vec<Spread> {
+        let most = self.limits.max_of_class(part.class).min(self.limits.max_actions()) as usize;
+        let mut spreads = vec![Spread::unit()];
+        spreads.resize(most + 1, Spread::NONE);
+        for action in &part.actions {
+            let (Some(factors), Some(bytes)) = (self.weights.of_action.get(*action), self.bytes.get(*action)) else {
+                continue;
+            };
+            let bytes = if sized(*action) { *bytes } else { 0 };
+            let mut next = vec![Spread::NONE; most + 1];
+            for (before, spread) in spreads.iter().enumerate() {
+                for (count, (next, factor)) in next.iter_mut().skip(before).zip(factors).enumerate() {
+                    next.add_scaled(spread, bytes * count, *factor);
+                }
+            }
+            spreads = next;
+        }
+        spreads
+    }
+}
+
+/// A walk over the combinations of parts.
+struct Walk<'a> {
+    space: &'a CommandSpace,
+    parts: Vec<(&'a Part, &'a Vec<Spread>)>,
+    of_parts: Vec<u32>,
+    of_classes: Vec<u32>,
+    visit: &'a mut dyn FnMut(&Combination<'_>),
+}
+
+impl Walk<'_> {
+    /// Adds the parts that follow to `spread`, which the parts so far make.
+    fn from(&mut self, spread: &Spread) {
+        let Some((part, spreads)) = self.parts.get(self.of_parts.len()).copied() else {
+            if let Some(factor) = self.space.weights.of_totals.get(&self.of_classes).copied() {
+                let (of_parts, of_classes) = (&self.of_parts, &self.of_classes);
+                (self.visit)(&Combination { of_parts, of_classes, spread, factor });
+            }
+            return;
+        };
+        let before = self.of_classes.get(part.class).copied().unwrap_or(0);
+        for (count, of_part) in (0..).zip(spreads) {
+            if let Some(total) = self.of_classes.get_mut(part.class) {
+                *total = before + count;
+            }
+            if !self.space.limits.admits_totals(&self.of_classes) {
+                break;
+            }
+            self.of_parts.push(count);
+            self.from(&spread.products(of_part));
+            self.of_parts.pop();
+        }
+        if let Some(total) = self.of_classes.get_mut(part.class) {
+            *total = before;
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Why leakage cannot be computed.
+
+use sizeleak_model::InventoryError;
+use thiserror::Error;
+
+/// Why the leakage of a model cannot be computed.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+pub enum LeakageError {
+    /// The model knows labelled commands as a whole, and no sizes of actions.
+    #[error(
+        "the model has no sizes of actions, only kinds of labelled commands, so that there are no other commands to \
+         compare them with: label commands of several actions, and learn again"
+    )]
+    NoSizes,
+    /// The model and the inventory do not fit each other.
+    #[error(transparent)]
+    Inventory(#[from] InventoryError),
+    /// The model has learned no habits.
+    #[error("the model has no [prior]: choose another one with `--prior`, `flat` for example")]
+    NoPrior,
+    /// The prior is about devices.
+    #[error("the prior `{0}` needs to know the devices: name an inventory with `--inventory`")]
+    NoInventory(&'static str),
+    /// How many actions commands have is not known.
+    #[error("the model has not learned how many actions commands have: say it with `--decay`, 0.75 for example")]
+    NoNumbers,
+    /// There are too many ways to share actions out among devices.
+    #[error(
+        "the inventory has too many combinations of devices to sum over: merge kinds of device whose actions are alike, \
+         or lower their counts"
+    )]
+    TooMany,
+    /// There are too many commands to list.
+    #[error("there are more than two million commands, too many to list one by one: name a smaller inventory")]
+    TooManyCommands,
+}

@@ -1,0 +1,132 @@
+//! Sums over secrets that look alike, such as commands: how many there are, how probable they are, and the most probable
+//! ones.
+
+/// So many of the most probable commands are kept.
+pub const KEPT: usize = 10;
+
+/// What is known of some secrets together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SecretSums {
+    /// How many there are.
+    pub count: f64,
+    /// The sum of their weights w.
+    pub weight: f64,
+    /// Σ w·log₂ w.
+    pub weighted_log: f64,
+    /// The greatest weights, greatest first; 0 where there are fewer commands.
+    pub greatest: [f64; KEPT],
+}
+
+impl SecretSums {
+    /// No command.
+    pub const NONE: Self = Self { count: 0.0, weight: 0.0, weighted_log: 0.0, greatest: [0.0; KEPT] };
+
+    /// One command.
+    pub fn one(weight: f64) -> Self {
+        Self::equal(1.0, weight)
+    }
+
+    /// So many commands with the same weight each.
+    pub fn equal(count: f64, weight: f64) -> Self {
+        let mut greatest = [0.0; KEPT];
+        greatest.iter_mut().take(count as usize).for_each(|kept| *kept = weight);
+        Self { count, weight: count * weight, weighted_log: count * weight_log(weight), greatest }
+    }
+
+    /// The greatest weight.
+    pub fn most(&self) -> f64 {
+        self.greatest.first().copied().unwrap_or(0.0)
+    }
+
+    /// The same commands, each with its weight times `factor`.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self {
+            count: self.count,
+            weight: self.weight * factor,
+            weighted_log: factor * self.weighted_log + weight_log(factor) * self.weight,
+            greatest: self.greatest.map(|weight| weight * factor),
+        }
+    }
+
+    /// Adds other commands.
+    pub fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.weight += other.weight;
+        self.weighted_log += other.weighted_log;
+        for weight in other.greatest {
+            if !insert(&mut self.greatest, weight) {
+                break;
+            }
+        }
+    }
+
+    /// Adds all commands that consist of one of each: their weights multiply.
+    pub(crate) fn add_products(&mut self, one: &Self, other: &Self) {
+        self.count += one.count * other.count;
+        self.weight += one.weight * other.weight;
+        self.weighted_log += one.weighted_log * other.weight + one.weight * other.weighted_log;
+        for first in one.greatest {
+            let mut is_some = false;
+            for second in other.greatest {
+                if !insert(&mut self.greatest, first * second) {
+                    break;
+                }
+                is_some = true;
+            }
+            if !is_some {
+                break;
+            }
+        }
+    }
+}
+
+/// w·log₂ w.
+fn weight_log(weight: f64) -> f64 {
+    if weight > 0.0 { weight * weight.log2() } else { 0.0 }
+}
+
+/// Inserts a weight among the greatest ones, in descending order, unless all of them are as great.
+pub(crate) fn insert(greatest: &mut [f64], weight: f64) -> bool {
+    let at = greatest.partition_point(|kept| *kept >= weight);
+    let Some(tail) = greatest.get_mut(at..).filter(|tail| !tail.is_empty()) else { return false };
+    tail.rotate_right(1);
+    if let Some(first) = tail.first_mut() {
+        *first = weight;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_those_of_all_pairs() {
+        let weights = |weights: &[f64]| {
+            let mut sums = SecretSums::NONE;
+            for weight in weights {
+                sums.add(&SecretSums::one(*weight));
+            }
+            sums
+        };
+        let (one, other) = ([0.5, 0.25, 0.1, 0.1], [0.3, 0.2, 0.7]);
+        let mut products: Vec<f64> = one.iter().flat_map(|one| other.iter().map(move |other| one * other)).collect();
+        products.sort_by(|a, b| b.total_cmp(a));
+        let mut sums = SecretSums::NONE;
+        sums.add_products(&weights(&one), &weights(&other));
+        assert_eq!(sums.greatest.as_slice(), &products[..KEPT]);
+        let expected = weights(&products);
+        let pairs = [(sums.count, 12.0), (sums.weight, expected.weight), (sums.weighted_log, expected.weighted_log)];
+        assert!(pairs.iter().all(|(one, other)| (one - other).abs() < 1e-12), "{pairs:?}");
+    }
+
+    #[test]
+    fn scaled_commands_are_those_of_scaled_weights() {
+        let mut sums = SecretSums::one(0.5);
+        sums.add(&SecretSums::one(0.25));
+        let scaled = sums.scaled(0.5);
+        assert!((scaled.weighted_log - (0.25 * -2.0 + 0.125 * -3.0)).abs() < 1e-12);
+        assert_eq!((scaled.weight, scaled.greatest[1]), (0.375, 0.125));
+    }
+}

@@ -1,0 +1,125 @@
+//! The sizes with which a command is seen: its bytes, what varies of its actions, ε, and the blocks of a cipher.
+
+use std::collections::BTreeMap;
+
+use sizeleak_model::{Basis, EpsilonDistribution, Model};
+
+/// Less probable sizes of actions that vary are left out.
+const LEAST_PROBABILITY: f64 = 1e-12;
+
+/// What an observer knows of ε.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EpsilonKnowledge {
+    /// How often it has which value.
+    Distribution,
+    /// Its value: that of a message number that grows, for example. The worst case.
+    Value,
+}
+
+/// How sizes vary.
+#[derive(Debug)]
+pub(crate) struct SizeNoise {
+    overhead: i64,
+    /// `None` if the observer knows ε.
+    epsilon: Option<EpsilonDistribution>,
+    /// The different distributions of the sizes of actions that vary.
+    varying: Vec<Vec<(i64, f64)>>,
+    /// Which of them an action has, by its index.
+    of_action: Vec<Option<usize>>,
+    blocks: Option<Blocks>,
+}
+
+/// Sizes on the wire are multiples of a block.
+#[derive(Debug, Clone, Copy)]
+struct Blocks {
+    bytes: u64,
+    /// The least that the cipher adds.
+    added: u64,
+}
+
+impl Blocks {
+    /// Those of the cipher or the padding that a model was learned on.
+    fn of(model: &Model) -> Option<Self> {
+        match (&model.learned.basis, model.learned.padding) {
+            (_, Some(padding)) => Some(Self { bytes: u64::from(padding), added: 0 }),
+            (Basis::Plaintext { record_overhead: [least, most], .. }, None) if most > least => {
+                Some(Self { bytes: u64::from(most - least) + 1, added: u64::from(*least) })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The bytes that sizes are multiples of on the wire, by the cipher or the padding that a model was learned on.
+pub(crate) fn block_bytes(model: &Model) -> Option<u64> {
+    Blocks::of(model).map(|blocks| blocks.bytes)
+}
+
+impl SizeNoise {
+    pub(crate) fn new(model: &Model, knowledge: EpsilonKnowledge) -> Self {
+        let mut varying: Vec<Vec<(i64, f64)>> = Vec::new();
+        let of_action = model.actions.iter().map(|action| {
+            let sizes: Vec<(i64, f64)> = action.sizes().collect();
+            action.varies().then(|| {
+                varying.iter().position(|known| *known == sizes).unwrap_or_else(|| {
+                    varying.push(sizes);
+                    varying.len() - 1
+                })
+            })
+        });
+        let of_action = of_action.collect();
+        let epsilon = (knowledge == EpsilonKnowledge::Distribution)
+            .then(|| EpsilonDistribution::new(&model.neighbours, model.smoothing));
+        let blocks = Blocks::of(model);
+        Self { overhead: model.overhead, epsilon, varying, of_action, blocks }
+    }
+
+    /// The distribution that an action's sizes have, by its index; `None` if it has a single one.
+    pub(crate) fn varying(&self, action: usize) -> Option<usize> {
+        self.of_action.get(action).copied().flatten()
+    }
+
+    /// How many distributions there are.
+    pub(crate) fn distributions(&self) -> usize {
+        self.varying.len()
+    }
+
+    /// The sizes with which a command is seen, in ascending order with their probabilities: `bytes` are those of its
+    /// actions of a single size, `varying` says how many it has of each distribution.
+    pub(crate) fn sizes(&self, bytes: usize, varying: &[u32]) -> Vec<(u64, f64)> {
+        let mut explained = BTreeMap::from([(self.overhead.saturating_add_unsigned(bytes as u64), 1.0)]);
+        for (distribution, count) in self.varying.iter().zip(varying) {
+            for _ in 0..*count {
+                let mut sums = BTreeMap::new();
+                for (size, probability) in &explained {
+                    for (added, share) in distribution {
+                        *sums.entry(size.saturating_add(*added)).or_insert(0.0) += probability * share;
+                    }
+                }
+                sums.retain(|_, probability| *probability > LEAST_PROBABILITY);
+                explained = sums;
+            }
+        }
+        let mut seen: BTreeMap<u64, f64> = BTreeMap::new();
+        for (size, probability) in explained {
+            let epsilons: Vec<(i64, f64)> = match &self.epsilon {
+                Some(epsilon) => {
+                    epsilon.given_explained(size).iter().map(|value| (value.epsilon, value.weight)).collect()
+                }
+                None => vec![(0, 1.0)],
+            };
+            for (epsilon, weight) in epsilons {
+                let size = u64::try_from(size.saturating_add(epsilon)).unwrap_or(0);
+                *seen.entry(self.on_the_wire(size)).or_insert(0.0) += probability * weight;
+            }
+        }
+        let all: f64 = seen.values().sum();
+        seen.into_iter().map(|(size, probability)| (size, probability / all)).collect()
+    }
+
+    /// The size that an observer sees: the greatest plaintext that is as long on the wire.
+    fn on_the_wire(&self, size: u64) -> u64 {
+        let Some(Blocks { bytes, added }) = self.blocks else { return size };
+        ((size + added).div_ceil(bytes) * bytes).saturating_sub(added)
+    }
+}

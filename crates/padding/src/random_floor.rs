@@ -1,0 +1,154 @@
+//! The floor of all padding policies, random ones included: no policy that adds as few bytes leaks less.
+//!
+//! It is the linear programme: minimise the sum over t of max over A of π(A)·P(t|A), where rows of P sum to 1, t is no
+//! smaller than the size of A, and the expected bytes added are at most a budget. Padding has no other limit. Only sizes
+//! that commands have are needed as t: what goes to another size can go to the next smaller size that some command has,
+//! which is no smaller than any command that is sent there, costs less, and adds at most as much vulnerability there as
+//! it had. Commands of equal prior and size need not be told apart: the average of their rows is as good, since the
+//! greatest of a sum is at most the sum of the greatest. Commands of one size and different priors may be treated
+//! differently by a policy that knows commands.
+//!
+//! For each price of a byte, the least of vulnerability + price · bytes bounds all policies by a line (Lagrange). The
+//! floor is the greatest of some lines, so it is a floor at every budget, and between the lines' corners slightly lower
+//! than the programme's minimum.
+
+use sizeleak_leakage::CommandGroup;
+
+use crate::filling::{Filling, FloorOf};
+use crate::padding_policy::{Draw, PaddedSize, PaddingPolicy, RandomRow};
+
+/// Lines of a floor, at most.
+const MOST_LINES: usize = 64;
+
+/// The smallest Bayes vulnerability of any padding policy, for each number of bytes that it adds.
+#[derive(Debug)]
+pub struct PaddingFloor {
+    filling: Filling,
+    /// Best policies by ascending bytes.
+    corners: Vec<Corner>,
+    lines: Vec<Line>,
+    /// The vulnerability with all commands of one size.
+    guess: f64,
+}
+
+/// A best policy.
+#[derive(Debug, Clone)]
+struct Corner {
+    added_bytes: f64,
+    vulnerability: f64,
+    sums: Vec<i64>,
+}
+
+/// No policy is below vulnerability = value − price · bytes.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    value: f64,
+    price: f64,
+}
+
+impl PaddingFloor {
+    /// The floor of commands, at most `tolerance` below the programme's minimum (or more, if that takes more than 64
+    /// lines).
+    pub fn new(groups: &[CommandGroup], floor_of: FloorOf, tolerance: f64) -> Self {
+        let filling = Filling::new(groups, floor_of);
+        let guess = groups.iter().map(|group| group.probability).fold(0.0, f64::max);
+        let mut floor = Self { filling, corners: Vec::new(), lines: Vec::new(), guess };
+        let unpadded = floor.filling.unpadded();
+        let greatest = groups.iter().map(|group| group.bytes).max().unwrap_or(0) as f64;
+        // At this price all bytes together are worth less than any vulnerability that counts.
+        let almost_free = guess * 1e-9 / greatest.max(1.0);
+        let tight = floor.solve(almost_free, floor.filling.pooled());
+        floor.corners = vec![floor.corner(unpadded), tight];
+        floor.refine(tolerance);
+        floor
+    }
+
+    /// The smallest vulnerability of policies that add at most so many expected bytes to a command.
+    pub fn vulnerability(&self, added_bytes: f64) -> f64 {
+        self.lines.iter().map(|line| line.value - line.price * added_bytes).fold(self.guess, f64::max)
+    }
+
+    /// The fewest expected bytes added to a command with which any policy reaches a vulnerability; `None` if none does.
+    pub fn added_bytes(&self, vulnerability: f64) -> Option<f64> {
+        let bytes = self.lines.iter().map(|line| (line.value - vulnerability) / line.price).fold(0.0, f64::max);
+        (vulnerability >= self.guess).then_some(bytes)
+    }
+
+    /// The best random policy that adds at most so many expected bytes to a command. It is for commands whose size alone
+    /// is known: each is treated like the most probable one of its size, whose vulnerability it does not exceed.
+    pub fn policy(&self, added_bytes: f64, draw: Draw) -> PaddingPolicy {
+        let above = self.corners.partition_point(|corner| corner.added_bytes <= added_bytes);
+        let left = above.checked_sub(1).and_then(|at| self.corners.get(at)).or(self.corners.first());
+        let Some(left) = left else { return PaddingPolicy::None };
+        let right = self.corners.get(above).filter(|right| right.added_bytes > left.added_bytes).unwrap_or(left);
+        let between = right.added_bytes - left.added_bytes;
+        let share = if between > 0.0 { ((added_bytes - left.added_bytes) / between).clamp(0.0, 1.0) } else { 0.0 };
+        let rows = self.filling.shares(&left.sums).into_iter().zip(self.filling.shares(&right.sums));
+        let rows = rows.map(|((size, left), (_, right))| RandomRow { size, padded: mixed(&left, &right, share) });
+        PaddingPolicy::RandomTable { rows: rows.collect(), draw }
+    }
+
+    /// Adds corners where the floor may be the furthest below the policies found.
+    fn refine(&mut self, tolerance: f64) {
+        while self.lines.len() < MOST_LINES {
+            let gaps = self.corners.windows(2).enumerate().map(|(at, pair)| (at, self.gap(pair)));
+            let Some((at, gap)) = gaps.max_by(|a, b| a.1.total_cmp(&b.1)) else { return };
+            let (Some(left), Some(right)) = (self.corners.get(at), self.corners.get(at + 1)) else { return };
+            if gap <= tolerance {
+                return;
+            }
+            let price = (left.vulnerability - right.vulnerability) / (right.added_bytes - left.added_bytes);
+            let (left, right) = (left.added_bytes, right.added_bytes);
+            let found = self.solve(price, self.corners.get(at + 1).map_or_else(Vec::new, |right| right.sums.clone()));
+            // Otherwise both ends are on the new line.
+            if found.added_bytes > left && found.added_bytes < right {
+                self.corners.insert(at + 1, found);
+            }
+        }
+    }
+
+    /// How far the floor may be below the chord of two neighbouring corners.
+    fn gap(&self, pair: &[Corner]) -> f64 {
+        let [left, right] = pair else { return 0.0 };
+        let between = right.added_bytes - left.added_bytes;
+        if between <= 0.0 {
+            return 0.0;
+        }
+        let slope = (left.vulnerability - right.vulnerability) / between;
+        // The floor is convex, the chord straight: they are the furthest apart at an end or where two lines meet.
+        let meeting = self.lines.iter().flat_map(|a| {
+            self.lines.iter().filter(|b| b.price < a.price).map(|b| (a.value - b.value) / (a.price - b.price))
+        });
+        let inside = meeting.filter(|bytes| *bytes > left.added_bytes && *bytes < right.added_bytes);
+        let gap = |bytes: f64| left.vulnerability - slope * (bytes - left.added_bytes) - self.vulnerability(bytes);
+        // No line of the unpadded commands is needed: nothing is between them and the next corner's line but a chord.
+        inside.chain([left.added_bytes, right.added_bytes]).map(gap).fold(0.0, f64::max)
+    }
+
+    /// Finds the best policy at a price, and the line below all others.
+    fn solve(&mut self, price: f64, from: Vec<i64>) -> Corner {
+        let corner = self.corner(self.filling.best(price, from));
+        self.lines.push(Line { value: corner.vulnerability + price * corner.added_bytes, price });
+        corner
+    }
+
+    fn corner(&self, sums: Vec<i64>) -> Corner {
+        let (added_bytes, vulnerability) = (self.filling.added_bytes(&sums), self.filling.vulnerability(&sums));
+        Corner { added_bytes, vulnerability, sums }
+    }
+}
+
+/// One distribution, or with a probability of `share` the other.
+fn mixed(one: &[PaddedSize], other: &[PaddedSize], share: f64) -> Vec<PaddedSize> {
+    let weighed = |padded: &PaddedSize, weight: f64| PaddedSize { probability: padded.probability * weight, ..*padded };
+    let mut both: Vec<PaddedSize> = one.iter().map(|padded| weighed(padded, 1.0 - share)).collect();
+    both.extend(other.iter().map(|padded| weighed(padded, share)));
+    both.sort_by_key(|padded| padded.bytes);
+    both.dedup_by(|next, kept| {
+        let is_same = next.bytes == kept.bytes;
+        kept.probability += if is_same { next.probability } else { 0.0 };
+        is_same
+    });
+    both.retain(|padded| padded.probability > 0.0);
+    both
+}

@@ -1,0 +1,230 @@
+//! An audit as text for people.
+
+use sizeleak_leakage::{Audit, Learned, Measures, NumberRow, Repeated, SetSizes, command_name};
+use sizeleak_model::Model;
+use sizeleak_text::escaped;
+
+use crate::command::text_table::{NONE, numbers, paragraph, percent};
+
+/// Text is broken at this many columns.
+const COLUMNS: usize = 80;
+
+/// Where values begin below the sentence.
+const INDENT: usize = 11;
+
+/// Sums of probabilities are exact up to this.
+const ROUNDING: f64 = 1e-9;
+
+/// So many collisions are shown.
+const SHOWN: usize = 6;
+
+/// The audit of a model under a prior that is described.
+pub(super) fn table(audit: &Audit, model: &Model, prior: &str) -> String {
+    [
+        paragraph(&audit.sentence(), 0, COLUMNS),
+        "\n".to_owned(),
+        premises(audit, model, prior),
+        "\n".to_owned(),
+        named(audit),
+        "\n".to_owned(),
+        measures(&audit.by_size),
+        "\n".to_owned(),
+        sets(&audit.by_size.command.sets),
+        "\n".to_owned(),
+        by_number(&audit.by_number),
+        "\n".to_owned(),
+        collisions(audit, model),
+    ]
+    .concat()
+}
+
+/// What is taken to be known.
+fn premises(audit: &Audit, model: &Model, prior: &str) -> String {
+    let devices = model.inventory.as_ref().map_or_else(
+        || "any number of devices".to_owned(),
+        |inventory| {
+            let kinds: Vec<String> =
+                inventory.devices.iter().map(|device| format!("{} {}", device.count, device.name)).collect();
+            kinds.join(", ")
+        },
+    );
+    let home = format!(
+        "{devices}; {} actions; {} commands of up to {} actions, which have {} sizes",
+        model.actions.len(),
+        count(audit.commands),
+        audit.most_actions,
+        count(audit.sizes as f64)
+    );
+    let left_out = match audit.left_out {
+        share if share > 0.0 => format!("; commands of more actions are left out ({} of all)", percent(share)),
+        _ => String::new(),
+    };
+    let blocks = audit
+        .block_bytes
+        .map(|bytes| format!("sizes are multiples of {bytes} bytes on the wire: smaller differences are not seen"));
+    let lines = [("prior", Some(prior.to_owned())), ("home", Some(home + &left_out)), ("blocks", blocks)];
+    lines.into_iter().filter_map(|(name, text)| Some(named_paragraph(name, &text?))).collect()
+}
+
+/// A paragraph beside its name.
+fn named_paragraph(name: &str, text: &str) -> String {
+    let indented = paragraph(&format!("{:INDENT$}{}", "", escaped(text)), INDENT, COLUMNS);
+    format!("{name:INDENT$}{}", indented.trim_start())
+}
+
+/// Who names what how often.
+fn named(audit: &Audit) -> String {
+    let all = |name: &str, learned: &Learned, figure: &dyn Fn(&Measures) -> String| {
+        let kinds = learned.kinds.as_ref().map_or_else(|| NONE.to_owned(), figure);
+        [name.to_owned(), figure(&learned.command), figure(&learned.number), kinds]
+    };
+    let right = |measures: &Measures| percent(measures.named);
+    let unknown = |name: &str, why: &str| [name.to_owned(), why.to_owned(), why.to_owned(), why.to_owned()];
+    let mut rows = vec![
+        all("by guessing, V₀", &audit.by_size, &|measures| percent(measures.guessing)),
+        all("by size, V", &audit.by_size, &right),
+    ];
+    for Repeated { observations, named } in &audit.repeated {
+        let named = named.map_or_else(|| NONE.to_owned(), percent);
+        rows.push([format!("  by {observations} sizes of the same command"), named, String::new(), String::new()]);
+    }
+    rows.push(["  by any number of them".to_owned(), percent(audit.in_the_end), String::new(), String::new()]);
+    rows.push(all("  by size, with ε known", &audit.with_known_epsilon, &right));
+    rows.push(match &audit.with_reply_count {
+        Some(learned) => all("by size and number of replies", learned, &right),
+        None => unknown("by size and number of replies", "as by size"),
+    });
+    rows.push(match (&audit.with_replies, audit.has_too_many_replies) {
+        (_, true) => unknown("by size and single replies", NONE),
+        (None, _) => unknown("by size and single replies", "as above"),
+        (Some(learned), _) if learned.is_exact => all("by size and single replies", learned, &right),
+        (Some(learned), _) => {
+            all("by size and single replies", learned, &|measures| format!("≤ {}", percent(measures.named)))
+        }
+    });
+    numbers(["named correctly", "command", "number of actions", "types of devices"], rows)
+}
+
+/// A measure: its name, and how it is shown.
+struct MeasureRow(&'static str, fn(&Measures) -> String);
+
+const ROWS: [MeasureRow; 19] = [
+    MeasureRow("V / V₀", |measures| decimals(measures.times_guessing)),
+    MeasureRow("  at most, under any prior", |measures| decimals(measures.capacity)),
+    MeasureRow("V − V₀", |measures| percent(measures.above_guessing.max(0.0))),
+    MeasureRow("log₂ V / V₀, in bits", |measures| decimals(measures.min_entropy_bits)),
+    MeasureRow("entropy before, in bits", |measures| decimals(measures.prior_bits)),
+    MeasureRow("  given away by size", |measures| decimals(measures.information_bits)),
+    MeasureRow("  left", |measures| decimals(measures.remaining_bits)),
+    MeasureRow("Bayes security β", |measures| optional(measures.security)),
+    MeasureRow("  at least, under any prior", |measures| optional(measures.least_security)),
+    MeasureRow("right within 2 tries", |measures| within(measures, 0)),
+    MeasureRow("right within 3 tries", |measures| within(measures, 1)),
+    MeasureRow("right within 5 tries", |measures| within(measures, 2)),
+    MeasureRow("right within 10 tries", |measures| within(measures, 3)),
+    MeasureRow("posterior of 50 % or more", |measures| certain(measures, 0)),
+    MeasureRow("posterior of 90 % or more", |measures| certain(measures, 1)),
+    MeasureRow("posterior of 99 % or more", |measures| certain(measures, 2)),
+    MeasureRow("greatest posterior", |measures| percent(measures.worst_posterior)),
+    MeasureRow("alone in its size", |measures| percent(measures.alone)),
+    MeasureRow("smallest anonymity set", |measures| count(measures.smallest_set)),
+];
+
+/// All measures of what sizes give away.
+fn measures(learned: &Learned) -> String {
+    let row = |MeasureRow(name, shown): &MeasureRow| {
+        let kinds = learned.kinds.as_ref().map_or_else(|| NONE.to_owned(), shown);
+        [(*name).to_owned(), shown(&learned.command), shown(&learned.number), kinds]
+    };
+    numbers(["by size", "command", "number of actions", "types of devices"], ROWS.iter().map(row))
+}
+
+/// How many commands look alike.
+fn sets(sets: &[SetSizes]) -> String {
+    let row = |SetSizes { from, to, probability }: &SetSizes| {
+        let range = if from == to { count(*from) } else { format!("{}–{}", count(*from), count(*to)) };
+        [range, percent(*probability)]
+    };
+    numbers(["commands that a size leaves possible", "of commands"], sets.iter().map(row))
+}
+
+/// The commands by their number of actions.
+fn by_number(rows: &[NumberRow]) -> String {
+    let row = |row: &NumberRow| {
+        let NumberRow { actions, commands, probability, sizes, alone, named } = row;
+        let (commands, sizes) = (count(*commands), count(*sizes as f64));
+        [actions.to_string(), percent(*probability), commands, sizes, percent(*alone), percent(*named)]
+    };
+    numbers(["actions", "of commands", "different", "sizes", "alone in size", "named"], rows.iter().map(row))
+}
+
+/// Which commands of few actions look alike.
+fn collisions(audit: &Audit, model: &Model) -> String {
+    if audit.collisions.is_empty() {
+        return "no two commands of one or two actions have the same size\n".to_owned();
+    }
+    let line = |commands: &[Vec<u32>]| {
+        let names: Vec<String> = commands.iter().map(|counts| command_name(model, counts)).collect();
+        paragraph(&escaped(&format!("  {}", names.join("  =  "))), 4, COLUMNS)
+    };
+    let shown = audit.collisions.iter().take(SHOWN).map(|collision| line(&collision.commands));
+    let more = match audit.collisions.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!("  and {more} sizes more (--json lists all)\n"),
+    };
+    format!("commands of one or two actions that have the same size:\n{}{more}", shown.collect::<String>())
+}
+
+fn within(measures: &Measures, at: usize) -> String {
+    measures.tries.get(at).map_or_else(|| NONE.to_owned(), |tries| all_or(tries.named))
+}
+
+fn certain(measures: &Measures, at: usize) -> String {
+    measures.certain.get(at).map_or_else(|| NONE.to_owned(), |certain| all_or(certain.probability))
+}
+
+/// A share in percent. What differs from all by rounding is all.
+fn all_or(share: f64) -> String {
+    percent(if share > 1.0 - ROUNDING { 1.0 } else { share })
+}
+
+fn optional(figure: Option<f64>) -> String {
+    figure.map_or_else(|| NONE.to_owned(), |figure| format!("{figure:.3}"))
+}
+
+/// A figure with about three digits, or in powers of ten where it is very large.
+fn decimals(figure: f64) -> String {
+    match figure {
+        figure if figure < 100.0 => format!("{figure:.2}"),
+        figure if figure < 1e9 => count(figure),
+        figure => format!("{figure:.1e}"),
+    }
+}
+
+/// A number with its thousands apart, or in powers of ten where it is very large.
+fn count(number: f64) -> String {
+    if number >= 1e15 {
+        return format!("{number:.1e}");
+    }
+    let digits = format!("{number:.0}");
+    let mut shown = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_shown_with_thousands_apart() {
+        let shown = [0.0, 999.0, 85_932.0, 1_234_567.0, 1e16].map(count);
+        assert_eq!(shown, ["0", "999", "85,932", "1,234,567", "1.0e16"]);
+        assert_eq!([0.5, 12.345, 510.0, 2e10].map(decimals), ["0.50", "12.35", "510", "2.0e10"]);
+    }
+}
