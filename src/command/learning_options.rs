@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use sizeleak_learning::CipherSuite;
 use sizeleak_model::{FitMethod, Inventory};
-use sizeleak_padding::PaddingPolicy;
+use sizeleak_padding_policy::PaddingPolicy;
 use sizeleak_storage::RunFiles;
 
 use super::failure::Failure;

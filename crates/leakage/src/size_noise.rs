@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_model::{Basis, EpsilonDistribution, Model};
+use sizeleak_model::{Basis, EpsilonDistribution, LearnedPadding, Model};
+use sizeleak_padding_policy::PaddingPolicy;
 
 /// Less probable sizes of actions that vary are left out.
 const LEAST_PROBABILITY: f64 = 1e-12;
@@ -26,6 +27,8 @@ pub(crate) struct SizeNoise {
     varying: Vec<Vec<(i64, f64)>>,
     /// Which of them an action has, by its index.
     of_action: Vec<Option<usize>>,
+    /// How commands are padded, where the model says it.
+    padding: Option<PaddingPolicy>,
     blocks: Option<Blocks>,
 }
 
@@ -40,9 +43,9 @@ struct Blocks {
 impl Blocks {
     /// Those of the cipher or the padding that a model was learned on.
     fn of(model: &Model) -> Option<Self> {
-        match (&model.learned.basis, model.learned.padding) {
-            (_, Some(padding)) => Some(Self { bytes: u64::from(padding), added: 0 }),
-            (Basis::Plaintext { record_overhead: [least, most], .. }, None) if most > least => {
+        match (&model.learned.basis, &model.learned.padding) {
+            (_, Some(LearnedPadding::Modulo(bytes))) => Some(Self { bytes: u64::from(*bytes), added: 0 }),
+            (Basis::Plaintext { record_overhead: [least, most], .. }, _) if most > least => {
                 Some(Self { bytes: u64::from(most - least) + 1, added: u64::from(*least) })
             }
             _ => None,
@@ -70,8 +73,12 @@ impl SizeNoise {
         let of_action = of_action.collect();
         let epsilon = (knowledge == EpsilonKnowledge::Distribution)
             .then(|| EpsilonDistribution::new(&model.neighbours, model.smoothing));
+        let padding = match &model.learned.padding {
+            Some(LearnedPadding::Policy(policy)) => Some(policy.clone()),
+            _ => None,
+        };
         let blocks = Blocks::of(model);
-        Self { overhead: model.overhead, epsilon, varying, of_action, blocks }
+        Self { overhead: model.overhead, epsilon, varying, of_action, padding, blocks }
     }
 
     /// The distribution that an action's sizes have, by its index; `None` if it has a single one.
@@ -110,16 +117,23 @@ impl SizeNoise {
             };
             for (epsilon, weight) in epsilons {
                 let size = u64::try_from(size.saturating_add(epsilon)).unwrap_or(0);
-                *seen.entry(self.on_the_wire(size)).or_insert(0.0) += probability * weight;
+                for (size, share) in self.on_the_wire(size) {
+                    *seen.entry(size).or_insert(0.0) += probability * weight * share;
+                }
             }
         }
         let all: f64 = seen.values().sum();
         seen.into_iter().map(|(size, probability)| (size, probability / all)).collect()
     }
 
-    /// The size that an observer sees: the greatest plaintext that is as long on the wire.
-    fn on_the_wire(&self, size: u64) -> u64 {
-        let Some(Blocks { bytes, added }) = self.blocks else { return size };
-        ((size + added).div_ceil(bytes) * bytes).saturating_sub(added)
+    /// The sizes that an observer sees, with their probabilities: the greatest plaintext that is as long on the wire.
+    fn on_the_wire(&self, size: u64) -> Vec<(u64, f64)> {
+        let padded = match &self.padding {
+            Some(policy) => policy.padded_sizes(size).iter().map(|padded| (padded.bytes, padded.probability)).collect(),
+            None => vec![(size, 1.0)],
+        };
+        let Some(Blocks { bytes, added }) = self.blocks else { return padded };
+        let in_blocks = |size: u64| ((size + added).div_ceil(bytes) * bytes).saturating_sub(added);
+        padded.into_iter().map(|(size, probability)| (in_blocks(size), probability)).collect()
     }
 }

@@ -12,7 +12,7 @@ use sizeleak_command_segmenter::{CommandDirection, LabelledTraffic, Options, lea
 use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, ReplyWindows, Scope};
-use sizeleak_padding::PaddingPolicy;
+use sizeleak_padding_policy::PaddingPolicy;
 use sizeleak_pipeline::{Pipeline, RunError};
 use toml::Value;
 

@@ -5,7 +5,7 @@ use sizeleak_model::{
     Action, Basis, CaptureDigest, ExperimentDesign, FitError, FitMethod, Inventory, Kind, LabelledCommand,
     LearnedPadding, Limits, Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope, SingleReplies,
 };
-use sizeleak_padding::PaddingPolicy;
+use sizeleak_padding_policy::PaddingPolicy;
 
 use crate::error::LearningError;
 use crate::merged_messages::merged_messages;

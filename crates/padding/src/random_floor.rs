@@ -15,7 +15,7 @@
 use sizeleak_leakage::CommandGroup;
 
 use crate::filling::{Filling, FloorOf};
-use crate::padding_policy::{Draw, PaddedSize, PaddingPolicy, RandomRow};
+use sizeleak_padding_policy::{Draw, PaddedSize, PaddingPolicy, RandomRow};
 
 /// Lines of a floor, at most.
 const MOST_LINES: usize = 64;

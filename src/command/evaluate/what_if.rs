@@ -8,7 +8,7 @@ use sizeleak_evaluation::{
     Conclusion, Evaluation, JudgedRun, LabelFile, PaddedInput, PaddingOverhead, PipelineInput, Score,
 };
 use sizeleak_model::{LearnedPadding, ModelSet};
-use sizeleak_padding::PaddingPolicy;
+use sizeleak_padding_policy::PaddingPolicy;
 use sizeleak_pipeline::Pipeline;
 
 use crate::command::evaluation_input::EvaluationInput;
