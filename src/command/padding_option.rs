@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use sizeleak_padding_policy::{PaddingPolicy, PolicyFile};
 
 /// A padding policy, by the file that holds it or by its name.
@@ -30,7 +30,7 @@ impl PaddingOption {
         };
         let file = PathBuf::from(&self.0);
         if !file.exists() {
-            return Err(anyhow::Error::new(name).context(format!("there is no file {}", file.display())));
+            bail!("`{}` is no file and no policy: {name}", self.0);
         }
         let named = || file.display().to_string();
         let text = fs::read_to_string(&file).with_context(named)?;
