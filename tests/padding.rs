@@ -119,6 +119,11 @@ fn what_if_pads_the_commands_of_a_capture_and_leaves_the_other_figures() {
     let added =
         format!("if commands were padded (table of 3 buckets): {} bytes more in 60 commands", with_padding - bytes);
     assert!(text.contains(&added) && text.contains("as captured"), "{text}");
+    // Padding that hides everything leaves the guess, however large it is.
+    let hidden = home.figures("model.toml", &["--quiet", "--what-if", "constant:100000000"]);
+    let hidden = &hidden["what_if"]["before_pruning"];
+    let of = |figure: &str| hidden[figure].as_u64().unwrap();
+    assert_eq!((of("unexplained"), of("among") + of("undecided")), (0, 60), "{hidden}");
     // Padding by nothing changes nothing, and the same chance gives the same bytes.
     let none = home.figures("model.toml", &["--quiet", "--what-if", "none"]);
     assert_eq!(

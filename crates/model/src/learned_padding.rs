@@ -14,8 +14,8 @@ pub enum LearnedPadding {
 }
 
 impl LearnedPadding {
-    /// The sizes that a message may have had before it was padded to one from `least` to `most` bytes, as a range. A size
-    /// that the policy does not pad to is taken not to be padded.
+    /// The sizes that a message may have had before it was padded to one from `least` to `most` bytes, as a range; at most
+    /// 65536 of them. A size that the policy does not pad to is taken not to be padded.
     pub fn sizes_before(&self, [least, most]: [i64; 2]) -> [i64; 2] {
         match self {
             Self::Modulo(bytes) => [least.saturating_sub(i64::from(*bytes) - 1).max(0), most],
@@ -24,7 +24,8 @@ impl LearnedPadding {
                 // A block cipher leaves few sizes.
                 let all = (least..=most.min(least.saturating_add(MOST_SIZES))).filter_map(before);
                 let range = all.reduce(|[first, last], [least, most]| [first.min(least), last.max(most)]);
-                range.map_or([least, most], |range| range.map(|size| i64::try_from(size).unwrap_or(i64::MAX)))
+                let range = range.map(|range| range.map(|size| i64::try_from(size).unwrap_or(i64::MAX)));
+                range.map_or([least, most], |[first, last]| [first, last.min(first.saturating_add(MOST_BEFORE))])
             }
         }
     }
@@ -41,6 +42,9 @@ impl LearnedPadding {
     }
 }
 
+/// The most sizes before padding, less one.
+const MOST_BEFORE: i64 = 65_535;
+
 /// The most sizes that a block cipher leaves, less one.
 const MOST_SIZES: i64 = 4096;
 
@@ -55,6 +59,8 @@ mod tests {
         assert_eq!(padding.sizes_before([20, 21]), [5, 9]);
         assert_eq!(padding.sizes_before([21, 22]), [21, 22], "not padded");
         assert_eq!([4, 5, 10, 21].map(|size| padding.probability(size, [30, 30])), [1.0, 0.0, 1.0, 0.0]);
+        let constant = LearnedPadding::Policy(PaddingPolicy::Constant { bytes: 1_000_000 });
+        assert_eq!(constant.sizes_before([1_000_000; 2]), [1, 65_536]);
         assert_eq!(padding.sizes_before([-5, -3]), [-5, -3]);
         assert_eq!(padding.probability(21, [21, 22]), 1.0, "not padded");
         assert_eq!(LearnedPadding::Modulo(16).sizes_before([10, 37]), [0, 37]);

@@ -7,6 +7,9 @@ use crate::{
     Prior, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies, SizeError, Smoothing,
 };
 
+/// By so many bytes ε may be greater than any that was learned.
+const EPSILON_MARGIN: i64 = 64;
+
 /// Everything learned about a gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
@@ -116,7 +119,23 @@ impl Model {
     /// [`SizeError`] if the model knows only wire sizes of an unknown service and the session's cipher suite is known.
     pub fn sizes(&self, wire: u64, records: u32, plaintext: Option<[u64; 2]>) -> Result<[i64; 2], SizeError> {
         let sizes = self.padded_sizes(wire, records, plaintext)?;
-        Ok(self.learned.padding.as_ref().map_or(sizes, |padding| padding.sizes_before(sizes)))
+        let Some(padding) = &self.learned.padding else { return Ok(sizes) };
+        let [least, most] = padding.sizes_before(sizes);
+        let is_known = matches!(padding, LearnedPadding::Policy(_));
+        let largest = self.largest_size().filter(|_| is_known).unwrap_or(i64::MAX);
+        Ok([least, most.min(largest.max(least))])
+    }
+
+    /// A size that no command exceeds, in bytes; `None` without an inventory.
+    fn largest_size(&self) -> Option<i64> {
+        let devices = self.inventory.as_ref()?.devices.iter().map(|device| i64::from(device.count)).sum::<i64>();
+        let largest = self.actions.iter().map(|action| action.size_range()[1]).max()?;
+        let epsilon = self.neighbours.tuples().iter().map(|tuple| tuple.epsilon).max().unwrap_or(0);
+        Some(
+            self.overhead
+                .saturating_add(devices.saturating_mul(largest))
+                .saturating_add(epsilon.max(0) + EPSILON_MARGIN),
+        )
     }
 
     /// The same with the padding.

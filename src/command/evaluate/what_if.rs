@@ -74,9 +74,10 @@ impl Unpadded<'_> {
 /// A figure of a score, and how it is shown.
 type Row = (&'static str, fn(&Score) -> String);
 
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 6] = [
     ("first candidate right", |score| percent_of_within(score.top_1, score.commands, score.intervals.top_1)),
     ("exactly one candidate", |score| percent_of_within(score.unique, score.commands, score.intervals.unique)),
+    ("no candidate", |score| score.unexplained.to_string()),
     ("candidates, mean", |score| format!("{:.1}", score.candidates.mean)),
     ("candidates, median", |score| score.candidates.median.to_string()),
     ("credible set, mean size", |score| format!("{:.1}", score.credible_set.size.mean)),

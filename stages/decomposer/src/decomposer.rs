@@ -403,8 +403,7 @@ impl Stage for Decomposer {
         if epsilons.is_empty() {
             return Ok(out.emit(unanswered(command))?);
         }
-        let padding = self.model.learned.padding.as_ref();
-        let before_padding = padding.map_or(seen, |padding| padding.sizes_before(seen));
+        let before_padding = self.model.sizes(command.size, command.records, command.plaintext).unwrap_or(seen);
         let sizes = CommandSizes { seen, before_padding };
         let Decomposition { candidates, unused_epsilons, size_probability } =
             self.decompose(&command, sizes, &epsilons, &shifts);
