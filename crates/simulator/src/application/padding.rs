@@ -5,12 +5,12 @@ use rand_chacha::ChaCha20Rng;
 use sizeleak_padding_policy::{Draw, PaddingKey, PaddingPolicy};
 
 use super::message::MessageRole;
-use super::message_length;
+use super::message_length::message_length;
 use crate::SimulateError;
 use crate::message_encoder::with_blanks;
 use crate::scenario::{Framing, PaddingLayer, Scenario, TlsSettings};
 use crate::schedule::PlannedCommand;
-use crate::tls::{MAX_PLAINTEXT, Side};
+use crate::tls::{MAX_PLAINTEXT, Side, record_plaintext};
 
 /// The longest padded message.
 const MAX_MESSAGE: usize = 1 << 26;
@@ -171,7 +171,7 @@ fn fitting(scenario: &Scenario, side: Side, least: usize, padded: usize) -> Resu
 
 /// The padding of each record of a message.
 fn record_padding(message: usize, tls: TlsSettings, padded: impl Fn(u64) -> u64) -> Vec<usize> {
-    let chunk = tls.record_plaintext();
+    let chunk = record_plaintext(tls);
     let full = std::iter::repeat_n(chunk, message / chunk);
     let last = Some(message % chunk).filter(|last| *last > 0);
     let padding = |record: usize| {

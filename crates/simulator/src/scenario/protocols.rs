@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::duration_range::DurationRange;
 use super::variation::Compression;
-use crate::tls::MAX_PLAINTEXT;
 
 /// TLS version and cipher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -17,13 +16,6 @@ pub struct TlsSettings {
     pub suite: Suite,
     /// The largest plaintext of a record, in bytes; 0 for the limit of TLS (16384).
     pub chunk: usize,
-}
-
-impl TlsSettings {
-    /// The largest plaintext of a record, in bytes.
-    pub(crate) fn record_plaintext(self) -> usize {
-        if self.chunk == 0 { MAX_PLAINTEXT } else { self.chunk }
-    }
 }
 
 /// A version of TLS.

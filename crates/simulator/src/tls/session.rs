@@ -70,7 +70,7 @@ impl TlsSession {
         let mut server = ServerConnection::new(Arc::new(server))?;
         client.set_buffer_limit(None);
         server.set_buffer_limit(None);
-        Ok(Self { client, server, chunk: tls.record_plaintext(), _randomness: randomness })
+        Ok(Self { client, server, chunk: record_plaintext(tls), _randomness: randomness })
     }
 
     /// Performs the handshake. Returns the flights of both ends in turn, including session tickets.
@@ -199,6 +199,11 @@ impl TimeProvider for FixedClock {
     fn current_time(&self) -> Option<UnixTime> {
         Some(self.0)
     }
+}
+
+/// The largest plaintext of a record, in bytes.
+pub(crate) fn record_plaintext(tls: TlsSettings) -> usize {
+    if tls.chunk == 0 { MAX_PLAINTEXT } else { tls.chunk }
 }
 
 /// The lengths in the headers of complete records (RFC 8446 section 5.1).
