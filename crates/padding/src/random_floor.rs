@@ -15,6 +15,7 @@
 use sizeleak_leakage::CommandGroup;
 
 use crate::filling::{Filling, FloorOf};
+use crate::table_goal::Goal;
 use sizeleak_padding_policy::{Draw, PaddedSize, PaddingPolicy, RandomRow};
 
 /// Lines of a floor, at most.
@@ -47,9 +48,8 @@ struct Line {
 }
 
 impl PaddingFloor {
-    /// The floor of commands, at most `tolerance` below the programme's minimum (or more, if that takes more than 64
-    /// lines).
-    pub fn new(groups: &[CommandGroup], floor_of: FloorOf, tolerance: f64) -> Self {
+    /// A coarse floor of commands: [`Self::refine`] and [`Self::refine_at`] bring it closer to the programme's minimum.
+    pub fn new(groups: &[CommandGroup], floor_of: FloorOf) -> Self {
         let filling = Filling::new(groups, floor_of);
         let guess = groups.iter().map(|group| group.probability).fold(0.0, f64::max);
         let mut floor = Self { filling, corners: Vec::new(), lines: Vec::new(), guess };
@@ -59,8 +59,41 @@ impl PaddingFloor {
         let almost_free = guess * 1e-9 / greatest.max(1.0);
         let tight = floor.solve(almost_free, floor.filling.pooled());
         floor.corners = vec![floor.corner(unpadded), tight];
-        floor.refine(tolerance);
         floor
+    }
+
+    /// Brings the floor to within `tolerance` below the programme's minimum at every budget (less, if that takes more
+    /// than 64 lines).
+    pub fn refine(&mut self, tolerance: f64) {
+        while self.lines.len() < MOST_LINES {
+            let gaps = self.corners.windows(2).enumerate().map(|(at, pair)| (at, self.gap(pair)));
+            match gaps.max_by(|a, b| a.1.total_cmp(&b.1)) {
+                Some((at, gap)) if gap > tolerance => self.split(at),
+                _ => return,
+            }
+        }
+    }
+
+    /// Brings the floor to within `tolerance` of the programme's minimum at one budget, or where a target is reached.
+    pub fn refine_at(&mut self, goal: Goal, tolerance: f64) {
+        while self.lines.len() < MOST_LINES {
+            let is_beyond = |corner: &Corner| match goal {
+                Goal::Budget(bytes) => corner.added_bytes > bytes,
+                Goal::Target(vulnerability) => corner.vulnerability < vulnerability,
+            };
+            let Some(at) = self.corners.iter().position(is_beyond).and_then(|at| at.checked_sub(1)) else { return };
+            let (Some(left), Some(right)) = (self.corners.get(at), self.corners.get(at + 1)) else { return };
+            let slope = (left.vulnerability - right.vulnerability) / (right.added_bytes - left.added_bytes);
+            let bytes = match goal {
+                Goal::Budget(bytes) => bytes,
+                Goal::Target(vulnerability) => left.added_bytes + (left.vulnerability - vulnerability) / slope,
+            };
+            let chord = left.vulnerability - slope * (bytes - left.added_bytes);
+            if chord - self.vulnerability(bytes) <= tolerance {
+                return;
+            }
+            self.split(at);
+        }
     }
 
     /// The smallest vulnerability of policies that add at most so many expected bytes to a command.
@@ -88,22 +121,15 @@ impl PaddingFloor {
         PaddingPolicy::RandomTable { rows: rows.collect(), draw }
     }
 
-    /// Adds corners where the floor may be the furthest below the policies found.
-    fn refine(&mut self, tolerance: f64) {
-        while self.lines.len() < MOST_LINES {
-            let gaps = self.corners.windows(2).enumerate().map(|(at, pair)| (at, self.gap(pair)));
-            let Some((at, gap)) = gaps.max_by(|a, b| a.1.total_cmp(&b.1)) else { return };
-            let (Some(left), Some(right)) = (self.corners.get(at), self.corners.get(at + 1)) else { return };
-            if gap <= tolerance {
-                return;
-            }
-            let price = (left.vulnerability - right.vulnerability) / (right.added_bytes - left.added_bytes);
-            let (left, right) = (left.added_bytes, right.added_bytes);
-            let found = self.solve(price, self.corners.get(at + 1).map_or_else(Vec::new, |right| right.sums.clone()));
-            // Otherwise both ends are on the new line.
-            if found.added_bytes > left && found.added_bytes < right {
-                self.corners.insert(at + 1, found);
-            }
+    /// Looks for a corner between this one and the next.
+    fn split(&mut self, at: usize) {
+        let (Some(left), Some(right)) = (self.corners.get(at), self.corners.get(at + 1)) else { return };
+        let price = (left.vulnerability - right.vulnerability) / (right.added_bytes - left.added_bytes);
+        let (least, most, sums) = (left.added_bytes, right.added_bytes, right.sums.clone());
+        let found = self.solve(price, sums);
+        // Otherwise both ends are on the new line.
+        if found.added_bytes > least && found.added_bytes < most {
+            self.corners.insert(at + 1, found);
         }
     }
 

@@ -137,7 +137,8 @@ fn guessing_times_one_and_a_twentieth_costs_two_fifths_more_bytes_with_a_table()
 #[ignore = "takes a minute: cargo test --release -p sizeleak-padding --test bundled_home -- --ignored"]
 fn no_policy_leaks_less_than_the_floor() {
     let (groups, _, bytes) = home();
-    let floor = PaddingFloor::new(&groups, FloorOf::AnyPolicy, 0.0005);
+    let mut floor = PaddingFloor::new(&groups, FloorOf::AnyPolicy);
+    floor.refine(0.0005);
     let at_padme = floor.vulnerability(0.035 * bytes);
     assert!((0.07..0.082).contains(&at_padme), "{at_padme}");
     let enough = floor.added_bytes(0.0592).unwrap() / bytes;

@@ -4,7 +4,7 @@
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, Variable, constraint, microlp, variable};
 use proptest::prelude::*;
 use sizeleak_leakage::CommandGroup;
-use sizeleak_padding::{Draw, FloorOf, PaddingFloor, PaddingPolicy};
+use sizeleak_padding::{Draw, FloorOf, Goal, PaddingFloor, PaddingPolicy};
 
 /// A row of the programme: commands that are treated alike.
 struct Row {
@@ -113,12 +113,18 @@ proptest! {
 
     #[test]
     fn the_floor_is_the_minimum_of_the_linear_programme(
-        groups in groups(), floor_of in floor_of(), budget in 0.01_f64..6.0,
+        groups in groups(), floor_of in floor_of(), budget in 0.01_f64..6.0, is_everywhere: bool,
     ) {
-        let floor = PaddingFloor::new(&groups, floor_of, 1e-7);
+        let mut floor = PaddingFloor::new(&groups, floor_of);
+        if is_everywhere {
+            floor.refine(1e-7);
+        } else {
+            floor.refine_at(Goal::Budget(budget), 1e-7);
+        }
         let least = least_vulnerability(&rows(&groups, floor_of), &sizes_of(&groups), budget);
         let found = floor.vulnerability(budget);
         prop_assert!(found <= least + 1e-9 && found >= least - 1e-5, "{} {}", found, least);
+        floor.refine_at(Goal::Target(least + 1e-5), 1e-7);
         let bytes = floor.added_bytes(least + 1e-5).unwrap();
         prop_assert!(bytes <= budget + 1e-9, "{} {}", bytes, budget);
     }
@@ -134,7 +140,8 @@ proptest! {
 
     #[test]
     fn the_best_random_table_reaches_the_floor_of_its_kind(groups in groups(), budget in 0.01_f64..6.0) {
-        let floor = PaddingFloor::new(&groups, FloorOf::SizePolicies, 1e-7);
+        let mut floor = PaddingFloor::new(&groups, FloorOf::SizePolicies);
+        floor.refine(1e-7);
         let policy = floor.policy(budget, Draw::Keyed);
         policy.check().unwrap();
         let (vulnerability, bytes) = measured(&groups, &policy);
