@@ -85,8 +85,11 @@ fn attacks_on_padded_homes_reach_what_the_audit_and_the_exact_limit_say() {
         assert_within(&format!("{policy}, known sizes, the audit"), audited(&padded), &known["after_pruning"]);
         // And its commands are padded in thought alone.
         let what_if = &plain.figures("model.toml", &["--quiet", "--what-if", policy])["what_if"];
-        for figure in ["top_1", "top_5", "among", "unique", "candidates"] {
-            assert_eq!(what_if["after_pruning"][figure], known["after_pruning"][figure], "{policy}: {figure}");
+        // WebSocket cannot pad a message of 127 bytes to 128.
+        let most_apart = if layer == PaddingLayer::Record { 0 } else { 4 };
+        for figure in ["top_1", "top_5", "among", "unique"] {
+            let [one, other] = [what_if, &known].map(|figures| figures["after_pruning"][figure].as_u64().unwrap());
+            assert!(one.abs_diff(other) <= most_apart, "{policy}: {figure} {one} and {other}");
         }
     }
 }
