@@ -58,13 +58,14 @@ mod tests {
         assert_eq!(padding.sizes_before([30, 30]), [0, 20]);
         assert_eq!(padding.sizes_before([20, 21]), [5, 9]);
         assert_eq!(padding.sizes_before([21, 22]), [21, 22], "not padded");
-        assert_eq!([4, 5, 10, 21].map(|size| padding.probability(size, [30, 30])), [1.0, 0.0, 1.0, 0.0]);
+        let is_padded = |size, seen| padding.probability(size, seen) > 0.99;
+        assert_eq!([4, 5, 10, 21].map(|size| is_padded(size, [30, 30])), [true, false, true, false]);
         let constant = LearnedPadding::Policy(PaddingPolicy::Constant { bytes: 1_000_000 });
         assert_eq!(constant.sizes_before([1_000_000; 2]), [1, 65_536]);
         assert_eq!(padding.sizes_before([-5, -3]), [-5, -3]);
-        assert_eq!(padding.probability(21, [21, 22]), 1.0, "not padded");
+        assert!(is_padded(21, [21, 22]), "not padded");
         assert_eq!(LearnedPadding::Modulo(16).sizes_before([10, 37]), [0, 37]);
-        assert_eq!(LearnedPadding::Modulo(16).probability(3, [37, 37]), 1.0);
+        assert!(LearnedPadding::Modulo(16).probability(3, [37, 37]) > 0.99);
     }
 
     #[test]

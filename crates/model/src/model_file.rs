@@ -507,7 +507,7 @@ impl TryFrom<LearnedFile> for Provenance {
                 return bounds(format!("`padding` must be 2 to {MAX_PADDING} bytes, or a policy"));
             }
             Some(LearnedPadding::Policy(policy)) => {
-                policy.check().or_else(|error| bounds(format!("`padding`: {error}")))?
+                policy.check().map_err(|error| ModelFault::Bounds(format!("`padding`: {error}")))?;
             }
             _ => (),
         }

@@ -66,7 +66,7 @@ fn hull(rows: impl Iterator<Item = (u64, bool)>, padded: u64, greatest: Option<u
         next = size + 1;
     }
     let unit = greatest.unwrap_or(1).max(1);
-    if padded >= next && padded % unit == 0 {
+    if padded >= next && padded.is_multiple_of(unit) {
         add(next.max(padded.saturating_sub(unit - 1)), padded);
     }
     hull

@@ -139,16 +139,16 @@ fn padded_body(
     body: usize,
     padded: impl Fn(u64) -> u64,
 ) -> Result<PaddedBody, SimulateError> {
-    let mut size = message_length(scenario, side, body)? as u64;
+    let mut unpadded = message_length(scenario, side, body)? as u64;
     loop {
-        let padded = padded(size);
-        let length = usize::try_from(padded).ok().filter(|padded| *padded <= MAX_MESSAGE);
-        let length = length.ok_or(SimulateError::PaddedTooLong { length: padded, limit: MAX_MESSAGE })?;
+        let target = padded(unpadded);
+        let length = usize::try_from(target).ok().filter(|length| *length <= MAX_MESSAGE);
+        let length = length.ok_or(SimulateError::PaddedTooLong { length: target, limit: MAX_MESSAGE })?;
         if let Some(fitting) = fitting(scenario, side, body, length)? {
             return Ok(fitting);
         }
         // The framing has no such message.
-        size = padded + 1;
+        unpadded = target + 1;
     }
 }
 

@@ -38,23 +38,23 @@ impl Drop for RecordPadding {
 /// `TLS_AES_128_GCM_SHA256`.
 pub(super) fn aes_128_gcm() -> SupportedCipherSuite {
     static SUITE: LazyLock<Option<Tls13CipherSuite>> = LazyLock::new(|| padded(suites::TLS13_AES_128_GCM_SHA256));
-    of(&SUITE, suites::TLS13_AES_128_GCM_SHA256)
+    of(SUITE.as_ref(), suites::TLS13_AES_128_GCM_SHA256)
 }
 
 /// `TLS_AES_256_GCM_SHA384`.
 pub(super) fn aes_256_gcm() -> SupportedCipherSuite {
     static SUITE: LazyLock<Option<Tls13CipherSuite>> = LazyLock::new(|| padded(suites::TLS13_AES_256_GCM_SHA384));
-    of(&SUITE, suites::TLS13_AES_256_GCM_SHA384)
+    of(SUITE.as_ref(), suites::TLS13_AES_256_GCM_SHA384)
 }
 
 /// `TLS_CHACHA20_POLY1305_SHA256`.
 pub(super) fn chacha20_poly1305() -> SupportedCipherSuite {
     static SUITE: LazyLock<Option<Tls13CipherSuite>> = LazyLock::new(|| padded(suites::TLS13_CHACHA20_POLY1305_SHA256));
-    of(&SUITE, suites::TLS13_CHACHA20_POLY1305_SHA256)
+    of(SUITE.as_ref(), suites::TLS13_CHACHA20_POLY1305_SHA256)
 }
 
-fn of(padded: &'static Option<Tls13CipherSuite>, plain: SupportedCipherSuite) -> SupportedCipherSuite {
-    padded.as_ref().map_or(plain, SupportedCipherSuite::Tls13)
+fn of(padded: Option<&'static Tls13CipherSuite>, plain: SupportedCipherSuite) -> SupportedCipherSuite {
+    padded.map_or(plain, SupportedCipherSuite::Tls13)
 }
 
 /// A suite of TLS 1.3 that pads as [`RecordPadding`] says.
