@@ -8,10 +8,12 @@ mod tool;
 mod tshark;
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use chain::{FlowFinder, Sized};
 use conversation::{GATEWAY, Message, Namespace, Protection, SERVER_NAME, SERVICE};
 use sizeleak_frame::{ContentType, Direction, Record};
+use sizeleak_padding_policy::{PaddingPolicy, PolicyFile};
 use tempfile::TempDir;
 use tshark::Tshark;
 
@@ -19,6 +21,11 @@ const TEST: &str = "real_conversation";
 
 /// Sizes below and above the limits of length fields, segments, fragments and records.
 const SIZES: [usize; 12] = [87, 125, 126, 1_000, 1_399, 1_460, 4_096, 16_000, 16_384, 16_385, 20_000, 20_000];
+
+/// Sizes on both sides of those that policies pad to, in pairs: the service pads the second ones. Pipes pass each at
+/// once.
+const PADDED_SIZES: [usize; 18] =
+    [87, 87, 104, 104, 105, 105, 128, 128, 131, 131, 132, 132, 1_999, 1_999, 2_001, 2_001, 4_096, 4_096];
 
 /// How a suite's plaintext follows from the size on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +92,35 @@ fn sizes_are_those_of_the_messages_sent() {
         let records = tshark.records(&capture, &["tcp.port==443,tls", "udp.port==443,dtls"]);
         check_against_tshark(&sized, &records);
         println!("{version} {suite}: {} messages, {} records, all as tshark", messages.len(), records.len());
+    }
+}
+
+#[test]
+fn sizes_are_those_of_the_policy_that_openssl_pads_its_records_by() {
+    if !tool::are_here(TEST, &["openssl", "tcpdump", "python3", "unshare", "nsenter", "ip", "ss"]) {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let namespace = match Namespace::new(folder.path()) {
+        Ok(namespace) => namespace,
+        Err(reason) => {
+            tool::skip(TEST, &format!("a network namespace ({reason})"));
+            return;
+        }
+    };
+    let table = PaddingPolicy::Table { buckets: vec![104, 131, 512, 2_000] };
+    for (number, policy) in [table, PaddingPolicy::Multiple { bytes: 128 }].into_iter().enumerate() {
+        let (file, name) = (folder.path().join("policy.json"), format!("padded-{number}.pcap"));
+        fs::write(&file, PolicyFile::new(policy.clone(), None).to_json().unwrap()).unwrap();
+        let (capture, mut messages) = namespace.converse_padded(&file, &name, &PADDED_SIZES).unwrap();
+        let sized = Sized::of(&capture, Some(GATEWAY.into()));
+        assert_eq!(sized.damage, None);
+        check_session(&sized, "TLS 1.3", "TLS_AES_128_GCM_SHA256");
+        for message in messages.iter_mut().filter(|message| message.to_gateway) {
+            message.size = policy.padded(message.size as u64).unwrap() as usize;
+        }
+        check_messages(&sized, &messages, Plaintext::Exact);
+        println!("{policy}: {} messages", messages.len());
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod folds;
 mod table;
+mod what_if;
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use sizeleak_telemetry::log::say;
 use sizeleak_text::{escaped_json, escaped_lines};
 
 use folds::FoldedRun;
+use what_if::{EvaluationWithPadding, Unpadded, WhatIf};
 
 use super::evaluation_input::{COVERED, EvaluationInput};
 use super::failure::Failure;
@@ -25,6 +27,7 @@ use super::help::{FOLDS, OUTPUT};
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
 use super::output_option::{OutputOption, write};
+use super::padding_option::PaddingOption;
 use super::pipeline_variant::PipelineVariant;
 use super::report_format::{ReportFormat, ReportFormatOption};
 
@@ -41,7 +44,8 @@ use super::report_format::{ReportFormat, ReportFormatOption};
     sizeleak evaluate test.pcap --labels test.csv --model model.toml --pipeline pipeline.toml --format json\n  \
     sizeleak evaluate test.pcap --labels test.csv --model paper.toml --gateway fd00::20 \
     --set pruner.mode=paper\n  \
-    sizeleak evaluate --folds 5 --from records.frames.zst --labels labels.csv\n\n\
+    sizeleak evaluate --folds 5 --from records.frames.zst --labels labels.csv\n  \
+    sizeleak evaluate test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20 --what-if padme\n\n\
     All shares are shares of the labelled commands, found or not. A command counts as found out if its true actions \
     are among its candidates, listed or not. Where a truncated list does not show that, the command does not count \
     and is reported as undecided (`--set decomposer.limit=N` lists more). `sizeleak compare` compares several \
@@ -60,7 +64,8 @@ use super::report_format::{ReportFormat, ReportFormatOption};
     bayes_limit (null without --scenario: top_1, top_1_with_replies, reached, reached_in_the_end, reached_interval, \
     reached_in_the_end_interval, prior_bits, leaked_bits, leaked_bits_with_replies), clock (null if the labels' clock \
     was not corrected: offset_seconds, drift, matched, matched_without, by_chance), folds (only with --folds, a list: \
-    labels, learned, top_1, interval, fault), paper (null without --published: commands, precision_before_pruning, \
+    labels, learned, top_1, interval, fault), what_if (only with --what-if: policy, commands, bytes, added_bytes, \
+    overhead (their quotient), conclusion, before_pruning, after_pruning), paper (null without --published: commands, precision_before_pruning, \
     precision_after_pruning).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -102,6 +107,13 @@ pub(crate) struct Arguments {
     /// Write the outcome of every command to FILE, as CSV
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     details: Option<PathBuf>,
+
+    /// Also show the figures if commands were padded
+    ///
+    /// POLICY is a file that `sizeleak audit` wrote, or `multiple:BYTES`, `powers-of-two`, `padme`, `tls13:BYTES`,
+    /// `constant:BYTES`, `random:MOST`. Sizes are changed after commands are found; the observer knows the policy.
+    #[arg(long, value_name = "POLICY", conflicts_with = "folds", hide_short_help = true, help_heading = OUTPUT)]
+    what_if: Option<PaddingOption>,
 
     /// Replaced by `sizeleak compare`
     #[arg(long, value_name = "SETTING", hide = true)]
@@ -149,12 +161,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let order = arguments.fold_order.into();
         let folded = FoldedRun { input, learning: &arguments.learning, count, order }.evaluate(&pipeline)?;
         let FoldedEvaluation { evaluation, folds } = folded.figures;
-        arguments.print(evaluation, Some(&folds), format)?;
+        arguments.print(evaluation, Some(&folds), None, format)?;
         return folded.damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)));
     }
     let traffic = input.captures.input(&pipeline)?;
     let (models, labels) = input.read(&traffic, &pipeline)?;
+    let policy = arguments.what_if.as_ref().map(PaddingOption::policy).transpose()?;
     let evaluator = input.evaluator(&models, &labels, &traffic)?;
+    let unpadded = Unpadded { input, traffic: &traffic, pipeline: &pipeline, models: &models, labels: &labels };
     let log = &input.captures.log;
     let mut notices = NoticeReport::new(log);
     let run = evaluator.judge(&pipeline, &mut |notice| notices.add(notice)).and_then(JudgedRun::with_candidates);
@@ -168,7 +182,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let fit = run.fit();
     // What a model that does not fit takes to be known is not given away.
     let prior_bits = evaluator.prior_bits(&pipeline).filter(|_| !matches!(fit, ModelFit::None { .. }));
-    arguments.print(Evaluation::new(&run, prior_bits, limit), None, format)?;
+    let what_if = policy.map(|policy| unpadded.padded_by(&policy, prior_bits)).transpose()?;
+    arguments.print(Evaluation::new(&run, prior_bits, limit), None, what_if.as_ref(), format)?;
     if let Some(damage) = run.damage() {
         return Err(Failure::damaged(damage, COVERED));
     }
@@ -183,6 +198,9 @@ impl Arguments {
             files.reads("the scenario", scenario);
         }
         self.learning.add_to(&mut files);
+        if let Some(policy) = self.what_if.as_ref().and_then(PaddingOption::file) {
+            files.reads("the padding policy", policy);
+        }
         self.output.add_to(&mut files);
         if let Some(details) = &self.details {
             files.writes("`--details`", details);
@@ -199,17 +217,29 @@ impl Arguments {
     }
 
     /// Prints the figures, of parts of the labels if there are any.
-    fn print(&self, evaluation: Evaluation, folds: Option<&[Fold]>, format: ReportFormat) -> anyhow::Result<()> {
+    fn print(
+        &self,
+        evaluation: Evaluation,
+        folds: Option<&[Fold]>,
+        what_if: Option<&WhatIf>,
+        format: ReportFormat,
+    ) -> anyhow::Result<()> {
         let evaluation = if self.published { evaluation.with_published() } else { evaluation };
         if format == ReportFormat::Json {
-            let json = match folds {
-                None => serde_json::to_string_pretty(&evaluation)?,
-                Some(folds) => serde_json::to_string_pretty(&FoldedEvaluation { evaluation, folds: folds.to_vec() })?,
+            let json = match (folds, what_if) {
+                (None, None) => serde_json::to_string_pretty(&evaluation)?,
+                (None, Some(what_if)) => {
+                    serde_json::to_string_pretty(&EvaluationWithPadding { evaluation: &evaluation, what_if })?
+                }
+                (Some(folds), _) => {
+                    serde_json::to_string_pretty(&FoldedEvaluation { evaluation, folds: folds.to_vec() })?
+                }
             };
             return self.output.write(escaped_json(&(json + "\n")).as_bytes());
         }
         let folds = folds.map_or_else(String::new, folds::table);
-        let text = table::conclusion(&evaluation) + &folds + &table::table(&evaluation);
+        let padded = what_if.map_or_else(String::new, |what_if| what_if::table(&evaluation, what_if));
+        let text = table::conclusion(&evaluation) + &folds + &table::table(&evaluation) + &padded;
         self.output.write(escaped_lines(&text).as_bytes())
     }
 

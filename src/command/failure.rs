@@ -95,6 +95,7 @@ impl From<EvaluationError> for Failure {
             EvaluationError::NoCandidates
             | EvaluationError::SeveralGateways { .. }
             | EvaluationError::Gateway(_)
+            | EvaluationError::PaddedAlready
             | EvaluationError::UnknownFront => Self::usage(error),
             error => Self { code: 1, error: error.into() },
         }

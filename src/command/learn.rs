@@ -192,6 +192,7 @@ impl Arguments {
             (self.labelled_only, "--labelled-only"),
             (self.options.labels_are_complete(), "--labels-are-complete"),
             (self.options.method() == FitMethod::Paper, "--method paper"),
+            (self.options.has_padding(), "--padding"),
         ];
         match needing.into_iter().find(|(is_used, _)| *is_used) {
             Some((_, option)) => Err(Failure::usage(anyhow!("`{option}` needs labels: name them with `--labels`"))),
@@ -207,6 +208,7 @@ impl Arguments {
             labels_are_complete: self.options.labels_are_complete(),
             labelled_only: self.labelled_only,
             method: self.options.method(),
+            padding: self.options.padding()?,
             cipher: self.options.cipher()?,
             inventory: self.options.inventory()?,
             captures: self.captures.digests()?,

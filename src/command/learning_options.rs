@@ -7,9 +7,11 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use sizeleak_learning::CipherSuite;
 use sizeleak_model::{FitMethod, Inventory};
+use sizeleak_padding_policy::PaddingPolicy;
 use sizeleak_storage::RunFiles;
 
 use super::failure::Failure;
+use super::padding_option::PaddingOption;
 
 /// How a model is learned.
 #[derive(Debug, Args)]
@@ -27,6 +29,13 @@ pub(super) struct LearningOptions {
     /// The cipher suite, by its IANA name, of sessions whose handshake was not captured
     #[arg(long, value_name = "SUITE", hide_short_help = true)]
     cipher: Option<String>,
+
+    /// Commands are padded, by this policy
+    ///
+    /// A file that `sizeleak audit` wrote, or `multiple:BYTES`, `powers-of-two`, `padme`, `tls13:BYTES`,
+    /// `constant:BYTES`, `random:MOST`. Sizes are learned as ranges; the model holds the policy.
+    #[arg(long, value_name = "POLICY", hide_short_help = true)]
+    padding: Option<PaddingOption>,
 
     /// Every command between the first label and the last has a label
     ///
@@ -58,6 +67,7 @@ impl LearningOptions {
     /// Adds the files that are read.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
         self.inventory.iter().for_each(|path| files.reads("the inventory", path));
+        self.padding.iter().filter_map(PaddingOption::file).for_each(|path| files.reads("the padding policy", path));
     }
 
     pub(super) fn inventory(&self) -> anyhow::Result<Option<Inventory>> {
@@ -65,6 +75,14 @@ impl LearningOptions {
         let name = || path.display().to_string();
         let text = fs::read_to_string(path).with_context(name)?;
         Inventory::from_toml(&text).with_context(name).map(Some)
+    }
+
+    pub(super) fn padding(&self) -> anyhow::Result<Option<PaddingPolicy>> {
+        self.padding.as_ref().map(PaddingOption::policy).transpose()
+    }
+
+    pub(super) fn has_padding(&self) -> bool {
+        self.padding.is_some()
     }
 
     pub(super) fn method(&self) -> FitMethod {

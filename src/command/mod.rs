@@ -27,6 +27,7 @@ mod notices;
 mod operand;
 mod output_form;
 mod output_option;
+mod padding_option;
 mod pipeline_variant;
 mod plot;
 mod progress;

@@ -11,6 +11,7 @@ use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
+use super::padding_option::PaddingOption;
 use super::text_table::percent;
 
 /// Make labelled captures of a simulated gateway, with real TLS
@@ -23,6 +24,12 @@ pub(crate) struct Arguments {
     /// A description of the home, the service and the network [default: the home of the paper]
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
+
+    /// Pad commands by this policy, in place of the scenario's
+    ///
+    /// A file that `sizeleak audit` wrote, or a name, as in the scenario's `[padding]`.
+    #[arg(long, value_name = "POLICY")]
+    padding: Option<PaddingOption>,
 
     /// The seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -38,16 +45,22 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let scenario = match &arguments.scenario {
+    let mut scenario = match &arguments.scenario {
         Some(path) => {
             let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
             Scenario::from_toml(&text).with_context(|| path.display().to_string())?
         }
         None => Scenario::default(),
     };
+    if let Some(padding) = &arguments.padding {
+        scenario.padding.policy = padding.policy()?;
+    }
     let mut files = RunFiles::new();
     if let Some(scenario) = &arguments.scenario {
         files.reads("the scenario", scenario);
+    }
+    if let Some(policy) = arguments.padding.as_ref().and_then(PaddingOption::file) {
+        files.reads("the padding policy", policy);
     }
     for name in Simulation::FILES {
         files.writes("the simulated file", &arguments.output.join(name));

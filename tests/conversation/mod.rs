@@ -95,6 +95,36 @@ impl Namespace {
         protection: Protection,
         sizes: &[usize],
     ) -> Result<(PathBuf, Vec<Message>), String> {
+        let mut server = self.inside("openssl");
+        server.args(["s_server", "-quiet", "-cert", "certificate.pem", "-key", "key.pem"]);
+        server.args(["-accept", &format!("{SERVICE}:{PORT}")]).args(protection.flags());
+        self.converse_with(server, name, protection, sizes)
+    }
+
+    /// The same by TLS 1.3, where the service pads its records by the policy in a file, through OpenSSL's callback.
+    ///
+    /// # Errors
+    /// What one of the programs reported or failed to do.
+    pub(crate) fn converse_padded(
+        &self,
+        policy: &Path,
+        name: &str,
+        sizes: &[usize],
+    ) -> Result<(PathBuf, Vec<Message>), String> {
+        let mut server = self.inside("python3");
+        server.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conversation/padding_server.py"));
+        server.args([&SERVICE.to_string(), &PORT.to_string(), "certificate.pem", "key.pem"]).arg(policy);
+        let protection = Protection { version: "-tls1_3", suite: "TLS_AES_128_GCM_SHA256" };
+        self.converse_with(server, name, protection, sizes)
+    }
+
+    fn converse_with(
+        &self,
+        server: Command,
+        name: &str,
+        protection: Protection,
+        sizes: &[usize],
+    ) -> Result<(PathBuf, Vec<Message>), String> {
         let capture = self.folder.join(name);
         let mut recorder = self.inside("tcpdump");
         // Unbuffered and immediate, so that nothing waits in memory at the end; with a larger buffer than the usual
@@ -104,9 +134,6 @@ impl Namespace {
         let mut recorder = Running::start(recorder, Ends::Error)?;
         recorder.expect_line("listening on")?;
 
-        let mut server = self.inside("openssl");
-        server.args(["s_server", "-quiet", "-cert", "certificate.pem", "-key", "key.pem"]);
-        server.args(["-accept", &format!("{SERVICE}:{PORT}")]).args(protection.flags());
         let mut server = Running::start(server, Ends::InOut)?;
         self.await_socket(protection)?;
 

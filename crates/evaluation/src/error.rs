@@ -76,6 +76,15 @@ pub enum EvaluationError {
          after another or continue from them"
     )]
     UnknownFront,
+    /// Commands cannot be padded in thought.
+    #[error(
+        "the bytes of plaintext in these commands are not known, and policies pad plaintext: capture a handshake, or \
+         learn with `--cipher`"
+    )]
+    NoPlaintext,
+    /// The commands are padded already.
+    #[error("the model says that commands are padded already: they cannot be padded by another policy")]
+    PaddedAlready,
     /// The captures hold no command.
     #[error("there is no command in the captures: {0}")]
     NoCommands(Box<TrafficSeen>),

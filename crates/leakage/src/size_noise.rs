@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_model::{Basis, EpsilonDistribution, Model};
+use sizeleak_model::{Basis, EpsilonDistribution, LearnedPadding, Model};
+use sizeleak_padding_policy::PaddingPolicy;
 
 /// Less probable sizes of actions that vary are left out.
 const LEAST_PROBABILITY: f64 = 1e-12;
@@ -27,6 +28,8 @@ pub(crate) struct SizeNoise {
     varying: Vec<Vec<(i64, f64)>>,
     /// Which of them an action has, by its index.
     of_action: Vec<Option<usize>>,
+    /// How commands are padded, where the model says it.
+    padding: Option<PaddingPolicy>,
     blocks: Option<Blocks>,
     /// What was computed before.
     known_sums: BTreeMap<Vec<u32>, Vec<(i64, f64)>>,
@@ -44,9 +47,9 @@ struct Blocks {
 impl Blocks {
     /// Those of the cipher or the padding that a model was learned on.
     fn of(model: &Model) -> Option<Self> {
-        match (&model.learned.basis, model.learned.padding) {
-            (_, Some(padding)) => Some(Self { bytes: u64::from(padding), added: 0 }),
-            (Basis::Plaintext { record_overhead: [least, most], .. }, None) if most > least => {
+        match (&model.learned.basis, &model.learned.padding) {
+            (_, Some(LearnedPadding::Modulo(bytes))) => Some(Self { bytes: u64::from(*bytes), added: 0 }),
+            (Basis::Plaintext { record_overhead: [least, most], .. }, _) if most > least => {
                 Some(Self { bytes: u64::from(most - least) + 1, added: u64::from(*least) })
             }
             _ => None,
@@ -74,9 +77,13 @@ impl SizeNoise {
         let of_action = of_action.collect();
         let epsilon = (knowledge == EpsilonKnowledge::Distribution)
             .then(|| EpsilonDistribution::new(&model.neighbours, model.smoothing));
+        let padding = match &model.learned.padding {
+            Some(LearnedPadding::Policy(policy)) => Some(policy.clone()),
+            _ => None,
+        };
         let blocks = Blocks::of(model);
         let (known_sums, known_epsilons) = (BTreeMap::new(), BTreeMap::new());
-        Self { overhead: model.overhead, epsilon, varying, of_action, blocks, known_sums, known_epsilons }
+        Self { overhead: model.overhead, epsilon, varying, of_action, padding, blocks, known_sums, known_epsilons }
     }
 
     /// The distribution that an action's sizes have, by its index; `None` if it has a single one.
@@ -92,14 +99,15 @@ impl SizeNoise {
     /// The sizes with which a command is seen, in ascending order with their probabilities: `bytes` are those of its
     /// actions of a single size, `varying` says how many it has of each distribution.
     pub(crate) fn sizes(&mut self, bytes: usize, varying: &[u32]) -> Vec<(u64, f64)> {
-        let blocks = self.blocks;
         let without_varying = self.overhead.saturating_add_unsigned(bytes as u64);
         let mut seen: BTreeMap<u64, f64> = BTreeMap::new();
         for (added, probability) in self.sums(varying) {
             let explained = without_varying.saturating_add(added);
-            for (epsilon, weight) in self.epsilons(explained) {
-                let size = u64::try_from(explained.saturating_add(*epsilon)).unwrap_or(0);
-                *seen.entry(on_the_wire(blocks, size)).or_insert(0.0) += probability * weight;
+            for (epsilon, weight) in self.epsilons(explained).to_vec() {
+                let size = u64::try_from(explained.saturating_add(epsilon)).unwrap_or(0);
+                for (size, share) in self.on_the_wire(size) {
+                    *seen.entry(size).or_insert(0.0) += probability * weight * share;
+                }
             }
         }
         let all: f64 = seen.values().sum();
@@ -138,10 +146,15 @@ impl SizeNoise {
             values.unwrap_or_else(|| vec![(0, 1.0)])
         })
     }
-}
 
-/// The size that an observer sees: the greatest plaintext that is as long on the wire.
-fn on_the_wire(blocks: Option<Blocks>, size: u64) -> u64 {
-    let Some(Blocks { bytes, added }) = blocks else { return size };
-    ((size + added).div_ceil(bytes) * bytes).saturating_sub(added)
+    /// The sizes that an observer sees, with their probabilities: the greatest plaintext that is as long on the wire.
+    fn on_the_wire(&self, size: u64) -> Vec<(u64, f64)> {
+        let padded = match &self.padding {
+            Some(policy) => policy.padded_sizes(size).iter().map(|padded| (padded.bytes, padded.probability)).collect(),
+            None => vec![(size, 1.0)],
+        };
+        let Some(Blocks { bytes, added }) = self.blocks else { return padded };
+        let in_blocks = |size: u64| ((size + added).div_ceil(bytes) * bytes).saturating_sub(added);
+        padded.into_iter().map(|(size, probability)| (in_blocks(size), probability)).collect()
+    }
 }

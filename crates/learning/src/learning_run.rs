@@ -12,6 +12,7 @@ use sizeleak_command_segmenter::{CommandDirection, LabelledTraffic, Options, lea
 use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, ReplyWindows, Scope};
+use sizeleak_padding_policy::PaddingPolicy;
 use sizeleak_pipeline::{Pipeline, RunError};
 use toml::Value;
 
@@ -48,6 +49,8 @@ pub struct LearningRun<'a> {
     pub method: FitMethod,
     /// The cipher suite of sessions whose handshake was not captured.
     pub cipher: Option<CipherSuite>,
+    /// How commands are padded; `None` if they are not, or that is not known.
+    pub padding: Option<PaddingPolicy>,
     /// The devices behind the gateway.
     pub inventory: Option<Inventory>,
     /// The captures, as the model names them.
@@ -172,8 +175,9 @@ impl LearningRun<'_> {
     }
 
     /// Labels and commands as a training set.
-    pub fn training_set<'a>(&self, labels: &'a LabelFile, commands: &'a [ObservedCommand]) -> TrainingSet<'a> {
-        TrainingSet { labels, commands, tolerance: self.tolerance, labels_are_complete: self.labels_are_complete }
+    pub fn training_set<'a>(&'a self, labels: &'a LabelFile, commands: &'a [ObservedCommand]) -> TrainingSet<'a> {
+        let Self { tolerance, labels_are_complete, .. } = *self;
+        TrainingSet { labels, commands, tolerance, labels_are_complete, padding: self.padding.as_ref() }
     }
 
     /// Learns from the commands that a pipeline finds.
@@ -209,6 +213,7 @@ impl LearningRun<'_> {
             labels,
             tolerance: self.tolerance,
             labels_are_complete: self.labels_are_complete,
+            padding: self.padding.as_ref(),
             method: self.method,
             cipher: self.cipher.as_ref(),
             inventory: self.inventory.as_ref(),

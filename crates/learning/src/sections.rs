@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use sizeleak_evaluation::{LabelFile, Tolerance};
 use sizeleak_frame::Direction;
 use sizeleak_model::{Action, CaptureDigest, FitMethod, Inventory, Model};
+use sizeleak_padding_policy::PaddingPolicy;
 
 use crate::error::LearningError;
 use crate::observed_service::{ObservedService, scope_of};
@@ -35,6 +36,7 @@ pub(crate) struct SectionInput<'a> {
     pub(crate) labels: &'a LabelFile,
     pub(crate) tolerance: Tolerance,
     pub(crate) labels_are_complete: bool,
+    pub(crate) padding: Option<&'a PaddingPolicy>,
     pub(crate) method: FitMethod,
     pub(crate) cipher: Option<&'a CipherSuite>,
     pub(crate) inventory: Option<&'a Inventory>,
@@ -223,6 +225,7 @@ impl SectionInput<'_> {
             commands: &chosen,
             tolerance: self.tolerance,
             labels_are_complete: self.labels_are_complete,
+            padding: self.padding,
         };
         let mut learned =
             training_set.learn(self.method, self.cipher.cloned(), self.inventory.cloned(), self.captures.to_vec())?;

@@ -2,8 +2,8 @@
 //! uncertain about them.
 
 use sizeleak_model::{
-    Action, Additivity, EpsilonTuple, Fit, FitError, FitMethod, Kind, Kinds, LabelledCommand, Neighbours, Separation,
-    Smoothing, before_padding, padding,
+    Action, Additivity, EpsilonTuple, Fit, FitError, FitMethod, Kind, Kinds, LabelledCommand, LearnedPadding,
+    Neighbours, Separation, Smoothing, padding,
 };
 
 /// With a smaller posterior probability the sizes found are not separated from others that fit nearly as well.
@@ -40,7 +40,7 @@ pub(crate) struct LearnedSizes {
     pub(crate) kinds: Option<Kinds>,
     pub(crate) neighbours: Neighbours,
     pub(crate) smoothing: Smoothing,
-    pub(crate) padding: Option<u32>,
+    pub(crate) padding: Option<LearnedPadding>,
     /// The posterior probability that these sizes are right.
     pub(crate) certainty: f64,
     /// Indices of commands that were left out, in ascending order.
@@ -157,7 +157,7 @@ impl SummedCommands {
 }
 
 fn padded(command: &LabelledCommand, padding: u32) -> LabelledCommand {
-    LabelledCommand { sizes: before_padding(command.sizes, padding), ..command.clone() }
+    LabelledCommand { sizes: LearnedPadding::Modulo(padding).sizes_before(command.sizes), ..command.clone() }
 }
 
 impl LearnedSizes {
@@ -208,6 +208,7 @@ impl LearnedSizes {
         let outliers = fit.outliers.iter().filter_map(|at| indices.get(*at)).copied().collect();
         let learned = Self::of_fit(fit, commands, separation);
         let kinds = Kinds::learn(&all_names, rest.iter(), indices.len());
+        let padding = padding.map(LearnedPadding::Modulo);
         Self { kinds, padding, outliers, remarks, warnings, ..learned }
     }
 

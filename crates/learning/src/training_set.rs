@@ -2,9 +2,10 @@
 
 use sizeleak_evaluation::{LabelFile, Tolerance};
 use sizeleak_model::{
-    Action, Basis, CaptureDigest, ExperimentDesign, FitError, FitMethod, Inventory, Kind, LabelledCommand, Limits,
-    Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope, SingleReplies,
+    Action, Basis, CaptureDigest, ExperimentDesign, FitError, FitMethod, Inventory, Kind, LabelledCommand,
+    LearnedPadding, Limits, Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope, SingleReplies,
 };
+use sizeleak_padding_policy::PaddingPolicy;
 
 use crate::error::LearningError;
 use crate::merged_messages::merged_messages;
@@ -23,6 +24,8 @@ pub struct TrainingSet<'a> {
     pub(crate) commands: &'a [ObservedCommand],
     pub(crate) tolerance: Tolerance,
     pub(crate) labels_are_complete: bool,
+    /// How commands are padded; `None` if they are not, or that is not known.
+    pub(crate) padding: Option<&'a PaddingPolicy>,
 }
 
 /// A model, with remarks for the user.
@@ -54,6 +57,11 @@ pub struct LearnedModel {
     pub plan: RecordingPlan,
 }
 
+/// A command with the sizes that it may have had before it was padded.
+fn before_padding(command: &LabelledCommand, padding: &LearnedPadding) -> LabelledCommand {
+    LabelledCommand { sizes: padding.sizes_before(command.sizes), ..command.clone() }
+}
+
 impl TrainingSet<'_> {
     /// Learns a model; `assumed` is the suite of sessions whose handshake was not captured.
     ///
@@ -76,8 +84,14 @@ impl TrainingSet<'_> {
 
         let names = &self.labels.labels().actions;
         let commands = self.labelled(&matching, &chosen.basis);
-        let sizes = learn_sizes(method, names, &commands);
-        let sizes = sizes.map_err(|error| self.explain(error, &matching, inventory.as_ref()))?;
+        let padding = self.padding.cloned().map(LearnedPadding::Policy);
+        let unpadded: Vec<LabelledCommand> = match &padding {
+            Some(padding) => commands.iter().map(|command| before_padding(command, padding)).collect(),
+            None => commands.clone(),
+        };
+        let sizes = learn_sizes(method, names, &unpadded);
+        let mut sizes = sizes.map_err(|error| self.explain(error, &matching, inventory.as_ref()))?;
+        sizes.padding = padding.or(sizes.padding);
         let plan = self.recording_plan(&sizes, &matching, inventory.as_ref())?;
         remarks.extend(sizes.remarks.iter().cloned());
         remarks.extend(self.left_out(&sizes, &matching));

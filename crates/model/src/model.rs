@@ -3,9 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Action, Basis, FitMethod, Inventory, InventoryError, Kinds, Limits, Neighbours, NoiseStatistics, Prior,
-    ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies, SizeError, Smoothing,
+    Action, Basis, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding, Limits, Neighbours, NoiseStatistics,
+    Prior, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies, SizeError, Smoothing,
 };
+
+/// By so many bytes ε may be greater than any that was learned.
+const EPSILON_MARGIN: i64 = 64;
 
 /// Everything learned about a gateway.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +44,7 @@ pub struct Model {
 }
 
 /// How and from what a model was learned.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Provenance {
     /// How sizes were learned.
     pub method: FitMethod,
@@ -53,8 +56,8 @@ pub struct Provenance {
     pub basis: Basis,
     /// The captures.
     pub captures: Vec<CaptureDigest>,
-    /// The multiple in bytes to which messages are padded, so that sizes are known as ranges; `None` without padding.
-    pub padding: Option<u32>,
+    /// How messages are padded, so that sizes are known as ranges; `None` without padding.
+    pub padding: Option<LearnedPadding>,
     /// What the labels leave uncertain, a sentence each.
     pub warnings: Vec<String>,
 }
@@ -115,13 +118,32 @@ impl Model {
     /// # Errors
     /// [`SizeError`] if the model knows only wire sizes of an unknown service and the session's cipher suite is known.
     pub fn sizes(&self, wire: u64, records: u32, plaintext: Option<[u64; 2]>) -> Result<[i64; 2], SizeError> {
-        let is_of_service = self.learned.basis == Basis::Wire && !self.scope.services.is_empty();
-        let sizes = self.learned.basis.sizes(wire, records, plaintext.filter(|_| !is_of_service))?;
-        Ok(self.learned.padding.map_or(sizes, |padding| before_padding(sizes, padding)))
+        let sizes = self.padded_sizes(wire, records, plaintext)?;
+        let Some(padding) = &self.learned.padding else { return Ok(sizes) };
+        let [least, most] = padding.sizes_before(sizes);
+        let is_known = matches!(padding, LearnedPadding::Policy(_));
+        let largest = self.largest_size().filter(|_| is_known).unwrap_or(i64::MAX);
+        Ok([least, most.min(largest.max(least))])
     }
-}
 
-/// The sizes that a message may have had before it was padded to a multiple of `padding` bytes.
-pub fn before_padding([least, most]: [i64; 2], padding: u32) -> [i64; 2] {
-    [least.saturating_sub(i64::from(padding) - 1).max(0), most]
+    /// A size that no command exceeds, in bytes; `None` without an inventory.
+    fn largest_size(&self) -> Option<i64> {
+        let devices = self.inventory.as_ref()?.devices.iter().map(|device| i64::from(device.count)).sum::<i64>();
+        let largest = self.actions.iter().map(|action| action.size_range()[1]).max()?;
+        let epsilon = self.neighbours.tuples().iter().map(|tuple| tuple.epsilon).max().unwrap_or(0);
+        Some(
+            self.overhead
+                .saturating_add(devices.saturating_mul(largest))
+                .saturating_add(epsilon.max(0) + EPSILON_MARGIN),
+        )
+    }
+
+    /// The same with the padding.
+    ///
+    /// # Errors
+    /// As [`Self::sizes`].
+    pub fn padded_sizes(&self, wire: u64, records: u32, plaintext: Option<[u64; 2]>) -> Result<[i64; 2], SizeError> {
+        let is_of_service = self.learned.basis == Basis::Wire && !self.scope.services.is_empty();
+        self.learned.basis.sizes(wire, records, plaintext.filter(|_| !is_of_service))
+    }
 }

@@ -17,9 +17,9 @@ use self::toml_text::{quoted, write_kinds, write_single_replies, write_table};
 use crate::labelled_command::LARGEST_SIZE;
 use crate::neighbours::MAX_TUPLES;
 use crate::{
-    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, Model, Neighbours,
-    NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies,
-    Smoothing, toml_error,
+    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding,
+    Model, Neighbours, NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope,
+    SingleReplies, Smoothing, toml_error,
 };
 
 /// The newest schema version of the model file. Files without keys of this version are written as version 1, which
@@ -183,7 +183,7 @@ struct LearnedFile {
     #[serde(default, rename = "capture", skip_serializing_if = "Vec::is_empty")]
     captures: Vec<CaptureDigest>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    padding: Option<u32>,
+    padding: Option<LearnedPadding>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -502,8 +502,14 @@ impl TryFrom<LearnedFile> for Provenance {
         if let Some(capture) = file.captures.iter().find(|capture| !is_digest(&capture.sha256)) {
             return bounds(format!("the sha256 of capture `{}` is not 64 lower-case hexadecimal digits", capture.name));
         }
-        if file.padding.is_some_and(|padding| !(2..=MAX_PADDING).contains(&padding)) {
-            return bounds(format!("`padding` must be 2 to {MAX_PADDING} bytes"));
+        match &file.padding {
+            Some(LearnedPadding::Modulo(bytes)) if !(2..=MAX_PADDING).contains(bytes) => {
+                return bounds(format!("`padding` must be 2 to {MAX_PADDING} bytes, or a policy"));
+            }
+            Some(LearnedPadding::Policy(policy)) => {
+                policy.check().map_err(|error| ModelFault::Bounds(format!("`padding`: {error}")))?;
+            }
+            _ => (),
         }
         if file.warnings.len() > MAX_WARNINGS || file.warnings.iter().any(|text| text.len() > MAX_WARNING_BYTES) {
             return bounds(format!("`warnings` has at most {MAX_WARNINGS} texts of {MAX_WARNING_BYTES} bytes"));
@@ -529,7 +535,7 @@ impl From<&Provenance> for LearnedFile {
             cipher_suite,
             record_overhead,
             captures: learned.captures.clone(),
-            padding: learned.padding,
+            padding: learned.padding.clone(),
             warnings: learned.warnings.clone(),
         }
     }

@@ -4,8 +4,8 @@ use sizeleak_leakage::SizeRow;
 
 use crate::bucket_table::{BucketTable, TableSearch, Weights};
 use crate::cap_exchange::Assignment;
-use crate::padding_policy::PaddingPolicy;
 use crate::table_goal::Goal;
+use sizeleak_padding_policy::PaddingPolicy;
 
 /// Prices of bytes at which a table beyond the budget is improved, in that of the hull there.
 const PRICES: [f64; 7] = [1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0];

@@ -12,7 +12,7 @@
 use sizeleak_leakage::CommandGroup;
 
 use crate::min_cut::{Network, Node};
-use crate::padding_policy::PaddedSize;
+use sizeleak_padding_policy::PaddedSize;
 
 /// Steps of the grid in the greatest probability.
 const STEPS: f64 = (1_u64 << 24) as f64;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sizeleak_leakage::{Channel, ChannelRow, CommandGroup, KEPT, Learned, Observation, Output, SizeRow};
 
-use crate::padding_policy::PaddingPolicy;
+use sizeleak_padding_policy::PaddingPolicy;
 
 /// What padding makes of everything that an observer sees.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use sizeleak_leakage::SizeRow;
 
-use crate::padding_policy::PaddingPolicy;
+use sizeleak_padding_policy::PaddingPolicy;
 
 /// Bytes of commands, expected over all commands of an inventory.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -15,8 +15,8 @@
 use sizeleak_leakage::CommandGroup;
 
 use crate::filling::{Filling, FloorOf};
-use crate::padding_policy::{Draw, PaddedSize, PaddingPolicy, RandomRow};
 use crate::table_goal::Goal;
+use sizeleak_padding_policy::{Draw, PaddedSize, PaddingPolicy, RandomRow};
 
 /// Lines of a floor, at most.
 const MOST_LINES: usize = 64;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sizeleak_leakage::{CommandGroup, SizeRow};
 
-use crate::padding_policy::{PaddedSize, PaddingPolicy};
+use sizeleak_padding_policy::{PaddedSize, PaddingPolicy};
 
 /// The probability that the best guess is right after `observations` of the same command, whose padding of 0 to `most`
 /// bytes was drawn anew each time.
@@ -64,7 +64,7 @@ pub fn named_with_known_key(groups: &[CommandGroup], policy: &PaddingPolicy) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::padding_policy::Draw;
+    use sizeleak_padding_policy::Draw;
 
     fn groups() -> Vec<CommandGroup> {
         let group = |bytes, commands, probability| CommandGroup { bytes, commands, probability };

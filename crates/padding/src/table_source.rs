@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::padding_policy::PaddingPolicy;
+use sizeleak_padding_policy::PaddingPolicy;
 
 /// Columns of a line of sizes.
 const COLUMNS: usize = 100;

@@ -131,8 +131,8 @@ impl BackgroundTraffic<'_> {
         let query_ns = connection.ready_ns;
         let response_ns = query_ns + route.turnaround(Side::Server) + 10 * MILLISECOND;
         let length = bytes + random.random_range(0..=bytes / 4);
-        let message = |time_ns, side, bytes| Message { time_ns, side, bytes, role: MessageRole::Other };
-        let answer = http::found(response_ns, &vec![b' '; length], Compression::None);
+        let message = |time_ns, side, bytes| Message::new(time_ns, side, bytes, MessageRole::Other);
+        let answer = http::found(response_ns, &vec![b' '; length], Compression::None, 0);
         let messages =
             [message(query_ns, Side::Client, http::poll(&identity.name)), message(response_ns, Side::Server, answer)];
         Ok(connection.carry(&messages, response_ns + 100 * MILLISECOND)?.packets)

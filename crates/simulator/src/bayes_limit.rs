@@ -4,7 +4,7 @@
 //! The best answer to an observation is the command A with the greatest P(A, observation); it is right with probability
 //! Σ over observations of max over A of P(A, observation). Framing and authenticated encryption do not matter: they map
 //! longer messages to longer ones, so the size on the wire reveals the size of the JSON. Under a block cipher all sizes
-//! with the same number of blocks look alike.
+//! with the same number of blocks look alike, and padding makes more sizes look alike.
 
 mod action_traits;
 mod command_groups;
@@ -96,6 +96,10 @@ fn check_settings(scenario: &Scenario) -> Result<(), BayesLimitError> {
         let why = "`session.compression` is not \"none\": compressed sizes depend on every byte of a body";
         return Err(BayesLimitError::Setting(why));
     }
+    if [&scenario.padding.policy, &scenario.padding.replies].into_iter().any(|policy| policy.draw().is_some()) {
+        let why = "`padding` is random: an observer may see several commands with the same actions";
+        return Err(BayesLimitError::Setting(why));
+    }
     if scenario.command.recurring.share > 0.0 {
         let why = "`command.recurring.share` is not 0: it depends on which commands recur";
         return Err(BayesLimitError::Setting(why));
@@ -112,8 +116,8 @@ fn periods(scenario: &Scenario) -> Vec<Period> {
     let (change, id) = (scenario.firmware_change, scenario.command.message_id);
     let grows = id.draw == IdDraw::Growing;
     let widths = id_widths(id);
-    if !scenario.tls.suite.is_padded() {
-        // A known number of bytes more in each body makes no difference, unless there are blocks to fill.
+    if !scenario.rounds_sizes() {
+        // A known number of bytes more in each body makes no difference, unless there are blocks or buckets to fill.
         let id_widths = if grows { vec![(id.min_digits, 1.0)] } else { widths };
         return vec![Period { share: 1.0, added_bytes: 0, id_widths }];
     }

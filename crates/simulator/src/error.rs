@@ -63,6 +63,14 @@ pub enum SimulateError {
         /// The limit of the framing, in bytes.
         limit: usize,
     },
+    /// A message cannot be padded to so many bytes.
+    #[error("a message is padded to {length} bytes, more than {limit}: choose a policy with less padding")]
+    PaddedTooLong {
+        /// The padded length, in bytes.
+        length: u64,
+        /// The most bytes of a padded message.
+        limit: usize,
+    },
     /// A packet, a capture, labels or an inventory cannot be encoded.
     #[error("{what} cannot be encoded: {reason}")]
     Format {

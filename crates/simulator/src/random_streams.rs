@@ -23,6 +23,8 @@ pub(crate) enum Purpose {
     Capture,
     /// Parameters of actions, the app of a command, and overlapping commands.
     Variation,
+    /// The key of padding, and padding drawn anew.
+    Padding,
 }
 
 /// The seed of one capture of a simulation.

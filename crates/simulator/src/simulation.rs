@@ -6,7 +6,7 @@ use std::path::Path;
 use rand::RngExt;
 use sizeleak_storage::replace;
 
-use crate::application::{self, MessageInput, MessageRole};
+use crate::application::{self, MessageInput, MessagePadding, MessageRole};
 use crate::background_traffic::{BackgroundTraffic, FIRMWARE, WEBSITE};
 use crate::command_generator::{CapturePart, CommandGenerator, DeviceAction};
 use crate::labels::LabelRow;
@@ -52,7 +52,7 @@ pub struct Truth {
     pub end_ns: i64,
     /// How often each action occurs, in the order of [`Scenario::action_names`].
     pub counts: Vec<u32>,
-    /// Bytes of plaintext: the JSON body with its framing.
+    /// Bytes of plaintext: the JSON body with its framing and its padding.
     pub plaintext_size: usize,
     /// The sum of its records' lengths (`TLSCiphertext.length`), in bytes.
     pub wire_size: usize,
@@ -119,6 +119,7 @@ impl Simulation {
 /// What both captures share.
 struct Simulator<'a> {
     scenario: &'a Scenario,
+    seed: u64,
     generator: CommandGenerator,
     encoder: MessageEncoder,
     hosts: Hosts,
@@ -133,6 +134,7 @@ impl<'a> Simulator<'a> {
         let identity = |name: &str, index| ServerIdentity::new(name, &mut shared.stream(Purpose::Certificate, index));
         Ok(Self {
             scenario,
+            seed,
             generator: CommandGenerator::new(scenario, &mut shared.stream(Purpose::Variation, 0)),
             encoder: MessageEncoder::new(scenario),
             hosts: Hosts::new(&scenario.network),
@@ -204,7 +206,10 @@ impl<'a> Simulator<'a> {
             tcp_random: seed.stream(Purpose::Tcp, index),
         })?;
         let input = MessageInput { scenario, encoder, connection, ready_ns: tls.ready_ns };
-        let messages = application::messages(input, &mut random)?;
+        let mut key = Seed::new(self.seed, 0).stream(Purpose::Padding, 0);
+        let padded = seed.stream(Purpose::Padding, index);
+        let mut padding = MessagePadding::new(scenario, &connection.commands, &mut key, padded);
+        let messages = application::messages(input, &mut padding, &mut random)?;
         let traffic = tls.carry(&messages, connection.close_ns)?;
         let truths = self.truths(connection, &traffic.messages);
         Ok((dns.into_iter().chain(traffic.packets).collect(), truths))

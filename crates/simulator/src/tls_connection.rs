@@ -72,14 +72,14 @@ impl<'a> TlsConnection<'a> {
         let mut sent = Vec::with_capacity(messages.len());
         let mut end_ns = close_ns;
         for message in messages {
-            let records = self.session.seal(message.side, &message.bytes)?;
+            let records = self.session.seal(message.side, &message.bytes, &message.record_padding)?;
             let (first_ns, last_ns) = self.tcp.write(message.time_ns, message.side, &records)?;
             let lengths = record_lengths(&records);
             sent.push(SentMessage {
                 role: message.role,
                 first_ns,
                 last_ns,
-                plaintext_size: message.bytes.len(),
+                plaintext_size: message.bytes.len() + message.record_padding.iter().sum::<usize>(),
                 wire_size: lengths.iter().sum(),
                 records: lengths.len(),
             });

@@ -1,7 +1,7 @@
 //! An audit as text for people.
 
 use sizeleak_leakage::{Audit, Learned, Measures, NumberRow, Observer, Repeated, SetSizes, command_name};
-use sizeleak_model::Model;
+use sizeleak_model::{LearnedPadding, Model};
 use sizeleak_text::escaped;
 
 use crate::command::text_table::{NONE, numbers, paragraph, percent};
@@ -59,7 +59,10 @@ fn premises(audit: &Audit, model: &Model, prior: &str) -> String {
         left_out if left_out > 0.0 => format!("; commands of more actions are left out ({} of all)", share(left_out)),
         _ => String::new(),
     };
-    let padded = model.learned.padding.map_or("", |_| "; where the multiples begin is not known, and taken to be 0");
+    let padded = match &model.learned.padding {
+        Some(LearnedPadding::Modulo(_)) => "; where the multiples begin is not known, and taken to be 0",
+        _ => "",
+    };
     let blocks = audit.block_bytes.map(|bytes| {
         format!("sizes are multiples of {bytes} bytes on the wire: smaller differences are not seen{padded}")
     });

@@ -43,6 +43,7 @@ impl FoldedRun<'_> {
             tolerance: labels.tolerance(captures.tolerance),
             labels_are_complete: self.learning.labels_are_complete(),
             method: self.learning.method(),
+            padding: self.learning.padding()?,
             cipher: self.learning.cipher()?,
             inventory,
             captures: captures.digests()?,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use sizeleak_evaluation::{LabelFile, PipelineInput, Tolerance};
 use sizeleak_learning::{CipherSuite, FoundSizes, LearningError, LearningOutcome, LearningRun, UnlabelledRun};
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory};
+use sizeleak_padding_policy::PaddingPolicy;
 use sizeleak_pipeline::Pipeline;
 
 use super::found_sizes;
@@ -37,6 +38,7 @@ pub(super) struct LessonSettings<'a> {
     pub(super) labels_are_complete: bool,
     pub(super) labelled_only: bool,
     pub(super) method: FitMethod,
+    pub(super) padding: Option<PaddingPolicy>,
     pub(super) cipher: Option<CipherSuite>,
     pub(super) inventory: Option<Inventory>,
     pub(super) captures: Vec<CaptureDigest>,
@@ -51,6 +53,7 @@ impl LessonSettings<'_> {
             tolerance,
             labels_are_complete: self.labels_are_complete,
             method: self.method,
+            padding: self.padding.clone(),
             cipher: self.cipher.clone(),
             inventory: self.inventory.clone(),
             captures: self.captures.clone(),
@@ -99,6 +102,7 @@ impl LessonSettings<'_> {
         let rows = labels.labels().rows.len();
         let unlabelled = outcome.commands.len().saturating_sub(rows);
         !self.labelled_only
+            && self.padding.is_none()
             && self.method == FitMethod::Robust
             && first.is_none_or(|learned| learned.leaves_sizes_open)
             && unlabelled >= LEAST_UNLABELLED.max(LEAST_FOR_EACH_LABEL * rows)

@@ -163,6 +163,7 @@ impl StudyHome {
             cipher: None,
             inventory: Some(inventory),
             captures: digest_captures(&[self.folder.join("learn.pcap")])?,
+            padding: None,
         };
         let sections = run.learn(&pipeline.before("epsilon-corrector"), &mut |_| {})?.learned?;
         let models = ModelSet::new(sections.into_iter().map(|section| section.model).collect());

@@ -52,7 +52,7 @@ pub struct Decomposer {
     /// have the same few sizes.
     cache: TwoGenerationCache<DecompositionKey, (SharedList<WeightedEpsilon>, Decomposition)>,
     /// Whether a size or range of sizes has more candidates than are listed, for these values of ε.
-    cuts: TwoGenerationCache<[i64; 2], (SharedList<WeightedEpsilon>, bool)>,
+    cuts: TwoGenerationCache<CommandSizes, (SharedList<WeightedEpsilon>, bool)>,
     counters: DecomposerCounters,
 }
 
@@ -64,10 +64,19 @@ struct DecomposerCounters {
     unused_epsilons: u64,
 }
 
+/// The sizes that a command may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct CommandSizes {
+    /// The least and the greatest, as they were seen.
+    seen: [i64; 2],
+    /// The least and the greatest before the command was padded; the same where it is not.
+    before_padding: [i64; 2],
+}
+
 /// What a decomposition depends on, besides the model and the values of ε.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct DecompositionKey {
-    sizes: [i64; 2],
+    sizes: CommandSizes,
     /// The replies, where they choose the candidates to list.
     replies: Option<CommandReplies>,
 }
@@ -165,7 +174,7 @@ impl Decomposer {
     fn decompose(
         &mut self,
         command: &Command,
-        sizes: [i64; 2],
+        sizes: CommandSizes,
         epsilons: &SharedList<WeightedEpsilon>,
         shifts: &[Shift],
     ) -> Decomposition {
@@ -177,8 +186,8 @@ impl Decomposer {
         {
             return decomposition.clone();
         }
-        let [least, most] = sizes;
-        let (candidates, unused_epsilons) = match target_sums(sizes, self.model.overhead, epsilons) {
+        let [least, most] = sizes.before_padding;
+        let (candidates, unused_epsilons) = match self.target_sums(sizes, epsilons) {
             Some((sums, unused_epsilons)) => {
                 let heaviest = epsilons.iter().map(|value| value.weight).filter(|weight| weight.is_finite());
                 (self.candidates(&key, sums, heaviest.fold(0.0, f64::max)), unused_epsilons)
@@ -199,8 +208,21 @@ impl Decomposer {
         decomposition
     }
 
+    /// The sums that the actions of a command of this size, or range of sizes, may have.
+    fn target_sums(
+        &self,
+        CommandSizes { seen, before_padding }: CommandSizes,
+        epsilons: &[WeightedEpsilon],
+    ) -> Option<(Vec<TargetSum>, u64)> {
+        let Model { overhead, learned, .. } = &self.model;
+        let padding = learned.padding.as_ref();
+        target_sums(before_padding, *overhead, epsilons, |size| {
+            padding.map_or(1.0, |padding| padding.probability(size, seen))
+        })
+    }
+
     /// Whether a size has more candidates than can be listed, all of them sums of single sizes by habit.
-    fn is_cut(&mut self, sizes: [i64; 2], epsilons: &SharedList<WeightedEpsilon>) -> bool {
+    fn is_cut(&mut self, sizes: CommandSizes, epsilons: &SharedList<WeightedEpsilon>) -> bool {
         if self.varying_sizes.is_some() || self.recurring.is_some() {
             return false;
         }
@@ -209,7 +231,7 @@ impl Decomposer {
         {
             return *is_cut;
         }
-        let sums = target_sums(sizes, self.model.overhead, epsilons);
+        let sums = self.target_sums(sizes, epsilons);
         let explained = sums.and_then(|(sums, _)| self.explained(sums).ok()).unwrap_or_default();
         let is_cut = count(&explained) > self.limit as u64;
         self.cuts.remember(sizes, (epsilons.clone(), is_cut), 1);
@@ -223,7 +245,7 @@ impl Decomposer {
         sums: Vec<TargetSum>,
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
-        let sizes = key.sizes;
+        let sizes = key.sizes.before_padding;
         let additive = if self.solver.is_some() {
             self.sums_of_actions(key, sums, heaviest)
         } else {
@@ -250,7 +272,7 @@ impl Decomposer {
     /// The multisets of actions that explain a command, for sums whose weights are multiples of `heaviest`.
     fn sums_of_actions(
         &mut self,
-        DecompositionKey { sizes: [least, most], replies }: &DecompositionKey,
+        DecompositionKey { sizes: CommandSizes { before_padding: [least, most], .. }, replies }: &DecompositionKey,
         sums: Vec<TargetSum>,
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
@@ -374,13 +396,15 @@ impl Stage for Decomposer {
         Correction { command, epsilons, shifts }: Correction,
         out: &mut dyn Emit,
     ) -> Result<(), StageError> {
-        let Ok(sizes) = self.model.sizes(command.size, command.records, command.plaintext) else {
+        let Ok(seen) = self.model.padded_sizes(command.size, command.records, command.plaintext) else {
             // The corrector has said why.
             return Ok(out.emit(unanswered(command))?);
         };
         if epsilons.is_empty() {
             return Ok(out.emit(unanswered(command))?);
         }
+        let before_padding = self.model.sizes(command.size, command.records, command.plaintext).unwrap_or(seen);
+        let sizes = CommandSizes { seen, before_padding };
         let Decomposition { candidates, unused_epsilons, size_probability } =
             self.decompose(&command, sizes, &epsilons, &shifts);
         self.counters.unused_epsilons += unused_epsilons;

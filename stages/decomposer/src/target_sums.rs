@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use sizeleak_frame::WeightedEpsilon;
 
-/// No block cipher leaves a wider range of sizes, in bytes.
-const MAX_WIDTH: i64 = 4096;
+/// No block cipher leaves a wider range of sizes, in bytes, and no padding a wider one that says anything.
+const MAX_WIDTH: i64 = 1 << 16;
 
 /// The most pairs of a size and a value of ε that are looked at; the heaviest values come first.
 const MAX_PAIRS: usize = 1 << 20;
@@ -23,24 +23,27 @@ pub(crate) struct TargetSum {
 
 /// The sums of a command, heaviest first, then smallest first, and how many values of ε were not used (without weight,
 /// or too many). Every size of the range with every value of ε leaves a sum: size − |ac| − ε. Weights of equal sums add
-/// up. Sums are above 0, since a command has at least one action. `None` if no cipher leaves such a range.
+/// up. Each size of the range has a weight, such as the probability that it is padded to what was seen. Sums are above 0,
+/// since a command has at least one action. `None` if no cipher leaves such a range.
 pub(crate) fn target_sums(
     [least, most]: [i64; 2],
     overhead: i64,
     epsilons: &[WeightedEpsilon],
+    weight_of_size: impl Fn(i64) -> f64,
 ) -> Option<(Vec<TargetSum>, u64)> {
     let width = most.checked_sub(least).filter(|width| (0..MAX_WIDTH).contains(width))?;
     let values = weighted(epsilons);
     let used = values.len().min(MAX_PAIRS / (width as usize + 1));
     let heaviest = values.first().map_or(1.0, |(_, weight)| *weight);
     let mut by_bytes: BTreeMap<i64, TargetSum> = BTreeMap::new();
+    let sizes: Vec<(i64, f64)> = (least..=most).map(|size| (size, weight_of_size(size))).collect();
     // Heaviest first: a sum keeps the first ε.
     for (epsilon, weight) in values.into_iter().take(used) {
-        for size in least..=most {
+        for (size, of_size) in sizes.iter().filter(|(_, of_size)| *of_size > 0.0) {
             let bytes = size.saturating_sub(overhead).saturating_sub(epsilon);
             if bytes > 0 {
                 let sum = by_bytes.entry(bytes).or_insert(TargetSum { bytes, epsilon, weight: 0.0 });
-                sum.weight += weight / heaviest;
+                sum.weight += of_size * weight / heaviest;
             }
         }
     }
@@ -68,7 +71,7 @@ mod tests {
     fn sums_of(sizes: [i64; 2], epsilons: &[(i64, f64)]) -> Option<(Vec<TargetSum>, u64)> {
         let epsilons: Vec<WeightedEpsilon> =
             epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight }).collect();
-        target_sums(sizes, 60, &epsilons)
+        target_sums(sizes, 60, &epsilons, |_| 1.0)
     }
 
     fn expected(sums: &[(i64, i64, f64)], unused: u64) -> (Vec<TargetSum>, u64) {
@@ -109,5 +112,13 @@ mod tests {
         assert_eq!(sums_of([i64::MAX; 2], &[(i64::MIN, 1.0)]), Some(expected(&[(i64::MAX, i64::MIN, 1.0)], 0)));
         let many: Vec<(i64, f64)> = (0..5000).map(|epsilon| (epsilon, 1.0)).collect();
         assert_eq!(sums_of([10_000, 14_095], &many).unwrap().1, 5000 - 256);
+    }
+
+    #[test]
+    fn sizes_weigh_as_much_as_they_are_likely() {
+        let epsilons = [WeightedEpsilon { epsilon: 0, weight: 1.0 }, WeightedEpsilon { epsilon: 1, weight: 0.5 }];
+        let weight = |size| if size == 101 { 0.0 } else { 0.25 };
+        let sums = target_sums([100, 102], 60, &epsilons, weight);
+        assert_eq!(sums, Some(expected(&[(40, 0, 0.25), (42, 0, 0.25), (39, 1, 0.125), (41, 1, 0.125)], 0)));
     }
 }

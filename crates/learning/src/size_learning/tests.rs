@@ -113,7 +113,7 @@ fn compressed_bodies_are_named() {
 #[test]
 fn padded_messages_are_learned_from_ranges() {
     let learned = learn(&mixed(90, |counts, _| (additive(counts) + 5 + 15) / 16 * 16 + 9));
-    assert_eq!(learned.padding, Some(16), "{:?}", learned.warnings);
+    assert_eq!(learned.padding, Some(LearnedPadding::Modulo(16)), "{:?}", learned.warnings);
     assert!(learned.remarks[0].contains("padded") && learned.remarks[0].contains("16 bytes"), "{:?}", learned.remarks);
     for (action, size) in learned.actions.iter().zip([28, 31, 40]) {
         assert!((action.size - size).abs() <= 3, "{:?}", learned.actions);

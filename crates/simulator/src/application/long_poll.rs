@@ -9,6 +9,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
 use super::message::{Message, MessageInput, MessageRole};
+use super::padding::{FilledBody, MessagePadding};
 use super::reply::replies;
 use crate::SimulateError;
 use crate::framing::compression::compressed;
@@ -19,9 +20,14 @@ use crate::schedule::PlannedCommand;
 use crate::time::{MILLISECOND, nanoseconds};
 use crate::tls::Side;
 
-pub(super) fn messages(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> Result<Vec<Message>, SimulateError> {
+pub(super) fn messages(
+    input: MessageInput<'_>,
+    padding: &mut MessagePadding<'_>,
+    random: &mut ChaCha20Rng,
+) -> Result<Vec<Message>, SimulateError> {
     let readings = readings(input, random);
-    let mut gateway = PollingGateway { input, readings, time_ns: input.ready_ns, messages: Vec::new(), random };
+    let (time_ns, messages) = (input.ready_ns, Vec::new());
+    let mut gateway = PollingGateway { input, readings, time_ns, messages, padding, random };
     let close_ns = input.connection.close_ns;
     let timeout = nanoseconds(input.scenario.session.poll_timeout);
     let mut commands = input.connection.commands.iter().enumerate().peekable();
@@ -57,16 +63,17 @@ fn readings(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> VecDeque<(i64,
 }
 
 /// The gateway between two requests.
-struct PollingGateway<'a> {
+struct PollingGateway<'a, 'b> {
     input: MessageInput<'a>,
     /// Readings not sent yet.
     readings: VecDeque<(i64, Vec<u8>)>,
     time_ns: i64,
     messages: Vec<Message>,
+    padding: &'a mut MessagePadding<'b>,
     random: &'a mut ChaCha20Rng,
 }
 
-impl PollingGateway<'_> {
+impl PollingGateway<'_, '_> {
     fn compression(&self) -> Compression {
         self.input.scenario.session.compression
     }
@@ -76,7 +83,7 @@ impl PollingGateway<'_> {
     }
 
     fn push(&mut self, time_ns: i64, side: Side, bytes: Vec<u8>, role: MessageRole) {
-        self.messages.push(Message { time_ns, side, bytes, role });
+        self.messages.push(Message::new(time_ns, side, bytes, role));
         self.time_ns = time_ns;
     }
 
@@ -85,10 +92,11 @@ impl PollingGateway<'_> {
     }
 
     /// Posts a body and waits for the response.
-    fn post(&mut self, body: &[u8], role: MessageRole) -> Result<(), SimulateError> {
+    fn post(&mut self, body: Vec<u8>, role: MessageRole) -> Result<(), SimulateError> {
         let compression = self.compression();
-        let body = compressed(body, compression)?;
-        let request = http::post(&self.input.scenario.network.name, &body, compression);
+        let FilledBody { body, rest } = self.padding.fill(Side::Client, role, body)?;
+        let body = compressed(&body, compression)?;
+        let request = http::post(&self.input.scenario.network.name, &body, compression, rest);
         self.push(self.time_ns, Side::Client, request, role);
         let think = random_duration(self.input.scenario.telemetry.think, self.random);
         let answered_ns = self.time_ns + self.round_trip() + think;
@@ -100,7 +108,7 @@ impl PollingGateway<'_> {
     fn post_readings(&mut self) -> Result<(), SimulateError> {
         let until_ns = self.time_ns;
         while let Some((_, body)) = self.readings.pop_front_if(|(time_ns, _)| *time_ns <= until_ns) {
-            self.post(&body, MessageRole::Other)?;
+            self.post(body, MessageRole::Other)?;
         }
         Ok(())
     }
@@ -110,13 +118,14 @@ impl PollingGateway<'_> {
         let MessageInput { scenario, encoder, .. } = self.input;
         let body = encoder.command(command.form, command.message_id, time_ns, &command.actions);
         let (compression, role) = (self.compression(), MessageRole::Command(index));
-        let response = http::found(time_ns, &compressed(&body, compression)?, compression);
+        let FilledBody { body, rest } = self.padding.fill(Side::Server, role, body)?;
+        let response = http::found(time_ns, &compressed(&body, compression)?, compression, rest);
         self.push(time_ns, Side::Server, response, role);
         self.pause();
         for reply in replies(command, scenario.replies, encoder, self.random) {
             self.time_ns = self.time_ns.max(time_ns + reply.delay_ns);
             // Coalesced replies are one body with a line for each.
-            self.post(&reply.bodies.join(&b'\n'), MessageRole::Reply(index))?;
+            self.post(reply.bodies.join(&b'\n'), MessageRole::Reply(index))?;
         }
         Ok(())
     }

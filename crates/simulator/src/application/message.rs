@@ -11,7 +11,16 @@ pub(crate) struct Message {
     pub(crate) time_ns: i64,
     pub(crate) side: Side,
     pub(crate) bytes: Vec<u8>,
+    /// The bytes that pad each of its records; none where it is empty.
+    pub(crate) record_padding: Vec<usize>,
     pub(crate) role: MessageRole,
+}
+
+impl Message {
+    /// A message whose records are not padded.
+    pub(crate) fn new(time_ns: i64, side: Side, bytes: Vec<u8>, role: MessageRole) -> Self {
+        Self { time_ns, side, bytes, record_padding: Vec::new(), role }
+    }
 }
 
 /// The role of a message.

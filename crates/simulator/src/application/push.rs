@@ -4,12 +4,12 @@ use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
 use super::message::{Message, MessageInput, MessageRole};
+use super::padding::{FilledBody, MessagePadding};
 use super::push_protocol::PushProtocol;
 use super::reply::replies;
 use crate::SimulateError;
 use crate::framing::compression::compressed;
 use crate::random_streams::{random_duration, recurring_times};
-use crate::scenario::Compression;
 use crate::time::{MILLISECOND, SECOND, nanoseconds};
 use crate::tls::Side;
 
@@ -22,39 +22,29 @@ enum Event {
     KeepAlive,
 }
 
-impl Event {
-    /// The event with its bodies as they are sent.
-    fn compressed(mut self, compression: Compression) -> Result<Self, SimulateError> {
-        if let Self::Bodies { bodies, .. } = &mut self {
-            for body in bodies {
-                *body = compressed(body, compression)?.into_owned();
-            }
-        }
-        Ok(self)
-    }
-}
-
 pub(super) fn messages(
     input: MessageInput<'_>,
     mut protocol: PushProtocol,
+    padding: &mut MessagePadding<'_>,
     random: &mut ChaCha20Rng,
 ) -> Result<Vec<Message>, SimulateError> {
-    let round_trip = nanoseconds(input.scenario.network.round_trip);
     let mut messages = Vec::new();
     let mut time_ns = input.ready_ns;
+    let round_trip = nanoseconds(input.scenario.network.round_trip);
     for (side, bytes) in protocol.greeting(random)? {
-        messages.push(Message { time_ns, side, bytes, role: MessageRole::Other });
+        messages.push(Message::new(time_ns, side, bytes, MessageRole::Other));
         let is_answered_by_server = side.peer() == Side::Server;
         time_ns +=
             random.random_range(MILLISECOND..3 * MILLISECOND) + if is_answered_by_server { round_trip } else { 0 };
     }
-    for (time_ns, event) in events(input, &protocol, time_ns, random) {
-        let event = event.compressed(input.scenario.session.compression)?;
-        push_messages(event, time_ns, round_trip, &mut protocol, &mut messages, random)?;
+    let events = events(input, &protocol, time_ns, random);
+    let mut sender = Sender { input, protocol, padding, random, messages };
+    for (time_ns, event) in events {
+        sender.push(event, time_ns)?;
     }
+    let Sender { protocol, mut messages, random, .. } = sender;
     let bytes = protocol.farewell(random);
-    let time_ns = input.connection.close_ns;
-    messages.push(Message { time_ns, side: Side::Client, bytes, role: MessageRole::Other });
+    messages.push(Message::new(input.connection.close_ns, Side::Client, bytes, MessageRole::Other));
     Ok(messages)
 }
 
@@ -100,35 +90,42 @@ fn events(
     events
 }
 
-/// Appends the messages of an event, with the answers of the protocol.
-fn push_messages(
-    event: Event,
-    time_ns: i64,
-    round_trip: i64,
-    protocol: &mut PushProtocol,
-    messages: &mut Vec<Message>,
-    random: &mut ChaCha20Rng,
-) -> Result<(), SimulateError> {
-    let (mut bytes, mut answer) = (Vec::new(), Vec::new());
-    let (side, role) = match event {
-        Event::KeepAlive => {
-            [bytes, answer] = protocol.keep_alive(random);
-            (Side::Client, MessageRole::Other)
-        }
-        Event::Bodies { side, bodies, role } => {
-            for body in bodies {
-                let message = protocol.message(side, &body, random)?;
-                bytes.extend(message.bytes);
-                answer.extend(message.answer.into_iter().flatten());
+/// Encodes what happens, in order of time.
+struct Sender<'a, 'b> {
+    input: MessageInput<'a>,
+    protocol: PushProtocol,
+    padding: &'a mut MessagePadding<'b>,
+    random: &'a mut ChaCha20Rng,
+    messages: Vec<Message>,
+}
+
+impl Sender<'_, '_> {
+    /// Appends the messages of an event, with the answers of the protocol.
+    fn push(&mut self, event: Event, time_ns: i64) -> Result<(), SimulateError> {
+        let (mut bytes, mut answer) = (Vec::new(), Vec::new());
+        let (side, role) = match event {
+            Event::KeepAlive => {
+                [bytes, answer] = self.protocol.keep_alive(self.random);
+                (Side::Client, MessageRole::Other)
             }
-            (side, role)
+            Event::Bodies { side, bodies, role } => {
+                for body in bodies {
+                    let FilledBody { body, rest } = self.padding.fill(side, role, body)?;
+                    let body = compressed(&body, self.input.scenario.session.compression)?;
+                    let message = self.protocol.message(side, &body, self.random)?;
+                    bytes.extend(message.bytes);
+                    bytes.extend(self.protocol.filler(side, rest, self.random));
+                    answer.extend(message.answer.into_iter().flatten());
+                }
+                (side, role)
+            }
+        };
+        self.messages.push(Message::new(time_ns, side, bytes, role));
+        if !answer.is_empty() {
+            let travel = if side == Side::Client { nanoseconds(self.input.scenario.network.round_trip) } else { 0 };
+            let time_ns = time_ns + travel + self.random.random_range(MILLISECOND..3 * MILLISECOND);
+            self.messages.push(Message::new(time_ns, side.peer(), answer, MessageRole::Other));
         }
-    };
-    messages.push(Message { time_ns, side, bytes, role });
-    if !answer.is_empty() {
-        let travel = if side == Side::Client { round_trip } else { 0 };
-        let time_ns = time_ns + travel + random.random_range(MILLISECOND..3 * MILLISECOND);
-        messages.push(Message { time_ns, side: side.peer(), bytes: answer, role: MessageRole::Other });
+        Ok(())
     }
-    Ok(())
 }

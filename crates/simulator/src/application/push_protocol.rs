@@ -103,6 +103,18 @@ impl PushProtocol {
         }
     }
 
+    /// So many bytes that the receiver ignores: a Pong that it did not ask for (RFC 6455 section 5.5.3). MQTT has none.
+    pub(super) fn filler(&self, side: Side, bytes: usize, random: &mut ChaCha20Rng) -> Vec<u8> {
+        let mask: Option<[u8; 4]> = (side == Side::Client && bytes > 0).then(|| random.random());
+        match self {
+            Self::WebSocket { .. } if bytes > 0 => {
+                let payload = bytes.saturating_sub(2 + mask.map_or(0, |mask| mask.len()));
+                websocket::frame(websocket::Opcode::Pong, &vec![0; payload], mask)
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The gateway's keep-alive and the service's answer.
     pub(super) fn keep_alive(&self, random: &mut ChaCha20Rng) -> [Vec<u8>; 2] {
         match self {

@@ -48,9 +48,9 @@ impl<'a> ObservedSizes<'a> {
         self.size(Side::Client, self.done + digits as usize)
     }
 
-    /// Longer messages are longer in every framing, so without a block cipher the length itself will do.
+    /// Longer messages are longer in every framing, so without padding and a block cipher the length itself will do.
     fn size(&mut self, side: Side, body: usize) -> Result<usize, SimulateError> {
-        if self.scenario.tls.suite.is_padded() { self.on_the_wire(side, body) } else { Ok(body) }
+        if self.scenario.rounds_sizes() { self.on_the_wire(side, body) } else { Ok(body) }
     }
 
     /// The total length of the records of a message. It determines the length of each, since all but the last are full.
@@ -60,7 +60,14 @@ impl<'a> ObservedSizes<'a> {
             return Ok(*size);
         }
         let tls = self.scenario.tls;
-        let message = application::message_length(self.scenario, side, body)?;
+        let padding = &self.scenario.padding;
+        let policy = if side == Side::Server { &padding.policy } else { &padding.replies };
+        let padded = |size| policy.padded(size).unwrap_or(size);
+        let message = application::padded_length(self.scenario, side, body, padded)?;
+        if !tls.suite.is_padded() {
+            self.wire_sizes.insert(key, message);
+            return Ok(message);
+        }
         let most = if tls.chunk == 0 { message.max(1) } else { tls.chunk };
         let mac = if tls.suite == Suite::Aes128CbcSha256 { 32 } else { 20 };
         let record = |length: usize| BLOCK + (length + mac + 1).next_multiple_of(BLOCK);

@@ -175,7 +175,7 @@ fn longer_messages_are_longer_in_every_framing() {
         let (one, longer) = (vec![b'x'; length], vec![b'x'; length + 1]);
         let frame = |body: &[u8]| websocket::frame(websocket::Opcode::Text, body, None).len();
         let publish = |body: &[u8]| mqtt::publish("home/20/set", Some(1), body).unwrap().len();
-        let found = |body: &[u8]| http::found(0, body, crate::scenario::Compression::None).len();
+        let found = |body: &[u8]| http::found(0, body, crate::scenario::Compression::None, 0).len();
         assert!(frame(&one) < frame(&longer) && publish(&one) < publish(&longer) && found(&one) < found(&longer));
     }
 }

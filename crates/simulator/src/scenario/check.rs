@@ -6,7 +6,9 @@ use std::ops::RangeInclusive;
 use jiff::{SignedDuration, Timestamp};
 use rustls::pki_types::ServerName;
 
-use super::{ActionValue, DurationRange, Framing, Parameter, ReplyMode, Scenario, Version};
+use sizeleak_padding_policy::PaddingPolicy;
+
+use super::{ActionValue, Compression, DurationRange, Framing, PaddingLayer, Parameter, ReplyMode, Scenario, Version};
 use crate::ScenarioError;
 
 /// The largest number of commands in a capture.
@@ -107,7 +109,21 @@ impl Scenario {
         probability("replies.loss", self.replies.loss)?;
         probability("replies.coalesce", self.replies.coalesce)?;
         probability("firmware-change.after", self.firmware_change.after)?;
-        within("firmware-change.bytes", self.firmware_change.bytes, 0..=MAX_ADDED_BYTES as usize)
+        within("firmware-change.bytes", self.firmware_change.bytes, 0..=MAX_ADDED_BYTES as usize)?;
+        self.check_padding()
+    }
+
+    fn check_padding(&self) -> Result<(), ScenarioError> {
+        let padding = &self.padding;
+        for (key, policy) in [("padding.policy", &padding.policy), ("padding.replies", &padding.replies)] {
+            let fault = policy.check().err().map_or_else(String::new, |error| error.to_string());
+            wanted(key, policy, fault.is_empty(), format_args!("one that can be used: {fault}"))?;
+            let is_possible = *policy == PaddingPolicy::None || self.session.compression == Compression::None;
+            let text = "\"none\" with `session.compression`: blanks would be compressed";
+            wanted(key, policy, is_possible || padding.layer == PaddingLayer::Record, text)?;
+        }
+        let is_offered = padding.layer == PaddingLayer::Body || self.tls.version == Version::Tls13;
+        wanted("padding.layer", "\"record\"", is_offered, "\"body\" with `tls.version` \"1.2\", which has no padding")
     }
 
     fn check_overlap(&self) -> Result<(), ScenarioError> {

@@ -4,17 +4,20 @@ mod check;
 mod commands;
 mod duration_range;
 mod network;
+mod padding;
 mod protocols;
 mod variation;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use sizeleak_padding_policy::PaddingPolicy;
 
 pub use commands::{
     ActionValue, CommandSettings, DeviceIds, DeviceKind, IdDraw, LabelSettings, LearnSettings, MessageId, TestSettings,
 };
 pub use duration_range::DurationRange;
 pub use network::{CaptureSettings, InitialSequence, NetworkSettings, NoiseSettings, Resolution};
+pub use padding::{PaddingLayer, PaddingSettings};
 pub use protocols::{
     Framing, QualityOfService, ReplyMode, ReplySettings, SessionSettings, Suite, TelemetrySettings, TlsSettings,
     Version,
@@ -52,6 +55,8 @@ pub struct Scenario {
     pub labels: LabelSettings,
     /// The gateway's replies to commands.
     pub replies: ReplySettings,
+    /// To which sizes commands and replies are padded.
+    pub padding: PaddingSettings,
     /// New firmware in the middle of the capture to test on.
     pub firmware_change: FirmwareChange,
     /// The gateway's unsolicited messages.
@@ -76,6 +81,7 @@ impl Default for Scenario {
             test: TestSettings::default(),
             labels: LabelSettings::default(),
             replies: ReplySettings::default(),
+            padding: PaddingSettings::default(),
             firmware_change: FirmwareChange::default(),
             telemetry: TelemetrySettings::default(),
             noise: NoiseSettings::default(),
@@ -101,6 +107,13 @@ impl Scenario {
         })?;
         scenario.check()?;
         Ok(scenario)
+    }
+
+    /// Whether messages of several sizes look alike: in blocks of a cipher, or by padding.
+    pub(crate) fn rounds_sizes(&self) -> bool {
+        let is_padded =
+            [&self.padding.policy, &self.padding.replies].into_iter().any(|one| *one != PaddingPolicy::None);
+        is_padded || self.tls.suite.is_padded()
     }
 
     /// The number of devices of all kinds.

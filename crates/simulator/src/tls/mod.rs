@@ -3,10 +3,11 @@
 mod cbc;
 mod identity;
 mod key_exchange;
+mod padded_records;
 mod seeded_random;
 mod session;
 mod side;
 
 pub(crate) use identity::ServerIdentity;
-pub(crate) use session::{TlsSession, record_lengths};
+pub(crate) use session::{MAX_PLAINTEXT, TlsSession, record_lengths, record_plaintext};
 pub(crate) use side::Side;

@@ -17,13 +17,14 @@ use rustls::{
 use super::cbc;
 use super::identity::ServerIdentity;
 use super::key_exchange::SeededX25519;
+use super::padded_records::{self, RecordPadding};
 use super::seeded_random::{InstalledGenerator, SeededRandom};
 use super::side::Side;
 use crate::SimulateError;
 use crate::scenario::{Suite, TlsSettings, Version};
 
 /// The largest plaintext of a TLS record, in bytes (RFC 8446 section 5.1).
-const MAX_PLAINTEXT: usize = 1 << 14;
+pub(crate) const MAX_PLAINTEXT: usize = 1 << 14;
 
 /// Both ends of a session.
 #[derive(Debug)]
@@ -69,8 +70,7 @@ impl TlsSession {
         let mut server = ServerConnection::new(Arc::new(server))?;
         client.set_buffer_limit(None);
         server.set_buffer_limit(None);
-        let chunk = if tls.chunk == 0 { MAX_PLAINTEXT } else { tls.chunk };
-        Ok(Self { client, server, chunk, _randomness: randomness })
+        Ok(Self { client, server, chunk: record_plaintext(tls), _randomness: randomness })
     }
 
     /// Performs the handshake. Returns the flights of both ends in turn, including session tickets.
@@ -90,10 +90,12 @@ impl TlsSession {
     }
 
     /// The records of a message. The other end decrypts them and must obtain the message.
-    pub(crate) fn seal(&mut self, side: Side, message: &[u8]) -> Result<Vec<u8>, SimulateError> {
+    ///
+    /// `padding` are the bytes of padding of each record (RFC 8446 section 5.4).
+    pub(crate) fn seal(&mut self, side: Side, message: &[u8], padding: &[usize]) -> Result<Vec<u8>, SimulateError> {
         match side {
-            Side::Client => transfer(&mut self.client, &mut self.server, message, self.chunk),
-            Side::Server => transfer(&mut self.server, &mut self.client, message, self.chunk),
+            Side::Client => transfer(&mut self.client, &mut self.server, message, self.chunk, padding),
+            Side::Server => transfer(&mut self.server, &mut self.client, message, self.chunk, padding),
         }
     }
 
@@ -117,9 +119,12 @@ fn transfer<F: SideData, T: SideData>(
     to: &mut ConnectionCommon<T>,
     message: &[u8],
     chunk: usize,
+    padding: &[usize],
 ) -> Result<Vec<u8>, SimulateError> {
     let mut records = Vec::new();
-    for piece in message.chunks(chunk) {
+    let padding = padding.iter().copied().chain(std::iter::repeat(0));
+    for (piece, padding) in message.chunks(chunk).zip(padding) {
+        let _padding = RecordPadding::of_next_record(padding);
         from.writer().write_all(piece).map_err(SimulateError::Record)?;
         records.extend(drain(from)?);
     }
@@ -180,9 +185,9 @@ fn suite(tls: TlsSettings) -> SupportedCipherSuite {
         (_, Suite::Aes128CbcSha) => cbc::aes_128_sha(),
         (_, Suite::Aes256CbcSha) => cbc::aes_256_sha(),
         (_, Suite::Aes128CbcSha256) => cbc::aes_128_sha256(),
-        (Version::Tls13, Suite::Aes128Gcm) => suites::TLS13_AES_128_GCM_SHA256,
-        (Version::Tls13, Suite::Aes256Gcm) => suites::TLS13_AES_256_GCM_SHA384,
-        (Version::Tls13, Suite::ChaCha20Poly1305) => suites::TLS13_CHACHA20_POLY1305_SHA256,
+        (Version::Tls13, Suite::Aes128Gcm) => padded_records::aes_128_gcm(),
+        (Version::Tls13, Suite::Aes256Gcm) => padded_records::aes_256_gcm(),
+        (Version::Tls13, Suite::ChaCha20Poly1305) => padded_records::chacha20_poly1305(),
     }
 }
 
@@ -194,6 +199,11 @@ impl TimeProvider for FixedClock {
     fn current_time(&self) -> Option<UnixTime> {
         Some(self.0)
     }
+}
+
+/// The largest plaintext of a record, in bytes.
+pub(crate) fn record_plaintext(tls: TlsSettings) -> usize {
+    if tls.chunk == 0 { MAX_PLAINTEXT } else { tls.chunk }
 }
 
 /// The lengths in the headers of complete records (RFC 8446 section 5.1).
@@ -218,7 +228,7 @@ mod tests {
         let time_ns = 1_767_600_000_000_000_000;
         let random = ChaCha20Rng::seed_from_u64(seed);
         let mut session = TlsSession::new(&identity, tls, "http/1.1", time_ns, random).unwrap();
-        (session.handshake().unwrap(), session.seal(Side::Server, message).unwrap())
+        (session.handshake().unwrap(), session.seal(Side::Server, message, &[]).unwrap())
     }
 
     #[test]
@@ -254,5 +264,21 @@ mod tests {
         let tls = |chunk| TlsSettings { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk };
         assert_eq!(record_lengths(&flights_and_records(tls(0), 1, &vec![1; 100_000]).1).len(), 7);
         assert_eq!(record_lengths(&flights_and_records(tls(40), 1, &[1; 100]).1), [57, 57, 37]);
+    }
+
+    #[test]
+    fn records_of_tls_1_3_are_padded_and_read_back() {
+        for suite in [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
+            let identity = ServerIdentity::new("hub.example", &mut ChaCha20Rng::seed_from_u64(1)).unwrap();
+            let tls = TlsSettings { version: Version::Tls13, suite, chunk: 40 };
+            let random = ChaCha20Rng::seed_from_u64(1);
+            let mut session = TlsSession::new(&identity, tls, "mqtt", 1_767_600_000_000_000_000, random).unwrap();
+            session.handshake().unwrap();
+            let lengths = |session: &mut TlsSession, side, padding: &[usize]| {
+                record_lengths(&session.seal(side, &[1; 100], padding).unwrap())
+            };
+            assert_eq!(lengths(&mut session, Side::Server, &[0, 1, 16_364]), [57, 58, 37 + 16_364]);
+            assert_eq!(lengths(&mut session, Side::Client, &[30]), [87, 57, 37], "the others are not padded");
+        }
     }
 }

@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use sizeleak_leakage::{
     CommandGroup, CommandSpace, EpsilonKnowledge, LeakageError, Learned, Observation, Observer, SizeRow,
 };
-use sizeleak_model::{Basis, Model};
+use sizeleak_model::{Basis, LearnedPadding, Model};
 use sizeleak_padding::{FloorOf, PaddedOutputs, PaddingFloor, PaddingPolicy, seen_groups, seen_rows};
 
 use crate::command::failure::Failure;
@@ -77,10 +77,11 @@ impl PaddedHome {
 
 /// Refuses models whose sizes are not those that padding starts from.
 fn check_sizes(model: &Model) -> Result<(), Failure> {
-    let fault = match (&model.learned.basis, model.learned.padding) {
-        (_, Some(padding)) => {
-            format!("it was learned on messages that are already padded to multiples of {padding} bytes")
+    let fault = match (&model.learned.basis, &model.learned.padding) {
+        (_, Some(LearnedPadding::Modulo(bytes))) => {
+            format!("it was learned on messages that are already padded to multiples of {bytes} bytes")
         }
+        (_, Some(LearnedPadding::Policy(_))) => "it is of a gateway that pads its commands already".to_owned(),
         (Basis::Wire, None) => "it knows sizes on the wire only".to_owned(),
         (Basis::Plaintext { record_overhead: [least, most], .. }, None) if least < most => {
             "it was learned under a block cipher, which hides the exact sizes".to_owned()

@@ -31,7 +31,7 @@ fn a_hundred_commands_determine_exact_sizes_despite_steps_ids_and_wrong_labels()
                 let base = [50, 70, 150][seed as usize / 3 % 3];
                 SimulatedGateway { seed, actions, base, steps: &STEPS, ids, wrong_percent }.mixed(100)
             });
-            assert_eq!(inexact, [], "{wrong_percent} % wrong");
+            assert_eq!(inexact, [0_u64; 0], "{wrong_percent} % wrong");
         }
     }
 }
@@ -50,7 +50,7 @@ fn block_cipher_ranges_determine_nearly_exact_sizes() {
             all += 1;
             assert!((size - found).abs() <= 2 && most - least < 8, "seed {seed}: {:?}", sizes.actions);
         }
-        assert_eq!(sizes.outliers, [], "seed {seed}");
+        assert_eq!(sizes.outliers, [0_usize; 0], "seed {seed}");
     }
     assert!(3 * off < all, "{off} of {all}");
 }
@@ -61,7 +61,7 @@ fn singles_and_doubles_determine_exact_sizes_if_no_length_field_grows_between_th
         let ids = SimulatedGateway::MOSTLY_SIX_DIGITS;
         SimulatedGateway { seed, actions, base: 150, steps: &STEPS, ids, wrong_percent: 10 }.singles_and_doubles(100)
     });
-    assert_eq!(inexact, []);
+    assert_eq!(inexact, [0_u64; 0]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn ambiguity_of_singles_and_doubles_is_resolved_by_larger_commands() {
     let gateway =
         SimulatedGateway { seed: 1, actions: vec![40, 44, 51], base: 60, steps: &STEPS, ids, wrong_percent: 0 };
     assert!(!fit(&names(&[0; 3]), &gateway.singles_and_doubles(60)).unwrap().ambiguous_shifts.is_empty());
-    assert_eq!(fit(&names(&[0; 3]), &gateway.mixed(100)).unwrap().ambiguous_shifts, []);
+    assert_eq!(fit(&names(&[0; 3]), &gateway.mixed(100)).unwrap().ambiguous_shifts, [0_i64; 0]);
 }
 
 /// Except if a step is so close to one of them that even these do not reveal it.

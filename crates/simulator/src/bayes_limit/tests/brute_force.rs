@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::{device, is_near};
-use crate::application::message_length;
+use crate::application::padded_length;
 use crate::bayes_limit::counting::{choose, entropy};
 use crate::bayes_limit::{BayesLimit, bayes_limit};
 use crate::command_generator::{DeviceAction, id_widths, number_probabilities};
@@ -44,7 +44,7 @@ impl<O: Ord> Joint<O> {
 
 /// The bytes on the wire.
 fn on_the_wire(scenario: &Scenario, side: Side, body: usize) -> usize {
-    let message = message_length(scenario, side, body).unwrap();
+    let message = padded_length(scenario, side, body, |size| size).unwrap();
     if scenario.tls.suite.is_padded() { (message + 21).div_ceil(16) } else { message }
 }
 

@@ -1,5 +1,7 @@
 //! A padding policy: to which sizes it pads a command of each size.
 
+mod before_padding;
+
 use serde::{Deserialize, Serialize};
 
 use crate::padding_limits::{MAX_BUCKETS, MAX_PADDING_UNIT, MAX_RANDOM_BYTES, TLS_RECORD_BYTES};

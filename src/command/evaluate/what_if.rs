@@ -1,0 +1,108 @@
+//! What the figures of an evaluation would be if commands were padded.
+
+use std::fs;
+
+use anyhow::Context;
+use serde::Serialize;
+use sizeleak_evaluation::{
+    Conclusion, Evaluation, JudgedRun, LabelFile, PaddedInput, PaddingOverhead, PipelineInput, Score,
+};
+use sizeleak_model::{LearnedPadding, ModelSet};
+use sizeleak_padding_policy::PaddingPolicy;
+use sizeleak_pipeline::Pipeline;
+
+use crate::command::evaluation_input::EvaluationInput;
+use crate::command::failure::Failure;
+use crate::command::text_table::{numbers, percent, percent_of_within};
+
+/// What is evaluated without padding.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unpadded<'a> {
+    pub(super) input: &'a EvaluationInput,
+    pub(super) traffic: &'a PipelineInput,
+    pub(super) pipeline: &'a Pipeline,
+    pub(super) models: &'a ModelSet,
+    pub(super) labels: &'a LabelFile,
+}
+
+/// The figures of the same commands if they were padded, against an observer who knows the policy.
+#[derive(Debug, Serialize)]
+pub(super) struct WhatIf {
+    /// The policy.
+    policy: String,
+    /// What the padding costs.
+    #[serde(flatten)]
+    cost: PaddingOverhead,
+    /// The bytes that padding adds, as a share of those without.
+    overhead: f64,
+    conclusion: Conclusion,
+    before_pruning: Option<Score>,
+    after_pruning: Score,
+}
+
+/// An evaluation, and what it would be.
+#[derive(Debug, Serialize)]
+pub(super) struct EvaluationWithPadding<'a> {
+    #[serde(flatten)]
+    pub(super) evaluation: &'a Evaluation,
+    pub(super) what_if: &'a WhatIf,
+}
+
+impl Unpadded<'_> {
+    /// Pads the commands, and evaluates the model that knows the policy.
+    pub(super) fn padded_by(self, policy: &PaddingPolicy, prior_bits: Option<f64>) -> Result<WhatIf, Failure> {
+        let Self { input, traffic, pipeline, models, labels } = self;
+        let padded = PaddedInput::new(traffic, pipeline, models.sections(), policy)?;
+        let mut sections = models.sections().to_vec();
+        for model in &mut sections {
+            model.learned.padding = Some(LearnedPadding::Policy(policy.clone()));
+        }
+        let models = ModelSet::new(sections).map_err(anyhow::Error::new)?;
+        let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir().context("a temporary folder")?;
+        let file = folder.path().join("model.toml");
+        fs::write(&file, models.to_toml()).with_context(|| file.display().to_string())?;
+        let mut pipeline = pipeline.clone();
+        pipeline.use_models(&[&file])?;
+        let evaluator = input.evaluator(&models, labels, &padded.input)?;
+        let run = evaluator.judge(&pipeline, &mut |_| {}).and_then(JudgedRun::with_candidates)?;
+        let Evaluation { conclusion, before_pruning, after_pruning, .. } = Evaluation::new(&run, prior_bits, None);
+        let (policy, cost) = (policy.to_string(), padded.overhead);
+        Ok(WhatIf { policy, cost, overhead: cost.share(), conclusion, before_pruning, after_pruning })
+    }
+}
+
+/// A figure of a score, and how it is shown.
+type Row = (&'static str, fn(&Score) -> String);
+
+const ROWS: [Row; 6] = [
+    ("first candidate right", |score| percent_of_within(score.top_1, score.commands, score.intervals.top_1)),
+    ("exactly one candidate", |score| percent_of_within(score.unique, score.commands, score.intervals.unique)),
+    ("no candidate", |score| score.unexplained.to_string()),
+    ("candidates, mean", |score| format!("{:.1}", score.candidates.mean)),
+    ("candidates, median", |score| score.candidates.median.to_string()),
+    ("credible set, mean size", |score| format!("{:.1}", score.credible_set.size.mean)),
+];
+
+/// The figures beside those without padding.
+pub(super) fn table(evaluation: &Evaluation, what_if: &WhatIf) -> String {
+    let WhatIf { policy, cost, overhead, before_pruning, after_pruning, .. } = what_if;
+    let PaddingOverhead { commands, bytes, added_bytes } = cost;
+    let mean = |bytes: &u64| *bytes as f64 / (*commands).max(1) as f64;
+    let rows = |name: &str, captured: &Score, padded: &Score| {
+        let title = [name.to_owned(), String::new(), String::new()];
+        let figures = ROWS.map(|(name, figure)| [format!("  {name}"), figure(captured), figure(padded)]);
+        std::iter::once(title).chain(figures).collect::<Vec<_>>()
+    };
+    let by_size = evaluation.before_pruning.as_ref().zip(before_pruning.as_ref());
+    let mut all = by_size.map_or_else(Vec::new, |(captured, padded)| rows("by the size", captured, padded));
+    let name = if by_size.is_some() { "in the end" } else { "" };
+    all.extend(rows(name, &evaluation.after_pruning, after_pruning));
+    format!(
+        "\nif commands were padded ({policy}): {added_bytes} bytes more in {commands} commands, {} of {bytes} \
+         ({:.1} on {:.1} bytes each); to an observer who knows the policy\n{}",
+        percent(*overhead),
+        mean(added_bytes),
+        mean(bytes),
+        numbers(["", "as captured", "padded"], all)
+    )
+}
