@@ -3,8 +3,8 @@
 /// The most bytes of a unit of padding, or of a size in a table.
 pub const MAX_PADDING_UNIT: u64 = 1 << 30;
 
-/// The most random bytes.
-pub const MAX_RANDOM_BYTES: u64 = 65_535;
+/// The most random bytes: every padded size of every command is summed over.
+pub const MAX_RANDOM_BYTES: u64 = 4096;
 
 /// The most sizes of a table.
 pub const MAX_BUCKETS: usize = 65_536;
