@@ -1,4 +1,5 @@
 //! An archive of two gateways as it is in the field: rotated files of two capture points, some of them odd.
+#![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::fs;
 use std::io::Write;

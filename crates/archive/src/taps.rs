@@ -171,6 +171,7 @@ mod tests {
 
     use super::*;
     use crate::discovery::{PointsOf, capture_points};
+    use crate::operands::{Absence, NamedPaths};
 
     fn tap(name: &str, folder: &Path, pattern: &str) -> Tap {
         format!("{name}={}", folder.join(pattern).display()).parse().unwrap()
@@ -201,7 +202,8 @@ mod tests {
             tap("lan", &root, "06/m*"),
             tap("wan", &root, "own/[ab]"),
         ];
-        let points = capture_points(std::slice::from_ref(&root), PointsOf::Folders).unwrap();
+        let named = NamedPaths::of(std::slice::from_ref(&root), Absence::IsError).unwrap();
+        let points = capture_points(named, PointsOf::Folders).unwrap();
         let points = with_tapped_point(points, &taps, &root.join("out")).unwrap();
         let tapped = points.iter().find(|point| point.name == "lan+wan").unwrap();
         let names: Vec<(&str, Vec<PathBuf>)> =
