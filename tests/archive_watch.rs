@@ -88,7 +88,9 @@ impl Captures {
         let folder = homes.out("hall");
         fs::create_dir(&folder).unwrap();
         let captures = Self { homes, folder };
-        names.iter().for_each(|name| captures.add(name));
+        for name in names {
+            captures.add(name);
+        }
         captures
     }
 
@@ -146,7 +148,9 @@ fn watched_captures_give_what_one_call_gives() {
     let captures = Captures::new(&[]);
     let mut watch = captures.watch("1m");
     captures.until_said("looks for new captures");
-    ["d", "a"].iter().for_each(|name| captures.add(name));
+    for name in ["d", "a"] {
+        captures.add(name);
+    }
     captures.until_said("captures 2, identifications");
     // It is still being written.
     write(&captures.folder, "c", &captures.content("c")[..1000]);
