@@ -202,8 +202,8 @@ mod tests {
             tap("lan", &root, "06/m*"),
             tap("wan", &root, "own/[ab]"),
         ];
-        let named = NamedPaths::of(std::slice::from_ref(&root), Absence::IsError).unwrap();
-        let points = capture_points(named, PointsOf::Folders).unwrap();
+        let operands = NamedPaths::of(std::slice::from_ref(&root), Absence::IsError).unwrap();
+        let points = capture_points(operands, PointsOf::Folders).unwrap();
         let points = with_tapped_point(points, &taps, &root.join("out")).unwrap();
         let tapped = points.iter().find(|point| point.name == "lan+wan").unwrap();
         let names: Vec<(&str, Vec<PathBuf>)> =
