@@ -74,7 +74,7 @@ pub(crate) struct Arguments {
     prior: Prior,
 
     /// How likely n + 1 actions are, compared with n [default: as learned]
-    #[arg(long, value_name = "SHARE", value_parser = decay)]
+    #[arg(long, value_name = "SHARE", value_parser = decay, hide_short_help = true)]
     decay: Option<f64>,
 
     #[command(flatten)]

@@ -55,11 +55,12 @@ mod tests {
     #[test]
     fn sizes_before_padding_are_those_of_the_policy() {
         let padding = LearnedPadding::Policy(PaddingPolicy::Map { sizes: vec![[4, 30], [9, 20], [20, 30]] });
-        assert_eq!(padding.sizes_before([30, 30]), [0, 20]);
+        // Sizes beyond the map go to multiples of its greatest.
+        assert_eq!(padding.sizes_before([30, 30]), [0, 30]);
         assert_eq!(padding.sizes_before([20, 21]), [5, 9]);
         assert_eq!(padding.sizes_before([21, 22]), [21, 22], "not padded");
         let is_padded = |size, seen| padding.probability(size, seen) > 0.99;
-        assert_eq!([4, 5, 10, 21].map(|size| is_padded(size, [30, 30])), [true, false, true, false]);
+        assert_eq!([4, 5, 10, 31].map(|size| is_padded(size, [30, 30])), [true, false, true, false]);
         let constant = LearnedPadding::Policy(PaddingPolicy::Constant { bytes: 1_000_000 });
         assert_eq!(constant.sizes_before([1_000_000; 2]), [1, 65_536]);
         assert_eq!(padding.sizes_before([-5, -3]), [-5, -3]);

@@ -12,7 +12,7 @@ use crate::command::help::OUTPUT;
 #[derive(Debug, Args)]
 pub(super) struct ExportOptions {
     /// Write what is seen of every secret, instead of figures
-    #[arg(long, value_enum, help_heading = OUTPUT, conflicts_with_all = ["format", "json", "padding"])]
+    #[arg(long, value_enum, hide_short_help = true, help_heading = OUTPUT, conflicts_with_all = ["format", "json", "padding"])]
     pub(super) export: Option<Export>,
 
     /// The secret that is exported

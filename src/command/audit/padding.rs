@@ -87,11 +87,11 @@ pub(super) struct PaddingOptions {
     table_json: Option<PathBuf>,
 
     /// Write the best table as C
-    #[arg(long, value_name = "FILE", requires = "best", help_heading = PADDING)]
+    #[arg(long, value_name = "FILE", requires = "best", help_heading = PADDING, hide_short_help = true)]
     table_c: Option<PathBuf>,
 
     /// Write the best table as Rust
-    #[arg(long, value_name = "FILE", requires = "best", help_heading = PADDING)]
+    #[arg(long, value_name = "FILE", requires = "best", help_heading = PADDING, hide_short_help = true)]
     table_rust: Option<PathBuf>,
 
     /// Print the curve as CSV
