@@ -11,7 +11,7 @@ use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::{Tally, log};
 
 use crate::description::AnswersDescription;
-use crate::layout::Layout;
+use crate::layout::{Layout, remove_file};
 use crate::part_format::PartFormat;
 use crate::partitions::Partitions;
 
@@ -103,10 +103,7 @@ pub(crate) fn remove_parts(layout: &Layout, point: &str, kept: &BTreeSet<PathBuf
         for day in folders_in(&gateway)? {
             let names = PartFormat::ALL.iter().map(|format| day.join(part_name(point, *format)));
             for part in names.filter(|part| !kept.contains(part)) {
-                match fs::remove_file(&part) {
-                    Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                    _ => {}
-                }
+                remove_file(&part)?;
             }
             remove_if_empty(&day);
         }

@@ -8,6 +8,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sizeleak_capture::{Damage, is_named_capture};
 
+/// What is named and is neither a file nor a folder, whichever it is.
+pub(crate) const SPECIAL: &str = "a named pipe, a socket or a device";
+
 /// At most this many damaged places of a file are listed.
 const MOST_PLACES: usize = 16;
 
@@ -111,6 +114,16 @@ impl CaptureFile {
             damage: Vec::new(),
             damaged_places: 0,
         }
+    }
+
+    /// A pipe, a socket or a device, which is not opened; `kind` says which.
+    pub(crate) fn special(path: &Path, kind: &str) -> Self {
+        Self::unread(path, FileVerdict::NoCapture, format!("is {kind}, which may never end"))
+    }
+
+    /// A file or folder that cannot be read.
+    pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
+        Self::unread(path, FileVerdict::Unreadable, error.to_string())
     }
 
     /// A file that cannot be opened, or is no capture. One whose name says that it is a capture should have been one.

@@ -1,13 +1,12 @@
 //! Finds the files of an archive and groups them into capture points.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use sizeleak_capture::content_below;
 
-use crate::capture_file::{CaptureFile, FileVerdict};
+use crate::capture_file::{CaptureFile, SPECIAL};
 use crate::error::ArchiveError;
 use crate::operands::{NamedPath, NamedPaths};
 use crate::tap_files::TapFiles;
@@ -81,7 +80,7 @@ pub(crate) fn capture_points(named: NamedPaths, points: PointsOf) -> Result<Vec<
     }
     for (path, error) in named.unreadable {
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-        found.point(&real, &real).unopened.push(unreadable(&path, &error));
+        found.point(&real, &real).unopened.push(CaptureFile::unreadable(&path, &error));
     }
     found.add_links();
     let mut named: BTreeMap<String, CapturePoint> = BTreeMap::new();
@@ -113,11 +112,8 @@ impl FoundPoints {
         for path in content.files {
             self.add_file(&path, &place(&path), root);
         }
-        let special = content.special.into_iter().map(|special| {
-            let reason = format!("is {}, which may never end", special.kind);
-            CaptureFile::unread(&special.path, FileVerdict::NoCapture, reason)
-        });
-        let unreadable = content.unreadable.into_iter().map(|(path, error)| unreadable(&path, &error));
+        let special = content.special.iter().map(|special| CaptureFile::special(&special.path, special.kind));
+        let unreadable = content.unreadable.iter().map(|(path, error)| CaptureFile::unreadable(path, error));
         for file in special.chain(unreadable).collect::<Vec<_>>() {
             let folder = place(Path::new(&file.path));
             self.point(&folder, root).unopened.push(file);
@@ -135,8 +131,7 @@ impl FoundPoints {
     fn add_file(&mut self, path: &Path, folder: &Path, root: &Path) {
         self.point(folder, root);
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            let reason = "is a named pipe, a socket or a device, which may never end".to_owned();
-            let file = CaptureFile::unread(path, FileVerdict::NoCapture, reason);
+            let file = CaptureFile::special(path, SPECIAL);
             self.point(folder, root).unopened.push(file);
         } else if path.is_symlink() {
             self.links.push((path.to_owned(), folder.to_owned()));
@@ -166,10 +161,6 @@ impl FoundPoints {
             ..CapturePoint::default()
         })
     }
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> CaptureFile {
-    CaptureFile::unread(path, FileVerdict::Unreadable, error.to_string())
 }
 
 /// The name of a point: its path from the folder that was named, that folder included. It has only letters, digits and

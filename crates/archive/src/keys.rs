@@ -66,7 +66,8 @@ pub(crate) fn end_key(state: &str) -> Hash {
     meaning(&format!("end {state}"))
 }
 
-/// The key of the answers to the records of these captures, which are of these `taps`, as [`taps_text`] has them; `None` if an external program is among the stages.
+/// The key of the answers to the records of these captures, which are of these `taps`, as [`taps_text`] has them; `None`
+/// if an external program is among the stages.
 ///
 /// # Errors
 /// One sentence.

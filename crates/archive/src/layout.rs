@@ -30,6 +30,24 @@ impl Drop for LockedLayout {
     }
 }
 
+/// Removes a file that may not be there.
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
+    if_there(fs::remove_file(path))
+}
+
+/// Whether there is a file of this size.
+pub(crate) fn has_length(path: &Path, bytes: u64) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
+}
+
+/// The outcome of a removal; that there was nothing is none.
+fn if_there(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 impl Layout {
     pub(crate) fn new(root: &Path) -> Self {
         Self { root: root.to_owned() }
@@ -106,10 +124,7 @@ impl Layout {
 
     /// Removes what is being written.
     pub(crate) fn remove_staging(&self) -> io::Result<()> {
-        match fs::remove_dir_all(self.staging()) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        if_there(fs::remove_dir_all(self.staging()))
     }
 
     /// A file that becomes `target` once it is whole.

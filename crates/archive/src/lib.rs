@@ -27,6 +27,7 @@ mod part_format;
 mod partitions;
 mod plan;
 mod point_run;
+mod read_share;
 mod records;
 mod settling;
 mod tap_description;

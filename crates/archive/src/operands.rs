@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use glob::{MatchOptions, Pattern, glob_with};
+use glob::{MatchOptions, Pattern, PatternError, glob_with};
 
 use crate::error::ArchiveError;
 
 /// As in a shell: `*` stays within a name, and names that begin with a dot are matched only by a dot.
-pub(crate) const AS_SHELL: MatchOptions =
+const AS_SHELL: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// A file or folder that is read.
@@ -53,22 +53,44 @@ impl NamedPaths {
     }
 
     fn add_matches(&mut self, operand: &Path, text: &str, absence: Absence) -> Result<(), ArchiveError> {
-        let of_pattern = |error: glob::PatternError| ArchiveError::InvalidPattern {
+        let of_pattern = |error: PatternError| ArchiveError::InvalidPattern {
             pattern: operand.to_owned(),
             place: error.pos + 1,
             fault: error.msg,
         };
-        let (base, before) = (fixed_part(operand), self.paths.len() + self.unreadable.len());
-        for found in glob_with(text, AS_SHELL).map_err(of_pattern)? {
-            match found {
-                Ok(path) => self.paths.push(NamedPath { path, base: Some(base.clone()) }),
-                Err(error) => self.unreadable.push((error.path().to_owned(), error.into())),
-            }
-        }
-        if absence == Absence::IsError && before == self.paths.len() + self.unreadable.len() {
+        let Matches { paths, unreadable } = Matches::of(text).map_err(of_pattern)?;
+        if absence == Absence::IsError && paths.is_empty() && unreadable.is_empty() {
             return Err(ArchiveError::NoMatch(operand.to_owned()));
         }
+        let base = fixed_part(operand);
+        self.paths.extend(paths.into_iter().map(|path| NamedPath { path, base: Some(base.clone()) }));
+        self.unreadable.extend(unreadable);
         Ok(())
+    }
+}
+
+/// What a pattern matches.
+#[derive(Debug, Default)]
+pub(crate) struct Matches {
+    pub(crate) paths: Vec<PathBuf>,
+    /// Folders that it could not look into.
+    pub(crate) unreadable: Vec<(PathBuf, io::Error)>,
+}
+
+impl Matches {
+    /// Looks for what a pattern matches.
+    ///
+    /// # Errors
+    /// It is no pattern.
+    pub(crate) fn of(pattern: &str) -> Result<Self, PatternError> {
+        let mut matches = Self::default();
+        for found in glob_with(pattern, AS_SHELL)? {
+            match found {
+                Ok(path) => matches.paths.push(path),
+                Err(error) => matches.unreadable.push((error.path().to_owned(), error.into())),
+            }
+        }
+        Ok(matches)
     }
 }
 

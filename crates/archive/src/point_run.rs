@@ -2,8 +2,7 @@
 //! describes it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +19,7 @@ use crate::description::{AnswersDescription, DescribedFile, PointDescription, Re
 use crate::discovery::CapturePoint;
 use crate::found_file::FoundFile;
 use crate::keys::{answers_key, reading, taps_text};
-use crate::layout::Layout;
+use crate::layout::{Layout, has_length, remove_file};
 use crate::missing_captures::MissingCaptures;
 use crate::part_format::PartFormat;
 use crate::records::RecordMaker;
@@ -235,7 +234,7 @@ impl PointRun<'_> {
     /// Removes what there was of a point that has no packet any more.
     fn remove_results(&self, description: &PointDescription) -> io::Result<()> {
         let _held = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
-        remove(&self.layout.description(&description.point))?;
+        remove_file(&self.layout.description(&description.point))?;
         answers::remove_parts(self.layout, &description.point, &BTreeSet::new())
     }
 
@@ -306,16 +305,4 @@ fn describe(point: &CapturePoint, made: &PointRecords) -> PointDescription {
 #[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
 fn of_results(error: io::Error) -> String {
     format!("the results cannot be written: {error}")
-}
-
-/// Removes a file that may not be there.
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn has_length(path: &Path, bytes: u64) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
 }

@@ -8,12 +8,13 @@ use sizeleak_frame::{Frame, FrameSink, FrameWriter, Summary};
 use sizeleak_pipeline::recording::{Compression, FinishedRecording, Recording};
 use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEnding, RunOptions, SavedStream};
 use sizeleak_runtime::Interrupt;
-use sizeleak_telemetry::{Progress, Telemetry};
+use sizeleak_telemetry::Progress;
 
 use crate::description::DescribedFile;
 use crate::error::io_error;
 use crate::found_file::check_unchanged;
 use crate::keys::reading;
+use crate::read_share::ReadShare;
 use crate::tap_files::TapFiles;
 use crate::tapped_segments::{TapCaptures, read_merged};
 use crate::unit_store::{StoredFile, StoredState, UnitDescription, UnitStore, unit_name};
@@ -126,10 +127,8 @@ impl RecordMaker<'_> {
         let mut pending = self.store.layout.begin_disposable(&target).map_err(&of_target)?;
         let file = pending.file().try_clone().map_err(&of_target)?;
         let recording = Recording::new(file, Compression::Zstd, None).map_err(&of_target)?;
-        let telemetry = Telemetry::new();
-        prepared.report_to(&telemetry);
-        let (read, progress) = (telemetry.progress().clone(), self.progress.clone());
-        let mut sink = RecordSink { writer: FrameWriter::new(recording), records: 0, read, reported: 0, progress };
+        let read = ReadShare::of(&mut prepared, self.progress);
+        let mut sink = RecordSink { writer: FrameWriter::new(recording), records: 0, read };
         let report = prepared.run(&self.interrupt.of_part(), &mut sink).map_err(|error| error.to_string())?;
         let summary = report.summary.filter(|_| report.ending == RunEnding::Done).ok_or("the run was stopped")?;
         let records = sink.records;
@@ -176,15 +175,12 @@ fn continue_from(prepared: &mut PreparedRun, stages: &Pipeline, before: Option<&
 struct RecordSink {
     writer: FrameWriter<Recording>,
     records: u64,
-    /// How much of the captures has been read, and how much of that is in `progress`.
-    read: Progress,
-    reported: u64,
-    progress: Progress,
+    read: ReadShare,
 }
 
 impl FrameSink for RecordSink {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
-        self.report();
+        self.read.add();
         for frame in frames.drain(..) {
             let frame = match frame {
                 Frame::Summary(summary) => Frame::Summary(without_latencies(summary)),
@@ -198,15 +194,9 @@ impl FrameSink for RecordSink {
 }
 
 impl RecordSink {
-    fn report(&mut self) {
-        let read = self.read.read();
-        self.progress.add(read.saturating_sub(self.reported));
-        self.reported = read;
-    }
-
     /// Ends the stream.
     fn finish(mut self) -> io::Result<FinishedRecording> {
-        self.report();
+        self.read.add();
         self.writer.into_output().map_err(io_error)?.finish()
     }
 }

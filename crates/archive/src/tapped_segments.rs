@@ -11,10 +11,11 @@ use sizeleak_frame::{Frame, FrameSink, FrameWriter};
 use sizeleak_pipeline::{ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
 use sizeleak_runtime::Interrupt;
 use sizeleak_taps::{MergedStream, MergedTaps, TapClock, TapCounts, TapPlan, TapProfile};
-use sizeleak_telemetry::{Progress, Telemetry};
+use sizeleak_telemetry::Progress;
 
 use crate::description::DescribedFile;
 use crate::error::io_error;
+use crate::read_share::ReadShare;
 use crate::tap_description::TapDescription;
 use crate::tap_files::TapFiles;
 
@@ -169,14 +170,8 @@ fn write_segments(
     progress: &Progress,
     interrupt: &Interrupt,
 ) -> Result<RunEnding, String> {
-    let telemetry = Telemetry::new();
-    prepared.report_to(&telemetry);
-    let mut sink = SegmentSink {
-        writer: FrameWriter::new(pipe),
-        read: telemetry.progress().clone(),
-        reported: 0,
-        progress: progress.clone(),
-    };
+    let read = ReadShare::of(&mut prepared, progress);
+    let mut sink = SegmentSink { writer: FrameWriter::new(pipe), read };
     let ending = run(prepared, tap, interrupt, &mut sink)?;
     match sink.finish() {
         // Whoever does not read to the end says why.
@@ -199,14 +194,12 @@ fn run(
 /// Writes segments into a pipe, and counts what was read of the captures for them.
 struct SegmentSink {
     writer: FrameWriter<PipeWriter>,
-    read: Progress,
-    reported: u64,
-    progress: Progress,
+    read: ReadShare,
 }
 
 impl FrameSink for SegmentSink {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
-        self.report();
+        self.read.add();
         for frame in frames.drain(..) {
             self.writer.write(&frame).map_err(io_error)?;
         }
@@ -215,15 +208,9 @@ impl FrameSink for SegmentSink {
 }
 
 impl SegmentSink {
-    fn report(&mut self) {
-        let read = self.read.read();
-        self.progress.add(read.saturating_sub(self.reported));
-        self.reported = read;
-    }
-
     /// Ends the stream.
     fn finish(mut self) -> io::Result<()> {
-        self.report();
+        self.read.add();
         self.writer.flush().map_err(io_error)
     }
 }

@@ -1,15 +1,16 @@
 //! Taps: which files were captured where, of the same traffic. Together they are one capture point.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use glob::glob_with;
+use glob::PatternError;
 use sizeleak_capture::content_below;
 
-use crate::capture_file::{CaptureFile, FileVerdict};
+use crate::capture_file::{CaptureFile, SPECIAL};
 use crate::discovery::CapturePoint;
-use crate::operands::AS_SHELL;
+use crate::operands::Matches;
 use crate::tap_fault::{LONGEST_NAME, TapFault};
 use crate::tap_files::TapFiles;
 
@@ -80,25 +81,20 @@ struct FoundTaps {
 impl FoundTaps {
     fn add(&mut self, tap: &Tap, out: &Path) -> Result<(), TapFault> {
         let Tap { name, pattern } = tap;
-        let of_pattern = |error: glob::PatternError| TapFault::Pattern {
+        let of_pattern = |error: PatternError| TapFault::Pattern {
             tap: name.clone(),
             pattern: pattern.clone(),
             fault: error.msg.to_owned(),
             place: error.pos + 1,
         };
-        let mut matches = Vec::new();
         // What exists is taken as it is, whatever characters it has.
-        if Path::new(pattern).symlink_metadata().is_ok() {
-            matches.push(PathBuf::from(pattern));
+        let matches = if Path::new(pattern).symlink_metadata().is_ok() {
+            Matches { paths: vec![PathBuf::from(pattern)], ..Matches::default() }
         } else {
-            for found in glob_with(pattern, AS_SHELL).map_err(of_pattern)? {
-                match found {
-                    Ok(path) => matches.push(path),
-                    Err(error) => self.add_unopened(error.path(), FileVerdict::Unreadable, error.error().to_string()),
-                }
-            }
-        }
-        let files: Vec<PathBuf> = matches.into_iter().flat_map(|path| self.files_of(path)).collect();
+            Matches::of(pattern).map_err(of_pattern)?
+        };
+        self.add_unreadable(matches.unreadable);
+        let files: Vec<PathBuf> = matches.paths.into_iter().flat_map(|path| self.files_of(path)).collect();
         if files.is_empty() {
             return Err(TapFault::NoMatch { tap: name.clone(), pattern: pattern.clone() });
         }
@@ -115,19 +111,24 @@ impl FoundTaps {
         }
         let content = content_below(&path);
         for special in content.special {
-            let reason = format!("is {}, which may never end", special.kind);
-            self.add_unopened(&special.path, FileVerdict::NoCapture, reason);
+            let file = CaptureFile::special(&special.path, special.kind);
+            self.unopened.insert(special.path, file);
         }
-        for (path, error) in content.unreadable {
-            self.add_unopened(&path, FileVerdict::Unreadable, error.to_string());
-        }
+        self.add_unreadable(content.unreadable);
         content.files
+    }
+
+    fn add_unreadable(&mut self, unreadable: Vec<(PathBuf, io::Error)>) {
+        for (path, error) in unreadable {
+            let file = CaptureFile::unreadable(&path, &error);
+            self.unopened.insert(path, file);
+        }
     }
 
     fn add_file(&mut self, tap: &Tap, file: PathBuf, out: &Path) -> Result<(), TapFault> {
         if file.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            let reason = "is a named pipe, a socket or a device, which may never end".to_owned();
-            self.add_unopened(&file, FileVerdict::NoCapture, reason);
+            let special = CaptureFile::special(&file, SPECIAL);
+            self.unopened.insert(file, special);
             return Ok(());
         }
         let real = file.canonicalize().unwrap_or_else(|_| file.clone());
@@ -143,10 +144,6 @@ impl FoundTaps {
             files.files.insert(file);
         }
         Ok(())
-    }
-
-    fn add_unopened(&mut self, path: &Path, verdict: FileVerdict, reason: String) {
-        self.unopened.insert(path.to_owned(), CaptureFile::unread(path, verdict, reason));
     }
 
     fn into_point(self) -> CapturePoint {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use blake3::Hash;
@@ -13,7 +13,7 @@ use sizeleak_text::utc;
 
 use crate::description::{DescribedFile, forget_unsettled};
 use crate::keys::digest_of;
-use crate::layout::Layout;
+use crate::layout::{Layout, has_length, remove_file};
 use crate::tap_description::TapDescription;
 
 /// The endings of the files of a unit.
@@ -141,10 +141,7 @@ impl<'a> UnitStore<'a> {
         let kept = units.iter().flat_map(|name| endings.map(|ending| self.file(name, ending)));
         let kept: BTreeSet<PathBuf> = kept.collect();
         for path in self.names().into_iter().filter(|path| !kept.contains(path)) {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            remove_file(&path)?;
         }
         if units.is_empty() {
             // It may not be there.
@@ -174,10 +171,6 @@ pub(crate) fn unit_name(head_ns: Option<i64>, key: &Hash) -> String {
 
 fn read(path: &Path) -> Option<UnitDescription> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
-}
-
-fn has_length(path: &Path, bytes: u64) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
 }
 
 #[cfg(test)]
