@@ -15,7 +15,7 @@ const MAX_CELLS: usize = 1 << 23;
 /// The most observations; as many take some ten seconds.
 const MAX_OBSERVATIONS: usize = 1 << 28;
 /// Observations of a group of commands that are less probable are neglected.
-const NEGLIGIBLE: f64 = 1e-10;
+const NEGLIGIBLE: f64 = 1e-11;
 /// The largest probability of all that is neglected.
 const MAX_NEGLECTED: f64 = 0.002;
 
