@@ -126,7 +126,8 @@ impl OrderedStream for Framer<'_> {
                 *self.framing = Framing::search(self.walker.version());
             }
             Framing::Search(search) => {
-                let (records, believed) = (search.gap(length), search.take_believed());
+                let mut believed = Vec::new();
+                let records = search.gap(length, &mut believed);
                 self.read_headers(&believed);
                 for record in records {
                     self.record(record);
@@ -240,8 +241,8 @@ impl Framer<'_> {
                     self.scanned(outcome, chunk.time_ns)
                 }
                 Framing::Search(search) => {
-                    let outcome = search.chunk(chunk);
-                    let believed = search.take_believed();
+                    let mut believed = Vec::new();
+                    let outcome = search.chunk(chunk, &mut believed);
                     self.read_headers(&believed);
                     self.searched(outcome, chunk.time_ns)
                 }
@@ -302,7 +303,8 @@ impl Framer<'_> {
     /// Starts a search for a boundary with these bytes.
     fn search_from(&mut self, bytes: &[u8], time_ns: i64) {
         let mut search = BoundarySearch::new(self.walker.version());
-        search.chunk(Chunk::fragment(time_ns, bytes));
+        // They are too few for a header.
+        search.chunk(Chunk::fragment(time_ns, bytes), &mut Vec::new());
         *self.framing = Framing::Search(Box::new(search));
     }
 

@@ -49,9 +49,6 @@ pub(crate) struct BoundarySearch {
     version: Option<u8>,
     /// Captured bytes searched so far.
     searched: u64,
-    /// The headers of candidates that were believed, with their sequence numbers, until they are taken.
-    #[serde(skip)]
-    believed: Vec<(u32, Header)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -93,8 +90,7 @@ enum CandidateOutcome<'a> {
 impl BoundarySearch {
     /// A search in a direction where records of version 3.`version` were sized before, if any were.
     pub(crate) fn new(version: Option<u8>) -> Self {
-        let believed = Vec::new();
-        Self { candidates: Vec::new(), tail: Vec::new(), tail_ns: 0, version, searched: 0, believed }
+        Self { candidates: Vec::new(), tail: Vec::new(), tail_ns: 0, version, searched: 0 }
     }
 
     /// Whether a search can be there.
@@ -110,13 +106,9 @@ impl BoundarySearch {
         self.searched
     }
 
-    /// The headers that were believed since the last call, with their sequence numbers.
-    pub(crate) fn take_believed(&mut self) -> Vec<(u32, Header)> {
-        std::mem::take(&mut self.believed)
-    }
-
-    /// Searches the next chunk of the stream.
-    pub(crate) fn chunk<'a>(&mut self, chunk: Chunk<'a>) -> SearchOutcome<'a> {
+    /// Searches the next chunk of the stream; adds the headers that it comes to believe to `believed`, with their sequence
+    /// numbers.
+    pub(crate) fn chunk<'a>(&mut self, chunk: Chunk<'a>, believed: &mut Vec<(u32, Header)>) -> SearchOutcome<'a> {
         let mut unproven = Vec::new();
         let mut index = 0;
         while let Some(candidate) = self.candidates.get_mut(index) {
@@ -124,11 +116,11 @@ impl BoundarySearch {
             match candidate.follow(chunk, self.version) {
                 CandidateOutcome::Pending => index += 1,
                 CandidateOutcome::Boundary(rest) => {
-                    self.believed.extend(candidate.place);
+                    believed.extend(candidate.place);
                     return self.candidates.swap_remove(index).boundary(rest);
                 }
                 CandidateOutcome::Unproven(record) => {
-                    self.believed.extend(candidate.place);
+                    believed.extend(candidate.place);
                     unproven.push(record);
                     self.candidates.remove(index);
                 }
@@ -136,11 +128,11 @@ impl BoundarySearch {
             }
         }
         let was_thorough = self.searched < THOROUGH;
-        if was_thorough && let Some(found) = self.look_across(chunk) {
+        if was_thorough && let Some(found) = self.look_across(chunk, believed) {
             return found;
         }
         let positions = if was_thorough { usize::MAX } else { 1 };
-        if let Some(found) = self.look_within(chunk, positions, &mut unproven) {
+        if let Some(found) = self.look_within(chunk, positions, &mut unproven, believed) {
             return found;
         }
         self.keep_tail(&chunk);
@@ -149,11 +141,11 @@ impl BoundarySearch {
         SearchOutcome::Nothing { unproven, is_exhausted }
     }
 
-    /// Passes over missing bytes; returns the records whose proof is among them.
-    pub(crate) fn gap(&mut self, length: u64) -> Vec<SizedRecord> {
+    /// Passes over missing bytes; returns the records whose proof is among them, and adds their headers to `believed`.
+    pub(crate) fn gap(&mut self, length: u64, believed: &mut Vec<(u32, Header)>) -> Vec<SizedRecord> {
         self.tail.clear();
         let mut unproven = Vec::new();
-        let (version, believed) = (self.version, &mut self.believed);
+        let version = self.version;
         self.candidates.retain_mut(|candidate| {
             let record = match candidate.walker.gap(length) {
                 GapEffect::WithinBody => return true,
@@ -174,6 +166,7 @@ impl BoundarySearch {
         chunk: Chunk<'a>,
         positions: usize,
         unproven: &mut Vec<SizedRecord>,
+        believed: &mut Vec<(u32, Header)>,
     ) -> Option<SearchOutcome<'a>> {
         for (offset, bytes) in chunk.payload.windows(HEADER).enumerate().take(positions) {
             let Some(header) = likely_header(bytes) else { continue };
@@ -189,7 +182,7 @@ impl BoundarySearch {
                 is_fresh: true,
                 ..Candidate::new(RecordWalker::default(), rest.sequence, header, skipped)
             };
-            match self.follow_new(candidate, rest) {
+            match self.follow_new(candidate, rest, believed) {
                 Ok(None) => {}
                 Ok(Some(record)) => unproven.push(record),
                 Err(found) => return Some(found),
@@ -199,7 +192,7 @@ impl BoundarySearch {
     }
 
     /// Looks for candidates whose header starts in the chunk before.
-    fn look_across<'a>(&mut self, chunk: Chunk<'a>) -> Option<SearchOutcome<'a>> {
+    fn look_across<'a>(&mut self, chunk: Chunk<'a>, believed: &mut Vec<(u32, Header)>) -> Option<SearchOutcome<'a>> {
         let tail = std::mem::take(&mut self.tail);
         let joined: Vec<u8> = tail.iter().chain(chunk.payload.iter().take(HEADER - 1)).copied().collect();
         let mut found = None;
@@ -209,7 +202,7 @@ impl BoundarySearch {
             let walker = RecordWalker::within_header(first_bytes, self.tail_ns);
             let skipped = self.searched.saturating_sub(first_bytes.len() as u64);
             let sequence = chunk.sequence.wrapping_sub(first_bytes.len() as u32);
-            if let Err(outcome) = self.follow_new(Candidate::new(walker, sequence, header, skipped), chunk) {
+            if let Err(outcome) = self.follow_new(Candidate::new(walker, sequence, header, skipped), chunk, believed) {
                 found = Some(outcome);
                 break;
             }
@@ -224,14 +217,15 @@ impl BoundarySearch {
         &mut self,
         mut candidate: Candidate,
         rest: Chunk<'a>,
+        believed: &mut Vec<(u32, Header)>,
     ) -> Result<Option<SizedRecord>, SearchOutcome<'a>> {
         match candidate.follow(rest, self.version) {
             CandidateOutcome::Boundary(rest) => {
-                self.believed.extend(candidate.place);
+                believed.extend(candidate.place);
                 return Err(candidate.boundary(rest));
             }
             CandidateOutcome::Unproven(record) => {
-                self.believed.extend(candidate.place);
+                believed.extend(candidate.place);
                 return Ok(Some(record));
             }
             CandidateOutcome::Pending if self.candidates.len() < MAX_CANDIDATES => self.candidates.push(candidate),
