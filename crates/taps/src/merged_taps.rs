@@ -6,12 +6,14 @@
 use std::collections::{HashSet, VecDeque};
 use std::io::Read;
 
-use sizeleak_frame::{BatchLimit, Frame, Hello, ReadError, SCHEMA, Segment, Segments, StageSummary, Summary};
+use sizeleak_frame::{
+    BatchLimit, Frame, Hello, OwnedSegment, ReadError, SCHEMA, Segment, Segments, StageSummary, Summary,
+};
 use thiserror::Error;
 
 use crate::STAGE;
 use crate::known_traffic::{KnownTraffic, Missing};
-use crate::owned_segment::{OwnedSegment, part};
+use crate::segment_part::part;
 use crate::tap_counts::TapCounts;
 use crate::tap_plan::TapPlan;
 use crate::tap_reader::{TapItem, TapReader};

@@ -6,9 +6,8 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
-use sizeleak_frame::{Frame, FrameReader, Hello, ReadError, Segment, Summary};
+use sizeleak_frame::{Frame, FrameReader, Hello, OwnedSegment, ReadError, Segment, Summary};
 
-use crate::owned_segment::OwnedSegment;
 use crate::tap_clock::TapClock;
 
 /// So many segments are read ahead, to see whether a time is odd.

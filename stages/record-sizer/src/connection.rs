@@ -4,14 +4,13 @@
 //! other state is in a box that exists only while it is needed.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Direction, Segment};
+use sizeleak_frame::{Direction, OwnedSegment, Segment};
 
 use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
 use crate::handshake::HandshakeReader;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
-use crate::owned_segment::OwnedSegment;
 use crate::payload_use::PayloadUse;
 use crate::per_direction::PerDirection;
 use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning};

@@ -45,7 +45,6 @@ mod messages;
 mod notices;
 mod options;
 mod overhead;
-mod owned_segment;
 mod payload_use;
 mod per_direction;
 mod plaintext;

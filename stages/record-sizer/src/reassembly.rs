@@ -11,12 +11,11 @@
 //! The first byte of a connection seen from the middle is unknown: its first segments wait briefly for earlier ones.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::Segment;
+use sizeleak_frame::{OwnedSegment, Segment};
 use sizeleak_runtime::MOST_COUNTED;
 
 use crate::chunk::Chunk;
 use crate::held_segments::HeldSegments;
-use crate::owned_segment::OwnedSegment;
 use crate::record::{OpenRecord, is_whole_records};
 use crate::rivals::{Claim, Proof, Rivals, Run};
 use crate::stream_position::{StreamPosition, StreamStart, WINDOW, behind, first_bytes, header_digest, is_near};

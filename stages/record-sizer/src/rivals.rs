@@ -5,10 +5,8 @@
 //! other. Until then its segments are kept, so that nothing of it is lost.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::Segment;
+use sizeleak_frame::{OwnedSegment, Segment};
 use sizeleak_runtime::MOST_COUNTED;
-
-use crate::owned_segment::OwnedSegment;
 
 /// The number of runs kept for a direction; the oldest makes room.
 const MAX_RUNS: usize = 4;

@@ -5,7 +5,7 @@ mod fast;
 mod state;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Segment, Segments, what};
+use sizeleak_frame::{OwnedSegment, Segment, Segments, what};
 use sizeleak_runtime::{
     Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError, TrafficClock,
     decode_state, encode_state,
@@ -17,7 +17,6 @@ use crate::flow_table::FlowTable;
 use crate::held_flows::HeldFlows;
 use crate::notices::notice;
 use crate::options::{Limits, Options};
-use crate::owned_segment::OwnedSegment;
 use crate::per_direction::PerDirection;
 use crate::read_bytes::ReadBytes;
 use crate::reassembly::SynMeaning;

@@ -1,10 +1,9 @@
 //! Segments whose time the rest of the traffic does not confirm, and steps of all times.
 
-use sizeleak_frame::{Segment, what};
+use sizeleak_frame::{OwnedSegment, Segment, what};
 use sizeleak_runtime::{ClockEvent, Closed, Emit};
 
 use super::RecordSizer;
-use crate::owned_segment::OwnedSegment;
 
 impl RecordSizer {
     /// Handles a segment that is not close in time to the one before.

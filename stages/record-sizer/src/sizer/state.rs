@@ -1,10 +1,11 @@
 //! The state of the stage between two runs: all it knows of its flows.
 
+use sizeleak_frame::OwnedSegment;
+
 use super::{LAG_NS, RecordSizer};
 use crate::connection::Connection;
 use crate::findings::Findings;
 use crate::held_flows::HeldFlows;
-use crate::owned_segment::OwnedSegment;
 
 impl RecordSizer {
     /// The stage that was read from a state, with the options of this one; `None` if it cannot be in that state.

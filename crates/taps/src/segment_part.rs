@@ -1,44 +1,10 @@
-//! A segment that owns its payload, while it waits in the window.
+//! A part of a segment.
 
 use std::ops::Range;
 
-use sizeleak_frame::{Direction, Segment};
+use sizeleak_frame::Segment;
 
 use crate::known_traffic::first_byte;
-
-/// A segment with its payload.
-#[derive(Debug)]
-pub(crate) struct OwnedSegment {
-    time_ns: i64,
-    flow: u64,
-    direction: Direction,
-    sequence: u32,
-    flags: u8,
-    length: u32,
-    acknowledgement: Option<u32>,
-    payload: Box<[u8]>,
-}
-
-impl OwnedSegment {
-    pub(crate) fn of(segment: &Segment<'_>) -> Self {
-        let Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement } = *segment;
-        Self { time_ns, flow, direction, sequence, flags, length, acknowledgement, payload: payload.into() }
-    }
-
-    pub(crate) fn time_ns(&self) -> i64 {
-        self.time_ns
-    }
-
-    /// The bytes of memory that it takes.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.payload.len()
-    }
-
-    pub(crate) fn segment(&self) -> Segment<'_> {
-        let Self { time_ns, flow, direction, sequence, flags, length, acknowledgement, ref payload } = *self;
-        Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement }
-    }
-}
 
 /// A part of a segment's payload, as if it had been sent alone. Only a part from the first byte on has the SYN.
 pub(crate) fn part<'a>(segment: &Segment<'a>, range: &Range<u32>) -> Segment<'a> {
@@ -55,6 +21,8 @@ pub(crate) fn part<'a>(segment: &Segment<'a>, range: &Range<u32>) -> Segment<'a>
 
 #[cfg(test)]
 mod tests {
+    use sizeleak_frame::Direction;
+
     use super::*;
 
     #[test]
@@ -79,6 +47,5 @@ mod tests {
         let middle = part(&whole, &(3..5));
         assert_eq!((middle.sequence, middle.flags, middle.length, middle.payload), (3, Segment::PSH, 2, &[3][..]));
         assert!(part(&whole, &(5..6)).payload.is_empty());
-        assert_eq!(OwnedSegment::of(&whole).segment(), whole);
     }
 }

@@ -1,0 +1,71 @@
+//! A segment with a copy of its payload.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Direction, Segment};
+
+/// What a [`Segment`] holds, with a copy of its payload, for stages that keep segments. Its serialized form is part of
+/// saved states, not of the contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnedSegment {
+    time_ns: i64,
+    flow: u64,
+    direction: Direction,
+    sequence: u32,
+    flags: u8,
+    length: u32,
+    #[serde(with = "serde_bytes")]
+    payload: Box<[u8]>,
+    acknowledgement: Option<u32>,
+}
+
+impl OwnedSegment {
+    /// A copy of a segment.
+    pub fn of(segment: &Segment<'_>) -> Self {
+        let Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement } = *segment;
+        Self { time_ns, flow, direction, sequence, flags, length, payload: payload.into(), acknowledgement }
+    }
+
+    /// Whether there is such a segment: no more of its payload was captured than it had.
+    pub fn is_valid(&self) -> bool {
+        self.payload.len() as u64 <= u64::from(self.length)
+    }
+
+    /// When it was captured, in nanoseconds since the epoch.
+    pub fn time_ns(&self) -> i64 {
+        self.time_ns
+    }
+
+    /// The bytes of memory that it takes.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.payload.len()
+    }
+
+    /// The segment.
+    pub fn segment(&self) -> Segment<'_> {
+        let Self { time_ns, flow, direction, sequence, flags, length, acknowledgement, .. } = *self;
+        Segment { time_ns, flow, direction, sequence, flags, length, payload: &self.payload, acknowledgement }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_the_same_segment() {
+        let (direction, payload) = (Direction::ToGateway, &[0, 1, 2, 3][..]);
+        let segment = Segment {
+            time_ns: 1,
+            flow: 2,
+            direction,
+            sequence: u32::MAX,
+            flags: Segment::SYN,
+            length: 6,
+            payload,
+            acknowledgement: None,
+        };
+        let owned = OwnedSegment::of(&segment);
+        assert_eq!((owned.segment(), owned.time_ns(), owned.is_valid()), (segment, 1, true));
+    }
+}
