@@ -1,7 +1,7 @@
 //! Several saved streams of one stage, read one after another as one stream: those of runs that continue each other.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Cursor, Read};
 
 use sizeleak_frame::{Frame, FrameReader, FrameWriter, ReadError, StageSummary, Summary};
 
@@ -24,16 +24,15 @@ pub(crate) struct JoinedStreams {
     summary: Summary,
     /// Whether the summary of the present stream was read.
     is_whole: bool,
-    /// The next bytes, and how many of them were read.
-    bytes: Vec<u8>,
-    read: usize,
+    /// The next bytes.
+    bytes: Cursor<Vec<u8>>,
 }
 
 impl JoinedStreams {
     /// These streams.
     pub(crate) fn new(streams: impl IntoIterator<Item = UnopenedStream>) -> Self {
-        let (summary, bytes, waiting) = (Summary::default(), Vec::new(), streams.into_iter().collect());
-        Self { present: None, waiting, stage: None, summary, is_whole: false, bytes, read: 0 }
+        let (summary, bytes, waiting) = (Summary::default(), Cursor::default(), streams.into_iter().collect());
+        Self { present: None, waiting, stage: None, summary, is_whole: false, bytes }
     }
 
     /// Opens the next stream if none is read.
@@ -47,20 +46,18 @@ impl JoinedStreams {
         Ok(())
     }
 
-    /// Fills the buffer with the next frame; it stays empty at the end.
-    fn fill(&mut self) -> io::Result<()> {
-        (self.read, self.bytes) = (0, Vec::new());
+    /// The next frame as bytes; none at the end.
+    fn next_bytes(&mut self) -> io::Result<Vec<u8>> {
         loop {
             self.open_next()?;
-            let Some((name, reader)) = &mut self.present else { return Ok(()) };
+            let Some((name, reader)) = &mut self.present else { return Ok(Vec::new()) };
             let fault =
                 |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {why}"));
             match reader.next_frame() {
                 Ok(Some(Frame::Hello(hello))) => match &self.stage {
                     None => {
                         self.stage = Some(hello.stage);
-                        self.bytes.extend_from_slice(reader.last_value());
-                        return Ok(());
+                        return Ok(reader.last_value().to_vec());
                     }
                     Some(stage) if *stage != hello.stage => {
                         return Err(fault(&format!("`{}` made it, and `{stage}` the stream before it", hello.stage)));
@@ -71,10 +68,7 @@ impl JoinedStreams {
                     add(&mut self.summary, summary);
                     self.is_whole = true;
                 }
-                Ok(Some(_)) => {
-                    self.bytes.extend_from_slice(reader.last_value());
-                    return Ok(());
-                }
+                Ok(Some(_)) => return Ok(reader.last_value().to_vec()),
                 Ok(None) if self.is_whole => {
                     self.present = None;
                     self.is_whole = false;
@@ -90,23 +84,19 @@ impl JoinedStreams {
         }
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn end(&mut self) -> io::Result<Vec<u8>> {
         let mut writer = FrameWriter::new(Vec::new());
         let written = writer.write(&Frame::Summary(std::mem::take(&mut self.summary)));
-        self.bytes = written.and_then(|()| writer.into_output()).map_err(io::Error::other)?;
-        Ok(())
+        written.and_then(|()| writer.into_output()).map_err(io::Error::other)
     }
 }
 
 impl Read for JoinedStreams {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.read == self.bytes.len() {
-            self.fill()?;
+        if self.bytes.fill_buf()?.is_empty() {
+            self.bytes = Cursor::new(self.next_bytes()?);
         }
-        let mut rest = self.bytes.get(self.read..).unwrap_or_default();
-        let count = rest.read(buffer)?;
-        self.read += count;
-        Ok(count)
+        self.bytes.read(buffer)
     }
 }
 
@@ -139,7 +129,6 @@ fn add_stage(stage: &mut StageSummary, other: &StageSummary) {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
 
     use sizeleak_frame::{Hello, Notice, SCHEMA};
 

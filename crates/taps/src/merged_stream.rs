@@ -1,6 +1,6 @@
 //! The merged stream as bytes, from which a run can continue.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, Cursor, Read};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use sizeleak_frame::{BATCH_BYTES, FrameWriter, WriteError};
@@ -13,21 +13,19 @@ pub struct MergedStream<R> {
     taps: MergedTaps<R>,
     /// Takes the counts at the end.
     counts: Sender<Vec<TapCounts>>,
-    /// The next bytes, and how many of them were read.
-    bytes: Vec<u8>,
-    read: usize,
+    /// The next bytes.
+    bytes: Cursor<Vec<u8>>,
 }
 
 impl<R: Read> MergedStream<R> {
     /// The bytes of this stream. What became of the segments of each tap is received at its end.
     pub fn new(taps: MergedTaps<R>) -> (Self, Receiver<Vec<TapCounts>>) {
         let (counts, counted) = channel();
-        (Self { taps, counts, bytes: Vec::new(), read: 0 }, counted)
+        (Self { taps, counts, bytes: Cursor::default() }, counted)
     }
 
-    /// Fills the buffer with the next frames; it stays empty at the end.
-    fn fill(&mut self) -> io::Result<()> {
-        (self.read, self.bytes) = (0, Vec::new());
+    /// The next frames as bytes; none at the end.
+    fn next_bytes(&mut self) -> io::Result<Vec<u8>> {
         let mut writer = FrameWriter::new(Vec::new());
         while writer.output().len() < BATCH_BYTES {
             let Some(frame) = self.taps.next_frame().map_err(error_of_tap)? else {
@@ -37,20 +35,16 @@ impl<R: Read> MergedStream<R> {
             };
             writer.write(&frame).map_err(error_of_frame)?;
         }
-        self.bytes = writer.into_output().map_err(error_of_frame)?;
-        Ok(())
+        writer.into_output().map_err(error_of_frame)
     }
 }
 
 impl<R: Read> Read for MergedStream<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.read == self.bytes.len() {
-            self.fill()?;
+        if self.bytes.fill_buf()?.is_empty() {
+            self.bytes = Cursor::new(self.next_bytes()?);
         }
-        let mut rest = self.bytes.get(self.read..).unwrap_or_default();
-        let count = rest.read(buffer)?;
-        self.read += count;
-        Ok(count)
+        self.bytes.read(buffer)
     }
 }
 
