@@ -15,13 +15,13 @@ use sizeleak_leakage::{Audit, CommandSpace, EpsilonKnowledge, LeakageError, Prem
 use sizeleak_model::{Device, Inventory, Model, ModelSet};
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::{LogFlags, say};
-use sizeleak_text::{escaped_json, escaped_lines};
+use sizeleak_text::escaped_lines;
 
 use export::ExportOptions;
 use padding::PaddingOptions;
 
 use super::failure::Failure;
-use super::output_option::OutputOption;
+use super::output_option::{OutputOption, json_report};
 use super::report_format::{ReportFormat, ReportFormatOption};
 
 /// Compute what sizes give away, over all commands of a home
@@ -149,8 +149,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         ReportFormat::Json => {
             let report = Report::new(&audit, &model, prior, arguments);
-            let json = serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)? + "\n";
-            arguments.output.write(escaped_json(&json).as_bytes())?;
+            arguments.output.write(json_report(&report)?.as_bytes())?;
         }
     }
     Ok(ExitCode::SUCCESS)

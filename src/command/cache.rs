@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use bytesize::ByteSize;
 use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use sizeleak_pipeline::cache::{CacheEntry, StoredEntry};
 use sizeleak_telemetry::log::say;
@@ -105,7 +105,7 @@ fn captures(entry: &CacheEntry) -> String {
     }
 }
 
-fn as_json(entries: &[StoredEntry]) -> Result<String, Failure> {
+fn as_json(entries: &[StoredEntry]) -> Result<Value, Failure> {
     let mut all = Vec::new();
     for StoredEntry { entry, used, .. } in entries {
         let mut value = serde_json::to_value(entry).map_err(|error| anyhow!(error))?;
@@ -114,7 +114,7 @@ fn as_json(entries: &[StoredEntry]) -> Result<String, Failure> {
         }
         all.push(value);
     }
-    Ok(serde_json::to_string_pretty(&all).map_err(|error| anyhow!(error))? + "\n")
+    Ok(Value::from(all))
 }
 
 #[cfg(test)]

@@ -85,6 +85,6 @@ impl Arguments {
             return print_text(&report.to_string());
         }
         let command: Vec<_> = self.command.iter().map(|part| part.to_string_lossy()).collect();
-        print_json(&format!("{:#}\n", report.to_json(&command.join(" "), self.kind.name())))
+        print_json(&report.to_json(&command.join(" "), self.kind.name()))
     }
 }

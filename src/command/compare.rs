@@ -11,14 +11,14 @@ use sizeleak_evaluation::{ComparedRun, Comparison, ComparisonOptions, Evaluation
 use sizeleak_pipeline::{Pipeline, RunError};
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::say;
-use sizeleak_text::{escaped_json, escaped_lines};
+use sizeleak_text::escaped_lines;
 
 use super::evaluation_input::{COVERED, EvaluationInput};
 use super::failure::Failure;
 use super::help::OUTPUT;
 use super::notices::NoticeReport;
 use super::operand::Content;
-use super::output_option::OutputOption;
+use super::output_option::{OutputOption, json_report};
 use super::pipeline_variant::PipelineVariant;
 
 /// At least this many samples lie beyond either end of an interval; with fewer, its ends would be random.
@@ -119,10 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match format {
         ComparisonFormat::Table => text.extend(escaped_lines(&table::table(&comparison)).bytes()),
         ComparisonFormat::Csv => comparison.write_csv(&mut text)?,
-        ComparisonFormat::Json => {
-            let json = serde_json::to_string_pretty(&comparison).map_err(anyhow::Error::from)? + "\n";
-            text.extend(escaped_json(&json).bytes());
-        }
+        ComparisonFormat::Json => text.extend(json_report(&comparison)?.bytes()),
     }
     arguments.output.write(&text)?;
     first_damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)))

@@ -15,7 +15,7 @@ use sizeleak_learning::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
 use sizeleak_telemetry::log::say;
-use sizeleak_text::{escaped_json, escaped_lines};
+use sizeleak_text::escaped_lines;
 
 use folds::FoldedRun;
 use what_if::{EvaluationWithPadding, Unpadded, WhatIf};
@@ -26,7 +26,7 @@ use super::fit::check_fit;
 use super::help::{FOLDS, OUTPUT};
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
-use super::output_option::{OutputOption, write};
+use super::output_option::{OutputOption, json_report, write};
 use super::padding_option::PaddingOption;
 use super::pipeline_variant::PipelineVariant;
 use super::report_format::{ReportFormat, ReportFormatOption};
@@ -227,15 +227,11 @@ impl Arguments {
         let evaluation = if self.published { evaluation.with_published() } else { evaluation };
         if format == ReportFormat::Json {
             let json = match (folds, what_if) {
-                (None, None) => serde_json::to_string_pretty(&evaluation)?,
-                (None, Some(what_if)) => {
-                    serde_json::to_string_pretty(&EvaluationWithPadding { evaluation: &evaluation, what_if })?
-                }
-                (Some(folds), _) => {
-                    serde_json::to_string_pretty(&FoldedEvaluation { evaluation, folds: folds.to_vec() })?
-                }
+                (None, None) => json_report(&evaluation)?,
+                (None, Some(what_if)) => json_report(&EvaluationWithPadding { evaluation: &evaluation, what_if })?,
+                (Some(folds), _) => json_report(&FoldedEvaluation { evaluation, folds: folds.to_vec() })?,
             };
-            return self.output.write(escaped_json(&(json + "\n")).as_bytes());
+            return self.output.write(json.as_bytes());
         }
         let folds = folds.map_or_else(String::new, folds::table);
         let padded = what_if.map_or_else(String::new, |what_if| what_if::table(&evaluation, what_if));

@@ -238,7 +238,7 @@ impl Arguments {
 
     fn print(&self, curve: &LearningCurve) -> anyhow::Result<()> {
         if self.format.is_json() {
-            return print_json(&(serde_json::to_string_pretty(curve)? + "\n"));
+            return print_json(curve);
         }
         print_text(&curve_table::table(curve))
     }

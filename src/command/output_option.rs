@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use sizeleak_storage::{OutputFile, RunFiles, replace};
 use sizeleak_telemetry::log::{LogFlags, say};
 use sizeleak_text::{escaped_json, escaped_lines};
@@ -86,9 +87,15 @@ pub(super) fn print_text(text: &str) -> anyhow::Result<()> {
     print(escaped_lines(text).as_bytes())
 }
 
-/// Prints JSON.
-pub(super) fn print_json(json: &str) -> anyhow::Result<()> {
-    print(escaped_json(json).as_bytes())
+/// A report as JSON, with text from outside escaped.
+pub(super) fn json_report(report: &impl Serialize) -> anyhow::Result<String> {
+    let json = serde_json::to_string_pretty(report)? + "\n";
+    Ok(escaped_json(&json).into_owned())
+}
+
+/// Prints a report as JSON.
+pub(super) fn print_json(report: &impl Serialize) -> anyhow::Result<()> {
+    print(json_report(report)?.as_bytes())
 }
 
 /// Writes a complete result to stdout, as it is unless that is a terminal. It is not an error if the reader is gone.

@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     files.check()?;
     let study = Study::run(&homes, arguments.seed, arguments.commands)?;
     if arguments.format.is_json() {
-        print_json(&(serde_json::to_string_pretty(&study).map_err(anyhow::Error::from)? + "\n"))?;
+        print_json(&study)?;
     } else {
         print_text(&table::table(&study))?;
     }

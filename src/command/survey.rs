@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let SurveyOutcome { report, coverage } = outcome?;
     if arguments.format.is_json() {
-        print_json(&(serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)? + "\n"))?;
+        print_json(&report)?;
     } else {
         let is_named = !arguments.gateway.is_empty();
         let next = |address: &_| {

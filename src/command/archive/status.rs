@@ -113,7 +113,7 @@ fn list<'a>(text: &mut String, heading: &str, entries: impl Iterator<Item = (&'a
     }
 }
 
-fn as_json(manifest: &Manifest) -> anyhow::Result<String> {
+fn as_json(manifest: &Manifest) -> anyhow::Result<Value> {
     let mut files = Vec::new();
     for (point, file) in &manifest.files {
         let mut value = serde_json::to_value(file)?;
@@ -122,5 +122,5 @@ fn as_json(manifest: &Manifest) -> anyhow::Result<String> {
         }
         files.push(value);
     }
-    Ok(serde_json::to_string_pretty(&json!({ "points": manifest.points, "files": files }))? + "\n")
+    Ok(json!({ "points": manifest.points, "files": files }))
 }

@@ -6,11 +6,12 @@ use sizeleak_leakage::Learned;
 use sizeleak_padding::{
     BestTable, Goal, Objective, PaddingPolicy, PolicyFile, SourceLanguage, TableRules, TableSearch, table_source,
 };
-use sizeleak_text::{escaped_json, escaped_lines};
+use sizeleak_text::escaped_lines;
 
 use super::home::{FloorChoice, PaddedHome};
 use super::judged::Judged;
 use crate::command::failure::Failure;
+use crate::command::output_option::json_report;
 use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{paragraph, percent};
 
@@ -106,8 +107,7 @@ impl<'a> Best<'a> {
     /// As text or JSON.
     pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
         if format == ReportFormat::Json {
-            let json = serde_json::to_string_pretty(self).map_err(anyhow::Error::from)? + "\n";
-            return Ok(escaped_json(&json).as_bytes().to_vec());
+            return Ok(json_report(self)?.into_bytes());
         }
         let mut parts = vec![
             paragraph(&self.sentence, 0, COLUMNS),

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 use sizeleak_padding::{Draw, Goal, Objective, PaddingFloor, PaddingPolicy, TableRules, TableSearch};
-use sizeleak_text::{escaped_json, escaped_lines};
+use sizeleak_text::escaped_lines;
 
 use super::home::{FloorChoice, PaddedHome};
 use super::judged::{Judged, megabytes};
 use crate::command::failure::Failure;
+use crate::command::output_option::json_report;
 use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{NONE, numbers, paragraph, percent};
 
@@ -85,8 +86,7 @@ impl<'a> Curve<'a> {
     /// As text or JSON.
     pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
         if format == ReportFormat::Json {
-            let json = serde_json::to_string_pretty(self).map_err(anyhow::Error::from)? + "\n";
-            return Ok(escaped_json(&json).as_bytes().to_vec());
+            return Ok(json_report(self)?.into_bytes());
         }
         let row = |point: &Point| {
             [

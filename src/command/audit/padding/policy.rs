@@ -7,11 +7,12 @@ use anyhow::Context;
 use serde::Serialize;
 use sizeleak_leakage::Learned;
 use sizeleak_padding::{Draw, PaddingPolicy, PolicyError, PolicyFile, named_after, named_with_known_key};
-use sizeleak_text::{escaped_json, escaped_lines};
+use sizeleak_text::escaped_lines;
 
 use super::home::PaddedHome;
 use super::judged::Judged;
 use crate::command::failure::Failure;
+use crate::command::output_option::json_report;
 use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{paragraph, percent};
 
@@ -99,8 +100,7 @@ impl<'a> PolicyReport<'a> {
     /// As text or JSON.
     pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
         if format == ReportFormat::Json {
-            let json = serde_json::to_string_pretty(self).map_err(anyhow::Error::from)? + "\n";
-            return Ok(escaped_json(&json).as_bytes().to_vec());
+            return Ok(json_report(self)?.into_bytes());
         }
         let mut parts = vec![
             paragraph(&self.sentence, 0, COLUMNS),
