@@ -189,7 +189,7 @@ fn a_damaged_file_in_the_middle_costs_only_what_is_damaged() {
 }
 
 #[test]
-fn what_was_done_before_a_call_was_killed_is_not_done_again() {
+fn units_done_before_a_call_was_killed_are_not_read_again() {
     let home = Rotated::of(40);
     home.write(0..40);
     let start = Instant::now();
@@ -222,7 +222,7 @@ fn what_was_done_before_a_call_was_killed_is_not_done_again() {
 }
 
 #[test]
-fn what_is_damaged_or_gone_of_what_is_kept_is_made_again() {
+fn damaged_and_missing_files_of_units_are_rebuilt() {
     let home = Rotated::of(6);
     home.write(0..5);
     home.run("out");

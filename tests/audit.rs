@@ -151,7 +151,7 @@ fn another_inventory_drops_the_actions_that_no_device_has() {
 }
 
 #[test]
-fn what_cannot_be_computed_is_refused_with_what_to_do() {
+fn figures_that_cannot_be_computed_are_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let model = fs::read_to_string(programs::root().join(example("model.toml"))).unwrap();
     let without = |name: &str, from: &str, to: &str| {

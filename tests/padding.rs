@@ -95,7 +95,7 @@ fn attacks_on_padded_homes_reach_what_the_audit_and_the_exact_limit_say() {
 }
 
 #[test]
-fn what_if_pads_the_commands_of_a_capture_and_leaves_the_other_figures() {
+fn commands_padded_by_what_if_leave_the_other_figures_as_they_are() {
     let mut scenario = scenario("none");
     scenario.test.commands = 60;
     scenario.replies.mode = ReplyMode::PerAction;

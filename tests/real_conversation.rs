@@ -68,19 +68,24 @@ const CONVERSATIONS: [(Protection, &str, &str, Plaintext); 9] = {
     ]
 };
 
-#[test]
-fn sizes_are_those_of_the_messages_sent() {
-    if !tool::are_here(TEST, &["openssl", "tcpdump", "tshark", "unshare", "nsenter", "ip", "ss"]) {
-        return;
+/// A network namespace, if the tools that make it and what is spoken in it are here, and this one.
+fn namespace_with(tool: &str, folder: &TempDir) -> Option<Namespace> {
+    if !tool::are_here(TEST, &["openssl", "tcpdump", tool, "unshare", "nsenter", "ip", "ss"]) {
+        return None;
     }
-    let folder = TempDir::new().unwrap();
-    let namespace = match Namespace::new(folder.path()) {
-        Ok(namespace) => namespace,
+    match Namespace::new(folder.path()) {
+        Ok(namespace) => Some(namespace),
         Err(reason) => {
             tool::skip(TEST, &format!("a network namespace ({reason})"));
-            return;
+            None
         }
-    };
+    }
+}
+
+#[test]
+fn sizes_are_those_of_the_messages_sent() {
+    let folder = TempDir::new().unwrap();
+    let Some(namespace) = namespace_with("tshark", &folder) else { return };
     let tshark = Tshark::new(&folder.path().join("tshark"));
     for (number, (protection, version, suite, plaintext)) in CONVERSATIONS.into_iter().enumerate() {
         let name = format!("{number}.pcap");
@@ -97,17 +102,8 @@ fn sizes_are_those_of_the_messages_sent() {
 
 #[test]
 fn sizes_are_those_of_the_policy_that_openssl_pads_its_records_by() {
-    if !tool::are_here(TEST, &["openssl", "tcpdump", "python3", "unshare", "nsenter", "ip", "ss"]) {
-        return;
-    }
     let folder = TempDir::new().unwrap();
-    let namespace = match Namespace::new(folder.path()) {
-        Ok(namespace) => namespace,
-        Err(reason) => {
-            tool::skip(TEST, &format!("a network namespace ({reason})"));
-            return;
-        }
-    };
+    let Some(namespace) = namespace_with("python3", &folder) else { return };
     let table = PaddingPolicy::Table { buckets: vec![104, 131, 512, 2_000] };
     for (number, policy) in [table, PaddingPolicy::Multiple { bytes: 128 }].into_iter().enumerate() {
         let (file, name) = (folder.path().join("policy.json"), format!("padded-{number}.pcap"));

@@ -4,6 +4,8 @@
 
 mod home;
 mod programs;
+#[path = "archive/rotation.rs"]
+mod rotation;
 #[path = "spark/archive.rs"]
 mod spark_archive;
 mod tool;

@@ -1,4 +1,5 @@
 //! Captures taken apart and put together, and what a folder holds.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -9,6 +9,7 @@ use sizeleak_simulator::Scenario;
 
 use crate::home::Home;
 use crate::programs::{GATEWAY, example, root, write};
+use crate::rotation::packets;
 
 /// The second gateway of the hall.
 pub(crate) const SECOND_GATEWAY: &str = "192.168.1.21";
@@ -33,16 +34,8 @@ struct Packets {
 
 impl Packets {
     fn read(capture: &Path) -> Self {
-        let bytes = fs::read(capture).unwrap();
-        let (header, mut rest) = bytes.split_at(24);
-        let mut packets = Vec::new();
-        while !rest.is_empty() {
-            let length = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
-            let (packet, after) = rest.split_at(16 + length);
-            packets.push(packet.to_vec());
-            rest = after;
-        }
-        Self { header: header.to_vec(), packets }
+        let (header, packets) = packets(&fs::read(capture).unwrap());
+        Self { header, packets }
     }
 
     /// Adds the same packets of another gateway, between the others.

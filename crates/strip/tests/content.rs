@@ -163,7 +163,7 @@ fn of_datagrams_record_headers_stay_and_names_on_request() {
 }
 
 #[test]
-fn what_fragments_carry_is_gone_and_that_is_counted() {
+fn content_of_fragments_is_gone_and_counted() {
     let record = [&[23, 3, 3, 0, 80][..], &[9; 80]].concat();
     let whole = tcp(GATEWAY, 0, &record);
     let fragment = |offset: usize, bytes: &[u8], more: u16| {

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_bounded() {
+    fn known_traffic_is_bounded() {
         let mut known = KnownTraffic::default();
         for flow in 0..100_000 {
             known.add(&Segment { flow, ..segment(0, 9) }, 0);
