@@ -181,13 +181,16 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     })?;
     if !arguments.log.is_quiet() {
         say("sizeleak", &results::counts(&results.manifest));
+        if let Some(silence) = results::silence(&results.manifest) {
+            say("note", &silence);
+        }
     }
     let failures = results.failures();
     results::name(&failures);
     if results.is_stopped() {
         return Err(results::stopped());
     }
-    results::check(&failures, &run.out)?;
+    results::check(&failures, &results.manifest, &run.out)?;
     Ok(ExitCode::SUCCESS)
 }
 
