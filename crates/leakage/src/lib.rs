@@ -27,7 +27,7 @@ pub use command_group::CommandGroup;
 pub use command_space::{CommandSpace, MAX_LISTED};
 pub use error::LeakageError;
 pub use joint::{Joint, Secret, command_name};
-pub use measures::{Certainty, Measures, SetSizes, TRIES, Tries};
+pub use measures::{Certainty, KeyFigures, Measures, SetSizes, TRIES, Tries};
 pub use observation::{Observation, Output};
 pub use other_inventory::with_inventory;
 pub use premises::{Premises, PriorKind};

@@ -63,6 +63,23 @@ pub struct Measures {
     pub sets: Vec<SetSizes>,
 }
 
+/// The measures by which channels of many outputs are compared: those of [`Measures`] that need no pairs of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct KeyFigures {
+    /// V₀, as [`Measures::guessing`].
+    pub guessing: f64,
+    /// V, as [`Measures::named`].
+    pub named: f64,
+    /// V / V₀, as [`Measures::times_guessing`].
+    pub times_guessing: f64,
+    /// I(A; T), as [`Measures::information_bits`].
+    pub information_bits: f64,
+    /// As [`Measures::worst_posterior`], over outputs that are probable enough.
+    pub worst_posterior: f64,
+    /// As [`Measures::smallest_set`], over outputs that are probable enough.
+    pub smallest_set: f64,
+}
+
 /// Several guesses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Tries {
@@ -111,13 +128,12 @@ impl Channel {
     pub fn measures(&self) -> Measures {
         let seen = self.seen();
         let prior = self.prior();
-        let (guessing, named) = (prior.most(), seen.iter().map(best).sum::<f64>());
-        let prior_bits = (-prior.weighted_log).max(0.0);
-        let information_bits = self.information_bits(&seen).clamp(0.0, prior_bits);
+        let KeyFigures { guessing, named, times_guessing, information_bits, worst_posterior, smallest_set } =
+            self.key_figures_of(&prior, &seen, 0.0);
+        let prior_bits = prior_bits(&prior);
         let share = |is_meant: &dyn Fn(&Seen) -> bool| {
             seen.iter().filter(|seen| is_meant(seen)).map(|seen| seen.probability).sum()
         };
-        let posterior = |seen: &Seen| (best(seen) / seen.probability).min(1.0);
         let certainty = |posterior_wanted: f64| Certainty {
             posterior: posterior_wanted,
             probability: share(&|seen| posterior(seen) >= posterior_wanted - ROUNDING),
@@ -132,7 +148,7 @@ impl Channel {
             outputs: seen.len(),
             guessing,
             named,
-            times_guessing: named / guessing,
+            times_guessing,
             above_guessing: named - guessing,
             min_entropy_bits: (named / guessing).log2().max(0.0),
             capacity: seen.iter().map(|seen| seen.most_likely).sum(),
@@ -142,11 +158,30 @@ impl Channel {
             security: (guessing < 1.0 - ROUNDING).then(|| ((1.0 - named) / (1.0 - guessing)).clamp(0.0, 1.0)),
             least_security: self.greatest_distance().map(|distance| (1.0 - distance).max(0.0)),
             tries: TRIES.iter().map(|tries| of_tries(*tries)).collect(),
-            worst_posterior: seen.iter().map(posterior).fold(0.0, f64::max),
+            worst_posterior,
             certain: [0.5, 0.9, 0.99].into_iter().map(certainty).collect(),
-            smallest_set: seen.iter().map(|seen| seen.secrets).fold(f64::INFINITY, f64::min),
+            smallest_set,
             alone: share(&|seen| seen.secrets < 1.5),
             sets: set_sizes(&seen),
+        }
+    }
+
+    /// The main figures alone, without comparing rows. The worst cases are those of outputs that have at least this
+    /// probability.
+    pub fn key_figures(&self, least_probability: f64) -> KeyFigures {
+        self.key_figures_of(&self.prior(), &self.seen(), least_probability)
+    }
+
+    fn key_figures_of(&self, prior: &SecretSums, seen: &[Seen], least_probability: f64) -> KeyFigures {
+        let probable = || seen.iter().filter(|seen| seen.probability >= least_probability);
+        let (guessing, named) = (prior.most(), seen.iter().map(best).sum::<f64>());
+        KeyFigures {
+            guessing,
+            named,
+            times_guessing: named / guessing,
+            information_bits: self.information_bits(seen).clamp(0.0, prior_bits(prior)),
+            worst_posterior: probable().map(posterior).fold(0.0, f64::max),
+            smallest_set: probable().map(|seen| seen.secrets).fold(f64::INFINITY, f64::min),
         }
     }
 
@@ -206,6 +241,16 @@ impl Channel {
         }
         Some(greatest)
     }
+}
+
+/// H(A) in bits.
+fn prior_bits(prior: &SecretSums) -> f64 {
+    (-prior.weighted_log).max(0.0)
+}
+
+/// The greatest posterior probability of a secret.
+fn posterior(seen: &Seen) -> f64 {
+    (best(seen) / seen.probability).min(1.0)
 }
 
 /// max J.
