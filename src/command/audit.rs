@@ -36,7 +36,9 @@ use super::report_format::{ReportFormat, ReportFormatOption};
     sizeleak audit --model model.toml --export csv --secret number -o joint.csv\n  \
     sizeleak audit --model model.toml --policy padme\n  \
     sizeleak audit --model model.toml --best --budget 20% --least-set 10 --table-c padding_table.c\n  \
-    sizeleak audit --model model.toml --curve --csv -o curve.csv\n\n\
+    sizeleak audit --model model.toml --curve --csv -o curve.csv\n  \
+    sizeleak audit --model model.toml --countermeasures --policy padme\n  \
+    sizeleak audit --model model.toml --dummies 30% --replies one-size\n\n\
     Nothing is sampled: all commands that the inventory allows are summed over, with what the model has learned of their \
     sizes, of ε and of replies. The observer has the model and the prior and guesses as well as these allow. \
     docs/audit.md explains every figure.\n\n\
@@ -52,10 +54,17 @@ use super::report_format::{ReportFormat, ReportFormatOption};
     to, probability).\n\n\
     With padding (docs/padding.md), JSON keys are: schema, sentence, prior, policy, commands_per_day, command_bytes, padded \
     {name, added_bytes, added_share, megabytes_a_day, by_size}, unpadded; of `--policy` also repeated (a list: \
-    observations, named), named_with_known_key, batch {commands, named}; of `--best` also goal, floor_named, \
+    observations, named), named_with_known_key; of `--best` also goal, floor_named, \
     floor_added_share (null if they are not computed). Those of `--curve`: schema, prior, guessing, command_bytes, \
     commands_per_day, points (a list: policy, added_bytes, added_share, megabytes_a_day, named, times_guessing, \
-    information_bits, number_named, floor_named).")]
+    information_bits, number_named, floor_named). Those of `--batch`, `--dummies`, `--delay` and `--replies`: schema, sentence, \
+    prior, countermeasures (their names), commands_per_day, command_bytes, before, after (each: by_size, with_replies (null \
+    if the model does not know what replies say), real_named (how often it is said rightly whether a command is real), cost \
+    {added_bytes, added_share, added_reply_bytes, megabytes_a_day, added_messages_a_day, added_replies_a_day (these null \
+    where the model does not know replies), mean_delay_seconds, most_delay_seconds (null: no limit)}); by_size and \
+    with_replies: is_exact, command, number, kinds, each with guessing, named, times_guessing, information_bits, \
+    worst_posterior, smallest_set. Those of `--countermeasures`: schema, prior, policy, commands_per_day, command_bytes, \
+    countermeasures (a list: name, effect (as `after`; null if it cannot be computed), fault (why, else null)).")]
 pub(crate) struct Arguments {
     /// The model of the gateway, made by `sizeleak learn`
     #[arg(long, value_name = "FILE")]
