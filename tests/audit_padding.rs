@@ -179,6 +179,45 @@ fn countermeasures_have_the_same_figures_as_the_audit_and_padding() {
 }
 
 #[test]
+fn traces_have_a_line_for_each_command_and_each_reply() {
+    let folder = tempfile::tempdir().unwrap();
+    let traced = |more: &[&str]| {
+        let arguments = [&["--export", "maybenot", "--samples", "400", "--policy", "constant:1024"], more].concat();
+        text(&audit_text(folder.path(), &arguments))
+    };
+    let trace = traced(&[]);
+    let mut last = 0;
+    let (mut commands, mut replies) = (0, 0);
+    for line in trace.lines() {
+        let [time, direction, size] = line.split(',').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let time: u64 = time.parse().unwrap();
+        assert!(time >= last, "{line}");
+        last = time;
+        match (direction, size) {
+            ("r", "1024") => commands += 1,
+            ("s", "29") => replies += 1,
+            _ => panic!("{line}"),
+        }
+    }
+    assert!(commands == 400 && replies > 1000, "{commands} {replies}");
+    assert_eq!((traced(&[]), traced(&["--seed", "2"]) == trace), (trace.clone(), false));
+    let faster = traced(&["--commands-per-day", "100000"]);
+    let end = |trace: &str| trace.lines().last().unwrap().split(',').next().unwrap().parse::<u64>().unwrap();
+    assert!(end(&faster) * 50 < end(&trace));
+    for (arguments, words) in [
+        (&["--export", "maybenot", "--observer", "sizes"][..], "leave out"),
+        (&["--export", "maybenot", "--samples", "1000001"], "1000000 commands"),
+        (&["--export", "maybenot", "--samples", "40000", "--commands-per-day", "1"], "100 years"),
+        (&["--export", "csv", "--policy", "padme"], "only `--export maybenot`"),
+        (&["--export", "maybenot", "--delay", "3"], "cannot be used"),
+    ] {
+        let output = audit(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(words), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn faults_are_said_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("cut.json"), "{\"version\":1,\"policy\":{\"kind\":\"table\"").unwrap();

@@ -11,13 +11,13 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use sizeleak_leakage::{Audit, CommandSpace, EpsilonKnowledge, LeakageError, Premises, PriorKind, with_inventory};
+use sizeleak_leakage::{Audit, CommandSpace, LeakageError, Premises, PriorKind, with_inventory};
 use sizeleak_model::{Device, Inventory, Model, ModelSet};
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::{LogFlags, say};
 use sizeleak_text::escaped_lines;
 
-use export::ExportOptions;
+use export::{ExportOptions, Exported, Notes};
 use padding::PaddingOptions;
 
 use super::failure::Failure;
@@ -34,6 +34,7 @@ use super::report_format::{ReportFormat, ReportFormatOption};
     sizeleak audit --model model.toml\n  \
     sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75\n  \
     sizeleak audit --model model.toml --export csv --secret number -o joint.csv\n  \
+    sizeleak audit --model model.toml --export maybenot --policy padme -o trace.log\n  \
     sizeleak audit --model model.toml --policy padme\n  \
     sizeleak audit --model model.toml --best --budget 20% --least-set 10 --table-c padding_table.c\n  \
     sizeleak audit --model model.toml --curve --csv -o curve.csv\n  \
@@ -140,7 +141,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let premises = Premises { prior: arguments.prior.into(), decay: arguments.decay };
     if let Some(export) = export {
         let space = CommandSpace::new(&model, &premises)?;
-        let text = arguments.export.text(export, &space, &model, EpsilonKnowledge::Distribution)?;
+        let policy = arguments.padding.policy_for(&model)?;
+        let exported = Exported {
+            space: &space,
+            model: &model,
+            knowledge: arguments.padding.knowledge(),
+            policy: policy.as_ref(),
+            commands_per_day: arguments.padding.commands_per_day(),
+        };
+        let notes = if arguments.log.is_quiet() { Notes::Quiet } else { Notes::Said };
+        let text = arguments.export.text(export, &exported, notes)?;
         arguments.output.write(&text)?;
         return Ok(ExitCode::SUCCESS);
     }

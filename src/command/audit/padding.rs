@@ -159,10 +159,10 @@ impl PaddingOptions {
         format: ReportFormat,
     ) -> Result<Vec<u8>, Failure> {
         let space = CommandSpace::new(model, premises)?;
-        let knowledge = if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution };
+        let knowledge = self.knowledge();
         let prior = if self.without_epsilon { format!("{prior}; ε is left out") } else { prior.to_owned() };
-        let commands_per_day = f64::from(self.commands_per_day);
-        let policy = self.policy.as_deref().map(policy::named).transpose()?;
+        let commands_per_day = self.commands_per_day();
+        let policy = self.policy_for(model)?;
         let given = policy.clone().unwrap_or(PaddingPolicy::None);
         let named = self.countermeasures.named(given.clone());
         if named.is_some() || self.countermeasures.are_compared() {
@@ -191,6 +191,24 @@ impl PaddingOptions {
         let best = Best::new(&home, &request, &prior)?;
         self.write_table(&best)?;
         best.written(format)
+    }
+
+    /// The policy that is named, if any; the model must have sizes without padding.
+    pub(super) fn policy_for(&self, model: &Model) -> Result<Option<PaddingPolicy>, Failure> {
+        let Some(name) = &self.policy else { return Ok(None) };
+        let policy = policy::named(name)?;
+        check_sizes(model)?;
+        Ok(Some(policy))
+    }
+
+    /// What the observer knows of ε.
+    pub(super) fn knowledge(&self) -> EpsilonKnowledge {
+        if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution }
+    }
+
+    /// Commands a day.
+    pub(super) fn commands_per_day(&self) -> f64 {
+        f64::from(self.commands_per_day)
     }
 
     fn floor(&self) -> FloorChoice {
