@@ -2,7 +2,9 @@
 
 use std::convert::Infallible;
 
-use sizeleak_leakage::{CommandSpace, EpsilonKnowledge, LeakageError, Observation, Observer, SizeRow};
+use sizeleak_leakage::{
+    Channel, CommandSpace, EpsilonKnowledge, KeyFigures, LeakageError, Observation, Observer, SizeRow,
+};
 use sizeleak_model::{Model, SingleReplies};
 use sizeleak_padding_policy::PaddingPolicy;
 
@@ -82,9 +84,7 @@ impl HomeTraffic {
                 RecordTraffic { per_command: 1.0, padding: PaddingCost::of(&self.rows, policy).added_bytes },
             ),
             Some(shared) => (
-                MessageLeak::new(&self.by_size, shared.least_probability(), |channel| {
-                    shared.channel(&self.by_size, channel, policy)
-                })?,
+                MessageLeak::new(&self.by_size, |channel| shared.figures(&self.by_size, channel, policy))?,
                 RecordTraffic { per_command: shared.records_per_command(), padding: shared.added_bytes(policy) },
             ),
         };
@@ -120,7 +120,8 @@ impl HomeTraffic {
 
 /// What is learned from padded outputs of an observation.
 fn padded(observation: &Observation, outputs: &PaddedOutputs) -> MessageLeak {
-    let Ok(leak) = MessageLeak::new(observation, 0.0, |channel| Ok::<_, Infallible>(outputs.channel(channel)));
+    let figures = |channel: &Channel| Ok::<_, Infallible>(KeyFigures::of(&outputs.channel(channel)));
+    let Ok(leak) = MessageLeak::new(observation, figures);
     leak
 }
 

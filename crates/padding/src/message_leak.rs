@@ -20,36 +20,30 @@ pub struct MessageLeak {
 }
 
 impl MessageLeak {
-    /// What is learned where every channel of an observation is seen through `change`. The worst cases are those of
-    /// messages that have at least this probability.
+    /// What is learned where each channel of an observation has these `figures`.
     ///
     /// # Errors
-    /// That of `change`.
+    /// That of `figures`.
     pub(crate) fn new<E>(
         observation: &Observation,
-        least_probability: f64,
-        mut change: impl FnMut(&Channel) -> Result<Channel, E>,
+        figures: impl Fn(&Channel) -> Result<KeyFigures, E>,
     ) -> Result<Self, E> {
         Ok(Self {
             is_exact: observation.is_exact,
-            command: change(&observation.command.merged())?.key_figures(least_probability),
-            number: change(&observation.number)?.key_figures(least_probability),
-            kinds: observation
-                .kinds
-                .as_ref()
-                .map(|kinds| Ok(change(kinds)?.key_figures(least_probability)))
-                .transpose()?,
+            command: figures(&observation.command.merged())?,
+            number: figures(&observation.number)?,
+            kinds: observation.kinds.as_ref().map(figures).transpose()?,
         })
     }
 
     /// The same where a share of all commands sent are dummies that are drawn and sent like the others.
     pub(crate) fn among_dummies(&self, dummies: f64) -> Self {
-        let figures = |figures: &KeyFigures| among_dummies(figures, dummies);
+        let among = |figures: &KeyFigures| among_dummies(figures, dummies);
         Self {
             is_exact: self.is_exact,
-            command: figures(&self.command),
-            number: figures(&self.number),
-            kinds: self.kinds.as_ref().map(figures),
+            command: among(&self.command),
+            number: among(&self.number),
+            kinds: self.kinds.as_ref().map(among),
         }
     }
 

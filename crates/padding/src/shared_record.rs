@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_leakage::{Channel, ChannelRow, Observation, SizeRow};
-use sizeleak_padding_policy::PaddingPolicy;
+use sizeleak_leakage::{Channel, ChannelRow, KeyFigures, Observation, SizeRow};
+use sizeleak_padding_policy::{PaddedSize, PaddingPolicy};
 
 use crate::countermeasure_error::CountermeasureError;
 use crate::countermeasures::Sending;
@@ -15,15 +15,21 @@ const MOST_OTHERS: f64 = 32.0;
 /// Less probable numbers of commands in an interval are left out, and less probable sums of sizes.
 const LEAST_PROBABILITY: f64 = 1e-17;
 
-/// What is left out says nothing of sizes of records that are at least as probable as this.
+/// The worst cases are those of sizes of records that have at least this probability: what is left out does not change
+/// them.
 const LEAST_RECORD: f64 = 1e-9;
 
 /// The most sizes from the smallest to the greatest one of a record.
 const MAX_WIDTH: usize = 1 << 18;
 
-/// The most products of probabilities that are added up, and the most entries of a channel.
-const MAX_WORK: usize = 1 << 30;
-const MAX_ENTRIES: usize = 1 << 23;
+/// The most products of probabilities that are added up: about a second's work.
+const MAX_ADDITIONS: usize = 1 << 30;
+
+/// The most entries of a channel, which take longer.
+const MAX_ENTRIES: usize = 1 << 28;
+
+/// The most padded sizes of all sizes of records.
+const MAX_SPREAD: usize = 1 << 23;
 
 /// The commands of a record, as they are expected for a command in it. Each of the others is as probable as all commands
 /// are, and independent.
@@ -66,7 +72,7 @@ impl SharedRecord {
             return Err(CountermeasureError::TooManySizes);
         }
         let widths: usize = (1..=numbers.len()).map(|number| number * one.probabilities.len()).sum();
-        if widths.saturating_mul(rows.len()) > MAX_WORK {
+        if widths.saturating_mul(rows.len()) > MAX_ADDITIONS {
             return Err(CountermeasureError::TooManySizes);
         }
         let mut others = SumDistribution { first: 0, probabilities: Vec::new() };
@@ -81,12 +87,6 @@ impl SharedRecord {
             others = others.without_rare_sums();
         }
         Ok(Some(Self { others, of_number, sending }))
-    }
-
-    /// How probable the size of a record is at least whose worst cases are known: of an interval's records, rare ones are
-    /// left out.
-    pub(crate) fn least_probability(&self) -> f64 {
-        if let Sending::Every(_) = self.sending { LEAST_RECORD } else { 0.0 }
     }
 
     /// How many records there are for each command.
@@ -106,46 +106,29 @@ impl SharedRecord {
         added_bytes
     }
 
-    /// What is seen of the secrets of a channel of an observation of sizes, which are those of one command: the size of
-    /// the record that it shares.
+    /// What is learned about the secrets of a channel of an observation of sizes, which are those of one command, from the
+    /// size of the record that it shares.
     ///
     /// # Errors
     /// [`CountermeasureError::TooManySizes`].
-    pub(crate) fn channel(
+    pub(crate) fn figures(
         &self,
         observation: &Observation,
         channel: &Channel,
         policy: &PaddingPolicy,
-    ) -> Result<Channel, CountermeasureError> {
+    ) -> Result<KeyFigures, CountermeasureError> {
         let sizes: Vec<u64> = (0..channel.outputs as u32).map(|output| observation.output(output).size).collect();
         let (least, most) = (sizes.iter().min().copied().unwrap_or(0), sizes.iter().max().copied().unwrap_or(0));
         let width = (most - least) as usize + self.others.probabilities.len();
-        if width > MAX_WIDTH {
-            return Err(CountermeasureError::TooManySizes);
-        }
-        let mut numbers: BTreeMap<u64, u32> = BTreeMap::new();
-        let (mut padded, mut spread) = (Vec::with_capacity(width), 0);
-        for sum in 0..width as u64 {
-            let of_sum = policy.padded_sizes(least + self.others.first + sum).into_iter().map(|padded| {
-                let next = numbers.len() as u32;
-                (*numbers.entry(padded.bytes).or_insert(next), padded.probability)
-            });
-            let of_sum: Vec<(u32, f64)> = of_sum.collect();
-            spread += of_sum.len();
-            padded.push(of_sum);
-            if spread > MAX_ENTRIES {
-                return Err(CountermeasureError::TooManySizes);
-            }
-        }
+        let records = PaddedRecords::new(least + self.others.first, width, policy)?;
         let entries: usize = channel.rows.iter().map(|row| row.outputs.len()).sum();
-        let additions = entries.saturating_mul(self.others.probabilities.len());
-        let is_too_much = additions.saturating_add(channel.rows.len().saturating_mul(spread)) > MAX_WORK
-            || channel.rows.len().saturating_mul(numbers.len()) > MAX_ENTRIES;
+        let is_too_much = entries.saturating_mul(self.others.probabilities.len()) > MAX_ADDITIONS
+            || channel.rows.len().saturating_mul(records.entries) > MAX_ENTRIES;
         if is_too_much {
             return Err(CountermeasureError::TooManySizes);
         }
-        let (mut sums, mut seen) = (vec![0.0; width], SparseSums::new(numbers.len()));
-        let row = |row: &ChannelRow| {
+        let (mut sums, mut seen) = (vec![0.0; width], SparseSums::new(records.outputs));
+        let in_records = |row: &ChannelRow| {
             sums.fill(0.0);
             for (output, probability) in &row.outputs {
                 let first = sizes.get(*output as usize).map_or(0, |size| (size - least) as usize);
@@ -153,14 +136,50 @@ impl SharedRecord {
                     *sum += probability * other;
                 }
             }
-            for (sum, padded) in sums.iter().zip(&padded).filter(|(sum, _)| **sum > 0.0) {
-                for (number, share) in padded {
-                    seen.add(*number, sum * share);
+            for (sum, padded) in sums.iter().zip(&records.of_sums).filter(|(sum, _)| **sum > 0.0) {
+                for (output, share) in padded {
+                    seen.add(*output, sum * share);
                 }
             }
             ChannelRow { secrets: row.secrets, outputs: seen.take() }
         };
-        Ok(Channel { rows: channel.rows.iter().map(row).collect(), outputs: numbers.len() })
+        let least_probability = if let Sending::Every(_) = self.sending { LEAST_RECORD } else { 0.0 };
+        Ok(KeyFigures::of_rows(channel.rows.iter().map(in_records), records.outputs, least_probability))
+    }
+}
+
+/// Sizes of records before and after padding.
+#[derive(Debug)]
+struct PaddedRecords {
+    /// Of each size from the smallest one on, the padded ones as numbers, with their probabilities.
+    of_sums: Vec<Vec<(u32, f64)>>,
+    /// How many padded sizes there are.
+    outputs: usize,
+    /// How many padded sizes of a size there are, over all of them.
+    entries: usize,
+}
+
+impl PaddedRecords {
+    /// So many sizes from `first` on.
+    fn new(first: u64, width: usize, policy: &PaddingPolicy) -> Result<Self, CountermeasureError> {
+        if width > MAX_WIDTH {
+            return Err(CountermeasureError::TooManySizes);
+        }
+        let mut numbers: BTreeMap<u64, u32> = BTreeMap::new();
+        let (mut of_sums, mut entries) = (Vec::with_capacity(width), 0);
+        for sum in (first..).take(width) {
+            let number = |padded: PaddedSize| {
+                let next = numbers.len() as u32;
+                (*numbers.entry(padded.bytes).or_insert(next), padded.probability)
+            };
+            let padded: Vec<(u32, f64)> = policy.padded_sizes(sum).into_iter().map(number).collect();
+            entries += padded.len();
+            of_sums.push(padded);
+            if entries > MAX_SPREAD {
+                return Err(CountermeasureError::TooManySizes);
+            }
+        }
+        Ok(Self { of_sums, outputs: numbers.len(), entries })
     }
 }
 
