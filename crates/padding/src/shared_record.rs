@@ -22,8 +22,8 @@ const LEAST_RECORD: f64 = 1e-9;
 /// The most sizes from the smallest to the greatest one of a record.
 const MAX_WIDTH: usize = 1 << 18;
 
-/// The most products of probabilities that are added up: about a second's work.
-const MAX_ADDITIONS: usize = 1 << 30;
+/// The most products of probabilities that are added up: a few seconds of work.
+const MAX_ADDITIONS: usize = 1 << 31;
 
 /// The most entries of a channel, which take longer.
 const MAX_ENTRIES: usize = 1 << 28;
