@@ -99,13 +99,18 @@ enum ExportedObserver {
 impl ExportOptions {
     /// What is exported, as text. `notes` says whether notes go to the terminal.
     pub(super) fn text(&self, export: Export, exported: &Exported<'_>, notes: Notes) -> Result<Vec<u8>, Failure> {
-        if export == Export::Maybenot {
-            return self.trace(exported, notes);
+        match export {
+            Export::Csv => joint_csv(&self.joint(exported)?),
+            Export::Samples => Ok(self.samples_csv(&self.joint(exported)?)),
+            Export::Maybenot => self.trace(exported, notes),
         }
-        if exported.policy.is_some() {
+    }
+
+    fn joint(&self, exported: &Exported<'_>) -> Result<Joint, Failure> {
+        let Exported { space, model, knowledge, policy, .. } = *exported;
+        if policy.is_some() {
             return Err(Failure::usage(anyhow!("of the exports, only `--export maybenot` takes a `--policy`")));
         }
-        let Exported { space, model, knowledge, .. } = *exported;
         let secret = match self.secret.unwrap_or_default() {
             ExportedSecret::Command => Secret::Command,
             ExportedSecret::Number => Secret::Number,
@@ -116,15 +121,11 @@ impl ExportOptions {
             ExportedObserver::ReplyCount => Observer::ReplyCount,
             ExportedObserver::Replies => Observer::Replies,
         };
-        let joint = Joint::new(space, model, secret, observer, knowledge)?.ok_or_else(|| {
+        Joint::new(space, model, secret, observer, knowledge)?.ok_or_else(|| {
             Failure::usage(anyhow!(
                 "there is nothing to export: the replies of this model say nothing, or it has no inventory"
             ))
-        })?;
-        match export {
-            Export::Csv => joint_csv(&joint),
-            Export::Samples | Export::Maybenot => Ok(self.samples_csv(&joint)),
-        }
+        })
     }
 
     /// A trace as Maybenot's simulator reads it. The gateway is its client, which sends replies and receives commands.
