@@ -44,6 +44,30 @@ impl Channel {
         Some(greatest.into_values().sum())
     }
 
+    /// [`Self::named_after`] two observations, for any number of outputs.
+    pub fn named_after_two(&self) -> f64 {
+        // By the first output, what is seen of secrets next, and how probable they are with the first.
+        let mut of_first: BTreeMap<u32, Vec<(f64, &[(u32, f64)])>> = BTreeMap::new();
+        for row in &self.rows {
+            for (first, probability) in &row.outputs {
+                of_first.entry(*first).or_default().push((row.secrets.most() * probability, &row.outputs));
+            }
+        }
+        let mut greatest = vec![0.0_f64; self.outputs];
+        let mut named = 0.0;
+        for secrets in of_first.values() {
+            for (joint, outputs) in secrets {
+                for (second, probability) in *outputs {
+                    if let Some(greatest) = greatest.get_mut(*second as usize) {
+                        *greatest = greatest.max(joint * probability);
+                    }
+                }
+            }
+            named += greatest.iter_mut().map(std::mem::take).sum::<f64>();
+        }
+        named
+    }
+
     /// V after any number of observations: secrets of which the same is seen stay apart from no other.
     pub fn named_in_the_end(&self) -> f64 {
         self.merged().rows.iter().map(|row| row.secrets.most()).sum()
@@ -89,6 +113,7 @@ mod tests {
             assert!((found - named).abs() < 1e-12, "{observations}: {found} is not {named}");
         }
         assert!((channel().named_after(1).unwrap() - channel().measures().named).abs() < 1e-12);
+        assert!((channel().named_after(2).unwrap() - channel().named_after_two()).abs() < 1e-12);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod best_table;
 mod bucket;
 mod bucket_table;
 mod cap_exchange;
+mod coarse_groups;
 mod filling;
 mod min_cut;
 mod padded_observation;
@@ -18,6 +19,7 @@ mod table_source;
 
 pub use best_table::BestTable;
 pub use bucket_table::{BucketTable, TableSearch};
+pub use coarse_groups::coarse_groups;
 pub use filling::FloorOf;
 pub use padded_observation::{PaddedOutputs, seen_groups, seen_rows};
 pub use padding_cost::PaddingCost;

@@ -74,12 +74,13 @@ impl PaddingFloor {
         }
     }
 
-    /// Brings the floor to within `tolerance` of the programme's minimum at one budget, or where a target is reached.
+    /// Brings the floor to within `tolerance` of the programme's minimum at one budget; or the bytes with which a target is
+    /// reached to within this share of the most that best policies add.
     pub fn refine_at(&mut self, goal: Goal, tolerance: f64) {
         while self.lines.len() < MOST_LINES {
             let is_beyond = |corner: &Corner| match goal {
                 Goal::Budget(bytes) => corner.added_bytes > bytes,
-                Goal::Target(vulnerability) => corner.vulnerability < vulnerability,
+                Goal::Target(vulnerability) => corner.vulnerability <= vulnerability,
             };
             let Some(at) = self.corners.iter().position(is_beyond).and_then(|at| at.checked_sub(1)) else { return };
             let (Some(left), Some(right)) = (self.corners.get(at), self.corners.get(at + 1)) else { return };
@@ -88,8 +89,13 @@ impl PaddingFloor {
                 Goal::Budget(bytes) => bytes,
                 Goal::Target(vulnerability) => left.added_bytes + (left.vulnerability - vulnerability) / slope,
             };
-            let chord = left.vulnerability - slope * (bytes - left.added_bytes);
-            if chord - self.vulnerability(bytes) <= tolerance {
+            let gap = match goal {
+                Goal::Budget(_) => left.vulnerability - slope * (bytes - left.added_bytes) - self.vulnerability(bytes),
+                Goal::Target(target) => {
+                    (bytes - self.added_bytes(target).unwrap_or(bytes)) / self.most_added_bytes().max(f64::MIN_POSITIVE)
+                }
+            };
+            if gap <= tolerance {
                 return;
             }
             self.split(at);
@@ -105,6 +111,11 @@ impl PaddingFloor {
     pub fn added_bytes(&self, vulnerability: f64) -> Option<f64> {
         let bytes = self.lines.iter().map(|line| (line.value - vulnerability) / line.price).fold(0.0, f64::max);
         (vulnerability >= self.guess).then_some(bytes)
+    }
+
+    /// The most expected bytes that best policies add: more bring the vulnerability no lower.
+    pub fn most_added_bytes(&self) -> f64 {
+        self.corners.last().map_or(0.0, |corner| corner.added_bytes)
     }
 
     /// The best random policy that adds at most so many expected bytes to a command. It is for commands whose size alone

@@ -1,7 +1,9 @@
 //! `sizeleak audit` with padding: what a policy gives away and costs, the best one, and the curve of all.
 
 mod best;
+mod best_random;
 mod curve;
+mod floor_figures;
 mod home;
 mod judged;
 mod policy;
@@ -13,12 +15,13 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use sizeleak_leakage::{CommandSpace, EpsilonKnowledge, Premises};
 use sizeleak_model::Model;
-use sizeleak_padding::{Objective, TableRules};
+use sizeleak_padding::{Draw, Objective, TableRules};
 use sizeleak_storage::RunFiles;
 
 use crate::command::failure::Failure;
 use crate::command::report_format::ReportFormat;
 use best::{Best, BestFor, Request};
+use best_random::BestRandom;
 use home::{FloorChoice, PaddedHome};
 use quantity::{Budget, Target};
 
@@ -49,6 +52,12 @@ pub(super) struct PaddingOptions {
     /// How often the command may be named at most: in 8% of cases, or 5%-of-guessing above guessing
     #[arg(long, value_name = "SHARE", help_heading = PADDING, requires = "best", group = "goal")]
     target: Option<Target>,
+
+    /// Find the best random table, too, whose draws a key and the command decide, or which are independent, and compare
+    #[arg(long, value_name = "DRAW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "keyed",
+        help_heading = PADDING, requires = "best", hide_short_help = true,
+        conflicts_with_all = ["objective", "most_posterior", "least_set", "table_c", "table_rust"])]
+    random: Option<DrawName>,
 
     /// What the best table makes small
     #[arg(long, value_enum, default_value_t, help_heading = PADDING, requires = "best", conflicts_with = "target",
@@ -82,6 +91,11 @@ pub(super) struct PaddingOptions {
     #[arg(long, requires = "padding", conflicts_with = "policy", help_heading = PADDING, hide_short_help = true)]
     without_floor: bool,
 
+    /// Compute the floor even of more than 1500 sizes, which takes minutes
+    #[arg(long, requires = "padding", conflicts_with_all = ["policy", "without_floor"], help_heading = PADDING,
+        hide_short_help = true)]
+    with_floor: bool,
+
     /// Write the best table as JSON, for `--policy`
     #[arg(long, value_name = "FILE", requires = "best", help_heading = PADDING)]
     table_json: Option<PathBuf>,
@@ -110,6 +124,24 @@ enum ObjectiveName {
     Information,
     /// The number of sizes that are seen: the worst case over all priors
     Sizes,
+}
+
+/// How the best random table is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DrawName {
+    /// By a secret key of the gateway and the command: the same command always has the same padding
+    Keyed,
+    /// Anew for every message, which averages out
+    Independent,
+}
+
+impl From<DrawName> for Draw {
+    fn from(draw: DrawName) -> Self {
+        match draw {
+            DrawName::Keyed => Self::Keyed,
+            DrawName::Independent => Self::Independent,
+        }
+    }
 }
 
 impl From<ObjectiveName> for Objective {
@@ -170,13 +202,26 @@ impl PaddingOptions {
             (None, None) => return Err(Failure::usage(anyhow!("`--best` needs `--budget` or `--target`"))),
         };
         let request = Request { goal, objective: self.objective.into(), rules: self.rules(), floor: self.floor() };
+        if let Some(draw) = self.random {
+            let commands_per_day = f64::from(self.commands_per_day);
+            let values = PaddedHome::new(&space, model, EpsilonKnowledge::Value, commands_per_day)?;
+            let best = BestRandom::new(&home, &values, &request, draw.into(), &prior)?;
+            if let Some(path) = &self.table_json {
+                crate::command::output_option::write(path, best.json()?.as_bytes())?;
+            }
+            return best.written(format);
+        }
         let best = Best::new(&home, &request, &prior)?;
         self.write_table(&best)?;
         best.written(format)
     }
 
     fn floor(&self) -> FloorChoice {
-        if self.without_floor { FloorChoice::LeftOut } else { FloorChoice::Computed }
+        match (self.without_floor, self.with_floor) {
+            (true, _) => FloorChoice::LeftOut,
+            (false, true) => FloorChoice::Computed,
+            (false, false) => FloorChoice::UnlessLong,
+        }
     }
 
     fn rules(&self) -> TableRules {

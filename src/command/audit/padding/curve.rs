@@ -37,6 +37,10 @@ pub(super) struct Curve<'a> {
     guessing: f64,
     command_bytes: f64,
     commands_per_day: f64,
+    /// Why the floor is not computed.
+    floor_left_out: Option<String>,
+    #[serde(skip)]
+    is_floor_asked_for: bool,
     points: Vec<Point>,
 }
 
@@ -57,7 +61,11 @@ struct Point {
 
 impl<'a> Curve<'a> {
     pub(super) fn new(home: &PaddedHome, floor: FloorChoice, prior: &'a str) -> Self {
-        let mut floor = home.floor(floor);
+        let is_floor_asked_for = floor != FloorChoice::LeftOut;
+        let (mut floor, floor_left_out) = match home.floor(floor) {
+            Ok(floor) => (Some(floor), None),
+            Err(reason) => (None, Some(reason)),
+        };
         if let Some(floor) = &mut floor {
             floor.refine(TOLERANCE);
         }
@@ -70,6 +78,8 @@ impl<'a> Curve<'a> {
             guessing: home.unpadded.command.guessing,
             command_bytes: home.command_bytes,
             commands_per_day: home.commands_per_day,
+            floor_left_out,
+            is_floor_asked_for,
             points,
         }
     }
@@ -110,7 +120,10 @@ impl<'a> Curve<'a> {
             percent(self.guessing),
             self.prior
         );
-        let text = numbers(header, self.points.iter().map(row)) + "\n" + &paragraph(&explained, 0, COLUMNS);
+        let mut text = numbers(header, self.points.iter().map(row)) + "\n" + &paragraph(&explained, 0, COLUMNS);
+        if let Some(reason) = self.floor_left_out.as_ref().filter(|_| self.is_floor_asked_for) {
+            text += &format!("\n{}", paragraph(reason, 0, COLUMNS));
+        }
         Ok(escaped_lines(&text).as_bytes().to_vec())
     }
 }
