@@ -4,6 +4,7 @@ mod best;
 mod best_random;
 mod curve;
 mod floor_figures;
+mod floor_progress;
 mod home;
 mod judged;
 mod policy;
@@ -17,6 +18,7 @@ use sizeleak_leakage::{CommandSpace, EpsilonKnowledge, Premises};
 use sizeleak_model::Model;
 use sizeleak_padding::{Draw, Objective, TableRules};
 use sizeleak_storage::RunFiles;
+use sizeleak_telemetry::log::LogFlags;
 
 use crate::command::failure::Failure;
 use crate::command::report_format::ReportFormat;
@@ -53,10 +55,11 @@ pub(super) struct PaddingOptions {
     #[arg(long, value_name = "SHARE", help_heading = PADDING, requires = "best", group = "goal")]
     target: Option<Target>,
 
-    /// Find the best random table, too, whose draws a key and the command decide, or which are independent, and compare
+    /// Find the best random table, drawn by a key and the command unless it says `independent`, and compare it with the
+    /// best table
     #[arg(long, value_name = "DRAW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "keyed",
         help_heading = PADDING, requires = "best", hide_short_help = true,
-        conflicts_with_all = ["objective", "most_posterior", "least_set", "table_c", "table_rust"])]
+        conflicts_with_all = ["objective", "most_posterior", "least_set"])]
     random: Option<DrawName>,
 
     /// What the best table makes small
@@ -91,7 +94,7 @@ pub(super) struct PaddingOptions {
     #[arg(long, requires = "padding", conflicts_with = "policy", help_heading = PADDING, hide_short_help = true)]
     without_floor: bool,
 
-    /// Compute the floor even of more than 1500 sizes, which takes minutes
+    /// Compute the floor even of more than 1000 sizes, which takes minutes
     #[arg(long, requires = "padding", conflicts_with_all = ["policy", "without_floor"], help_heading = PADDING,
         hide_short_help = true)]
     with_floor: bool,
@@ -184,6 +187,7 @@ impl PaddingOptions {
         premises: &Premises,
         prior: &str,
         format: ReportFormat,
+        log: &LogFlags,
     ) -> Result<Vec<u8>, Failure> {
         let space = CommandSpace::new(model, premises)?;
         let knowledge = if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution };
@@ -193,7 +197,7 @@ impl PaddingOptions {
             return policy::PolicyReport::new(&home, &policy::named(name)?, self.batch, &prior).written(format);
         }
         if self.curve {
-            let curve = curve::Curve::new(&home, self.floor(), &prior);
+            let curve = curve::Curve::new(&home, self.floor(), &prior, log);
             return if self.csv { curve.csv() } else { curve.written(format) };
         }
         let goal = match (self.budget, self.target) {
@@ -201,8 +205,14 @@ impl PaddingOptions {
             (None, Some(target)) => BestFor::Named(target.named(home.unpadded.command.guessing)),
             (None, None) => return Err(Failure::usage(anyhow!("`--best` needs `--budget` or `--target`"))),
         };
-        let request = Request { goal, objective: self.objective.into(), rules: self.rules(), floor: self.floor() };
+        let request = Request { goal, objective: self.objective.into(), rules: self.rules(), floor: self.floor(), log };
         if let Some(draw) = self.random {
+            if self.table_c.is_some() || self.table_rust.is_some() {
+                return Err(Failure::usage(anyhow!(
+                    "`--table-c` and `--table-rust` write tables without chance: a random one is drawn by a keyed hash, which \
+                     the sender needs a library for; write it with `--table-json` (docs/padding.md says how to draw)"
+                )));
+            }
             let commands_per_day = f64::from(self.commands_per_day);
             let values = PaddedHome::new(&space, model, EpsilonKnowledge::Value, commands_per_day)?;
             let best = BestRandom::new(&home, &values, &request, draw.into(), &prior)?;

@@ -6,6 +6,7 @@ use sizeleak_leakage::Learned;
 use sizeleak_padding::{
     BestTable, Goal, Objective, PaddingPolicy, PolicyFile, SourceLanguage, TableRules, TableSearch, table_source,
 };
+use sizeleak_telemetry::log::LogFlags;
 use sizeleak_text::escaped_lines;
 
 use super::floor_figures::FloorFigures;
@@ -45,14 +46,16 @@ pub(super) struct Best<'a> {
 
 /// Which table is looked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Request {
+pub(super) struct Request<'a> {
     pub(super) goal: BestFor,
     pub(super) objective: Objective,
     pub(super) rules: TableRules,
     pub(super) floor: FloorChoice,
+    /// Whether progress is said.
+    pub(super) log: &'a LogFlags,
 }
 
-impl Request {
+impl Request<'_> {
     /// The search for a table.
     pub(super) fn search<'a>(&self, home: &'a PaddedHome) -> TableSearch<'a> {
         TableSearch { rows: &home.rows, objective: self.objective, rules: self.rules }
@@ -70,7 +73,7 @@ pub(super) enum BestFor {
 }
 
 impl<'a> Best<'a> {
-    pub(super) fn new(home: &'a PaddedHome, request: &Request, prior: &'a str) -> Result<Self, Failure> {
+    pub(super) fn new(home: &'a PaddedHome, request: &Request<'_>, prior: &'a str) -> Result<Self, Failure> {
         let goal = request.goal;
         let (table, padded) = found(home, &request.search(home), goal)?;
         Ok(Self {
@@ -82,7 +85,7 @@ impl<'a> Best<'a> {
             commands_per_day: home.commands_per_day,
             command_bytes: home.command_bytes,
             unpadded: &home.unpadded,
-            floor: FloorFigures::new(home, request.floor, &padded),
+            floor: FloorFigures::new(home, request.floor, &padded, request.log),
             padded,
             home,
         })

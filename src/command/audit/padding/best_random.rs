@@ -69,7 +69,7 @@ impl<'a> BestRandom<'a> {
     pub(super) fn new(
         home: &'a PaddedHome,
         values: &PaddedHome,
-        request: &Request,
+        request: &Request<'_>,
         draw: Draw,
         prior: &'a str,
     ) -> Result<Self, Failure> {
@@ -90,7 +90,7 @@ impl<'a> BestRandom<'a> {
             policy,
             commands_per_day: home.commands_per_day,
             command_bytes: home.command_bytes,
-            floor: FloorFigures::new(home, request.floor, &padded),
+            floor: FloorFigures::new(home, request.floor, &padded, request.log),
             unpadded: &home.unpadded,
             padded,
             table: of_table,

@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 use sizeleak_padding::{Draw, Goal, Objective, PaddingFloor, PaddingPolicy, TableRules, TableSearch};
+use sizeleak_telemetry::log::LogFlags;
 use sizeleak_text::escaped_lines;
 
+use super::floor_progress::FloorProgress;
 use super::home::{FloorChoice, PaddedHome};
 use super::judged::{Judged, megabytes};
 use crate::command::failure::Failure;
@@ -60,14 +62,14 @@ struct Point {
 }
 
 impl<'a> Curve<'a> {
-    pub(super) fn new(home: &PaddedHome, floor: FloorChoice, prior: &'a str) -> Self {
+    pub(super) fn new(home: &PaddedHome, floor: FloorChoice, prior: &'a str, log: &LogFlags) -> Self {
         let is_floor_asked_for = floor != FloorChoice::LeftOut;
         let (mut floor, floor_left_out) = match home.floor(floor) {
             Ok(floor) => (Some(floor), None),
             Err(reason) => (None, Some(reason)),
         };
         if let Some(floor) = &mut floor {
-            floor.refine(TOLERANCE);
+            FloorProgress::begin(home.rows.len(), log).run(|| floor.refine_once(TOLERANCE));
         }
         let mut points: Vec<Point> =
             policies(home).iter().map(|(name, policy)| Point::new(home, name, policy, floor.as_ref())).collect();

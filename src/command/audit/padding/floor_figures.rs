@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 use sizeleak_padding::Goal;
+use sizeleak_telemetry::log::LogFlags;
 
+use super::floor_progress::FloorProgress;
 use super::home::{FloorChoice, PaddedHome};
 use super::judged::Judged;
 use crate::command::text_table::percent;
@@ -24,7 +26,7 @@ pub(super) struct FloorFigures {
 }
 
 impl FloorFigures {
-    pub(super) fn new(home: &PaddedHome, choice: FloorChoice, padded: &Judged) -> Self {
+    pub(super) fn new(home: &PaddedHome, choice: FloorChoice, padded: &Judged, log: &LogFlags) -> Self {
         let is_asked_for = choice != FloorChoice::LeftOut;
         let mut floor = match home.floor(choice) {
             Ok(floor) => floor,
@@ -33,8 +35,10 @@ impl FloorFigures {
             }
         };
         let named = padded.by_size.command.named;
-        floor.refine_at(Goal::Budget(padded.added_bytes), TOLERANCE);
-        floor.refine_at(Goal::Target(named), TOLERANCE);
+        let mut progress = FloorProgress::begin(home.rows.len(), log);
+        for goal in [Goal::Budget(padded.added_bytes), Goal::Target(named)] {
+            progress.run(|| floor.refine_once_at(goal, TOLERANCE));
+        }
         // Seen sizes of one command count as several commands, of which guessing is right more rarely.
         let floor_named = floor.vulnerability(padded.added_bytes).max(home.unpadded.command.guessing);
         let floor_added_share = floor.added_bytes(named).map(|bytes| bytes / home.command_bytes);

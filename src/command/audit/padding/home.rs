@@ -12,7 +12,7 @@ use sizeleak_padding::{
 use crate::command::failure::Failure;
 
 /// The floor of more sizes than this takes minutes.
-const MAX_FLOOR_SIZES: usize = 1500;
+const MAX_FLOOR_SIZES: usize = 1000;
 
 /// Probabilities are rounded to so many parts before they are compared.
 const ROUNDED_TO: f64 = 1e12;
