@@ -117,6 +117,25 @@ fn no_point_of_a_curve_is_below_the_floor() {
 }
 
 #[test]
+fn a_floor_that_is_left_out_is_said_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let actions = "actions = [\"on\", \"off\", \"toggle\", \"timer\", \"dim\", \"white\", \"colour\"]";
+    fs::write(folder.path().join("large.toml"), format!("[[device]]\nname = \"lamp\"\ncount = 40\n{actions}\n"))
+        .unwrap();
+    let large = ["--inventory", "large.toml", "--without-epsilon"];
+    let best = json(folder.path(), &[&["--best", "--budget", "2%"], &large[..]].concat());
+    let reason = best["floor_left_out"].as_str().unwrap();
+    assert!(best["floor_named"].is_null() && reason.contains("more than 1000") && reason.contains("--with-floor"));
+    let is_said = |more: &[&str]| {
+        text(&audit(folder.path(), &[more, &large[..]].concat()).stdout).contains("The floor of all padding policies")
+    };
+    assert!(is_said(&["--best", "--budget", "2%"]) && !is_said(&["--best", "--budget", "2%", "--without-floor"]));
+    small_home(folder.path());
+    let best = json(folder.path(), &["--inventory", "small.toml", "--best", "--budget", "2%", "--with-floor"]);
+    assert!(best["floor_named"].is_number() && best["floor_left_out"].is_null());
+}
+
+#[test]
 fn random_padding_averages_out_unless_it_is_keyed() {
     let folder = tempfile::tempdir().unwrap();
     let report = json(folder.path(), &[&["--policy", "random:64"], &AS_DRAWN[..]].concat());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::channel::Channel;
+use crate::channel::{Channel, ChannelRow};
 
 /// The most combinations of outputs that are summed over.
 const MAX_COMBINATIONS: usize = 1 << 21;
@@ -46,18 +46,18 @@ impl Channel {
 
     /// [`Self::named_after`] two observations, for any number of outputs.
     pub fn named_after_two(&self) -> f64 {
-        // By the first output, what is seen of secrets next, and how probable they are with the first.
-        let mut of_first: BTreeMap<u32, Vec<(f64, &[(u32, f64)])>> = BTreeMap::new();
+        // By the first output, the rows that have it, and how probable their most probable secret is with it.
+        let mut of_first: BTreeMap<u32, Vec<(f64, &ChannelRow)>> = BTreeMap::new();
         for row in &self.rows {
             for (first, probability) in &row.outputs {
-                of_first.entry(*first).or_default().push((row.secrets.most() * probability, &row.outputs));
+                of_first.entry(*first).or_default().push((row.secrets.most() * probability, row));
             }
         }
         let mut greatest = vec![0.0_f64; self.outputs];
         let mut named = 0.0;
-        for secrets in of_first.values() {
-            for (joint, outputs) in secrets {
-                for (second, probability) in *outputs {
+        for rows in of_first.values() {
+            for (joint, row) in rows {
+                for (second, probability) in &row.outputs {
                     if let Some(greatest) = greatest.get_mut(*second as usize) {
                         *greatest = greatest.max(joint * probability);
                     }
@@ -76,7 +76,6 @@ impl Channel {
 
 #[cfg(test)]
 mod tests {
-    use crate::channel::ChannelRow;
     use crate::secret_sums::SecretSums;
 
     use super::*;

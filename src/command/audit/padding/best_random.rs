@@ -142,23 +142,25 @@ impl<'a> BestRandom<'a> {
     /// When randomness pays.
     fn advice(&self) -> String {
         let (known, end) = (self.named_with_known_key, self.named_in_the_end);
-        let is_worse = self.padded.by_size.command.named > self.table.by_size.command.named
-            && self.padded.added_bytes >= self.table.added_bytes;
-        let mut advice = String::new();
-        if is_worse {
-            advice += "The best table gives away less for fewer bytes: use that. ";
-        }
+        let better = match self.goal {
+            BestFor::AddedBytes(_) if self.padded.by_size.command.named > self.table.by_size.command.named => {
+                "The best table gives away less within the budget: use that. "
+            }
+            BestFor::Named(_) if self.padded.added_bytes > self.table.added_bytes => {
+                "The best table reaches the target with fewer bytes: use that. "
+            }
+            _ => "",
+        };
         let against = if known.random > known.table { "more often than with the table" } else { "no more often" };
-        advice += &format!(
-            "Draw by a key and the command: drawn anew, padding averages out, and the same command sent again and again is \
+        format!(
+            "{better}Draw by a key and the command: drawn anew, padding averages out, and the same command sent again and again is \
              named in {} of cases in the end. Drawn by a key, repetitions tell no more than ε does. But whoever can label \
              commands of this very gateway learns where its key sends them, and names them {against} ({} and {}): \
              randomness pays where nobody can.",
             percent(end.random),
             percent(known.random),
             percent(known.table)
-        );
-        advice
+        )
     }
 }
 
@@ -208,7 +210,7 @@ impl<'a> CoarseSearch<'a> {
         let mut found = Some(self.within(enough)).filter(|(_, judged)| is_met(target, judged));
         for _ in 0..ROUNDS {
             found.as_ref()?;
-            let bytes = (too_few + enough) / 2.0;
+            let bytes = f64::midpoint(too_few, enough);
             let within = self.within(bytes);
             if is_met(target, &within.1) {
                 (found, enough) = (Some(within), bytes);

@@ -124,7 +124,8 @@ impl<'a> Curve<'a> {
         );
         let mut text = numbers(header, self.points.iter().map(row)) + "\n" + &paragraph(&explained, 0, COLUMNS);
         if let Some(reason) = self.floor_left_out.as_ref().filter(|_| self.is_floor_asked_for) {
-            text += &format!("\n{}", paragraph(reason, 0, COLUMNS));
+            text.push('\n');
+            text += &paragraph(reason, 0, COLUMNS);
         }
         Ok(escaped_lines(&text).as_bytes().to_vec())
     }
