@@ -55,8 +55,8 @@ use super::report_format::{ReportFormat, ReportFormatOption};
     observations, named), named_with_known_key, batch {commands, named}; of `--best` also goal, floor_named, \
     floor_added_share (null if they are not computed), floor_left_out (why not); of `--best --random` also table (like \
     padded), named_after_two, named_in_the_end, named_without_epsilon, named_with_known_key (each: table, random). Those of \
-    `--curve`: schema, prior, guessing, command_bytes, commands_per_day, floor_left_out, points (a list: policy, added_bytes, added_share, megabytes_a_day, named, times_guessing, \
-    information_bits, number_named, floor_named).")]
+    `--curve`: schema, prior, guessing, command_bytes, commands_per_day, floor_left_out, points (a list: policy, \
+    added_bytes, added_share, megabytes_a_day, named, times_guessing, information_bits, number_named, floor_named).")]
 pub(crate) struct Arguments {
     /// The model of the gateway, made by `sizeleak learn`
     #[arg(long, value_name = "FILE")]

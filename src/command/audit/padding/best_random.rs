@@ -1,5 +1,7 @@
 //! The report on the best random padding, beside the best table for the same goal.
 
+use std::collections::BTreeSet;
+
 use anyhow::anyhow;
 use serde::Serialize;
 use sizeleak_leakage::Learned;
@@ -23,6 +25,9 @@ const TOLERANCE: f64 = 0.0005;
 
 /// How often budgets are halved for a target.
 const ROUNDS: usize = 12;
+
+/// Sizes of which random tables are searched for, at most.
+const MOST_SIZES: usize = 600;
 
 /// Bytes to multiples of which sizes are rounded up before the search.
 const UNITS: [u64; 6] = [1, 4, 8, 16, 32, 64];
@@ -153,10 +158,10 @@ impl<'a> BestRandom<'a> {
         };
         let against = if known.random > known.table { "more often than with the table" } else { "no more often" };
         format!(
-            "{better}Draw by a key and the command: drawn anew, padding averages out, and the same command sent again and again is \
-             named in {} of cases in the end. Drawn by a key, repetitions tell no more than ε does. But whoever can label \
-             commands of this very gateway learns where its key sends them, and names them {against} ({} and {}): \
-             randomness pays where nobody can.",
+            "{better}Draw by a key and the command: drawn anew, padding averages out, and the same command sent again and \
+             again is named in {} of cases in the end. Drawn by a key, repetitions tell no more than ε does. But whoever \
+             can label commands of this very gateway learns where its key sends them, and names them {against} ({} and \
+             {}): randomness pays where nobody can.",
             percent(end.random),
             percent(known.random),
             percent(known.table)
@@ -168,7 +173,7 @@ impl<'a> BestRandom<'a> {
 /// underestimates how often the command is named. So sizes are rounded up, too, which leaves a command fewer of them; the
 /// table that is exactly the best is taken.
 fn found_random(home: &PaddedHome, goal: BestFor, draw: Draw) -> Result<(PaddingPolicy, Judged), Failure> {
-    let found = UNITS.into_iter().filter_map(|unit| CoarseSearch::new(home, unit, draw).found(goal));
+    let found = UNITS.into_iter().filter_map(|unit| CoarseSearch::new(home, unit, draw)?.found(goal));
     let value = |judged: &Judged| match goal {
         BestFor::AddedBytes(_) => judged.by_size.command.named,
         BestFor::Named(_) => judged.added_bytes,
@@ -195,9 +200,12 @@ struct CoarseSearch<'a> {
 }
 
 impl<'a> CoarseSearch<'a> {
-    fn new(home: &'a PaddedHome, unit: u64, draw: Draw) -> Self {
+    /// `None` if there are so many sizes that it takes minutes.
+    fn new(home: &'a PaddedHome, unit: u64, draw: Draw) -> Option<Self> {
         let (groups, rounding) = home.coarse(unit);
-        Self { home, floor: PaddingFloor::new(&groups, FloorOf::SizePolicies), rounding, draw }
+        let sizes: BTreeSet<u64> = groups.iter().map(|group| group.bytes).collect();
+        let search = || Self { home, floor: PaddingFloor::new(&groups, FloorOf::SizePolicies), rounding, draw };
+        (sizes.len() <= MOST_SIZES).then(search)
     }
 
     /// The best table for a goal.
