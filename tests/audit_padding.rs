@@ -71,6 +71,17 @@ fn the_best_multiple_and_the_best_table_are_far_below_padme_at_its_cost() {
 }
 
 #[test]
+fn five_per_cent_above_guessing_costs_more_than_two_fifths_with_multiples() {
+    let folder = tempfile::tempdir().unwrap();
+    // Of all multiples, the cheapest that reaches it (`crates/padding/tests/bundled_home.rs`).
+    let report = json(folder.path(), &[&["--policy", "multiple:196"], &AS_DRAWN[..]].concat());
+    assert!(
+        is_near(&report["padded"]["by_size"]["command"]["named"], 5.92)
+            && is_near(&report["padded"]["added_share"], 44.8)
+    );
+}
+
+#[test]
 fn a_written_table_is_what_was_reported_and_obeys_its_rules_under_epsilon() {
     let folder = tempfile::tempdir().unwrap();
     let files = ["--table-json", "t.json", "--table-c", "t.c", "--table-rust", "t.rs"];
@@ -109,6 +120,25 @@ fn no_point_of_a_curve_is_below_the_floor() {
     let csv = audit(folder.path(), &["--inventory", "small.toml", "--curve", "--csv"]);
     assert_eq!(text(&csv.stdout).lines().count(), points.len() + 1);
     assert!(text(&csv.stdout).starts_with("policy,added_bytes,added_share,megabytes_a_day,named,"));
+}
+
+#[test]
+fn a_floor_that_is_left_out_is_said_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let actions = "actions = [\"on\", \"off\", \"toggle\", \"timer\", \"dim\", \"white\", \"colour\"]";
+    fs::write(folder.path().join("large.toml"), format!("[[device]]\nname = \"lamp\"\ncount = 40\n{actions}\n"))
+        .unwrap();
+    let large = ["--inventory", "large.toml", "--without-epsilon"];
+    let best = json(folder.path(), &[&["--best", "--budget", "2%"], &large[..]].concat());
+    let reason = best["floor_left_out"].as_str().unwrap();
+    assert!(best["floor_named"].is_null() && reason.contains("more than 1000") && reason.contains("--with-floor"));
+    let is_said = |more: &[&str]| {
+        text(&audit(folder.path(), &[more, &large[..]].concat()).stdout).contains("The floor of all padding policies")
+    };
+    assert!(is_said(&["--best", "--budget", "2%"]) && !is_said(&["--best", "--budget", "2%", "--without-floor"]));
+    small_home(folder.path());
+    let best = json(folder.path(), &["--inventory", "small.toml", "--best", "--budget", "2%", "--with-floor"]);
+    assert!(best["floor_named"].is_number() && best["floor_left_out"].is_null());
 }
 
 #[test]
@@ -218,6 +248,48 @@ fn traces_have_a_line_for_each_command_and_each_reply() {
 }
 
 #[test]
+fn the_best_random_table_costs_a_fifth_of_the_best_table_and_gives_the_key_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = ["--best", "--target", "5%-of-guessing", "--without-floor", "--random", "--table-json", "r.json"];
+    let best = json(folder.path(), &[&request[..], &AS_DRAWN].concat());
+    let command = &best["padded"]["by_size"]["command"];
+    assert!(percent(&command["named"]) <= 1.05 * percent(&command["guessing"]) + 1e-6, "{command}");
+    // 7.0 % and 38.9 %: below the 20 % that the floor of all policies allows.
+    assert!((6.5..7.5).contains(&percent(&best["padded"]["added_share"])), "{}", best["padded"]);
+    assert!((38.5..39.7).contains(&percent(&best["table"]["added_share"])), "{}", best["table"]);
+    let [two, end, once, key] =
+        ["named_after_two", "named_in_the_end", "named_without_epsilon", "named_with_known_key"].map(|key| &best[key]);
+    assert!(
+        percent(&two["random"]) > 1.5 * percent(&once["random"])
+            && percent(&end["random"]) > 3.0 * percent(&end["table"]),
+        "{two} {end}"
+    );
+    assert!(percent(&key["random"]) > 3.0 * percent(&key["table"]), "{key}");
+    assert!(
+        two["table"] == end["table"] || (percent(&two["table"]) - percent(&end["table"])).abs() < 1e-6,
+        "a table repeats"
+    );
+    let again = json(folder.path(), &[&["--policy", "r.json"], &AS_DRAWN[..]].concat());
+    assert_eq!((&again["padded"]["by_size"], &again["policy"]), (&best["padded"]["by_size"], &best["policy"]));
+    assert_eq!(again["named_with_known_key"], key["random"]);
+}
+
+#[test]
+fn a_random_table_meets_its_budget_and_is_above_the_floor_under_epsilon() {
+    let folder = tempfile::tempdir().unwrap();
+    small_home(folder.path());
+    let goal =
+        ["--inventory", "small.toml", "--best", "--budget", "12%", "--random=independent", "--table-json", "r.json"];
+    let best = json(folder.path(), &goal);
+    assert!(percent(&best["padded"]["added_share"]) <= 12.0 + 1e-6);
+    assert!(percent(&best["padded"]["by_size"]["command"]["named"]) >= percent(&best["floor_named"]) - 1e-6);
+    let again = json(folder.path(), &["--inventory", "small.toml", "--policy", "r.json"]);
+    assert_eq!(again["repeated"][0]["named"], best["named_after_two"]["random"]);
+    let report = text(&audit(folder.path(), &goal).stdout);
+    assert!(report.contains("drawn anew for every command") && report.contains("by whoever knows the key"), "{report}");
+}
+
+#[test]
 fn faults_are_said_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("cut.json"), "{\"version\":1,\"policy\":{\"kind\":\"table\"").unwrap();
@@ -251,4 +323,10 @@ fn faults_are_said_in_one_sentence() {
     for out_of_range in ["--dummies=100%", "--dummies=0", "--delay=0", "--delay=inf", "--batch=1"] {
         assert!(failed(&[out_of_range]).contains("invalid value"), "{out_of_range}");
     }
+    assert!(failed(&["--policy", "padme", "--curve"]).contains("cannot be used"));
+    let random =
+        |more: [&str; 2]| failed(&["--best", "--random", "--without-floor", more[0], more[1], "--budget", "1%"]);
+    assert!(random(["--table-c", "t.c"]).contains("write it with `--table-json`"));
+    assert!(failed(&["--best", "--random", "--target", "1%"]).contains("no random table is found"));
+    assert!(random(["--objective", "sizes"]).contains("cannot be used"));
 }

@@ -6,7 +6,7 @@ mod programs;
 
 use std::fs;
 
-use home::{Home, assert_fails, run};
+use home::{Home, assert_fails, assert_within, first_right, run};
 use programs::{sizeleak, stderr};
 use serde_json::Value;
 use sizeleak_padding_policy::{PaddingPolicy, PolicyFile};
@@ -22,29 +22,6 @@ fn scenario(policy: &str) -> Scenario {
     scenario.test.commands = 400;
     scenario.padding.policy = policy.parse().unwrap();
     scenario
-}
-
-/// The share of first candidates that are right, and its interval.
-fn first_right(score: &Value) -> (f64, [f64; 2]) {
-    let number = |value: &Value| value.as_f64().unwrap();
-    let interval = &score["intervals"]["top_1"];
-    let share = number(&score["top_1"]) / number(&score["commands"]);
-    (share, [number(&interval["low"]), number(&interval["high"])])
-}
-
-fn assert_within(what: &str, expected: f64, score: &Value) {
-    let (share, [low, high]) = first_right(score);
-    assert!((low..=high).contains(&expected), "{what}: {expected} is not in {low} to {high} around {share}");
-}
-
-/// Writes a model that knows a policy, from one that was learned without padding.
-fn add_policy(home: &Home, from: &Home, policy: &PaddingPolicy) {
-    let text = fs::read_to_string(from.path("model.toml")).unwrap();
-    let mut model: toml::Table = text.parse().unwrap();
-    model.insert("schema".to_owned(), 2.into());
-    let padding = toml::Value::try_from(policy).unwrap();
-    model["learned"].as_table_mut().unwrap().insert("padding".to_owned(), padding);
-    fs::write(home.path("model.toml"), model.to_string()).unwrap();
 }
 
 /// V of the command, by `sizeleak audit`.
@@ -79,7 +56,7 @@ fn attacks_on_padded_homes_reach_what_the_audit_and_the_exact_limit_say() {
             continue;
         }
         // Its sizes without padding are known.
-        add_policy(&padded, &plain, &scenario.padding.policy);
+        padded.add_policy(&plain, &scenario.padding.policy);
         let known = padded.figures("model.toml", &["--quiet"]);
         assert_within(&format!("{policy}, known sizes, the limit"), limit, &known["after_pruning"]);
         assert_within(&format!("{policy}, known sizes, the audit"), audited(&padded), &known["after_pruning"]);
@@ -147,8 +124,11 @@ fn unusable_policies_are_refused_in_one_sentence() {
     assert_fails(&what_if("multiple"), 1, &["`multiple` is no file", "no padding policy"]);
     fs::write(home.path("cut.json"), r#"{"version":1,"policy":{"kind":"table","buck"#).unwrap();
     assert_fails(&what_if(home.path("cut.json").to_str().unwrap()), 1, &["cut.json", "cannot be read"]);
-    add_policy(&home, &home, &PaddingPolicy::Padme);
+    home.add_policy(&home, &PaddingPolicy::Padme);
     assert_fails(&what_if("padme"), 2, &["padded already"]);
     let learned = home.learn("other.toml", &["--quiet", "--padding", "constant:0"]);
     assert_fails(&learned, 1, &["constant:0"]);
+    // A policy that is not the one that pads is doubted.
+    let learned = home.learn("other.toml", &["--padding", "constant:1000"]);
+    assert!(stderr(&learned).contains("42 of 42 labelled commands have a size that `--padding` does not pad to"));
 }

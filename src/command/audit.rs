@@ -56,9 +56,10 @@ use super::report_format::{ReportFormat, ReportFormatOption};
     With padding (docs/padding.md), JSON keys are: schema, sentence, prior, policy, commands_per_day, command_bytes, padded \
     {name, added_bytes, added_share, megabytes_a_day, by_size}, unpadded; of `--policy` also repeated (a list: \
     observations, named), named_with_known_key; of `--best` also goal, floor_named, \
-    floor_added_share (null if they are not computed). Those of `--curve`: schema, prior, guessing, command_bytes, \
-    commands_per_day, points (a list: policy, added_bytes, added_share, megabytes_a_day, named, times_guessing, \
-    information_bits, number_named, floor_named). Those of `--batch`, `--dummies`, `--delay` and `--replies`: schema, sentence, \
+    floor_added_share (null if they are not computed), floor_left_out (why not); of `--best --random` also table (like \
+    padded), named_after_two, named_in_the_end, named_without_epsilon, named_with_known_key (each: table, random). Those of \
+    `--curve`: schema, prior, guessing, command_bytes, commands_per_day, floor_left_out, points (a list: policy, \
+    added_bytes, added_share, megabytes_a_day, named, times_guessing, information_bits, number_named, floor_named). Those of `--batch`, `--dummies`, `--delay` and `--replies`: schema, sentence, \
     prior, countermeasures (their names), commands_per_day, command_bytes, before, after (each: by_size, with_replies (null \
     if the model does not know what replies say), real_named (how often it is said rightly whether a command is real), cost \
     {added_bytes, added_share, added_reply_bytes, megabytes_a_day, added_messages_a_day, added_replies_a_day (these null \
@@ -156,7 +157,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let prior = arguments.prior_in_words(&model);
     if arguments.padding.is_asked_for() {
-        let report = arguments.padding.report(&model, &premises, &prior, format)?;
+        let report = arguments.padding.report(&model, &premises, &prior, format, &arguments.log)?;
         arguments.output.write(&report)?;
         return Ok(ExitCode::SUCCESS);
     }

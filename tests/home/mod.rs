@@ -1,9 +1,12 @@
 //! A simulated home on disk, and the program run on it as by a user.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use serde_json::Value;
+use sizeleak_padding_policy::PaddingPolicy;
 use sizeleak_simulator::{Scenario, simulate};
 use tempfile::TempDir;
 
@@ -21,8 +24,30 @@ impl Home {
         Self { folder }
     }
 
+    /// The same by `sizeleak simulate` with further arguments.
+    pub(crate) fn simulated(scenario: &Scenario, seed: u64, more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("scenario.toml");
+        fs::write(&file, toml::to_string(scenario).unwrap()).unwrap();
+        let mut command = sizeleak("simulate --quiet --scenario");
+        command.arg(&file).args(["--seed", &seed.to_string(), "-o"]).arg(folder.path()).args(more);
+        let output = run(&mut command);
+        assert!(output.status.success(), "{}", stderr(&output));
+        Self { folder }
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// Writes the model that `from` was learned as, with a policy that it knows, to `model.toml`.
+    pub(crate) fn add_policy(&self, from: &Self, policy: &PaddingPolicy) {
+        let text = fs::read_to_string(from.path("model.toml")).unwrap();
+        let mut model: toml::Table = text.parse().unwrap();
+        model.insert("schema".to_owned(), 2.into());
+        let padding = toml::Value::try_from(policy).unwrap();
+        model["learned"].as_table_mut().unwrap().insert("padding".to_owned(), padding);
+        fs::write(self.path("model.toml"), model.to_string()).unwrap();
     }
 
     /// `learn` on the training captures, into a model of this name; `more` are further arguments.
@@ -42,7 +67,7 @@ impl Home {
     }
 
     /// The figures of `compare` for several pipelines with a model.
-    pub(crate) fn compare(&self, model: &str, settings: &[String]) -> serde_json::Value {
+    pub(crate) fn compare(&self, model: &str, settings: &[String]) -> Value {
         let mut command = sizeleak("compare");
         command.args(settings).arg("--model").arg(self.path(model)).args(["--gateway", GATEWAY, "--quiet"]);
         command.arg("--capture").arg(self.path("test.pcap")).arg("--labels").arg(self.path("test.csv"));
@@ -52,11 +77,25 @@ impl Home {
     }
 
     /// The figures of [`Self::evaluate`].
-    pub(crate) fn figures(&self, model: &str, more: &[&str]) -> serde_json::Value {
+    pub(crate) fn figures(&self, model: &str, more: &[&str]) -> Value {
         let output = self.evaluate(model, &[&["--json"], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
+}
+
+/// The share of first candidates of a score that are right, and its interval.
+pub(crate) fn first_right(score: &Value) -> (f64, [f64; 2]) {
+    let number = |value: &Value| value.as_f64().unwrap();
+    let interval = &score["intervals"]["top_1"];
+    let share = number(&score["top_1"]) / number(&score["commands"]);
+    (share, [number(&interval["low"]), number(&interval["high"])])
+}
+
+/// Asserts that a share is in the interval of the first candidates that are right.
+pub(crate) fn assert_within(what: &str, expected: f64, score: &Value) {
+    let (share, [low, high]) = first_right(score);
+    assert!((low..=high).contains(&expected), "{what}: {expected} is not in {low} to {high} around {share}");
 }
 
 /// A home with few commands, for tests that do not depend on accuracy.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::channel::Channel;
+use crate::channel::{Channel, ChannelRow};
 
 /// The most combinations of outputs that are summed over.
 const MAX_COMBINATIONS: usize = 1 << 21;
@@ -44,6 +44,30 @@ impl Channel {
         Some(greatest.into_values().sum())
     }
 
+    /// [`Self::named_after`] two observations, for any number of outputs.
+    pub fn named_after_two(&self) -> f64 {
+        // By the first output, the rows that have it, and how probable their most probable secret is with it.
+        let mut of_first: BTreeMap<u32, Vec<(f64, &ChannelRow)>> = BTreeMap::new();
+        for row in &self.rows {
+            for (first, probability) in &row.outputs {
+                of_first.entry(*first).or_default().push((row.secrets.most() * probability, row));
+            }
+        }
+        let mut greatest = vec![0.0_f64; self.outputs];
+        let mut named = 0.0;
+        for rows in of_first.values() {
+            for (joint, row) in rows {
+                for (second, probability) in &row.outputs {
+                    if let Some(greatest) = greatest.get_mut(*second as usize) {
+                        *greatest = greatest.max(joint * probability);
+                    }
+                }
+            }
+            named += greatest.iter_mut().map(std::mem::take).sum::<f64>();
+        }
+        named
+    }
+
     /// V after any number of observations: secrets of which the same is seen stay apart from no other.
     pub fn named_in_the_end(&self) -> f64 {
         self.merged().rows.iter().map(|row| row.secrets.most()).sum()
@@ -52,7 +76,6 @@ impl Channel {
 
 #[cfg(test)]
 mod tests {
-    use crate::channel::ChannelRow;
     use crate::secret_sums::SecretSums;
 
     use super::*;
@@ -89,6 +112,7 @@ mod tests {
             assert!((found - named).abs() < 1e-12, "{observations}: {found} is not {named}");
         }
         assert!((channel().named_after(1).unwrap() - channel().measures().named).abs() < 1e-12);
+        assert!((channel().named_after(2).unwrap() - channel().named_after_two()).abs() < 1e-12);
     }
 
     #[test]

@@ -16,6 +16,9 @@ use crate::size_learning::{LearnedSizes, learn_sizes};
 /// Commands of more actions are not planned.
 const MOST_ACTIONS: u32 = 16;
 
+/// Labels may belong to other messages in this share of cases before padding is doubted.
+const MOST_NOT_AS_PADDED: f64 = 0.05;
+
 /// Labels, and the commands found in their captures.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingSet<'a> {
@@ -62,6 +65,18 @@ fn before_padding(command: &LabelledCommand, padding: &LearnedPadding) -> Labell
     LabelledCommand { sizes: padding.sizes_before(command.sizes), ..command.clone() }
 }
 
+/// Says how many commands have a size that the policy does not pad to, if these are too many for chance.
+fn not_as_padded(commands: &[LabelledCommand], padding: &LearnedPadding) -> Option<String> {
+    let others = commands.iter().filter(|command| !padding.pads_to(command.sizes)).count();
+    (others as f64 > MOST_NOT_AS_PADDED * commands.len() as f64).then(|| {
+        format!(
+            "{others} of {} labelled commands have a size that `--padding` does not pad to: they are padded by another \
+             policy, or each record of a command is padded by itself",
+            commands.len()
+        )
+    })
+}
+
 impl TrainingSet<'_> {
     /// Learns a model; `assumed` is the suite of sessions whose handshake was not captured.
     ///
@@ -96,6 +111,7 @@ impl TrainingSet<'_> {
         remarks.extend(sizes.remarks.iter().cloned());
         remarks.extend(self.left_out(&sizes, &matching));
         let mut warnings = sizes.warnings.clone();
+        warnings.extend(sizes.padding.as_ref().and_then(|padding| not_as_padded(&commands, padding)));
         warnings.extend(growing_length_fields(&sizes, &plan));
         let sizes_of: Vec<i64> = commands.iter().map(|command| command.sizes[1]).collect();
         let within_ns = self.tolerance.nanoseconds();

@@ -30,15 +30,21 @@ impl LearnedPadding {
         }
     }
 
+    /// Whether messages are padded to any size from `least` to `most` bytes; true where only a range is known.
+    pub fn pads_to(&self, [least, most]: [i64; 2]) -> bool {
+        let Self::Policy(policy) = self else { return true };
+        let mut sizes = (least.max(0)..=most.min(least.saturating_add(MOST_SIZES))).map(|size| size as u64);
+        sizes.any(|size| policy.sizes_before(size).is_some())
+    }
+
     /// The probability that a message of `size` bytes is padded to one from `least` to `most` bytes; 1 where only a range
     /// is known.
     pub fn probability(&self, size: i64, [least, most]: [i64; 2]) -> f64 {
         let (Self::Policy(policy), Ok(size)) = (self, u64::try_from(size)) else { return 1.0 };
         let padded = (least.max(0)..=most.min(least.saturating_add(MOST_SIZES))).map(|size| size as u64);
-        let probability: f64 = padded.clone().map(|padded| policy.probability(size, padded)).sum();
-        let is_padded = probability > 0.0 || padded.clone().any(|padded| policy.sizes_before(padded).is_some());
+        let probability: f64 = padded.map(|padded| policy.probability(size, padded)).sum();
         // Sizes that the policy does not pad to are taken not to be padded.
-        if is_padded { probability } else { 1.0 }
+        if probability > 0.0 || self.pads_to([least, most]) { probability } else { 1.0 }
     }
 }
 
@@ -64,6 +70,10 @@ mod tests {
         let constant = LearnedPadding::Policy(PaddingPolicy::Constant { bytes: 1_000_000 });
         assert_eq!(constant.sizes_before([1_000_000; 2]), [1, 65_536]);
         assert_eq!(padding.sizes_before([-5, -3]), [-5, -3]);
+        assert_eq!(
+            [[20, 20], [21, 22], [28, 31], [-5, -3]].map(|seen| padding.pads_to(seen)),
+            [true, false, true, false]
+        );
         assert!(is_padded(21, [21, 22]), "not padded");
         assert_eq!(LearnedPadding::Modulo(16).sizes_before([10, 37]), [0, 37]);
         assert!(LearnedPadding::Modulo(16).probability(3, [37, 37]) > 0.99);

@@ -6,6 +6,7 @@ mod best_table;
 mod bucket;
 mod bucket_table;
 mod cap_exchange;
+mod coarse_groups;
 mod countermeasure_effect;
 mod countermeasure_error;
 mod countermeasures;
@@ -27,6 +28,7 @@ mod table_source;
 
 pub use best_table::BestTable;
 pub use bucket_table::{BucketTable, TableSearch};
+pub use coarse_groups::coarse_groups;
 pub use countermeasure_effect::{CountermeasureCost, CountermeasureEffect};
 pub use countermeasure_error::CountermeasureError;
 pub use countermeasures::{Countermeasures, ReplyForm, Sending};

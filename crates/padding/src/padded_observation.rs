@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_leakage::{Channel, ChannelRow, CommandGroup, KEPT, Learned, Observation, Output, SizeRow};
+use sizeleak_leakage::{Channel, ChannelRow, CommandGroup, Learned, Observation, Output, SizeRow};
 
+use crate::coarse_groups::coarse_groups;
 use sizeleak_padding_policy::PaddingPolicy;
 
 use crate::sparse_sums::SparseSums;
@@ -97,19 +98,5 @@ pub fn seen_rows(observation: &Observation) -> Vec<SizeRow> {
 /// sizes counts as several, and rare commands that look alike are taken to be as probable as they are on average: so a
 /// floor for these groups is one for the commands.
 pub fn seen_groups(observation: &Observation) -> Vec<CommandGroup> {
-    let mut groups = Vec::new();
-    for row in &observation.command.rows {
-        for (output, probability) in &row.outputs {
-            let bytes = observation.output(*output).size;
-            let part = row.secrets.scaled(*probability);
-            let kept = part.greatest.iter().filter(|weight| **weight > 0.0);
-            groups.extend(kept.clone().map(|weight| CommandGroup { bytes, commands: 1.0, probability: *weight }));
-            let others = part.count - KEPT as f64;
-            if others >= 1.0 {
-                let weight = (part.weight - kept.sum::<f64>()).max(0.0);
-                groups.push(CommandGroup { bytes, commands: others, probability: weight / others });
-            }
-        }
-    }
-    groups
+    coarse_groups(observation, 1)
 }

@@ -65,35 +65,48 @@ impl PaddingFloor {
     /// Brings the floor to within `tolerance` below the programme's minimum at every budget (less, if that takes more
     /// than 64 lines).
     pub fn refine(&mut self, tolerance: f64) {
-        while self.lines.len() < MOST_LINES {
-            let gaps = self.corners.windows(2).enumerate().map(|(at, pair)| (at, self.gap(pair)));
-            match gaps.max_by(|a, b| a.1.total_cmp(&b.1)) {
-                Some((at, gap)) if gap > tolerance => self.split(at),
-                _ => return,
+        while self.refine_once(tolerance) {}
+    }
+
+    /// One line of [`Self::refine`]; whether there was one to add.
+    pub fn refine_once(&mut self, tolerance: f64) -> bool {
+        let gaps = self.corners.windows(2).enumerate().map(|(at, pair)| (at, self.gap(pair)));
+        match gaps.max_by(|a, b| a.1.total_cmp(&b.1)) {
+            Some((at, gap)) if gap > tolerance && self.lines.len() < MOST_LINES => {
+                self.split(at);
+                true
             }
+            _ => false,
         }
     }
 
-    /// Brings the floor to within `tolerance` of the programme's minimum at one budget, or where a target is reached.
+    /// Brings the floor to within `tolerance` of the programme's minimum at one budget; or the bytes with which a target is
+    /// reached to within this share of the most that best policies add.
     pub fn refine_at(&mut self, goal: Goal, tolerance: f64) {
-        while self.lines.len() < MOST_LINES {
-            let is_beyond = |corner: &Corner| match goal {
-                Goal::Budget(bytes) => corner.added_bytes > bytes,
-                Goal::Target(vulnerability) => corner.vulnerability < vulnerability,
-            };
-            let Some(at) = self.corners.iter().position(is_beyond).and_then(|at| at.checked_sub(1)) else { return };
-            let (Some(left), Some(right)) = (self.corners.get(at), self.corners.get(at + 1)) else { return };
-            let slope = (left.vulnerability - right.vulnerability) / (right.added_bytes - left.added_bytes);
-            let bytes = match goal {
-                Goal::Budget(bytes) => bytes,
-                Goal::Target(vulnerability) => left.added_bytes + (left.vulnerability - vulnerability) / slope,
-            };
-            let chord = left.vulnerability - slope * (bytes - left.added_bytes);
-            if chord - self.vulnerability(bytes) <= tolerance {
-                return;
+        while self.refine_once_at(goal, tolerance) {}
+    }
+
+    /// One line of [`Self::refine_at`]; whether there was one to add.
+    pub fn refine_once_at(&mut self, goal: Goal, tolerance: f64) -> bool {
+        let is_beyond = |corner: &Corner| match goal {
+            Goal::Budget(bytes) => corner.added_bytes > bytes,
+            Goal::Target(vulnerability) => corner.vulnerability <= vulnerability,
+        };
+        let Some(at) = self.corners.iter().position(is_beyond).and_then(|at| at.checked_sub(1)) else { return false };
+        let (Some(left), Some(right)) = (self.corners.get(at), self.corners.get(at + 1)) else { return false };
+        let slope = (left.vulnerability - right.vulnerability) / (right.added_bytes - left.added_bytes);
+        let gap = match goal {
+            Goal::Budget(bytes) => left.vulnerability - slope * (bytes - left.added_bytes) - self.vulnerability(bytes),
+            Goal::Target(target) => {
+                let bytes = left.added_bytes + (left.vulnerability - target) / slope;
+                (bytes - self.added_bytes(target).unwrap_or(bytes)) / self.most_added_bytes().max(f64::MIN_POSITIVE)
             }
+        };
+        let is_refined = gap > tolerance && self.lines.len() < MOST_LINES;
+        if is_refined {
             self.split(at);
         }
+        is_refined
     }
 
     /// The smallest vulnerability of policies that add at most so many expected bytes to a command.
@@ -105,6 +118,11 @@ impl PaddingFloor {
     pub fn added_bytes(&self, vulnerability: f64) -> Option<f64> {
         let bytes = self.lines.iter().map(|line| (line.value - vulnerability) / line.price).fold(0.0, f64::max);
         (vulnerability >= self.guess).then_some(bytes)
+    }
+
+    /// The most expected bytes that best policies add: more bring the vulnerability no lower.
+    pub fn most_added_bytes(&self) -> f64 {
+        self.corners.last().map_or(0.0, |corner| corner.added_bytes)
     }
 
     /// The best random policy that adds at most so many expected bytes to a command. It is for commands whose size alone

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sizeleak_leakage::{CommandGroup, SizeRow};
-use sizeleak_padding::{FloorOf, Goal, Objective, PaddingFloor, TableRules, TableSearch};
+use sizeleak_padding::{FloorOf, Goal, Objective, PaddingCost, PaddingFloor, PaddingPolicy, TableRules, TableSearch};
 
 /// Bytes of the actions that all sixteen devices have, and of those that four lamps have besides.
 const SHARED: [u64; 4] = [28, 29, 32, 34];
@@ -119,6 +119,25 @@ fn the_best_table_for_three_and_a_half_percent_halves_what_padme_leaves() {
     assert!(is_near(hull[0].leakage, 65.8) && hull[0].added_bytes == 0.0);
     let table = search.best_policy(Goal::Budget(0.035 * bytes), &hull).unwrap();
     assert!(is_near(table.leakage, 10.1) && table.added_bytes <= 0.035 * bytes, "{table:?}");
+}
+
+#[test]
+fn guessing_times_one_and_a_twentieth_costs_nearly_half_of_the_bytes_with_multiples() {
+    let (groups, rows, bytes) = home();
+    let guess = groups.iter().map(|group| group.probability).fold(0.0, f64::max);
+    let greatest = rows.last().map_or(1, |row| row.bytes);
+    let with_multiples = |unit: u64| {
+        let policy = PaddingPolicy::Multiple { bytes: unit };
+        let mut buckets: BTreeMap<u64, f64> = BTreeMap::new();
+        for row in &rows {
+            let named = buckets.entry(policy.padded(row.bytes).unwrap()).or_default();
+            *named = row.greatest.max(*named);
+        }
+        (unit, buckets.values().sum::<f64>(), PaddingCost::of(&rows, &policy).added_bytes / bytes)
+    };
+    let enough = (1..=greatest).map(with_multiples).filter(|(_, named, _)| *named <= 1.05 * guess);
+    let (unit, named, share) = enough.min_by(|one, other| one.2.total_cmp(&other.2)).unwrap();
+    assert!(unit == 196 && is_near(named, 5.92) && is_near(share, 44.8), "{unit} {named} {share}");
 }
 
 #[test]

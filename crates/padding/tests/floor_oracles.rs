@@ -127,6 +127,10 @@ proptest! {
         floor.refine_at(Goal::Target(least + 1e-5), 1e-7);
         let bytes = floor.added_bytes(least + 1e-5).unwrap();
         prop_assert!(bytes <= budget + 1e-9, "{} {}", bytes, budget);
+        // A little more is enough.
+        let enough = bytes + 2e-7 * floor.most_added_bytes() + 1e-6;
+        let least_then = least_vulnerability(&rows(&groups, floor_of), &sizes_of(&groups), enough);
+        prop_assert!(least_then <= least + 1e-5 + 1e-8, "{} {}", least_then, least);
     }
 
     /// Sizes between those of commands do not help.

@@ -2,9 +2,12 @@
 //! other countermeasures.
 
 mod best;
+mod best_random;
 mod countermeasure_options;
 mod countermeasures;
 mod curve;
+mod floor_figures;
+mod floor_progress;
 mod home;
 mod judged;
 mod policy;
@@ -16,13 +19,15 @@ use anyhow::anyhow;
 use clap::{ArgGroup, Args, ValueEnum};
 use sizeleak_leakage::{CommandSpace, EpsilonKnowledge, Premises};
 use sizeleak_model::Model;
-use sizeleak_padding::{HomeTraffic, Objective, PaddingPolicy, TableRules};
+use sizeleak_padding::{Draw, HomeTraffic, Objective, PaddingPolicy, TableRules};
 use sizeleak_storage::RunFiles;
+use sizeleak_telemetry::log::LogFlags;
 
 use crate::command::failure::Failure;
 use crate::command::help::PADDING;
 use crate::command::report_format::ReportFormat;
 use best::{Best, BestFor, Request};
+use best_random::BestRandom;
 use countermeasure_options::{CountermeasureOptions, OF_SEARCHES};
 use countermeasures::{Comparison, CountermeasureReport, JudgedHome};
 use home::{FloorChoice, PaddedHome, check_sizes};
@@ -53,6 +58,13 @@ pub(super) struct PaddingOptions {
     /// How often the command may be named at most: in 8% of cases, or 5%-of-guessing above guessing
     #[arg(long, value_name = "SHARE", help_heading = PADDING, requires = "best", group = "goal")]
     target: Option<Target>,
+
+    /// Find the best random table, drawn by a key and the command unless it says `independent`, and compare it with the
+    /// best table
+    #[arg(long, value_name = "DRAW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "keyed",
+        help_heading = PADDING, requires = "best", hide_short_help = true,
+        conflicts_with_all = ["objective", "most_posterior", "least_set"])]
+    random: Option<DrawName>,
 
     /// What the best table makes small
     #[arg(long, value_enum, default_value_t, help_heading = PADDING, requires = "best", conflicts_with = "target",
@@ -85,6 +97,11 @@ pub(super) struct PaddingOptions {
     #[arg(long, requires = "padding", help_heading = PADDING, hide_short_help = true)]
     without_floor: bool,
 
+    /// Compute the floor even of more than 1000 sizes, which takes minutes
+    #[arg(long, requires = "padding", conflicts_with_all = ["policy", "without_floor"], help_heading = PADDING,
+        hide_short_help = true)]
+    with_floor: bool,
+
     /// Write the best table as JSON, for `--policy`
     #[arg(long, value_name = "FILE", requires = "best", help_heading = PADDING)]
     table_json: Option<PathBuf>,
@@ -113,6 +130,24 @@ enum ObjectiveName {
     Information,
     /// The number of sizes that are seen: the worst case over all priors
     Sizes,
+}
+
+/// How the best random table is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DrawName {
+    /// By a secret key of the gateway and the command: the same command always has the same padding
+    Keyed,
+    /// Anew for every message, which averages out
+    Independent,
+}
+
+impl From<DrawName> for Draw {
+    fn from(draw: DrawName) -> Self {
+        match draw {
+            DrawName::Keyed => Self::Keyed,
+            DrawName::Independent => Self::Independent,
+        }
+    }
 }
 
 impl From<ObjectiveName> for Objective {
@@ -157,6 +192,7 @@ impl PaddingOptions {
         premises: &Premises,
         prior: &str,
         format: ReportFormat,
+        log: &LogFlags,
     ) -> Result<Vec<u8>, Failure> {
         let space = CommandSpace::new(model, premises)?;
         let knowledge = self.knowledge();
@@ -179,7 +215,7 @@ impl PaddingOptions {
             return policy::PolicyReport::new(&home, policy, &prior).written(format);
         }
         if self.curve {
-            let curve = curve::Curve::new(&home, self.floor(), &prior);
+            let curve = curve::Curve::new(&home, self.floor(), &prior, log);
             return if self.csv { curve.csv() } else { curve.written(format) };
         }
         let goal = match (self.budget, self.target) {
@@ -187,7 +223,22 @@ impl PaddingOptions {
             (None, Some(target)) => BestFor::Named(target.named(home.unpadded.command.guessing)),
             (None, None) => return Err(Failure::usage(anyhow!("`--best` needs `--budget` or `--target`"))),
         };
-        let request = Request { goal, objective: self.objective.into(), rules: self.rules(), floor: self.floor() };
+        let request = Request { goal, objective: self.objective.into(), rules: self.rules(), floor: self.floor(), log };
+        if let Some(draw) = self.random {
+            if self.table_c.is_some() || self.table_rust.is_some() {
+                return Err(Failure::usage(anyhow!(
+                    "`--table-c` and `--table-rust` write tables without chance: a random one is drawn by a keyed hash, which \
+                     the sender needs a library for; write it with `--table-json` (docs/padding.md says how to draw)"
+                )));
+            }
+            let commands_per_day = f64::from(self.commands_per_day);
+            let values = PaddedHome::new(&space, model, EpsilonKnowledge::Value, commands_per_day)?;
+            let best = BestRandom::new(&home, &values, &request, draw.into(), &prior)?;
+            if let Some(path) = &self.table_json {
+                crate::command::output_option::write(path, best.json()?.as_bytes())?;
+            }
+            return best.written(format);
+        }
         let best = Best::new(&home, &request, &prior)?;
         self.write_table(&best)?;
         best.written(format)
@@ -212,7 +263,11 @@ impl PaddingOptions {
     }
 
     fn floor(&self) -> FloorChoice {
-        if self.without_floor { FloorChoice::LeftOut } else { FloorChoice::Computed }
+        match (self.without_floor, self.with_floor) {
+            (true, _) => FloorChoice::LeftOut,
+            (false, true) => FloorChoice::Computed,
+            (false, false) => FloorChoice::UnlessLong,
+        }
     }
 
     fn rules(&self) -> TableRules {

@@ -6,8 +6,10 @@ use sizeleak_leakage::Learned;
 use sizeleak_padding::{
     BestTable, Goal, Objective, PaddingPolicy, PolicyFile, SourceLanguage, TableRules, TableSearch, table_source,
 };
+use sizeleak_telemetry::log::LogFlags;
 use sizeleak_text::escaped_lines;
 
+use super::floor_figures::FloorFigures;
 use super::home::{FloorChoice, PaddedHome};
 use super::judged::Judged;
 use crate::command::failure::Failure;
@@ -17,9 +19,6 @@ use crate::command::text_table::{paragraph, percent};
 
 /// Text is broken at this many columns.
 const COLUMNS: usize = 80;
-
-/// How far the floor may be below the true minimum.
-const TOLERANCE: f64 = 0.0005;
 
 /// How often the search is repeated, where ε makes sizes vary.
 const ROUNDS: usize = 12;
@@ -39,21 +38,28 @@ pub(super) struct Best<'a> {
     command_bytes: f64,
     padded: Judged,
     unpadded: &'a Learned,
-    /// No padding policy that adds as few bytes lets the command be named less often; `None` if it is not computed.
-    floor_named: Option<f64>,
-    /// No padding policy with which the command is named as rarely adds a smaller share.
-    floor_added_share: Option<f64>,
+    #[serde(flatten)]
+    floor: FloorFigures,
     #[serde(skip)]
     home: &'a PaddedHome,
 }
 
 /// Which table is looked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Request {
+pub(super) struct Request<'a> {
     pub(super) goal: BestFor,
     pub(super) objective: Objective,
     pub(super) rules: TableRules,
     pub(super) floor: FloorChoice,
+    /// Whether progress is said.
+    pub(super) log: &'a LogFlags,
+}
+
+impl Request<'_> {
+    /// The search for a table.
+    pub(super) fn search<'a>(&self, home: &'a PaddedHome) -> TableSearch<'a> {
+        TableSearch { rows: &home.rows, objective: self.objective, rules: self.rules }
+    }
 }
 
 /// What a table is the best for.
@@ -67,16 +73,9 @@ pub(super) enum BestFor {
 }
 
 impl<'a> Best<'a> {
-    pub(super) fn new(home: &'a PaddedHome, request: &Request, prior: &'a str) -> Result<Self, Failure> {
-        let Request { goal, objective, rules, floor } = *request;
-        let search = TableSearch { rows: &home.rows, objective, rules };
-        let (table, padded) = found(home, &search, goal)?;
-        let floor = home.floor(floor).map(|mut floor| {
-            floor.refine_at(Goal::Budget(padded.added_bytes), TOLERANCE);
-            let named = padded.by_size.command.named;
-            floor.refine_at(Goal::Target(named), TOLERANCE);
-            (floor.vulnerability(padded.added_bytes), floor.added_bytes(named))
-        });
+    pub(super) fn new(home: &'a PaddedHome, request: &Request<'_>, prior: &'a str) -> Result<Self, Failure> {
+        let goal = request.goal;
+        let (table, padded) = found(home, &request.search(home), goal)?;
         Ok(Self {
             schema: 1,
             sentence: padded.sentence(home, &format!("the best {}", table.policy)),
@@ -86,10 +85,8 @@ impl<'a> Best<'a> {
             commands_per_day: home.commands_per_day,
             command_bytes: home.command_bytes,
             unpadded: &home.unpadded,
+            floor: FloorFigures::new(home, request.floor, &padded, request.log),
             padded,
-            // Seen sizes of one command count as several commands, of which guessing is right more rarely.
-            floor_named: floor.map(|(named, _)| named.max(home.unpadded.command.guessing)),
-            floor_added_share: floor.and_then(|(_, bytes)| bytes).map(|bytes| bytes / home.command_bytes),
             home,
         })
     }
@@ -115,17 +112,7 @@ impl<'a> Best<'a> {
             self.padded.table(self.home),
             paragraph(&shown(&self.policy), 2, COLUMNS),
         ];
-        if let Some(named) = self.floor_named {
-            let share = self.floor_added_share.map_or_else(String::new, |share| {
-                format!(", and none that lets it be named as rarely adds less than {}", percent(share))
-            });
-            let floor = format!(
-                "No padding policy, random ones included, that adds as few bytes lets the command be named in less than \
-                 {} of cases{share}.",
-                percent(named)
-            );
-            parts.push(paragraph(&floor, 0, COLUMNS));
-        }
+        parts.extend(self.floor.sentence().map(|sentence| paragraph(&sentence, 0, COLUMNS)));
         let alone = &self.padded.by_size.command;
         if alone.alone > 0.0 || alone.worst_posterior > 0.5 {
             let worst = format!(
@@ -141,7 +128,11 @@ impl<'a> Best<'a> {
 
 /// The best table for a goal. Where ε makes sizes vary, the search underestimates how often commands are named and
 /// overestimates how many share a bucket, so it is repeated with stricter demands until what is asked for is met.
-fn found(home: &PaddedHome, search: &TableSearch<'_>, goal: BestFor) -> Result<(BestTable, Judged), Failure> {
+pub(super) fn found(
+    home: &PaddedHome,
+    search: &TableSearch<'_>,
+    goal: BestFor,
+) -> Result<(BestTable, Judged), Failure> {
     let wanted = search.rules;
     let (mut rules, mut named_at_most) = (wanted, f64::INFINITY);
     if let BestFor::Named(target) = goal {
@@ -180,7 +171,7 @@ fn found(home: &PaddedHome, search: &TableSearch<'_>, goal: BestFor) -> Result<(
 
 impl BestFor {
     /// Why no table is found.
-    fn unmet(self, home: &PaddedHome, is_by_rules: bool) -> Failure {
+    pub(super) fn unmet(self, home: &PaddedHome, is_by_rules: bool) -> Failure {
         let guessing = percent(home.unpadded.command.guessing);
         Failure::usage(match self {
             _ if is_by_rules => anyhow!(

@@ -11,8 +11,10 @@ const MOST_DELAY: f64 = 86_400.0;
 
 /// Options of the search for a table and of the curve, which padding and countermeasures that are given do not go with.
 /// clap would not say that these options need others which are excluded.
-pub(super) const OF_SEARCHES: [&str; 12] = [
+pub(super) const OF_SEARCHES: [&str; 14] = [
     "best",
+    "random",
+    "with_floor",
     "curve",
     "budget",
     "target",

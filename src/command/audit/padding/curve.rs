@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 use sizeleak_padding::{Draw, Goal, Objective, PaddingFloor, PaddingPolicy, TableRules, TableSearch};
+use sizeleak_telemetry::log::LogFlags;
 use sizeleak_text::escaped_lines;
 
+use super::floor_progress::FloorProgress;
 use super::home::{FloorChoice, PaddedHome};
 use super::judged::{Judged, megabytes};
 use crate::command::failure::Failure;
@@ -37,6 +39,10 @@ pub(super) struct Curve<'a> {
     guessing: f64,
     command_bytes: f64,
     commands_per_day: f64,
+    /// Why the floor is not computed.
+    floor_left_out: Option<String>,
+    #[serde(skip)]
+    is_floor_asked_for: bool,
     points: Vec<Point>,
 }
 
@@ -56,10 +62,14 @@ struct Point {
 }
 
 impl<'a> Curve<'a> {
-    pub(super) fn new(home: &PaddedHome, floor: FloorChoice, prior: &'a str) -> Self {
-        let mut floor = home.floor(floor);
+    pub(super) fn new(home: &PaddedHome, floor: FloorChoice, prior: &'a str, log: &LogFlags) -> Self {
+        let is_floor_asked_for = floor != FloorChoice::LeftOut;
+        let (mut floor, floor_left_out) = match home.floor(floor) {
+            Ok(floor) => (Some(floor), None),
+            Err(reason) => (None, Some(reason)),
+        };
         if let Some(floor) = &mut floor {
-            floor.refine(TOLERANCE);
+            FloorProgress::begin(home.rows.len(), log).run(|| floor.refine_once(TOLERANCE));
         }
         let mut points: Vec<Point> =
             policies(home).iter().map(|(name, policy)| Point::new(home, name, policy, floor.as_ref())).collect();
@@ -70,6 +80,8 @@ impl<'a> Curve<'a> {
             guessing: home.unpadded.command.guessing,
             command_bytes: home.command_bytes,
             commands_per_day: home.commands_per_day,
+            floor_left_out,
+            is_floor_asked_for,
             points,
         }
     }
@@ -110,7 +122,11 @@ impl<'a> Curve<'a> {
             percent(self.guessing),
             self.prior
         );
-        let text = numbers(header, self.points.iter().map(row)) + "\n" + &paragraph(&explained, 0, COLUMNS);
+        let mut text = numbers(header, self.points.iter().map(row)) + "\n" + &paragraph(&explained, 0, COLUMNS);
+        if let Some(reason) = self.floor_left_out.as_ref().filter(|_| self.is_floor_asked_for) {
+            text.push('\n');
+            text += &paragraph(reason, 0, COLUMNS);
+        }
         Ok(escaped_lines(&text).as_bytes().to_vec())
     }
 }

@@ -2,19 +2,27 @@
 
 use anyhow::anyhow;
 use sizeleak_leakage::{
-    CommandGroup, CommandSpace, EpsilonKnowledge, LeakageError, Learned, Observation, Observer, SizeRow,
+    Channel, CommandGroup, CommandSpace, EpsilonKnowledge, LeakageError, Learned, Observation, Observer, SizeRow,
 };
 use sizeleak_model::{Basis, LearnedPadding, Model};
-use sizeleak_padding::{FloorOf, PaddedOutputs, PaddingFloor, PaddingPolicy, seen_groups, seen_rows};
+use sizeleak_padding::{
+    FloorOf, PaddedOutputs, PaddingCost, PaddingFloor, PaddingPolicy, coarse_groups, seen_groups, seen_rows,
+};
 
 use crate::command::failure::Failure;
 
-/// The floor of more sizes than this would take too long.
-const MAX_FLOOR_SIZES: usize = 1500;
+/// The floor of more sizes than this takes minutes.
+const MAX_FLOOR_SIZES: usize = 1000;
+
+/// Probabilities are rounded to so many parts before they are compared.
+const ROUNDED_TO: f64 = 1e12;
 
 /// Whether the floor of all policies is computed, which takes the longest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FloorChoice {
+    /// Unless there are so many sizes that it takes minutes.
+    UnlessLong,
+    /// However long it takes.
     Computed,
     LeftOut,
 }
@@ -57,10 +65,39 @@ impl PaddedHome {
         })
     }
 
-    /// A coarse floor of all policies, unless it is left out or would take too long.
-    pub(super) fn floor(&self, choice: FloorChoice) -> Option<PaddingFloor> {
-        let is_computed = choice == FloorChoice::Computed && self.rows.len() <= MAX_FLOOR_SIZES;
-        is_computed.then(|| PaddingFloor::new(&self.groups, FloorOf::AnyPolicy))
+    /// A coarse floor of all policies.
+    ///
+    /// # Errors
+    /// Why it is left out, as a sentence.
+    pub(super) fn floor(&self, choice: FloorChoice) -> Result<PaddingFloor, String> {
+        let sizes = self.rows.len();
+        match choice {
+            FloorChoice::LeftOut => return Err("The floor is not asked for.".to_owned()),
+            FloorChoice::UnlessLong if sizes > MAX_FLOOR_SIZES => {
+                return Err(format!(
+                    "The floor of all padding policies is left out: with {sizes} sizes, more than {MAX_FLOOR_SIZES}, it \
+                     takes minutes. `--with-floor` computes it."
+                ));
+            }
+            FloorChoice::UnlessLong | FloorChoice::Computed => {}
+        }
+        Ok(PaddingFloor::new(&self.groups, FloorOf::AnyPolicy))
+    }
+
+    /// The commands by the multiple of so many bytes that holds their size, and the expected bytes from the one to the other.
+    pub(super) fn coarse(&self, unit: u64) -> (Vec<CommandGroup>, f64) {
+        let groups = if unit <= 1 { self.groups.clone() } else { coarse_groups(&self.observation, unit) };
+        let cost = PaddingCost::of(&self.rows, &PaddingPolicy::Multiple { bytes: unit.max(1) });
+        (groups, cost.added_bytes)
+    }
+
+    /// What an observer sees of padded commands, whose padding is drawn anew for each. Probabilities that differ by
+    /// rounding alone are the same.
+    pub(super) fn padded_channel(&self, policy: &PaddingPolicy) -> Channel {
+        let mut channel = PaddedOutputs::new(&self.observation, policy).channel(&self.observation.command);
+        let outputs = channel.rows.iter_mut().flat_map(|row| &mut row.outputs);
+        outputs.for_each(|(_, probability)| *probability = (*probability * ROUNDED_TO).round() / ROUNDED_TO);
+        channel
     }
 
     /// What is learned under a policy.

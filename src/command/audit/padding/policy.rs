@@ -70,6 +70,9 @@ impl<'a> PolicyReport<'a> {
                     named: named_after(&home.rows, *most, *observations),
                 })
                 .collect(),
+            PaddingPolicy::RandomTable { draw: Draw::Independent, .. } => {
+                vec![Repeated { observations: 2, named: home.padded_channel(policy).named_after_two() }]
+            }
             _ => Vec::new(),
         };
         Self {

@@ -1,0 +1,62 @@
+//! How near a padding policy is to the floor of all policies.
+
+use serde::Serialize;
+use sizeleak_padding::Goal;
+use sizeleak_telemetry::log::LogFlags;
+
+use super::floor_progress::FloorProgress;
+use super::home::{FloorChoice, PaddedHome};
+use super::judged::Judged;
+use crate::command::text_table::percent;
+
+/// How far the floor may be below the true minimum.
+const TOLERANCE: f64 = 0.0005;
+
+/// The floor of all padding policies, at what one of them costs and gives away.
+#[derive(Debug, Serialize)]
+pub(super) struct FloorFigures {
+    /// No padding policy that adds as few bytes lets the command be named less often; `None` if it is not computed.
+    floor_named: Option<f64>,
+    /// No padding policy with which the command is named as rarely adds a smaller share.
+    floor_added_share: Option<f64>,
+    /// Why it is not computed.
+    floor_left_out: Option<String>,
+    #[serde(skip)]
+    is_asked_for: bool,
+}
+
+impl FloorFigures {
+    pub(super) fn new(home: &PaddedHome, choice: FloorChoice, padded: &Judged, log: &LogFlags) -> Self {
+        let is_asked_for = choice != FloorChoice::LeftOut;
+        let mut floor = match home.floor(choice) {
+            Ok(floor) => floor,
+            Err(reason) => {
+                return Self { floor_named: None, floor_added_share: None, floor_left_out: Some(reason), is_asked_for };
+            }
+        };
+        let named = padded.by_size.command.named;
+        let mut progress = FloorProgress::begin(home.rows.len(), log);
+        for goal in [Goal::Budget(padded.added_bytes), Goal::Target(named)] {
+            progress.run(|| floor.refine_once_at(goal, TOLERANCE));
+        }
+        // Seen sizes of one command count as several commands, of which guessing is right more rarely.
+        let floor_named = floor.vulnerability(padded.added_bytes).max(home.unpadded.command.guessing);
+        let floor_added_share = floor.added_bytes(named).map(|bytes| bytes / home.command_bytes);
+        Self { floor_named: Some(floor_named), floor_added_share, floor_left_out: None, is_asked_for }
+    }
+
+    /// As a sentence; `None` if nobody asked for it.
+    pub(super) fn sentence(&self) -> Option<String> {
+        let Some(named) = self.floor_named else {
+            return self.floor_left_out.clone().filter(|_| self.is_asked_for);
+        };
+        let share = self.floor_added_share.map_or_else(String::new, |share| {
+            format!(", and none that lets it be named as rarely adds less than {}", percent(share))
+        });
+        Some(format!(
+            "No padding policy, random ones included, that adds as few bytes lets the command be named in less than {} of \
+             cases{share}.",
+            percent(named)
+        ))
+    }
+}
