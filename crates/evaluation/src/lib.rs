@@ -32,6 +32,7 @@ mod judged_run;
 mod label_clock;
 mod label_file;
 mod label_remarks;
+pub mod measured_leak;
 mod model_fit;
 mod padded_input;
 mod probability;

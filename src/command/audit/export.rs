@@ -17,20 +17,20 @@ pub(super) struct ExportOptions {
 
     /// The secret that is exported
     #[arg(long, value_enum, default_value_t, requires = "export", hide_short_help = true, help_heading = OUTPUT)]
-    secret: ExportedSecret,
+    pub(super) secret: ExportedSecret,
 
     /// What the observer sees in the export
     #[arg(long, value_enum, default_value_t, requires = "export", hide_short_help = true, help_heading = OUTPUT)]
-    observer: ExportedObserver,
+    pub(super) observer: ExportedObserver,
 
     /// How many samples `--export samples` draws
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000, hide_short_help = true, help_heading = OUTPUT,
         value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     samples: u32,
 
-    /// The seed of the samples
+    /// The seed of samples, permutations and bootstraps
     #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_short_help = true, help_heading = OUTPUT)]
-    seed: u64,
+    pub(super) seed: u64,
 }
 
 /// The form of an export.
@@ -44,7 +44,7 @@ pub(super) enum Export {
 
 /// The secret that is exported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum ExportedSecret {
+pub(super) enum ExportedSecret {
     /// Which actions, and how often each
     #[default]
     Command,
@@ -54,15 +54,25 @@ enum ExportedSecret {
     Devices,
 }
 
+impl From<ExportedSecret> for Secret {
+    fn from(secret: ExportedSecret) -> Self {
+        match secret {
+            ExportedSecret::Command => Self::Command,
+            ExportedSecret::Number => Self::Number,
+            ExportedSecret::Devices => Self::Kinds,
+        }
+    }
+}
+
 /// What the observer sees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum ExportedObserver {
+pub(super) enum ExportedObserver {
     /// The size
     #[default]
     Sizes,
     /// The size and the number of replies
     ReplyCount,
-    /// The size and each reply
+    /// The size and each reply; of labelled captures, the bytes of replies
     Replies,
 }
 
@@ -75,11 +85,7 @@ impl ExportOptions {
         model: &Model,
         knowledge: EpsilonKnowledge,
     ) -> Result<Vec<u8>, Failure> {
-        let secret = match self.secret {
-            ExportedSecret::Command => Secret::Command,
-            ExportedSecret::Number => Secret::Number,
-            ExportedSecret::Devices => Secret::Kinds,
-        };
+        let secret = self.secret.into();
         let observer = match self.observer {
             ExportedObserver::Sizes => Observer::Sizes,
             ExportedObserver::ReplyCount => Observer::ReplyCount,
