@@ -47,7 +47,7 @@ const OF_CAPTURES: [&str; 12] = [
     "cache",
 ];
 
-/// Compute what sizes give away, over all commands of a home, or measure it on labelled captures
+/// Compute what sizes give away in a home, or measure it on labelled captures
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("labelled").args(["labels", "labels_from_names"])))]
 #[command(mut_args(|argument| match argument.get_id().as_str() {
@@ -91,7 +91,7 @@ const OF_CAPTURES: [&str; 12] = [
     remarks (sentences on what cannot be concluded), actions, labels {matched, missed, ambiguous, spurious}, by_size, \
     with_reply_count, with_reply_bytes (each: command, number, kinds (null if they are not known)), order (as \
     independence, of the labels and their order), model (null without one: learned_from (those of the captures that the \
-    model was learned from), unknown_commands, unknown_sizes, left_out, figures (null with a fault: command, number (each: \
+    model was learned from), commands, unknown_commands, other_ciphers, unknown_sizes, figures (null with a fault: command, number (each: \
     named, expected, agrees, over_all_commands)), fault), seed. Each of command, number and kinds: commands, secrets, \
     secrets_once, outputs, guessing, frequentist, named (each: share, interval {low, high}), vulnerability {low, high}, \
     upper_bounds {learned_by_heart, nearest_neighbour}, times_guessing {ratio, interval (high is null without bound)}, \

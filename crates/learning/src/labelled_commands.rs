@@ -48,9 +48,7 @@ impl SeenCommand {
     /// Its size in bytes in the basis of a model, the greatest that it may have; `None` if the model is of sizes on the
     /// wire under a cipher that it does not know, while this session's is known.
     pub fn size_in(&self, basis: &Basis) -> Option<u64> {
-        let Command { size, records, plaintext, .. } = self.command;
-        let [_, most] = basis.sizes(size, records, plaintext).ok()?;
-        u64::try_from(most).ok()
+        size_in(basis, &self.command)
     }
 }
 
@@ -156,7 +154,7 @@ impl Found {
         let seen = |(counts, observed): &(&[u32], &ObservedCommand)| SeenCommand {
             counts: counts.to_vec(),
             command: observed.command.clone(),
-            size: unsigned(size_basis::sizes(&chosen.basis, &observed.command)[1]),
+            size: size_in(&chosen.basis, &observed.command).unwrap_or(observed.command.size),
             reply_bytes: unsigned(size_basis::reply_bytes(&chosen.basis, &observed.command)),
         };
         Ok(LabelledCommands {
@@ -167,6 +165,12 @@ impl Found {
             damage,
         })
     }
+}
+
+/// The size of a command in a basis, the greatest that it may have; `None` on the wire where the cipher is known.
+fn size_in(basis: &Basis, command: &Command) -> Option<u64> {
+    let [_, most] = basis.sizes(command.size, command.records, command.plaintext).ok()?;
+    Some(unsigned(most))
 }
 
 fn unsigned(bytes: i64) -> u64 {

@@ -11,12 +11,14 @@ use sizeleak_model::{LearnedPadding, Model};
 pub(super) struct ModelCheck {
     /// The captures that the model was learned from, of those that are audited.
     pub(super) learned_from: Vec<String>,
-    /// How many labelled commands are not among those of the model, because it lacks an action or a device.
+    /// How many labelled commands the model knows: the figures are of these.
+    pub(super) commands: u64,
+    /// How many it does not know, because it lacks an action or a device.
     pub(super) unknown_commands: u64,
-    /// How many have a size that no command of the model has.
+    /// How many are under a cipher that its sizes on the wire do not hold for.
+    pub(super) other_ciphers: u64,
+    /// How many that it knows have a size that no command of the model has.
     pub(super) unknown_sizes: u64,
-    /// How many are left out, because the model is of sizes on the wire under another cipher.
-    pub(super) left_out: u64,
     /// `None` if the figures cannot be computed.
     pub(super) figures: Option<ModelFigures>,
     /// Why they cannot.
@@ -62,8 +64,15 @@ impl ModelCheck {
         commands: &LabelledCommands,
         learned_from: Vec<String>,
     ) -> Self {
-        let mut check =
-            Self { learned_from, unknown_commands: 0, unknown_sizes: 0, left_out: 0, figures: None, fault: None };
+        let mut check = Self {
+            learned_from,
+            commands: 0,
+            unknown_commands: 0,
+            other_ciphers: 0,
+            unknown_sizes: 0,
+            figures: None,
+            fault: None,
+        };
         match check.figures(model, premises, commands) {
             Ok(figures) => check.figures = Some(figures),
             Err(fault) => check.fault = Some(fault),
@@ -84,33 +93,28 @@ impl ModelCheck {
         let space = CommandSpace::new(model, premises).map_err(fault)?;
         let mut observer = ModelObserver::new(&space, model).map_err(fault)?;
         let (mut right, mut expected) = (NamedSecrets::default(), NamedSecrets::default());
-        let mut tested = 0;
         for command in &commands.commands {
             let Some(size) = command.size_in(&model.learned.basis) else {
-                self.left_out += 1;
+                self.other_ciphers += 1;
                 continue;
             };
-            tested += 1;
             let counts = counts_in(model, &commands.actions, command);
-            self.unknown_sizes += u64::from(!observer.knows_size(size));
             let Some(counts) = counts.filter(|counts| observer.knows_command(counts)) else {
                 self.unknown_commands += 1;
                 continue;
             };
+            self.commands += 1;
+            self.unknown_sizes += u64::from(!observer.knows_size(size));
             add(&mut right, observer.right(&counts, size));
             add(&mut expected, observer.expected(&counts));
         }
-        if tested == 0 {
-            return Err(
-                "it is of sizes on the wire under a cipher that it does not know, and that of the captures is \
-                        known"
-                    .to_owned(),
-            );
+        if self.commands == 0 {
+            return Err("it knows none of the labelled commands".to_owned());
         }
         let named = observer.named();
         Ok(ModelFigures {
-            command: ModelFigure::new(right.command, expected.command, tested, named.command),
-            number: ModelFigure::new(right.number, expected.number, tested, named.number),
+            command: ModelFigure::new(right.command, expected.command, self.commands, named.command),
+            number: ModelFigure::new(right.number, expected.number, self.commands, named.number),
         })
     }
 }

@@ -129,9 +129,16 @@ impl MeasuredAudit {
 
 /// The figure that matters most, or why nothing can be concluded.
 fn sentence(leak: &MeasuredLeak) -> String {
-    let MeasuredLeak { commands, named, guessing, .. } = leak;
-    if leak.secrets == 1 {
-        return format!("Nothing can be concluded: the labelled commands are all the same ({commands} of them).");
+    let MeasuredLeak { named, guessing, .. } = leak;
+    let commands = counted(leak.commands);
+    if leak.secrets <= 1 {
+        return format!("Nothing can be concluded from {commands}: all are the same.");
+    }
+    if leak.secrets == leak.commands {
+        return format!(
+            "Nothing can be concluded from {commands}: each is labelled as no other is, so that nothing \
+             can be learned from the others."
+        );
     }
     if leak.has_too_few_commands() {
         let fewest = leak.fewest_commands.map_or_else(
@@ -139,18 +146,21 @@ fn sentence(leak: &MeasuredLeak) -> String {
             |fewest| format!("with fewer than {fewest} of such labels"),
         );
         return format!(
-            "Nothing can be concluded from {commands} labelled commands: {fewest}, even an observer who is always right \
+            "Nothing can be concluded from {commands}: {fewest}, even an observer who is always right \
              could not be told from one who guesses."
         );
     }
     let doubt = if leak.is_certain() { "" } else { ", which is not certainly better than guessing" };
     format!(
-        "An observer who sees only sizes names the exact command in {} of cases ({}; guessing: {}; {commands} labelled \
-         commands){doubt}.",
+        "An observer who sees only sizes names the exact command in {} of cases ({}; guessing: {}; {commands}){doubt}.",
         share_in_words(named.share),
         within(named.interval),
         share_in_words(guessing.share)
     )
+}
+
+fn counted(commands: u64) -> String {
+    if commands == 1 { "1 labelled command".to_owned() } else { format!("{commands} labelled commands") }
 }
 
 /// An interval in whole percents, which is not cut.
@@ -241,9 +251,13 @@ fn model_sentence(check: &ModelCheck) -> Option<String> {
     let ModelFigure { named, expected, agrees, .. } = check.figures.as_ref()?.command;
     let place = if agrees { "lies within" } else { "lies outside" };
     let meaning = if agrees { "" } else { ": these commands are not as the model describes them" };
+    let those = match check.unknown_commands + check.other_ciphers {
+        0 => "them".to_owned(),
+        _ => format!("the {} that it knows", check.commands),
+    };
     Some(format!(
-        "An observer who knows the model names {} of them by size. The model's figure for these commands, {}, {place} what \
-         was measured, {}{meaning}.",
+        "An observer who knows the model names {} of {those} by size. The model's figure for these commands, {}, {place} \
+         what was measured, {}{meaning}.",
         share_in_words(named.share),
         share_in_words(expected),
         within(named.interval)
@@ -252,7 +266,7 @@ fn model_sentence(check: &ModelCheck) -> Option<String> {
 
 /// What limits the figures of a model.
 fn model_remarks(check: &ModelCheck) -> Vec<String> {
-    let ModelCheck { learned_from, unknown_commands, unknown_sizes, left_out, fault, .. } = check;
+    let ModelCheck { learned_from, unknown_commands, other_ciphers, unknown_sizes, fault, .. } = check;
     let mut remarks = Vec::new();
     if !learned_from.is_empty() {
         remarks.push(format!(
@@ -264,13 +278,13 @@ fn model_remarks(check: &ModelCheck) -> Vec<String> {
     let counted = [
         (
             unknown_commands,
-            "commands have actions or devices that the model does not have, and count as not named by it",
+            "commands have actions or devices that the model does not have: its figures are without them",
         ),
-        (unknown_sizes, "commands have a size that no command of the model has, and count as not named by it"),
         (
-            left_out,
-            "commands are under a cipher that the model's sizes do not hold for, and are left out of its figures",
+            other_ciphers,
+            "commands are under a cipher that the model's sizes do not hold for: its figures are without them",
         ),
+        (unknown_sizes, "commands have a size that no command of the model has: it names none of them"),
     ];
     remarks.extend(counted.iter().filter(|(count, _)| **count > 0).map(|(count, text)| format!("{count} {text}")));
     remarks
