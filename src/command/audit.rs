@@ -47,7 +47,7 @@ const OF_CAPTURES: [&str; 12] = [
     "cache",
 ];
 
-/// Compute what sizes give away in a home, or measure it on labelled captures
+/// Compute or measure what the sizes of commands give away
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("labelled").args(["labels", "labels_from_names"])))]
 #[command(mut_args(|argument| match argument.get_id().as_str() {

@@ -28,7 +28,7 @@ pub struct ModelObserver<'a> {
 /// The best guess by one size.
 #[derive(Debug, Clone, Copy, Default)]
 struct Guess {
-    /// max_A J(A, t).
+    /// `max_A J(A, t)`.
     joint: f64,
     /// How many commands have it: the guess is one of them.
     commands: f64,

@@ -155,7 +155,7 @@ fn fewest_commands(guessing: f64) -> Option<u64> {
         let guessed = (guessing * *commands as f64).ceil() as u64;
         wilson(*commands, *commands, Confidence::USUAL).low > wilson(guessed, *commands, Confidence::USUAL).high
     };
-    (1..=MOST_ASKED).find(is_enough)
+    if guessing < 1.0 { (1..=MOST_ASKED).find(is_enough) } else { None }
 }
 
 #[cfg(test)]

@@ -50,10 +50,14 @@ impl NamedCounts {
             } else {
                 nearest_cells.others(*output).into_iter().filter_map(|cell| cells.rows.get(cell)).collect()
             };
-            let voters = || near.iter().flat_map(|rows| rows.iter()).filter(learned).map(|row| secrets[*row]);
-            voters().for_each(|secret| votes[secret as usize] += 1);
-            let nearest = most_frequent(voters().map(|secret| (secret, votes[secret as usize])), &totals);
-            voters().for_each(|secret| votes[secret as usize] = 0);
+            let neighbours = || near.iter().flat_map(|rows| rows.iter()).filter(learned).map(|row| secrets[*row]);
+            for secret in neighbours() {
+                votes[secret as usize] += 1;
+            }
+            let nearest = most_frequent(neighbours().map(|secret| (secret, votes[secret as usize])), &totals);
+            for secret in neighbours() {
+                votes[secret as usize] = 0;
+            }
             self.nearest += right(nearest);
             self.frequentist += right(if is_seen { nearest } else { guess });
         }

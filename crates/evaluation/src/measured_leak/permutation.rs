@@ -92,12 +92,16 @@ impl<'a> Neighbours<'a> {
     fn agreement(&self, secrets: &[u32], counts: &mut [u32]) -> f64 {
         let mut sum = 0.0;
         for (rows, alone) in self.cells.rows.iter().zip(&self.alone) {
-            rows.iter().for_each(|row| counts[secrets[*row] as usize] += 1);
+            for row in rows {
+                counts[secrets[*row] as usize] += 1;
+            }
             let of = |row: &usize| f64::from(counts[secrets[*row] as usize]);
             let others = rows.len().saturating_sub(1).max(1) as f64;
             sum += rows.iter().map(|row| (of(row) - 1.0) / others).sum::<f64>();
             sum += alone.iter().map(|(row, all)| of(row) / all).sum::<f64>();
-            rows.iter().for_each(|row| counts[secrets[*row] as usize] = 0);
+            for row in rows {
+                counts[secrets[*row] as usize] = 0;
+            }
         }
         sum
     }

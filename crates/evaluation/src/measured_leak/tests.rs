@@ -101,6 +101,8 @@ fn intervals_hold_the_truth_of_known_channels_in_95_of_100_draws() {
         // The observer learned enough to come near V.
         let mean = measured.iter().map(|leak| leak.named.share).sum::<f64>() / 200.0;
         assert!(mean <= named + 0.005 && mean > named - 0.03, "{mean}, not {named}");
+        let of_named = held(&|leak| leak.named.interval, mean);
+        assert!(of_named >= 181, "{of_named}");
         let bits = measured.iter().map(|leak| leak.information.bits).sum::<f64>() / 200.0;
         assert_near(bits, known.bits(), 0.02);
     }

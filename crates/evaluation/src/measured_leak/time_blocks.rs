@@ -38,6 +38,11 @@ impl TimeBlocks {
         }
         Self { count, of_rows }
     }
+
+    /// The block of each command, as a number from 0 on.
+    pub fn of_rows(&self) -> &[usize] {
+        &self.of_rows
+    }
 }
 
 #[cfg(test)]

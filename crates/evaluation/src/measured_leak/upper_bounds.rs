@@ -13,7 +13,7 @@ use crate::statistics::share::wilson;
 pub struct UpperBounds {
     /// The share of commands that an observer names who learned from these very commands, and more for chance. Its mean
     /// is at least V, and a command changes it by at most 1/n, so that it is below V by more than √(ln(1/α) / 2n) with a
-    /// probability of at most α (McDiarmid 1989).
+    /// probability of at most α (by the inequality of `McDiarmid`, 1989).
     pub learned_by_heart: f64,
     /// From the errors of a single nearest neighbour: its error R bounds the least error R* of anybody by
     /// R ≤ 2R* − L/(L − 1) · R*² for L secrets (Cover and Hart 1967).
@@ -27,7 +27,9 @@ impl UpperBounds {
         let mut counts = vec![0_u64; times.len()];
         let (mut named, mut wrong) = (0, 0.0);
         for rows in &cells.rows {
-            rows.iter().for_each(|row| counts[secrets[*row] as usize] += 1);
+            for row in rows {
+                counts[secrets[*row] as usize] += 1;
+            }
             named += rows.iter().map(|row| counts[secrets[*row] as usize]).max().unwrap_or(0);
             // Each command, with one of the others of its cell as its neighbour.
             let others = rows.len().saturating_sub(1).max(1) as f64;
@@ -35,7 +37,9 @@ impl UpperBounds {
                 .iter()
                 .map(|row| (rows.len() as u64 - counts[secrets[*row] as usize]) as f64 / others)
                 .sum::<f64>();
-            rows.iter().for_each(|row| counts[secrets[*row] as usize] = 0);
+            for row in rows {
+                counts[secrets[*row] as usize] = 0;
+            }
         }
         let chance = ((2.0 / Confidence::USUAL.tail()).ln() / (2.0 * rows as f64)).sqrt();
         Self {
@@ -99,6 +103,6 @@ mod tests {
         assert_near(bounds.nearest_neighbour, 0.5 + 0.5 * (1.0 - 2.0 * error).sqrt(), 1e-12);
         // A size of its own for each command says nothing of what others could do.
         let own: Vec<SeenOutput> = (0..100).map(|size| SeenOutput { size, replies: 0 }).collect();
-        assert_eq!(UpperBounds::new(&secrets, &[50, 50], &OutputCells::new(&own)).least(), 1.0);
+        assert_near(UpperBounds::new(&secrets, &[50, 50], &OutputCells::new(&own)).least(), 1.0, 0.0);
     }
 }

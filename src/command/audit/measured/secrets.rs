@@ -8,7 +8,7 @@ use sizeleak_model::Inventory;
 
 /// What an observer sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::command::audit) enum SeenBy {
+pub(crate) enum SeenBy {
     /// The size.
     Sizes,
     /// Also the number of replies.
