@@ -29,11 +29,10 @@ pub(super) fn csv(
             )));
         }
     };
-    let mut text = String::new();
-    for (secret, command) in secrets.numbers().iter().zip(rows) {
+    let row = |(secret, command): (&u32, &SeenCommand)| {
         let output = seen.output(command);
         let replies = if seen == SeenBy::Sizes { String::new() } else { format!(",{}", output.replies) };
-        text += &format!("{secret},{}{replies}\n", output.size);
-    }
-    Ok(text)
+        format!("{secret},{}{replies}\n", output.size)
+    };
+    Ok(secrets.numbers().iter().zip(rows).map(row).collect())
 }
