@@ -180,16 +180,17 @@ fn fbleau_names_as_many_of_the_exported_commands() {
     }
 }
 
-/// Computes the information of exported rows with scikit-learn, corrected by the number of values.
+/// Computes the information of files of exported rows with scikit-learn, corrected by the number of values.
 const INFORMATION: &str = r#"
 import csv, sys
 from math import log
 from sklearn.metrics import mutual_info_score
 
-rows = list(csv.reader(open(sys.argv[1])))
-secrets, outputs = [row[0] for row in rows], [",".join(row[1:]) for row in rows]
-values = len(set(zip(secrets, outputs))) + 1 - len(set(secrets)) - len(set(outputs))
-print((mutual_info_score(secrets, outputs) - values / (2 * len(rows))) / log(2))
+for path in sys.argv[1:]:
+    rows = list(csv.reader(open(path)))
+    secrets, outputs = [row[0] for row in rows], [",".join(row[1:]) for row in rows]
+    values = len(set(zip(secrets, outputs))) + 1 - len(set(secrets)) - len(set(outputs))
+    print((mutual_info_score(secrets, outputs) - values / (2 * len(rows))) / log(2))
 "#;
 
 #[test]
@@ -199,17 +200,19 @@ fn information_is_that_of_scikit_learn() {
     }
     let folder = tempfile::tempdir().unwrap();
     let figures = json(&mut audit(&[]));
-    for (observer, seen_by) in
-        [("sizes", "by_size"), ("reply-count", "with_reply_count"), ("replies", "with_reply_bytes")]
-    {
-        for secret in ["command", "number"] {
-            let rows = text(&mut audit(&["--export", "samples", "--secret", secret, "--observer", observer]));
-            let rows = write(folder.path(), "rows.csv", rows);
-            let bits = text(Command::new("python3").args(["-c", INFORMATION]).arg(rows));
-            let (found, wanted) =
-                (number(&figures[seen_by][secret]["information"]["bits"]), bits.trim().parse::<f64>().unwrap());
-            assert!((found - wanted).abs() < 1e-9, "{secret} {observer}: {found}, not {wanted}");
-        }
+    let observers = [("sizes", "by_size"), ("reply-count", "with_reply_count"), ("replies", "with_reply_bytes")];
+    let cases: Vec<_> =
+        observers.into_iter().flat_map(|seen| ["command", "number"].map(|secret| (secret, seen))).collect();
+    let export = |(secret, (observer, _)): &(&str, (&str, &str))| {
+        let rows = text(&mut audit(&["--export", "samples", "--secret", secret, "--observer", observer]));
+        write(folder.path(), &format!("{secret}-{observer}.csv"), rows)
+    };
+    let files: Vec<PathBuf> = cases.iter().map(export).collect();
+    let all = text(Command::new("python3").args(["-c", INFORMATION]).args(files));
+    assert_eq!(all.lines().count(), cases.len());
+    for ((secret, (observer, seen_by)), bits) in cases.iter().zip(all.lines()) {
+        let (found, wanted) = (number(&figures[seen_by][secret]["information"]["bits"]), bits.parse::<f64>().unwrap());
+        assert!((found - wanted).abs() < 1e-9, "{secret} {observer}: {found}, not {wanted}");
     }
 }
 

@@ -88,11 +88,16 @@ impl<'a> ModelObserver<'a> {
     }
 
     /// The probability that the guess is right about a command that was seen with some size: 1 or 0, or less than 1 where
-    /// it is drawn from several that are as probable. A size that is not possible leaves nothing to guess.
+    /// it is drawn from several that are as probable. A size that is not possible leaves nothing to guess, and a command that
+    /// is not possible is never guessed.
     pub fn right(&mut self, counts: &[u32], size: u64) -> NamedSecrets {
+        let prior = self.space.probability(counts);
+        if prior <= 0.0 {
+            return NamedSecrets::default();
+        }
         let sizes = self.sizes_of(counts);
         let likelihood = sizes.iter().find(|(seen, _)| *seen == size).map_or(0.0, |(_, probability)| *probability);
-        self.right_given(counts, size, self.space.probability(counts) * likelihood)
+        self.right_given(counts, size, prior * likelihood)
     }
 
     /// How often the model says that the guess is right about a command, over the sizes that it is seen with.
@@ -216,6 +221,7 @@ mod tests {
         assert!(!observer.knows_command(&dims) && observer.expected(&dims) == NamedSecrets::default());
         assert!(!observer.knows_command(&[0, 0, 0]) && !observer.knows_size(1));
         assert_eq!(observer.right(&[1, 0, 0], 1), NamedSecrets::default());
+        assert_eq!(observer.right(&[u32::MAX, u32::MAX, 1, 1], 100), NamedSecrets::default());
         assert!(observer.expected(&[1, 0, 0]).number > 0.5);
     }
 }

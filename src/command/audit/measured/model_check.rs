@@ -126,10 +126,11 @@ fn add(sum: &mut NamedSecrets, named: NamedSecrets) {
 
 /// The counts of the model's actions; `None` if a command has an action that the model does not have.
 fn counts_in(model: &Model, actions: &[String], command: &SeenCommand) -> Option<Vec<u32>> {
-    let mut counts = vec![0; model.actions.len()];
+    let mut counts = vec![0_u32; model.actions.len()];
     for (action, count) in actions.iter().zip(&command.counts).filter(|(_, count)| **count > 0) {
         let at = model.actions.iter().position(|known| known.name == *action)?;
-        *counts.get_mut(at)? += count;
+        let known = counts.get_mut(at)?;
+        *known = known.saturating_add(*count);
     }
     Some(counts)
 }
