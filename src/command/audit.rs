@@ -93,7 +93,7 @@ const OF_CAPTURES: [&str; 12] = [
     independence, of the labels and their order), model (null without one: learned_from (those of the captures that the \
     model was learned from), commands, unknown_commands, other_ciphers, unknown_sizes, figures (null with a fault: command, number (each: \
     named, expected, agrees, over_all_commands)), fault), seed. Each of command, number and kinds: commands, secrets, \
-    secrets_once, outputs, guessing, frequentist, named (each: share, interval {low, high}), vulnerability {low, high}, \
+    secrets_once, outputs, guessing, frequentist, named, learning (each: share, interval {low, high}), vulnerability {low, high}, \
     upper_bounds {learned_by_heart, nearest_neighbour}, times_guessing {ratio, interval (high is null without bound)}, \
     independence {permutations, as_great, p_value}, information {bits, interval (null if `covered` is below 0.95), \
     covered}, fewest_commands (null if no number is enough).\n\n\

@@ -4,14 +4,13 @@
 //! V is the share of commands that an observer names who knows how probable each secret is with each output, and 1 − V
 //! the least error of anybody. It is bounded from below by an observer who learned from other commands (`observers`)
 //! and from above by two theorems ([`UpperBounds`]). All of it takes commands to be drawn independently from the same
-//! home; what varies slowly with time is met by leaving out blocks of time ([`TimeBlocks`]).
+//! home; what varies slowly with time is met by leaving out neighbours ([`left_out_beside`]).
 
 mod mutual_information;
 mod observers;
 mod output_cells;
 mod permutation;
 mod secret_numbers;
-mod time_blocks;
 mod upper_bounds;
 
 use serde::Serialize;
@@ -19,12 +18,12 @@ use serde::Serialize;
 use crate::statistics::share::wilson;
 use crate::statistics::{Confidence, Interval};
 pub use mutual_information::MeasuredInformation;
-use observers::NamedCounts;
+pub use observers::left_out_beside;
+use observers::{LearnedFrom, NamedCounts};
 use output_cells::OutputCells;
 pub use output_cells::SeenOutput;
 pub use permutation::PermutationTest;
 pub use secret_numbers::SecretNumbers;
-pub use time_blocks::TimeBlocks;
 pub use upper_bounds::UpperBounds;
 
 /// More commands than this are not asked for.
@@ -46,12 +45,15 @@ pub struct MeasuredLeak {
     pub outputs: u64,
     /// How often an observer who sees nothing is right: the share of the most frequent secret.
     pub guessing: MeasuredShare,
-    /// How often an observer is right who learned from commands of other times, and guesses where the output is new.
+    /// How often an observer is right who learned from the commands of other times, and guesses where the output is new.
     pub frequentist: MeasuredShare,
     /// How often an observer is right who learned from commands of other times, and names the secret of the nearest
     /// output where it is new. It is the figure that counts, whichever is greater.
     pub named: MeasuredShare,
-    /// V lies here: at least what is named, at most the smaller of the upper bounds.
+    /// How often an observer is right who learned only from the commands before: less, but what is counted bounds V for
+    /// certain.
+    pub learning: MeasuredShare,
+    /// V lies here: at least what such an observer names, at most the smaller of the upper bounds.
     pub vulnerability: Interval,
     /// Both upper bounds.
     pub upper_bounds: UpperBounds,
@@ -93,19 +95,20 @@ impl MeasuredShare {
 }
 
 impl MeasuredLeak {
-    /// What commands in order of time show: the secret and the output of each, and the blocks of time that observers do not
-    /// learn from. The same `seed` gives the same figures.
-    pub fn new(secrets: &SecretNumbers, outputs: &[SeenOutput], blocks: &TimeBlocks, seed: u64) -> Self {
+    /// What commands in order of time show: the secret and the output of each. The same `seed` gives the same figures.
+    pub fn new(secrets: &SecretNumbers, outputs: &[SeenOutput], seed: u64) -> Self {
         let cells = OutputCells::new(outputs);
         let (numbers, count) = (secrets.numbers(), secrets.count());
         let times = secrets.times();
         let (commands, most) = (numbers.len() as u64, times.iter().copied().max().unwrap_or(0));
-        let right = NamedCounts::new(numbers, count, &cells, blocks);
+        let [others, past] =
+            [LearnedFrom::Others, LearnedFrom::Past].map(|learned| NamedCounts::new(numbers, &cells, learned));
         let share = |part: u64| MeasuredShare::new(part, commands);
-        let named = share(right.nearest);
-        let guessing = guessing(share(most), share(right.guessing));
+        let guessing = guessing(share(most), share(past.guessing));
+        let (named, learning) = (share(others.nearest), share(past.nearest));
         let upper_bounds = UpperBounds::new(numbers, &times, &cells);
-        let vulnerability = Interval { low: named.interval.low, high: upper_bounds.least().max(named.interval.low) };
+        let low = learning.interval.low;
+        let vulnerability = Interval { low, high: upper_bounds.least().max(low) };
         let times_guessing = MeasuredRatio {
             ratio: named.share / guessing.share,
             interval: Interval {
@@ -119,8 +122,9 @@ impl MeasuredLeak {
             secrets_once: times.iter().filter(|times| **times == 1).count() as u64,
             outputs: cells.outputs.len() as u64,
             guessing,
-            frequentist: share(right.frequentist),
+            frequentist: share(others.frequentist),
             named,
+            learning,
             vulnerability,
             upper_bounds,
             times_guessing,
@@ -142,7 +146,7 @@ impl MeasuredLeak {
     }
 }
 
-/// V₀: the share of the most frequent secret among the commands. It is at least what was learned from other commands and
+/// V₀: the share of the most frequent secret among the commands. It is at least what was learned from commands before and
 /// named blindly, and at most what the most frequent secret, which is chosen after counting, may be in all.
 fn guessing(most_frequent: MeasuredShare, learned: MeasuredShare) -> MeasuredShare {
     let low = learned.interval.low.min(most_frequent.interval.low);

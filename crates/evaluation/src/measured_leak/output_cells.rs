@@ -62,11 +62,23 @@ pub(super) struct NearestCells {
 
 impl NearestCells {
     pub(super) fn new(cells: impl Iterator<Item = (SeenOutput, usize)>) -> Self {
-        let mut by_size: BTreeMap<u64, BTreeMap<u64, usize>> = BTreeMap::new();
-        for (SeenOutput { size, replies }, cell) in cells {
-            by_size.entry(size).or_default().insert(replies, cell);
+        let mut nearest = Self::default();
+        cells.for_each(|(output, cell)| nearest.insert(output, cell));
+        nearest
+    }
+
+    /// Adds the cell of an output, unless it is there.
+    pub(super) fn insert(&mut self, SeenOutput { size, replies }: SeenOutput, cell: usize) {
+        self.by_size.entry(size).or_default().insert(replies, cell);
+    }
+
+    /// Removes the cell of an output.
+    pub(super) fn remove(&mut self, SeenOutput { size, replies }: SeenOutput) {
+        let Some(column) = self.by_size.get_mut(&size) else { return };
+        column.remove(&replies);
+        if column.is_empty() {
+            self.by_size.remove(&size);
         }
-        Self { by_size }
     }
 
     /// All cells of the least distance to an output, without the cell of that very output.

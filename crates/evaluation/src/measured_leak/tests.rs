@@ -71,7 +71,7 @@ impl Known {
 
 fn measured(secrets: &[u32], outputs: &[SeenOutput], seed: u64) -> MeasuredLeak {
     let secrets = SecretNumbers::new(secrets);
-    MeasuredLeak::new(&secrets, outputs, &TimeBlocks::new(&secrets), seed)
+    MeasuredLeak::new(&secrets, outputs, seed)
 }
 
 /// How often what was measured is right, of `draws`.
@@ -102,10 +102,21 @@ fn intervals_hold_the_truth_of_known_channels_in_95_of_100_draws() {
         let mean = measured.iter().map(|leak| leak.named.share).sum::<f64>() / 200.0;
         assert!(mean <= named + 0.005 && mean > named - 0.03, "{mean}, not {named}");
         let of_named = held(&|leak| leak.named.interval, mean);
-        assert!(of_named >= 181, "{of_named}");
+        assert!(of_named >= 180, "{of_named}");
         let bits = measured.iter().map(|leak| leak.information.bits).sum::<f64>() / 200.0;
         assert_near(bits, known.bits(), 0.02);
     }
+}
+
+/// Of many secrets that look alike, some are frequent by chance. Who counted those among the commands to be named would
+/// seem to know more than anybody can.
+#[test]
+fn chance_among_many_secrets_makes_no_observer_better_than_v() {
+    let alike = Known(vec![vec![0.01, 0.01]; 50]);
+    let leaks: Vec<MeasuredLeak> = (0..100).map(|seed| alike.measured(300, seed)).collect();
+    let mean = leaks.iter().map(|leak| leak.named.share).sum::<f64>() / 100.0;
+    assert!(mean < alike.named() + 0.002, "{mean}, not {}", alike.named());
+    assert!(leaks.iter().filter(|leak| leak.vulnerability.low > alike.named()).count() <= 5);
 }
 
 #[test]
@@ -127,10 +138,11 @@ fn observers_name_what_a_search_through_all_other_commands_finds() {
         };
         let outputs: Vec<SeenOutput> = secrets.iter().map(output).collect();
         let numbers = SecretNumbers::new(&secrets);
-        let blocks = TimeBlocks::new(&numbers);
-        let by_search = |is_guessing_new: bool| {
+        let beside = left_out_beside(secrets.len());
+        let by_search = |learned: LearnedFrom, is_guessing_new: bool| {
             let right = |row: &usize| {
-                let others = || (0..secrets.len()).filter(|other| blocks.of_rows[*other] != blocks.of_rows[*row]);
+                let is_past = |other: &usize| learned == LearnedFrom::Others || other < row;
+                let others = || (0..secrets.len()).filter(|other| other.abs_diff(*row) > beside).filter(is_past);
                 let distance = |other: &usize| {
                     let square = |one: u64, two: u64| one.abs_diff(two).pow(2);
                     square(outputs[*other].size, outputs[*row].size)
@@ -152,9 +164,11 @@ fn observers_name_what_a_search_through_all_other_commands_finds() {
             (0..secrets.len()).filter(right).count() as u64
         };
         let cells = OutputCells::new(&outputs);
-        let found = NamedCounts::new(numbers.numbers(), numbers.count(), &cells, &blocks);
         // Numbers leave out secrets that do not occur, and keep the order of the others.
-        assert_eq!((found.nearest, found.frequentist), (by_search(false), by_search(true)));
+        for learned in [LearnedFrom::Others, LearnedFrom::Past] {
+            let found = NamedCounts::new(numbers.numbers(), &cells, learned);
+            assert_eq!((found.nearest, found.frequentist), (by_search(learned, false), by_search(learned, true)));
+        }
     }
 }
 

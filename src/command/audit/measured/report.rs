@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 use sizeleak_evaluation::MatchCounts;
-use sizeleak_evaluation::measured_leak::{
-    MeasuredLeak, PermutationTest, SIGNIFICANT, SecretNumbers, SeenOutput, TimeBlocks,
-};
+use sizeleak_evaluation::measured_leak::{MeasuredLeak, PermutationTest, SIGNIFICANT, SecretNumbers, SeenOutput};
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_leakage::share_in_words;
 use sizeleak_learning::{LabelledCommands, SeenCommand};
@@ -71,12 +69,10 @@ impl Secrets<'_> {
         let outputs = |commands: &[SeenCommand]| -> Vec<SeenOutput> {
             commands.iter().map(|command| seen.output(command)).collect()
         };
-        let blocks = TimeBlocks::new(&self.command);
         let all = outputs(self.commands);
-        let leak = |secrets: &SecretNumbers| MeasuredLeak::new(secrets, &all, &blocks, self.seed);
-        let of_kinds = |KindSecrets { commands, secrets }: &KindSecrets| {
-            MeasuredLeak::new(secrets, &outputs(commands), &TimeBlocks::new(&command_secrets(commands)), self.seed)
-        };
+        let leak = |secrets: &SecretNumbers| MeasuredLeak::new(secrets, &all, self.seed);
+        let of_kinds =
+            |KindSecrets { commands, secrets }: &KindSecrets| MeasuredLeak::new(secrets, &outputs(commands), self.seed);
         MeasuredSecrets {
             command: leak(&self.command),
             number: leak(&self.number),
