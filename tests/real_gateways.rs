@@ -149,7 +149,7 @@ fn a_lock_captured_with_headers_alone_is_told_apart_by_replies() {
 fn what_real_gateways_give_away_is_measured_without_a_model() {
     let sentence = |audit: &Value| audit["sentence"].as_str().unwrap().to_owned();
     let hub = RealGateway::new("smartthings-hue").audit();
-    let wanted = "names the exact command in 100 % of cases (98–100 %; guessing: 60 %; 211 labelled commands).";
+    let wanted = "names the exact command in 90 % of cases (85–94 %; guessing: 60 %; 211 labelled commands).";
     assert!(sentence(&hub).ends_with(wanted), "{hub}");
     let lock = RealGateway::new("ultraloq-headers").audit();
     assert!(sentence(&lock).ends_with("which is not certainly better than guessing."), "{lock}");

@@ -85,15 +85,15 @@ const OF_CAPTURES: [&str; 12] = [
     above_guessing, min_entropy_bits, capacity, prior_bits, information_bits, remaining_bits, security, least_security, \
     tries (tries, guessing, named), worst_posterior, certain (posterior, probability), smallest_set, alone, sets (from, \
     to, probability).\n\n\
-    With `--labels`, it is measured how often an observer of labelled captures is right who learned from the other \
-    commands; no model is needed. With `--model` it is also measured how often the observer of the audit is right there, \
+    With `--labels`, it is measured how often an observer of labelled captures is right who learned from the \
+    commands before; no model is needed. With `--model` it is also measured how often the observer of the audit is right there, \
     beside what the model says. JSON keys are then: schema, sentence, model_sentence (null without figures of a model), \
     remarks (sentences on what cannot be concluded), actions, labels {matched, missed, ambiguous, spurious}, by_size, \
     with_reply_count, with_reply_bytes (each: command, number, kinds (null if they are not known)), order (as \
     independence, of the labels and their order), model (null without one: learned_from (those of the captures that the \
     model was learned from), commands, unknown_commands, other_ciphers, unknown_sizes, figures (null with a fault: command, number (each: \
     named, expected, agrees, over_all_commands)), fault), seed. Each of command, number and kinds: commands, secrets, \
-    secrets_once, outputs, guessing, frequentist, named, learning (each: share, interval {low, high}), vulnerability {low, high}, \
+    secrets_once, outputs, guessing, frequentist, named, from_others (each: share, interval {low, high}), vulnerability {low, high}, \
     upper_bounds {learned_by_heart, nearest_neighbour}, times_guessing {ratio, interval (high is null without bound)}, \
     independence {permutations, as_great, p_value}, information {bits, interval (null if `covered` is below 0.95), \
     covered}, fewest_commands (null if no number is enough).\n\n\

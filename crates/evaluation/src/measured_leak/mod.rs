@@ -4,7 +4,7 @@
 //! V is the share of commands that an observer names who knows how probable each secret is with each output, and 1 − V
 //! the least error of anybody. It is bounded from below by an observer who learned from other commands (`observers`)
 //! and from above by two theorems ([`UpperBounds`]). All of it takes commands to be drawn independently from the same
-//! home; what varies slowly with time is met by leaving out neighbours ([`left_out_beside`]).
+//! home; what varies slowly with time is met by leaving out those just before ([`left_out_before`]).
 
 mod mutual_information;
 mod observers;
@@ -18,8 +18,8 @@ use serde::Serialize;
 use crate::statistics::share::wilson;
 use crate::statistics::{Confidence, Interval};
 pub use mutual_information::MeasuredInformation;
-pub use observers::left_out_beside;
-use observers::{LearnedFrom, NamedCounts};
+use observers::NamedCounts;
+pub use observers::left_out_before;
 use output_cells::OutputCells;
 pub use output_cells::SeenOutput;
 pub use permutation::PermutationTest;
@@ -45,15 +45,15 @@ pub struct MeasuredLeak {
     pub outputs: u64,
     /// How often an observer who sees nothing is right: the share of the most frequent secret.
     pub guessing: MeasuredShare,
-    /// How often an observer is right who learned from the commands of other times, and guesses where the output is new.
+    /// How often an observer is right who learned from the commands before, and guesses where the output is new.
     pub frequentist: MeasuredShare,
-    /// How often an observer is right who learned from commands of other times, and names the secret of the nearest
-    /// output where it is new. It is the figure that counts, whichever is greater.
+    /// How often an observer is right who learned from the commands before, and names the secret of the nearest output
+    /// where it is new. It is the figure that counts, whichever is greater.
     pub named: MeasuredShare,
-    /// How often an observer is right who learned only from the commands before: less, but what is counted bounds V for
-    /// certain.
-    pub learning: MeasuredShare,
-    /// V lies here: at least what such an observer names, at most the smaller of the upper bounds.
+    /// The same of an observer who learned from all commands but a tenth, on that tenth, for each of ten. Where chance
+    /// favours all its guesses together, its interval is too narrow.
+    pub from_others: MeasuredShare,
+    /// V lies here: at least what is named, at most the smaller of the upper bounds.
     pub vulnerability: Interval,
     /// Both upper bounds.
     pub upper_bounds: UpperBounds,
@@ -101,13 +101,12 @@ impl MeasuredLeak {
         let (numbers, count) = (secrets.numbers(), secrets.count());
         let times = secrets.times();
         let (commands, most) = (numbers.len() as u64, times.iter().copied().max().unwrap_or(0));
-        let [others, past] =
-            [LearnedFrom::Others, LearnedFrom::Past].map(|learned| NamedCounts::new(numbers, &cells, learned));
+        let (past, others) = (NamedCounts::by_past(numbers, &cells), NamedCounts::by_others(numbers, &cells));
         let share = |part: u64| MeasuredShare::new(part, commands);
         let guessing = guessing(share(most), share(past.guessing));
-        let (named, learning) = (share(others.nearest), share(past.nearest));
+        let named = share(past.nearest);
         let upper_bounds = UpperBounds::new(numbers, &times, &cells);
-        let low = learning.interval.low;
+        let low = named.interval.low;
         let vulnerability = Interval { low, high: upper_bounds.least().max(low) };
         let times_guessing = MeasuredRatio {
             ratio: named.share / guessing.share,
@@ -122,9 +121,9 @@ impl MeasuredLeak {
             secrets_once: times.iter().filter(|times| **times == 1).count() as u64,
             outputs: cells.outputs.len() as u64,
             guessing,
-            frequentist: share(others.frequentist),
+            frequentist: share(past.frequentist),
             named,
-            learning,
+            from_others: share(others.nearest),
             vulnerability,
             upper_bounds,
             times_guessing,

@@ -5,15 +5,15 @@
 //! (the nearest neighbours of Cherubin, Chatzikokolakis and Palamidessi, S&P 2019). Among equals, they name the one that
 //! is more frequent in all, then the first.
 //!
-//! Each command is named by who learned from all others but its neighbours in time (h-block cross-validation: Burman,
-//! Chow and Nolan, Biometrika 81 (1994) 351), since what varies with time, such as a message number, is alike in them.
-//! So no observer knows the command that it is tested on, and what is expected of any is at most V. Parts of the commands
-//! in which each secret has its share would not do: a secret that is frequent by chance would be so in every part.
+//! An observer names each command by what came before it (progressive validation: Blum, Kalai and Langford, COLT 1999),
+//! without the commands just before, since what varies with time, such as a message number, is alike in neighbours.
+//! Whatever came before, the next guess is right with a probability of at most V. So no more than a binomial count of
+//! right guesses is to be expected, in any order of the labels. Leaving out one command after the other would not do:
+//! where two secrets are equally frequent, the one that is left out is always the rarer one, and never named. Nor would
+//! parts in which each secret has its share: a secret that is frequent by chance would be so in every part.
 //!
-//! All these observers learned from nearly the same commands, so that chance favours all of them or none. Where that
-//! matters, another one learns only from what came before (progressive validation: Blum, Kalai and Langford, COLT 1999).
-//! Whatever came before, it is right about the next command with a probability of at most V, so that more than a binomial
-//! count are never to be expected.
+//! Another observer learned from all commands but a tenth, in order of time, and is tested on that tenth. It knows more,
+//! but chance favours all its guesses together, or none.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,48 +33,57 @@ pub(super) struct NamedCounts {
     pub(super) nearest: u64,
 }
 
-/// Which commands an observer learned from, besides those too near in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LearnedFrom {
-    /// All others.
-    Others,
-    /// Those before.
-    Past,
-}
-
-/// How many commands before and after each one observers do not learn from who name it: as many as a block of the
+/// How many commands just before each one an observer does not learn from who names it: as many as a block of the
 /// bootstrap has.
-pub fn left_out_beside(commands: usize) -> usize {
+pub fn left_out_before(commands: usize) -> usize {
     block_length(commands)
 }
 
+/// So many parts are named by who learned from the others.
+const PARTS: usize = 10;
+
 impl NamedCounts {
-    /// Tests each command, in order of time.
-    pub(super) fn new(secrets: &[u32], cells: &OutputCells, learned: LearnedFrom) -> Self {
-        let beside = left_out_beside(secrets.len());
-        let of_rows = cells.of_rows();
-        let rows: Vec<(usize, u32)> = of_rows.into_iter().zip(secrets.iter().copied()).collect();
+    /// Tests each command, in order of time, on those before.
+    pub(super) fn by_past(secrets: &[u32], cells: &OutputCells) -> Self {
+        let rows = rows(secrets, cells);
+        let before = left_out_before(secrets.len());
         let mut known = Known::new(cells);
-        if learned == LearnedFrom::Others {
-            rows.iter().skip(beside).for_each(|row| known.add(*row));
-        }
         let mut counts = Self::default();
-        for (at, (cell, secret)) in rows.iter().copied().enumerate() {
-            // Not known are the rows from `at - beside` to `at + beside`, or to the end.
-            if let Some(row) = rows.get(at + beside).filter(|_| learned == LearnedFrom::Others) {
-                known.remove(*row);
-            }
-            if let Some(row) = at.checked_sub(beside + 1).and_then(|at| rows.get(at)) {
+        for (at, row) in rows.iter().enumerate() {
+            if let Some(row) = at.checked_sub(before + 1).and_then(|at| rows.get(at)) {
                 known.add(*row);
             }
-            let guess = known.of_all();
-            let seen = known.of_cell(cell);
-            counts.guessing += u64::from(guess == Some(secret));
-            counts.frequentist += u64::from(seen.or(guess) == Some(secret));
-            counts.nearest += u64::from(seen.or_else(|| known.of_nearest(cell)) == Some(secret));
+            counts.add(&known, *row);
         }
         counts
     }
+
+    /// Tests each tenth, in order of time, on the others.
+    pub(super) fn by_others(secrets: &[u32], cells: &OutputCells) -> Self {
+        let rows = rows(secrets, cells);
+        let mut known = Known::new(cells);
+        rows.iter().for_each(|row| known.add(*row));
+        let mut counts = Self::default();
+        for part in rows.chunks(rows.len().div_ceil(PARTS).max(1)) {
+            part.iter().for_each(|row| known.remove(*row));
+            part.iter().for_each(|row| counts.add(&known, *row));
+            part.iter().for_each(|row| known.add(*row));
+        }
+        counts
+    }
+
+    /// Tests what is known on one command.
+    fn add(&mut self, known: &Known<'_>, (cell, secret): (usize, u32)) {
+        let (guess, seen) = (known.of_all(), known.of_cell(cell));
+        self.guessing += u64::from(guess == Some(secret));
+        self.frequentist += u64::from(seen.or(guess) == Some(secret));
+        self.nearest += u64::from(seen.or_else(|| known.of_nearest(cell)) == Some(secret));
+    }
+}
+
+/// The cell and the secret of each command.
+fn rows(secrets: &[u32], cells: &OutputCells) -> Vec<(usize, u32)> {
+    cells.of_rows().into_iter().zip(secrets.iter().copied()).collect()
 }
 
 /// The commands that an observer learned from.

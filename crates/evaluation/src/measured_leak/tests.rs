@@ -98,11 +98,13 @@ fn intervals_hold_the_truth_of_known_channels_in_95_of_100_draws() {
         let least =
             |bound: fn(&UpperBounds) -> f64| measured.iter().filter(|leak| bound(&leak.upper_bounds) >= named).count();
         assert!(least(|bounds| bounds.learned_by_heart) >= 195 && least(|bounds| bounds.nearest_neighbour) >= 195);
-        // The observer learned enough to come near V.
-        let mean = measured.iter().map(|leak| leak.named.share).sum::<f64>() / 200.0;
-        assert!(mean <= named + 0.005 && mean > named - 0.03, "{mean}, not {named}");
-        let of_named = held(&|leak| leak.named.interval, mean);
-        assert!(of_named >= 180, "{of_named}");
+        // An observer who learned from nearly all comes near V, one who learns all the time less so.
+        let mean_of = |share: &dyn Fn(&MeasuredLeak) -> f64| measured.iter().map(share).sum::<f64>() / 200.0;
+        let (mean, of_others) = (mean_of(&|leak| leak.named.share), mean_of(&|leak| leak.from_others.share));
+        assert!(mean <= named + 0.005 && mean > named - 0.08, "{mean}, not {named}");
+        assert!(of_others <= named + 0.005 && of_others > named - 0.03, "{of_others}, not {named}");
+        let above = measured.iter().filter(|leak| leak.named.interval.low > named).count();
+        assert!(above <= 10, "{above}");
         let bits = measured.iter().map(|leak| leak.information.bits).sum::<f64>() / 200.0;
         assert_near(bits, known.bits(), 0.02);
     }
@@ -117,6 +119,15 @@ fn chance_among_many_secrets_makes_no_observer_better_than_v() {
     let mean = leaks.iter().map(|leak| leak.named.share).sum::<f64>() / 100.0;
     assert!(mean < alike.named() + 0.002, "{mean}, not {}", alike.named());
     assert!(leaks.iter().filter(|leak| leak.vulnerability.low > alike.named()).count() <= 5);
+}
+
+/// As of a lock that is locked and unlocked: whoever left out one command after the other would never name it.
+#[test]
+fn secrets_that_alternate_and_look_alike_are_named_as_by_guessing() {
+    let secrets: Vec<u32> = (0..176).map(|row| row % 2).collect();
+    let leak = measured(&secrets, &[SeenOutput::default(); 176], 1);
+    let shares = [leak.named.share, leak.from_others.share];
+    assert!(shares.iter().all(|share| (share - 0.5).abs() < 0.05), "{shares:?}");
 }
 
 #[test]
@@ -138,11 +149,13 @@ fn observers_name_what_a_search_through_all_other_commands_finds() {
         };
         let outputs: Vec<SeenOutput> = secrets.iter().map(output).collect();
         let numbers = SecretNumbers::new(&secrets);
-        let beside = left_out_beside(secrets.len());
-        let by_search = |learned: LearnedFrom, is_guessing_new: bool| {
+        let (before, part) = (left_out_before(secrets.len()), secrets.len().div_ceil(10));
+        let by_search = |is_past: bool, is_guessing_new: bool| {
             let right = |row: &usize| {
-                let is_past = |other: &usize| learned == LearnedFrom::Others || other < row;
-                let others = || (0..secrets.len()).filter(|other| other.abs_diff(*row) > beside).filter(is_past);
+                let is_learned = |other: &usize| {
+                    if is_past { other + before < *row } else { other / part != row / part }
+                };
+                let others = || (0..secrets.len()).filter(is_learned);
                 let distance = |other: &usize| {
                     let square = |one: u64, two: u64| one.abs_diff(two).pow(2);
                     square(outputs[*other].size, outputs[*row].size)
@@ -165,9 +178,10 @@ fn observers_name_what_a_search_through_all_other_commands_finds() {
         };
         let cells = OutputCells::new(&outputs);
         // Numbers leave out secrets that do not occur, and keep the order of the others.
-        for learned in [LearnedFrom::Others, LearnedFrom::Past] {
-            let found = NamedCounts::new(numbers.numbers(), &cells, learned);
-            assert_eq!((found.nearest, found.frequentist), (by_search(learned, false), by_search(learned, true)));
+        let found =
+            [NamedCounts::by_past(numbers.numbers(), &cells), NamedCounts::by_others(numbers.numbers(), &cells)];
+        for (found, is_past) in found.into_iter().zip([true, false]) {
+            assert_eq!((found.nearest, found.frequentist), (by_search(is_past, false), by_search(is_past, true)));
         }
     }
 }

@@ -41,7 +41,7 @@ fn named(report: &MeasuredAudit) -> String {
         all("by guessing, V₀", by_size, &|leak| share(leak.guessing)),
         all("by size", by_size, &nearest),
         all("  guessing at new sizes", by_size, &|leak| share(leak.frequentist)),
-        all("  from commands before", by_size, &|leak| share(leak.learning)),
+        all("  from all other times", by_size, &|leak| share(leak.from_others)),
         all("  by anybody, V", by_size, &|leak| range(leak.vulnerability)),
         all("by size and reply count", &report.with_reply_count, &nearest),
         all("by size and reply bytes", &report.with_reply_bytes, &nearest),
