@@ -8,9 +8,9 @@
 //! An observer names each command by what came before it (progressive validation: Blum, Kalai and Langford, COLT 1999),
 //! without the commands just before, since what varies with time, such as a message number, is alike in neighbours.
 //! Whatever came before, the next guess is right with a probability of at most V. So no more than a binomial count of
-//! right guesses is to be expected, in any order of the labels. Leaving out one command after the other would not do:
-//! where two secrets are equally frequent, the one that is left out is always the rarer one, and never named. Nor would
-//! parts in which each secret has its share: a secret that is frequent by chance would be so in every part.
+//! right guesses is to be expected. Leaving out one command after the other would not do: where two secrets are equally
+//! frequent, the one that is left out is always the rarer one, and never named. Nor would parts in which each secret has
+//! its share: a secret that is frequent by chance would be so in every part.
 //!
 //! Another observer learned from all commands but a tenth, in order of time, and is tested on that tenth. It knows more,
 //! but chance favours all its guesses together, or none.
