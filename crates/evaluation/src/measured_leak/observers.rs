@@ -62,12 +62,20 @@ impl NamedCounts {
     pub(super) fn by_others(secrets: &[u32], cells: &OutputCells) -> Self {
         let rows = rows(secrets, cells);
         let mut known = Known::new(cells);
-        rows.iter().for_each(|row| known.add(*row));
+        for row in &rows {
+            known.add(*row);
+        }
         let mut counts = Self::default();
         for part in rows.chunks(rows.len().div_ceil(PARTS).max(1)) {
-            part.iter().for_each(|row| known.remove(*row));
-            part.iter().for_each(|row| counts.add(&known, *row));
-            part.iter().for_each(|row| known.add(*row));
+            for row in part {
+                known.remove(*row);
+            }
+            for row in part {
+                counts.add(&known, *row);
+            }
+            for row in part {
+                known.add(*row);
+            }
         }
         counts
     }
