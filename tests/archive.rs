@@ -257,6 +257,7 @@ fn dry_run_says_what_would_be_read_and_writes_nothing() {
     };
     let all = ["read 2 files (", "read 6 files ("];
     assert!(plan(&[]).iter().zip(all).all(|(line, all)| line.starts_with(all)), "{:?}", plan(&[]));
+    assert!(plan(&[]).last().is_some_and(|all| all.ends_with(", in less than a second")), "{:?}", plan(&[]));
     assert!(!homes.out("out").exists());
     // Files that have just been written may still change.
     thread::sleep(Duration::from_secs(4));

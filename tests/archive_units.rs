@@ -9,7 +9,7 @@ mod rotation;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -111,7 +111,7 @@ fn a_new_file_is_read_alone() {
     home.write([5]);
     let plan = String::from_utf8(stdout(home.archive("out").arg("--dry-run"))).unwrap();
     assert!(
-        plan.trim_end().ends_with(&format!("read 1 file ({:.1} kB)", home.content(5).len() as f64 / 1e3)),
+        plan.contains(&format!("In all: read 1 file ({:.1} kB), in ", home.content(5).len() as f64 / 1e3)),
         "{plan}"
     );
     home.run("out");
@@ -265,20 +265,51 @@ fn there_may_be_more_units_than_open_files() {
     assert!(found == expected && found.lines().count() == 307, "{}", found.lines().count());
 }
 
-#[test]
-fn a_point_that_fails_does_not_stop_the_others() {
+/// A home in a folder `hall`, beside a folder `attic` without a packet of the gateway.
+fn beside_a_silent_folder() -> Rotated {
     let home = Rotated::of(3);
     home.write(0..3);
     fs::create_dir(home.path("attic")).unwrap();
-    // The gateway is in none of its packets.
     let packet = [1_767_600_000_u32, 0, 60, 60].map(u32::to_le_bytes).concat();
     write(&home.path("attic"), "1.pcap", [home.header.clone(), packet, vec![0; 60]].concat());
-    let mut both = sizeleak("archive");
-    both.arg(home.path("attic")).arg(home.path("hall")).arg("-o").arg(home.path("out")).args(["--gateway", GATEWAY]);
-    let output = both.args(["--model", &example("model.toml")]).output().unwrap();
+    home
+}
+
+fn archive_of(home: &Rotated, folders: &[&str]) -> Output {
+    let mut command = sizeleak("archive");
+    command.args(folders.iter().map(|folder| home.path(folder))).arg("-o").arg(home.path("out"));
+    command.args(["--gateway", GATEWAY, "--model", &example("model.toml")]).output().unwrap()
+}
+
+#[test]
+fn a_folder_without_the_gateway_is_said_and_is_no_failure_beside_one_with_it() {
+    let home = beside_a_silent_folder();
+    let both = archive_of(&home, &["attic", "hall"]);
+    let said = stderr(&both);
+    assert!(
+        said.contains("no packet of `attic` is from or to a gateway") && said.contains("identifications 307"),
+        "{said}"
+    );
+    assert!(both.status.success(), "{said}");
+    let status = stdout(sizeleak("archive status").arg(home.path("out")));
+    assert!(String::from_utf8(status).unwrap().contains("no packet of `attic`"));
+    fs::remove_dir_all(home.path("out")).unwrap();
+    let alone = archive_of(&home, &["attic"]);
+    assert!(alone.status.code() == Some(1) && stderr(&alone).contains("no packet of any point"), "{}", stderr(&alone));
+}
+
+#[test]
+fn a_point_that_fails_does_not_stop_the_others() {
+    let home = beside_a_silent_folder();
+    assert!(archive_of(&home, &["hall"]).status.success());
+    write(&home.path("out/records"), "attic", "a file in the way");
+    let output = archive_of(&home, &["attic", "hall"]);
     let said = stderr(&output);
-    let is_said = said.contains("attic: `flow-filter`: none of the 1 packets") && said.contains("identifications 307");
-    assert!(output.status.code() == Some(1) && is_said, "{said}");
+    assert!(
+        said.contains("attic: ") && said.contains("cannot be written") && said.contains("identifications 307"),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]

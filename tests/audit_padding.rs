@@ -22,6 +22,12 @@ fn json(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+fn audit_text(folder: &Path, arguments: &[&str]) -> Vec<u8> {
+    let output = audit(folder, arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    output.stdout
+}
+
 fn text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).into_owned()
 }
@@ -113,11 +119,102 @@ fn random_padding_averages_out_unless_it_is_keyed() {
     let once = percent(&report["padded"]["by_size"]["command"]["named"]);
     let last = percent(&repeated.last().unwrap()["named"]);
     assert!(once < 12.0 && last > 3.0 * once, "{once} {last}");
-    let keyed = json(folder.path(), &[&["--policy", "keyed-random:64", "--batch", "2"], &AS_DRAWN[..]].concat());
+    let keyed = json(folder.path(), &[&["--policy", "keyed-random:64"], &AS_DRAWN[..]].concat());
     assert_eq!(keyed["padded"]["by_size"], report["padded"]["by_size"]);
     assert!(keyed["repeated"].as_array().unwrap().is_empty());
     assert!(percent(&keyed["named_with_known_key"]) > once, "whoever knows the key sees a table");
-    assert!(percent(&keyed["batch"]["named"]) < once, "another command hides more");
+}
+
+#[test]
+fn countermeasures_are_compared_as_each_is_audited_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    for policy in ["none", "padme"] {
+        let compared = json(folder.path(), &["--countermeasures", "--policy", policy]);
+        let compared = compared["countermeasures"].as_array().unwrap();
+        assert_eq!(compared.len(), if policy == "none" { 13 } else { 14 });
+        for (name, options) in [
+            ("batches of 3", &["--batch", "3"][..]),
+            ("delay of 10 s", &["--delay", "10"]),
+            ("30 % dummies", &["--dummies", "30%"]),
+            ("replies of one size", &["--replies", "one-size"]),
+            (
+                "delay of 60 s, 30 % dummies, one reply",
+                &["--delay", "60", "--dummies", "0.3", "--replies", "one-reply"],
+            ),
+        ] {
+            let name = if policy == "none" { name.to_owned() } else { format!("{policy}, {name}") };
+            let alone = json(folder.path(), &[&["--policy", policy], options].concat());
+            let row = compared.iter().find(|row| row["name"] == name.as_str()).unwrap();
+            assert_eq!((&alone["countermeasures"], &alone["after"]), (&row["name"], &row["effect"]));
+            assert_eq!(alone["before"], compared[0]["effect"]);
+        }
+    }
+}
+
+#[test]
+fn countermeasures_have_the_same_figures_as_the_audit_and_padding() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = json(folder.path(), &[]);
+    let padded = json(folder.path(), &["--policy", "padme"]);
+    let dummies = json(folder.path(), &["--policy", "padme", "--dummies", "20%", "--replies", "none"]);
+    let figure = |report: &Value, path: &str| report.pointer(path).unwrap().as_f64().unwrap();
+    let same = [
+        (figure(&dummies, "/before/by_size/command/named"), figure(&audit, "/by_size/command/named")),
+        (figure(&dummies, "/before/with_replies/kinds/named"), figure(&audit, "/with_replies/kinds/named")),
+        (figure(&dummies, "/after/by_size/number/named"), 0.8 * figure(&padded, "/padded/by_size/number/named")),
+        (
+            figure(&dummies, "/after/cost/added_bytes"),
+            1.25 * (figure(&padded, "/command_bytes") + figure(&padded, "/padded/added_bytes"))
+                - figure(&padded, "/command_bytes"),
+        ),
+    ];
+    assert!(same.iter().all(|(one, other)| (one - other).abs() < 1e-9), "{same:?}");
+    assert_eq!(dummies["after"]["with_replies"], dummies["after"]["by_size"]);
+    let text = text(&audit_text(folder.path(), &["--delay", "30", "--dummies", "20%"]));
+    for words in
+        ["delay of 30 s, 20 % dummies", "known to ± 15 s", "seconds of delay, mean", "With replies, the figure"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn traces_have_a_line_for_each_command_and_each_reply() {
+    let folder = tempfile::tempdir().unwrap();
+    let traced = |more: &[&str]| {
+        let arguments = [&["--export", "maybenot", "--samples", "400", "--policy", "constant:1024"], more].concat();
+        text(&audit_text(folder.path(), &arguments))
+    };
+    let trace = traced(&[]);
+    let mut last = 0;
+    let (mut commands, mut replies) = (0, 0);
+    for line in trace.lines() {
+        let [time, direction, size] = line.split(',').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let time: u64 = time.parse().unwrap();
+        assert!(time >= last, "{line}");
+        last = time;
+        match (direction, size) {
+            ("r", "1024") => commands += 1,
+            ("s", "29") => replies += 1,
+            _ => panic!("{line}"),
+        }
+    }
+    assert!(commands == 400 && replies > 1000, "{commands} {replies}");
+    assert_eq!((traced(&[]), traced(&["--seed", "2"]) == trace), (trace.clone(), false));
+    let faster = traced(&["--commands-per-day", "100000"]);
+    let end = |trace: &str| trace.lines().last().unwrap().split(',').next().unwrap().parse::<u64>().unwrap();
+    assert!(end(&faster) * 50 < end(&trace));
+    for (arguments, words) in [
+        (&["--export", "maybenot", "--observer", "sizes"][..], "leave out"),
+        (&["--export", "maybenot", "--samples", "1000001"], "1000000 commands"),
+        (&["--export", "maybenot", "--samples", "40000", "--commands-per-day", "1"], "100 years"),
+        (&["--export", "csv", "--policy", "padme"], "only `--export maybenot`"),
+        (&["--export", "maybenot", "--delay", "3"], "cannot be used"),
+    ] {
+        let output = audit(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(words), "{arguments:?}: {}", text(&output.stderr));
+    }
 }
 
 #[test]
@@ -139,5 +236,19 @@ fn faults_are_said_in_one_sentence() {
     assert!(failed(&["--best", "--target", "1%"]).contains("guessing alone"));
     assert!(failed(&["--best", "--budget", "5%", "--most-posterior", "0.1%"]).contains("--most-posterior"));
     assert!(failed(&["--best", "--budget", "0%", "--least-set", "1000"]).contains("budget"));
-    assert!(failed(&["--policy", "padme", "--curve"]).contains("cannot be used"));
+    assert!(failed(&["--delay", "7200"]).contains("shorter delay"));
+    assert!(failed(&["--batch", "16", "--policy", "random:4096"]).contains("smaller batches"));
+    for together in [
+        ["--policy=padme", "--curve"],
+        ["--policy=padme", "--csv"],
+        ["--batch=2", "--delay=3"],
+        ["--countermeasures", "--dummies=10%"],
+        ["--replies=none", "--budget=20%"],
+        ["--countermeasures", "--table-json=t.json"],
+    ] {
+        assert!(failed(&together).contains("cannot be used"), "{together:?}");
+    }
+    for out_of_range in ["--dummies=100%", "--dummies=0", "--delay=0", "--delay=inf", "--batch=1"] {
+        assert!(failed(&[out_of_range]).contains("invalid value"), "{out_of_range}");
+    }
 }

@@ -52,6 +52,7 @@ fn odd_stream() -> Vec<u8> {
         service: "[2001:db8::7]:8443".parse().unwrap(),
         transport: Transport::Udp,
         encapsulation: None,
+        among_several: false,
     };
     let server_name = Some(text("-"));
     let session = Session { time_ns: 5, flow: FLOW, server_name, tls_version: None, cipher_suite: None };

@@ -67,6 +67,7 @@ fn frame(fields: &[&str], base_ns: i64) -> Frame {
             service: fields[3].parse().unwrap(),
             transport: if fields[4] == "tcp" { Transport::Tcp } else { Transport::Udp },
             encapsulation: None,
+            among_several: false,
         })),
         "session" => Frame::Session(Box::new(Session {
             time_ns: time_ns(1),

@@ -63,6 +63,7 @@ pub fn flows() -> [Flow; 2] {
         service: (Ipv4Addr::new(192, 0, 2, 10), 443).into(),
         transport,
         encapsulation: None,
+        among_several: false,
     };
     [flow(0, Transport::Tcp), flow(1, Transport::Udp)]
 }

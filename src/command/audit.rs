@@ -13,13 +13,13 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use clap::{ArgGroup, Args, ValueEnum};
 use serde::Serialize;
-use sizeleak_leakage::{Audit, CommandSpace, EpsilonKnowledge, LeakageError, Premises, PriorKind, with_inventory};
+use sizeleak_leakage::{Audit, CommandSpace, LeakageError, Premises, PriorKind, with_inventory};
 use sizeleak_model::{Device, Inventory, Model, ModelSet};
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::say;
 use sizeleak_text::escaped_lines;
 
-use export::{Export, ExportOptions, ExportedObserver};
+use export::{Export, ExportOptions, Exported, ExportedObserver, Notes};
 use measured::{MeasuredOutput, MeasuredRequest, SeenBy, TestedModel};
 use padding::PaddingOptions;
 
@@ -68,9 +68,12 @@ const OF_CAPTURES: [&str; 12] = [
     sizeleak audit --model model.toml\n  \
     sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75\n  \
     sizeleak audit --model model.toml --export csv --secret number -o joint.csv\n  \
+    sizeleak audit --model model.toml --export maybenot --policy padme -o trace.log\n  \
     sizeleak audit --model model.toml --policy padme\n  \
     sizeleak audit --model model.toml --best --budget 20% --least-set 10 --table-c padding_table.c\n  \
     sizeleak audit --model model.toml --curve --csv -o curve.csv\n  \
+    sizeleak audit --model model.toml --countermeasures --policy padme\n  \
+    sizeleak audit --model model.toml --dummies 30% --replies one-size\n  \
     sizeleak audit test.pcap --labels test.csv --gateway 192.168.1.20 --model model.toml\n\n\
     Without captures nothing is sampled: all commands that the inventory allows are summed over, with what the model has learned of their \
     sizes, of ε and of replies. The observer has the model and the prior and guesses as well as these allow. \
@@ -99,10 +102,17 @@ const OF_CAPTURES: [&str; 12] = [
     covered}, fewest_commands (null if no number is enough).\n\n\
     With padding (docs/padding.md), JSON keys are: schema, sentence, prior, policy, commands_per_day, command_bytes, padded \
     {name, added_bytes, added_share, megabytes_a_day, by_size}, unpadded; of `--policy` also repeated (a list: \
-    observations, named), named_with_known_key, batch {commands, named}; of `--best` also goal, floor_named, \
+    observations, named), named_with_known_key; of `--best` also goal, floor_named, \
     floor_added_share (null if they are not computed). Those of `--curve`: schema, prior, guessing, command_bytes, \
     commands_per_day, points (a list: policy, added_bytes, added_share, megabytes_a_day, named, times_guessing, \
-    information_bits, number_named, floor_named).")]
+    information_bits, number_named, floor_named). Those of `--batch`, `--dummies`, `--delay` and `--replies`: schema, sentence, \
+    prior, countermeasures (their names), commands_per_day, command_bytes, before, after (each: by_size, with_replies (null \
+    if the model does not know what replies say), real_named (how often it is said rightly whether a command is real), cost \
+    {added_bytes, added_share, added_reply_bytes, megabytes_a_day, added_messages_a_day, added_replies_a_day (these null \
+    where the model does not know replies), mean_delay_seconds, most_delay_seconds (null: no limit)}); by_size and \
+    with_replies: is_exact, command, number, kinds, each with guessing, named, times_guessing, information_bits, \
+    worst_posterior, smallest_set. Those of `--countermeasures`: schema, prior, policy, commands_per_day, command_bytes, \
+    countermeasures (a list: name, effect (as `after`; null if it cannot be computed), fault (why, else null)).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,
@@ -182,7 +192,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let premises = arguments.premises();
     if let Some(export) = export {
         let space = CommandSpace::new(&model, &premises)?;
-        let text = arguments.export.text(export, &space, &model, EpsilonKnowledge::Distribution)?;
+        let policy = arguments.padding.policy_for(&model)?;
+        let exported = Exported {
+            space: &space,
+            model: &model,
+            knowledge: arguments.padding.knowledge(),
+            policy: policy.as_ref(),
+            commands_per_day: arguments.padding.commands_per_day(),
+        };
+        let notes = if arguments.captures.log.is_quiet() { Notes::Quiet } else { Notes::Said };
+        let text = arguments.export.text(export, &exported, notes)?;
         arguments.output.write(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -244,7 +263,11 @@ impl Arguments {
     fn measure(&self, format: ReportFormat) -> Result<ExitCode, Failure> {
         let output = match self.export.export {
             None => MeasuredOutput::Report(format),
-            Some(Export::Samples) => MeasuredOutput::Samples(self.export.secret.into(), self.export.observer.into()),
+            Some(Export::Samples) => {
+                let (secret, observer) =
+                    (self.export.secret.unwrap_or_default(), self.export.observer.unwrap_or_default());
+                MeasuredOutput::Samples(secret.into(), observer.into())
+            }
             Some(_) => {
                 return Err(Failure::usage(anyhow!(
                     "of labelled captures only samples are exported: `--export samples`"

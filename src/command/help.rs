@@ -14,6 +14,9 @@ pub(super) const STAGES: &str = "Stages";
 /// What is written.
 pub(super) const OUTPUT: &str = "Output";
 
+/// Padding, and what else hides commands.
+pub(super) const PADDING: &str = "Padding";
+
 /// How precision grows.
 pub(super) const CURVE: &str = "Learning curve";
 

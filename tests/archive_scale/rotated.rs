@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 use sizeleak_simulator::{Scenario, simulate};
 use tempfile::TempDir;
 
-use crate::programs::write;
+use crate::programs::{example, root, write};
 use crate::rotation::{capture, packets};
 
 /// How many gateways there are, from 192.168.1.20 on.
@@ -73,6 +73,11 @@ impl Rotated {
         self.path().join("whole.pcap")
     }
 
+    /// A model for all of the gateways, which are of one make.
+    pub(crate) fn model(&self) -> PathBuf {
+        self.path().join("model.toml")
+    }
+
     /// A file of the first tap, which may appear later than those after it.
     pub(crate) fn late(&self) -> PathBuf {
         self.captures().join("lan/lan.072.pcap.gz")
@@ -111,6 +116,8 @@ impl Rotated {
         let content = fs::read(&cut).unwrap();
         fs::write(&cut, &content[..content.len() - 5]).unwrap();
         write(self.path(), "whole.pcap", capture(header, packets));
+        let of_one = fs::read_to_string(root().join(example("model.toml"))).unwrap();
+        write(self.path(), "model.toml", of_one.replace("gateway = \"192.168.1.20\"\n", ""));
         self
     }
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use sizeleak_frame::what;
 
 use crate::capture_file::{CaptureFile, FileVerdict};
 use crate::description::PointDescription;
@@ -156,6 +157,18 @@ impl Manifest {
         failed.map(|(_, file)| (file, file.fault().unwrap_or_default()))
     }
 
+    /// The points that have packets, but none of a gateway.
+    pub fn silent_points(&self) -> impl Iterator<Item = &str> {
+        let silent = self.points.iter().filter(|point| point.is_silent());
+        silent.map(|point| point.point.as_str())
+    }
+
+    /// Whether there are points with answers, and all of them are silent: the address is probably wrong.
+    pub fn is_silent(&self) -> bool {
+        let mut answered = self.points.iter().filter(|point| point.identifications.is_some()).peekable();
+        answered.peek().is_some() && answered.all(ManifestPoint::is_silent)
+    }
+
     /// How many files have this verdict.
     pub fn count_of(&self, verdict: FileVerdict) -> usize {
         self.files.iter().filter(|(_, file)| file.verdict == verdict).count()
@@ -163,6 +176,11 @@ impl Manifest {
 }
 
 impl ManifestPoint {
+    /// Whether it has packets, but none of a gateway.
+    fn is_silent(&self) -> bool {
+        self.records == 0 && self.notices.contains_key(what::ABSENT)
+    }
+
     fn of(description: &PointDescription, unprocessed: Option<&Unprocessed>) -> Self {
         let captures: Vec<&CaptureFile> = description.files().filter(|file| file.is_capture()).collect();
         let answers = description.answers.as_ref();

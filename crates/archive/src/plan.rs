@@ -1,7 +1,7 @@
 //! What a run would do, as far as that is known without reading more of a capture than its first packet.
 
 use std::mem;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::chain::UnitBounds;
 use crate::description::{DescribedFile, PointDescription};
@@ -28,13 +28,39 @@ pub struct PlannedPoint {
     pub files: usize,
     /// Their size on disk in bytes.
     pub bytes: u64,
-    /// How many of them are read, at most: those that are new or have changed, and those whose flows may begin differently
+    /// Those of them that are read, at most: those that are new or have changed, and those whose flows may begin differently
     /// because of these.
-    pub files_to_read: usize,
-    /// The size of these on disk in bytes.
-    pub bytes_to_read: u64,
+    pub files_to_read: Vec<PlannedFile>,
     /// Whether its answers are rebuilt, from the records that are kept if no file is read.
     pub makes_answers: bool,
+}
+
+/// A file that a run would read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size on disk in bytes.
+    pub bytes: u64,
+}
+
+impl ArchivePlan {
+    /// All files that are read.
+    pub fn files_to_read(&self) -> impl Iterator<Item = &PlannedFile> {
+        self.points.iter().flat_map(|point| &point.files_to_read)
+    }
+
+    /// The size of these on disk in bytes.
+    pub fn bytes_to_read(&self) -> u64 {
+        self.files_to_read().map(|file| file.bytes).sum()
+    }
+}
+
+impl PlannedPoint {
+    /// The size of the files that are read, on disk in bytes.
+    pub fn bytes_to_read(&self) -> u64 {
+        self.files_to_read.iter().map(|file| file.bytes).sum()
+    }
 }
 
 /// What is known of the units of a point.
@@ -52,8 +78,7 @@ struct PlannedUnits<'a> {
     is_unknown: bool,
     /// The captures of the units that are there.
     captures: Vec<DescribedFile>,
-    files_to_read: usize,
-    bytes_to_read: u64,
+    files_to_read: Vec<PlannedFile>,
 }
 
 impl PointRun<'_> {
@@ -70,8 +95,7 @@ impl PointRun<'_> {
             state: None,
             is_unknown: false,
             captures: Vec::new(),
-            files_to_read: 0,
-            bytes_to_read: 0,
+            files_to_read: Vec::new(),
         };
         for file in self.find(point, known.as_ref(), &store) {
             if units.bounds.is_before(file.head_ns()) {
@@ -81,16 +105,9 @@ impl PointRun<'_> {
         }
         units.end_unit();
         let makes_answers = units.changes_records() || units.changes_answers(known.as_ref());
-        let PlannedUnits { files_to_read, bytes_to_read, .. } = units;
+        let files_to_read = units.files_to_read;
         let files = point.files.len() + point.unopened.len();
-        PlannedPoint {
-            point: point.name.clone(),
-            files,
-            bytes: point.bytes(),
-            files_to_read,
-            bytes_to_read,
-            makes_answers,
-        }
+        PlannedPoint { point: point.name.clone(), files, bytes: point.bytes(), files_to_read, makes_answers }
     }
 }
 
@@ -109,8 +126,8 @@ impl PlannedUnits<'_> {
 
     /// Counts a file that is read.
     fn count(&mut self, path: &Path) {
-        self.files_to_read += 1;
-        self.bytes_to_read += path.metadata().map_or(0, |metadata| metadata.len());
+        let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+        self.files_to_read.push(PlannedFile { path: path.to_owned(), bytes });
     }
 
     fn end_unit(&mut self) {

@@ -55,7 +55,7 @@ impl RecordMaker<'_> {
         if !self.taps.is_empty() {
             return Ok((self.make_tapped(key, captures)?, None));
         }
-        let stages = reading(self.stages, captures)?;
+        let stages = reading(&self.for_silent_captures()?, captures)?;
         let mut prepared = stages.prepare().map_err(of_pipeline)?;
         continue_from(&mut prepared, &stages, before)?;
         let pending = prepared.leave_state(&stages).map_err(of_pipeline)?;
@@ -70,6 +70,13 @@ impl RecordMaker<'_> {
         (unit.state, unit.captures) = (Some(stored), captures.to_vec());
         self.describe(&unit)?;
         Ok((unit, Some(state)))
+    }
+
+    /// The stages, for which a point without a packet of a gateway is nothing wrong: another point may have them.
+    fn for_silent_captures(&self) -> Result<Pipeline, String> {
+        let mut stages = self.stages.clone();
+        stages.set("flow-filter", "allow-absent", true).map_err(of_pipeline)?;
+        Ok(stages)
     }
 
     /// Reads the captures of several taps, and keeps the records of what they captured together.
@@ -97,8 +104,9 @@ impl RecordMaker<'_> {
     pub(crate) fn end(&self, key: &Hash, last: &Checkpoint) -> Result<UnitDescription, String> {
         let nothing = SavedStream::empty(CAPTURE).map_err(of_pipeline)?;
         let options = RunOptions { from: Some((0, nothing)), recorders: Vec::new() };
-        let mut prepared = self.stages.prepare_with(options).map_err(of_pipeline)?;
-        continue_from(&mut prepared, self.stages, Some(last))?;
+        let stages = self.for_silent_captures()?;
+        let mut prepared = stages.prepare_with(options).map_err(of_pipeline)?;
+        continue_from(&mut prepared, &stages, Some(last))?;
         let (unit, _) = self.write(unit_name(None, key), key, prepared, || Ok(()))?;
         self.describe(&unit)?;
         Ok(unit)

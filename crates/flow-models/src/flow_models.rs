@@ -65,7 +65,7 @@ impl FlowModels {
         if self.scopes.cover_all() {
             return;
         }
-        if *self.gateway.get_or_insert(flow.gateway) != flow.gateway {
+        if flow.among_several || *self.gateway.get_or_insert(flow.gateway) != flow.gateway {
             self.gateways = GatewaysSeen::Several;
         }
         let state = self.flows.get_or_default(flow.flow);
@@ -138,7 +138,7 @@ mod tests {
 
     fn flow(number: u64, gateway: &str, service: &str) -> Flow {
         let (gateway, service) = (gateway.parse().unwrap(), service.parse().unwrap());
-        Flow { flow: number, gateway, service, transport: Transport::Tcp, encapsulation: None }
+        Flow { flow: number, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }
     }
 
     fn session(flow: u64, name: Option<&str>) -> Session {
@@ -167,6 +167,15 @@ mod tests {
         assert!(matches!(flows.choose(1, ToGateway), Choice::Assumed(0, _)));
         flows.add_flow(&flow(2, "10.0.0.1", "192.0.2.1:443"));
         assert_eq!(flows.choose(1, ToGateway), Choice::Uncovered(Uncovered::Gateway));
+        assert_eq!(flows.choose(2, ToGateway), Choice::Covered(0));
+    }
+
+    #[test]
+    fn one_of_several_gateways_that_were_asked_for_is_not_taken_for_the_models_own() {
+        let mut flows = FlowModels::new(Scopes::from(vec![scope("10.0.0.1", &[])]));
+        flows.add_flow(&Flow { among_several: true, ..flow(1, "10.0.0.2", "192.0.2.1:443") });
+        assert_eq!(flows.choose(1, ToGateway), Choice::Uncovered(Uncovered::Gateway));
+        flows.add_flow(&Flow { among_several: true, ..flow(2, "10.0.0.1", "192.0.2.1:443") });
         assert_eq!(flows.choose(2, ToGateway), Choice::Covered(0));
     }
 

@@ -23,6 +23,15 @@ pub struct Flow {
     /// streams lack it.
     #[serde(default)]
     pub encapsulation: Option<String>,
+    /// Whether the filter was asked for several gateways, so that this one need not be that of a model of another address.
+    /// It is left out where it is false, as in old streams.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub among_several: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "it is called by reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// The transport protocol under a flow.

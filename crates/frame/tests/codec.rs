@@ -158,7 +158,14 @@ fn body() -> impl Strategy<Value = Frame> {
         segments(),
         flow.prop_map(|((flow, gateway, service, port, tcp), encapsulation)| {
             let transport = if tcp { Transport::Tcp } else { Transport::Udp };
-            Frame::from(Flow { flow, gateway, service: (service, port).into(), transport, encapsulation })
+            Frame::from(Flow {
+                flow,
+                gateway,
+                service: (service, port).into(),
+                transport,
+                encapsulation,
+                among_several: tcp,
+            })
         }),
         session.prop_map(|(time_ns, flow, [server_name, tls_version, cipher_suite])| {
             Frame::from(Session { time_ns, flow, server_name, tls_version, cipher_suite })

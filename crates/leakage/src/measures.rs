@@ -6,8 +6,9 @@
 
 use serde::Serialize;
 
-use crate::channel::{Channel, ChannelRow};
-use crate::secret_sums::{KEPT, SecretSums, insert};
+use crate::channel::Channel;
+use crate::key_figures::{KeyFigures, SeenOutput, SeenOutputs};
+use crate::secret_sums::SecretSums;
 
 /// The numbers of tries that are computed.
 pub const TRIES: [usize; 4] = [2, 3, 5, 10];
@@ -94,57 +95,43 @@ pub struct SetSizes {
     pub probability: f64,
 }
 
-/// What is known of an output.
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    probability: f64,
-    /// The greatest J.
-    greatest: [f64; KEPT],
-    /// max C.
-    most_likely: f64,
-    /// How many secrets are possible.
-    secrets: f64,
-}
-
 impl Channel {
     /// What this channel gives away.
     pub fn measures(&self) -> Measures {
-        let seen = self.seen();
-        let prior = self.prior();
-        let (guessing, named) = (prior.most(), seen.iter().map(best).sum::<f64>());
-        let prior_bits = (-prior.weighted_log).max(0.0);
-        let information_bits = self.information_bits(&seen).clamp(0.0, prior_bits);
-        let share = |is_meant: &dyn Fn(&Seen) -> bool| {
-            seen.iter().filter(|seen| is_meant(seen)).map(|seen| seen.probability).sum()
+        let seen = SeenOutputs::of(self);
+        let (prior, prior_bits) = (seen.prior(), seen.prior_bits());
+        let KeyFigures { guessing, named, times_guessing, information_bits, worst_posterior, smallest_set } =
+            seen.key_figures(0.0);
+        let share = |is_meant: &dyn Fn(&SeenOutput) -> bool| {
+            seen.possible().filter(|seen| is_meant(seen)).map(|seen| seen.probability).sum()
         };
-        let posterior = |seen: &Seen| (best(seen) / seen.probability).min(1.0);
         let certainty = |posterior_wanted: f64| Certainty {
             posterior: posterior_wanted,
-            probability: share(&|seen| posterior(seen) >= posterior_wanted - ROUNDING),
+            probability: share(&|seen| seen.posterior() >= posterior_wanted - ROUNDING),
         };
         let of_tries = |tries: usize| Tries {
             tries,
-            guessing: first(&prior.greatest, tries),
-            named: seen.iter().map(|seen| first(&seen.greatest, tries)).sum(),
+            guessing: prior.greatest.iter().take(tries).sum(),
+            named: seen.possible().map(|seen| seen.best(tries)).sum(),
         };
         Measures {
             secrets: prior.count,
-            outputs: seen.len(),
+            outputs: seen.possible().count(),
             guessing,
             named,
-            times_guessing: named / guessing,
+            times_guessing,
             above_guessing: named - guessing,
             min_entropy_bits: (named / guessing).log2().max(0.0),
-            capacity: seen.iter().map(|seen| seen.most_likely).sum(),
+            capacity: seen.possible().map(|seen| seen.most_likely).sum(),
             prior_bits,
             information_bits,
             remaining_bits: prior_bits - information_bits,
             security: (guessing < 1.0 - ROUNDING).then(|| ((1.0 - named) / (1.0 - guessing)).clamp(0.0, 1.0)),
             least_security: self.greatest_distance().map(|distance| (1.0 - distance).max(0.0)),
             tries: TRIES.iter().map(|tries| of_tries(*tries)).collect(),
-            worst_posterior: seen.iter().map(posterior).fold(0.0, f64::max),
+            worst_posterior,
             certain: [0.5, 0.9, 0.99].into_iter().map(certainty).collect(),
-            smallest_set: seen.iter().map(|seen| seen.secrets).fold(f64::INFINITY, f64::min),
+            smallest_set,
             alone: share(&|seen| seen.secrets < 1.5),
             sets: set_sizes(&seen),
         }
@@ -155,34 +142,6 @@ impl Channel {
         let mut all = SecretSums::NONE;
         self.rows.iter().for_each(|row| all.add(&row.secrets));
         all
-    }
-
-    /// What is known of each output that may be seen.
-    fn seen(&self) -> Vec<Seen> {
-        let none = Seen { probability: 0.0, greatest: [0.0; KEPT], most_likely: 0.0, secrets: 0.0 };
-        let mut seen = vec![none; self.outputs];
-        for ChannelRow { secrets, outputs } in &self.rows {
-            for (output, probability) in outputs {
-                let Some(seen) = seen.get_mut(*output as usize) else { continue };
-                seen.probability += secrets.weight * probability;
-                seen.most_likely = seen.most_likely.max(*probability);
-                seen.secrets += secrets.count;
-                for weight in secrets.greatest {
-                    if !insert(&mut seen.greatest, weight * probability) {
-                        break;
-                    }
-                }
-            }
-        }
-        seen.retain(|seen| seen.probability > 0.0);
-        seen
-    }
-
-    /// I(A; T) = H(T) − H(T | A).
-    fn information_bits(&self, seen: &[Seen]) -> f64 {
-        let bits = |probability: f64| if probability > 0.0 { -probability * probability.log2() } else { 0.0 };
-        let of_row = |row: &ChannelRow| row.secrets.weight * row.outputs.iter().map(|(_, p)| bits(*p)).sum::<f64>();
-        seen.iter().map(|seen| bits(seen.probability)).sum::<f64>() - self.rows.iter().map(of_row).sum::<f64>()
     }
 
     /// The greatest total variation distance between two rows; `None` where there are too many rows to compare.
@@ -208,16 +167,6 @@ impl Channel {
     }
 }
 
-/// max J.
-fn best(seen: &Seen) -> f64 {
-    first(&seen.greatest, 1)
-}
-
-/// The sum of the first so many weights.
-fn first(greatest: &[f64; KEPT], tries: usize) -> f64 {
-    greatest.iter().take(tries).sum()
-}
-
 /// The total variation distance of two distributions.
 fn distance(one: &[(u32, f64)], other: &[(u32, f64)]) -> f64 {
     let mut other = other.iter().peekable();
@@ -232,9 +181,9 @@ fn distance(one: &[(u32, f64)], other: &[(u32, f64)]) -> f64 {
 }
 
 /// The distribution of the sizes of anonymity sets, by powers of ten.
-fn set_sizes(seen: &[Seen]) -> Vec<SetSizes> {
+fn set_sizes(seen: &SeenOutputs) -> Vec<SetSizes> {
     let mut sets = vec![SetSizes { from: 1.0, to: 1.0, probability: 0.0 }];
-    for seen in seen {
+    for seen in seen.possible() {
         while sets.last().is_some_and(|last| seen.secrets > last.to + 0.5) {
             let from = sets.last().map_or(1.0, |last| last.to + 1.0);
             sets.push(SetSizes { from, to: if from < 2.5 { 9.0 } else { 10.0 * from - 1.0 }, probability: 0.0 });

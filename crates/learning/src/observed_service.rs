@@ -100,7 +100,7 @@ mod tests {
 
     fn flow(flow: u64, service: &str) -> Flow {
         let (gateway, service) = ("192.0.2.1".parse().unwrap(), service.parse().unwrap());
-        Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None }
+        Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }
     }
 
     fn session(flow: u64, name: &str) -> Session {

@@ -27,7 +27,7 @@ pub struct FlowEnds<'a> {
     pub is_report: bool,
 }
 
-/// How many gateways a run has shown.
+/// How many gateways a run has shown, or was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GatewaysSeen {
     /// None or one.
@@ -177,7 +177,7 @@ impl Scopes {
     /// The section for a flow.
     ///
     /// A section of the flow's own gateway comes before one of any gateway. A gateway address that no section has is taken
-    /// to be a new address of the sections' gateway only if they have one gateway and the run shows one: another gateway's
+    /// to be a new address of the sections' gateway only if they have one gateway and the run shows one, and was asked for one: another gateway's
     /// model would give wrong answers with confidence.
     ///
     /// A known server name decides where sections name servers, then address and port, then the port alone (with an

@@ -106,6 +106,7 @@ mod tests {
             service: service.parse().unwrap(),
             transport: Transport::Tcp,
             encapsulation: None,
+            among_several: false,
         })
     }
 

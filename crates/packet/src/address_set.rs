@@ -110,6 +110,13 @@ impl AddressSet {
         }
     }
 
+    /// Whether the set contains more than one address.
+    pub fn holds_several(&self) -> bool {
+        let is_network = |network: &IpNet| network.prefix_len() < network.max_prefix_len();
+        let is_other = |network: &IpNet| self.networks.first().is_some_and(|first| first != network);
+        self.networks.iter().any(|network| is_network(network) || is_other(network))
+    }
+
     /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.networks.is_empty()
@@ -135,6 +142,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn networks_and_different_addresses_are_several() {
+        let holds_several = |texts: &[&str]| AddressSet::parse(texts).unwrap().holds_several();
+        assert!(holds_several(&["10.0.0.0/30"]) && holds_several(&["10.0.0.1", "2001:db8::1"]));
+        assert!(!holds_several(&[]) && !holds_several(&["10.0.0.1", "10.0.0.1/32", "::ffff:10.0.0.1"]));
+    }
 
     #[test]
     fn addresses_and_networks_of_both_versions_are_read_and_shown() {

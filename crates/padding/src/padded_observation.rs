@@ -6,6 +6,8 @@ use sizeleak_leakage::{Channel, ChannelRow, CommandGroup, KEPT, Learned, Observa
 
 use sizeleak_padding_policy::PaddingPolicy;
 
+use crate::sparse_sums::SparseSums;
+
 /// What padding makes of everything that an observer sees.
 #[derive(Debug, Clone)]
 pub struct PaddedOutputs {
@@ -18,39 +20,26 @@ impl PaddedOutputs {
     /// Pads what is seen of commands. Padding is drawn anew for each command; an observer who sees one command learns no
     /// less where it is drawn by an unknown key.
     pub fn new(observation: &Observation, policy: &PaddingPolicy) -> Self {
-        Self::with_others(observation, policy, &[(0, 1.0)])
+        Self::with_replies(observation, policy, |replies| replies)
     }
 
-    /// Pads commands that share a record with others, `commands` together, which are as probable as all commands and
-    /// independent. The record has the bytes of all of them. What is seen besides of the others is left out.
-    pub fn in_batches(observation: &Observation, policy: &PaddingPolicy, commands: u32) -> Self {
-        let rows = seen_rows(observation);
-        let mut others = BTreeMap::from([(0, 1.0)]);
-        for _ in 1..commands {
-            let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
-            for (bytes, probability) in &others {
-                for row in &rows {
-                    *sums.entry(bytes + row.bytes).or_default() += probability * row.probability;
-                }
-            }
-            others = sums;
-        }
-        Self::with_others(observation, policy, &others.into_iter().collect::<Vec<_>>())
+    /// The same where replies of all classes have one size, so that only their number is seen.
+    pub(crate) fn with_replies_of_one_size(observation: &Observation, policy: &PaddingPolicy) -> Self {
+        Self::with_replies(observation, policy, |replies| vec![replies.iter().sum()])
     }
 
-    /// Pads commands with other bytes, which are random.
-    fn with_others(observation: &Observation, policy: &PaddingPolicy, others: &[(u64, f64)]) -> Self {
+    /// Pads commands whose replies are seen as `form` makes them.
+    fn with_replies(observation: &Observation, policy: &PaddingPolicy, form: impl Fn(Vec<u32>) -> Vec<u32>) -> Self {
         let mut numbers: BTreeMap<Output, u32> = BTreeMap::new();
         let mut of_output = |index: u32| {
             let Output { size, replies } = observation.output(index);
+            let replies = form(replies);
             let mut seen: BTreeMap<u32, f64> = BTreeMap::new();
-            for (other, share) in others {
-                for padded in policy.padded_sizes(size.saturating_add(*other)) {
-                    let next = numbers.len() as u32;
-                    let output = Output { size: padded.bytes, replies: replies.clone() };
-                    let number = *numbers.entry(output).or_insert(next);
-                    *seen.entry(number).or_default() += share * padded.probability;
-                }
+            for padded in policy.padded_sizes(size) {
+                let next = numbers.len() as u32;
+                let output = Output { size: padded.bytes, replies: replies.clone() };
+                let number = *numbers.entry(output).or_insert(next);
+                *seen.entry(number).or_default() += padded.probability;
             }
             seen.into_iter().collect()
         };
@@ -60,14 +49,14 @@ impl PaddedOutputs {
 
     /// What is seen of the secrets of a channel.
     pub fn channel(&self, channel: &Channel) -> Channel {
+        let mut seen = SparseSums::new(self.outputs);
         let row = |row: &ChannelRow| {
-            let mut seen: BTreeMap<u32, f64> = BTreeMap::new();
             for (output, probability) in &row.outputs {
                 for (padded, share) in self.of_outputs.get(*output as usize).into_iter().flatten() {
-                    *seen.entry(*padded).or_default() += probability * share;
+                    seen.add(*padded, probability * share);
                 }
             }
-            ChannelRow { secrets: row.secrets, outputs: seen.into_iter().collect() }
+            ChannelRow { secrets: row.secrets, outputs: seen.take() }
         };
         Channel { rows: channel.rows.iter().map(row).collect(), outputs: self.outputs }
     }

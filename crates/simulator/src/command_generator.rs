@@ -1,7 +1,7 @@
 //! Which commands are sent: the paper's experiments and random commands, with random message ids.
 
-use rand::RngExt;
 use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use crate::scenario::{CommandSettings, IdDraw, MessageId, Parameter, Recurring, Scenario};
@@ -101,6 +101,25 @@ impl CommandGenerator {
         self.recurring_commands.get(drawn).cloned().unwrap_or(command)
     }
 
+    /// Puts dummies before commands, each of which is a usual one, so that each command of all has the probability
+    /// `share` to be one. Says of each command whether it is.
+    pub(crate) fn add_dummies(
+        &self,
+        commands: Vec<Vec<DeviceAction>>,
+        share: f64,
+        variation: &mut ChaCha20Rng,
+    ) -> Vec<(Vec<DeviceAction>, bool)> {
+        let mut sent = Vec::with_capacity(commands.len());
+        for command in commands {
+            while share > 0.0 && variation.random_bool(share) {
+                let mut own = ChaCha20Rng::from_rng(variation);
+                sent.push((self.usual_command(&mut own, variation), true));
+            }
+            sent.push((command, false));
+        }
+        sent
+    }
+
     /// A command of a random number of random actions, each on a different device.
     pub(crate) fn random_command(&self, random: &mut ChaCha20Rng) -> Vec<DeviceAction> {
         let mut left = random.random_range(0.0..self.weights.iter().sum::<f64>()) - 1.0;
@@ -198,8 +217,6 @@ pub(crate) fn random_id(id: MessageId, random: &mut ChaCha20Rng) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
-
     use super::*;
 
     #[test]
@@ -241,6 +258,22 @@ mod tests {
         assert!(others.map(|(_, other)| other).all(|command| recurring.contains(command)));
         let times = |command| mixed.iter().filter(|other| *other == command).count();
         assert!(recurring.iter().all(|command| times(command) > 110), "each of them about as often");
+    }
+
+    #[test]
+    fn dummies_have_their_share_and_change_no_other_command() {
+        let generator = CommandGenerator::new(&Scenario::default(), &mut ChaCha20Rng::seed_from_u64(3));
+        let mut random = ChaCha20Rng::seed_from_u64(1);
+        let commands: Vec<_> = (0..2_000).map(|_| generator.random_command(&mut random)).collect();
+        let mut add = |share| generator.add_dummies(commands.clone(), share, &mut random);
+        assert!(add(0.0).iter().all(|(_, is_dummy)| !is_dummy));
+        let sent = add(0.3);
+        let real: Vec<_> = sent.iter().filter(|(_, is_dummy)| !is_dummy).map(|(command, _)| command.clone()).collect();
+        assert_eq!(real, commands);
+        assert!((750..970).contains(&(sent.len() - 2_000)), "{}", sent.len());
+        let dummies = sent.iter().filter(|(_, is_dummy)| *is_dummy);
+        let single = dummies.filter(|(command, _)| command.len() == 1).count() as f64 / (sent.len() - 2_000) as f64;
+        assert!((0.18..0.33).contains(&single), "{single}");
     }
 
     #[test]

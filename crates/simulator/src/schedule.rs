@@ -23,6 +23,8 @@ pub(crate) struct PlannedCommand {
     pub(crate) message_id: u64,
     pub(crate) form: BodyForm,
     pub(crate) actions: Vec<DeviceAction>,
+    /// Whether nobody meant it.
+    pub(crate) is_dummy: bool,
 }
 
 /// A connection and the commands sent through it.
@@ -82,6 +84,12 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
+    /// Says of each command, in order of time, whether it is a dummy.
+    pub(crate) fn mark_dummies(&mut self, dummies: &[bool]) {
+        let commands = self.connections.iter_mut().flat_map(|connection| &mut connection.commands);
+        commands.zip(dummies).for_each(|(command, is_dummy)| command.is_dummy = *is_dummy);
+    }
+
     /// Spreads commands over time and, if the scenario reconnects, over connections.
     pub(crate) fn new(
         scenario: &Scenario,
@@ -120,7 +128,7 @@ impl Schedule {
             };
             let added_bytes = if index < change_at { 0 } else { change.bytes };
             let form = BodyForm { app: random.app(settings), added_bytes };
-            planned.push(PlannedCommand { time_ns, message_id, form, actions });
+            planned.push(PlannedCommand { time_ns, message_id, form, actions, is_dummy: false });
             time_ns += random.interval(settings);
         }
         let close_ns = planned.last().map_or(time_ns, |last| last.time_ns) + after_last;

@@ -39,7 +39,7 @@ pub struct SimulatedCapture {
     /// The labels as a person wrote them down, with inexact times: a CSV file, `time,<action>,…`, a row for each
     /// command.
     pub labels: String,
-    /// The commands as they were sent, in the order of the labels.
+    /// The commands as they were sent, in the order of the labels, without dummies.
     pub truths: Vec<Truth>,
 }
 
@@ -154,9 +154,12 @@ impl<'a> Simulator<'a> {
     ) -> Result<(SimulatedCapture, i64), SimulateError> {
         let stream = |purpose| seed.stream(purpose, 0);
         let mut random = ScheduleRandom { commands: stream(Purpose::Commands), variation: stream(Purpose::Variation) };
-        let mut commands = commands(&self.generator, &mut random);
+        let commands = commands(&self.generator, &mut random);
+        let sent = self.generator.add_dummies(commands, self.scenario.command.dummies, &mut random.variation);
+        let (mut commands, dummies): (Vec<_>, Vec<bool>) = sent.into_iter().unzip();
         self.generator.draw_parameters(&mut commands, &mut random.variation);
-        let schedule = Schedule::new(self.scenario, part, start_ns, commands, &mut random);
+        let mut schedule = Schedule::new(self.scenario, part, start_ns, commands, &mut random);
+        schedule.mark_dummies(&dummies);
 
         let mut packets = self.background_traffic(seed).packets(schedule.start_ns, schedule.end_ns)?;
         let mut truths = Vec::new();
@@ -230,7 +233,7 @@ impl<'a> Simulator<'a> {
         };
         let truth = |message: &SentMessage| {
             let MessageRole::Command(index) = message.role else { return None };
-            let command = connection.commands.get(index)?;
+            let command = connection.commands.get(index).filter(|command| !command.is_dummy)?;
             Some(Truth {
                 time_ns: captured(message.first_ns),
                 end_ns: captured(message.last_ns),

@@ -1,27 +1,34 @@
 //! What `sizeleak archive --dry-run` prints.
 
+use std::time::Duration;
+
 use bytesize::ByteSize;
+use indicatif::HumanDuration;
 use sizeleak_archive::ArchivePlan;
 
 use crate::command::text_table::numbers;
 
-/// A row for each point, and what is read in all.
-pub(super) fn table(plan: &ArchivePlan) -> String {
+/// A row for each point, and what is read in all, which takes about so long.
+pub(super) fn table(plan: &ArchivePlan, duration: Option<Duration>) -> String {
     let rows = plan.points.iter().map(|point| {
-        let what = match (point.files_to_read, point.makes_answers) {
+        let what = match (point.files_to_read.len(), point.makes_answers) {
             (0, true) => "read records".to_owned(),
             (0, false) => "up to date".to_owned(),
-            (files, _) => format!("read {}", files_of(files, point.bytes_to_read)),
+            (files, _) => format!("read {}", files_of(files, point.bytes_to_read())),
         };
         [point.point.clone(), point.files.to_string(), size(point.bytes), what]
     });
     let table = numbers(["point", "files", "size", "to do"], rows);
-    let files = plan.points.iter().map(|point| point.files_to_read).sum();
+    let files = plan.files_to_read().count();
     if files == 0 {
         return table;
     }
-    let bytes = plan.points.iter().map(|point| point.bytes_to_read).sum();
-    format!("{table}\nIn all: read {}\n", files_of(files, bytes))
+    let duration = match duration {
+        Some(short) if short < Duration::from_secs(1) => "in less than a second".to_owned(),
+        Some(duration) => format!("in about {}", HumanDuration(duration)),
+        None => "in a time that is not known: no packet could be read of those that were tried".to_owned(),
+    };
+    format!("{table}\nIn all: read {}, {duration}\n", files_of(files, plan.bytes_to_read()))
 }
 
 fn files_of(files: usize, bytes: u64) -> String {

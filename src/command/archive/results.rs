@@ -41,13 +41,26 @@ pub(super) fn sentence(name: &str, fault: &str) -> String {
     if fault.starts_with(name) { fault.to_owned() } else { format!("{name}: {fault}") }
 }
 
+/// In words, which points have no packet of a gateway, if some have.
+pub(super) fn silence(manifest: &Manifest) -> Option<String> {
+    let first = manifest.silent_points().next().filter(|_| !manifest.is_silent())?;
+    Some(match manifest.silent_points().count() {
+        1 => format!("no packet of `{first}` is from or to a gateway that is named"),
+        points => format!("no packet of {points} points, such as `{first}`, is from or to a gateway that is named"),
+    })
+}
+
 /// Whether all went well.
-pub(super) fn check(failures: &BTreeSet<(String, String)>, out: &Path) -> Result<(), Failure> {
-    if failures.is_empty() {
-        return Ok(());
+pub(super) fn check(failures: &BTreeSet<(String, String)>, manifest: &Manifest, out: &Path) -> Result<(), Failure> {
+    let shown = out.display();
+    if !failures.is_empty() {
+        return Err(anyhow!("files are damaged or missing; `sizeleak archive status {shown}` lists them").into());
     }
-    let out = out.display();
-    Err(anyhow!("files are damaged or missing; `sizeleak archive status {out}` lists them").into())
+    if manifest.is_silent() {
+        let fault = "no packet of any point is from or to a gateway that is named";
+        return Err(anyhow!("{fault}; `sizeleak survey CAPTURE` says which addresses look like gateways").into());
+    }
+    Ok(())
 }
 
 /// That the call was stopped.

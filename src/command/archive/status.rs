@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sizeleak_archive::{FileVerdict, Manifest};
 use sizeleak_text::utc;
 
-use super::results::sentence;
+use super::results::{sentence, silence};
 use crate::command::failure::Failure;
 use crate::command::output_option::{print_json, print_text};
 use crate::command::report_format::ReportFormatOption;
@@ -71,6 +71,9 @@ fn table(manifest: &Manifest) -> String {
     let points = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.fault.clone()?)));
     let files = manifest.failed_files().map(|(file, fault)| (file.path.as_str(), fault));
     list(&mut text, "Failed", points.chain(files));
+    if let Some(silence) = silence(manifest) {
+        text = format!("{text}\n{}", paragraph(&name_cell(&silence), 0, COLUMNS));
+    }
     let waiting = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.waits.clone()?)));
     list(&mut text, "Growing", waiting.chain(with(manifest, FileVerdict::Growing)));
     let outside = manifest.count_of(FileVerdict::Outside);

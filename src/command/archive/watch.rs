@@ -1,10 +1,9 @@
 //! `sizeleak archive --watch`: processes captures as they arrive, until it is stopped.
 
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sizeleak_archive::{ArchiveError, ArchiveRun, ArchiveWatch, RoundResults};
+use sizeleak_archive::{ArchiveError, ArchiveRun, ArchiveWatch, RoundResults, RunResults};
 use sizeleak_telemetry::Progress;
 use sizeleak_telemetry::log::{LogFlags, Screen, complain, say};
 
@@ -33,7 +32,7 @@ enum Round {
 pub(super) fn run(archive: &WatchedArchive<'_>, when_locked: WhenLocked) -> Result<ExitCode, Failure> {
     let (run, every) = (archive.run, archive.every);
     let mut watch = when_locked.attempt(&run.interrupt, || ArchiveWatch::begin(run))?;
-    let mut failures = BTreeSet::new();
+    let mut last = RunResults::default();
     // Of a round as a whole: a folder may come back, a disk may get room.
     let mut fault: Option<String> = None;
     let mut which = Round::First;
@@ -41,8 +40,8 @@ pub(super) fn run(archive: &WatchedArchive<'_>, when_locked: WhenLocked) -> Resu
         match archive.round(&mut watch) {
             Ok(round) => {
                 if let Some(round) = round {
-                    failures = round.results.failures();
                     archive.report(&round, which);
+                    last = round.results;
                 }
                 fault = None;
             }
@@ -63,7 +62,7 @@ pub(super) fn run(archive: &WatchedArchive<'_>, when_locked: WhenLocked) -> Resu
         }
     }
     fault.map_or(Ok(()), |fault| Err(Failure::from(anyhow::anyhow!(fault))))?;
-    results::check(&failures, &run.out)?;
+    results::check(&last.failures(), &last.manifest, &run.out)?;
     Err(results::stopped())
 }
 
@@ -84,7 +83,11 @@ impl WatchedArchive<'_> {
             files => format!("{files} files changed; "),
         };
         if (which == Round::First || round.changed_files > 0) && !self.log.is_quiet() {
-            say("sizeleak", &format!("{changed}{}", results::counts(&round.results.manifest)));
+            let manifest = &round.results.manifest;
+            say("sizeleak", &format!("{changed}{}", results::counts(manifest)));
+            if let Some(silence) = results::silence(manifest) {
+                say("note", &silence);
+            }
         }
         results::name(&round.new_failures);
     }

@@ -1,6 +1,9 @@
-//! `sizeleak audit` with padding: what a policy gives away and costs, the best one, and the curve of all.
+//! `sizeleak audit` with padding: what a policy gives away and costs, the best one, and the curve of all; and the same for
+//! other countermeasures.
 
 mod best;
+mod countermeasure_options;
+mod countermeasures;
 mod curve;
 mod home;
 mod judged;
@@ -10,28 +13,29 @@ mod quantity;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use sizeleak_leakage::{CommandSpace, EpsilonKnowledge, Premises};
 use sizeleak_model::Model;
-use sizeleak_padding::{Objective, TableRules};
+use sizeleak_padding::{HomeTraffic, Objective, PaddingPolicy, TableRules};
 use sizeleak_storage::RunFiles;
 
 use crate::command::failure::Failure;
+use crate::command::help::PADDING;
 use crate::command::report_format::ReportFormat;
 use best::{Best, BestFor, Request};
-use home::{FloorChoice, PaddedHome};
+use countermeasure_options::{CountermeasureOptions, OF_SEARCHES};
+use countermeasures::{Comparison, CountermeasureReport, JudgedHome};
+use home::{FloorChoice, PaddedHome, check_sizes};
 use quantity::{Budget, Target};
 
-/// Heading of the options of padding.
-const PADDING: &str = "Padding";
-
-/// The padding that is audited.
+/// The padding that is audited, and other countermeasures.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("padding").multiple(true))]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct PaddingOptions {
     /// Audit padding: none, multiple:BYTES, powers-of-two, padme, tls13:BYTES, random:BYTES, keyed-random:BYTES,
     /// constant:BYTES, or a JSON file
-    #[arg(long, value_name = "NAME|FILE", help_heading = PADDING, group = "padding")]
+    #[arg(long, value_name = "NAME|FILE", help_heading = PADDING, group = "padding", conflicts_with_all = OF_SEARCHES)]
     policy: Option<String>,
 
     /// Find the best padding table for `--budget` or `--target`
@@ -39,7 +43,7 @@ pub(super) struct PaddingOptions {
     best: bool,
 
     /// Compare policies, the best tables and the floor of all by what they give away and cost
-    #[arg(long, help_heading = PADDING, group = "padding")]
+    #[arg(long, help_heading = PADDING, group = "padding", conflicts_with = "best")]
     curve: bool,
 
     /// The most that padding may add to commands: 20% of their bytes, or 12B a command
@@ -65,13 +69,12 @@ pub(super) struct PaddingOptions {
         value_parser = clap::value_parser!(u32).range(1..))]
     least_set: Option<u32>,
 
-    /// Say, too, how often a command is named that shares a record with others, so many together
-    #[arg(long, value_name = "COMMANDS", help_heading = PADDING, requires = "policy", hide_short_help = true,
-        value_parser = clap::value_parser!(u32).range(2..=4))]
-    batch: Option<u32>,
+    #[command(flatten)]
+    countermeasures: CountermeasureOptions,
 
-    /// Commands a day, for the cost
-    #[arg(long, value_name = "NUMBER", default_value_t = 1000, help_heading = PADDING, hide_short_help = true)]
+    /// Commands a day, for the cost, and for how many share a record
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000, help_heading = PADDING, hide_short_help = true,
+        value_parser = clap::value_parser!(u32).range(1..))]
     commands_per_day: u32,
 
     /// Take every command to have its size without ε
@@ -79,7 +82,7 @@ pub(super) struct PaddingOptions {
     without_epsilon: bool,
 
     /// Do not compute the floor of all policies, which takes the longest
-    #[arg(long, requires = "padding", conflicts_with = "policy", help_heading = PADDING, hide_short_help = true)]
+    #[arg(long, requires = "padding", help_heading = PADDING, hide_short_help = true)]
     without_floor: bool,
 
     /// Write the best table as JSON, for `--policy`
@@ -123,9 +126,11 @@ impl From<ObjectiveName> for Objective {
 }
 
 impl PaddingOptions {
-    /// Whether padding is audited.
+    /// Whether padding is audited, or another countermeasure.
     pub(super) fn is_asked_for(&self) -> bool {
-        self.policy.is_some() || self.best || self.curve
+        let is_countered =
+            self.countermeasures.are_compared() || self.countermeasures.named(PaddingPolicy::None).is_some();
+        self.policy.is_some() || self.best || self.curve || is_countered
     }
 
     /// Adds the files that are read and written.
@@ -154,11 +159,24 @@ impl PaddingOptions {
         format: ReportFormat,
     ) -> Result<Vec<u8>, Failure> {
         let space = CommandSpace::new(model, premises)?;
-        let knowledge = if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution };
-        let home = PaddedHome::new(&space, model, knowledge, f64::from(self.commands_per_day))?;
+        let knowledge = self.knowledge();
         let prior = if self.without_epsilon { format!("{prior}; ε is left out") } else { prior.to_owned() };
-        if let Some(name) = &self.policy {
-            return policy::PolicyReport::new(&home, &policy::named(name)?, self.batch, &prior).written(format);
+        let commands_per_day = self.commands_per_day();
+        let policy = self.policy_for(model)?;
+        let given = policy.clone().unwrap_or(PaddingPolicy::None);
+        let named = self.countermeasures.named(given.clone());
+        if named.is_some() || self.countermeasures.are_compared() {
+            check_sizes(model)?;
+            let traffic = HomeTraffic::new(&space, model, knowledge, commands_per_day)?;
+            let home = JudgedHome { traffic: &traffic, commands_per_day, prior: &prior };
+            return match named {
+                Some(named) => CountermeasureReport::new(&home, &named)?.written(format),
+                None => Comparison::new(&home, &given).written(format),
+            };
+        }
+        let home = PaddedHome::new(&space, model, knowledge, commands_per_day)?;
+        if let Some(policy) = &policy {
+            return policy::PolicyReport::new(&home, policy, &prior).written(format);
         }
         if self.curve {
             let curve = curve::Curve::new(&home, self.floor(), &prior);
@@ -173,6 +191,24 @@ impl PaddingOptions {
         let best = Best::new(&home, &request, &prior)?;
         self.write_table(&best)?;
         best.written(format)
+    }
+
+    /// The policy that is named, if any; the model must have sizes without padding.
+    pub(super) fn policy_for(&self, model: &Model) -> Result<Option<PaddingPolicy>, Failure> {
+        let Some(name) = &self.policy else { return Ok(None) };
+        let policy = policy::named(name)?;
+        check_sizes(model)?;
+        Ok(Some(policy))
+    }
+
+    /// What the observer knows of ε.
+    pub(super) fn knowledge(&self) -> EpsilonKnowledge {
+        if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution }
+    }
+
+    /// Commands a day.
+    pub(super) fn commands_per_day(&self) -> f64 {
+        f64::from(self.commands_per_day)
     }
 
     fn floor(&self) -> FloorChoice {

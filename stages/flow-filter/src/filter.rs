@@ -278,7 +278,8 @@ impl FlowFilter {
             self.counters.flows += 1;
             let (gateway, service) = (flow.gateway.ip(), flow.service);
             let tunnel = encapsulation.map(|tunnel| tunnel.to_string());
-            let announced = Flow { flow: flow.id, gateway, service, transport, encapsulation: tunnel };
+            let among_several = self.prefilter.addresses().holds_several();
+            let announced = Flow { flow: flow.id, gateway, service, transport, encapsulation: tunnel, among_several };
             if self.flows.is_seen_elsewhere(flow.id, segment, encapsulation)
                 && let Some(notice) = self.counters.count_apart(&announced)
             {

@@ -53,6 +53,7 @@ fn impossible_frames_are_reported() {
         service: ([10, 0, 0, 2], 443).into(),
         transport: sizeleak_frame::Transport::Tcp,
         encapsulation: None,
+        among_several: false,
     };
     for (commands, words) in cases {
         let made: Vec<Frame> = commands.into_iter().map(Frame::from).collect();

@@ -80,6 +80,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
             service: ([1, 2, 3, 4], 5).into(),
             transport: Transport::Udp,
             encapsulation: nulls.of(text()),
+            among_several: true,
         }
         .into(),
         segments.into(),

@@ -15,5 +15,5 @@ pub(super) fn identification(flow: u64, actions: Option<Vec<(&str, u32)>>) -> Fr
 
 pub(super) fn flow(flow: u64, gateway: &str, service: &str) -> Frame {
     let (gateway, service) = (gateway.parse().unwrap(), service.parse().unwrap());
-    Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None }.into()
+    Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }.into()
 }

@@ -48,7 +48,7 @@ fn identification(candidates: Vec<Candidate>, count: u64) -> Frame {
 
 fn flow(number: u64, gateway: &str, service: &str) -> Frame {
     let (gateway, service) = (gateway.parse().unwrap(), service.parse().unwrap());
-    Flow { flow: number, gateway, service, transport: Transport::Tcp, encapsulation: None }.into()
+    Flow { flow: number, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }.into()
 }
 
 fn best() -> Candidate {

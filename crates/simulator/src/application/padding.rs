@@ -259,6 +259,7 @@ mod tests {
             message_id: 1,
             form: crate::message_encoder::BodyForm::default(),
             actions: devices.iter().map(|device| crate::command_generator::DeviceAction::new(*device, 0)).collect(),
+            is_dummy: false,
         };
         let commands = [command(&[1, 2]), command(&[2, 1]), command(&[1, 3])];
         let stream = |seed| <ChaCha20Rng as rand::SeedableRng>::seed_from_u64(seed);

@@ -66,7 +66,7 @@ mod tests {
     fn count(settings: ReplySettings) -> (usize, usize) {
         let encoder = MessageEncoder::new(&Scenario::default());
         let actions = (0..10).map(|device| DeviceAction::new(device, 0)).collect();
-        let command = PlannedCommand { time_ns: 0, message_id: 1, form: BodyForm::default(), actions };
+        let command = PlannedCommand { time_ns: 0, message_id: 1, form: BodyForm::default(), actions, is_dummy: false };
         let replies = replies(&command, settings, &encoder, &mut ChaCha20Rng::seed_from_u64(1));
         assert!(replies.is_sorted_by_key(|reply| reply.delay_ns));
         (replies.len(), replies.iter().map(|reply| reply.bodies.len()).sum())
@@ -98,7 +98,8 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..50 {
             let actions = (0..3).map(|action| DeviceAction::new(action, action as usize)).collect();
-            let command = PlannedCommand { time_ns: 0, message_id: 1, form: BodyForm::default(), actions };
+            let command =
+                PlannedCommand { time_ns: 0, message_id: 1, form: BodyForm::default(), actions, is_dummy: false };
             let replies = replies(&command, scenario.replies, &encoder, &mut random);
             let mut lengths: Vec<usize> = replies.iter().map(|reply| reply.bodies[0].len() - plain).collect();
             lengths.sort_unstable();

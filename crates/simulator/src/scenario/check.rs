@@ -32,6 +32,9 @@ const MAX_ADDED_BYTES: u32 = 1_024;
 /// The largest response in background traffic, in bytes.
 const MAX_RESPONSE_BYTES: usize = 1 << 24;
 
+/// The greatest share of dummies.
+const MAX_DUMMIES: f64 = 0.9;
+
 /// The most recurring commands.
 const MAX_RECURRING: u32 = 10_000;
 
@@ -63,7 +66,8 @@ impl Scenario {
     fn check_number_of_events(&self) -> Result<(), ScenarioError> {
         let experiments = 2 * u64::from(self.learn.repeats) * self.action_names().len() as u64;
         let commands = u64::from(self.test.commands).max(experiments + u64::from(self.learn.random));
-        let commands = i64::try_from(commands).unwrap_or(i64::MAX);
+        // Dummies come on top of them.
+        let commands = (commands as f64 / (1.0 - self.command.dummies)) as i64;
         let micros = commands.saturating_mul(self.command.interval.max.as_secs() + 1).saturating_mul(1_000_000);
         let least = SignedDuration::from_micros(micros / MAX_EVENTS);
         let recurring = [
@@ -128,6 +132,7 @@ impl Scenario {
 
     fn check_overlap(&self) -> Result<(), ScenarioError> {
         probability("command.second-app", self.command.second_app)?;
+        within("command.dummies", self.command.dummies, 0.0..=MAX_DUMMIES)?;
         let overlap = self.command.overlap;
         probability("command.overlap.share", overlap.share)?;
         let waits = self.session.framing == Framing::Http;

@@ -52,6 +52,9 @@ pub struct CommandSettings {
     pub device_ids: DeviceIds,
     /// The share of commands that a second app sends, whose bodies have other keys and so other sizes; in both captures.
     pub second_app: f64,
+    /// The share of all commands that are dummies: drawn, sent and answered like the others, but without a label; in both
+    /// captures.
+    pub dummies: f64,
     /// Commands that follow each other closely.
     pub overlap: Overlap,
     /// Commands that are sent again and again.
@@ -128,6 +131,7 @@ impl Default for CommandSettings {
             message_id: MessageId::default(),
             device_ids: DeviceIds::Fixed,
             second_app: 0.0,
+            dummies: 0.0,
             overlap: Overlap::default(),
             recurring: Recurring::default(),
         }

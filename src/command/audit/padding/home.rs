@@ -63,12 +63,6 @@ impl PaddedHome {
         is_computed.then(|| PaddingFloor::new(&self.groups, FloorOf::AnyPolicy))
     }
 
-    /// How often one of several commands is named that are padded together, in one record.
-    pub(super) fn named_in_batch(&self, policy: &PaddingPolicy, commands: u32) -> f64 {
-        let outputs = PaddedOutputs::in_batches(&self.observation, policy, commands);
-        outputs.channel(&self.observation.command).measures().named
-    }
-
     /// What is learned under a policy.
     pub(super) fn padded(&self, policy: &PaddingPolicy) -> Learned {
         PaddedOutputs::new(&self.observation, policy).learned(&self.observation)
@@ -76,7 +70,7 @@ impl PaddedHome {
 }
 
 /// Refuses models whose sizes are not those that padding starts from.
-fn check_sizes(model: &Model) -> Result<(), Failure> {
+pub(super) fn check_sizes(model: &Model) -> Result<(), Failure> {
     let fault = match (&model.learned.basis, &model.learned.padding) {
         (_, Some(LearnedPadding::Modulo(bytes))) => {
             format!("it was learned on messages that are already padded to multiples of {bytes} bytes")

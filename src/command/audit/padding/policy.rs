@@ -36,7 +36,6 @@ pub(super) struct PolicyReport<'a> {
     repeated: Vec<Repeated>,
     /// How often commands are named under keyed padding by an observer who has learned where the key sends each.
     named_with_known_key: Option<f64>,
-    batch: Option<Batch>,
     #[serde(skip)]
     home: &'a PaddedHome,
 }
@@ -45,13 +44,6 @@ pub(super) struct PolicyReport<'a> {
 #[derive(Debug, Serialize)]
 struct Repeated {
     observations: u32,
-    named: f64,
-}
-
-/// How often one of several commands in a record is named.
-#[derive(Debug, Serialize)]
-struct Batch {
-    commands: u32,
     named: f64,
 }
 
@@ -68,7 +60,7 @@ pub(super) fn named(name: &str) -> Result<PaddingPolicy, Failure> {
 }
 
 impl<'a> PolicyReport<'a> {
-    pub(super) fn new(home: &'a PaddedHome, policy: &'a PaddingPolicy, batch: Option<u32>, prior: &'a str) -> Self {
+    pub(super) fn new(home: &'a PaddedHome, policy: &'a PaddingPolicy, prior: &'a str) -> Self {
         let padded = Judged::new(home, policy);
         let repeated = match policy {
             PaddingPolicy::Random { most, draw: Draw::Independent } => OBSERVATIONS
@@ -90,7 +82,6 @@ impl<'a> PolicyReport<'a> {
             unpadded: &home.unpadded,
             named_with_known_key: (policy.draw() == Some(Draw::Keyed))
                 .then(|| named_with_known_key(&home.groups, policy)),
-            batch: batch.map(|commands| Batch { commands, named: home.named_in_batch(policy, commands) }),
             padded,
             repeated,
             home,
@@ -116,14 +107,6 @@ impl<'a> PolicyReport<'a> {
                 after.join(", ")
             );
             parts.push(paragraph(&warning, 0, COLUMNS));
-        }
-        if let Some(Batch { commands, named }) = self.batch {
-            let batch = format!(
-                "Of {commands} independent commands in one record, as long as all of them together, the observer names \
-                 each in {} of cases.",
-                percent(named)
-            );
-            parts.push(paragraph(&batch, 0, COLUMNS));
         }
         if let Some(named) = self.named_with_known_key {
             let warning = format!(

@@ -57,7 +57,9 @@ fn on(flow: u64, mut record: Record) -> Record {
 /// A flow between a gateway and the only service.
 fn flow(flow: u64, gateway: &str) -> SegmenterInput {
     let (gateway, service) = (gateway.parse().unwrap(), "203.0.113.10:443".parse().unwrap());
-    SegmenterInput::Flow(Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None }.into())
+    SegmenterInput::Flow(
+        Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }.into(),
+    )
 }
 
 /// Times of commands, in milliseconds: at no steady interval.
