@@ -103,7 +103,7 @@ impl Subcommands {
             Self::Learn(arguments) => &arguments.captures.log,
             Self::Adapt(arguments) => &arguments.log,
             Self::Evaluate(arguments) => &arguments.input.captures.log,
-            Self::Audit(arguments) => &arguments.log,
+            Self::Audit(arguments) => &arguments.captures.log,
             Self::Compare(arguments) => &arguments.input.captures.log,
             Self::Frames(arguments) => &arguments.log,
             Self::Plot(arguments) => &arguments.log,

@@ -96,7 +96,8 @@ pub struct MatchCounts {
 }
 
 impl MatchCounts {
-    pub(crate) fn new(matching: &Matching) -> Self {
+    /// How many there are of each.
+    pub fn new(matching: &Matching) -> Self {
         Self {
             matched: matching.pairs.len() as u64,
             missed: matching.missed.len() as u64,

@@ -2,7 +2,8 @@
 //! differences between pipelines are.
 //!
 //! An [`Evaluator`] runs a pipeline over labelled captures and returns a [`JudgedRun`]; [`Evaluation`] computes the
-//! figures of one run, [`Comparison`] the differences between several. [`statistics`] knows nothing of commands.
+//! figures of one run, [`Comparison`] the differences between several. [`measured_leak`] says how much labelled commands show
+//! that sizes give away, without a model. [`statistics`] knows nothing of commands.
 //!
 //! ```
 //! use sizeleak_evaluation::statistics::{Confidence, share::wilson};
@@ -32,6 +33,7 @@ mod judged_run;
 mod label_clock;
 mod label_file;
 mod label_remarks;
+pub mod measured_leak;
 mod model_fit;
 mod padded_input;
 mod probability;

@@ -119,8 +119,8 @@ impl Audit {
         let Measures { named, guessing, .. } = self.by_size.command;
         format!(
             "An observer who sees only sizes names the exact command in {} of cases (guessing: {}).",
-            in_words(named),
-            in_words(guessing)
+            share_in_words(named),
+            share_in_words(guessing)
         )
     }
 }
@@ -137,7 +137,7 @@ impl From<&Observation> for Learned {
 }
 
 /// A share in whole percents, as long as that is neither nothing nor everything.
-fn in_words(share: f64) -> String {
+pub fn share_in_words(share: f64) -> String {
     let percent = 100.0 * share;
     match percent {
         percent if percent >= 100.0 - 1e-9 => "100 %".to_owned(),
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn shares_are_never_rounded_to_nothing_or_everything() {
-        let shown = [1.0, 0.9996, 0.98, 0.056, 0.0023, 0.0002].map(in_words);
+        let shown = [1.0, 0.9996, 0.98, 0.056, 0.0023, 0.0002].map(share_in_words);
         assert_eq!(shown, ["100 %", "99.9 %", "98 %", "6 %", "0.2 %", "less than 0.1 %"]);
     }
 }

@@ -157,6 +157,26 @@ impl CommandSpace {
         self.left_out
     }
 
+    /// The prior probability of a command, the counts of the model's actions; 0 if there is none such.
+    pub fn probability(&self, counts: &[u32]) -> f64 {
+        let mut of_classes = vec![0_u32; self.limits.classes()];
+        let mut product = 1.0;
+        for (action, count) in counts.iter().enumerate() {
+            let factor = self.weights.of_action.get(action).and_then(|factors| factors.get(*count as usize));
+            let Some(factor) = factor else { return 0.0 };
+            product *= factor;
+            if let Some(total) = of_classes.get_mut(self.limits.class_of(action)) {
+                *total = total.saturating_add(*count);
+            }
+        }
+        product * self.weights.of_totals.get(&of_classes).copied().unwrap_or(0.0)
+    }
+
+    /// The bytes of an action, the most frequent ones if they vary.
+    pub(crate) fn bytes_of(&self, action: usize) -> usize {
+        self.bytes.get(action).copied().unwrap_or(0)
+    }
+
     /// The commands of so many actions, as counts of each, in ascending order of the bytes of their actions.
     pub(crate) fn commands_of(&self, actions: u32) -> Vec<(usize, Vec<u32>)> {
         let mut found = vec![(0, Vec::new(), 0)];

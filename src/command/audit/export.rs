@@ -33,20 +33,20 @@ pub(super) struct ExportOptions {
 
     /// The secret that is exported [default: command]
     #[arg(long, value_enum, requires = "export", hide_short_help = true, help_heading = OUTPUT)]
-    secret: Option<ExportedSecret>,
+    pub(super) secret: Option<ExportedSecret>,
 
     /// What the observer sees in the export [default: sizes]
     #[arg(long, value_enum, requires = "export", hide_short_help = true, help_heading = OUTPUT)]
-    observer: Option<ExportedObserver>,
+    pub(super) observer: Option<ExportedObserver>,
 
     /// How many samples `--export samples` draws, or commands `--export maybenot`
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000, hide_short_help = true, help_heading = OUTPUT,
         value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     samples: u32,
 
-    /// The seed of the samples
+    /// The seed of samples, permutations and bootstraps
     #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_short_help = true, help_heading = OUTPUT)]
-    seed: u64,
+    pub(super) seed: u64,
 }
 
 /// The form of an export.
@@ -74,7 +74,7 @@ pub(super) struct Exported<'a> {
 
 /// The secret that is exported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum ExportedSecret {
+pub(super) enum ExportedSecret {
     /// Which actions, and how often each
     #[default]
     Command,
@@ -84,15 +84,25 @@ enum ExportedSecret {
     Devices,
 }
 
+impl From<ExportedSecret> for Secret {
+    fn from(secret: ExportedSecret) -> Self {
+        match secret {
+            ExportedSecret::Command => Self::Command,
+            ExportedSecret::Number => Self::Number,
+            ExportedSecret::Devices => Self::Kinds,
+        }
+    }
+}
+
 /// What the observer sees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum ExportedObserver {
+pub(super) enum ExportedObserver {
     /// The size
     #[default]
     Sizes,
     /// The size and the number of replies
     ReplyCount,
-    /// The size and each reply
+    /// The size and each reply; of labelled captures, the bytes of replies
     Replies,
 }
 
@@ -111,11 +121,7 @@ impl ExportOptions {
         if policy.is_some() {
             return Err(Failure::usage(anyhow!("of the exports, only `--export maybenot` takes a `--policy`")));
         }
-        let secret = match self.secret.unwrap_or_default() {
-            ExportedSecret::Command => Secret::Command,
-            ExportedSecret::Number => Secret::Number,
-            ExportedSecret::Devices => Secret::Kinds,
-        };
+        let secret = self.secret.unwrap_or_default().into();
         let observer = match self.observer.unwrap_or_default() {
             ExportedObserver::Sizes => Observer::Sizes,
             ExportedObserver::ReplyCount => Observer::ReplyCount,

@@ -18,12 +18,21 @@ pub struct BlockBootstrap {
     drawn: Vec<usize>,
 }
 
+/// How many rows a block has: the cube root of all, which is optimal for variances (Hall, Horowitz and Jing, Biometrika
+/// 82 (1995) 561).
+pub fn block_length(rows: usize) -> usize {
+    (1..=rows).find(|length| length.saturating_pow(3) >= rows).unwrap_or(1)
+}
+
 impl BlockBootstrap {
-    /// Samples of `rows` rows, the same for the same seed. The block length is the cube root of the rows, which is
-    /// optimal for variances (Hall, Horowitz and Jing, Biometrika 82 (1995) 561).
+    /// Samples of `rows` rows, the same for the same seed.
     pub fn new(rows: usize, seed: u64) -> Self {
-        let length = (1..=rows).find(|length| length.saturating_pow(3) >= rows).unwrap_or(1);
-        Self { rows, length, random: ChaCha20Rng::seed_from_u64(seed), drawn: Vec::with_capacity(rows) }
+        Self {
+            rows,
+            length: block_length(rows),
+            random: ChaCha20Rng::seed_from_u64(seed),
+            drawn: Vec::with_capacity(rows),
+        }
     }
 
     /// How many rows a block has.

@@ -58,6 +58,9 @@ impl Confidence {
     /// That of intervals for which the user names none.
     pub const USUAL: Self = Self(0.95);
 
+    /// That of each of two intervals that are to hold together as usual (Bonferroni).
+    pub const OF_TWO: Self = Self(0.975);
+
     /// As a share, above 0 and below 1.
     pub fn share(self) -> f64 {
         self.0

@@ -1,0 +1,287 @@
+//! Everything that labelled captures show, and what is said of it in words.
+
+use serde::Serialize;
+use sizeleak_evaluation::MatchCounts;
+use sizeleak_evaluation::measured_leak::{MeasuredLeak, PermutationTest, SIGNIFICANT, SecretNumbers, SeenOutput};
+use sizeleak_evaluation::statistics::Interval;
+use sizeleak_leakage::share_in_words;
+use sizeleak_learning::{LabelledCommands, SeenCommand};
+use sizeleak_model::Inventory;
+
+use super::model_check::{ModelCheck, ModelFigure};
+use super::secrets::{KindSecrets, SeenBy, command_secrets, number_secrets};
+
+/// Labels are said to follow each other in a row if chance orders them so with at most this probability.
+const IN_A_ROW: f64 = 0.01;
+
+/// An upper bound of V above this bounds nothing.
+const NO_BOUND: f64 = 0.995;
+
+/// What labelled captures show.
+#[derive(Debug, Serialize)]
+pub(super) struct MeasuredAudit {
+    schema: u32,
+    /// The figure that matters most, or why there is none.
+    pub(super) sentence: String,
+    /// What the model says of it, if there is one.
+    pub(super) model_sentence: Option<String>,
+    /// What cannot be concluded, and why.
+    pub(super) remarks: Vec<String>,
+    /// The names of the actions.
+    actions: Vec<String>,
+    /// How labels and commands match.
+    pub(super) labels: MatchCounts,
+    /// What an observer of sizes learns.
+    pub(super) by_size: MeasuredSecrets,
+    /// The same with the number of replies.
+    pub(super) with_reply_count: MeasuredSecrets,
+    /// The same with the bytes of replies.
+    pub(super) with_reply_bytes: MeasuredSecrets,
+    /// Whether labels are independent of the order of commands.
+    order: PermutationTest,
+    /// The model on these commands, if there is one.
+    pub(super) model: Option<ModelCheck>,
+    seed: u64,
+}
+
+/// What an observer learns of each secret.
+#[derive(Debug, Serialize)]
+pub(super) struct MeasuredSecrets {
+    /// Of the command.
+    pub(super) command: MeasuredLeak,
+    /// Of the number of actions.
+    pub(super) number: MeasuredLeak,
+    /// Of which kinds of device are addressed; `None` without an inventory, or if it is known of no command.
+    pub(super) kinds: Option<MeasuredLeak>,
+}
+
+/// The secrets of all commands.
+struct Secrets<'a> {
+    commands: &'a [SeenCommand],
+    command: SecretNumbers,
+    number: SecretNumbers,
+    kinds: Option<KindSecrets>,
+    seed: u64,
+}
+
+impl Secrets<'_> {
+    fn measured(&self, seen: SeenBy) -> MeasuredSecrets {
+        let outputs = |commands: &[SeenCommand]| -> Vec<SeenOutput> {
+            commands.iter().map(|command| seen.output(command)).collect()
+        };
+        let all = outputs(self.commands);
+        let leak = |secrets: &SecretNumbers| MeasuredLeak::new(secrets, &all, self.seed);
+        let of_kinds =
+            |KindSecrets { commands, secrets }: &KindSecrets| MeasuredLeak::new(secrets, &outputs(commands), self.seed);
+        MeasuredSecrets {
+            command: leak(&self.command),
+            number: leak(&self.number),
+            kinds: self.kinds.as_ref().map(of_kinds),
+        }
+    }
+}
+
+impl MeasuredAudit {
+    pub(super) fn new(
+        commands: &LabelledCommands,
+        inventory: Option<&Inventory>,
+        model: Option<ModelCheck>,
+        seed: u64,
+    ) -> Self {
+        let secrets = Secrets {
+            commands: &commands.commands,
+            command: command_secrets(&commands.commands),
+            number: number_secrets(&commands.commands),
+            kinds: inventory.and_then(|inventory| KindSecrets::new(commands, inventory)),
+            seed,
+        };
+        let order = PermutationTest::of_order(secrets.command.numbers(), seed);
+        let by_size = secrets.measured(SeenBy::Sizes);
+        let (with_reply_count, with_reply_bytes) =
+            (secrets.measured(SeenBy::ReplyCount), secrets.measured(SeenBy::ReplyBytes));
+        let mut remarks: Vec<String> = unmatched_remark(&commands.matches).into_iter().collect();
+        remarks.extend(once_remark(&by_size.command, model.is_some()));
+        remarks.extend(bound_remark(&by_size.command));
+        remarks.extend(replies_remark(&by_size.command, [&with_reply_count.command, &with_reply_bytes.command]));
+        remarks.extend(order_remark(&order));
+        remarks.extend(inventory.and_then(|_| kinds_remark(&by_size)));
+        remarks.extend(model.iter().flat_map(model_remarks));
+        Self {
+            schema: 1,
+            sentence: sentence(&by_size.command),
+            model_sentence: model.as_ref().and_then(model_sentence),
+            remarks,
+            actions: commands.actions.clone(),
+            labels: commands.matches,
+            by_size,
+            with_reply_count,
+            with_reply_bytes,
+            order,
+            model,
+            seed,
+        }
+    }
+}
+
+/// The figure that matters most, or why nothing can be concluded.
+fn sentence(leak: &MeasuredLeak) -> String {
+    let MeasuredLeak { named, guessing, .. } = leak;
+    let commands = counted(leak.commands);
+    if leak.secrets <= 1 {
+        return format!("Nothing can be concluded from {commands}: all are the same.");
+    }
+    if leak.secrets == leak.commands {
+        return format!(
+            "Nothing can be concluded from {commands}: each is labelled as no other is, so that nothing \
+             can be learned from the others."
+        );
+    }
+    if leak.has_too_few_commands() {
+        let fewest = leak.fewest_commands.map_or_else(
+            || "where nearly all are the same".to_owned(),
+            |fewest| format!("with fewer than {fewest} of such labels"),
+        );
+        return format!(
+            "Nothing can be concluded from {commands}: {fewest}, even an observer who is always right \
+             could not be told from one who guesses."
+        );
+    }
+    let doubt = if leak.is_certain() { "" } else { ", which is not certainly better than guessing" };
+    format!(
+        "An observer who sees only sizes names the exact command in {} of cases ({}; guessing: {}; {commands}){doubt}.",
+        share_in_words(named.share),
+        within(named.interval),
+        share_in_words(guessing.share)
+    )
+}
+
+fn counted(commands: u64) -> String {
+    if commands == 1 { "1 labelled command".to_owned() } else { format!("{commands} labelled commands") }
+}
+
+/// An interval in whole percents, which is not cut.
+fn within(Interval { low, high }: Interval) -> String {
+    format!("{:.0}–{:.0} %", (100.0 * low).floor(), (100.0 * high).ceil())
+}
+
+/// The labels that are left out.
+fn unmatched_remark(labels: &MatchCounts) -> Option<String> {
+    let MatchCounts { missed, ambiguous, .. } = labels;
+    (missed + ambiguous > 0).then(|| {
+        format!(
+            "{} labels belong to no command that was found, and are left out: {missed} have none nearby, {ambiguous} only \
+             one of another label",
+            missed + ambiguous
+        )
+    })
+}
+
+/// The commands that cannot be learned from others.
+fn once_remark(leak: &MeasuredLeak, has_model: bool) -> Option<String> {
+    let MeasuredLeak { commands, secrets_once, .. } = leak;
+    let remedy =
+        if has_model { "" } else { "; an observer who learns the sizes of actions may name them, too (`--model`)" };
+    (*secrets_once > 0).then(|| {
+        format!(
+            "{secrets_once} of {commands} commands are labelled as no other is, so that nobody can learn them from the \
+             others: they count as not named{remedy}"
+        )
+    })
+}
+
+/// That nothing is known from above, where that matters.
+fn bound_remark(leak: &MeasuredLeak) -> Option<String> {
+    (leak.vulnerability.high > NO_BOUND && leak.named.interval.high < NO_BOUND).then(|| {
+        "so few commands with so many sizes set no limit to what a better observer would name: V may be 100 %"
+            .to_owned()
+    })
+}
+
+/// What replies give away of commands whose sizes say nothing.
+fn replies_remark(by_size: &MeasuredLeak, with_replies: [&MeasuredLeak; 2]) -> Option<String> {
+    // Two tests of the same question: each has half of what is accepted.
+    let telling = with_replies.into_iter().filter(|leak| leak.independence.p_value <= SIGNIFICANT / 2.0);
+    let telling = telling.max_by(|one, other| one.named.share.total_cmp(&other.named.share));
+    telling.filter(|_| by_size.independence.p_value > SIGNIFICANT).map(|leak| {
+        format!(
+            "sizes of commands alone say nothing that can be told from chance (p {}), but the replies do (p {}): who sees \
+             them, too, names {} ({})",
+            p_in_words(&by_size.independence),
+            p_in_words(&leak.independence),
+            share_in_words(leak.named.share),
+            within(leak.named.interval)
+        )
+    })
+}
+
+/// That what changes with time cannot be told from what actions do.
+fn order_remark(order: &PermutationTest) -> Option<String> {
+    (order.p_value <= IN_A_ROW).then(|| {
+        format!(
+            "equal commands follow each other more often than chance orders them (p {}): what changes with time, such as \
+             a message number, is not told from what actions do; record commands in random order",
+            p_in_words(order)
+        )
+    })
+}
+
+/// What is said if the kinds of device are not known of all commands.
+fn kinds_remark(by_size: &MeasuredSecrets) -> Option<String> {
+    let all = by_size.command.commands;
+    let known = by_size.kinds.as_ref().map_or(0, |kinds| kinds.commands);
+    (known < all).then(|| {
+        format!(
+            "which kinds of device are addressed is known of {known} of {all} commands, the others have actions of several \
+             kinds or of none"
+        )
+    })
+}
+
+/// A p-value; no smaller one could have been found where the labels dealt out anew never fit as well.
+pub(super) fn p_in_words(test: &PermutationTest) -> String {
+    format!("{} {:.3}", if test.is_least() { "≤" } else { "=" }, test.p_value)
+}
+
+/// Whether the model's figure for the command is what was measured.
+fn model_sentence(check: &ModelCheck) -> Option<String> {
+    let ModelFigure { named, expected, agrees, .. } = check.figures.as_ref()?.command;
+    let place = if agrees { "lies within" } else { "lies outside" };
+    let meaning = if agrees { "" } else { ": these commands are not as the model describes them" };
+    let those = match check.unknown_commands + check.other_ciphers {
+        0 => "them".to_owned(),
+        _ => format!("the {} that it knows", check.commands),
+    };
+    Some(format!(
+        "An observer who knows the model names {} of {those} by size. The model's figure for these commands, {}, {place} \
+         what was measured, {}{meaning}.",
+        share_in_words(named.share),
+        share_in_words(expected),
+        within(named.interval)
+    ))
+}
+
+/// What limits the figures of a model.
+fn model_remarks(check: &ModelCheck) -> Vec<String> {
+    let ModelCheck { learned_from, unknown_commands, other_ciphers, unknown_sizes, fault, .. } = check;
+    let mut remarks = Vec::new();
+    if !learned_from.is_empty() {
+        remarks.push(format!(
+            "the model was learned from {}: that it fits there says little; audit captures that it has not seen",
+            learned_from.join(", ")
+        ));
+    }
+    remarks.extend(fault.as_ref().map(|fault| format!("there are no figures of the model: {fault}")));
+    let counted = [
+        (
+            unknown_commands,
+            "commands have actions or devices that the model does not have: its figures are without them",
+        ),
+        (
+            other_ciphers,
+            "commands are under a cipher that the model's sizes do not hold for: its figures are without them",
+        ),
+        (unknown_sizes, "commands have a size that no command of the model has: it names none of them"),
+    ];
+    remarks.extend(counted.iter().filter(|(count, _)| **count > 0).map(|(count, text)| format!("{count} {text}")));
+    remarks
+}
