@@ -1,0 +1,138 @@
+//! What is audited: a model's section, the devices, and how probable commands are before their size is seen.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use clap::{Args, ValueEnum};
+use sizeleak_leakage::{Premises, PriorKind, with_inventory};
+use sizeleak_model::{Inventory, Model, ModelSet};
+use sizeleak_storage::RunFiles;
+use sizeleak_telemetry::log::{LogFlags, say};
+
+use crate::command::failure::Failure;
+
+/// The model, the devices and the prior.
+#[derive(Debug, Args)]
+pub(super) struct AuditedModel {
+    /// The model of the gateway, made by `sizeleak learn`
+    #[arg(long, value_name = "FILE", required_unless_present = "labelled")]
+    pub(super) model: Option<PathBuf>,
+
+    /// Which section of a model of several services, from 1
+    #[arg(long, value_name = "NUMBER", requires = "model", hide_short_help = true)]
+    pub(super) section: Option<usize>,
+
+    /// The devices, if they are others than those of the model
+    #[arg(long, value_name = "FILE")]
+    pub(super) inventory: Option<PathBuf>,
+
+    /// How probable commands are before their size is seen
+    #[arg(long, value_enum, default_value_t, requires = "model")]
+    pub(super) prior: Prior,
+
+    /// How likely n + 1 actions are, compared with n [default: as learned]
+    #[arg(long, value_name = "SHARE", value_parser = decay, requires = "model", hide_short_help = true)]
+    pub(super) decay: Option<f64>,
+}
+
+/// How probable commands are before their size is seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Prior {
+    /// As the model learned: how many actions commands have, and how often each one occurs
+    #[default]
+    Learned,
+    /// Each device is as likely, and each of its actions
+    Devices,
+    /// Every command is as likely
+    Flat,
+}
+
+impl From<Prior> for PriorKind {
+    fn from(prior: Prior) -> Self {
+        match prior {
+            Prior::Learned => Self::Learned,
+            Prior::Devices => Self::Devices,
+            Prior::Flat => Self::Flat,
+        }
+    }
+}
+
+fn decay(text: &str) -> Result<f64, String> {
+    let decay = text.parse().ok().filter(|decay: &f64| *decay > 0.0 && *decay <= 1.0);
+    decay.ok_or_else(|| "it must be a number above 0, at most 1".to_owned())
+}
+
+impl AuditedModel {
+    /// Adds the files that are read.
+    pub(super) fn add_to(&self, files: &mut RunFiles) {
+        self.model.iter().for_each(|path| files.reads("the model", path));
+        self.inventory.iter().for_each(|path| files.reads("the inventory", path));
+    }
+
+    /// What is taken to be known of commands.
+    pub(super) fn premises(&self) -> Premises {
+        Premises { prior: self.prior.into(), decay: self.decay }
+    }
+
+    /// How probable commands are taken to be.
+    pub(super) fn prior_in_words(&self, model: &Model) -> String {
+        let number = self.decay.map_or_else(
+            || "the number of actions is as learned".to_owned(),
+            |decay| format!("each number of actions is {decay} times as likely as one less"),
+        );
+        let labels = model.learned.commands;
+        match self.prior {
+            Prior::Learned if self.decay.is_none() => format!("learned from {labels} labelled commands"),
+            Prior::Learned => {
+                format!("how often each action occurs is learned from {labels} labelled commands; {number}")
+            }
+            Prior::Devices => format!("each device is as likely, and each of its actions; {number}"),
+            Prior::Flat => "each command is as likely".to_owned(),
+        }
+    }
+
+    /// The inventory that is named.
+    pub(super) fn inventory(&self) -> Result<Option<Inventory>, Failure> {
+        let Some(path) = &self.inventory else { return Ok(None) };
+        let name = || path.display().to_string();
+        let text = fs::read_to_string(path).with_context(name)?;
+        Ok(Some(Inventory::from_toml(&text).with_context(name)?))
+    }
+
+    /// The model's section, with the inventory that is named.
+    pub(super) fn model(&self, log: &LogFlags) -> Result<Model, Failure> {
+        let sections = ModelSet::read(self.model.as_slice())?.into_sections();
+        let count = sections.len();
+        let number = match self.section {
+            None if count > 1 => {
+                let fault = "the model is about several services: name one of its sections with";
+                return Err(Failure::usage(anyhow!("{fault} `--section`, from 1 to {count}")));
+            }
+            section => section.unwrap_or(1),
+        };
+        let section = number.checked_sub(1).and_then(|at| sections.into_iter().nth(at));
+        let model =
+            section.ok_or_else(|| Failure::usage(anyhow!("the model has no section {number}, only {count}")))?;
+        if model.kinds.is_some() && !model.actions.is_empty() && !log.is_quiet() {
+            say("note", "commands that the model knows only as kinds are left out: the audit is about sums of actions");
+        }
+        let (Some(path), Some(inventory)) = (&self.inventory, self.inventory()?) else { return Ok(model) };
+        let name = || path.display().to_string();
+        let (model, gone) = with_inventory(model, inventory).with_context(name)?;
+        if model.actions.is_empty() {
+            let path = path.display();
+            let fault = "no device has an action that the model has sizes of: name actions as the model does";
+            return Err(Failure::usage(anyhow!("{path}: {fault}")));
+        }
+        let unknown = model.inventory.as_ref().map(|inventory| inventory.unlearned(&model.actions).join(", "));
+        let notes = [
+            ("no device of the inventory has these actions of the model, which are left out", gone.join(", ")),
+            ("the model does not know these actions of the inventory, which are left out", unknown.unwrap_or_default()),
+        ];
+        for (note, actions) in notes.iter().filter(|(_, actions)| !actions.is_empty() && !log.is_quiet()) {
+            say("note", &format!("{note}: {actions}"));
+        }
+        Ok(model)
+    }
+}
