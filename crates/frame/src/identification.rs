@@ -41,6 +41,32 @@ pub struct Identification {
     /// By how much the flow's messages may be longer than the model's, as in the correction.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub shifts: SharedList<Shift>,
+    /// How probable each number of actions is, summed over the candidates that are listed, by number; from `pruner`. Old
+    /// streams lack it.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub numbers: SharedList<NumberProbability>,
+    /// How probable it is that the command is for a device of each type of the model's inventory, summed over the
+    /// candidates that are listed; from `pruner`. Empty without an inventory. Old streams lack it.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub device_types: SharedList<DeviceTypeProbability>,
+}
+
+/// How probable a number of actions is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct NumberProbability {
+    /// The number of actions, which is that of devices where each has one.
+    pub actions: u64,
+    /// From 0 to 1.
+    pub probability: f64,
+}
+
+/// How probable it is that a command is for a type of device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceTypeProbability {
+    /// The type's name in the inventory.
+    pub device: Box<str>,
+    /// From 0 to 1. Those of all types need not sum to 1: a command may be for several.
+    pub probability: f64,
 }
 
 impl Identification {
@@ -56,6 +82,8 @@ impl Identification {
             size_probability: None,
             reply_probability: None,
             shifts: SharedList::default(),
+            numbers: SharedList::default(),
+            device_types: SharedList::default(),
         }
     }
 }

@@ -64,7 +64,7 @@ pub use flow::{Flow, Transport};
 pub use flow_id::{FlowId, NoFlowId};
 pub use frame::{Frame, KINDS};
 pub use hello::{Hello, SCHEMA};
-pub use identification::{Actions, Candidate, Identification};
+pub use identification::{Actions, Candidate, DeviceTypeProbability, Identification, NumberProbability};
 pub use limit::{BATCH_BYTES, BATCH_ROWS, BatchLimit, MAX_DEPTH, MAX_VALUE_BYTES};
 pub use notice::{Notice, what};
 pub use owned_segment::OwnedSegment;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use sizeleak_frame::{
-    Actions, Candidate, Command, ContentType, Correction, Direction, Flow, Frame, FrameReader, FrameWriter, Hello,
-    Identification, MAX_VALUE_BYTES, Notice, Packet, Packets, ReadError, Record, SCHEMA, Segment, Segments, Session,
-    SharedList, Shift, SingleReply, StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
+    Actions, Candidate, Command, ContentType, Correction, DeviceTypeProbability, Direction, Flow, Frame, FrameReader,
+    FrameWriter, Hello, Identification, MAX_VALUE_BYTES, Notice, NumberProbability, Packet, Packets, ReadError, Record,
+    SCHEMA, Segment, Segments, Session, SharedList, Shift, SingleReply, StageSummary, Summary, Transport, Unknown,
+    WeightedEpsilon, WriteError,
 };
 use stream::encode;
 
@@ -181,6 +182,10 @@ fn body() -> impl Strategy<Value = Frame> {
         }),
         (command(), prop::collection::vec(candidate(), 0..5), bounds, shifts()).prop_map(
             |(command, candidates, (candidate_count, listed, min_actions, max_actions), shifts)| {
+                let probability = f64::from(listed as u32 % 8) / 8.0;
+                let numbers = vec![NumberProbability { actions: listed, probability }; candidates.len()];
+                let device: Box<str> = candidate_count.to_string().into();
+                let device_types = vec![DeviceTypeProbability { device, probability }; candidates.len()];
                 Frame::from(Identification {
                     command,
                     candidates: candidates.into(),
@@ -191,6 +196,8 @@ fn body() -> impl Strategy<Value = Frame> {
                     size_probability: min_actions.map(|count| f64::from(count) / 3.0),
                     reply_probability: min_actions.map(|count| f64::from(count) / 7.0),
                     shifts,
+                    numbers: numbers.into(),
+                    device_types: device_types.into(),
                 })
             }
         ),

@@ -26,6 +26,7 @@
 mod action;
 mod additivity;
 mod basis;
+mod device_types;
 mod epsilon_distribution;
 mod experiment_design;
 mod fit;
@@ -64,6 +65,7 @@ mod two_sided;
 pub use action::Action;
 pub use additivity::{Additivity, padding};
 pub use basis::{Basis, SizeError, WireSize};
+pub use device_types::DeviceTypes;
 pub use epsilon_distribution::{EpsilonDistribution, Smoothing};
 pub use experiment_design::ExperimentDesign;
 pub use fit::{Fit, FitError, FitMethod, MAX_FITTED_ACTIONS};

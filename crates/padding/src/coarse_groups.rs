@@ -7,7 +7,7 @@ use sizeleak_leakage::{CommandGroup, KEPT, Observation};
 /// The commands of an observation by the size that is seen, rounded up to a multiple of `unit` bytes, and by their
 /// probability. A command that is seen with several of these counts as several, and rare commands that look alike are taken
 /// to be as probable as they are on average: so a floor for these groups is one for the commands.
-pub fn coarse_groups(observation: &Observation, unit: u64) -> Vec<CommandGroup> {
+pub(crate) fn coarse_groups(observation: &Observation, unit: u64) -> Vec<CommandGroup> {
     let mut groups = Vec::new();
     for row in &observation.command.rows {
         let mut sizes: BTreeMap<u64, f64> = BTreeMap::new();

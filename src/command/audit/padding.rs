@@ -8,10 +8,10 @@ mod countermeasures;
 mod curve;
 mod floor_figures;
 mod floor_progress;
-mod home;
 mod judged;
 mod policy;
 mod quantity;
+mod unpadded_sizes;
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use anyhow::anyhow;
 use clap::{ArgGroup, Args, ValueEnum};
 use sizeleak_leakage::{CommandSpace, EpsilonKnowledge, Premises};
 use sizeleak_model::Model;
-use sizeleak_padding::{Draw, HomeTraffic, Objective, PaddingPolicy, TableRules};
+use sizeleak_padding::{Draw, HomeTraffic, Objective, PaddedHome, PaddingPolicy, TableRules};
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::LogFlags;
 
@@ -30,8 +30,9 @@ use best::{Best, BestFor, Request};
 use best_random::BestRandom;
 use countermeasure_options::{CountermeasureOptions, OF_SEARCHES};
 use countermeasures::{Comparison, CountermeasureReport, JudgedHome};
-use home::{FloorChoice, PaddedHome, check_sizes};
+use floor_figures::FloorChoice;
 use quantity::{Budget, Target};
+use unpadded_sizes::check_sizes;
 
 /// The padding that is audited, and other countermeasures.
 #[derive(Debug, Args)]
@@ -210,6 +211,7 @@ impl PaddingOptions {
                 None => Comparison::new(&home, &given).written(format),
             };
         }
+        check_sizes(model)?;
         let home = PaddedHome::new(&space, model, knowledge, commands_per_day)?;
         if let Some(policy) = &policy {
             return policy::PolicyReport::new(&home, policy, &prior).written(format);

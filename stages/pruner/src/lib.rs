@@ -54,6 +54,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod candidate_sums;
 mod fit_judge;
 mod inventory_filter;
 mod options;

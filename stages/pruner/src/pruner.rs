@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{Candidate, Command, Frame, Identification, Notice, SharedList, what};
-use sizeleak_model::{InventoryError, Model};
+use sizeleak_model::{DeviceTypes, InventoryError, Model};
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
+use crate::candidate_sums::CandidateSums;
 use crate::fit_judge::{FitJudge, weighed};
 use crate::inventory_filter::InventoryFilter;
 use crate::overlap_queue::{OverlapQueue, RepliesKnown};
@@ -54,6 +55,8 @@ pub struct Pruner {
     /// The group whose replies were shared out last, with the shares of each command.
     shared_out: Option<(Arc<[Identification]>, GroupShares)>,
     inventory: InventoryFilter,
+    /// Those of the inventory.
+    device_types: Option<DeviceTypes>,
     /// The latest result for each question, with the candidates it holds for: a home's commands have the same few sizes
     /// and replies.
     cache: TwoGenerationCache<PruningKey, (SharedList<Candidate>, PruningResult)>,
@@ -109,6 +112,8 @@ struct PruningResult {
     is_possible: bool,
     /// The probability of the number of replies given the size; `None` if it says nothing about actions.
     reply_probability: Option<f64>,
+    /// How probable numbers of actions and types of devices are.
+    sums: CandidateSums,
 }
 
 /// The candidates that the inventory allows, with their probabilities before the replies.
@@ -134,6 +139,7 @@ impl PossibleCandidates<'_> {
             beyond_inventory: self.beyond_inventory,
             is_possible: self.is_possible,
             reply_probability: replies,
+            sums: CandidateSums::default(),
         }
     }
 }
@@ -152,6 +158,7 @@ impl Pruner {
             queue: OverlapQueue::default(),
             shared_out: None,
             inventory: InventoryFilter::new(model)?,
+            device_types: model.inventory.as_ref().map(DeviceTypes::new),
             cache: TwoGenerationCache::new(MAX_CACHE_BYTES),
             is_cut_reported: false,
             fit: FitJudge::new(),
@@ -211,7 +218,8 @@ impl Pruner {
             return result.clone();
         }
         self.prepare_model(longer_replies(identification));
-        let result = self.compute(identification);
+        let mut result = self.compute(identification);
+        result.sums = self.sums(&result.candidates);
         let own_bytes = if result.candidates.is_clone_of(candidates) { 0 } else { size_of_val(&*result.candidates) };
         let of_replies = size_of_val(&*key.single_replies);
         let bytes = ENTRY_BYTES + of_replies + candidates.memory_bytes() + own_bytes;
@@ -291,11 +299,12 @@ impl Pruner {
             self.shared_out = Some((Arc::clone(group), shares));
         }
         let shares = self.shared_out.as_ref().and_then(|(_, shares)| shares.as_ref()?.get(at));
-        self.by_shares(identification, shares.map(Vec::as_slice))
+        let shares = shares.cloned();
+        self.by_shares(identification, shares.as_deref())
     }
 
     /// The result where the replies are one of these shares; by the size alone where they are not known.
-    fn by_shares(&self, identification: &Identification, shares: Option<&[ReplyShare]>) -> PruningResult {
+    fn by_shares(&mut self, identification: &Identification, shares: Option<&[ReplyShare]>) -> PruningResult {
         let mut possible = self.possible(identification);
         let (model, command) = (self.model(longer_replies(identification)), &identification.command);
         let max_actions = self.inventory.max_actions();
@@ -307,7 +316,13 @@ impl Pruner {
                 (Some(evidence.learned_bounds(self.keep)), possible.posterior.keep(self.keep))
             }
         };
-        possible.result(bounds, is_enough, None)
+        let mut result = possible.result(bounds, is_enough, None);
+        result.sums = self.sums(&result.candidates);
+        result
+    }
+
+    fn sums(&mut self, candidates: &[Candidate]) -> CandidateSums {
+        CandidateSums::of(candidates, self.device_types.as_mut())
     }
 
     /// Answers what does not wait any more.
@@ -341,12 +356,17 @@ impl Pruner {
         if let Some(detail) = misfit {
             out.emit(notice(&identification, what::MISFIT, detail).into())?;
         }
-        if self.mode == PruningMode::None {
+        let sums = if self.mode == PruningMode::None {
             (identification.min_actions, identification.max_actions) = (None, None);
+            self.sums(&identification.candidates)
         } else {
+            let sums = result.sums.clone();
             self.prune(&mut identification, result, out)?;
-        }
+            sums
+        };
         identification.candidates = weighed(&identification.candidates, weight);
+        let CandidateSums { numbers, device_types } = sums.weighed(weight);
+        (identification.numbers, identification.device_types) = (numbers, device_types);
         identification.listed = identification.candidates.len() as u64;
         self.counters.candidates_out = self.counters.candidates_out.saturating_add(identification.candidate_count);
         Ok(out.emit(Frame::Identification(identification))?)

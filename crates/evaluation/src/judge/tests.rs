@@ -43,6 +43,8 @@ fn identification(plaintext: u64, candidates: &[(u32, u32, i64)], candidate_coun
         size_probability: None,
         reply_probability: None,
         shifts: SharedList::default(),
+        numbers: SharedList::default(),
+        device_types: SharedList::default(),
     }
 }
 

@@ -18,6 +18,8 @@ fn summary(probabilities: &[f64], candidate_count: u64) -> ProbabilitySummary {
         size_probability: None,
         reply_probability: None,
         shifts: SharedList::default(),
+        numbers: SharedList::default(),
+        device_types: SharedList::default(),
     };
     ProbabilitySummary::new(&identification, 0.95)
 }

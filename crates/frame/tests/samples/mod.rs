@@ -1,9 +1,9 @@
 //! A frame of every kind.
 
 use sizeleak_frame::{
-    Actions, Candidate, Command, ContentType, Correction, Direction, Flow, Frame, Hello, Identification, Notice,
-    Packet, Packets, Record, Segment, Segments, Session, SharedList, Shift, SingleReply, StageSummary, Summary,
-    Transport, WeightedEpsilon,
+    Actions, Candidate, Command, ContentType, Correction, DeviceTypeProbability, Direction, Flow, Frame, Hello,
+    Identification, Notice, NumberProbability, Packet, Packets, Record, Segment, Segments, Session, SharedList, Shift,
+    SingleReply, StageSummary, Summary, Transport, WeightedEpsilon,
 };
 
 /// What may be null in a sample.
@@ -110,6 +110,8 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
             size_probability: nulls.of(0.25),
             reply_probability: nulls.of(0.125),
             shifts: shifts(nulls),
+            numbers: [NumberProbability { actions: u64::MAX, probability: 0.5 }].into(),
+            device_types: [DeviceTypeProbability { device: "x".into(), probability: 0.5 }].into(),
         }
         .into(),
         Notice {

@@ -43,6 +43,8 @@ fn identification(candidates: Vec<Candidate>, count: u64) -> Frame {
         size_probability: None,
         reply_probability: None,
         shifts: SharedList::default(),
+        numbers: SharedList::default(),
+        device_types: SharedList::default(),
     })
 }
 

@@ -4,14 +4,14 @@ use anyhow::anyhow;
 use serde::Serialize;
 use sizeleak_leakage::Learned;
 use sizeleak_padding::{
-    BestTable, Goal, Objective, PaddingPolicy, PolicyFile, SourceLanguage, TableRules, TableSearch, table_source,
+    BestTable, Goal, JudgedPolicy, NoTable, Objective, PaddedHome, PaddingPolicy, PolicyFile, SourceLanguage,
+    TableRules, TableSearch, exact_table, table_source,
 };
 use sizeleak_telemetry::log::LogFlags;
 use sizeleak_text::escaped_lines;
 
-use super::floor_figures::FloorFigures;
-use super::home::{FloorChoice, PaddedHome};
-use super::judged::Judged;
+use super::floor_figures::{FloorChoice, FloorFigures};
+use super::judged::{sentence, table};
 use crate::command::failure::Failure;
 use crate::command::output_option::json_report;
 use crate::command::report_format::ReportFormat;
@@ -19,9 +19,6 @@ use crate::command::text_table::{paragraph, percent};
 
 /// Text is broken at this many columns.
 const COLUMNS: usize = 80;
-
-/// How often the search is repeated, where ε makes sizes vary.
-const ROUNDS: usize = 12;
 
 /// Buckets that are shown.
 const SHOWN: usize = 24;
@@ -36,7 +33,7 @@ pub(super) struct Best<'a> {
     policy: PaddingPolicy,
     commands_per_day: f64,
     command_bytes: f64,
-    padded: Judged,
+    padded: JudgedPolicy,
     unpadded: &'a Learned,
     #[serde(flatten)]
     floor: FloorFigures,
@@ -56,9 +53,10 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The search for a table.
-    pub(super) fn search<'a>(&self, home: &'a PaddedHome) -> TableSearch<'a> {
-        TableSearch { rows: &home.rows, objective: self.objective, rules: self.rules }
+    /// The best table.
+    pub(super) fn table(&self, home: &PaddedHome) -> Result<(BestTable, JudgedPolicy), Failure> {
+        let search = TableSearch { rows: &home.rows, objective: self.objective, rules: self.rules };
+        exact_table(home, &search, self.goal.into()).map_err(|why| self.goal.unmet(home, why))
     }
 }
 
@@ -75,10 +73,10 @@ pub(super) enum BestFor {
 impl<'a> Best<'a> {
     pub(super) fn new(home: &'a PaddedHome, request: &Request<'_>, prior: &'a str) -> Result<Self, Failure> {
         let goal = request.goal;
-        let (table, padded) = found(home, &request.search(home), goal)?;
+        let (table, padded) = request.table(home)?;
         Ok(Self {
             schema: 1,
-            sentence: padded.sentence(home, &format!("the best {}", table.policy)),
+            sentence: sentence(&padded, home, &format!("the best {}", table.policy)),
             prior,
             goal,
             policy: table.policy,
@@ -109,7 +107,7 @@ impl<'a> Best<'a> {
         let mut parts = vec![
             paragraph(&self.sentence, 0, COLUMNS),
             paragraph(&format!("prior: {}", self.prior), 7, COLUMNS),
-            self.padded.table(self.home),
+            table(&self.padded, self.home),
             paragraph(&shown(&self.policy), 2, COLUMNS),
         ];
         parts.extend(self.floor.sentence().map(|sentence| paragraph(&sentence, 0, COLUMNS)));
@@ -126,55 +124,21 @@ impl<'a> Best<'a> {
     }
 }
 
-/// The best table for a goal. Where ε makes sizes vary, the search underestimates how often commands are named and
-/// overestimates how many share a bucket, so it is repeated with stricter demands until what is asked for is met.
-pub(super) fn found(
-    home: &PaddedHome,
-    search: &TableSearch<'_>,
-    goal: BestFor,
-) -> Result<(BestTable, Judged), Failure> {
-    let wanted = search.rules;
-    let (mut rules, mut named_at_most) = (wanted, f64::INFINITY);
-    if let BestFor::Named(target) = goal {
-        named_at_most = target;
-    }
-    for _ in 0..ROUNDS {
-        let search = TableSearch { rules, ..*search };
-        let hull = search.hull();
-        let searched = match goal {
-            BestFor::AddedBytes(bytes) => Goal::Budget(bytes),
-            BestFor::Named(_) => Goal::Target(named_at_most),
-        };
-        let table = search.best_policy(searched, &hull).ok_or_else(|| goal.unmet(home, hull.is_empty()))?;
-        let judged = Judged::new(home, &table.policy);
-        let command = &judged.by_size.command;
-        let mut is_met = true;
-        if let BestFor::Named(target) = goal
-            && command.named > target * (1.0 + 1e-9)
-        {
-            (named_at_most, is_met) = (named_at_most * target / command.named * 0.999, false);
-        }
-        if command.smallest_set < wanted.fewest_commands * (1.0 - 1e-9) {
-            let factor = (wanted.fewest_commands / command.smallest_set.max(1.0)).max(1.05);
-            (rules.fewest_commands, is_met) = (rules.fewest_commands * factor, false);
-        }
-        if command.worst_posterior > wanted.most_posterior * (1.0 + 1e-9) {
-            let factor = wanted.most_posterior / command.worst_posterior * 0.999;
-            (rules.most_posterior, is_met) = (rules.most_posterior * factor, false);
-        }
-        if is_met {
-            return Ok((table, judged));
+impl From<BestFor> for Goal {
+    fn from(best: BestFor) -> Self {
+        match best {
+            BestFor::AddedBytes(bytes) => Self::Budget(bytes),
+            BestFor::Named(named) => Self::Target(named),
         }
     }
-    Err(goal.unmet(home, true))
 }
 
 impl BestFor {
     /// Why no table is found.
-    pub(super) fn unmet(self, home: &PaddedHome, is_by_rules: bool) -> Failure {
+    fn unmet(self, home: &PaddedHome, why: NoTable) -> Failure {
         let guessing = percent(home.unpadded.command.guessing);
         Failure::usage(match self {
-            _ if is_by_rules => anyhow!(
+            _ if why == NoTable::Rules => anyhow!(
                 "no table is found that obeys `--most-posterior` and `--least-set`: raise the one, or lower the other; all \
                  commands in one bucket have a posterior of {guessing}"
             ),

@@ -1,17 +1,16 @@
 //! The report on the best random padding, beside the best table for the same goal.
 
-use std::collections::BTreeSet;
-
 use anyhow::anyhow;
 use serde::Serialize;
 use sizeleak_leakage::Learned;
-use sizeleak_padding::{Draw, FloorOf, Goal, PaddingFloor, PaddingPolicy, PolicyFile, named_with_known_key};
+use sizeleak_padding::{
+    Draw, JudgedPolicy, PaddedHome, PaddingPolicy, PolicyFile, best_random_table, named_with_known_key,
+};
 use sizeleak_text::escaped_lines;
 
-use super::best::{BestFor, Request, found};
+use super::best::{BestFor, Request};
 use super::floor_figures::FloorFigures;
-use super::home::PaddedHome;
-use super::judged::Judged;
+use super::judged::{sentence, table};
 use crate::command::failure::Failure;
 use crate::command::output_option::json_report;
 use crate::command::report_format::ReportFormat;
@@ -19,18 +18,6 @@ use crate::command::text_table::{numbers, paragraph, percent};
 
 /// Text is broken at this many columns.
 const COLUMNS: usize = 80;
-
-/// How far the policy may be from the best, in probability.
-const TOLERANCE: f64 = 0.0005;
-
-/// How often budgets are halved for a target.
-const ROUNDS: usize = 12;
-
-/// Sizes of which random tables are searched for, at most.
-const MOST_SIZES: usize = 600;
-
-/// Bytes to multiples of which sizes are rounded up before the search.
-const UNITS: [u64; 6] = [1, 4, 8, 16, 32, 64];
 
 /// The best random padding of sizes.
 #[derive(Serialize)]
@@ -42,10 +29,10 @@ pub(super) struct BestRandom<'a> {
     policy: PaddingPolicy,
     commands_per_day: f64,
     command_bytes: f64,
-    padded: Judged,
+    padded: JudgedPolicy,
     unpadded: &'a Learned,
     /// The best table for the same goal.
-    table: Judged,
+    table: JudgedPolicy,
     /// How often the command is named after two of the same, if padding is drawn anew for each.
     named_after_two: Named,
     /// After any number of the same.
@@ -78,8 +65,9 @@ impl<'a> BestRandom<'a> {
         draw: Draw,
         prior: &'a str,
     ) -> Result<Self, Failure> {
-        let (policy, padded) = found_random(home, request.goal, draw)?;
-        let (table, of_table) = found(home, &request.search(home), request.goal)?;
+        let found = best_random_table(home, request.goal.into(), draw);
+        let (policy, padded) = found.ok_or_else(|| unmet(home, request.goal))?;
+        let (table, of_table) = request.table(home)?;
         let [of_anew, of_table_anew] = [&policy, &table.policy].map(|policy| home.padded_channel(policy));
         let [random, in_buckets] = [&policy, &table.policy].map(|policy| values.padded(policy).command.named);
         let of_known_key = named_with_known_key(&values.groups, &policy);
@@ -89,7 +77,7 @@ impl<'a> BestRandom<'a> {
         };
         Ok(Self {
             schema: 1,
-            sentence: padded.sentence(home, &format!("the best {policy}, {drawn}")),
+            sentence: sentence(&padded, home, &format!("the best {policy}, {drawn}")),
             prior,
             goal: request.goal,
             policy,
@@ -120,7 +108,7 @@ impl<'a> BestRandom<'a> {
         let mut parts = vec![
             paragraph(&self.sentence, 0, COLUMNS),
             paragraph(&format!("prior: {}", self.prior), 7, COLUMNS),
-            self.padded.table(self.home),
+            table(&self.padded, self.home),
             self.comparison(),
             paragraph(&self.advice(), 0, COLUMNS),
         ];
@@ -169,75 +157,17 @@ impl<'a> BestRandom<'a> {
     }
 }
 
-/// The best random table for a goal. The search takes each size that a command is seen with for a command of its own, which
-/// underestimates how often the command is named. So sizes are rounded up, too, which leaves a command fewer of them; the
-/// table that is exactly the best is taken.
-fn found_random(home: &PaddedHome, goal: BestFor, draw: Draw) -> Result<(PaddingPolicy, Judged), Failure> {
-    let found = UNITS.into_iter().filter_map(|unit| CoarseSearch::new(home, unit, draw)?.found(goal));
-    let value = |judged: &Judged| match goal {
-        BestFor::AddedBytes(_) => judged.by_size.command.named,
-        BestFor::Named(_) => judged.added_bytes,
-    };
-    let best = found.min_by(|(_, one), (_, other)| value(one).total_cmp(&value(other)));
-    best.ok_or_else(|| match goal {
-        BestFor::AddedBytes(bytes) => Failure::usage(anyhow!("no random table adds {bytes:.1} bytes: raise the budget")),
+/// Why no random table is found.
+fn unmet(home: &PaddedHome, goal: BestFor) -> Failure {
+    match goal {
+        BestFor::AddedBytes(bytes) => {
+            Failure::usage(anyhow!("no random table adds {bytes:.1} bytes: raise the budget"))
+        }
         BestFor::Named(target) => Failure::usage(anyhow!(
             "no random table is found that reaches the target of {}: raise it, or leave `--random` out; guessing alone is \
              right in {} of cases",
             percent(target),
             percent(home.unpadded.command.guessing)
         )),
-    })
-}
-
-/// The search for random tables of sizes that are rounded up.
-struct CoarseSearch<'a> {
-    home: &'a PaddedHome,
-    floor: PaddingFloor,
-    /// The expected bytes by which sizes are rounded up.
-    rounding: f64,
-    draw: Draw,
-}
-
-impl<'a> CoarseSearch<'a> {
-    /// `None` if there are so many sizes that it takes minutes.
-    fn new(home: &'a PaddedHome, unit: u64, draw: Draw) -> Option<Self> {
-        let (groups, rounding) = home.coarse(unit);
-        let sizes: BTreeSet<u64> = groups.iter().map(|group| group.bytes).collect();
-        let search = || Self { home, floor: PaddingFloor::new(&groups, FloorOf::SizePolicies), rounding, draw };
-        (sizes.len() <= MOST_SIZES).then(search)
     }
-
-    /// The best table for a goal.
-    fn found(&mut self, goal: BestFor) -> Option<(PaddingPolicy, Judged)> {
-        let target = match goal {
-            BestFor::AddedBytes(bytes) => return (bytes >= self.rounding).then(|| self.within(bytes - self.rounding)),
-            BestFor::Named(target) => target,
-        };
-        let (mut too_few, mut enough) = (0.0, self.floor.most_added_bytes());
-        let mut found = Some(self.within(enough)).filter(|(_, judged)| is_met(target, judged));
-        for _ in 0..ROUNDS {
-            found.as_ref()?;
-            let bytes = f64::midpoint(too_few, enough);
-            let within = self.within(bytes);
-            if is_met(target, &within.1) {
-                (found, enough) = (Some(within), bytes);
-            } else {
-                too_few = bytes;
-            }
-        }
-        found
-    }
-
-    /// The best table that adds so many expected bytes to sizes that are rounded up.
-    fn within(&mut self, bytes: f64) -> (PaddingPolicy, Judged) {
-        self.floor.refine_at(Goal::Budget(bytes), TOLERANCE);
-        let policy = self.floor.policy(bytes, self.draw);
-        let judged = Judged::new(self.home, &policy);
-        (policy, judged)
-    }
-}
-
-fn is_met(target: f64, judged: &Judged) -> bool {
-    judged.by_size.command.named <= target * (1.0 + 1e-9)
 }

@@ -1,13 +1,15 @@
 //! What padding policies give away against what they cost.
 
 use serde::Serialize;
-use sizeleak_padding::{Draw, Goal, Objective, PaddingFloor, PaddingPolicy, TableRules, TableSearch};
+use sizeleak_padding::{
+    Draw, Goal, JudgedPolicy, Objective, PaddedHome, PaddingFloor, PaddingPolicy, TableRules, TableSearch,
+};
 use sizeleak_telemetry::log::LogFlags;
 use sizeleak_text::escaped_lines;
 
+use super::floor_figures::{FloorChoice, floor_of};
 use super::floor_progress::FloorProgress;
-use super::home::{FloorChoice, PaddedHome};
-use super::judged::{Judged, megabytes};
+use super::judged::megabytes;
 use crate::command::failure::Failure;
 use crate::command::output_option::json_report;
 use crate::command::report_format::ReportFormat;
@@ -64,7 +66,7 @@ struct Point {
 impl<'a> Curve<'a> {
     pub(super) fn new(home: &PaddedHome, floor: FloorChoice, prior: &'a str, log: &LogFlags) -> Self {
         let is_floor_asked_for = floor != FloorChoice::LeftOut;
-        let (mut floor, floor_left_out) = match home.floor(floor) {
+        let (mut floor, floor_left_out) = match floor_of(home, floor) {
             Ok(floor) => (Some(floor), None),
             Err(reason) => (None, Some(reason)),
         };
@@ -133,7 +135,7 @@ impl<'a> Curve<'a> {
 
 impl Point {
     fn new(home: &PaddedHome, name: &str, policy: &PaddingPolicy, floor: Option<&PaddingFloor>) -> Self {
-        let judged = Judged::new(home, policy);
+        let judged = JudgedPolicy::new(home, policy);
         let command = &judged.by_size.command;
         Self {
             policy: name.to_owned(),

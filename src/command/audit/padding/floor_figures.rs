@@ -1,16 +1,27 @@
 //! How near a padding policy is to the floor of all policies.
 
 use serde::Serialize;
-use sizeleak_padding::Goal;
+use sizeleak_padding::{FloorOf, Goal, JudgedPolicy, PaddedHome, PaddingFloor};
 use sizeleak_telemetry::log::LogFlags;
 
 use super::floor_progress::FloorProgress;
-use super::home::{FloorChoice, PaddedHome};
-use super::judged::Judged;
 use crate::command::text_table::percent;
 
 /// How far the floor may be below the true minimum.
 const TOLERANCE: f64 = 0.0005;
+
+/// The floor of more sizes than this takes minutes.
+const MAX_FLOOR_SIZES: usize = 1000;
+
+/// Whether the floor of all policies is computed, which takes the longest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FloorChoice {
+    /// Unless there are so many sizes that it takes minutes.
+    UnlessLong,
+    /// However long it takes.
+    Computed,
+    LeftOut,
+}
 
 /// The floor of all padding policies, at what one of them costs and gives away.
 #[derive(Debug, Serialize)]
@@ -26,9 +37,9 @@ pub(super) struct FloorFigures {
 }
 
 impl FloorFigures {
-    pub(super) fn new(home: &PaddedHome, choice: FloorChoice, padded: &Judged, log: &LogFlags) -> Self {
+    pub(super) fn new(home: &PaddedHome, choice: FloorChoice, padded: &JudgedPolicy, log: &LogFlags) -> Self {
         let is_asked_for = choice != FloorChoice::LeftOut;
-        let mut floor = match home.floor(choice) {
+        let mut floor = match floor_of(home, choice) {
             Ok(floor) => floor,
             Err(reason) => {
                 return Self { floor_named: None, floor_added_share: None, floor_left_out: Some(reason), is_asked_for };
@@ -59,4 +70,23 @@ impl FloorFigures {
             percent(named)
         ))
     }
+}
+
+/// A coarse floor of all policies.
+///
+/// # Errors
+/// Why it is left out, as a sentence.
+pub(super) fn floor_of(home: &PaddedHome, choice: FloorChoice) -> Result<PaddingFloor, String> {
+    let sizes = home.rows.len();
+    match choice {
+        FloorChoice::LeftOut => return Err("The floor is not asked for.".to_owned()),
+        FloorChoice::UnlessLong if sizes > MAX_FLOOR_SIZES => {
+            return Err(format!(
+                "The floor of all padding policies is left out: with {sizes} sizes, more than {MAX_FLOOR_SIZES}, it \
+                 takes minutes. `--with-floor` computes it."
+            ));
+        }
+        FloorChoice::UnlessLong | FloorChoice::Computed => {}
+    }
+    Ok(PaddingFloor::new(&home.groups, FloorOf::AnyPolicy))
 }

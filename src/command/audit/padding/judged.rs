@@ -1,85 +1,54 @@
-//! A padding policy with what it gives away and costs.
+//! What a padding policy gives away and costs, in words and as a table.
 
-use serde::Serialize;
 use sizeleak_leakage::{Learned, Measures};
-use sizeleak_padding::{PaddingCost, PaddingPolicy};
+use sizeleak_padding::{JudgedPolicy, PaddedHome};
 
-use super::home::PaddedHome;
 use crate::command::text_table::{NONE, numbers, percent};
 
-/// A padding policy with what it gives away and costs.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Judged {
-    /// Its name.
-    pub(super) name: String,
-    /// The expected bytes that it adds to a command.
-    pub(super) added_bytes: f64,
-    /// These as a share of the command's bytes.
-    pub(super) added_share: f64,
-    /// The megabytes that it adds a day.
-    pub(super) megabytes_a_day: f64,
-    /// What an observer of one padded command learns.
-    pub(super) by_size: Learned,
+/// The main figure as a sentence, of padding that is described.
+pub(super) fn sentence(judged: &JudgedPolicy, home: &PaddedHome, padding: &str) -> String {
+    let (padded, unpadded) = (&judged.by_size.command, &home.unpadded.command);
+    format!(
+        "With {padding}, an observer who sees only sizes names the exact command in {} of cases (without padding: {}; \
+         guessing: {}); it adds {} to the bytes of commands.",
+        percent(padded.named),
+        percent(unpadded.named),
+        percent(unpadded.guessing),
+        percent(judged.added_share)
+    )
 }
 
-impl Judged {
-    pub(super) fn new(home: &PaddedHome, policy: &PaddingPolicy) -> Self {
-        let cost = PaddingCost::of(&home.rows, policy);
-        Self {
-            name: policy.to_string(),
-            added_bytes: cost.added_bytes,
-            added_share: cost.share(),
-            megabytes_a_day: cost.megabytes_a_day(home.commands_per_day),
-            by_size: home.padded(policy),
-        }
-    }
-
-    /// The main figure as a sentence, of padding that is described.
-    pub(super) fn sentence(&self, home: &PaddedHome, padding: &str) -> String {
-        let (padded, unpadded) = (&self.by_size.command, &home.unpadded.command);
-        format!(
-            "With {padding}, an observer who sees only sizes names the exact command in {} of cases (without padding: {}; \
-             guessing: {}); it adds {} to the bytes of commands.",
-            percent(padded.named),
-            percent(unpadded.named),
-            percent(unpadded.guessing),
-            percent(self.added_share)
-        )
-    }
-
-    /// What is learned without padding and with it, and what it costs.
-    pub(super) fn table(&self, home: &PaddedHome) -> String {
-        let (before, after) = (&home.unpadded, &self.by_size);
-        let of_kinds =
-            |learned: &Learned| learned.kinds.as_ref().map_or_else(|| NONE.to_owned(), |kinds| percent(kinds.named));
-        let row = |name: &str, shown: fn(&Measures) -> String| {
-            [name.to_owned(), shown(&before.command), shown(&after.command)]
-        };
-        let command_bytes = home.command_bytes;
-        let rows = [
-            row("command named", |measures| percent(measures.named)),
-            row("  of guessing", |measures| format!("× {:.2}", measures.times_guessing)),
-            ["number of actions named".to_owned(), percent(before.number.named), percent(after.number.named)],
-            ["types of devices named".to_owned(), of_kinds(before), of_kinds(after)],
-            row("bits given away", |measures| format!("{:.2}", measures.information_bits)),
-            row("sizes seen", |measures| measures.outputs.to_string()),
-            row("alone in its size", |measures| percent(measures.alone.abs())),
-            row("smallest anonymity set", |measures| format!("{:.0}", measures.smallest_set)),
-            row("greatest posterior", |measures| percent(measures.worst_posterior)),
-            [
-                "bytes of a command".to_owned(),
-                format!("{command_bytes:.1}"),
-                format!("{:.1}", command_bytes + self.added_bytes),
-            ],
-            ["  added".to_owned(), "0.0 %".to_owned(), percent(self.added_share)],
-            [
-                format!("MB more a day, of {} commands", home.commands_per_day),
-                "0".to_owned(),
-                megabytes(self.megabytes_a_day),
-            ],
-        ];
-        numbers(["by size", "without padding", "padded"], rows)
-    }
+/// What is learned without padding and with it, and what it costs.
+pub(super) fn table(judged: &JudgedPolicy, home: &PaddedHome) -> String {
+    let (before, after) = (&home.unpadded, &judged.by_size);
+    let of_kinds =
+        |learned: &Learned| learned.kinds.as_ref().map_or_else(|| NONE.to_owned(), |kinds| percent(kinds.named));
+    let row =
+        |name: &str, shown: fn(&Measures) -> String| [name.to_owned(), shown(&before.command), shown(&after.command)];
+    let command_bytes = home.command_bytes;
+    let rows = [
+        row("command named", |measures| percent(measures.named)),
+        row("  of guessing", |measures| format!("× {:.2}", measures.times_guessing)),
+        ["number of actions named".to_owned(), percent(before.number.named), percent(after.number.named)],
+        ["types of devices named".to_owned(), of_kinds(before), of_kinds(after)],
+        row("bits given away", |measures| format!("{:.2}", measures.information_bits)),
+        row("sizes seen", |measures| measures.outputs.to_string()),
+        row("alone in its size", |measures| percent(measures.alone.abs())),
+        row("smallest anonymity set", |measures| format!("{:.0}", measures.smallest_set)),
+        row("greatest posterior", |measures| percent(measures.worst_posterior)),
+        [
+            "bytes of a command".to_owned(),
+            format!("{command_bytes:.1}"),
+            format!("{:.1}", command_bytes + judged.added_bytes),
+        ],
+        ["  added".to_owned(), "0.0 %".to_owned(), percent(judged.added_share)],
+        [
+            format!("MB more a day, of {} commands", home.commands_per_day),
+            "0".to_owned(),
+            megabytes(judged.megabytes_a_day),
+        ],
+    ];
+    numbers(["by size", "without padding", "padded"], rows)
 }
 
 /// Megabytes, with three significant digits below one.

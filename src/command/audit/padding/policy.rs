@@ -6,11 +6,12 @@ use std::path::Path;
 use anyhow::Context;
 use serde::Serialize;
 use sizeleak_leakage::Learned;
-use sizeleak_padding::{Draw, PaddingPolicy, PolicyError, PolicyFile, named_after, named_with_known_key};
+use sizeleak_padding::{
+    Draw, JudgedPolicy, PaddedHome, PaddingPolicy, PolicyError, PolicyFile, named_after, named_with_known_key,
+};
 use sizeleak_text::escaped_lines;
 
-use super::home::PaddedHome;
-use super::judged::Judged;
+use super::judged::{sentence, table};
 use crate::command::failure::Failure;
 use crate::command::output_option::json_report;
 use crate::command::report_format::ReportFormat;
@@ -31,7 +32,7 @@ pub(super) struct PolicyReport<'a> {
     policy: &'a PaddingPolicy,
     commands_per_day: f64,
     command_bytes: f64,
-    padded: Judged,
+    padded: JudgedPolicy,
     unpadded: &'a Learned,
     repeated: Vec<Repeated>,
     /// How often commands are named under keyed padding by an observer who has learned where the key sends each.
@@ -61,7 +62,7 @@ pub(super) fn named(name: &str) -> Result<PaddingPolicy, Failure> {
 
 impl<'a> PolicyReport<'a> {
     pub(super) fn new(home: &'a PaddedHome, policy: &'a PaddingPolicy, prior: &'a str) -> Self {
-        let padded = Judged::new(home, policy);
+        let padded = JudgedPolicy::new(home, policy);
         let repeated = match policy {
             PaddingPolicy::Random { most, draw: Draw::Independent } => OBSERVATIONS
                 .iter()
@@ -77,7 +78,7 @@ impl<'a> PolicyReport<'a> {
         };
         Self {
             schema: 1,
-            sentence: padded.sentence(home, &format!("padding {policy}")),
+            sentence: sentence(&padded, home, &format!("padding {policy}")),
             prior,
             policy,
             commands_per_day: home.commands_per_day,
@@ -99,7 +100,7 @@ impl<'a> PolicyReport<'a> {
         let mut parts = vec![
             paragraph(&self.sentence, 0, COLUMNS),
             paragraph(&format!("prior: {}", self.prior), 7, COLUMNS),
-            self.padded.table(self.home),
+            table(&self.padded, self.home),
         ];
         if !self.repeated.is_empty() {
             let after = |repeated: &Repeated| format!("{} after {}", percent(repeated.named), repeated.observations);

@@ -1,0 +1,192 @@
+//! Which types of devices the actions of a command are for, where several types have the same actions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::Inventory;
+
+/// So many answers are remembered.
+const MOST_KNOWN: usize = 4096;
+
+/// Ways to share out actions that are looked at for one answer, at most.
+const MOST_STEPS: usize = 1 << 17;
+
+/// Types of devices, as bits in the order of the inventory.
+type TypeSet = u32;
+
+/// How often actions occur, by the types that have them.
+type Totals = Vec<(TypeSet, u32)>;
+
+/// The types of devices of an inventory.
+#[derive(Debug, Clone)]
+pub struct DeviceTypes {
+    names: Vec<String>,
+    /// How many devices there are of each type.
+    counts: Vec<u32>,
+    /// Which types have an action.
+    types_with: BTreeMap<String, TypeSet>,
+    known: BTreeMap<Totals, Option<Arc<[f64]>>>,
+}
+
+impl DeviceTypes {
+    /// The types of an inventory, of which there are at most 32.
+    pub fn new(inventory: &Inventory) -> Self {
+        let mut types_with: BTreeMap<String, TypeSet> = BTreeMap::new();
+        for (at, device) in (0..TypeSet::BITS).zip(&inventory.devices) {
+            for action in &device.actions {
+                *types_with.entry(action.clone()).or_default() |= 1 << at;
+            }
+        }
+        let names = inventory.devices.iter().map(|device| device.name.clone()).collect();
+        let counts = inventory.devices.iter().map(|device| device.count).collect();
+        Self { names, counts, types_with, known: BTreeMap::new() }
+    }
+
+    /// Their names.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// How probable it is for each type that a command with these actions is for a device of it, if every way to give
+    /// the actions to devices is as likely, one to a device at most. `None` if there is no way, or there are too many to
+    /// look at.
+    pub fn addressed<'a>(&mut self, actions: impl IntoIterator<Item = (&'a str, u32)>) -> Option<Arc<[f64]>> {
+        let mut totals: BTreeMap<TypeSet, u32> = BTreeMap::new();
+        for (action, count) in actions {
+            let total = totals.entry(*self.types_with.get(action)?).or_default();
+            *total = total.saturating_add(count);
+        }
+        let totals: Totals = totals.into_iter().filter(|(_, total)| *total > 0).collect();
+        if let Some(known) = self.known.get(&totals) {
+            return known.clone();
+        }
+        let found = self.compute(&totals);
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(totals, found.clone());
+        found
+    }
+
+    fn compute(&self, totals: &Totals) -> Option<Arc<[f64]>> {
+        let all = self.ways(totals, None)?;
+        let without = (0..self.counts.len()).map(|at| self.ways(totals, Some(at)));
+        let shares = without.map(|without| Some(1.0 - without? / all)).collect::<Option<Vec<f64>>>()?;
+        (all > 0.0).then(|| shares.into())
+    }
+
+    /// In how many ways devices can carry out the actions, without those of one type; `None` if it takes too long.
+    fn ways(&self, totals: &Totals, without: Option<usize>) -> Option<f64> {
+        let mut steps = 0;
+        let mut left: BTreeMap<Vec<u32>, f64> =
+            BTreeMap::from([(totals.iter().map(|(_, total)| *total).collect(), 1.0)]);
+        for (at, devices) in self.counts.iter().enumerate().filter(|(at, _)| Some(*at) != without) {
+            let of_type: Vec<bool> = totals.iter().map(|(types, _)| types >> at & 1 == 1).collect();
+            let mut next = BTreeMap::new();
+            for (state, ways) in &left {
+                let mut given = vec![(state.clone(), *devices, *ways)];
+                for class in (0..totals.len()).filter(|class| of_type.get(*class) == Some(&true)) {
+                    given = given.into_iter().flat_map(|given| shared_out(given, class)).collect();
+                    steps += given.len();
+                    if steps > MOST_STEPS {
+                        return None;
+                    }
+                }
+                for (state, _, ways) in given {
+                    *next.entry(state).or_insert(0.0) += ways;
+                }
+            }
+            left = next;
+        }
+        Some(left.get(&vec![0; totals.len()]).copied().unwrap_or(0.0))
+    }
+}
+
+/// Gives 0, 1, 2, … actions of a class to so many devices that have none yet: what is left of both, and the ways so far.
+fn shared_out(
+    (state, devices, ways): (Vec<u32>, u32, f64),
+    class: usize,
+) -> impl Iterator<Item = (Vec<u32>, u32, f64)> {
+    let most = state.get(class).copied().unwrap_or(0).min(devices);
+    let mut choices = ways;
+    (0..=most).map(move |given| {
+        if given > 0 {
+            choices *= f64::from(devices - given + 1) / f64::from(given);
+        }
+        let mut state = state.clone();
+        if let Some(left) = state.get_mut(class) {
+            *left -= given;
+        }
+        (state, devices - given, choices)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+
+    fn types() -> DeviceTypes {
+        let device = |name: &str, count, actions: &[&str]| Device {
+            name: name.to_owned(),
+            count,
+            actions: actions.iter().map(|action| (*action).to_owned()).collect(),
+        };
+        DeviceTypes::new(&Inventory {
+            devices: vec![
+                device("plug", 2, &["on", "off"]),
+                device("lamp", 1, &["on", "red"]),
+                device("lock", 1, &["open"]),
+            ],
+        })
+    }
+
+    /// The types of the four devices, and the sets of types that they are.
+    fn by_enumeration(on: usize, off: usize, red: usize) -> Option<Vec<f64>> {
+        // What each device is asked for: nothing, on, off or red.
+        let of_device = [&[0, 1, 2][..], &[0, 1, 2], &[0, 1, 3]];
+        let (mut all, mut used) = (0.0, [0.0; 2]);
+        for a in of_device[0] {
+            for b in of_device[1] {
+                for c in of_device[2] {
+                    let asked = [*a, *b, *c];
+                    let times = |what| asked.iter().filter(|asked| **asked == what).count();
+                    if (times(1), times(2), times(3)) == (on, off, red) {
+                        // Actions of the same types are told apart no further.
+                        all += 1.0;
+                        used[0] += f64::from(u8::from(*a > 0 || *b > 0));
+                        used[1] += f64::from(u8::from(*c > 0));
+                    }
+                }
+            }
+        }
+        (all > 0.0).then(|| vec![used[0] / all, used[1] / all, 0.0])
+    }
+
+    #[test]
+    fn types_are_as_probable_as_among_all_ways_to_give_actions_to_devices() {
+        for (on, off, red) in [(1, 0, 0), (2, 0, 0), (3, 0, 0), (1, 1, 0), (1, 2, 0), (2, 1, 1), (0, 0, 1), (1, 0, 1)] {
+            let counts = [("on", on), ("off", off), ("red", red)];
+            let found = types().addressed(counts.map(|(name, count)| (name, count as u32)));
+            let expected = by_enumeration(on, off, red);
+            match (&found, &expected) {
+                (Some(found), Some(expected)) => {
+                    let is_near = found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-12);
+                    assert!(is_near, "{counts:?}: {found:?} is not {expected:?}");
+                }
+                (None, None) => {}
+                _ => panic!("{counts:?}: {found:?} is not {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_the_inventory_or_takes_too_long_is_not_known() {
+        assert_eq!(types().addressed([("dim", 1)]), None);
+        let device =
+            |at: u32| Device { name: at.to_string(), count: 200, actions: vec!["on".to_owned(), at.to_string()] };
+        let mut many = DeviceTypes::new(&Inventory { devices: (0..20).map(device).collect() });
+        assert_eq!(many.addressed([("on", 2000)]), None);
+        assert!(many.addressed([("on", 2)]).is_some());
+    }
+}

@@ -1,0 +1,66 @@
+//! The best table where ε makes sizes of a command vary.
+
+use crate::best_table::BestTable;
+use crate::bucket_table::TableSearch;
+use crate::judged_policy::JudgedPolicy;
+use crate::padded_home::PaddedHome;
+use crate::table_goal::Goal;
+
+/// How often the search is repeated.
+const ROUNDS: usize = 12;
+
+/// Why no table is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoTable {
+    /// None obeys the rules.
+    Rules,
+    /// None reaches the goal.
+    Goal,
+}
+
+/// The best table for a goal. Where ε makes sizes vary, the search underestimates how often commands are named and
+/// overestimates how many share a bucket, so it is repeated with stricter demands until what is asked for is met.
+///
+/// # Errors
+/// [`NoTable`].
+pub fn exact_table(
+    home: &PaddedHome,
+    search: &TableSearch<'_>,
+    goal: Goal,
+) -> Result<(BestTable, JudgedPolicy), NoTable> {
+    let wanted = search.rules;
+    let (mut rules, mut named_at_most) = (wanted, f64::INFINITY);
+    if let Goal::Target(target) = goal {
+        named_at_most = target;
+    }
+    for _ in 0..ROUNDS {
+        let search = TableSearch { rules, ..*search };
+        let hull = search.hull();
+        let searched = match goal {
+            Goal::Budget(bytes) => Goal::Budget(bytes),
+            Goal::Target(_) => Goal::Target(named_at_most),
+        };
+        let table =
+            search.best_policy(searched, &hull).ok_or(if hull.is_empty() { NoTable::Rules } else { NoTable::Goal })?;
+        let judged = JudgedPolicy::new(home, &table.policy);
+        let command = &judged.by_size.command;
+        let mut is_met = true;
+        if let Goal::Target(target) = goal
+            && command.named > target * (1.0 + 1e-9)
+        {
+            (named_at_most, is_met) = (named_at_most * target / command.named * 0.999, false);
+        }
+        if command.smallest_set < wanted.fewest_commands * (1.0 - 1e-9) {
+            let factor = (wanted.fewest_commands / command.smallest_set.max(1.0)).max(1.05);
+            (rules.fewest_commands, is_met) = (rules.fewest_commands * factor, false);
+        }
+        if command.worst_posterior > wanted.most_posterior * (1.0 + 1e-9) {
+            let factor = wanted.most_posterior / command.worst_posterior * 0.999;
+            (rules.most_posterior, is_met) = (rules.most_posterior * factor, false);
+        }
+        if is_met {
+            return Ok((table, judged));
+        }
+    }
+    Err(NoTable::Rules)
+}

@@ -1,0 +1,77 @@
+//! The commands of a home as an observer sees them without padding, and with a policy.
+
+use sizeleak_leakage::{
+    Channel, CommandGroup, CommandSpace, EpsilonKnowledge, LeakageError, Learned, Observation, Observer, SizeRow,
+};
+use sizeleak_model::Model;
+use sizeleak_padding_policy::PaddingPolicy;
+
+use crate::coarse_groups::coarse_groups;
+use crate::padded_observation::{PaddedOutputs, seen_groups, seen_rows};
+use crate::padding_cost::PaddingCost;
+
+/// Probabilities are rounded to so many parts before they are compared.
+const ROUNDED_TO: f64 = 1e12;
+
+/// The commands of a home, for which padding is judged.
+#[derive(Debug)]
+pub struct PaddedHome {
+    observation: Observation,
+    /// By the size that is seen.
+    pub rows: Vec<SizeRow>,
+    /// By the size that is seen and probability.
+    pub groups: Vec<CommandGroup>,
+    /// What is learned without padding.
+    pub unpadded: Learned,
+    /// The expected bytes of a command.
+    pub command_bytes: f64,
+    /// Commands a day.
+    pub commands_per_day: f64,
+}
+
+impl PaddedHome {
+    /// The commands of a model, whose sizes are those before padding; `knowledge` is what the observer knows of ε.
+    ///
+    /// # Errors
+    /// [`LeakageError`]: there is no prior, or there are too many commands.
+    pub fn new(
+        space: &CommandSpace,
+        model: &Model,
+        knowledge: EpsilonKnowledge,
+        commands_per_day: f64,
+    ) -> Result<Self, LeakageError> {
+        let observation = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(LeakageError::TooMany)?;
+        let rows = seen_rows(&observation);
+        let groups = if knowledge == EpsilonKnowledge::Value { space.groups() } else { None };
+        let unpadded = PaddedOutputs::new(&observation, &PaddingPolicy::None).learned(&observation);
+        Ok(Self {
+            command_bytes: rows.iter().map(|row| row.probability * row.bytes as f64).sum(),
+            groups: groups.unwrap_or_else(|| seen_groups(&observation)),
+            rows,
+            unpadded,
+            observation,
+            commands_per_day,
+        })
+    }
+
+    /// The commands by the multiple of so many bytes that holds their size, and the expected bytes from the one to the other.
+    pub(crate) fn coarse(&self, unit: u64) -> (Vec<CommandGroup>, f64) {
+        let groups = if unit <= 1 { self.groups.clone() } else { coarse_groups(&self.observation, unit) };
+        let cost = PaddingCost::of(&self.rows, &PaddingPolicy::Multiple { bytes: unit.max(1) });
+        (groups, cost.added_bytes)
+    }
+
+    /// What an observer sees of padded commands, whose padding is drawn anew for each. Probabilities that differ by
+    /// rounding alone are the same.
+    pub fn padded_channel(&self, policy: &PaddingPolicy) -> Channel {
+        let mut channel = PaddedOutputs::new(&self.observation, policy).channel(&self.observation.command);
+        let outputs = channel.rows.iter_mut().flat_map(|row| &mut row.outputs);
+        outputs.for_each(|(_, probability)| *probability = (*probability * ROUNDED_TO).round() / ROUNDED_TO);
+        channel
+    }
+
+    /// What is learned under a policy.
+    pub fn padded(&self, policy: &PaddingPolicy) -> Learned {
+        PaddedOutputs::new(&self.observation, policy).learned(&self.observation)
+    }
+}
