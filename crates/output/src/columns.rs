@@ -77,6 +77,9 @@ const SHIFTS: ColumnType =
 /// The lists of which CSV shows the first entry, if any: those of the columns of the same names.
 const LISTS: [&str; 3] = ["candidates", "epsilons", "shifts"];
 
+/// Lists of which CSV shows nothing: they are sums over candidates.
+const SUMS: [&str; 2] = ["numbers", "device_types"];
+
 const CORRECTION: &[(&str, ColumnType)] = &[
     ("epsilon", Signed),
     ("weight", Float),
@@ -96,6 +99,8 @@ const IDENTIFICATION: &[(&str, ColumnType)] = &[
     ("probability", Float),
     ("candidates", Structs(&[("actions", Counts), ("epsilon", Signed), ("probability", Float)])),
     ("shifts", SHIFTS),
+    ("numbers", Structs(&[("actions", Unsigned), ("probability", Float)])),
+    ("device_types", Structs(&[("device", Text), ("probability", Float)])),
 ];
 
 /// The columns of a kind in order; `None` for an unknown kind.
@@ -146,9 +151,10 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
     Some(of_command.iter().chain(own).chain(ends).map(|(name, content)| Column { name, content: *content }).collect())
 }
 
-/// The columns of a kind that are text or a number; a list of which they show the first entry is left out.
+/// The columns of a kind that are text or a number; a list of which they show the first entry, or nothing, is left out.
 pub(crate) fn flat_columns(kind: &str) -> Option<Vec<Column>> {
-    columns(kind).map(|columns| columns.into_iter().filter(|column| !LISTS.contains(&column.name)).collect())
+    let is_flat = |column: &Column| !LISTS.contains(&column.name) && !SUMS.contains(&column.name);
+    columns(kind).map(|columns| columns.into_iter().filter(is_flat).collect())
 }
 
 /// Whether frames of a kind have columns.
