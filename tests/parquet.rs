@@ -39,7 +39,7 @@ columns = []
 for name, column in zip(table.column_names, table.columns):
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
-    is_list = name in ("candidates", "epsilons", "shifts")
+    is_list = name in ("candidates", "epsilons", "shifts", "numbers", "device_types")
     columns.append([] if is_list else [column_text(column.type, value) for value in column.to_pylist()])
 columns = [column for column in columns if column or not len(table)]
 print(json.dumps({"types": types, "rows": list(zip(*columns)), "by": file.metadata.created_by}))
@@ -82,7 +82,8 @@ fn arrow_reads_the_values_of_csv() {
             let found = read(&write(folder.path(), "frames.parquet", parquet.stdout));
             assert!(found["by"].as_str().unwrap().starts_with("sizeleak version "), "{}", found["by"]);
             let types = found["types"].as_object().unwrap();
-            let flat = types.keys().filter(|name| !["candidates", "epsilons", "shifts"].contains(&name.as_str()));
+            let lists = ["candidates", "epsilons", "shifts", "numbers", "device_types"];
+            let flat = types.keys().filter(|name| !lists.contains(&name.as_str()));
             assert_eq!(flat.collect::<Vec<_>>(), header.iter().collect::<Vec<_>>(), "{kind}");
             for (name, is) in types {
                 match name.as_str() {
@@ -94,6 +95,8 @@ fn arrow_reads_the_values_of_csv() {
                     "handshake" => assert_eq!(is, "bool"),
                     "data" | "payload" => assert_eq!(is, "binary"),
                     "epsilon" => assert_eq!(is, "int64"),
+                    "numbers" => assert_eq!(is, "list<element: struct<actions: uint64, probability: double> not null>"),
+                    "device_types" => assert_eq!(is, "list<element: struct<device: string, probability: double> not null>"),
                     _ => {}
                 }
             }
