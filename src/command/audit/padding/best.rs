@@ -11,14 +11,11 @@ use sizeleak_telemetry::log::LogFlags;
 use sizeleak_text::escaped_lines;
 
 use super::floor_figures::{FloorChoice, FloorFigures};
-use super::judged::{sentence, table};
+use super::judged::{COLUMNS, opening, sentence, table};
 use crate::command::failure::Failure;
 use crate::command::output_option::json_report;
 use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{paragraph, percent};
-
-/// Text is broken at this many columns.
-const COLUMNS: usize = 80;
 
 /// Buckets that are shown.
 const SHOWN: usize = 24;
@@ -104,12 +101,8 @@ impl<'a> Best<'a> {
         if format == ReportFormat::Json {
             return Ok(json_report(self)?.into_bytes());
         }
-        let mut parts = vec![
-            paragraph(&self.sentence, 0, COLUMNS),
-            paragraph(&format!("prior: {}", self.prior), 7, COLUMNS),
-            table(&self.padded, self.home),
-            paragraph(&shown(&self.policy), 2, COLUMNS),
-        ];
+        let mut parts = opening(&self.sentence, self.prior);
+        parts.extend([table(&self.padded, self.home), paragraph(&shown(&self.policy), 2, COLUMNS)]);
         parts.extend(self.floor.sentence().map(|sentence| paragraph(&sentence, 0, COLUMNS)));
         let alone = &self.padded.by_size.command;
         if alone.alone > 0.0 || alone.worst_posterior > 0.5 {

@@ -10,14 +10,11 @@ use sizeleak_text::escaped_lines;
 
 use super::best::{BestFor, Request};
 use super::floor_figures::FloorFigures;
-use super::judged::{sentence, table};
+use super::judged::{COLUMNS, opening, sentence, table};
 use crate::command::failure::Failure;
 use crate::command::output_option::json_report;
 use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{numbers, paragraph, percent};
-
-/// Text is broken at this many columns.
-const COLUMNS: usize = 80;
 
 /// The best random padding of sizes.
 #[derive(Serialize)]
@@ -105,13 +102,8 @@ impl<'a> BestRandom<'a> {
         if format == ReportFormat::Json {
             return Ok(json_report(self)?.into_bytes());
         }
-        let mut parts = vec![
-            paragraph(&self.sentence, 0, COLUMNS),
-            paragraph(&format!("prior: {}", self.prior), 7, COLUMNS),
-            table(&self.padded, self.home),
-            self.comparison(),
-            paragraph(&self.advice(), 0, COLUMNS),
-        ];
+        let mut parts = opening(&self.sentence, self.prior);
+        parts.extend([table(&self.padded, self.home), self.comparison(), paragraph(&self.advice(), 0, COLUMNS)]);
         parts.extend(self.floor.sentence().map(|sentence| paragraph(&sentence, 0, COLUMNS)));
         Ok(escaped_lines(&parts.join("\n")).as_bytes().to_vec())
     }

@@ -9,14 +9,11 @@ use sizeleak_padding::{
 use sizeleak_text::escaped_lines;
 
 use super::countermeasure_options::compared;
-use super::judged::megabytes;
+use super::judged::{COLUMNS, megabytes, opening};
 use crate::command::failure::Failure;
 use crate::command::output_option::json_report;
 use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{NONE, numbers, paragraph, percent};
-
-/// Text is broken at this many columns.
-const COLUMNS: usize = 80;
 
 /// What countermeasures are judged for.
 #[derive(Debug)]
@@ -72,12 +69,8 @@ impl<'a> CountermeasureReport<'a> {
         if format == ReportFormat::Json {
             return Ok(json_report(self)?.into_bytes());
         }
-        let mut parts = vec![
-            paragraph(&self.sentence, 0, COLUMNS),
-            paragraph(&format!("prior: {}", self.prior), 7, COLUMNS),
-            self.leaks(),
-            self.costs(),
-        ];
+        let mut parts = opening(&self.sentence, self.prior);
+        parts.extend([self.leaks(), self.costs()]);
         parts.extend(self.remarks().iter().map(|remark| paragraph(remark, 0, COLUMNS)));
         Ok(escaped_lines(&parts.join("\n")).as_bytes().to_vec())
     }

@@ -9,14 +9,11 @@ use sizeleak_text::escaped_lines;
 
 use super::floor_figures::{FloorChoice, floor_of};
 use super::floor_progress::FloorProgress;
-use super::judged::megabytes;
+use super::judged::{COLUMNS, megabytes};
 use crate::command::failure::Failure;
 use crate::command::output_option::json_report;
 use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{NONE, numbers, paragraph, percent};
-
-/// Text is broken at this many columns.
-const COLUMNS: usize = 80;
 
 /// How far the floor may be below the true minimum.
 const TOLERANCE: f64 = 0.001;

@@ -3,7 +3,10 @@
 use sizeleak_leakage::{Learned, Measures};
 use sizeleak_padding::{JudgedPolicy, PaddedHome};
 
-use crate::command::text_table::{NONE, numbers, percent};
+use crate::command::text_table::{NONE, numbers, paragraph, percent};
+
+/// Text is broken at this many columns.
+pub(super) const COLUMNS: usize = 80;
 
 /// The main figure as a sentence, of padding that is described.
 pub(super) fn sentence(judged: &JudgedPolicy, home: &PaddedHome, padding: &str) -> String {
@@ -16,6 +19,11 @@ pub(super) fn sentence(judged: &JudgedPolicy, home: &PaddedHome, padding: &str) 
         percent(unpadded.guessing),
         percent(judged.added_share)
     )
+}
+
+/// How a report on padding begins.
+pub(super) fn opening(sentence: &str, prior: &str) -> Vec<String> {
+    vec![paragraph(sentence, 0, COLUMNS), paragraph(&format!("prior: {prior}"), 7, COLUMNS)]
 }
 
 /// What is learned without padding and with it, and what it costs.

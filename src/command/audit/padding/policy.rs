@@ -11,14 +11,11 @@ use sizeleak_padding::{
 };
 use sizeleak_text::escaped_lines;
 
-use super::judged::{sentence, table};
+use super::judged::{COLUMNS, opening, sentence, table};
 use crate::command::failure::Failure;
 use crate::command::output_option::json_report;
 use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{paragraph, percent};
-
-/// Text is broken at this many columns.
-const COLUMNS: usize = 80;
 
 /// Commands of a kind after which random padding is judged.
 const OBSERVATIONS: [u32; 3] = [2, 10, 50];
@@ -97,11 +94,8 @@ impl<'a> PolicyReport<'a> {
         if format == ReportFormat::Json {
             return Ok(json_report(self)?.into_bytes());
         }
-        let mut parts = vec![
-            paragraph(&self.sentence, 0, COLUMNS),
-            paragraph(&format!("prior: {}", self.prior), 7, COLUMNS),
-            table(&self.padded, self.home),
-        ];
+        let mut parts = opening(&self.sentence, self.prior);
+        parts.extend([table(&self.padded, self.home)]);
         if !self.repeated.is_empty() {
             let after = |repeated: &Repeated| format!("{} after {}", percent(repeated.named), repeated.observations);
             let after: Vec<String> = self.repeated.iter().map(after).collect();
