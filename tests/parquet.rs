@@ -97,7 +97,7 @@ fn arrow_reads_the_values_of_csv() {
                     "epsilon" => assert_eq!(is, "int64"),
                     "numbers" => assert_eq!(is, "list<element: struct<actions: uint64, probability: double> not null>"),
                     "device_types" => {
-                        assert_eq!(is, "list<element: struct<device: string, probability: double> not null>")
+                        assert_eq!(is, "list<element: struct<device: string, probability: double> not null>");
                     }
                     _ => {}
                 }
