@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_inventory_or_takes_too_long_is_not_known() {
+    fn types_of_foreign_actions_or_of_too_many_ways_are_not_known() {
         assert_eq!(types().addressed([("dim", 1)]), None);
         let device =
             |at: u32| Device { name: at.to_string(), count: 200, actions: vec!["on".to_owned(), at.to_string()] };
