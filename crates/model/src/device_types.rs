@@ -29,7 +29,7 @@ pub struct DeviceTypes {
 }
 
 impl DeviceTypes {
-    /// The types of an inventory, of which there are at most 32.
+    /// The types of an inventory that obeys its limits ([`crate::MAX_DEVICE_KINDS`]); further ones are left out.
     pub fn new(inventory: &Inventory) -> Self {
         let mut types_with: BTreeMap<String, TypeSet> = BTreeMap::new();
         for (at, device) in (0..TypeSet::BITS).zip(&inventory.devices) {
@@ -37,8 +37,9 @@ impl DeviceTypes {
                 *types_with.entry(action.clone()).or_default() |= 1 << at;
             }
         }
-        let names = inventory.devices.iter().map(|device| device.name.clone()).collect();
-        let counts = inventory.devices.iter().map(|device| device.count).collect();
+        let types = || inventory.devices.iter().take(TypeSet::BITS as usize);
+        let names = types().map(|device| device.name.clone()).collect();
+        let counts = types().map(|device| device.count).collect();
         Self { names, counts, types_with, known: BTreeMap::new() }
     }
 

@@ -112,7 +112,8 @@ struct PruningResult {
     is_possible: bool,
     /// The probability of the number of replies given the size; `None` if it says nothing about actions.
     reply_probability: Option<f64>,
-    /// How probable numbers of actions and types of devices are.
+    /// How probable numbers of actions and types of devices are, of what is remembered; of mode `none` those of all
+    /// candidates.
     sums: CandidateSums,
 }
 
@@ -219,7 +220,7 @@ impl Pruner {
         }
         self.prepare_model(longer_replies(identification));
         let mut result = self.compute(identification);
-        result.sums = self.sums(&result.candidates);
+        result.sums = self.sums(if self.mode == PruningMode::None { candidates } else { &result.candidates });
         let own_bytes = if result.candidates.is_clone_of(candidates) { 0 } else { size_of_val(&*result.candidates) };
         let of_replies = size_of_val(&*key.single_replies);
         let bytes = ENTRY_BYTES + of_replies + candidates.memory_bytes() + own_bytes;
@@ -299,12 +300,11 @@ impl Pruner {
             self.shared_out = Some((Arc::clone(group), shares));
         }
         let shares = self.shared_out.as_ref().and_then(|(_, shares)| shares.as_ref()?.get(at));
-        let shares = shares.cloned();
-        self.by_shares(identification, shares.as_deref())
+        self.by_shares(identification, shares.map(Vec::as_slice))
     }
 
     /// The result where the replies are one of these shares; by the size alone where they are not known.
-    fn by_shares(&mut self, identification: &Identification, shares: Option<&[ReplyShare]>) -> PruningResult {
+    fn by_shares(&self, identification: &Identification, shares: Option<&[ReplyShare]>) -> PruningResult {
         let mut possible = self.possible(identification);
         let (model, command) = (self.model(longer_replies(identification)), &identification.command);
         let max_actions = self.inventory.max_actions();
@@ -316,9 +316,7 @@ impl Pruner {
                 (Some(evidence.learned_bounds(self.keep)), possible.posterior.keep(self.keep))
             }
         };
-        let mut result = possible.result(bounds, is_enough, None);
-        result.sums = self.sums(&result.candidates);
-        result
+        possible.result(bounds, is_enough, None)
     }
 
     fn sums(&mut self, candidates: &[Candidate]) -> CandidateSums {
@@ -356,14 +354,15 @@ impl Pruner {
         if let Some(detail) = misfit {
             out.emit(notice(&identification, what::MISFIT, detail).into())?;
         }
-        let sums = if self.mode == PruningMode::None {
-            (identification.min_actions, identification.max_actions) = (None, None);
-            self.sums(&identification.candidates)
-        } else {
-            let sums = result.sums.clone();
-            self.prune(&mut identification, result, out)?;
-            sums
+        let sums = match replies {
+            RepliesKnown::Own => result.sums.clone(),
+            RepliesKnown::Grouped(..) | RepliesKnown::Unknown => self.sums(&result.candidates),
         };
+        if self.mode == PruningMode::None {
+            (identification.min_actions, identification.max_actions) = (None, None);
+        } else {
+            self.prune(&mut identification, result, out)?;
+        }
         identification.candidates = weighed(&identification.candidates, weight);
         let CandidateSums { numbers, device_types } = sums.weighed(weight);
         (identification.numbers, identification.device_types) = (numbers, device_types);
