@@ -3,6 +3,33 @@
 use crate::flow_history::{FlowHistory, SizedRecord};
 use crate::periodic::Arrival;
 
+/// A length that others followed at once less often may be that of a whole message.
+const MIN_FOLLOWED: u32 = 3;
+
+/// The greatest length of records that others followed at once, and how often they did.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FullLength {
+    length: u32,
+    followed: u32,
+}
+
+impl FullLength {
+    /// Adds the length of a record that another one followed at once.
+    pub(crate) fn add(&mut self, length: u32) {
+        if length > self.length {
+            *self = Self { length, followed: 0 };
+        }
+        if length == self.length {
+            self.followed = self.followed.saturating_add(1);
+        }
+    }
+
+    /// Whether records of a length are as long as records get.
+    pub(crate) fn is(self, length: u32) -> bool {
+        self.length == length && self.followed >= MIN_FOLLOWED
+    }
+}
+
 /// A message, or the part of it that has come so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReassembledMessage {

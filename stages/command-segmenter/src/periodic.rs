@@ -56,9 +56,14 @@ impl PeriodicTraffic {
     /// Whether this arrival is on a timer: on one that runs on and that most arrivals or a long run of them are on, or on
     /// one that every record of the flow resets and that most are on.
     pub(crate) fn is_on_timer(&self, arrival: Arrival) -> bool {
-        self.interval_timer().is_some_and(|period_ns| has_neighbour(&sorted(self.times()), arrival.time_ns, period_ns))
+        self.is_on_interval_timer(arrival.time_ns)
             || self.idle_timer().is_some_and(|period_ns| arrival.follows_silence(period_ns))
             || is_in_run(&sorted(self.times()), arrival.time_ns)
+    }
+
+    /// Whether a time is on a timer that runs on and that most arrivals are on.
+    pub(crate) fn is_on_interval_timer(&self, time_ns: i64) -> bool {
+        self.interval_timer().is_some_and(|period_ns| has_neighbour(&sorted(self.times()), time_ns, period_ns))
     }
 
     /// Whether a time is on a timer of a known period; `None` if no recent arrival shows the phase of the timer.

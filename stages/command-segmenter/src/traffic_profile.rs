@@ -6,6 +6,7 @@ use sizeleak_frame::{Direction, Record};
 use sizeleak_runtime::TwoGenerationCache;
 
 use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
+use crate::message::FullLength;
 use crate::options::TimeLimits;
 use crate::periodic::{self, Arrival, PeriodicTraffic};
 
@@ -104,11 +105,12 @@ impl TrafficProfile {
         let answers = history.find_request(sized, answer_within_ns, |request| is_answered(request.size)).is_some();
         let continues_answer =
             history.service_burst == ServiceBurst::Answer && history.is_continued_by(record, limits.gap_ns);
+        let arrival = history.arrival(record);
         if answers || continues_answer {
-            self.service.get_or_default(record.length).add_answer();
+            self.service.get_or_default(record.length).add_answer(arrival);
             history.service_burst = ServiceBurst::Answer;
         } else {
-            self.learn_unsolicited(record.length, history.arrival(record));
+            self.learn_unsolicited(record.length, arrival);
             history.service_burst = ServiceBurst::Command;
             if is_full {
                 history.command_ns = Some(record.time_ns);
@@ -193,9 +195,9 @@ impl TrafficProfile {
             && self.gateway_stats(request).is_some_and(is_usual)
     }
 
-    /// Whether a record of the service is a keep-alive: it is on the timer of its length.
+    /// Whether a record of the service is a keep-alive: it is on a timer of its length.
     pub(crate) fn is_keep_alive(&self, length: u32, arrival: Arrival) -> bool {
-        self.service_stats(length).is_some_and(|stats| stats.unsolicited.is_on_timer(arrival)) && !self.is_scripted()
+        self.service_stats(length).is_some_and(|stats| stats.is_on_timer(arrival)) && !self.is_scripted()
     }
 
     /// Whether records of varying lengths come at a steady interval: these are commands sent by a script.
@@ -223,31 +225,13 @@ impl TrafficProfile {
             Direction::ToGateway => self.full_to_gateway,
             Direction::FromGateway => self.full_from_gateway,
         };
-        full.length == length && full.followed >= KNOWN
+        full.is(length)
     }
 
     /// Whether a record continues the last one of its flow, which is full.
     pub(crate) fn continues_full_record(&self, record: &Record, history: &FlowHistory, limits: &TimeLimits) -> bool {
         let before = history.size_before(record, limits.gap_ns);
         before.is_some_and(|length| record.length <= length && self.is_full(record.direction, length))
-    }
-}
-
-/// The greatest length of records that others followed at once, and how often they did.
-#[derive(Debug, Clone, Copy, Default)]
-struct FullLength {
-    length: u32,
-    followed: u32,
-}
-
-impl FullLength {
-    fn add(&mut self, length: u32) {
-        if length > self.length {
-            *self = Self { length, followed: 0 };
-        }
-        if length == self.length {
-            self.followed = self.followed.saturating_add(1);
-        }
     }
 }
 
@@ -259,6 +243,8 @@ pub(crate) struct ServiceLengthStats {
     /// How many came at once after a small record of the gateway.
     echoes: u32,
     unsolicited: PeriodicTraffic,
+    /// All of them, because a keep-alive that happens to come just after a request or an answer looks like an answer.
+    arrivals: PeriodicTraffic,
     /// The last delays after the gateway's records, and how many there were.
     delays: VecDeque<i64>,
     delay_count: u32,
@@ -275,14 +261,23 @@ pub(crate) enum LengthRole {
 }
 
 impl ServiceLengthStats {
-    fn add_answer(&mut self) {
+    fn add_answer(&mut self, arrival: Arrival) {
         self.count = self.count.saturating_add(1);
+        self.arrivals.add(arrival);
         self.answers = self.answers.saturating_add(1);
     }
 
     fn add_unsolicited(&mut self, arrival: Arrival) {
         self.count = self.count.saturating_add(1);
         self.unsolicited.add(arrival);
+        self.arrivals.add(arrival);
+    }
+
+    /// Whether an arrival is on a timer: on one of unsolicited records, or on one that runs on and that most records of
+    /// this length are on, those included that look like answers. A timer that traffic resets never fires close behind
+    /// other records.
+    fn is_on_timer(&self, arrival: Arrival) -> bool {
+        self.unsolicited.is_on_timer(arrival) || self.arrivals.is_on_interval_timer(arrival.time_ns)
     }
 
     fn add_delay(&mut self, delay_ns: i64) {

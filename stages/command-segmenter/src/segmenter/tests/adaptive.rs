@@ -252,6 +252,55 @@ fn the_number_of_waiting_records_is_bounded() {
     assert!(segmenter.counters().contains(&("decided_early", 70_000 - (1 << 16))));
 }
 
+/// A ping of the gateway twice a minute, and a keep-alive of the service.
+#[derive(Debug, Clone, Copy)]
+struct Timers {
+    ping: u64,
+    keep_alive: u64,
+    period: i64,
+    phase: i64,
+}
+
+impl Timers {
+    /// The sizes that are found among commands of 150 bytes and more, and those of the commands.
+    fn found_and_sent(self, pauses: &[i64]) -> (Vec<u64>, Vec<u64>) {
+        let Self { ping, keep_alive, period, phase } = self;
+        let mut records = Vec::new();
+        let mut at = 3_000;
+        for (n, pause) in pauses.iter().enumerate() {
+            at += pause;
+            records.extend([to(at, 150 + n as u64), from(at + 45, 45), from(at + 90, 45)]);
+        }
+        let end = at.max(12 * period);
+        records.extend((0..end / 30_000).flat_map(|n| [from(n * 30_000 + 9, ping), to(n * 30_000 + 35, ping)]));
+        records.extend((0..=end / period).map(|n| to(n * period + phase, keep_alive)));
+        let sizes = found(records).iter().map(|command| command.1).collect();
+        (sizes, (0..pauses.len() as u64).map(|n| 150 + n).collect())
+    }
+}
+
+/// Of 13, all but the first, second and third come far from a ping: the second 21 ms behind the answer to one, the third
+/// with one.
+#[test]
+fn a_keep_alive_is_known_by_those_close_behind_a_ping_too() {
+    let timers = Timers { ping: 4, keep_alive: 16, period: 59_979, phase: 77 };
+    let (found, sent) = timers.found_and_sent(&[2_000; 10]);
+    assert_eq!(found, sent);
+}
+
+/// They come close behind the ping, then close behind the answer, then later and later: a large one looks like the answer
+/// to a large ping, or like a part of it.
+#[test]
+fn keep_alives_that_drift_past_pings_of_any_size_are_no_commands() {
+    for ping in [4, 16, 145] {
+        for (period, phase) in [(60_010, 13), (59_985, 137), (89_991, 103), (20_000, 60)] {
+            let timers = Timers { ping, keep_alive: 64, period, phase };
+            let (found, sent) = timers.found_and_sent(&[4_201, 2_951, 12_410, 33_113, 4_344, 2_433, 7_784]);
+            assert_eq!(found, sent, "{timers:?}");
+        }
+    }
+}
+
 proptest! {
     /// The keep-alive may have any size that no command has.
     #[test]
@@ -261,17 +310,21 @@ proptest! {
         period in 20_000i64..95_000,
         phase in 0i64..20_000,
     ) {
-        let mut records = Vec::new();
-        let mut at = 3_000;
-        for (n, pause) in pauses.iter().enumerate() {
-            at += pause;
-            records.extend([to(at, 150 + n as u64), from(at + 45, 45), from(at + 90, 45)]);
-        }
-        let end = at.max(12 * period);
-        records.extend((0..end / 30_000).flat_map(|n| [from(n * 30_000 + 9, 4), to(n * 30_000 + 35, 4)]));
-        records.extend((0..=end / period).map(|n| to(n * period + phase, keep_alive)));
-        let sizes: Vec<u64> = found(records).iter().map(|command| command.1).collect();
-        let expected: Vec<u64> = (0..pauses.len() as u64).map(|n| 150 + n).collect();
-        prop_assert_eq!(sizes, expected);
+        let (found, sent) = Timers { ping: 4, keep_alive, period, phase }.found_and_sent(&pauses);
+        prop_assert_eq!(found, sent);
+    }
+
+    /// Nearly in step with the pings, so that many keep-alives come close to one.
+    #[test]
+    fn commands_are_found_among_pings_and_a_keep_alive_nearly_in_step(
+        pauses in prop::collection::vec(2_000i64..40_000, 10..60),
+        keep_alive in 16u64..140,
+        step in prop::sample::select(vec![20_000i64, 30_000, 40_000, 45_000, 60_000, 75_000, 90_000]),
+        early_or_late in -60i64..=60,
+        phase in 0i64..300,
+    ) {
+        let timers = Timers { ping: 4, keep_alive, period: step + early_or_late, phase };
+        let (found, sent) = timers.found_and_sent(&pauses);
+        prop_assert_eq!(found, sent);
     }
 }
