@@ -108,6 +108,23 @@ fn a_target_is_met_under_epsilon() {
 }
 
 #[test]
+fn guessing_itself_is_a_target_that_one_bucket_reaches() {
+    let folder = tempfile::tempdir().unwrap();
+    small_home(folder.path());
+    for epsilon in [&["--without-epsilon"][..], &[]] {
+        let request = ["--inventory", "small.toml", "--best", "--target", "0%-of-guessing", "--without-floor"];
+        for home in [&request[..], &request[2..]] {
+            let best = json(folder.path(), &[home, epsilon].concat());
+            let command = &best["padded"]["by_size"]["command"];
+            let [named, guessing] = ["named", "guessing"].map(|key| command[key].as_f64().unwrap());
+            assert!((named / guessing - 1.0).abs() < 1e-9, "{command}");
+        }
+    }
+    let refused = audit(folder.path(), &["--best", "--target", "1%", "--without-floor"]);
+    assert!(text(&refused.stderr).contains("no table reaches the target of 1.0 %"), "{}", text(&refused.stderr));
+}
+
+#[test]
 fn no_point_of_a_curve_is_below_the_floor() {
     let folder = tempfile::tempdir().unwrap();
     small_home(folder.path());

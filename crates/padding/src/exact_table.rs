@@ -1,10 +1,12 @@
 //! The best table where ε makes sizes of a command vary.
 
 use crate::best_table::BestTable;
-use crate::bucket_table::TableSearch;
+use crate::bucket_table::{BucketTable, TableSearch};
 use crate::judged_policy::JudgedPolicy;
 use crate::padded_home::PaddedHome;
 use crate::table_goal::Goal;
+use crate::table_rules::TableRules;
+use sizeleak_padding_policy::PaddingPolicy;
 
 /// How often the search is repeated.
 const ROUNDS: usize = 12;
@@ -40,8 +42,10 @@ pub fn exact_table(
             Goal::Budget(bytes) => Goal::Budget(bytes),
             Goal::Target(_) => Goal::Target(named_at_most),
         };
-        let table =
-            search.best_policy(searched, &hull).ok_or(if hull.is_empty() { NoTable::Rules } else { NoTable::Goal })?;
+        let Some(table) = search.best_policy(searched, &hull) else {
+            let why = if hull.is_empty() { NoTable::Rules } else { NoTable::Goal };
+            return one_bucket(home, &hull).filter(|(_, judged)| is_within(judged, goal, wanted)).ok_or(why);
+        };
         let judged = JudgedPolicy::new(home, &table.policy);
         let command = &judged.by_size.command;
         let mut is_met = true;
@@ -63,4 +67,25 @@ pub fn exact_table(
         }
     }
     Err(NoTable::Rules)
+}
+
+/// All commands in one bucket, which names as many as guessing does: the search demands more than that of a target
+/// so close to guessing that ε, or rounding alone, goes beyond it.
+fn one_bucket(home: &PaddedHome, hull: &[BucketTable]) -> Option<(BestTable, JudgedPolicy)> {
+    let policy = PaddingPolicy::Table { buckets: vec![home.rows.last()?.bytes] };
+    let judged = JudgedPolicy::new(home, &policy);
+    let (leakage, added_bytes) = (hull.last()?.leakage, judged.added_bytes);
+    Some((BestTable { policy, leakage, added_bytes }, judged))
+}
+
+/// Whether a policy is what is asked for.
+fn is_within(judged: &JudgedPolicy, goal: Goal, rules: TableRules) -> bool {
+    let command = &judged.by_size.command;
+    let is_met = match goal {
+        Goal::Budget(bytes) => judged.added_bytes <= bytes * (1.0 + 1e-9),
+        Goal::Target(target) => command.named <= target * (1.0 + 1e-9),
+    };
+    is_met
+        && command.smallest_set >= rules.fewest_commands * (1.0 - 1e-9)
+        && command.worst_posterior <= rules.most_posterior * (1.0 + 1e-9)
 }
