@@ -125,6 +125,13 @@ fn guessing_itself_is_a_target_that_one_bucket_reaches() {
 }
 
 #[test]
+fn an_error_says_its_cause_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = audit(folder.path(), &["--json", "-o", "."]);
+    assert_eq!(text(&refused.stderr), "sizeleak: . cannot be written: it is a folder\n");
+}
+
+#[test]
 fn no_point_of_a_curve_is_below_the_floor() {
     let folder = tempfile::tempdir().unwrap();
     small_home(folder.path());

@@ -144,6 +144,15 @@ impl From<RecordedStreamError> for Failure {
 
 impl Display for Failure {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{:#}", self.error)
+        let mut before = self.error.to_string();
+        formatter.write_str(&before)?;
+        for cause in self.error.chain().skip(1).map(ToString::to_string) {
+            // Many errors quote their cause.
+            if !before.ends_with(&cause) {
+                write!(formatter, ": {cause}")?;
+                before = cause;
+            }
+        }
+        Ok(())
     }
 }
