@@ -34,6 +34,8 @@ impl LabelFile {
                 command_times.len(),
                 first_command(),
             )
+        } else if within == all {
+            format!("all of them lie within the time of the captures' {} commands", command_times.len())
         } else {
             let last = command_times.iter().max().map_or_else(String::new, |time| timestamp(*time));
             format!(
@@ -43,7 +45,8 @@ impl LabelFile {
             )
         };
         let reason = self.reason(within * 2 < all);
-        self.fault(format!("{share} of its {all} labels is within {tolerance} of a command: {place}; {reason}"))
+        let are = if matched > 1 { "are" } else { "is" };
+        self.fault(format!("{share} of its {all} labels {are} within {tolerance} of a command: {place}; {reason}"))
     }
 
     /// Why most labels have no command, as far as it can be told.
