@@ -259,6 +259,11 @@ fn dry_run_says_what_would_be_read_and_writes_nothing() {
     assert!(plan(&[]).iter().zip(all).all(|(line, all)| line.starts_with(all)), "{:?}", plan(&[]));
     assert!(plan(&[]).last().is_some_and(|all| all.ends_with(", in less than a second")), "{:?}", plan(&[]));
     assert!(!homes.out("out").exists());
+    // A capture without a packet of the gateways takes its time as well.
+    let mut elsewhere = sizeleak("archive");
+    elsewhere.arg(homes.captures()).arg("-o").arg(homes.out("out")).args(["--gateway", "192.0.2.1", "--dry-run"]);
+    let said = String::from_utf8(stdout(elsewhere.args(["--model", &example("model.toml")]))).unwrap();
+    assert!(said.ends_with(", in less than a second\n"), "{said}");
     // Files that have just been written may still change.
     thread::sleep(Duration::from_secs(4));
     damaged(archive(&homes, "out", &[]));

@@ -149,6 +149,8 @@ fn processed(path: &Path, pipeline: &Pipeline, interrupt: &Interrupt) -> Option<
 fn prepared(path: &Path, pipeline: &Pipeline) -> Option<PreparedRun> {
     let mut pipeline = pipeline.clone();
     pipeline.read_captures(&[path.to_owned()]).ok()?;
+    // As in a run, where another capture may have packets of the gateways.
+    pipeline.set("flow-filter", "allow-absent", true).ok()?;
     pipeline.prepare().ok()
 }
 
