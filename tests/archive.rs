@@ -178,6 +178,19 @@ fn new_files_are_added_and_captures_that_are_gone_are_not_forgotten() {
 }
 
 #[test]
+fn a_capture_with_two_names_is_read_once() {
+    let homes = Archive::new();
+    damaged(archive(&homes, "fresh", &[]));
+    let hall = homes.point("hall");
+    fs::hard_link(hall.join("home.pcap.1"), hall.join("saved.pcap")).unwrap();
+    damaged(archive(&homes, "out", &[]));
+    let [out, fresh] = ["out", "fresh"].map(|name| tree(&homes.out(name).join("identifications")));
+    assert!(out == fresh);
+    let packets = |out: &str| status(&homes.out(out))["points"][1]["packets"].clone();
+    assert_eq!(packets("out"), packets("fresh"));
+}
+
+#[test]
 fn a_folder_by_another_name_is_not_counted_twice() {
     let homes = Archive::new();
     damaged(archive(&homes, "out", &[]));

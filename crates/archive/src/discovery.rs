@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use sizeleak_capture::content_below;
@@ -53,6 +54,8 @@ struct FoundPoints {
     points: BTreeMap<PathBuf, CapturePoint>,
     /// The real paths of all files so far: a file with several names is read once.
     real: BTreeSet<PathBuf>,
+    /// The files with several hard links, by point, device and inode: the first name of each in a point is read.
+    linked: BTreeSet<(PathBuf, u64, u64)>,
     /// Links, which count only if what they lead to is not found without them.
     links: Vec<(PathBuf, PathBuf)>,
 }
@@ -130,13 +133,18 @@ impl FoundPoints {
     /// Adds a file of a folder that was found below `root`, or is it.
     fn add_file(&mut self, path: &Path, folder: &Path, root: &Path) {
         self.point(folder, root);
-        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        let metadata = path.metadata().ok();
+        if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) {
             let file = CaptureFile::special(path, SPECIAL);
             self.point(folder, root).unopened.push(file);
         } else if path.is_symlink() {
             self.links.push((path.to_owned(), folder.to_owned()));
         } else if self.real.insert(path.canonicalize().unwrap_or_else(|_| path.to_owned())) {
-            self.point(folder, root).files.push(path.to_owned());
+            // Elsewhere inodes may be no more than numbers that a network drive made up.
+            let linked = metadata.filter(|metadata| metadata.nlink() > 1);
+            if linked.is_none_or(|file| self.linked.insert((folder.to_owned(), file.dev(), file.ino()))) {
+                self.point(folder, root).files.push(path.to_owned());
+            }
         }
     }
 
