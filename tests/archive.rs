@@ -178,6 +178,16 @@ fn new_files_are_added_and_captures_that_are_gone_are_not_forgotten() {
 }
 
 #[test]
+fn answers_that_no_model_is_for_are_named() {
+    let homes = Archive::new();
+    let said = stderr(&damaged(archive(&homes, "out", &[])));
+    assert!(said.contains("note: homes+attic: uncovered 1: `sizeleak run -v "), "{said}");
+    assert!(!said.contains("note: homes+hall"), "{said}");
+    let shown = String::from_utf8(stdout(sizeleak("archive status").arg(homes.out("out")))).unwrap();
+    assert!(shown.contains("Doubtful or incomplete, by notices:\n  homes+attic: uncovered 1\n"), "{shown}");
+}
+
+#[test]
 fn a_capture_with_two_names_is_read_once() {
     let homes = Archive::new();
     damaged(archive(&homes, "fresh", &[]));

@@ -184,6 +184,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         if let Some(silence) = results::silence(&results.manifest) {
             say("note", &silence);
         }
+        results::name_doubts(&results.manifest, &run.out);
     }
     let failures = results.failures();
     results::name(&failures);

@@ -4,13 +4,21 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::anyhow;
-use sizeleak_archive::{FileVerdict, Manifest};
-use sizeleak_telemetry::log::complain;
+use sizeleak_archive::{FileVerdict, Manifest, ManifestPoint};
+use sizeleak_frame::what;
+use sizeleak_telemetry::log::{complain, say};
 
 use crate::command::failure::Failure;
 
 /// At most this many files and points that failed are named; `status` names all.
 const MOST_NAMED: usize = 20;
+
+/// At most this many points with doubtful answers are named; `status` names all.
+const MOST_DOUBTFUL: usize = 5;
+
+/// What makes answers doubtful, or leaves some out, and is no damage of a file.
+const DOUBTS: [&str; 7] =
+    [what::UNCOVERED, what::MISFIT, what::SHIFTED, what::UNSUPPORTED, what::EVICTED, what::LOSS, what::MALFORMED];
 
 /// How much there is.
 pub(super) fn counts(manifest: &Manifest) -> String {
@@ -48,6 +56,30 @@ pub(super) fn silence(manifest: &Manifest) -> Option<String> {
         1 => format!("no packet of `{first}` is from or to a gateway that is named"),
         points => format!("no packet of {points} points, such as `{first}`, is from or to a gateway that is named"),
     })
+}
+
+/// The notices of a point by which its answers are doubtful or incomplete, by kind.
+pub(super) fn doubts(point: &ManifestPoint) -> Option<String> {
+    let counted = DOUBTS.iter().filter_map(|what| Some(format!("{what} {}", point.notices.get(*what)?)));
+    let counted: Vec<String> = counted.collect();
+    (!counted.is_empty()).then(|| counted.join(", "))
+}
+
+/// Says of the first points that have some, what makes their answers doubtful.
+pub(super) fn name_doubts(manifest: &Manifest, out: &Path) {
+    let mut doubtful = manifest.points.iter().filter_map(|point| Some((&point.point, doubts(point)?)));
+    for (point, doubts) in doubtful.by_ref().take(MOST_DOUBTFUL) {
+        let records = out.join("records").join(point);
+        let shown = records.display();
+        say("note", &format!("{point}: {doubts}: `sizeleak run -v '{shown}'/*.zst --model …` says why"));
+    }
+    let more = doubtful.count();
+    if more > 0 {
+        say(
+            "note",
+            &format!("{more} more points have such notices: `sizeleak archive status {}` lists them", out.display()),
+        );
+    }
 }
 
 /// Whether all went well.

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use sizeleak_archive::{FileVerdict, Manifest};
-use sizeleak_text::utc;
+use sizeleak_text::{escaped, utc};
 
-use super::results::{sentence, silence};
+use super::results::{doubts, sentence, silence};
 use crate::command::failure::Failure;
 use crate::command::output_option::{print_json, print_text};
 use crate::command::report_format::ReportFormatOption;
@@ -74,6 +74,8 @@ fn table(manifest: &Manifest) -> String {
     if let Some(silence) = silence(manifest) {
         text = format!("{text}\n{}", paragraph(&name_cell(&silence), 0, COLUMNS));
     }
+    let doubtful = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), doubts(point)?)));
+    list(&mut text, "Doubtful or incomplete, by notices", doubtful);
     let waiting = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.waits.clone()?)));
     list(&mut text, "Growing", waiting.chain(with(manifest, FileVerdict::Growing)));
     let outside = manifest.count_of(FileVerdict::Outside);
@@ -112,7 +114,7 @@ fn list<'a>(text: &mut String, heading: &str, entries: impl Iterator<Item = (&'a
         }
     }
     for (name, fault) in entries {
-        *text += &paragraph(&format!("  {}", sentence(&name_cell(name), &name_cell(&fault))), 4, COLUMNS);
+        *text += &paragraph(&format!("  {}", escaped(&sentence(name, &fault))), 4, COLUMNS);
     }
 }
 
