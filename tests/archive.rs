@@ -9,7 +9,9 @@ mod programs;
 mod rotation;
 mod tool;
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -185,6 +187,23 @@ fn answers_that_no_model_is_for_are_named() {
     assert!(!said.contains("note: homes+hall"), "{said}");
     let shown = String::from_utf8(stdout(sizeleak("archive status").arg(homes.out("out")))).unwrap();
     assert!(shown.contains("Doubtful or incomplete, by notices:\n  homes+attic: uncovered 1\n"), "{shown}");
+}
+
+#[test]
+fn a_name_that_is_no_text_stops_no_other_file() {
+    let homes = Archive::new();
+    damaged(archive(&homes, "fresh", &[]));
+    let content = fs::read(homes.point("hall").join("home.pcap")).unwrap();
+    for (name, content) in [(&b"odd\xff.pcap"[..], &*content), (b"notes\xff", b"of the hall")] {
+        fs::write(homes.point("hall").join(OsStr::from_bytes(name)), content).unwrap();
+    }
+    for _ in 0..2 {
+        let said = stderr(&damaged(archive(&homes, "out", &[])));
+        assert!(said.contains("odd\u{fffd}.pcap: has a name that is not valid UTF-8: rename it"), "{said}");
+        assert!(!said.contains("notes"), "{said}");
+    }
+    let parts = |out: &str| tree(&homes.out(out).join("identifications"));
+    assert!(parts("out") == parts("fresh"), "the others are processed");
 }
 
 #[test]

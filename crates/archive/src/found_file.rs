@@ -38,8 +38,14 @@ impl FoundFile {
         if let Some(known) = known.remove(path) {
             return Self::Known(known);
         }
-        let state = FileState::of(path).ok();
+        // A file is described under its name as text: by one that is no text it would not be found again.
+        let is_named = path.to_str().is_some();
+        let state = FileState::of(path).ok().filter(|_| is_named);
         match head(path) {
+            Ok(_) if !is_named => {
+                let reason = "has a name that is not valid UTF-8: rename it".to_owned();
+                Self::Known(DescribedFile::unread(CaptureFile::unread(path, FileVerdict::Unreadable, reason), None))
+            }
             Ok(head_ns) => Self::New { path: path.to_owned(), state, head_ns },
             Err(damage) => Self::Known(DescribedFile::unread(refused(path, &damage), state)),
         }
@@ -133,10 +139,6 @@ impl Read for DigestedFile {
 
 /// Reads a file to its end, once.
 fn inspect(path: &Path, progress: &Progress) -> CaptureFile {
-    if path.to_str().is_none() {
-        let reason = "has a name that is not valid UTF-8: rename it".to_owned();
-        return CaptureFile::unread(path, FileVerdict::Unreadable, reason);
-    }
     let digested = DigestedFile::default();
     let file = match CaptureReader::open_watched(path, |file| digested.begin(file, progress)) {
         Ok(reader) => packets_of(path, reader),
