@@ -171,8 +171,15 @@ fn new_files_are_added_and_captures_that_are_gone_are_not_forgotten() {
     // A ring of files overwrites the oldest one.
     fs::copy(homes.point("hall").join("a"), homes.point("hall").join("home.pcap.2")).unwrap();
     let said = stderr(&damaged(archive(&homes, "out", &[])));
-    assert!(said.contains("homes+hall: 1 of its captures are gone") && said.contains("--forget"), "{said}");
+    assert!(said.contains("homes+hall: 1 of its captures is gone") && said.contains("--forget"), "{said}");
     let parts = |out: &str| tree(&homes.out(out).join("identifications"));
+    assert!(parts("out") == parts("fresh"), "its results are as they were");
+    // A copy that was begun again is shorter, but begins as before.
+    let part = content.get(..content.len() / 2).unwrap();
+    write(&homes.point("hall"), "home.pcap.2", part);
+    let said = stderr(&damaged(archive(&homes, "out", &[])));
+    assert!(said.contains("homes+hall: 1 of its captures is shorter than before"), "{said}");
+    assert!(said.contains("--forget"), "{said}");
     assert!(parts("out") == parts("fresh"), "its results are as they were");
     fs::remove_file(homes.point("hall").join("home.pcap.2")).unwrap();
     damaged(archive(&homes, "out", &["--forget"]));

@@ -224,7 +224,7 @@ fn growing_captures_are_left_for_a_later_call_and_are_no_failure() {
     captures.add("d");
     fs::remove_file(&file).unwrap();
     let gone = said(captures.archive("out", &[]), 1);
-    assert!(gone.contains("1 of its captures are gone"), "{gone}");
+    assert!(gone.contains("1 of its captures is gone"), "{gone}");
 }
 
 #[test]

@@ -70,7 +70,8 @@ pub struct CaptureFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileState {
     inode: u64,
-    bytes: u64,
+    /// Its size in bytes.
+    pub(crate) bytes: u64,
     modified: (i64, i64),
     /// Unlike the time of modification, programs cannot set it.
     pub(crate) changed: (i64, i64),

@@ -67,6 +67,14 @@ impl FoundFile {
         }
     }
 
+    /// Its size on disk in bytes, if that could be found out.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        match self {
+            Self::Known(known) => known.file.bytes,
+            Self::New { state, .. } => state.map(|state| state.bytes),
+        }
+    }
+
     /// Looks at it, if it is not known.
     ///
     /// # Errors

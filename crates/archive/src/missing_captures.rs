@@ -1,6 +1,6 @@
 //! Captures that are in the results of a point, but would not be if it was processed now.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::capture_file::{FileState, FileVerdict};
@@ -17,17 +17,19 @@ pub enum MissingCaptures {
     Forget,
 }
 
-/// Captures by which the same ones are found again. One that was renamed or has grown is the same.
+/// Captures by which the same ones are found again. One that was renamed or has grown is the same; one that has shrunk
+/// has lost what was found in it.
 struct Captures<'a> {
-    begun: BTreeSet<(&'a str, Option<i64>)>,
+    /// How many packets follow each beginning.
+    begun: BTreeMap<(&'a str, Option<i64>), u64>,
     digests: BTreeSet<&'a str>,
 }
 
 impl<'a> Captures<'a> {
     fn of(files: impl Iterator<Item = &'a DescribedFile>) -> Self {
-        let mut captures = Self { begun: BTreeSet::new(), digests: BTreeSet::new() };
+        let mut captures = Self { begun: BTreeMap::new(), digests: BTreeSet::new() };
         for DescribedFile { file, head_ns, .. } in files {
-            captures.begun.insert((&file.path, *head_ns));
+            captures.begun.insert((&file.path, *head_ns), file.packets);
             captures.digests.extend(file.sha256.as_deref());
         }
         captures
@@ -35,7 +37,12 @@ impl<'a> Captures<'a> {
 
     fn have(&self, DescribedFile { file, head_ns, .. }: &DescribedFile) -> bool {
         let is_known = file.sha256.as_deref().is_some_and(|digest| self.digests.contains(digest));
-        is_known || self.begun.contains(&(&*file.path, *head_ns))
+        is_known || self.begun.get(&(&*file.path, *head_ns)).is_some_and(|packets| *packets >= file.packets)
+    }
+
+    /// Whether a capture that they do not have is there in part.
+    fn have_beginning_of(&self, DescribedFile { file, head_ns, .. }: &DescribedFile) -> bool {
+        self.begun.contains_key(&(&*file.path, *head_ns))
     }
 }
 
@@ -49,17 +56,19 @@ impl MissingCaptures {
         let there = Captures::of(now.iter().filter(|now| now.file.is_capture()));
         let outside = Captures::of(now.iter().filter(|now| now.file.verdict == FileVerdict::Outside));
         let missing = known.files.iter().filter(|known| known.has_packets() && !there.have(known));
-        let (mut growing, mut left_out, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut growing, mut left_out, mut shorter, mut gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for capture in missing {
             let path = &capture.file.path;
             match () {
                 () if is_growing(capture, now) => growing.push(path),
                 () if outside.have(capture) => left_out.push(path),
+                () if there.have_beginning_of(capture) => shorter.push(path),
                 () => gone.push(path),
             }
         }
         if self == Self::Keep {
             refuse(&gone, "gone")?;
+            refuse(&shorter, "shorter than before")?;
             refuse(&left_out, "outside of the range of time")?;
         }
         match growing.first() {
@@ -73,9 +82,9 @@ impl MissingCaptures {
 
 fn refuse(missing: &[&String], what: &str) -> Result<(), Unprocessed> {
     let Some(first) = missing.first() else { return Ok(()) };
-    let count = missing.len();
+    let (count, are) = (missing.len(), if missing.len() == 1 { "is" } else { "are" });
     Err(Unprocessed::Failed(format!(
-        "{count} of its captures are {what}, such as {first}: its results stay as they are; `--forget` rebuilds them \
+        "{count} of its captures {are} {what}, such as {first}: its results stay as they are; `--forget` rebuilds them \
          without what was found there"
     )))
 }

@@ -254,15 +254,19 @@ impl PointRun<'_> {
         if self.missing == MissingCaptures::Forget && !found.iter().any(is_growing) {
             return Ok(found);
         }
-        // One that has grown has the same beginning, but may be outside of the range by now.
+        // One that has grown has the same beginning, but may be outside of the range by now. One that is smaller may have
+        // lost packets.
         let may_be_there = |file: &&FoundFile| match file {
             FoundFile::Known(known) => known.file.is_capture(),
             FoundFile::New { .. } => self.range.is_everything(),
         };
-        let begun: BTreeSet<_> =
-            found.iter().filter(may_be_there).map(|file| (file.path().to_owned(), file.head_ns())).collect();
-        let is_there = |file: &&DescribedFile| begun.contains(&(PathBuf::from(&file.file.path), file.head_ns));
-        if known.files.iter().filter(|file| file.has_packets()).all(|file| is_there(&file)) {
+        let there = found.iter().filter(may_be_there);
+        let sizes: BTreeMap<_, _> =
+            there.map(|file| ((file.path().to_owned(), file.head_ns()), file.bytes())).collect();
+        let is_there = |DescribedFile { file, head_ns, .. }: &DescribedFile| {
+            sizes.get(&(PathBuf::from(&file.path), *head_ns)).is_some_and(|bytes| *bytes >= file.bytes)
+        };
+        if known.files.iter().filter(|file| file.has_packets()).all(is_there) {
             return Ok(found);
         }
         let files = found.into_iter().map(|file| self.look(file)).collect::<Result<Vec<_>, _>>()?;
