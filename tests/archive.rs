@@ -214,6 +214,24 @@ fn a_name_that_is_no_text_stops_no_other_file() {
 }
 
 #[test]
+fn a_folder_without_captures_is_said() {
+    let homes = Archive::new();
+    let said = |folder: &str, out: &str| {
+        let mut command = sizeleak("archive");
+        command.arg(homes.point("none").join(folder)).arg("-o").arg(homes.out(out)).args(["--gateway", GATEWAY]);
+        let output = command.args(["--model", &example("model.toml")]).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    fs::create_dir(homes.point("none").join("empty")).unwrap();
+    assert!(said("empty", "one").contains("note: there is no file in what was named\n"));
+    fs::create_dir(homes.point("none").join("texts")).unwrap();
+    write(&homes.point("none").join("texts"), "notes", "of the hall");
+    let texts = said("texts", "two");
+    assert!(texts.contains("note: no file is a capture: `sizeleak archive status "), "{texts}");
+}
+
+#[test]
 fn a_capture_with_two_names_is_read_once() {
     let homes = Archive::new();
     damaged(archive(&homes, "fresh", &[]));

@@ -184,6 +184,9 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         if let Some(silence) = results::silence(&results.manifest) {
             say("note", &silence);
         }
+        if let Some(absence) = results::absence(&results.manifest, &run.out) {
+            say("note", &absence);
+        }
         results::name_doubts(&results.manifest, &run.out);
     }
     let failures = results.failures();

@@ -49,6 +49,20 @@ pub(super) fn sentence(name: &str, fault: &str) -> String {
     if fault.starts_with(name) { fault.to_owned() } else { format!("{name}: {fault}") }
 }
 
+/// That there is no capture, which is probably the wrong folder; those that are growing or outside are counted.
+pub(super) fn absence(manifest: &Manifest, out: &Path) -> Option<String> {
+    let is_capture = |verdict| manifest.count_of(verdict) > 0;
+    let waits = is_capture(FileVerdict::Growing) || is_capture(FileVerdict::Outside);
+    if waits || manifest.points.iter().any(|point| point.captures > 0 || point.fault.is_some()) {
+        return None;
+    }
+    let shown = out.display();
+    Some(match manifest.files.len() {
+        0 => "there is no file in what was named".to_owned(),
+        _ => format!("no file is a capture: `sizeleak archive status {shown}` says what they are"),
+    })
+}
+
 /// In words, which points have no packet of a gateway, if some have.
 pub(super) fn silence(manifest: &Manifest) -> Option<String> {
     let first = manifest.silent_points().next().filter(|_| !manifest.is_silent())?;
