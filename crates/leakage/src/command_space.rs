@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_model::{Limits, Model};
+use sizeleak_model::{Limits, Model, choose};
 
 use crate::command_group::CommandGroup;
-use crate::device_ways::{ActionWeight, DeviceWays, KindSet, choose};
+use crate::device_ways::{ActionWeight, DeviceWays, KindSet};
 use crate::error::LeakageError;
 use crate::premises::{Premises, PriorKind};
 use crate::secret_sums::SecretSums;
@@ -92,11 +92,7 @@ impl CommandSpace {
         let bytes: Vec<usize> =
             model.actions.iter().map(|action| usize::try_from(action.size).unwrap_or(usize::MAX)).collect();
         check_width(&bytes, limits.max_actions())?;
-        let actions: Vec<(&str, usize)> =
-            (0..).zip(&model.actions).map(|(at, action)| (action.name.as_str(), limits.class_of(at))).collect();
-        let ways =
-            |inventory| DeviceWays::new(inventory, &actions, limits.max_actions(), &ActionWeight::of(premises.prior));
-        let ways = model.inventory.as_ref().map(ways).transpose()?;
+        let ways = DeviceWays::new(model, &limits, &ActionWeight::of(premises.prior))?;
         let is_cut = model.limits()?.max_actions() > MOST_ACTIONS;
         let left_out = if is_cut { more_actions(model, premises, MOST_ACTIONS) } else { 0.0 };
         Ok(Self { overhead: model.overhead, bytes, limits, weights, ways, left_out })

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_model::{Device, Inventory};
+use sizeleak_model::{Device, GivenActions, Limits, Model};
 
 use crate::error::LeakageError;
 use crate::premises::PriorKind;
@@ -42,17 +42,16 @@ pub(crate) struct DeviceWays {
 }
 
 impl DeviceWays {
-    /// The ways for commands of at most `most` actions. `actions` are the names of all actions with their class.
-    pub(crate) fn new(
-        inventory: &Inventory,
-        actions: &[(&str, usize)],
-        most: u32,
-        weight: &ActionWeight,
-    ) -> Result<Self, LeakageError> {
-        let classes = actions.iter().map(|(_, class)| class + 1).max().unwrap_or(0);
+    /// The ways for the commands of a model that `limits` allow, which count actions ([`Limits::counting`]); `None` if the
+    /// devices are not known.
+    pub(crate) fn new(model: &Model, limits: &Limits, weight: &ActionWeight) -> Result<Option<Self>, LeakageError> {
+        let Some(inventory) = &model.inventory else { return Ok(None) };
+        let (classes, most) = (limits.classes(), limits.max_actions());
+        let actions: Vec<(&str, usize)> =
+            (0..).zip(&model.actions).map(|(at, action)| (action.name.as_str(), limits.class_of(at))).collect();
         let mut found: BTreeMap<(Vec<u32>, KindSet), f64> = BTreeMap::from([((vec![0; classes], 0), 1.0)]);
         for (kind, device) in inventory.devices.iter().enumerate() {
-            let own = ways_of_kind(device, actions, classes, most, weight)?;
+            let own = ways_of_kind(device, &actions, classes, most, weight)?;
             if found.len().saturating_mul(own.len()) > MAX_PAIRS {
                 return Err(LeakageError::TooMany);
             }
@@ -76,7 +75,7 @@ impl DeviceWays {
         for ((totals, set), of_set) in found {
             ways.entry(totals).or_default().push((set, of_set));
         }
-        Ok(Self { ways })
+        Ok(Some(Self { ways }))
     }
 
     /// All ways for these totals.
@@ -112,28 +111,20 @@ fn ways_of_kind(
     let mut own_classes = own;
     own_classes.sort_unstable();
     own_classes.dedup();
-    let mut found = BTreeMap::from([(vec![0; classes], 1.0)]);
+    let mut found = vec![(GivenActions::before(device.count, vec![0; classes]), 1.0)];
     for class in own_classes {
-        let mut more = BTreeMap::new();
-        for (totals, ways) in &found {
-            let used: u32 = totals.iter().sum();
-            for count in 0..=device.count.min(most) - used {
-                let mut sum: Vec<u32> = totals.clone();
-                if let Some(total) = sum.get_mut(class) {
-                    *total += count;
-                }
-                more.insert(sum, ways * choose(device.count - used, count) * share.powf(f64::from(count)));
-            }
+        let mut more = Vec::new();
+        for (given, ways) in found {
+            let used: u32 = given.totals.iter().sum();
+            let choices = (0..).zip(given.with_more(class, most.saturating_sub(used), 1.0));
+            more.extend(
+                choices.map(|(count, (given, choices))| (given, ways * choices * share.powf(f64::from(count)))),
+            );
             if more.len() > MAX_COMBINATIONS {
                 return Err(LeakageError::TooMany);
             }
         }
         found = more;
     }
-    Ok(found)
-}
-
-/// The binomial coefficient.
-pub(crate) fn choose(all: u32, some: u32) -> f64 {
-    (0..some).map(|at| f64::from(all.saturating_sub(at)) / f64::from(at + 1)).product()
+    Ok(found.into_iter().map(|(given, ways)| (given.totals, ways)).collect())
 }

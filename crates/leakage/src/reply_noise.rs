@@ -1,9 +1,7 @@
 //! What is seen of the replies to a command.
 
 use serde::Serialize;
-use sizeleak_model::{Model, ReplyCountModel, SingleReplies};
-
-use crate::device_ways::choose;
+use sizeleak_model::{Model, ReplyCountModel, SingleReplies, choose};
 
 /// What is less probable is left out.
 const LEAST_PROBABILITY: f64 = 1e-11;

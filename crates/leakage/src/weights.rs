@@ -9,9 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_model::{Condition, Limits, Model, Prior};
+use sizeleak_model::{Condition, Limits, Model, Prior, choose};
 
-use crate::device_ways::{ActionWeight, DeviceWays, choose};
+use crate::device_ways::{ActionWeight, DeviceWays};
 use crate::error::LeakageError;
 use crate::premises::{Premises, PriorKind};
 
@@ -59,9 +59,8 @@ impl CommandWeights {
             PriorKind::Flat => totals.into_iter().map(|totals| (totals, 1.0)).collect(),
             PriorKind::Devices => {
                 let inventory = model.inventory.as_ref().ok_or(LeakageError::NoInventory("devices"))?;
-                let actions: Vec<(&str, usize)> =
-                    (0..).zip(&model.actions).map(|(at, action)| (action.name.as_str(), limits.class_of(at))).collect();
-                let ways = DeviceWays::new(inventory, &actions, most, &ActionWeight::Share)?;
+                let ways = DeviceWays::new(model, limits, &ActionWeight::Share)?;
+                let ways = ways.ok_or(LeakageError::NoInventory("devices"))?;
                 let devices = inventory.devices.iter().fold(0_u32, |sum, kind| sum.saturating_add(kind.count));
                 totals
                     .into_iter()

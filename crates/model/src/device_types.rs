@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::Inventory;
+use crate::given_actions::GivenActions;
+use crate::inventory::Inventory;
 
 /// So many answers are remembered.
 const MOST_KNOWN: usize = 4096;
@@ -31,12 +32,7 @@ pub struct DeviceTypes {
 impl DeviceTypes {
     /// The types of an inventory that obeys its limits ([`crate::MAX_DEVICE_KINDS`]); further ones are left out.
     pub fn new(inventory: &Inventory) -> Self {
-        let mut types_with: BTreeMap<String, TypeSet> = BTreeMap::new();
-        for (at, device) in (0..TypeSet::BITS).zip(&inventory.devices) {
-            for action in &device.actions {
-                *types_with.entry(action.clone()).or_default() |= 1 << at;
-            }
-        }
+        let types_with = inventory.kinds_with().into_iter().map(|(action, types)| (action.to_owned(), types)).collect();
         let types = || inventory.devices.iter().take(TypeSet::BITS as usize);
         let names = types().map(|device| device.name.clone()).collect();
         let counts = types().map(|device| device.count).collect();
@@ -78,48 +74,35 @@ impl DeviceTypes {
 
     /// In how many ways devices can carry out the actions, without those of one type; `None` if it takes too long.
     fn ways(&self, totals: &Totals, without: Option<usize>) -> Option<f64> {
+        let wanted: Vec<u32> = totals.iter().map(|(_, total)| *total).collect();
         let mut steps = 0;
-        let mut left: BTreeMap<Vec<u32>, f64> =
-            BTreeMap::from([(totals.iter().map(|(_, total)| *total).collect(), 1.0)]);
+        let mut found: BTreeMap<Vec<u32>, f64> = BTreeMap::from([(vec![0; wanted.len()], 1.0)]);
         for (at, devices) in self.counts.iter().enumerate().filter(|(at, _)| Some(*at) != without) {
-            let of_type: Vec<bool> = totals.iter().map(|(types, _)| types >> at & 1 == 1).collect();
+            let of_type = (0..).zip(totals).filter(|(_, (types, _))| types >> at & 1 == 1);
+            let of_type: Vec<(usize, u32)> = of_type.map(|(class, (_, total))| (class, *total)).collect();
             let mut next = BTreeMap::new();
-            for (state, ways) in &left {
-                let mut given = vec![(state.clone(), *devices, *ways)];
-                for class in (0..totals.len()).filter(|class| of_type.get(*class) == Some(&true)) {
-                    given = given.into_iter().flat_map(|given| shared_out(given, class)).collect();
+            // In this order, in which the last bits of the sums are those of earlier versions.
+            for (before, ways) in found.into_iter().rev() {
+                let mut given = vec![(GivenActions::before(*devices, before), ways)];
+                for (class, total) in of_type.iter().copied() {
+                    let more = |(given, ways): (GivenActions, f64)| {
+                        let left = total - given.totals.get(class).copied().unwrap_or(0);
+                        given.with_more(class, left, ways)
+                    };
+                    given = given.into_iter().flat_map(more).collect();
                     steps += given.len();
                     if steps > MOST_STEPS {
                         return None;
                     }
                 }
-                for (state, _, ways) in given {
-                    *next.entry(state).or_insert(0.0) += ways;
+                for (given, ways) in given {
+                    *next.entry(given.totals).or_insert(0.0) += ways;
                 }
             }
-            left = next;
+            found = next;
         }
-        Some(left.get(&vec![0; totals.len()]).copied().unwrap_or(0.0))
+        Some(found.get(&wanted).copied().unwrap_or(0.0))
     }
-}
-
-/// Gives 0, 1, 2, … actions of a class to so many devices that have none yet: what is left of both, and the ways so far.
-fn shared_out(
-    (state, devices, ways): (Vec<u32>, u32, f64),
-    class: usize,
-) -> impl Iterator<Item = (Vec<u32>, u32, f64)> {
-    let most = state.get(class).copied().unwrap_or(0).min(devices);
-    let mut choices = ways;
-    (0..=most).map(move |given| {
-        if given > 0 {
-            choices *= f64::from(devices - given + 1) / f64::from(given);
-        }
-        let mut state = state.clone();
-        if let Some(left) = state.get_mut(class) {
-            *left -= given;
-        }
-        (state, devices - given, choices)
-    })
 }
 
 #[cfg(test)]

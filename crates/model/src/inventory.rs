@@ -1,6 +1,6 @@
 //! The inventory: which devices there are and which actions each of them has.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -129,6 +129,18 @@ impl Inventory {
         let mut seen = BTreeSet::new();
         let names = self.devices.iter().flat_map(|device| &device.actions).map(String::as_str);
         names.filter(|name| seen.insert(*name)).collect()
+    }
+
+    /// Which kinds have an action, as bits in the order of the inventory; kinds beyond the bits, which [`Self::check`]
+    /// refuses, are left out.
+    pub(crate) fn kinds_with(&self) -> BTreeMap<&str, u32> {
+        let mut kinds_with: BTreeMap<&str, u32> = BTreeMap::new();
+        for (kind, device) in (0..u32::BITS).zip(&self.devices) {
+            for action in &device.actions {
+                *kinds_with.entry(action).or_default() |= 1 << kind;
+            }
+        }
+        kinds_with
     }
 
     /// The names of the devices' actions that are not among the learned `actions`; commands with them cannot be

@@ -31,6 +31,7 @@ mod epsilon_distribution;
 mod experiment_design;
 mod fit;
 mod fit_judgement;
+mod given_actions;
 mod inventory;
 mod kinds;
 mod labelled_command;
@@ -72,6 +73,7 @@ pub use fit::{Fit, FitError, FitMethod, MAX_FITTED_ACTIONS};
 pub use fit_judgement::{
     ENOUGH_COMMANDS, FALSE_ALARMS, FitChange, FitJudgement, JudgedSize, MisfitCause, SizeExplanation,
 };
+pub use given_actions::{GivenActions, choose};
 pub use inventory::{Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_KINDS};
 pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};
 pub use labelled_command::LabelledCommand;

@@ -2,8 +2,6 @@
 
 mod class_order;
 
-use std::collections::BTreeMap;
-
 use crate::inventory::MAX_ACTION_CLASSES;
 use crate::{Action, Inventory, InventoryError};
 
@@ -39,12 +37,7 @@ impl Inventory {
     pub fn limits(&self, actions: &[Action]) -> Result<Limits, InventoryError> {
         self.check()?;
         let counts: Vec<u32> = self.devices.iter().map(|device| device.count).collect();
-        let mut kinds_with: BTreeMap<&str, u32> = BTreeMap::new();
-        for (kind, device) in self.devices.iter().enumerate() {
-            for action in &device.actions {
-                *kinds_with.entry(action).or_default() |= 1 << kind;
-            }
-        }
+        let kinds_with = self.kinds_with();
         let kinds = actions.iter().map(|action| {
             let kinds = kinds_with.get(action.name.as_str()).copied();
             kinds.ok_or_else(|| InventoryError::UnknownAction(action.name.clone()))

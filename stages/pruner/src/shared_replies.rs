@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use sizeleak_model::choose;
+
 /// The most multisets of replies that one command may have; beyond that nothing is shared out.
 const MAX_SHARES: usize = 1024;
 
@@ -165,11 +167,6 @@ fn by_index(found: BTreeMap<Vec<u32>, usize>) -> Vec<Vec<u32>> {
     let mut entries: Vec<(usize, Vec<u32>)> = found.into_iter().map(|(entry, index)| (index, entry)).collect();
     entries.sort_unstable();
     entries.into_iter().map(|(_, entry)| entry).collect()
-}
-
-/// The binomial coefficient.
-fn choose(all: u32, some: u32) -> f64 {
-    (0..some).map(|at| f64::from(all - at) / f64::from(at + 1)).product()
 }
 
 #[cfg(test)]
