@@ -128,3 +128,48 @@ fn ways_of_kind(
     }
     Ok(found.into_iter().map(|(given, ways)| (given.totals, ways)).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sizeleak_model::{DeviceTypes, Inventory};
+
+    use super::*;
+    use crate::other_inventory::with_inventory;
+
+    const ACTIONS: [&str; 4] = ["on", "off", "dim", "colour"];
+
+    proptest! {
+        #[test]
+        fn kinds_are_used_as_often_as_by_the_counts_of_single_commands(
+            kinds in prop::collection::vec((1..4_u32, 1..16_u32), 1..4),
+            counts in [0..3_u32, 0..3_u32, 0..3_u32, 0..3_u32],
+        ) {
+            let device = |(at, (count, bits)): (usize, &(u32, u32))| {
+                let own = (0..).zip(ACTIONS).filter(|(action, _)| bits >> action & 1 == 1);
+                Device { name: at.to_string(), count: *count, actions: own.map(|(_, name)| name.to_owned()).collect() }
+            };
+            let inventory = Inventory { devices: kinds.iter().enumerate().map(device).collect() };
+            let home = Model::from_toml(include_str!("../../../examples/home/model.toml")).unwrap();
+            let (model, _) = with_inventory(home, inventory.clone()).unwrap();
+            let limits = model.limits().unwrap().counting(12);
+            let ways = DeviceWays::new(&model, &limits, &ActionWeight::One).unwrap().unwrap();
+            let command: Vec<(&str, u32)> = ACTIONS.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect();
+            let mut totals = vec![0; limits.classes()];
+            let mut is_known = true;
+            for (name, count) in &command {
+                match model.actions.iter().position(|action| action.name == *name) {
+                    Some(action) => totals[limits.class_of(action)] += count,
+                    None => is_known = false,
+                }
+            }
+            let by_command = DeviceTypes::new(&inventory).addressed(command);
+            prop_assert_eq!(by_command.is_some(), is_known && ways.all(&totals) > 0.0);
+            for (kind, probability) in by_command.iter().flat_map(|shares| shares.iter()).enumerate() {
+                let with = ways.shares(&totals).into_iter().filter(|(set, _)| set >> kind & 1 == 1);
+                let share: f64 = with.map(|(_, share)| share).sum();
+                prop_assert!((share - probability).abs() < 1e-12, "{totals:?} {kind}: {share} {probability}");
+            }
+        }
+    }
+}
