@@ -2,9 +2,7 @@
 
 use std::convert::Infallible;
 
-use sizeleak_leakage::{
-    Channel, CommandSpace, EpsilonKnowledge, KeyFigures, LeakageError, Observation, Observer, SizeRow,
-};
+use sizeleak_leakage::{Channel, CommandSpace, EpsilonKnowledge, KeyFigures, LeakageError, Observation, Observer};
 use sizeleak_model::{Model, SingleReplies};
 use sizeleak_padding_policy::PaddingPolicy;
 
@@ -12,17 +10,15 @@ use crate::countermeasure_effect::{CommandTraffic, CountermeasureCost, Counterme
 use crate::countermeasure_error::CountermeasureError;
 use crate::countermeasures::{Countermeasures, ReplyForm};
 use crate::message_leak::MessageLeak;
-use crate::padded_observation::{PaddedOutputs, seen_rows};
-use crate::padding_cost::PaddingCost;
+use crate::padded_observation::PaddedOutputs;
 use crate::reply_traffic::ReplyTraffic;
+use crate::seen_sizes::SeenSizes;
 use crate::shared_record::SharedRecord;
 
 /// The commands of a home and their replies.
 #[derive(Debug)]
 pub struct HomeTraffic {
-    by_size: Observation,
-    /// The commands by the size that is seen.
-    rows: Vec<SizeRow>,
+    sizes: SeenSizes,
     /// Who sees replies, too.
     with_replies: Option<Observation>,
     /// Who sees their number, where that follows from the number of actions alone.
@@ -45,7 +41,7 @@ impl HomeTraffic {
             Err(LeakageError::TooMany) => Ok(None),
             seen => seen,
         };
-        let by_size = see(Observer::Sizes)?.ok_or(LeakageError::TooMany)?;
+        let sizes = SeenSizes::new(space, model, knowledge)?;
         let observer = if model.single_replies.is_some() { Observer::Replies } else { Observer::ReplyCount };
         let with_replies = see(observer)?;
         let with_reply_count = match &model.single_replies {
@@ -54,10 +50,9 @@ impl HomeTraffic {
         };
         let replies =
             with_replies.as_ref().map_or_else(ReplyTraffic::default, |seen| ReplyTraffic::new(model, observer, seen));
-        let rows = seen_rows(&by_size);
-        let bytes = PaddingCost::of(&rows, &PaddingPolicy::None).command_bytes;
+        let bytes = sizes.cost(&PaddingPolicy::None).command_bytes;
         let commands = CommandTraffic { bytes, a_day: commands_per_day, replies };
-        Ok(Self { by_size, rows, with_replies, with_reply_count, commands })
+        Ok(Self { sizes, with_replies, with_reply_count, commands })
     }
 
     /// What the model knows of the replies to a command.
@@ -77,14 +72,15 @@ impl HomeTraffic {
     pub fn effect(&self, countermeasures: &Countermeasures) -> Result<CountermeasureEffect, CountermeasureError> {
         let Countermeasures { policy, sending, dummies, replies } = countermeasures;
         let sent_per_second = self.commands.a_day / DAY / (1.0 - dummies);
-        let shared = SharedRecord::new(&self.rows, *sending, sent_per_second)?;
+        let shared = SharedRecord::new(&self.sizes.rows, *sending, sent_per_second)?;
+        let seen = &self.sizes.observation;
         let (by_size, records) = match &shared {
             None => (
-                padded(&self.by_size, &PaddedOutputs::new(&self.by_size, policy)),
-                RecordTraffic { per_command: 1.0, padding: PaddingCost::of(&self.rows, policy).added_bytes },
+                padded(seen, &self.sizes.padded(policy)),
+                RecordTraffic { per_command: 1.0, padding: self.sizes.cost(policy).added_bytes },
             ),
             Some(shared) => (
-                MessageLeak::new(&self.by_size, |channel| shared.figures(&self.by_size, channel, policy))?,
+                MessageLeak::new(seen, |channel| shared.figures(seen, channel, policy))?,
                 RecordTraffic { per_command: shared.records_per_command(), padding: shared.added_bytes(policy) },
             ),
         };

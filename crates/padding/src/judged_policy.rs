@@ -25,7 +25,7 @@ pub struct JudgedPolicy {
 impl JudgedPolicy {
     /// Judges a policy for a home: exactly, over all of its commands.
     pub fn new(home: &PaddedHome, policy: &PaddingPolicy) -> Self {
-        let cost = PaddingCost::of(&home.rows, policy);
+        let cost = PaddingCost::of(home.rows(), policy);
         Self {
             name: policy.to_string(),
             added_bytes: cost.added_bytes,

@@ -24,6 +24,7 @@ mod random_floor;
 mod random_table;
 mod repeated_padding;
 mod reply_traffic;
+mod seen_sizes;
 mod shared_record;
 mod sparse_sums;
 mod table_goal;

@@ -1,14 +1,12 @@
 //! The commands of a home as an observer sees them without padding, and with a policy.
 
-use sizeleak_leakage::{
-    Channel, CommandGroup, CommandSpace, EpsilonKnowledge, LeakageError, Learned, Observation, Observer, SizeRow,
-};
+use sizeleak_leakage::{Channel, CommandGroup, CommandSpace, EpsilonKnowledge, LeakageError, Learned, SizeRow};
 use sizeleak_model::Model;
 use sizeleak_padding_policy::PaddingPolicy;
 
 use crate::coarse_groups::coarse_groups;
-use crate::padded_observation::{PaddedOutputs, seen_groups, seen_rows};
-use crate::padding_cost::PaddingCost;
+use crate::padded_observation::seen_groups;
+use crate::seen_sizes::SeenSizes;
 
 /// Probabilities are rounded to so many parts before they are compared.
 const ROUNDED_TO: f64 = 1e12;
@@ -16,9 +14,7 @@ const ROUNDED_TO: f64 = 1e12;
 /// The commands of a home, for which padding is judged.
 #[derive(Debug)]
 pub struct PaddedHome {
-    observation: Observation,
-    /// By the size that is seen.
-    pub rows: Vec<SizeRow>,
+    sizes: SeenSizes,
     /// By the size that is seen and probability.
     pub groups: Vec<CommandGroup>,
     /// What is learned without padding.
@@ -40,31 +36,34 @@ impl PaddedHome {
         knowledge: EpsilonKnowledge,
         commands_per_day: f64,
     ) -> Result<Self, LeakageError> {
-        let observation = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(LeakageError::TooMany)?;
-        let rows = seen_rows(&observation);
+        let sizes = SeenSizes::new(space, model, knowledge)?;
         let groups = if knowledge == EpsilonKnowledge::Value { space.groups() } else { None };
-        let unpadded = PaddedOutputs::new(&observation, &PaddingPolicy::None).learned(&observation);
+        let unpadded = sizes.padded(&PaddingPolicy::None).learned(&sizes.observation);
         Ok(Self {
-            command_bytes: rows.iter().map(|row| row.probability * row.bytes as f64).sum(),
-            groups: groups.unwrap_or_else(|| seen_groups(&observation)),
-            rows,
+            command_bytes: sizes.cost(&PaddingPolicy::None).command_bytes,
+            groups: groups.unwrap_or_else(|| seen_groups(&sizes.observation)),
             unpadded,
-            observation,
+            sizes,
             commands_per_day,
         })
     }
 
+    /// The commands by the size that is seen.
+    pub fn rows(&self) -> &[SizeRow] {
+        &self.sizes.rows
+    }
+
     /// The commands by the multiple of so many bytes that holds their size, and the expected bytes from the one to the other.
     pub(crate) fn coarse(&self, unit: u64) -> (Vec<CommandGroup>, f64) {
-        let groups = if unit <= 1 { self.groups.clone() } else { coarse_groups(&self.observation, unit) };
-        let cost = PaddingCost::of(&self.rows, &PaddingPolicy::Multiple { bytes: unit.max(1) });
+        let groups = if unit <= 1 { self.groups.clone() } else { coarse_groups(&self.sizes.observation, unit) };
+        let cost = self.sizes.cost(&PaddingPolicy::Multiple { bytes: unit.max(1) });
         (groups, cost.added_bytes)
     }
 
     /// What an observer sees of padded commands, whose padding is drawn anew for each. Probabilities that differ by
     /// rounding alone are the same.
     pub fn padded_channel(&self, policy: &PaddingPolicy) -> Channel {
-        let mut channel = PaddedOutputs::new(&self.observation, policy).channel(&self.observation.command);
+        let mut channel = self.sizes.padded(policy).channel(&self.sizes.observation.command);
         let outputs = channel.rows.iter_mut().flat_map(|row| &mut row.outputs);
         outputs.for_each(|(_, probability)| *probability = (*probability * ROUNDED_TO).round() / ROUNDED_TO);
         channel
@@ -72,6 +71,6 @@ impl PaddedHome {
 
     /// What is learned under a policy.
     pub fn padded(&self, policy: &PaddingPolicy) -> Learned {
-        PaddedOutputs::new(&self.observation, policy).learned(&self.observation)
+        self.sizes.padded(policy).learned(&self.sizes.observation)
     }
 }

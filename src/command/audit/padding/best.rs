@@ -52,7 +52,7 @@ pub(super) struct Request<'a> {
 impl Request<'_> {
     /// The best table.
     pub(super) fn table(&self, home: &PaddedHome) -> Result<(BestTable, JudgedPolicy), Failure> {
-        let search = TableSearch { rows: &home.rows, objective: self.objective, rules: self.rules };
+        let search = TableSearch { rows: home.rows(), objective: self.objective, rules: self.rules };
         exact_table(home, &search, self.goal.into()).map_err(|why| self.goal.unmet(home, why))
     }
 }

@@ -68,7 +68,7 @@ impl<'a> Curve<'a> {
             Err(reason) => (None, Some(reason)),
         };
         if let Some(floor) = &mut floor {
-            FloorProgress::begin(home.rows.len(), log).run(|| floor.refine_once(TOLERANCE));
+            FloorProgress::begin(home.rows().len(), log).run(|| floor.refine_once(TOLERANCE));
         }
         let mut points: Vec<Point> =
             policies(home).iter().map(|(name, policy)| Point::new(home, name, policy, floor.as_ref())).collect();
@@ -150,7 +150,7 @@ impl Point {
 
 /// The policies of a curve with their names.
 fn policies(home: &PaddedHome) -> Vec<(String, PaddingPolicy)> {
-    let greatest = home.rows.last().map_or(1, |row| row.bytes.max(1));
+    let greatest = home.rows().last().map_or(1, |row| row.bytes.max(1));
     let mut policies = vec![PaddingPolicy::None, PaddingPolicy::PowersOfTwo, PaddingPolicy::Padme];
     policies.extend(MULTIPLES.map(|bytes| PaddingPolicy::Multiple { bytes }));
     policies.extend(TLS13.map(|bytes| PaddingPolicy::Tls13Multiple { bytes }));
@@ -158,7 +158,7 @@ fn policies(home: &PaddedHome) -> Vec<(String, PaddingPolicy)> {
     policies.push(PaddingPolicy::Constant { bytes: greatest });
     let mut named: Vec<(String, PaddingPolicy)> =
         policies.into_iter().map(|policy| (policy.to_string(), policy)).collect();
-    let search = TableSearch { rows: &home.rows, objective: Objective::Vulnerability, rules: TableRules::default() };
+    let search = TableSearch { rows: home.rows(), objective: Objective::Vulnerability, rules: TableRules::default() };
     let hull = search.hull();
     let tables = BUDGETS.iter().filter_map(|budget| {
         let table = search.best_policy(Goal::Budget(budget * home.command_bytes), &hull)?;

@@ -46,7 +46,7 @@ impl FloorFigures {
             }
         };
         let named = padded.by_size.command.named;
-        let mut progress = FloorProgress::begin(home.rows.len(), log);
+        let mut progress = FloorProgress::begin(home.rows().len(), log);
         for goal in [Goal::Budget(padded.added_bytes), Goal::Target(named)] {
             progress.run(|| floor.refine_once_at(goal, TOLERANCE));
         }
@@ -77,7 +77,7 @@ impl FloorFigures {
 /// # Errors
 /// Why it is left out, as a sentence.
 pub(super) fn floor_of(home: &PaddedHome, choice: FloorChoice) -> Result<PaddingFloor, String> {
-    let sizes = home.rows.len();
+    let sizes = home.rows().len();
     match choice {
         FloorChoice::LeftOut => return Err("The floor is not asked for.".to_owned()),
         FloorChoice::UnlessLong if sizes > MAX_FLOOR_SIZES => {

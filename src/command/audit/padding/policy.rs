@@ -65,7 +65,7 @@ impl<'a> PolicyReport<'a> {
                 .iter()
                 .map(|observations| Repeated {
                     observations: *observations,
-                    named: named_after(&home.rows, *most, *observations),
+                    named: named_after(home.rows(), *most, *observations),
                 })
                 .collect(),
             PaddingPolicy::RandomTable { draw: Draw::Independent, .. } => {
