@@ -5,6 +5,7 @@
 //! combined. The greatest probability comes from the same recursion as the sum, with a maximum in place of it.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use sizeleak_model::{Limits, Model, choose};
 
@@ -103,7 +104,7 @@ impl CommandSpace {
     pub fn groups(&self) -> Option<Vec<CommandGroup>> {
         let parts = self.listed_parts().ok()?;
         let mut groups = Vec::new();
-        self.visit(&parts, |_| true, &mut |combination| {
+        self.visit_all(&parts, |_| true, &mut |combination| {
             for (bytes, sums) in combination.spread.cells() {
                 let probability = sums.weight * combination.factor;
                 groups.push(CommandGroup { bytes: self.size(bytes), commands: 1.0, probability });
@@ -128,7 +129,7 @@ impl CommandSpace {
         let parts = self.parts(|_| 0);
         self.check(&parts)?;
         let mut by_bytes: BTreeMap<usize, SecretSums> = BTreeMap::new();
-        self.visit(&parts, |_| true, &mut |combination| {
+        self.visit_all(&parts, |_| true, &mut |combination| {
             for (bytes, sums) in combination.spread.cells() {
                 by_bytes.entry(bytes).or_insert(SecretSums::NONE).add(&sums.scaled(combination.factor));
             }
@@ -251,7 +252,26 @@ impl CommandSpace {
     }
 
     /// Calls `visit` with each combination of parts. Of actions that are not `sized`, no bytes are counted.
-    pub(crate) fn visit(&self, parts: &[Part], sized: impl Fn(usize) -> bool, visit: &mut dyn FnMut(&Combination<'_>)) {
+    pub(crate) fn visit_all(
+        &self,
+        parts: &[Part],
+        sized: impl Fn(usize) -> bool,
+        visit: &mut dyn FnMut(&Combination<'_>),
+    ) {
+        let visit = &mut |combination: &Combination<'_>| {
+            visit(combination);
+            ControlFlow::Continue(())
+        };
+        let _ = self.visit(parts, sized, visit);
+    }
+
+    /// The same, until `visit it breaks. Of actions that are not `sized`, no bytes are counted.
+    pub(crate) fn visit(
+        &self,
+        parts: &[Part],
+        sized: impl Fn(usize) -> bool,
+        visit: &mut dyn FnMut(&Combination<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let spreads: Vec<Vec<Spread>> = parts.iter().map(|part| self.spreads(part, &sized)).collect();
         let mut walk = Walk {
             space: self,
@@ -260,7 +280,7 @@ impl CommandSpace {
             of_classes: vec![0; self.limits.classes()],
             visit,
         };
-        walk.from(&Spread::unit());
+        walk.from(&Spread::unit())
     }
 
     /// All multisets of the actions of a part, by how many they are and by their bytes.
@@ -304,18 +324,18 @@ struct Walk<'a> {
     parts: Vec<(&'a Part, &'a Vec<Spread>)>,
     of_parts: Vec<u32>,
     of_classes: Vec<u32>,
-    visit: &'a mut dyn FnMut(&Combination<'_>),
+    visit: &'a mut dyn FnMut(&Combination<'_>) -> ControlFlow<()>,
 }
 
 impl Walk<'_> {
     /// Adds the parts that follow to `spread`, which the parts so far make.
-    fn from(&mut self, spread: &Spread) {
+    fn from(&mut self, spread: &Spread) -> ControlFlow<()> {
         let Some((part, spreads)) = self.parts.get(self.of_parts.len()).copied() else {
             if let Some(factor) = self.space.weights.of_totals.get(&self.of_classes).copied() {
                 let (of_parts, of_classes) = (&self.of_parts, &self.of_classes);
-                (self.visit)(&Combination { of_parts, of_classes, spread, factor });
+                return (self.visit)(&Combination { of_parts, of_classes, spread, factor });
             }
-            return;
+            return ControlFlow::Continue(());
         };
         let before = self.of_classes.get(part.class).copied().unwrap_or(0);
         for (count, of_part) in (0..).zip(spreads) {
@@ -326,11 +346,12 @@ impl Walk<'_> {
                 break;
             }
             self.of_parts.push(count);
-            self.from(&spread.products(of_part));
+            self.from(&spread.products(of_part))?;
             self.of_parts.pop();
         }
         if let Some(total) = self.of_classes.get_mut(part.class) {
             *total = before;
         }
+        ControlFlow::Continue(())
     }
 }

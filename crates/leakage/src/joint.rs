@@ -73,7 +73,7 @@ impl Joint {
         let mut joint = Self { secrets: Vec::new(), entries: Vec::new() };
         let is_varying: Vec<bool> = (0..model.actions.len()).map(|action| sizes.varying(action).is_some()).collect();
         let has_one_size = |action: usize| !is_varying.get(action).copied().unwrap_or(false);
-        space.visit(&parts, has_one_size, &mut |combination| {
+        space.visit_all(&parts, has_one_size, &mut |combination| {
             let mut varying = vec![0; sizes.distributions()];
             let mut classes = replies.of_command().to_vec();
             let mut counts = vec![0; model.actions.len()];

@@ -1,6 +1,7 @@
 //! What an observer sees of all commands of an inventory: a channel for each secret.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use sizeleak_model::Model;
 
@@ -90,7 +91,7 @@ impl Observation {
         let mut sizes = SizeNoise::new(model, knowledge);
         let rows = rows(space, &sizes, &replies)?;
         let mut see = |replies: &ReplyNoise<'_>| {
-            let seen = Seen::new(&rows, &mut sizes, replies)?;
+            let seen = Seen::new(&rows, &mut sizes, replies, MAX_ENTRIES)?;
             Ok(seen.observation(&rows, replies.is_exact(), space.has_kinds()))
         };
         match (see(&replies), replies.without_loss()) {
@@ -118,8 +119,7 @@ fn rows(
     let parts = space.parts(|action| (sizes.varying(action), replies.of_action(action)));
     space.check(&parts)?;
     let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
-    let mut is_too_many = false;
-    space.visit(&parts, |action| sizes.varying(action).is_none(), &mut |combination| {
+    let walk = space.visit(&parts, |action| sizes.varying(action).is_none(), &mut |combination| {
         let actions = combination.of_classes.iter().sum();
         let mut varying = vec![0; sizes.distributions()];
         let mut classes = replies.of_command().to_vec();
@@ -133,9 +133,8 @@ fn rows(
             }
         }
         let kinds = space.kind_shares(combination.of_classes);
-        is_too_many |= rows.len() > MAX_ROWS;
-        if is_too_many {
-            return;
+        if rows.len() > MAX_ROWS {
+            return ControlFlow::Break(());
         }
         for (bytes, sums) in combination.spread.cells() {
             let key = RowKey { bytes, actions, varying: varying.clone(), replies: classes.clone() };
@@ -146,8 +145,9 @@ fn rows(
                 *row.kinds.entry(*set).or_default() += sums.weight * share;
             }
         }
+        ControlFlow::Continue(())
     });
-    if is_too_many { Err(LeakageError::TooMany) } else { Ok(rows) }
+    if walk.is_break() { Err(LeakageError::TooMany) } else { Ok(rows) }
 }
 
 impl Part {
@@ -169,20 +169,21 @@ impl Seen {
         rows: &BTreeMap<RowKey, Row>,
         size_noise: &mut SizeNoise,
         reply_noise: &ReplyNoise<'_>,
+        most_entries: usize,
     ) -> Result<Self, LeakageError> {
         let (mut sizes, mut replies, mut outputs) = (Numbering::default(), Numbering::default(), Numbering::default());
-        let (mut of_sizes, mut of_replies) = (BTreeMap::new(), BTreeMap::new());
+        let of_replies = numbered_replies(rows, reply_noise, &mut replies);
+        check_least_entries(rows, size_noise, &of_replies, most_entries)?;
+        let mut of_sizes = BTreeMap::new();
         let mut entries = 0;
         let mut of_rows = Vec::with_capacity(rows.len());
         for RowKey { bytes, actions, varying, replies: classes } in rows.keys() {
             let of_size = of_sizes
                 .entry((*bytes, varying.as_slice()))
                 .or_insert_with(|| sizes.number_all(size_noise.sizes(*bytes, varying)));
-            let of_reply = of_replies
-                .entry((*actions, classes.as_slice()))
-                .or_insert_with(|| replies.number_all(reply_noise.distribution(*actions, classes)));
+            let of_reply = of_replies.get(&(*actions, classes.as_slice())).map_or(&[][..], Vec::as_slice);
             entries += of_size.len() * of_reply.len();
-            if entries > MAX_ENTRIES || outputs.numbers.len() > MAX_OUTPUTS {
+            if entries > most_entries || outputs.numbers.len() > MAX_OUTPUTS {
                 return Err(LeakageError::TooMany);
             }
             let mut of_row = Vec::with_capacity(of_size.len() * of_reply.len());
@@ -225,6 +226,44 @@ impl Seen {
             outputs: self.outputs,
         }
     }
+}
+
+/// What is seen of the replies to rows, by their numbers of actions and of replies of each class.
+type NumberedReplies<'a> = BTreeMap<(u32, &'a [u32]), Vec<(u32, f64)>>;
+
+fn numbered_replies<'a>(
+    rows: &'a BTreeMap<RowKey, Row>,
+    noise: &ReplyNoise<'_>,
+    numbering: &mut Numbering<Vec<u32>>,
+) -> NumberedReplies<'a> {
+    let mut found = BTreeMap::new();
+    for RowKey { actions, replies, .. } in rows.keys() {
+        found
+            .entry((*actions, replies.as_slice()))
+            .or_insert_with(|| numbering.number_all(noise.distribution(*actions, replies)));
+    }
+    found
+}
+
+/// Checks that rows do not have more than `most` entries for sure, which takes much less time than to compute these.
+fn check_least_entries(
+    rows: &BTreeMap<RowKey, Row>,
+    noise: &mut SizeNoise,
+    of_replies: &NumberedReplies<'_>,
+    most: usize,
+) -> Result<(), LeakageError> {
+    let mut least_sizes = BTreeMap::new();
+    let mut entries = 0_usize;
+    for RowKey { bytes, actions, varying, replies } in rows.keys() {
+        let sizes =
+            least_sizes.entry((*bytes, varying.as_slice())).or_insert_with(|| noise.least_sizes(*bytes, varying));
+        let of_reply = of_replies.get(&(*actions, replies.as_slice())).map_or(0, Vec::len);
+        entries = entries.saturating_add(of_reply.saturating_mul(*sizes));
+        if entries > most {
+            return Err(LeakageError::TooMany);
+        }
+    }
+    Ok(())
 }
 
 /// Numbers of values, in the order in which they are first seen.
@@ -273,4 +312,69 @@ fn mixed<'a>(outputs: usize, rows: impl Iterator<Item = (u32, f64, &'a [(u32, f6
         ChannelRow { secrets: SecretSums::one(weight), outputs }
     };
     (secrets, Channel { rows: joint.into_values().map(row).collect(), outputs })
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_model::{Action, Device, Inventory};
+
+    use super::*;
+    use crate::premises::{Premises, PriorKind};
+
+    const PREMISES: Premises = Premises { prior: PriorKind::Flat, decay: None };
+
+    /// The bundled home with so many lamps of four actions, each of so many sizes.
+    fn model(lamps: u32, several: i64) -> Model {
+        let mut model = Model::from_toml(include_str!("../../../examples/home/model.toml")).unwrap();
+        let names = ["a", "b", "c", "d"];
+        let sizes = |at: i64| (0..several).map(move |more| (30 + at + more * (at + 1), 1.0));
+        let action = |(name, at): (&&str, i64)| Action::of_sizes(*name, &sizes(at).collect::<Vec<_>>()).unwrap();
+        model.actions = names.iter().zip(0..).map(action).collect();
+        let actions = names.map(str::to_owned).to_vec();
+        model.inventory = Some(Inventory { devices: vec![Device { name: "lamp".to_owned(), count: lamps, actions }] });
+        model.prior = None;
+        model
+    }
+
+    #[test]
+    fn too_many_sizes_are_refused_before_a_distribution_of_sizes_is_computed() {
+        let model = model(4, 5);
+        let space = CommandSpace::new(&model, &PREMISES).unwrap();
+        let mut sizes = SizeNoise::new(&model, EpsilonKnowledge::Distribution);
+        let rows = rows(&space, &sizes, &ReplyNoise::Unseen).unwrap();
+        let least: usize = rows.keys().map(|key| sizes.least_sizes(key.bytes, &key.varying)).sum();
+        let mut see = |most| {
+            let seen = Seen::new(&rows, &mut sizes, &ReplyNoise::Unseen, most);
+            (seen.err(), sizes.distributions_made)
+        };
+        assert_eq!(see(least - 1), (Some(LeakageError::TooMany), 0));
+        assert_eq!(see(MAX_ENTRIES), (None, rows.len()));
+    }
+
+    #[test]
+    fn no_more_sizes_are_counted_than_are_seen() {
+        let model = model(4, 5);
+        for knowledge in [EpsilonKnowledge::Distribution, EpsilonKnowledge::Value] {
+            let mut sizes = SizeNoise::new(&model, knowledge);
+            for varying in [[0, 0, 0, 0], [1, 0, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 0, 4]] {
+                let (least, seen) = (sizes.least_sizes(40, &varying), sizes.sizes(40, &varying).len());
+                assert!(least <= seen && seen <= 40 * least, "{varying:?}: {least} of {seen}");
+                assert!(knowledge == EpsilonKnowledge::Distribution || least == seen, "{varying:?}: {least} of {seen}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_walk_over_combinations_ends_where_it_is_broken_off() {
+        let model = model(6, 5);
+        let space = CommandSpace::new(&model, &PREMISES).unwrap();
+        let parts = space.parts(|action| action);
+        let mut visits = 0;
+        let walk = space.visit(&parts, |_| true, &mut |_| {
+            visits += 1;
+            if visits == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert!(walk.is_break() && space.combinations(&parts) > 3.0);
+        assert_eq!(visits, 3);
+    }
 }

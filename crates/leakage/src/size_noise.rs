@@ -31,6 +31,9 @@ pub(crate) struct SizeNoise {
     /// How commands are padded, where the model says it.
     padding: Option<PaddingPolicy>,
     blocks: Option<Blocks>,
+    /// How often [`Self::sizes`] was computed.
+    #[cfg(test)]
+    pub(crate) distributions_made: usize,
     /// What was computed before.
     known_sums: BTreeMap<Vec<u32>, Vec<(i64, f64)>>,
     known_epsilons: BTreeMap<i64, Vec<(i64, f64)>>,
@@ -83,7 +86,18 @@ impl SizeNoise {
         };
         let blocks = Blocks::of(model);
         let (known_sums, known_epsilons) = (BTreeMap::new(), BTreeMap::new());
-        Self { overhead: model.overhead, epsilon, varying, of_action, padding, blocks, known_sums, known_epsilons }
+        Self {
+            overhead: model.overhead,
+            epsilon,
+            varying,
+            of_action,
+            padding,
+            blocks,
+            #[cfg(test)]
+            distributions_made: 0,
+            known_sums,
+            known_epsilons,
+        }
     }
 
     /// The distribution that an action's sizes have, by its index; `None` if it has a single one.
@@ -99,6 +113,8 @@ impl SizeNoise {
     /// The sizes with which a command is seen, in ascending order with their probabilities: `bytes` are those of its
     /// actions of a single size, `varying` says how many it has of each distribution.
     pub(crate) fn sizes(&mut self, bytes: usize, varying: &[u32]) -> Vec<(u64, f64)> {
+        #[cfg(test)]
+        (self.distributions_made += 1);
         let without_varying = self.overhead.saturating_add_unsigned(bytes as u64);
         let mut seen: BTreeMap<u64, f64> = BTreeMap::new();
         for (added, probability) in self.sums(varying) {
@@ -114,25 +130,46 @@ impl SizeNoise {
         seen.into_iter().map(|(size, probability)| (size, probability / all)).collect()
     }
 
+    /// At least so many sizes are seen of such a command, as [`Self::sizes`] would find with more work: those with the least
+    /// ε that each sum of sizes allows.
+    pub(crate) fn least_sizes(&mut self, bytes: usize, varying: &[u32]) -> usize {
+        let are_exact = self.padding.is_none() && self.blocks.is_none();
+        if !are_exact || varying.iter().all(|count| *count == 0) {
+            return 1;
+        }
+        let without_varying = self.overhead.saturating_add_unsigned(bytes as u64);
+        let mut sizes: Vec<i64> = Vec::new();
+        for (added, _) in self.sums(varying) {
+            let explained = without_varying.saturating_add(added);
+            let least = self.epsilons(explained).first();
+            sizes.extend(least.map(|(epsilon, _)| explained.saturating_add(*epsilon).max(0)));
+        }
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes.len()
+    }
+
     /// The bytes of actions whose sizes vary, so many of each distribution, with their probabilities.
     fn sums(&mut self, varying: &[u32]) -> Vec<(i64, f64)> {
         if let Some(known) = self.known_sums.get(varying) {
             return known.clone();
         }
-        let mut found = BTreeMap::from([(0, 1.0)]);
-        for (distribution, count) in self.varying.iter().zip(varying) {
-            for _ in 0..*count {
+        let last = varying.iter().rposition(|count| *count > 0);
+        let found: Vec<(i64, f64)> = match last.and_then(|last| Some((last, self.varying.get(last)?.clone()))) {
+            None => vec![(0, 1.0)],
+            Some((last, distribution)) => {
+                let mut without_one = varying.to_vec();
+                without_one.get_mut(last).into_iter().for_each(|count| *count -= 1);
                 let mut sums = BTreeMap::new();
-                for (size, probability) in &found {
-                    for (added, share) in distribution {
+                for (size, probability) in self.sums(&without_one) {
+                    for (added, share) in &distribution {
                         *sums.entry(size + added).or_insert(0.0) += probability * share;
                     }
                 }
                 sums.retain(|_, probability| *probability > LEAST_PROBABILITY);
-                found = sums;
+                sums.into_iter().collect()
             }
-        }
-        let found: Vec<(i64, f64)> = found.into_iter().collect();
+        };
         self.known_sums.insert(varying.to_vec(), found.clone());
         found
     }
