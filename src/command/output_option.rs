@@ -13,6 +13,7 @@ use sizeleak_text::{escaped_json, escaped_lines};
 use super::failure::Failure;
 use super::help::OUTPUT;
 use super::output_form;
+use super::report_format::ReportFormat;
 
 /// The role of stdout among the files of a run.
 const STDOUT: &str = "stdout";
@@ -91,6 +92,18 @@ pub(super) fn print_text(text: &str) -> anyhow::Result<()> {
 pub(super) fn json_report(report: &impl Serialize) -> anyhow::Result<String> {
     let json = serde_json::to_string_pretty(report)? + "\n";
     Ok(escaped_json(&json).into_owned())
+}
+
+/// A report in this format, with text from outside escaped; `text` is what people read.
+pub(super) fn written_report(
+    report: &impl Serialize,
+    format: ReportFormat,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<Vec<u8>> {
+    Ok(match format {
+        ReportFormat::Table => escaped_lines(&text()).into_owned().into_bytes(),
+        ReportFormat::Json => json_report(report)?.into_bytes(),
+    })
 }
 
 /// Prints a report as JSON.

@@ -13,13 +13,12 @@ use sizeleak_learning::LabelledCommands;
 use sizeleak_model::{Inventory, Model};
 use sizeleak_pipeline::{Pipeline, RunError};
 use sizeleak_telemetry::log::say;
-use sizeleak_text::escaped_lines;
 
 use crate::command::evaluation_input::COVERED;
 use crate::command::failure::Failure;
 use crate::command::labelled_captures::LabelledCaptures;
 use crate::command::notices::NoticeReport;
-use crate::command::output_option::json_report;
+use crate::command::output_option::written_report;
 use crate::command::report_format::ReportFormat;
 
 use model_check::ModelCheck;
@@ -75,10 +74,7 @@ impl MeasuredRequest<'_> {
             MeasuredOutput::Report(format) => {
                 let check = self.model.as_ref().map(|tested| self.check(tested, &commands)).transpose()?;
                 let report = MeasuredAudit::new(&commands, self.inventory.as_ref(), check, self.seed);
-                match format {
-                    ReportFormat::Json => json_report(&report)?.into_bytes(),
-                    ReportFormat::Table => escaped_lines(&table::table(&report)).into_owned().into_bytes(),
-                }
+                written_report(&report, format, || table::table(&report))?
             }
         };
         Ok(MeasuredText { text, damage: commands.damage })

@@ -6,12 +6,11 @@ use sizeleak_padding::{
     CountermeasureCost, CountermeasureEffect, CountermeasureError, Countermeasures, HomeTraffic, MessageLeak,
     PaddingPolicy, ReplyForm, Sending,
 };
-use sizeleak_text::escaped_lines;
 
 use super::countermeasure_options::compared;
 use super::judged::{COLUMNS, megabytes, opening};
 use crate::command::failure::Failure;
-use crate::command::output_option::json_report;
+use crate::command::output_option::written_report;
 use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{NONE, numbers, paragraph, percent};
 
@@ -66,13 +65,14 @@ impl<'a> CountermeasureReport<'a> {
 
     /// As text or JSON.
     pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
-        if format == ReportFormat::Json {
-            return Ok(json_report(self)?.into_bytes());
-        }
+        Ok(written_report(self, format, || self.parts().join("\n"))?)
+    }
+
+    fn parts(&self) -> Vec<String> {
         let mut parts = opening(&self.sentence, self.prior);
         parts.extend([self.leaks(), self.costs()]);
         parts.extend(self.remarks().iter().map(|remark| paragraph(remark, 0, COLUMNS)));
-        Ok(escaped_lines(&parts.join("\n")).as_bytes().to_vec())
+        parts
     }
 
     fn leaks(&self) -> String {
@@ -193,9 +193,10 @@ impl<'a> Comparison<'a> {
 
     /// As text or JSON.
     pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
-        if format == ReportFormat::Json {
-            return Ok(json_report(self)?.into_bytes());
-        }
+        Ok(written_report(self, format, || self.parts().join("\n"))?)
+    }
+
+    fn parts(&self) -> Vec<String> {
         let leak = ["of a message", "command", "by replies", "number", "types", "× guess", "bits", "worst", "set"];
         let cost = ["what it costs", "bytes", "of replies", "MB a day", "messages", "replies", "delay"];
         let mut parts = vec![
@@ -204,7 +205,7 @@ impl<'a> Comparison<'a> {
             paragraph(&self.explained(), 0, COLUMNS),
         ];
         parts.extend(self.faults().iter().map(|fault| paragraph(fault, 0, COLUMNS)));
-        Ok(escaped_lines(&parts.join("\n")).as_bytes().to_vec())
+        parts
     }
 
     fn explained(&self) -> String {

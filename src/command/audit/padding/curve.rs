@@ -5,13 +5,12 @@ use sizeleak_padding::{
     Draw, Goal, JudgedPolicy, Objective, PaddedHome, PaddingFloor, PaddingPolicy, TableRules, TableSearch,
 };
 use sizeleak_telemetry::log::LogFlags;
-use sizeleak_text::escaped_lines;
 
 use super::floor_figures::{FloorChoice, floor_of};
 use super::floor_progress::FloorProgress;
 use super::judged::{COLUMNS, megabytes};
 use crate::command::failure::Failure;
-use crate::command::output_option::json_report;
+use crate::command::output_option::written_report;
 use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{NONE, numbers, paragraph, percent};
 
@@ -96,9 +95,10 @@ impl<'a> Curve<'a> {
 
     /// As text or JSON.
     pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
-        if format == ReportFormat::Json {
-            return Ok(json_report(self)?.into_bytes());
-        }
+        Ok(written_report(self, format, || self.text())?)
+    }
+
+    fn text(&self) -> String {
         let row = |point: &Point| {
             [
                 point.policy.clone(),
@@ -126,7 +126,7 @@ impl<'a> Curve<'a> {
             text.push('\n');
             text += &paragraph(reason, 0, COLUMNS);
         }
-        Ok(escaped_lines(&text).as_bytes().to_vec())
+        text
     }
 }
 

@@ -9,11 +9,10 @@ use sizeleak_leakage::Learned;
 use sizeleak_padding::{
     Draw, JudgedPolicy, PaddedHome, PaddingPolicy, PolicyError, PolicyFile, named_after, named_with_known_key,
 };
-use sizeleak_text::escaped_lines;
 
 use super::judged::{COLUMNS, opening, sentence, table};
 use crate::command::failure::Failure;
-use crate::command::output_option::json_report;
+use crate::command::output_option::written_report;
 use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{paragraph, percent};
 
@@ -91,9 +90,10 @@ impl<'a> PolicyReport<'a> {
 
     /// As text or JSON.
     pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
-        if format == ReportFormat::Json {
-            return Ok(json_report(self)?.into_bytes());
-        }
+        Ok(written_report(self, format, || self.parts().join("\n"))?)
+    }
+
+    fn parts(&self) -> Vec<String> {
         let mut parts = opening(&self.sentence, self.prior);
         parts.extend([table(&self.padded, self.home)]);
         if !self.repeated.is_empty() {
@@ -114,6 +114,6 @@ impl<'a> PolicyReport<'a> {
             );
             parts.push(paragraph(&warning, 0, COLUMNS));
         }
-        Ok(escaped_lines(&parts.join("\n")).as_bytes().to_vec())
+        parts
     }
 }
