@@ -2,6 +2,8 @@
 //! other countermeasures.
 
 mod best;
+mod best_for;
+mod best_policy;
 mod best_random;
 mod countermeasure_options;
 mod countermeasures;
@@ -26,7 +28,8 @@ use sizeleak_telemetry::log::LogFlags;
 use crate::command::failure::Failure;
 use crate::command::help::PADDING;
 use crate::command::report_format::ReportFormat;
-use best::{Best, BestFor, Request};
+use best::{Best, Request};
+use best_for::BestFor;
 use best_random::BestRandom;
 use countermeasure_options::{CountermeasureOptions, OF_SEARCHES};
 use countermeasures::{Comparison, CountermeasureReport, JudgedHome};

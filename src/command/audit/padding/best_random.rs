@@ -2,32 +2,23 @@
 
 use anyhow::anyhow;
 use serde::Serialize;
-use sizeleak_leakage::Learned;
-use sizeleak_padding::{
-    Draw, JudgedPolicy, PaddedHome, PaddingPolicy, PolicyFile, best_random_table, named_with_known_key,
-};
-use sizeleak_text::escaped_lines;
+use sizeleak_padding::{Draw, JudgedPolicy, PaddedHome, best_random_table, named_with_known_key};
 
-use super::best::{BestFor, Request};
+use super::best::Request;
+use super::best_for::BestFor;
+use super::best_policy::BestPolicy;
 use super::floor_figures::FloorFigures;
-use super::judged::{COLUMNS, opening, sentence, table};
+use super::judged::COLUMNS;
 use crate::command::failure::Failure;
-use crate::command::output_option::json_report;
+use crate::command::output_option::written_report;
 use crate::command::report_format::ReportFormat;
 use crate::command::text_table::{numbers, paragraph, percent};
 
 /// The best random padding of sizes.
 #[derive(Serialize)]
 pub(super) struct BestRandom<'a> {
-    schema: u32,
-    sentence: String,
-    prior: &'a str,
-    goal: BestFor,
-    policy: PaddingPolicy,
-    commands_per_day: f64,
-    command_bytes: f64,
-    padded: JudgedPolicy,
-    unpadded: &'a Learned,
+    #[serde(flatten)]
+    found: BestPolicy<'a>,
     /// The best table for the same goal.
     table: JudgedPolicy,
     /// How often the command is named after two of the same, if padding is drawn anew for each.
@@ -40,8 +31,6 @@ pub(super) struct BestRandom<'a> {
     named_with_known_key: Named,
     #[serde(flatten)]
     floor: FloorFigures,
-    #[serde(skip)]
-    home: &'a PaddedHome,
 }
 
 /// How often the command is named.
@@ -72,45 +61,39 @@ impl<'a> BestRandom<'a> {
             Draw::Keyed => "drawn by a key and the command",
             Draw::Independent => "drawn anew for every command",
         };
+        let floor = FloorFigures::new(home, request.floor, &padded, request.log);
+        let named = format!("the best {policy}, {drawn}");
         Ok(Self {
-            schema: 1,
-            sentence: sentence(&padded, home, &format!("the best {policy}, {drawn}")),
-            prior,
-            goal: request.goal,
-            policy,
-            commands_per_day: home.commands_per_day,
-            command_bytes: home.command_bytes,
-            floor: FloorFigures::new(home, request.floor, &padded, request.log),
-            unpadded: &home.unpadded,
-            padded,
+            found: BestPolicy::new(home, request.goal, (policy, padded), &named, prior),
             table: of_table,
             named_after_two: Named { table: of_table_anew.named_after_two(), random: of_anew.named_after_two() },
             named_in_the_end: Named { table: of_table_anew.named_in_the_end(), random: of_anew.named_in_the_end() },
             named_without_epsilon: Named { table: in_buckets, random },
             named_with_known_key: Named { table: in_buckets, random: of_known_key },
-            home,
+            floor,
         })
     }
 
     /// The policy as a policy file.
     pub(super) fn json(&self) -> Result<String, Failure> {
-        Ok(PolicyFile::new(self.policy.clone(), Some(self.sentence.clone())).to_json()?)
+        self.found.json()
     }
 
     /// As text or JSON.
     pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
-        if format == ReportFormat::Json {
-            return Ok(json_report(self)?.into_bytes());
-        }
-        let mut parts = opening(&self.sentence, self.prior);
-        parts.extend([table(&self.padded, self.home), self.comparison(), paragraph(&self.advice(), 0, COLUMNS)]);
+        Ok(written_report(self, format, || self.parts().join("\n"))?)
+    }
+
+    fn parts(&self) -> Vec<String> {
+        let mut parts = self.found.opening();
+        parts.extend([self.comparison(), paragraph(&self.advice(), 0, COLUMNS)]);
         parts.extend(self.floor.sentence().map(|sentence| paragraph(&sentence, 0, COLUMNS)));
-        Ok(escaped_lines(&parts.join("\n")).as_bytes().to_vec())
+        parts
     }
 
     /// The random table beside the best table.
     fn comparison(&self) -> String {
-        let Self { padded, table, .. } = self;
+        let (padded, table) = (&self.found.padded, &self.table);
         let row = |name: &str, named: Named| [name.to_owned(), percent(named.table), percent(named.random)];
         let once = Named { table: table.by_size.command.named, random: padded.by_size.command.named };
         let rows = [
@@ -127,11 +110,12 @@ impl<'a> BestRandom<'a> {
     /// When randomness pays.
     fn advice(&self) -> String {
         let (known, end) = (self.named_with_known_key, self.named_in_the_end);
-        let better = match self.goal {
-            BestFor::AddedBytes(_) if self.padded.by_size.command.named > self.table.by_size.command.named => {
+        let padded = &self.found.padded;
+        let better = match self.found.goal {
+            BestFor::AddedBytes(_) if padded.by_size.command.named > self.table.by_size.command.named => {
                 "The best table gives away less within the budget: use that. "
             }
-            BestFor::Named(_) if self.padded.added_bytes > self.table.added_bytes => {
+            BestFor::Named(_) if padded.added_bytes > self.table.added_bytes => {
                 "The best table reaches the target with fewer bytes: use that. "
             }
             _ => "",
