@@ -265,7 +265,7 @@ impl CommandSpace {
         let _ = self.visit(parts, sized, visit);
     }
 
-    /// The same, until `visit it breaks. Of actions that are not `sized`, no bytes are counted.
+    /// The same, until `visit` breaks.
     pub(crate) fn visit(
         &self,
         parts: &[Part],
