@@ -82,8 +82,9 @@ impl CommandSpace {
     /// # Errors
     /// [`LeakageError`].
     pub fn new(model: &Model, premises: &Premises) -> Result<Self, LeakageError> {
-        if model.actions.is_empty() {
-            return Err(LeakageError::NoSizes);
+        let smallest = model.actions.iter().map(|action| action.size).min().ok_or(LeakageError::NoSizes)?;
+        if model.overhead.saturating_add(smallest) < 0 {
+            return Err(LeakageError::NegativeSize { overhead: model.overhead, action: smallest });
         }
         if premises.prior == PriorKind::Flat && model.inventory.is_none() {
             return Err(LeakageError::NoInventory("flat"));

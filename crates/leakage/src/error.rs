@@ -9,7 +9,8 @@ pub enum LeakageError {
     /// The model knows labelled commands as a whole, and no sizes of actions.
     #[error(
         "the model has no sizes of actions, only kinds of labelled commands, so that there are no other commands to \
-         compare them with: label commands of several actions, and learn again"
+         compare them with: label commands of several actions, and learn again; or name captures and their `--labels`, \
+         on which the leak is measured without a model"
     )]
     NoSizes,
     /// The model and the inventory do not fit each other.
@@ -30,6 +31,22 @@ pub enum LeakageError {
          or lower their counts"
     )]
     TooMany,
+    /// Probabilities of commands are beyond the range of [`f64`].
+    #[error(
+        "some commands are too improbable to compute with: raise `--decay`, or lower the counts of devices in the inventory"
+    )]
+    OutOfRange,
+    /// A command would have a size below 0.
+    #[error(
+        "the overhead of the model is {overhead} bytes and its smallest action {action}, so that a command of this action \
+         would have fewer than 0 bytes: the model is wrong; learn it again"
+    )]
+    NegativeSize {
+        /// The overhead in bytes.
+        overhead: i64,
+        /// The smallest size of an action in bytes.
+        action: i64,
+    },
     /// Sizes of actions are too far apart.
     #[error(
         "the sizes of the actions are up to {0} bytes apart, too far to sum over commands of up to {1} actions: name a \

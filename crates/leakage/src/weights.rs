@@ -80,11 +80,18 @@ impl CommandWeights {
             }
         }
         let scales = scales(&by_number, of_number.as_deref());
-        let normalised = unnormalised.into_iter().filter_map(|(totals, weight)| {
-            let scale = scales.get(totals.iter().sum::<u32>() as usize)?;
-            Some((totals, weight * scale)).filter(|(_, weight)| *weight > 0.0)
-        });
-        Ok(Self { of_action, of_totals: normalised.collect() })
+        let mut of_totals = BTreeMap::new();
+        for (totals, weight) in unnormalised {
+            let number = totals.iter().sum::<u32>() as usize;
+            let scaled = weight * scales.get(number).copied().unwrap_or(0.0);
+            let has_no_share = of_number.as_ref().is_some_and(|shares| shares.get(number) == Some(&0.0));
+            if scaled.is_normal() {
+                of_totals.insert(totals, scaled);
+            } else if number > 0 && weight != 0.0 && !has_no_share {
+                return Err(LeakageError::OutOfRange);
+            }
+        }
+        Ok(Self { of_action, of_totals })
     }
 }
 
@@ -110,13 +117,16 @@ fn scales(by_number: &[f64], of_number: Option<&[f64]>) -> Vec<f64> {
 
 /// The probability of each number of actions up to `most`.
 fn numbers(model: &Model, premises: &Premises, most: u32) -> Result<Vec<f64>, LeakageError> {
-    match (premises.decay, &model.prior) {
-        (Some(decay), _) => {
-            Ok((0..=most).map(|number| if number > 0 { decay.powf(f64::from(number)) } else { 0.0 }).collect())
-        }
-        (None, Some(prior)) => Ok((0..=most).map(|number| prior.ln_number(number).exp()).collect()),
+    let logarithm = |number: u32| match (premises.decay, &model.prior) {
+        (Some(decay), _) => Ok(if number > 0 { f64::from(number) * decay.ln() } else { f64::NEG_INFINITY }),
+        (None, Some(prior)) => Ok(prior.ln_number(number)),
         (None, None) => Err(LeakageError::NoNumbers),
-    }
+    };
+    let probability = |logarithm: f64| match logarithm.exp() {
+        probability if probability.is_normal() || logarithm == f64::NEG_INFINITY => Ok(probability),
+        _ => Err(LeakageError::OutOfRange),
+    };
+    (0..=most).map(|number| logarithm(number).and_then(probability)).collect()
 }
 
 /// The probability of more than `most` actions, where nothing limits their number.
