@@ -43,6 +43,7 @@ impl fmt::Display for PaddingPolicy {
             Self::Random { most, draw: Draw::Independent } => write!(formatter, "random:{most}"),
             Self::Random { most, draw: Draw::Keyed } => write!(formatter, "keyed-random:{most}"),
             Self::Constant { bytes } => write!(formatter, "constant:{bytes}"),
+            Self::Table { buckets } if buckets.len() == 1 => write!(formatter, "table of one bucket"),
             Self::Table { buckets } => write!(formatter, "table of {} buckets", buckets.len()),
             Self::Map { sizes } => write!(formatter, "map of {} sizes", sizes.len()),
             Self::RandomTable { rows, .. } => write!(formatter, "random table of {} sizes", rows.len()),

@@ -1,12 +1,15 @@
 //! The best table where ε makes sizes of a command vary.
 
+use std::iter;
+
+use sizeleak_padding_policy::PaddingPolicy;
+
 use crate::best_table::BestTable;
 use crate::bucket_table::{BucketTable, TableSearch};
 use crate::judged_policy::JudgedPolicy;
 use crate::padded_home::PaddedHome;
 use crate::table_goal::Goal;
 use crate::table_rules::TableRules;
-use sizeleak_padding_policy::PaddingPolicy;
 
 /// How often the search is repeated.
 const ROUNDS: usize = 12;
@@ -44,7 +47,7 @@ pub fn exact_table(
         };
         let Some(table) = search.best_policy(searched, &hull) else {
             let why = if hull.is_empty() { NoTable::Rules } else { NoTable::Goal };
-            return one_bucket(home, &hull).filter(|(_, judged)| is_within(judged, goal, wanted)).ok_or(why);
+            return cheapest_of(home, &search, &hull, |judged| is_within(judged, goal, wanted)).ok_or(why);
         };
         let judged = JudgedPolicy::new(home, &table.policy);
         let command = &judged.by_size.command;
@@ -69,13 +72,22 @@ pub fn exact_table(
     Err(NoTable::Rules)
 }
 
-/// All commands in one bucket, which names as many as guessing does: the search demands more than that of a target
-/// so close to guessing that ε, or rounding alone, goes beyond it.
-fn one_bucket(home: &PaddedHome, hull: &[BucketTable]) -> Option<(BestTable, JudgedPolicy)> {
-    let policy = PaddingPolicy::Table { buckets: vec![home.rows.last()?.bytes] };
-    let judged = JudgedPolicy::new(home, &policy);
-    let (leakage, added_bytes) = (hull.last()?.leakage, judged.added_bytes);
-    Some((BestTable { policy, leakage, added_bytes }, judged))
+/// The table with the fewest bytes that is what is asked for, looked for from all commands in one bucket towards fewer
+/// bytes: where the target is so close to guessing that ε, or rounding alone, goes beyond it, the search demands too much.
+fn cheapest_of(
+    home: &PaddedHome,
+    search: &TableSearch<'_>,
+    hull: &[BucketTable],
+    is_within: impl Fn(&JudgedPolicy) -> bool,
+) -> Option<(BestTable, JudgedPolicy)> {
+    let one_bucket = search.table(&[search.rows.len()]);
+    let tables = iter::once(&one_bucket).chain(hull.iter().rev());
+    let judged = tables.map(|table| {
+        let policy = PaddingPolicy::Table { buckets: table.buckets.clone() };
+        let judged = JudgedPolicy::new(home, &policy);
+        (BestTable { policy, leakage: table.leakage, added_bytes: table.added_bytes }, judged)
+    });
+    judged.take_while(|(_, judged)| is_within(judged)).last()
 }
 
 /// Whether a policy is what is asked for.
