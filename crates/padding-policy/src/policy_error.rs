@@ -28,7 +28,7 @@ pub enum PolicyError {
     #[error("a padding policy's `bytes` must be from 1 to {MAX_PADDING_UNIT}, not {0}")]
     Unit(u64),
     /// Random padding is too long.
-    #[error("random padding must be up to at most {MAX_RANDOM_BYTES} bytes, not {0}")]
+    #[error("random padding may add up to {MAX_RANDOM_BYTES} bytes, not {0}")]
     Most(u64),
     /// There is nothing in a table, or too much.
     #[error("a padding table must have from 1 to {MAX_BUCKETS} sizes, not {0}")]

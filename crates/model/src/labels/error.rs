@@ -92,7 +92,7 @@ pub enum LabelError {
     #[error("the list names no action: write one into the column `action` (other than `action` and `count`)")]
     NoListedAction,
     /// A row is shorter or longer than the header.
-    #[error("line {line}: {fields} fields, but the header has {columns}")]
+    #[error("line {line} has a different number of fields ({fields}) from the header ({columns})")]
     Fields {
         /// The line.
         line: u64,

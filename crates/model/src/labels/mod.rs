@@ -150,7 +150,7 @@ mod tests {
         assert!(error("time,on,on\n").contains("two columns"));
         assert!(error("time,on\nyesterday,1\n").contains("line 2: `yesterday`"));
         assert!(error("time,on\n1,1\n2,-1\n").contains("line 3: `-1` is not a count of `on`"));
-        assert!(error("time,on\n1,1,1\n").contains("line 2: 3 fields, but the header has 2"));
+        assert!(error("time,on\n1,1,1\n").contains("line 2 has a different number of fields (3) from the header (2)"));
         assert!(error("time,on,\n").contains("column 3"));
         assert!(error("time,on\n1,9999999\n").contains("line 2: `9999999`"));
         assert!(Labels::read(&b"time,on\n1,\xff\n"[..]).unwrap_err().to_string().contains("line 2: this is not UTF-8"));
