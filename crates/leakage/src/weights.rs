@@ -83,10 +83,10 @@ impl CommandWeights {
         let mut of_totals = BTreeMap::new();
         for (totals, weight) in unnormalised {
             let number = totals.iter().sum::<u32>() as usize;
-            let scaled = weight * scales.get(number).copied().unwrap_or(0.0);
+            let of_command = weight * scales.get(number).copied().unwrap_or(0.0);
             let has_no_share = of_number.as_ref().is_some_and(|shares| shares.get(number) == Some(&0.0));
-            if scaled.is_normal() {
-                of_totals.insert(totals, scaled);
+            if of_command.is_normal() {
+                of_totals.insert(totals, of_command);
             } else if number > 0 && weight != 0.0 && !has_no_share {
                 return Err(LeakageError::OutOfRange);
             }
