@@ -47,26 +47,24 @@ pub fn exact_table(
         };
         let Some(table) = search.best_policy(searched, &hull) else {
             let why = if hull.is_empty() { NoTable::Rules } else { NoTable::Goal };
-            return cheapest_of(home, &search, &hull, |judged| is_within(judged, goal, wanted)).ok_or(why);
+            return cheapest_of(home, &search, &hull, |judged| Demands::met_by(judged, goal, wanted).all()).ok_or(why);
         };
         let judged = JudgedPolicy::new(home, &table.policy);
-        let command = &judged.by_size.command;
-        let mut is_met = true;
-        if let Goal::Target(target) = goal
-            && command.named > target * (1.0 + 1e-9)
-        {
-            (named_at_most, is_met) = (named_at_most * target / command.named * 0.999, false);
-        }
-        if command.smallest_set < wanted.fewest_commands * (1.0 - 1e-9) {
-            let factor = (wanted.fewest_commands / command.smallest_set.max(1.0)).max(1.05);
-            (rules.fewest_commands, is_met) = (rules.fewest_commands * factor, false);
-        }
-        if command.worst_posterior > wanted.most_posterior * (1.0 + 1e-9) {
-            let factor = wanted.most_posterior / command.worst_posterior * 0.999;
-            (rules.most_posterior, is_met) = (rules.most_posterior * factor, false);
-        }
-        if is_met {
+        let met = Demands::met_by(&judged, goal, wanted);
+        if met.all() {
             return Ok((table, judged));
+        }
+        let command = &judged.by_size.command;
+        if let Goal::Target(target) = goal
+            && !met.goal
+        {
+            named_at_most = named_at_most * target / command.named * 0.999;
+        }
+        if !met.fewest_commands {
+            rules.fewest_commands *= (wanted.fewest_commands / command.smallest_set.max(1.0)).max(1.05);
+        }
+        if !met.most_posterior {
+            rules.most_posterior *= wanted.most_posterior / command.worst_posterior * 0.999;
         }
     }
     Err(NoTable::Rules)
@@ -90,14 +88,27 @@ fn cheapest_of(
     judged.take_while(|(_, judged)| is_within(judged)).last()
 }
 
-/// Whether a policy is what is asked for.
-fn is_within(judged: &JudgedPolicy, goal: Goal, rules: TableRules) -> bool {
-    let command = &judged.by_size.command;
-    let is_met = match goal {
-        Goal::Budget(bytes) => judged.added_bytes <= bytes * (1.0 + 1e-9),
-        Goal::Target(target) => command.named <= target * (1.0 + 1e-9),
-    };
-    is_met
-        && command.smallest_set >= rules.fewest_commands * (1.0 - 1e-9)
-        && command.worst_posterior <= rules.most_posterior * (1.0 + 1e-9)
+/// Which demands a policy meets, but for rounding.
+struct Demands {
+    goal: bool,
+    fewest_commands: bool,
+    most_posterior: bool,
+}
+
+impl Demands {
+    fn met_by(judged: &JudgedPolicy, goal: Goal, rules: TableRules) -> Self {
+        let command = &judged.by_size.command;
+        Self {
+            goal: match goal {
+                Goal::Budget(bytes) => judged.added_bytes <= bytes * (1.0 + 1e-9),
+                Goal::Target(target) => command.named <= target * (1.0 + 1e-9),
+            },
+            fewest_commands: command.smallest_set >= rules.fewest_commands * (1.0 - 1e-9),
+            most_posterior: command.worst_posterior <= rules.most_posterior * (1.0 + 1e-9),
+        }
+    }
+
+    fn all(&self) -> bool {
+        self.goal && self.fewest_commands && self.most_posterior
+    }
 }
