@@ -2,7 +2,7 @@
 """Fails where files of a crate import each other in a circle: circles.py [CRATE_FOLDER…], by default all crates.
 
 An arrow is a path of a `use` or of the code that leads into another file of the crate, through re-exports to where the item is.
-A crate's lib.rs may re-export what is below it. Test modules do not count."""
+A module may re-export what is below it. Test modules do not count."""
 import glob
 import os
 import re
@@ -94,7 +94,7 @@ def arrows_of(modules):
             while (target, item) in exported and (target, item) not in seen:
                 seen.add((target, item))
                 target = exported[target, item]
-            if target in modules and target != module and not (is_public and module == ()):
+            if target in modules and target != module and not (is_public and target[:len(module)] == module):
                 arrows[module].setdefault(target, set()).add(item)
     return arrows
 

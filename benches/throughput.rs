@@ -18,7 +18,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use sizeleak::pipeline::Pipeline;
 use sizeleak::registry;
 use sizeleak_frame::{Frame, Record};
-use sizeleak_runtime::{
+use sizeleak_platform::runtime::{
     Emit, Input, InputError, Interrupt, Output, Received, Runnable, SilentObserver, channel, run_fused,
 };
 use tempfile::TempDir;
@@ -87,13 +87,13 @@ impl Input for Frames {
 struct NullOutput;
 
 impl Emit for NullOutput {
-    fn emit(&mut self, _: Frame) -> Result<(), sizeleak_runtime::Closed> {
+    fn emit(&mut self, _: Frame) -> Result<(), sizeleak_platform::runtime::Closed> {
         Ok(())
     }
 }
 
 impl Output for NullOutput {
-    fn flush(&mut self) -> Result<(), sizeleak_runtime::Closed> {
+    fn flush(&mut self) -> Result<(), sizeleak_platform::runtime::Closed> {
         Ok(())
     }
 

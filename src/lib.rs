@@ -33,5 +33,5 @@ pub use sizeleak_model as model;
 pub use sizeleak_output as output;
 pub use sizeleak_pipeline as pipeline;
 pub use sizeleak_pipeline::{ConfigError, RunError, cache, recording, registry};
-pub use sizeleak_runtime as runtime;
-pub use sizeleak_runtime::Interrupt;
+pub use sizeleak_platform::runtime;
+pub use sizeleak_platform::runtime::Interrupt;

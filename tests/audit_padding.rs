@@ -73,7 +73,7 @@ fn the_best_multiple_and_the_best_table_are_far_below_padme_at_its_cost() {
 #[test]
 fn five_per_cent_above_guessing_costs_more_than_two_fifths_with_multiples() {
     let folder = tempfile::tempdir().unwrap();
-    // Of all multiples, the cheapest that reaches it (`crates/padding/tests/bundled_home.rs`).
+    // Of all multiples, the cheapest that reaches it (`crates/audit/tests/padding_bundled_home.rs`).
     let report = json(folder.path(), &[&["--policy", "multiple:196"], &AS_DRAWN[..]].concat());
     assert!(
         is_near(&report["padded"]["by_size"]["command"]["named"], 5.92)

@@ -16,7 +16,7 @@ use conversation::{Message, Namespace, Protection};
 use home::{Home, assert_within, first_right, run};
 use programs::{sizeleak, stderr};
 use serde_json::Value;
-use sizeleak_padding_policy::{PaddingPolicy, PolicyFile};
+use sizeleak_model::policies::{PaddingPolicy, PolicyFile};
 use sizeleak_simulator::scenario::{PaddingLayer, ReplyMode, Version};
 use sizeleak_simulator::{Scenario, Truth, bayes_limit, simulate};
 use tempfile::TempDir;

@@ -11,7 +11,7 @@ use std::process::Command;
 use programs::{GATEWAY, example, pipe, root, seven, sizeleak, stderr, stdout};
 use serde_json::Value;
 use sizeleak_frame::{Frame, FrameReader, Summary};
-use sizeleak_telemetry::{Latency, LatencyTable};
+use sizeleak_platform::telemetry::{Latency, LatencyTable};
 
 const STAGES: [&str; 7] =
     ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];

@@ -9,7 +9,7 @@ use std::fs;
 use home::{Home, assert_fails, assert_within, first_right, run};
 use programs::{sizeleak, stderr};
 use serde_json::Value;
-use sizeleak_padding_policy::{PaddingPolicy, PolicyFile};
+use sizeleak_model::policies::{PaddingPolicy, PolicyFile};
 use sizeleak_simulator::scenario::{Framing, PaddingLayer, ReplyMode, Version};
 use sizeleak_simulator::{Scenario, bayes_limit};
 

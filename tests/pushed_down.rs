@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use sizeleak::pipeline::Pipeline;
 use sizeleak::registry;
 use sizeleak_frame::Frame;
-use sizeleak_runtime::{Closed, Emit, Interrupt, Outcome, Output, Runnable, run_fused};
+use sizeleak_platform::runtime::{Closed, Emit, Interrupt, Outcome, Output, Runnable, run_fused};
 use toml::{Table, Value};
 
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 20);

@@ -13,7 +13,7 @@ use std::fs;
 use chain::{FlowFinder, Sized};
 use conversation::{GATEWAY, Message, Namespace, Protection, SERVER_NAME, SERVICE};
 use sizeleak_frame::{ContentType, Direction, Record};
-use sizeleak_padding_policy::{PaddingPolicy, PolicyFile};
+use sizeleak_model::policies::{PaddingPolicy, PolicyFile};
 use tempfile::TempDir;
 use tshark::Tshark;
 

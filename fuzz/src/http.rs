@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use sizeleak_telemetry::metrics::{ReceivedRequest, parse_request};
+use sizeleak_platform::telemetry::metrics::{ReceivedRequest, parse_request};
 
 /// Reads bytes as a request: whatever it is, more bytes never undo a verdict that was reached before.
 pub fn http_request(bytes: &[u8]) {

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use sizeleak_frame::{StageSummary, Summary};
-use sizeleak_telemetry::{Latency, LatencyTable, write_latency_log};
+use sizeleak_platform::telemetry::{Latency, LatencyTable, write_latency_log};
 
 /// Reads bytes as a histogram, which must read back from what it is written as, and shows it.
 pub fn latency_histogram(bytes: &[u8]) {

@@ -4,8 +4,8 @@ use sizeleak_decomposer::Decomposer;
 use sizeleak_epsilon_corrector::EpsilonCorrector;
 use sizeleak_frame::{Command, Frame, SingleReply};
 use sizeleak_model::Model;
+use sizeleak_platform::runtime::Stage;
 use sizeleak_pruner::{Pruner, PruningMode};
-use sizeleak_runtime::Stage;
 
 /// Candidates listed for a command.
 const LIMIT: usize = 20;

@@ -5,7 +5,7 @@
 
 use sizeleak_flow_filter::{FlowFilter, Options};
 use sizeleak_frame::{Frame, Packet, Packets};
-use sizeleak_runtime::Stage;
+use sizeleak_platform::runtime::Stage;
 
 use super::input::Bytes;
 

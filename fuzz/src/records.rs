@@ -6,8 +6,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use sizeleak_frame::{Direction, Flow, Frame, Notice, Segment, Segments, Transport, what};
+use sizeleak_platform::runtime::Stage;
 use sizeleak_record_sizer::{Options, RecordSizer};
-use sizeleak_runtime::Stage;
 
 use super::input::Bytes;
 

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    sizeleak_runtime::program::main::<sizeleak_epsilon_corrector::Options>()
+    sizeleak_platform::runtime::program::main::<sizeleak_epsilon_corrector::Options>()
 }

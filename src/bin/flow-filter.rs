@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    sizeleak_runtime::program::main::<sizeleak_flow_filter::Options>()
+    sizeleak_platform::runtime::program::main::<sizeleak_flow_filter::Options>()
 }

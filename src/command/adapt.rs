@@ -8,8 +8,8 @@ use sizeleak_evaluation::{InputSource, PipelineInput};
 use sizeleak_learning::{Adaptation, AdaptationRun, AdaptedSection};
 use sizeleak_model::ModelSet;
 use sizeleak_pipeline::Pipeline;
-use sizeleak_storage::RunFiles;
-use sizeleak_telemetry::log::{LogFlags, say};
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
 use super::help::{OUTPUT, STAGES};

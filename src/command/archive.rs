@@ -15,9 +15,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use sizeleak_archive::{ArchiveRun, MissingCaptures, PartFormat, PointsOf, Tap};
 use sizeleak_pipeline::Pipeline;
-use sizeleak_runtime::Interrupt;
-use sizeleak_telemetry::Progress;
-use sizeleak_telemetry::log::{LogFlags, Screen, say};
+use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::telemetry::Progress;
+use sizeleak_platform::telemetry::log::{LogFlags, Screen, say};
 
 use self::choice::CaptureChoice;
 use self::locked::LockFlags;

@@ -13,9 +13,9 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use clap::{ArgGroup, Args};
 use serde::Serialize;
-use sizeleak_leakage::{Audit, CommandSpace, LeakageError, PriorKind};
+use sizeleak_audit::leakage::{Audit, CommandSpace, LeakageError, PriorKind};
 use sizeleak_model::{Device, Model};
-use sizeleak_storage::RunFiles;
+use sizeleak_platform::storage::RunFiles;
 use sizeleak_text::escaped_lines;
 
 use audited_model::AuditedModel;

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use serde_json::{Value, json};
 
 use sizeleak_pipeline::cache::{CacheEntry, StoredEntry};
-use sizeleak_telemetry::log::say;
+use sizeleak_platform::telemetry::log::say;
 
 use super::cache_folder::CacheFolder;
 use super::failure::Failure;

@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use sizeleak_evaluation::statistics::Confidence;
 use sizeleak_evaluation::{ComparedRun, Comparison, ComparisonOptions, Evaluation, Evaluator, JudgedRun};
 use sizeleak_pipeline::{Pipeline, RunError};
-use sizeleak_storage::RunFiles;
-use sizeleak_telemetry::log::say;
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::escaped_lines;
 
 use super::evaluation_input::{COVERED, EvaluationInput};

@@ -8,8 +8,8 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_output::OutputFormat;
 use sizeleak_pipeline::{Checkpoint, CheckpointError, PendingCheckpoint, Pipeline, PreparedRun};
-use sizeleak_storage::{OutputFile, RunFiles};
-use sizeleak_telemetry::log::{LogFlags, say};
+use sizeleak_platform::storage::{OutputFile, RunFiles};
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
 use super::help::INPUT;

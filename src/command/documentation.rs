@@ -11,7 +11,7 @@ use clap_complete::Shell;
 use clap_mangen::generate_to;
 
 use sizeleak_pipeline::registry::{STAGES, StageEntry};
-use sizeleak_storage::replace;
+use sizeleak_platform::storage::replace;
 
 use super::failure::Failure;
 use super::output_option::print;

@@ -13,8 +13,8 @@ use clap::{Args, ValueEnum};
 use sizeleak_evaluation::{Evaluation, JudgedRun, ModelFit, write_details};
 use sizeleak_learning::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
 use sizeleak_pipeline::Pipeline;
+use sizeleak_platform::telemetry::log::say;
 use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
-use sizeleak_telemetry::log::say;
 use sizeleak_text::escaped_lines;
 
 use folds::FoldedRun;

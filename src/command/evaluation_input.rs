@@ -6,7 +6,7 @@ use clap::Args;
 use sizeleak_evaluation::{Evaluator, LabelFile, PipelineInput};
 use sizeleak_model::ModelSet;
 use sizeleak_pipeline::Pipeline;
-use sizeleak_telemetry::log::say;
+use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;
 use super::help::STAGES;

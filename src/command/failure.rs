@@ -10,8 +10,8 @@ use sizeleak_evaluation::{EvaluationError, LabelFileError};
 use sizeleak_learning::LearningError;
 use sizeleak_model::ModelError;
 use sizeleak_pipeline::{ConfigError, RunError};
+use sizeleak_platform::storage::{FileConflict, OutputError};
 use sizeleak_simulator::SimulateError;
-use sizeleak_storage::{FileConflict, OutputError};
 use sizeleak_strip::StripError;
 use sizeleak_survey::SurveyError;
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use sizeleak_evaluation::ModelFit;
-use sizeleak_telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
 

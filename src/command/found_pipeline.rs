@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use sizeleak_pipeline::Pipeline;
 use sizeleak_pipeline::registry::STAGES;
-use sizeleak_telemetry::log::say;
+use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;
 use super::traffic_input::TrafficInput;

@@ -11,8 +11,8 @@ use sizeleak_frame::{FrameReader, KINDS, ReadError};
 
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns, has_zeek_form};
 use sizeleak_pipeline::recording::open;
-use sizeleak_storage::RunFiles;
-use sizeleak_telemetry::log::LogFlags;
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::failure::Failure;
 use super::help::{INPUT, OUTPUT};

@@ -1,9 +1,9 @@
 //! The help of every command: headings, a short text for `-h` that fits a screen, and everything for `--help`.
 
 use clap::Command;
-use sizeleak_runtime::program::EXIT_CODES;
+use sizeleak_platform::runtime::program::EXIT_CODES;
 
-pub(super) use sizeleak_telemetry::headings::MEASURING;
+pub(super) use sizeleak_platform::telemetry::headings::MEASURING;
 
 /// What is read.
 pub(super) const INPUT: &str = "Input";

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use sizeleak_model::{Device, Inventory, Label, Labels};
 
 use sizeleak_pipeline::registry::{STAGES, StageEntry};
-use sizeleak_storage::replace;
-use sizeleak_telemetry::log::say;
+use sizeleak_platform::storage::replace;
+use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;
 use super::schema;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sizeleak_frame::KINDS;
 use sizeleak_pipeline::suggestion::did_you_mean;
-use sizeleak_telemetry::log::say;
+use sizeleak_platform::telemetry::log::say;
 
 /// The name of a kind that this program knows.
 pub(super) fn known_kind(text: &str) -> Result<String, String> {

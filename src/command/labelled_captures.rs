@@ -8,8 +8,8 @@ use sizeleak_evaluation::{InputSource, LabelFile, LabelTimes, NameRule, Overlap,
 use sizeleak_learning::digest_captures;
 use sizeleak_model::{CaptureDigest, LabelZone};
 use sizeleak_pipeline::Pipeline;
-use sizeleak_storage::RunFiles;
-use sizeleak_telemetry::log::{LogFlags, say};
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::cache_use::CacheUse;
 use super::failure::Failure;

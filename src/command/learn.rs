@@ -14,7 +14,7 @@ use sizeleak_evaluation::{InputSource, LabelFile, PipelineInput};
 use sizeleak_learning::{CurveInput, LabelCounts, LearningCurve, LearningOutcome};
 use sizeleak_model::{FitMethod, ModelSet};
 use sizeleak_pipeline::Pipeline;
-use sizeleak_telemetry::log::show;
+use sizeleak_platform::telemetry::log::show;
 
 use self::lesson::{Lesson, LessonSettings};
 use super::failure::Failure;

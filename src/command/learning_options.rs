@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use sizeleak_learning::CipherSuite;
+use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{FitMethod, Inventory};
-use sizeleak_padding_policy::PaddingPolicy;
-use sizeleak_storage::RunFiles;
+use sizeleak_platform::storage::RunFiles;
 
 use super::failure::Failure;
 use super::padding_option::PaddingOption;

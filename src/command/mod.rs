@@ -49,8 +49,8 @@ use std::env;
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use sizeleak_runtime::program::EXIT_CODES;
-use sizeleak_telemetry::log::{LogFlags, complain, exit_with_usage};
+use sizeleak_platform::runtime::program::EXIT_CODES;
+use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
 
 pub use failure::Failure;
 

@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use sizeleak_frame::{Notice, what};
 use sizeleak_pipeline::RunError;
-use sizeleak_telemetry::log::{self, LogFlags, say};
-use sizeleak_telemetry::{CaptureFaults, NoticeTally};
+use sizeleak_platform::telemetry::log::{self, LogFlags, say};
+use sizeleak_platform::telemetry::{CaptureFaults, NoticeTally};
 
 /// The notices of a run: printed one by one, counted by stage and kind, or dropped, depending on the flags.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use sizeleak_storage::{OutputFile, RunFiles, replace};
-use sizeleak_telemetry::log::{LogFlags, say};
+use sizeleak_platform::storage::{OutputFile, RunFiles, replace};
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 use sizeleak_text::{escaped_json, escaped_lines};
 
 use super::failure::Failure;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use sizeleak_padding_policy::{PaddingPolicy, PolicyFile};
+use sizeleak_model::policies::{PaddingPolicy, PolicyFile};
 
 /// A padding policy, by the file that holds it or by its name.
 #[derive(Debug, Clone)]

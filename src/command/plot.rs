@@ -14,8 +14,8 @@ use sizeleak_model::LabelZone;
 use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, PictureSize, TimePoint, Timeline, Truth, read, svg_of};
 use sizeleak_pipeline::recording::open;
-use sizeleak_storage::RunFiles;
-use sizeleak_telemetry::log::{LogFlags, say};
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
 use super::help::{INPUT, OUTPUT};

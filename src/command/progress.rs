@@ -9,9 +9,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sizeleak_telemetry::Progress;
-use sizeleak_telemetry::headings::MESSAGES;
-use sizeleak_telemetry::log::{Drawing, LogFlags, LogFormat, Screen};
+use sizeleak_platform::telemetry::Progress;
+use sizeleak_platform::telemetry::headings::MESSAGES;
+use sizeleak_platform::telemetry::log::{Drawing, LogFlags, LogFormat, Screen};
 
 /// How often the bar is redrawn.
 const INTERVAL: Duration = Duration::from_millis(100);

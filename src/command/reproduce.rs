@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use sizeleak_storage::RunFiles;
-use sizeleak_telemetry::log::say;
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;
 use super::help::OUTPUT;

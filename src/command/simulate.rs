@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::say;
 use sizeleak_simulator::{BayesLimit, Scenario, Simulation, bayes_limit, simulate};
-use sizeleak_storage::RunFiles;
-use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
 use super::padding_option::PaddingOption;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use sizeleak_pipeline::cache::CacheSession;
 use sizeleak_pipeline::{Pipeline, PreparedRun, RunEnding, RunOptions, RunReport, SavedStream};
-use sizeleak_runtime::Interrupt;
-use sizeleak_storage::RunFiles;
-use sizeleak_telemetry::log::{LogFlags, say};
+use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::cache_use::CacheUse;
 use super::failure::Failure;

@@ -9,12 +9,12 @@ use anyhow::anyhow;
 use clap::Args;
 use sizeleak_capture::Capture;
 use sizeleak_frame::{Frame, Packets};
-use sizeleak_runtime::{Closed, Emit, Interrupt, Source, SourceEmit, StageError};
-use sizeleak_storage::{OutputFile, RunFiles};
+use sizeleak_platform::runtime::{Closed, Emit, Interrupt, Source, SourceEmit, StageError};
+use sizeleak_platform::storage::{OutputFile, RunFiles};
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 use sizeleak_strip::{
     CaptureFormat, CaptureWriter, DnsMessages, OtherPackets, StripError, StripOptions, StripReport, Stripper,
 };
-use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
 use super::help::OUTPUT;

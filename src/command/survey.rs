@@ -9,12 +9,12 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use clap::Args;
 use sizeleak_frame::{Notice, what};
-use sizeleak_runtime::Interrupt;
-use sizeleak_runtime::program::EXIT_CODES;
-use sizeleak_storage::RunFiles;
+use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::runtime::program::EXIT_CODES;
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::Tally;
+use sizeleak_platform::telemetry::log::{self, LogFlags, say};
 use sizeleak_survey::{Coverage, SurveyOutcome, SurveyRun};
-use sizeleak_telemetry::Tally;
-use sizeleak_telemetry::log::{self, LogFlags, say};
 
 use super::failure::Failure;
 use super::output_option::{print_json, print_text, writes_stdout};

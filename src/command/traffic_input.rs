@@ -10,7 +10,7 @@ use sizeleak_capture::{content_below, is_capture};
 use sizeleak_pipeline::recording::stdin;
 use sizeleak_pipeline::{ConfigError, Pipeline};
 
-use sizeleak_telemetry::log::say;
+use sizeleak_platform::telemetry::log::say;
 use toml::Value;
 
 use super::failure::Failure;

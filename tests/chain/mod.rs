@@ -7,8 +7,8 @@ use std::path::Path;
 use sizeleak_capture::Capture;
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::{Direction, Flow, Frame, Notice, Record, Segment, Session, Transport};
+use sizeleak_platform::runtime::{Interrupt, Source, Stage};
 use sizeleak_record_sizer::RecordSizer;
-use sizeleak_runtime::{Interrupt, Source, Stage};
 
 /// What the three stages made of a capture.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sizeleak_telemetry::Latency;
+use sizeleak_platform::telemetry::Latency;
 
 /// The cookie of compressed histograms of version 2.
 const COOKIE: u32 = 0x1c84_9304;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use sizeleak_padding_policy::PaddingPolicy;
+use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_simulator::{Scenario, simulate};
 use tempfile::TempDir;
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use sizeleak_frame::{Frame, FrameSink};
 use sizeleak_pipeline::{ConfigError, Pipeline, RunEnding, RunOptions, SavedStream};
-use sizeleak_runtime::Interrupt;
-use sizeleak_telemetry::{Tally, log};
+use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::telemetry::{Tally, log};
 
 use crate::description::AnswersDescription;
 use crate::layout::{Layout, remove_file};

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use sizeleak_pipeline::Pipeline;
-use sizeleak_runtime::Interrupt;
-use sizeleak_telemetry::Progress;
+use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::telemetry::Progress;
 
 use crate::description::PointDescription;
 use crate::discovery::{CapturePoint, PointsOf, capture_points};

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use sizeleak_frame::{Frame, FrameSink};
 use sizeleak_pipeline::{Pipeline, PreparedRun};
-use sizeleak_runtime::Interrupt;
-use sizeleak_telemetry::{Progress, Telemetry};
+use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::telemetry::{Progress, Telemetry};
 
 use crate::archive_run::ArchiveRun;
 use crate::found_file::sample;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sizeleak_capture::{CaptureReader, Damage};
 use sizeleak_pipeline::Sha256Reader;
-use sizeleak_runtime::ProgressReader;
-use sizeleak_telemetry::{FileProgress, Progress};
+use sizeleak_platform::runtime::ProgressReader;
+use sizeleak_platform::telemetry::{FileProgress, Progress};
 
 use crate::capture_file::{CaptureFile, FileState, FileVerdict};
 use crate::description::DescribedFile;

@@ -4,7 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use sizeleak_storage::{Disk, Durability, FileSystem, PendingFile};
+use sizeleak_platform::storage::{Disk, Durability, FileSystem, PendingFile};
 
 use crate::error::ArchiveError;
 

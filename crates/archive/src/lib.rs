@@ -34,6 +34,7 @@ mod settling;
 mod tap_description;
 mod tap_fault;
 mod tap_files;
+pub mod tap_streams;
 mod tapped_segments;
 mod taps;
 mod time_range;

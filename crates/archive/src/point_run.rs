@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use sizeleak_pipeline::Pipeline;
-use sizeleak_runtime::Interrupt;
-use sizeleak_telemetry::Progress;
+use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::telemetry::Progress;
 
 use crate::answers;
 use crate::capture_file::{CaptureFile, FileVerdict};

@@ -1,7 +1,7 @@
 //! What one run of a pipeline reads, as a part of what all runs of an archive read.
 
 use sizeleak_pipeline::PreparedRun;
-use sizeleak_telemetry::{Progress, Telemetry};
+use sizeleak_platform::telemetry::{Progress, Telemetry};
 
 /// Adds what one run reads to the progress of all.
 pub(crate) struct ReadShare {

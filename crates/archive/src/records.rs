@@ -7,8 +7,8 @@ use blake3::Hash;
 use sizeleak_frame::{Frame, FrameSink, FrameWriter, Summary};
 use sizeleak_pipeline::recording::{Compression, FinishedRecording, Recording};
 use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEnding, RunOptions, SavedStream};
-use sizeleak_runtime::Interrupt;
-use sizeleak_telemetry::Progress;
+use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::telemetry::Progress;
 
 use crate::description::DescribedFile;
 use crate::error::io_error;

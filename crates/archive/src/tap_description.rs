@@ -1,7 +1,7 @@
 //! What the merging of taps found out about each of them.
 
+use crate::tap_streams::{TapClock, TapCounts};
 use serde::{Deserialize, Serialize};
-use sizeleak_taps::{TapClock, TapCounts};
 
 /// What was found out about a tap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

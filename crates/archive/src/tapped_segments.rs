@@ -7,11 +7,11 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::path::PathBuf;
 use std::thread::{self, ScopedJoinHandle};
 
+use crate::tap_streams::{MergedStream, MergedTaps, TapClock, TapCounts, TapPlan, TapProfile};
 use sizeleak_frame::{Frame, FrameSink, FrameWriter};
 use sizeleak_pipeline::{ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
-use sizeleak_runtime::Interrupt;
-use sizeleak_taps::{MergedStream, MergedTaps, TapClock, TapCounts, TapPlan, TapProfile};
-use sizeleak_telemetry::Progress;
+use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::telemetry::Progress;
 
 use crate::description::DescribedFile;
 use crate::error::io_error;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use sizeleak_telemetry::Progress;
+use sizeleak_platform::telemetry::Progress;
 
 use crate::archive_run::{ArchiveRun, RunResults};
 use crate::capture_file::{CaptureFile, FileState, FileVerdict};

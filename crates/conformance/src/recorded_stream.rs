@@ -11,7 +11,7 @@ use sizeleak_frame::{
 use sizeleak_pipeline::recording::decompressed;
 use sizeleak_pipeline::registry::STAGES;
 use sizeleak_pipeline::{ConfigError, Pipeline, RunError};
-use sizeleak_runtime::Interrupt;
+use sizeleak_platform::runtime::Interrupt;
 use sizeleak_simulator::{Scenario, SimulateError, simulate};
 use thiserror::Error;
 

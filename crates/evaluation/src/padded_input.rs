@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use sizeleak_frame::{Command, Direction, Frame, FrameWriter};
+use sizeleak_model::policies::{PaddingKey, PaddingPolicy};
 use sizeleak_model::{Basis, Model};
-use sizeleak_padding_policy::{PaddingKey, PaddingPolicy};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_pipeline::recording::{Compression, Recording};
 

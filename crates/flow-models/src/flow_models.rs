@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_frame::{Direction, Flow, Session};
 use sizeleak_model::{Choice, FlowEnds, GatewaysSeen, Scopes};
-use sizeleak_runtime::TwoGenerationCache;
+use sizeleak_platform::runtime::TwoGenerationCache;
 
 /// The most flows that are remembered; at least the half used last is kept. A flow takes about 150 bytes.
 const MAX_FLOWS: usize = 200_000;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use sizeleak_frame::{Command, Direction, Flow, Frame, Notice, Session, what};
 use sizeleak_model::{Assumption, Choice, Model, ModelSet, Uncovered};
-use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError};
+use sizeleak_platform::runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError};
 
 use crate::FlowModels;
 

@@ -5,7 +5,7 @@ use std::io;
 use sizeleak_blind_fit::BlindFitError;
 use sizeleak_evaluation::{EvaluationError, LabelFileError};
 use sizeleak_pipeline::ConfigError;
-use sizeleak_runtime::ConfigureError;
+use sizeleak_platform::runtime::ConfigureError;
 use thiserror::Error;
 
 /// Why no model can be learned.

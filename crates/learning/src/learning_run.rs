@@ -11,8 +11,8 @@ use serde::Deserialize;
 use sizeleak_command_segmenter::{CommandDirection, LabelledTraffic, Options, learn_reply_windows};
 use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
+use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, ReplyWindows, Scope};
-use sizeleak_padding_policy::PaddingPolicy;
 use sizeleak_pipeline::{Pipeline, RunError};
 use toml::Value;
 

@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 
 use sizeleak_evaluation::{LabelFile, Tolerance};
 use sizeleak_frame::Direction;
+use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{Action, CaptureDigest, FitMethod, Inventory, Model};
-use sizeleak_padding_policy::PaddingPolicy;
 
 use crate::error::LearningError;
 use crate::observed_service::{ObservedService, scope_of};

@@ -1,11 +1,11 @@
 //! From labels and commands to a model.
 
 use sizeleak_evaluation::{LabelFile, Tolerance};
+use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{
     Action, Basis, CaptureDigest, ExperimentDesign, FitError, FitMethod, Inventory, Kind, LabelledCommand,
     LearnedPadding, Limits, Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope, SingleReplies,
 };
-use sizeleak_padding_policy::PaddingPolicy;
 
 use crate::error::LearningError;
 use crate::merged_messages::merged_messages;

@@ -1,7 +1,7 @@
 //! How the commands of a gateway are padded.
 
+use crate::policies::PaddingPolicy;
 use serde::{Deserialize, Serialize};
-use sizeleak_padding_policy::PaddingPolicy;
 
 /// How the commands of a gateway are padded, so that a size stands for several sizes before the padding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -45,6 +45,7 @@ mod model_file;
 mod model_set;
 mod neighbours;
 mod noise_statistics;
+pub mod policies;
 mod prior;
 mod rank;
 mod recurring_commands;

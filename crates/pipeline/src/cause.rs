@@ -1,6 +1,6 @@
 //! Finds the first cause of a run's end among the outcomes that followed from it.
 
-use sizeleak_runtime::Outcome;
+use sizeleak_platform::runtime::Outcome;
 
 use crate::RunError;
 use crate::process::ProgramOrigin;

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use sizeleak_runtime::{FailureSlot, Runnable, StateSlot};
+use sizeleak_platform::runtime::{FailureSlot, Runnable, StateSlot};
 
 use crate::checkpoint::{Checkpoint, CheckpointError, StageCheckpoint};
 use crate::placement::Placement;

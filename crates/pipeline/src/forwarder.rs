@@ -7,7 +7,7 @@
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 
 use sizeleak_frame::{BATCH_BYTES, Frame, FrameReader, FrameWriter, ReadError, Summary};
-use sizeleak_runtime::{Interrupt, Outcome};
+use sizeleak_platform::runtime::{Interrupt, Outcome};
 
 use crate::recorder::{ByteRecorders, OutputRecorder};
 

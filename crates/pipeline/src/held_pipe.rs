@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
-use sizeleak_telemetry::log::say;
+use sizeleak_platform::telemetry::log::say;
 
 /// How long nothing may happen on a pipe of a program that has ended.
 const GRACE: Duration = Duration::from_secs(5);

@@ -7,7 +7,7 @@
 //! ```no_run
 //! use sizeleak_frame::Frame;
 //! use sizeleak_pipeline::Pipeline;
-//! use sizeleak_runtime::Interrupt;
+//! use sizeleak_platform::runtime::Interrupt;
 //!
 //! let mut pipeline = Pipeline::standard().until("record-sizer")?;
 //! pipeline.read_captures(&["monday.pcap".into()])?;

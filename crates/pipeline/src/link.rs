@@ -3,7 +3,7 @@
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::process::Stdio;
 
-use sizeleak_runtime::{
+use sizeleak_platform::runtime::{
     ChannelInput, ChannelOutput, Input, Interrupt, Output, StreamInput, StreamOutput, channel, widen_pipe,
 };
 

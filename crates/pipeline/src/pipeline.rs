@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sizeleak_runtime::{Node, Stage};
+use sizeleak_platform::runtime::{Node, Stage};
 use toml::{Table, Value};
 
 use crate::ConfigError;

@@ -1,6 +1,6 @@
 //! Where stages run: on a thread, in a process, or replaced by a forwarder of bytes.
 
-use sizeleak_runtime::Runnable;
+use sizeleak_platform::runtime::Runnable;
 
 use crate::OutputRecorder;
 use crate::forwarder::ByteForwarder;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::BatchLimit;
-use sizeleak_runtime::{Access, ConfigureError, Node, Runnable, StageOptions, has_several_processors};
+use sizeleak_platform::runtime::{Access, ConfigureError, Node, Runnable, StageOptions, has_several_processors};
 use toml::Value;
 use tracing::debug;
 

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use sizeleak_runtime::Outcome;
+use sizeleak_platform::runtime::Outcome;
 
 use crate::ConfigError;
 use crate::held_pipe::{Messages, ProgramEnd};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use sizeleak_frame::{Frame, FrameWriter, WriteError};
-use sizeleak_runtime::{Closed, Emit, Output};
+use sizeleak_platform::runtime::{Closed, Emit, Output};
 
 use crate::recording::{FinishedRecording, Recording};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command};
 use schemars::JsonSchema;
-use sizeleak_runtime::{Access, ConfigureError, Runnable, StageOptions, program};
+use sizeleak_platform::runtime::{Access, ConfigureError, Runnable, StageOptions, program};
 use toml::{Table, Value};
 
 use crate::type_schema;

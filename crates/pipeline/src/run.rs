@@ -11,9 +11,11 @@ use std::time::{Duration, Instant, SystemTime};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use rustix::process::Signal;
 use sizeleak_frame::{FrameSink, Summary};
-use sizeleak_runtime::{Access, Input, Interrupt, LesserUser, Outcome, Output, Received, processors, run_fused};
-use sizeleak_telemetry::Telemetry;
-use sizeleak_telemetry::log::say;
+use sizeleak_platform::runtime::{
+    Access, Input, Interrupt, LesserUser, Outcome, Output, Received, processors, run_fused,
+};
+use sizeleak_platform::telemetry::Telemetry;
+use sizeleak_platform::telemetry::log::say;
 
 use crate::cause::{RunEnding, StageOutcome, first_cause};
 use crate::forwarder::ByteForwarder;
@@ -326,7 +328,7 @@ fn pass_to_sink(input: &mut dyn Input, mut sink: SinkOutput<'_>) -> (SinkOutcome
 #[cfg(test)]
 mod tests {
     use sizeleak_frame::Frame;
-    use sizeleak_runtime::{Source, SourceEmit, SourceNode, StageError};
+    use sizeleak_platform::runtime::{Source, SourceEmit, SourceNode, StageError};
 
     use super::*;
 

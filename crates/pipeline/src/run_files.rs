@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sizeleak_storage::RunFiles;
+use sizeleak_platform::storage::RunFiles;
 use toml::Value;
 
 use crate::Pipeline;

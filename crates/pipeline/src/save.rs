@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crossbeam_channel::Receiver;
 use sizeleak_frame::FrameReader;
-use sizeleak_runtime::LesserUser;
-use sizeleak_storage::OutputFile;
+use sizeleak_platform::runtime::LesserUser;
+use sizeleak_platform::storage::OutputFile;
 
 use crate::recorder::{OnRecordingFailure, OutputRecorder};
 use crate::recording::{Compression, FinishedRecording, Recording, decompressed};

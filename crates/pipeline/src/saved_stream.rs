@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, SCHEMA, Summary};
-use sizeleak_runtime::{Interrupt, Interruptible};
+use sizeleak_platform::runtime::{Interrupt, Interruptible};
 
 use crate::joined_streams::{JoinedStreams, UnopenedStream};
 use crate::recording::{decompressed, stdin};

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::{Frame, FrameSink, Summary};
-use sizeleak_runtime::{Closed, Emit, Output};
+use sizeleak_platform::runtime::{Closed, Emit, Output};
 
 /// How the sink's part of a run ended.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::fmt::{Debug, Formatter};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sizeleak_runtime::Runnable;
+use sizeleak_platform::runtime::Runnable;
 use toml::{Table, Value};
 
 use crate::registry::StageEntry;

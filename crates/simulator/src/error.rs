@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use sizeleak_storage::OutputError;
+use sizeleak_platform::storage::OutputError;
 use thiserror::Error;
 
 /// Why a scenario cannot be simulated.

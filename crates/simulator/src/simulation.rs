@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rand::RngExt;
-use sizeleak_storage::replace;
+use sizeleak_platform::storage::replace;
 
 use crate::application::{self, MessageInput, MessagePadding, MessageRole};
 use crate::background_traffic::{BackgroundTraffic, FIRMWARE, WEBSITE};

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use sizeleak_runtime::{ConfigureError, StageError};
+use sizeleak_platform::runtime::{ConfigureError, StageError};
 use thiserror::Error;
 
 /// Why a capture cannot be stripped.

@@ -2,8 +2,8 @@
 
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::{Frame, Packet, Packets, Segments};
+use sizeleak_platform::runtime::{Stage, StageError};
 use sizeleak_record_sizer::{ReadBytes, RecordSizer};
-use sizeleak_runtime::{Stage, StageError};
 
 use crate::error::StripError;
 use crate::options::StripOptions;

@@ -5,8 +5,8 @@ use std::io;
 
 use sizeleak_frame::{Packet, Segment};
 use sizeleak_packet::AddressSet;
+use sizeleak_platform::runtime::ConfigureError;
 use sizeleak_record_sizer::datagram_read_bytes;
-use sizeleak_runtime::ConfigureError;
 
 use crate::comparison::FoundDigests;
 use crate::error::StripError;

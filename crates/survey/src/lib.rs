@@ -6,7 +6,7 @@
 //! is; no model is needed.
 //!
 //! ```
-//! use sizeleak_runtime::Interrupt;
+//! use sizeleak_platform::runtime::Interrupt;
 //! use sizeleak_survey::{SurveyRun, Verdict};
 //!
 //! let captures = vec!["../../examples/home/test.pcap".into()];

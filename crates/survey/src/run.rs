@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sizeleak_frame::Notice;
 use sizeleak_pipeline::{ConfigError, Pipeline, RunEnding, RunError};
-use sizeleak_runtime::{ConfigureError, Interrupt, StageError};
+use sizeleak_platform::runtime::{ConfigureError, Interrupt, StageError};
 use thiserror::Error;
 
 use crate::report::SurveyReport;

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_command_segmenter::{CommandDirection, CommandSegmenter, Options, SegmenterInput};
 use sizeleak_frame::{Flow, Frame, FrameSink, Notice, Record, Summary, Transport, what};
-use sizeleak_runtime::{ConfigureError, Stage, StageError, TwoGenerationCache};
+use sizeleak_platform::runtime::{ConfigureError, Stage, StageError, TwoGenerationCache};
 
 use crate::address::{AddressTally, MANY_CLIENTS, is_private};
 use crate::busiest::BusiestTable;

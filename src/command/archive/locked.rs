@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 use sizeleak_archive::ArchiveError;
-use sizeleak_runtime::Interrupt;
-use sizeleak_telemetry::log::{LogFlags, say};
+use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::results::stopped;
 use crate::command::failure::Failure;

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use sizeleak_archive::{FileVerdict, Manifest, ManifestPoint};
 use sizeleak_frame::what;
-use sizeleak_telemetry::log::{complain, say};
+use sizeleak_platform::telemetry::log::{complain, say};
 
 use crate::command::failure::Failure;
 

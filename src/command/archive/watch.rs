@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use sizeleak_archive::{ArchiveError, ArchiveRun, ArchiveWatch, RoundResults, RunResults};
-use sizeleak_telemetry::Progress;
-use sizeleak_telemetry::log::{LogFlags, Screen, complain, say};
+use sizeleak_platform::telemetry::Progress;
+use sizeleak_platform::telemetry::log::{LogFlags, Screen, complain, say};
 
 use super::locked::WhenLocked;
 use super::results;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use sizeleak_leakage::{Premises, PriorKind, with_inventory};
+use sizeleak_audit::leakage::{Premises, PriorKind, with_inventory};
 use sizeleak_model::{Inventory, Model, ModelSet};
-use sizeleak_storage::RunFiles;
-use sizeleak_telemetry::log::{LogFlags, say};
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use crate::command::failure::Failure;
 

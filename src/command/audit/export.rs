@@ -2,10 +2,12 @@
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use sizeleak_leakage::{CommandSpace, EpsilonKnowledge, Joint, LeakageError, Observation, Observer, Output, Secret};
+use sizeleak_audit::leakage::{
+    CommandSpace, EpsilonKnowledge, Joint, LeakageError, Observation, Observer, Output, Secret,
+};
+use sizeleak_audit::padding::{PaddingPolicy, TraceDirection, TraceRecord, TraceSource};
 use sizeleak_model::Model;
-use sizeleak_padding::{PaddingPolicy, TraceDirection, TraceRecord, TraceSource};
-use sizeleak_telemetry::log::say;
+use sizeleak_platform::telemetry::log::say;
 
 use crate::command::failure::Failure;
 use crate::command::help::OUTPUT;

@@ -8,11 +8,11 @@ mod table;
 
 use std::path::Path;
 
-use sizeleak_leakage::{Premises, Secret};
+use sizeleak_audit::leakage::{Premises, Secret};
 use sizeleak_learning::LabelledCommands;
 use sizeleak_model::{Inventory, Model};
 use sizeleak_pipeline::{Pipeline, RunError};
-use sizeleak_telemetry::log::say;
+use sizeleak_platform::telemetry::log::say;
 
 use crate::command::evaluation_input::COVERED;
 use crate::command::failure::Failure;

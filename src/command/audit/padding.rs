@@ -19,11 +19,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{ArgGroup, Args, ValueEnum};
-use sizeleak_leakage::{CommandSpace, EpsilonKnowledge, Premises};
+use sizeleak_audit::leakage::{CommandSpace, EpsilonKnowledge, Premises};
+use sizeleak_audit::padding::{Draw, HomeTraffic, Objective, PaddedHome, PaddingPolicy, TableRules};
 use sizeleak_model::Model;
-use sizeleak_padding::{Draw, HomeTraffic, Objective, PaddedHome, PaddingPolicy, TableRules};
-use sizeleak_storage::RunFiles;
-use sizeleak_telemetry::log::LogFlags;
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::LogFlags;
 
 use crate::command::failure::Failure;
 use crate::command::help::PADDING;
@@ -285,8 +285,8 @@ impl PaddingOptions {
     fn write_table(&self, best: &Best<'_>) -> Result<(), Failure> {
         let files = [
             (&self.table_json, best.json()?),
-            (&self.table_c, best.source(sizeleak_padding::SourceLanguage::C)),
-            (&self.table_rust, best.source(sizeleak_padding::SourceLanguage::Rust)),
+            (&self.table_c, best.source(sizeleak_audit::padding::SourceLanguage::C)),
+            (&self.table_rust, best.source(sizeleak_audit::padding::SourceLanguage::Rust)),
         ];
         for (path, text) in files {
             if let Some(path) = path {
@@ -297,8 +297,8 @@ impl PaddingOptions {
     }
 }
 
-impl From<sizeleak_padding::PolicyError> for Failure {
-    fn from(error: sizeleak_padding::PolicyError) -> Self {
+impl From<sizeleak_audit::padding::PolicyError> for Failure {
+    fn from(error: sizeleak_audit::padding::PolicyError) -> Self {
         Self::usage(anyhow!(error))
     }
 }

@@ -1,6 +1,6 @@
 //! An audit as text for people.
 
-use sizeleak_leakage::{Audit, Learned, Measures, NumberRow, Observer, Repeated, SetSizes, command_name};
+use sizeleak_audit::leakage::{Audit, Learned, Measures, NumberRow, Observer, Repeated, SetSizes, command_name};
 use sizeleak_model::{LearnedPadding, Model};
 use sizeleak_text::escaped;
 

@@ -2,7 +2,7 @@
 
 use sizeleak_learning::{Fold, FoldCount, FoldOrder, FoldedEvaluation, LearnedModel, LearningError, LearningRun};
 use sizeleak_pipeline::{Pipeline, RunError};
-use sizeleak_telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use crate::command::evaluation_input::EvaluationInput;
 use crate::command::failure::Failure;

@@ -7,8 +7,8 @@ use serde::Serialize;
 use sizeleak_evaluation::{
     Conclusion, Evaluation, JudgedRun, LabelFile, PaddedInput, PaddingOverhead, PipelineInput, Score,
 };
+use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{LearnedPadding, ModelSet};
-use sizeleak_padding_policy::PaddingPolicy;
 use sizeleak_pipeline::Pipeline;
 
 use crate::command::evaluation_input::EvaluationInput;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use sizeleak_evaluation::{LabelFile, PipelineInput, Tolerance};
 use sizeleak_learning::{CipherSuite, FoundSizes, LearningError, LearningOutcome, LearningRun, UnlabelledRun};
+use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory};
-use sizeleak_padding_policy::PaddingPolicy;
 use sizeleak_pipeline::Pipeline;
 
 use super::found_sizes;

@@ -13,9 +13,9 @@ use sizeleak_evaluation::{
 use sizeleak_learning::{LearningRun, digest_captures};
 use sizeleak_model::{FitMethod, Inventory, ModelSet};
 use sizeleak_pipeline::Pipeline;
+use sizeleak_platform::storage::replace;
 use sizeleak_simulator::scenario::Framing;
 use sizeleak_simulator::{Scenario, Simulation, bayes_limit, simulate};
-use sizeleak_storage::replace;
 
 use crate::command::failure::Failure;
 

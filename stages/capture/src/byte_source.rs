@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use sizeleak_runtime::FileProgress;
+use sizeleak_platform::runtime::FileProgress;
 
 /// Where the bytes of a capture come from.
 pub(crate) enum ByteSource {

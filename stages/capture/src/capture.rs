@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use sizeleak_frame::what;
-use sizeleak_runtime::{Interrupt, Source, SourceEmit, StageError};
+use sizeleak_platform::runtime::{Interrupt, Source, SourceEmit, StageError};
 
 use crate::capture_driver::{CaptureDriver, fast};
 use crate::dating::{Dating, LOST_BEFORE_NS};

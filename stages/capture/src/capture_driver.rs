@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use sizeleak_frame::{Packet, Packets, what};
-use sizeleak_runtime::{Interrupt, SourceEmit, StageError};
+use sizeleak_platform::runtime::{Interrupt, SourceEmit, StageError};
 
 use crate::dating::Dating;
 use crate::error::CaptureError;

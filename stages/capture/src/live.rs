@@ -2,7 +2,7 @@
 
 use pcap::{Active, Error, Precision};
 use sizeleak_frame::{Packet, what};
-use sizeleak_runtime::{Interrupt, Source, SourceEmit, StageError, becomes_ready};
+use sizeleak_platform::runtime::{Interrupt, Source, SourceEmit, StageError, becomes_ready};
 use thiserror::Error as ThisError;
 
 use crate::notice::{NAME, notice};

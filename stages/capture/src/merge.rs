@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 
 use sizeleak_frame::Packet;
-use sizeleak_runtime::{FileProgress, Interrupt, Progress};
+use sizeleak_platform::runtime::{FileProgress, Interrupt, Progress};
 
 use crate::error::CaptureError;
 use crate::notice::NAME;

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use sizeleak_frame::{Notice, what};
-use sizeleak_runtime::{Closed, SourceEmit, StageError};
+use sizeleak_platform::runtime::{Closed, SourceEmit, StageError};
 
 use crate::error::CaptureError;
 

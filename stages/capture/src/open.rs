@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use sizeleak_runtime::{FileProgress, Interrupt, Interruptible};
+use sizeleak_platform::runtime::{FileProgress, Interrupt, Interruptible};
 
 use crate::byte_source::{ByteSource, PlainFile};
 use crate::error::Damage;

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use sizeleak_frame::Packet;
-use sizeleak_runtime::{FileProgress, Interrupt, is_ready};
+use sizeleak_platform::runtime::{FileProgress, Interrupt, is_ready};
 
 use crate::error::{CaptureError, Damage};
 use crate::open::{Decompression, open, open_file};

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::BatchLimit;
 use sizeleak_packet::{AddressPrefilter, AddressSet};
-use sizeleak_runtime::{Access, ConfigureError, Runnable, SourceNode, StageOptions};
+use sizeleak_platform::runtime::{Access, ConfigureError, Runnable, SourceNode, StageOptions};
 
 use crate::Capture;
 use crate::error::{CaptureError, Damage};

@@ -2,7 +2,7 @@
 
 use sizeleak_frame::{BATCH_ROWS, BatchLimit, Packet, Packets, SkippedPackets, what};
 use sizeleak_packet::AddressPrefilter;
-use sizeleak_runtime::{Closed, Interrupt, SourceEmit};
+use sizeleak_platform::runtime::{Closed, Interrupt, SourceEmit};
 
 use crate::notice::notice;
 use crate::open_capture::OpenCapture;

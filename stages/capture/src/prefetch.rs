@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use sizeleak_frame::Packets;
-use sizeleak_runtime::{Closed, Interrupt, processors};
+use sizeleak_platform::runtime::{Closed, Interrupt, processors};
 
 use crate::error::CaptureError;
 use crate::notice::NAME;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use sizeleak_packet::{AddressPrefilter, AddressSet};
-use sizeleak_runtime::{Interrupt, Progress, SourceEmit};
+use sizeleak_platform::runtime::{Interrupt, Progress, SourceEmit};
 
 use crate::capture_driver::CaptureDriver;
 use crate::merge::Merge;

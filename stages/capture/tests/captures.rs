@@ -12,7 +12,7 @@ use pcap_file::{DataLink, Endianness, TsResolution};
 use proptest::prelude::*;
 use sizeleak_capture::Capture;
 use sizeleak_frame::{Frame, Packets};
-use sizeleak_runtime::{Interrupt, Source};
+use sizeleak_platform::runtime::{Interrupt, Source};
 use written::{Written, assert_same, file, little_endian, pcap, read, read_one, some_packets};
 
 #[test]

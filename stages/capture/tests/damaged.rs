@@ -12,7 +12,7 @@ use pcap_file::{DataLink, Endianness, TsResolution};
 use proptest::prelude::*;
 use sizeleak_capture::Capture;
 use sizeleak_frame::{Frame, Notice};
-use sizeleak_runtime::{Interrupt, Source};
+use sizeleak_platform::runtime::{Interrupt, Source};
 use tempfile::TempDir;
 use written::{Read, Written, file, little_endian, packets, pcap, read_one};
 

@@ -8,12 +8,12 @@ use std::thread;
 use clap::Parser;
 use sizeleak_capture::{LiveCapture, Options};
 use sizeleak_frame::{Frame, Packets};
-use sizeleak_runtime::confinement::{complete, leave_root};
-use sizeleak_runtime::{
+use sizeleak_platform::runtime::confinement::{complete, leave_root};
+use sizeleak_platform::runtime::{
     ChannelInput, Input, Interrupt, Outcome, Received, Runnable, Sandbox, SilentObserver, SourceNode, StageOptions,
     channel,
 };
-use sizeleak_telemetry::log::LogFlags;
+use sizeleak_platform::telemetry::log::LogFlags;
 
 /// Runs one of the ignored tests below in its own namespace.
 fn in_namespace(test: &str) {

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sizeleak_capture::Options;
-use sizeleak_runtime::{Interrupt, Outcome, SilentObserver, StageOptions, StreamOutput};
-use sizeleak_telemetry::Telemetry;
+use sizeleak_platform::runtime::{Interrupt, Outcome, SilentObserver, StageOptions, StreamOutput};
+use sizeleak_platform::telemetry::Telemetry;
 use tempfile::TempDir;
 use written::{file, little_endian, some_packets};
 

@@ -15,7 +15,7 @@ use pcap_file::{Endianness, TsResolution};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sizeleak_capture::Capture;
 use sizeleak_frame::Frame;
-use sizeleak_runtime::{Closed, Emit, Interrupt, Source, SourceEmit, StageError};
+use sizeleak_platform::runtime::{Closed, Emit, Interrupt, Source, SourceEmit, StageError};
 use tempfile::TempDir;
 use written::{Read, assert_same, little_endian, packets, pcap, some_packets};
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use sizeleak_frame::{Direction, Flow, Record};
-use sizeleak_runtime::TwoGenerationCache;
+use sizeleak_platform::runtime::TwoGenerationCache;
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, Request, ServiceBurst, SizeClass, SizedRecord};

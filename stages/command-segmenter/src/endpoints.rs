@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_frame::Flow;
-use sizeleak_runtime::TwoGenerationCache;
+use sizeleak_platform::runtime::TwoGenerationCache;
 
 /// The most flows with remembered endpoints; at least the half used last is kept.
 const MAX_FLOWS: usize = 100_000;

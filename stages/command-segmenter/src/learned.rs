@@ -17,7 +17,7 @@
 
 use sizeleak_frame::{Direction, Flow, Session};
 use sizeleak_model::GatewayRecords;
-use sizeleak_runtime::TwoGenerationCache;
+use sizeleak_platform::runtime::TwoGenerationCache;
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};

@@ -9,7 +9,7 @@
 //! ```
 //! use sizeleak_command_segmenter::{CommandSegmenter, Options, SegmenterInput};
 //! use sizeleak_frame::{ContentType, Direction, Frame, Record};
-//! use sizeleak_runtime::Stage;
+//! use sizeleak_platform::runtime::Stage;
 //!
 //! let record = |time_ms: i64, direction, length| Record {
 //!     time_ns: time_ms * 1_000_000,

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_model::{MAX_REPLY_WITHIN_MS, ModelSet, ReplyWindows};
-use sizeleak_runtime::ConfigureError;
+use sizeleak_platform::runtime::ConfigureError;
 
 /// A tiny record this soon after one of a command, in nanoseconds, is its last part: both were in one packet.
 pub(crate) const SAME_PACKET_NS: i64 = 500_000;

@@ -7,7 +7,7 @@ use std::path::Path;
 use sizeleak_flow_models::model_files;
 use sizeleak_frame::{ContentType, Direction, Flow, Frame, Notice, Record, Session, what};
 use sizeleak_model::{ModelSet, ReplyWindows};
-use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
+use sizeleak_platform::runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
 
 use crate::adaptive::{AdaptiveAlgorithm, Queued};
 use crate::flow_history::{SizeClass, SizedRecord};

@@ -2,7 +2,7 @@
 
 use sizeleak_frame::{Direction, Record};
 use sizeleak_model::{RecordLayout, ServiceRecords};
-use sizeleak_runtime::TwoGenerationCache;
+use sizeleak_platform::runtime::TwoGenerationCache;
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, ServiceBurst, SizedRecord};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use sizeleak_frame::{Direction, Record};
-use sizeleak_runtime::TwoGenerationCache;
+use sizeleak_platform::runtime::TwoGenerationCache;
 
 use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
 use crate::message::FullLength;

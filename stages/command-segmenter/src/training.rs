@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_frame::{Command, ContentType, Direction, Flow, Record};
 use sizeleak_model::{MIN_OCCURRENCES, Model, NoiseStatistics, RecordLayout};
-use sizeleak_runtime::ConfigureError;
+use sizeleak_platform::runtime::ConfigureError;
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, SizeClass, SizedRecord};

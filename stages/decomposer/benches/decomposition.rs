@@ -9,7 +9,7 @@ use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, 
 use sizeleak_decomposer::{Decomposer, Solver};
 use sizeleak_frame::{Command, Correction, Frame, SharedList, SingleReply, WeightedEpsilon};
 use sizeleak_model::Model;
-use sizeleak_runtime::Stage;
+use sizeleak_platform::runtime::Stage;
 
 const HOME: &str = "schema = 1\noverhead = 67\nk = 1\ntuples = [[100, 0, 1]]\n\
     [[action]]\nname = \"on\"\nsize = 28\n[[action]]\nname = \"off\"\nsize = 29\n\

@@ -7,7 +7,7 @@ use sizeleak_frame::{
     Candidate, Command, Correction, Frame, Identification, Notice, SharedList, Shift, WeightedEpsilon, what,
 };
 use sizeleak_model::{Kinds, Model};
-use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
+use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 use thiserror::Error;
 
 use crate::best_first::visit_ways;

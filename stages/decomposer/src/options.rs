@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_flow_models::{build_per_section, model_files};
 use sizeleak_model::Prior;
-use sizeleak_runtime::{ConfigureError, Runnable, StageOptions};
+use sizeleak_platform::runtime::{ConfigureError, Runnable, StageOptions};
 
 use crate::Decomposer;
 

@@ -120,7 +120,7 @@ fn sums_of(actions: &[Action], counts: &[u32]) -> BTreeMap<i64, f64> {
 mod tests {
     use sizeleak_frame::{Command, Correction, Frame, WeightedEpsilon};
     use sizeleak_model::Model;
-    use sizeleak_runtime::Stage;
+    use sizeleak_platform::runtime::Stage;
 
     use super::*;
     use crate::Decomposer;

@@ -1,14 +1,14 @@
 //! Candidates chosen by the size and the replies together, for sizes with more candidates than can be listed.
 //!
 //! A list that is cut by the size alone seldom holds the truth where there are millions of candidates. The replies tell
-//! which few of them matter ([`sizeleak_reply_inference`]). What the replies say still is not part of a candidate's
+//! which few of them matter ([`sizeleak_inference`]). What the replies say still is not part of a candidate's
 //! probability: that is up to `pruner`, or whatever comes next.
 
 use std::cell::OnceCell;
 
 use sizeleak_frame::Command;
+use sizeleak_inference::{InferredActions, MostProbable, ReplyInference, WeightedSum};
 use sizeleak_model::{Model, SeenReplies, WireSize};
-use sizeleak_reply_inference::{InferredActions, MostProbable, ReplyInference, WeightedSum};
 
 use crate::target_sums::TargetSum;
 

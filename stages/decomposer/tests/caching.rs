@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use sizeleak_decomposer::Decomposer;
 use sizeleak_frame::{Command, Correction, Frame, FrameWriter, WeightedEpsilon};
 use sizeleak_model::Model;
-use sizeleak_runtime::Stage;
+use sizeleak_platform::runtime::Stage;
 
 const HOME: &str = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n\
     [[action]]\nname = \"on\"\nsize = 7\n[[action]]\nname = \"off\"\nsize = 8\n[[action]]\nname = \"red\"\nsize = 12\n\

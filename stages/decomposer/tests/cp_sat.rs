@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sizeleak_decomposer::{Decomposer, Solver};
 use sizeleak_frame::{Correction, Frame, Identification, WeightedEpsilon};
 use sizeleak_model::{Model, Prior};
-use sizeleak_runtime::Stage;
+use sizeleak_platform::runtime::Stage;
 
 /// Logarithms of weights are compared as whole numbers of this many parts.
 const PARTS: f64 = 1e7;

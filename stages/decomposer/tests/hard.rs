@@ -7,7 +7,7 @@ use std::fmt::Write;
 use sizeleak_decomposer::{Decomposer, Solver};
 use sizeleak_frame::{Command, Correction, Frame, Identification, WeightedEpsilon};
 use sizeleak_model::{Action, Limits, Model, Prior};
-use sizeleak_runtime::Stage;
+use sizeleak_platform::runtime::Stage;
 
 const ACTIONS: i64 = 200;
 

@@ -3,7 +3,7 @@
 use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{Command, Correction, Direction, Frame, Notice, Session, SharedList, what};
 use sizeleak_model::{Basis, LearnedPadding, Model, Smoothing};
-use sizeleak_runtime::{Emit, Stage, StageError};
+use sizeleak_platform::runtime::{Emit, Stage, StageError};
 
 use crate::cipher_suites::CipherSuites;
 use crate::estimates::EpsilonEstimates;

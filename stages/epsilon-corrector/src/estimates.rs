@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sizeleak_frame::{SharedList, WeightedEpsilon};
 use sizeleak_model::{EpsilonDistribution, Neighbours, Smoothing, WeightedEpsilon as Estimate};
-use sizeleak_runtime::TwoGenerationCache;
+use sizeleak_platform::runtime::TwoGenerationCache;
 
 /// In a range of sizes, as block ciphers leave one, ε is estimated at every size, up to this number of sizes; in a
 /// wider range, which no cipher leaves, at equally spaced sizes.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sizeleak_frame::{Command, SharedList, Shift, WeightedEpsilon};
 use sizeleak_model::Model;
-use sizeleak_runtime::TwoGenerationCache;
+use sizeleak_platform::runtime::TwoGenerationCache;
 use sizeleak_text::utc;
 
 use crate::shift_evidence::ShiftEvidence;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sizeleak_frame::{Command, WeightedEpsilon};
+use sizeleak_inference::{Beyond, ReplyInference};
 use sizeleak_model::{LikelihoodTable, Model, SeenReplies, SingleReplies, WireSize};
-use sizeleak_reply_inference::{Beyond, ReplyInference};
-use sizeleak_runtime::TwoGenerationCache;
+use sizeleak_platform::runtime::TwoGenerationCache;
 
 use crate::shift_filter::{ShiftState, ShiftStates, Shifted};
 

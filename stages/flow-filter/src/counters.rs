@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Flow, Notice, SkippedPackets, what};
 use sizeleak_packet::{DnsMessage, NoIpHeader};
-use sizeleak_runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MOST_COUNTED;
 
 use crate::ip_reassembly::IncompletePacket;
 use crate::services::{MOST_RESOLVED, Resolution};

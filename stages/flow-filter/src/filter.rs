@@ -7,7 +7,7 @@ use sizeleak_packet::{
     AddressPrefilter, AddressSet, CapturedBytes, Encapsulation, IpPacket, IpPayload, NoIpHeader, NoSegment,
     OpenedTunnel, TransportSegment, dns_message, fast, ip_bytes, may_be_tunnel, open_tunnel,
 };
-use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError};
+use sizeleak_platform::runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError};
 
 use crate::counters::FilterCounters;
 use crate::fast::FlowCache;

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
 use sizeleak_packet::{Encapsulation, Fragment, IpPacket};
-use sizeleak_runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MOST_COUNTED;
 
 /// How much is kept at a time.
 #[derive(Debug, Clone, Copy, Default)]

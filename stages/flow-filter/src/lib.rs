@@ -7,7 +7,7 @@
 //! ```
 //! use sizeleak_flow_filter::{FlowFilter, Options};
 //! use sizeleak_frame::{Frame, Packet, Packets};
-//! use sizeleak_runtime::Stage;
+//! use sizeleak_platform::runtime::Stage;
 //!
 //! const RAW_IP: u16 = 101;
 //! let ip = [0x45, 0, 0, 42, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 203, 0, 113, 9];

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
-use sizeleak_runtime::{MOST_COUNTED, sorted_table};
+use sizeleak_platform::runtime::{MOST_COUNTED, sorted_table};
 
 /// At most this many addresses are counted; those that appear later are not.
 const MOST_ADDRESSES: usize = 4096;

@@ -1,7 +1,7 @@
 //! Gathers segments into batches and emits all frames of the stage in order.
 
 use sizeleak_frame::{BatchLimit, Frame, Packets, Segment, Segments};
-use sizeleak_runtime::{Emit, StageError};
+use sizeleak_platform::runtime::{Emit, StageError};
 
 /// Gathers segments into batches. Other frames go out behind the segments before them, so it does not matter where a
 /// batch ends.

@@ -8,7 +8,7 @@ use simple_dns::Packet;
 use simple_dns::rdata::RData;
 use sizeleak_frame::Transport;
 use sizeleak_packet::{AddressSet, DnsKind, DnsMessage, Encapsulation, TransportSegment};
-use sizeleak_runtime::ConfigureError;
+use sizeleak_platform::runtime::ConfigureError;
 
 use crate::name_queries::{NameQueries, QueryKey};
 

@@ -1,7 +1,7 @@
 //! Which tunnels are opened, and whether what is inside is kept apart from the same connections outside.
 
 use sizeleak_packet::{AddressSet, Encapsulation, TunnelKind};
-use sizeleak_runtime::ConfigureError;
+use sizeleak_platform::runtime::ConfigureError;
 
 /// What `--tunnel` says instead of a tunnel to close all of them.
 const NONE: &str = "none";

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
-use sizeleak_runtime::{MOST_COUNTED, sorted_table};
+use sizeleak_platform::runtime::{MOST_COUNTED, sorted_table};
 
 /// A bounded map in two generations. When the young one is full, the old one is evicted, and the young one takes its
 /// place. So entries in use stay, and nothing depends on the order of the hash tables.

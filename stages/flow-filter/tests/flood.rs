@@ -5,7 +5,7 @@ mod traffic;
 
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::{BatchLimit, Frame, Packet, Packets};
-use sizeleak_runtime::{Closed, Emit, Stage};
+use sizeleak_platform::runtime::{Closed, Emit, Stage};
 use traffic::{GATEWAY, SERVICE, options, tcp};
 
 /// Counts frames and keeps none.

@@ -2,7 +2,7 @@
 
 use sizeleak_frame::{Candidate, Identification, SharedList};
 use sizeleak_model::{FALSE_ALARMS, FitChange, FitJudgement, JudgedSize, MisfitCause, Model, SizeExplanation};
-use sizeleak_runtime::TwoGenerationCache;
+use sizeleak_platform::runtime::TwoGenerationCache;
 
 /// The most flows with a judgement; at least the half used last is kept. Each takes up to 20 kB, most of them far less.
 const MAX_FLOWS: usize = 8192;

@@ -11,7 +11,7 @@
 //! use sizeleak_frame::{Candidate, Command, Frame, Identification, SingleReply};
 //! use sizeleak_model::Model;
 //! use sizeleak_pruner::{Pruner, PruningMode};
-//! use sizeleak_runtime::Stage;
+//! use sizeleak_platform::runtime::Stage;
 //!
 //! let model = Model::from_toml(
 //!     r#"

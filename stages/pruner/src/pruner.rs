@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{Candidate, Command, Frame, Identification, Notice, SharedList, what};
 use sizeleak_model::{DeviceTypes, InventoryError, Model};
-use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
+use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
 use crate::candidate_sums::CandidateSums;
 use crate::fit_judge::{FitJudge, weighed};

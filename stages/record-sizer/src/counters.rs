@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::Segment;
-use sizeleak_runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MOST_COUNTED;
 
 /// Defines the counters, in the order of `summary`.
 macro_rules! counters {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use sizeleak_runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MOST_COUNTED;
 
 /// Flows that hold bytes, by deadline.
 #[derive(Debug, Default, Serialize, Deserialize)]

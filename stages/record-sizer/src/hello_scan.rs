@@ -1,7 +1,7 @@
 //! How a TLS connection starts: byte patterns specific enough to find it in a stream that began with something else.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MOST_COUNTED;
 
 use crate::chunk::Chunk;
 use crate::record::{HEADER, MAX_BODY};

@@ -12,7 +12,7 @@
 //! ```
 //! use sizeleak_frame::{Direction, Frame, Segment, Segments};
 //! use sizeleak_record_sizer::{Options, RecordSizer};
-//! use sizeleak_runtime::Stage;
+//! use sizeleak_platform::runtime::Stage;
 //!
 //! // A record of application data (type 23, TLS 1.2) with a body of 40 bytes.
 //! let payload = [&[23, 3, 3, 0, 40][..], &[0; 40]].concat();

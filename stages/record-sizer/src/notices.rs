@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Notice, what};
-use sizeleak_runtime::{Closed, Emit, MOST_COUNTED};
+use sizeleak_platform::runtime::{Closed, Emit, MOST_COUNTED};
 
 use crate::findings::{Conflict, Incident};
 use crate::messages::MessageEnd;

@@ -1,7 +1,7 @@
 //! How much of a connection's payload was used to size records, and how much was lost.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MOST_COUNTED;
 
 /// Bytes of a connection's payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

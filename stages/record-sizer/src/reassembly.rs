@@ -12,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{OwnedSegment, Segment};
-use sizeleak_runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MOST_COUNTED;
 
 use crate::chunk::Chunk;
 use crate::held_segments::HeldSegments;

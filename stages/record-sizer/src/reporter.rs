@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Record, Segment, what};
-use sizeleak_runtime::{Closed, Emit};
+use sizeleak_platform::runtime::{Closed, Emit};
 
 use crate::connection::{Connection, Ending};
 use crate::counters::SizerCounters;

@@ -22,7 +22,7 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::ContentType;
-use sizeleak_runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MOST_COUNTED;
 
 use crate::chunk::Chunk;
 use crate::hello_scan::{HELLO, is_hello};

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{OwnedSegment, Segment};
-use sizeleak_runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MOST_COUNTED;
 
 /// The number of runs kept for a direction; the oldest makes room.
 const MAX_RUNS: usize = 4;

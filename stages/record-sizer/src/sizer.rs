@@ -6,7 +6,7 @@ mod state;
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{OwnedSegment, Segment, Segments, what};
-use sizeleak_runtime::{
+use sizeleak_platform::runtime::{
     Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError, TrafficClock,
     decode_state, encode_state,
 };

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sizeleak_frame::{Frame, Notice};
 use sizeleak_packet::AddressSet;
 use sizeleak_pipeline::{Pipeline, RunError, RunOptions, SavedStream};
-use sizeleak_runtime::Interrupt;
+use sizeleak_platform::runtime::Interrupt;
 
 use crate::error::EvaluationError;
 use gateway_filter::GatewayFilter;

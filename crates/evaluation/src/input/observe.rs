@@ -4,7 +4,7 @@ use std::io;
 
 use sizeleak_frame::{Frame, Notice};
 use sizeleak_pipeline::{PreparedRun, RunEnding, RunError};
-use sizeleak_runtime::Interrupt;
+use sizeleak_platform::runtime::Interrupt;
 
 use crate::error::EvaluationError;
 

@@ -8,7 +8,7 @@ use sizeleak_frame::{Frame, FrameWriter, Hello, Notice, SCHEMA, what};
 use sizeleak_pipeline::cache::{CacheSession, CacheStore};
 use sizeleak_pipeline::recording::{Compression, Recording};
 use sizeleak_pipeline::{Pipeline, RunEnding, RunError, RunOptions, SavedStream};
-use sizeleak_runtime::Interrupt;
+use sizeleak_platform::runtime::Interrupt;
 
 use super::gateway_filter::GatewayFilter;
 use crate::error::EvaluationError;

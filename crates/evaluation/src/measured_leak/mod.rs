@@ -1,5 +1,5 @@
 //! How much labelled commands show that sizes give away, with intervals and without a model: the empirical counterpart of
-//! what `sizeleak-leakage` computes.
+//! what `sizeleak-audit` computes.
 //!
 //! V is the share of commands that an observer names who knows how probable each secret is with each output, and 1 − V
 //! the least error of anybody. It is bounded from below by an observer who learned from other commands (`observers`)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use blake3::{Hash, Hasher};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sizeleak_storage::{Durability, PendingFile};
+use sizeleak_platform::storage::{Durability, PendingFile};
 
 /// At most this many files are remembered; the least recently used are dropped.
 const MAX_FILES: usize = 10_000;

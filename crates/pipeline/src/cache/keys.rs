@@ -8,7 +8,7 @@ use blake3::{Hash, Hasher};
 use serde_json::{Value, json};
 use sizeleak_capture::content_below;
 use sizeleak_frame::SCHEMA;
-use sizeleak_runtime::StageOptions;
+use sizeleak_platform::runtime::StageOptions;
 
 use super::CachedCapture;
 use crate::{Pipeline, ResolvedStage};

@@ -2,7 +2,7 @@
 
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha20Rng;
-use sizeleak_padding_policy::{Draw, PaddingKey, PaddingPolicy};
+use sizeleak_model::policies::{Draw, PaddingKey, PaddingPolicy};
 
 use super::message::MessageRole;
 use super::message_length::message_length;

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use jiff::{SignedDuration, Timestamp};
 use rustls::pki_types::ServerName;
 
-use sizeleak_padding_policy::PaddingPolicy;
+use sizeleak_model::policies::PaddingPolicy;
 
 use super::{ActionValue, Compression, DurationRange, Framing, PaddingLayer, Parameter, ReplyMode, Scenario, Version};
 use crate::ScenarioError;

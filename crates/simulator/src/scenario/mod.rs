@@ -10,7 +10,7 @@ mod variation;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sizeleak_padding_policy::PaddingPolicy;
+use sizeleak_model::policies::PaddingPolicy;
 
 pub use commands::{
     ActionValue, CommandSettings, DeviceIds, DeviceKind, IdDraw, LabelSettings, LearnSettings, MessageId, TestSettings,

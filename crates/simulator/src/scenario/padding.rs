@@ -1,7 +1,7 @@
 //! The table of a scenario about padding.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_padding_policy::PaddingPolicy;
+use sizeleak_model::policies::PaddingPolicy;
 
 /// To which sizes commands and replies are padded. All other messages stay as they are: they say nothing of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl Default for PaddingSettings {
 mod name_or_table {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use sizeleak_padding_policy::PaddingPolicy;
+    use sizeleak_model::policies::PaddingPolicy;
 
     pub(super) fn serialize<S: Serializer>(policy: &PaddingPolicy, serializer: S) -> Result<S::Ok, S::Error> {
         let name = policy.to_string();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use sizeleak_frame::{Command, ContentType, Direction, Frame, Record};
-use sizeleak_runtime::{Emit, Stage, StageError};
+use sizeleak_platform::runtime::{Emit, Stage, StageError};
 
 pub(crate) const NAME: &str = "burst-segmenter";
 

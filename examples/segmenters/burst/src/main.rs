@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, program};
+use sizeleak_platform::runtime::{ConfigureError, Node, Runnable, StageOptions, program};
 
 use burst::BurstSegmenter;
 

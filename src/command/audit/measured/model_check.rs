@@ -1,8 +1,8 @@
 //! How often an observer who knows a model is right about labelled commands, beside what the model says.
 
 use serde::Serialize;
+use sizeleak_audit::leakage::{CommandSpace, LeakageError, ModelObserver, NamedSecrets, Premises};
 use sizeleak_evaluation::measured_leak::MeasuredShare;
-use sizeleak_leakage::{CommandSpace, LeakageError, ModelObserver, NamedSecrets, Premises};
 use sizeleak_learning::{LabelledCommands, SeenCommand};
 use sizeleak_model::{LearnedPadding, Model};
 

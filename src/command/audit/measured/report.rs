@@ -1,10 +1,10 @@
 //! Everything that labelled captures show, and what is said of it in words.
 
 use serde::Serialize;
+use sizeleak_audit::leakage::share_in_words;
 use sizeleak_evaluation::MatchCounts;
 use sizeleak_evaluation::measured_leak::{MeasuredLeak, PermutationTest, SIGNIFICANT, SecretNumbers, SeenOutput};
 use sizeleak_evaluation::statistics::Interval;
-use sizeleak_leakage::share_in_words;
 use sizeleak_learning::{LabelledCommands, SeenCommand};
 use sizeleak_model::Inventory;
 

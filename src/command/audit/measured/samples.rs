@@ -1,7 +1,7 @@
 //! Labelled commands as rows of numbers, for other programs.
 
 use anyhow::anyhow;
-use sizeleak_leakage::Secret;
+use sizeleak_audit::leakage::Secret;
 use sizeleak_learning::{LabelledCommands, SeenCommand};
 use sizeleak_model::Inventory;
 

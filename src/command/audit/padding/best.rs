@@ -2,11 +2,11 @@
 
 use anyhow::anyhow;
 use serde::Serialize;
-use sizeleak_padding::{
+use sizeleak_audit::padding::{
     BestTable, JudgedPolicy, NoTable, Objective, PaddedHome, PaddingPolicy, SourceLanguage, TableRules, TableSearch,
     exact_table, table_source,
 };
-use sizeleak_telemetry::log::LogFlags;
+use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::best_for::BestFor;
 use super::best_policy::BestPolicy;

@@ -1,7 +1,7 @@
 //! What a padding policy is the best for.
 
 use serde::Serialize;
-use sizeleak_padding::Goal;
+use sizeleak_audit::padding::Goal;
 
 /// What a policy is the best for.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -1,8 +1,8 @@
 //! What the reports on the best table and on the best random padding have in common.
 
 use serde::Serialize;
-use sizeleak_leakage::Learned;
-use sizeleak_padding::{JudgedPolicy, PaddedHome, PaddingPolicy, PolicyFile};
+use sizeleak_audit::leakage::Learned;
+use sizeleak_audit::padding::{JudgedPolicy, PaddedHome, PaddingPolicy, PolicyFile};
 
 use super::best_for::BestFor;
 use super::judged::{opening, sentence, table};

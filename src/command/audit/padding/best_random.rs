@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use serde::Serialize;
-use sizeleak_padding::{Draw, JudgedPolicy, PaddedHome, best_random_table, named_with_known_key};
+use sizeleak_audit::padding::{Draw, JudgedPolicy, PaddedHome, best_random_table, named_with_known_key};
 
 use super::best::Request;
 use super::best_for::BestFor;

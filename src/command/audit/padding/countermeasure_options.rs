@@ -1,7 +1,7 @@
 //! The options of countermeasures beside padding.
 
 use clap::{Args, ValueEnum};
-use sizeleak_padding::{Countermeasures, PaddingPolicy, ReplyForm, Sending};
+use sizeleak_audit::padding::{Countermeasures, PaddingPolicy, ReplyForm, Sending};
 
 use super::quantity;
 use crate::command::help::PADDING;

@@ -1,8 +1,8 @@
 //! The reports on countermeasures beside padding: one of them against none, and all compared.
 
 use serde::Serialize;
-use sizeleak_leakage::KeyFigures;
-use sizeleak_padding::{
+use sizeleak_audit::leakage::KeyFigures;
+use sizeleak_audit::padding::{
     CountermeasureCost, CountermeasureEffect, CountermeasureError, Countermeasures, HomeTraffic, MessageLeak,
     PaddingPolicy, ReplyForm, Sending,
 };

@@ -1,10 +1,10 @@
 //! What padding policies give away against what they cost.
 
 use serde::Serialize;
-use sizeleak_padding::{
+use sizeleak_audit::padding::{
     Draw, Goal, JudgedPolicy, Objective, PaddedHome, PaddingFloor, PaddingPolicy, TableRules, TableSearch,
 };
-use sizeleak_telemetry::log::LogFlags;
+use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::floor_figures::{FloorChoice, floor_of};
 use super::floor_progress::FloorProgress;

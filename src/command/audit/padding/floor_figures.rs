@@ -1,8 +1,8 @@
 //! How near a padding policy is to the floor of all policies.
 
 use serde::Serialize;
-use sizeleak_padding::{FloorOf, Goal, JudgedPolicy, PaddedHome, PaddingFloor};
-use sizeleak_telemetry::log::LogFlags;
+use sizeleak_audit::padding::{FloorOf, Goal, JudgedPolicy, PaddedHome, PaddingFloor};
+use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::floor_progress::FloorProgress;
 use crate::command::text_table::percent;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sizeleak_telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 /// How long nothing is said.
 const INTERVAL: Duration = Duration::from_secs(5);

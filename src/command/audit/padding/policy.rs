@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Serialize;
-use sizeleak_leakage::Learned;
-use sizeleak_padding::{
+use sizeleak_audit::leakage::Learned;
+use sizeleak_audit::padding::{
     Draw, JudgedPolicy, PaddedHome, PaddingPolicy, PolicyError, PolicyFile, named_after, named_with_known_key,
 };
 

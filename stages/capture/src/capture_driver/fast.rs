@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::SpareBuffers;
-use sizeleak_runtime::{StageError, has_several_processors};
+use sizeleak_platform::runtime::{StageError, has_several_processors};
 
 use super::CaptureDriver;
 use crate::byte_source::PlainFile;

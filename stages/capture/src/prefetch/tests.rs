@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use sizeleak_frame::{BatchLimit, Frame, Packet};
-use sizeleak_runtime::FileProgress;
+use sizeleak_platform::runtime::FileProgress;
 
 use super::*;
 use crate::capture_driver::fast::run_in_pieces;

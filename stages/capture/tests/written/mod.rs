@@ -8,7 +8,7 @@ use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, TsResolution};
 use sizeleak_capture::Capture;
 use sizeleak_frame::{Frame, Packets};
-use sizeleak_runtime::{Interrupt, Source};
+use sizeleak_platform::runtime::{Interrupt, Source};
 use tempfile::TempDir;
 
 /// Time in nanoseconds, data, and the length on the wire.

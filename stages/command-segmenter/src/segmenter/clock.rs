@@ -1,7 +1,7 @@
 //! Records whose time the rest of the traffic does not confirm, and steps of all times.
 
 use sizeleak_frame::{Frame, Notice, Record, what};
-use sizeleak_runtime::{ClockEvent, Emit, Stage, StageError};
+use sizeleak_platform::runtime::{ClockEvent, Emit, Stage, StageError};
 
 use super::CommandSegmenter;
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sizeleak_frame::{Candidate, Command, Correction, Frame, Identification, SharedList, SingleReply, WeightedEpsilon};
 use sizeleak_model::{Model, SeenReplies};
-use sizeleak_runtime::Stage;
+use sizeleak_platform::runtime::Stage;
 
 use crate::Decomposer;
 

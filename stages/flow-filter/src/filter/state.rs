@@ -1,6 +1,6 @@
 //! The state of the stage between two runs: all it knows of its flows.
 
-use sizeleak_runtime::{StateError, decode_state, encode_state};
+use sizeleak_platform::runtime::{StateError, decode_state, encode_state};
 
 use super::FlowFilter;
 use crate::counters::FilterCounters;

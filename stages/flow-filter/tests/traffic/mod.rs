@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use etherparse::PacketBuilder;
 use sizeleak_flow_filter::{FlowFilter, Options};
 use sizeleak_frame::{Direction, Flow, Frame, Packet, Packets, Segments};
-use sizeleak_runtime::{Stage, StageError};
+use sizeleak_platform::runtime::{Stage, StageError};
 
 pub(crate) const GATEWAY: [u8; 4] = [192, 168, 1, 20];
 pub(crate) const SERVICE: [u8; 4] = [203, 0, 113, 10];

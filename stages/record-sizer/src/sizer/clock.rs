@@ -1,7 +1,7 @@
 //! Segments whose time the rest of the traffic does not confirm, and steps of all times.
 
 use sizeleak_frame::{OwnedSegment, Segment, what};
-use sizeleak_runtime::{ClockEvent, Closed, Emit};
+use sizeleak_platform::runtime::{ClockEvent, Closed, Emit};
 
 use super::RecordSizer;
 

@@ -1,7 +1,7 @@
 //! The fast path: application data that comes in order, in a connection at rest.
 
 use sizeleak_frame::{BatchIter, ContentType, Segment, SegmentRow};
-use sizeleak_runtime::{Closed, Emit};
+use sizeleak_platform::runtime::{Closed, Emit};
 
 use super::RecordSizer;
 use crate::chunk::Chunk;

@@ -6,8 +6,8 @@ use crate::wire::{
 };
 use proptest::prelude::*;
 use sizeleak_frame::{Direction, Frame, Segment};
+use sizeleak_platform::runtime::Stage;
 use sizeleak_record_sizer::{Options, RecordSizer};
-use sizeleak_runtime::Stage;
 
 const TO: Direction = Direction::ToGateway;
 const FROM: Direction = Direction::FromGateway;

@@ -1,8 +1,8 @@
 //! Generated streams of TLS records, cut into segments, and runs of the sizer on them.
 
 use sizeleak_frame::{Direction, Frame, Segment, Segments};
+use sizeleak_platform::runtime::Stage;
 use sizeleak_record_sizer::{Options, RecordSizer};
-use sizeleak_runtime::Stage;
 
 pub(crate) const MILLISECOND: i64 = 1_000_000;
 

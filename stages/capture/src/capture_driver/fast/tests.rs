@@ -5,7 +5,7 @@ use std::slice::from_ref;
 
 use proptest::prelude::*;
 use sizeleak_frame::{BatchLimit, Frame, Packets};
-use sizeleak_runtime::{Closed, Emit, Interrupt, SourceEmit};
+use sizeleak_platform::runtime::{Closed, Emit, Interrupt, SourceEmit};
 use tempfile::TempDir;
 
 use super::*;

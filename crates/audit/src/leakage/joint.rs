@@ -1,0 +1,142 @@
+//! The joint distribution of secrets and outputs, entry by entry, and samples of it: for other programs.
+
+use std::collections::BTreeMap;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use sizeleak_model::Model;
+
+use crate::leakage::command_space::CommandSpace;
+use crate::leakage::error::LeakageError;
+use crate::leakage::observation::{Observation, Output};
+use crate::leakage::reply_noise::{Observer, ReplyNoise};
+use crate::leakage::size_noise::{EpsilonKnowledge, SizeNoise};
+
+/// What an observer wants to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secret {
+    /// Which actions a command has, and how often each.
+    Command,
+    /// How many actions it has.
+    Number,
+    /// Which kinds of device it addresses.
+    Kinds,
+}
+
+/// All secrets with what is seen of them, listed one by one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Joint {
+    /// The secrets' names.
+    pub secrets: Vec<String>,
+    /// The index of a secret, an output, and the probability of both.
+    pub entries: Vec<(u32, Output, f64)>,
+}
+
+impl Joint {
+    /// What an observer sees of a secret; `None` if replies say nothing, or if there is no inventory and so no kinds.
+    ///
+    /// # Errors
+    /// [`LeakageError`], among them [`LeakageError::TooManyCommands`].
+    pub fn new(
+        space: &CommandSpace,
+        model: &Model,
+        secret: Secret,
+        observer: Observer,
+        knowledge: EpsilonKnowledge,
+    ) -> Result<Option<Self>, LeakageError> {
+        if secret == Secret::Command {
+            let Some(replies) = ReplyNoise::new(model, observer) else { return Ok(None) };
+            return Self::of_commands(space, model, SizeNoise::new(model, knowledge), &replies).map(Some);
+        }
+        let Some(observation) = Observation::new(space, model, observer, knowledge)? else { return Ok(None) };
+        let (names, channel): (Vec<String>, _) = match (secret, &observation.kinds) {
+            (Secret::Number, _) => (observation.numbers.iter().map(u32::to_string).collect(), &observation.number),
+            (_, Some(kinds)) => (observation.kind_sets.iter().map(|kinds| kind_names(model, kinds)).collect(), kinds),
+            (_, None) => return Ok(None),
+        };
+        let mut entries = Vec::new();
+        for (secret, row) in (0..).zip(&channel.rows) {
+            let outputs = row.outputs.iter().map(|(output, probability)| (observation.output(*output), *probability));
+            entries.extend(outputs.map(|(output, probability)| (secret, output, row.secrets.weight * probability)));
+        }
+        Ok(Some(Self { secrets: names, entries }))
+    }
+
+    fn of_commands(
+        space: &CommandSpace,
+        model: &Model,
+        mut sizes: SizeNoise,
+        replies: &ReplyNoise<'_>,
+    ) -> Result<Self, LeakageError> {
+        let parts = space.listed_parts()?;
+        let (mut of_sizes, mut of_replies) = (BTreeMap::new(), BTreeMap::new());
+        let mut joint = Self { secrets: Vec::new(), entries: Vec::new() };
+        let is_varying: Vec<bool> = (0..model.actions.len()).map(|action| sizes.varying(action).is_some()).collect();
+        let has_one_size = |action: usize| !is_varying.get(action).copied().unwrap_or(false);
+        space.visit_all(&parts, has_one_size, &mut |combination| {
+            let mut varying = vec![0; sizes.distributions()];
+            let mut classes = replies.of_command().to_vec();
+            let mut counts = vec![0; model.actions.len()];
+            for (part, count) in parts.iter().zip(combination.of_parts) {
+                for action in part.actions() {
+                    if let Some(of_action) = counts.get_mut(*action) {
+                        *of_action = *count;
+                    }
+                    if let Some(varying) = sizes.varying(*action).and_then(|at| varying.get_mut(at)) {
+                        *varying += count;
+                    }
+                    for (class, sent) in classes.iter_mut().zip(replies.of_action(*action)) {
+                        *class += sent * count;
+                    }
+                }
+            }
+            let actions = combination.of_parts.iter().sum::<u32>();
+            for (bytes, sums) in combination.spread.cells() {
+                let secret = joint.secrets.len() as u32;
+                joint.secrets.push(command_name(model, &counts));
+                let of_size = of_sizes.entry((bytes, varying.clone())).or_insert_with(|| sizes.sizes(bytes, &varying));
+                let of_reply = of_replies
+                    .entry((actions, classes.clone()))
+                    .or_insert_with(|| replies.distribution(actions, &classes));
+                for (size, probability) in of_size.iter() {
+                    let joint_with = |(replies, share): &(Vec<u32>, f64)| {
+                        let output = Output { size: *size, replies: replies.clone() };
+                        (secret, output, sums.weight * combination.factor * probability * share)
+                    };
+                    joint.entries.extend(of_reply.iter().map(joint_with));
+                }
+            }
+        });
+        Ok(joint)
+    }
+
+    /// Draws entries, each with its probability.
+    pub fn samples(&self, samples: u32, seed: u64) -> Vec<(u32, &Output)> {
+        let mut random = ChaCha20Rng::seed_from_u64(seed);
+        let add = |sum: &mut f64, (_, _, probability): &(u32, Output, f64)| {
+            *sum += probability;
+            Some(*sum)
+        };
+        let sums: Vec<f64> = self.entries.iter().scan(0.0, add).collect();
+        let Some(all) = sums.last().copied() else { return Vec::new() };
+        let draw = |_| {
+            let drawn = random.random_range(0.0..all);
+            let (secret, output, _) = self.entries.get(sums.partition_point(|sum| *sum <= drawn))?;
+            Some((*secret, output))
+        };
+        (0..samples).filter_map(draw).collect()
+    }
+}
+
+/// A command in words, such as `2 on, 1 dim`.
+pub fn command_name(model: &Model, counts: &[u32]) -> String {
+    let occurring = model.actions.iter().zip(counts).filter(|(_, count)| **count > 0);
+    let words: Vec<String> = occurring.map(|(action, count)| format!("{count} {}", action.name)).collect();
+    words.join(", ")
+}
+
+fn kind_names(model: &Model, kinds: &[usize]) -> String {
+    let devices = model.inventory.as_ref().map_or(&[][..], |inventory| inventory.devices.as_slice());
+    let names: Vec<&str> = kinds.iter().filter_map(|kind| devices.get(*kind)).map(|kind| kind.name.as_str()).collect();
+    names.join(", ")
+}

@@ -1,0 +1,199 @@
+//! How much a channel gives away, by every measure that `docs/audit.md` explains.
+//!
+//! With the prior π(A), the channel C(t | A) and their product J(A, t), all sums and maxima are over secrets A and
+//! outputs t. Secrets of one row have the same C(t | A), so that max over A of J is that of π times C, and everything
+//! here is exact up to rounding.
+
+use serde::Serialize;
+
+use crate::leakage::channel::Channel;
+use crate::leakage::key_figures::{KeyFigures, SeenOutput, SeenOutputs};
+use crate::leakage::secret_sums::SecretSums;
+
+/// The numbers of tries that are computed.
+pub const TRIES: [usize; 4] = [2, 3, 5, 10];
+
+/// The most pairs of rows that are compared for [`Measures::least_security`].
+const MAX_PAIRS: usize = 1 << 22;
+
+/// Two sums of probabilities that differ by less differ by rounding.
+const ROUNDING: f64 = 1e-12;
+
+/// What a channel gives away about its secrets.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measures {
+    /// The number of secrets.
+    pub secrets: f64,
+    /// The number of outputs that may be seen.
+    pub outputs: usize,
+    /// V₀ = max π: the probability that the best guess is right before anything is seen (prior Bayes vulnerability).
+    pub guessing: f64,
+    /// V = Σₜ max J: the probability that the best guess is right afterwards (posterior Bayes vulnerability; Smith 2009).
+    pub named: f64,
+    /// V / V₀ (multiplicative Bayes leakage).
+    pub times_guessing: f64,
+    /// V − V₀ (additive Bayes leakage).
+    pub above_guessing: f64,
+    /// log₂(V / V₀), the min-entropy leakage in bits.
+    pub min_entropy_bits: f64,
+    /// Σₜ max C: the greatest V / V₀ under any prior (multiplicative Bayes capacity; Braun, Chatzikokolakis, Palamidessi 2009).
+    pub capacity: f64,
+    /// H(A) in bits.
+    pub prior_bits: f64,
+    /// I(A; T) in bits, the mutual information.
+    pub information_bits: f64,
+    /// H(A | T) in bits.
+    pub remaining_bits: f64,
+    /// β = (1 − V) / (1 − V₀), 1 where nothing is given away (Bayes security; Chatzikokolakis et al. 2023). `None` if
+    /// guessing is always right.
+    pub security: Option<f64>,
+    /// β* = 1 − the greatest total variation distance between two rows: the least β under any prior. `None` where there
+    /// are too many rows to compare.
+    pub least_security: Option<f64>,
+    /// The probability that the truth is among the best guesses.
+    pub tries: Vec<Tries>,
+    /// The greatest posterior probability of any secret, given any output.
+    pub worst_posterior: f64,
+    /// The probability of outputs after which some secret has a posterior of at least this.
+    pub certain: Vec<Certainty>,
+    /// The fewest secrets that some output leaves possible.
+    pub smallest_set: f64,
+    /// The probability of outputs that leave one secret possible.
+    pub alone: f64,
+    /// The probability of outputs by how many secrets they leave possible.
+    pub sets: Vec<SetSizes>,
+}
+
+/// Several guesses.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Tries {
+    /// How many.
+    pub tries: usize,
+    /// The probability that one of them is right before anything is seen.
+    pub guessing: f64,
+    /// The same afterwards.
+    pub named: f64,
+}
+
+/// How often an observer is certain.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Certainty {
+    /// A posterior probability.
+    pub posterior: f64,
+    /// The probability of outputs after which some secret has it, or a greater one.
+    pub probability: f64,
+}
+
+/// Outputs that leave from so many to so many secrets possible.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SetSizes {
+    /// The fewest.
+    pub from: f64,
+    /// The most.
+    pub to: f64,
+    /// The probability of these outputs.
+    pub probability: f64,
+}
+
+impl Channel {
+    /// What this channel gives away.
+    pub fn measures(&self) -> Measures {
+        let seen = SeenOutputs::of(self);
+        let (prior, prior_bits) = (seen.prior(), seen.prior_bits());
+        let KeyFigures { guessing, named, times_guessing, information_bits, worst_posterior, smallest_set } =
+            seen.key_figures(0.0);
+        let share = |is_meant: &dyn Fn(&SeenOutput) -> bool| {
+            seen.possible().filter(|seen| is_meant(seen)).map(|seen| seen.probability).sum()
+        };
+        let certainty = |posterior_wanted: f64| Certainty {
+            posterior: posterior_wanted,
+            probability: share(&|seen| seen.posterior() >= posterior_wanted - ROUNDING),
+        };
+        let of_tries = |tries: usize| Tries {
+            tries,
+            guessing: prior.greatest.iter().take(tries).sum(),
+            named: seen.possible().map(|seen| seen.best(tries)).sum(),
+        };
+        Measures {
+            secrets: prior.count,
+            outputs: seen.possible().count(),
+            guessing,
+            named,
+            times_guessing,
+            above_guessing: named - guessing,
+            min_entropy_bits: (named / guessing).log2().max(0.0),
+            capacity: seen.possible().map(|seen| seen.most_likely).sum(),
+            prior_bits,
+            information_bits,
+            remaining_bits: prior_bits - information_bits,
+            security: (guessing < 1.0 - ROUNDING).then(|| ((1.0 - named) / (1.0 - guessing)).clamp(0.0, 1.0)),
+            least_security: self.greatest_distance().map(|distance| (1.0 - distance).max(0.0)),
+            tries: TRIES.iter().map(|tries| of_tries(*tries)).collect(),
+            worst_posterior,
+            certain: [0.5, 0.9, 0.99].into_iter().map(certainty).collect(),
+            smallest_set,
+            alone: share(&|seen| seen.secrets < 1.5),
+            sets: set_sizes(&seen),
+        }
+    }
+
+    /// All secrets together.
+    pub fn prior(&self) -> SecretSums {
+        let mut all = SecretSums::NONE;
+        self.rows.iter().for_each(|row| all.add(&row.secrets));
+        all
+    }
+
+    /// The greatest total variation distance between two rows; `None` where there are too many rows to compare.
+    fn greatest_distance(&self) -> Option<f64> {
+        let merged = self.merged();
+        let rows: Vec<&[(u32, f64)]> = merged.rows.iter().map(|row| row.outputs.as_slice()).collect();
+        let (Some(one), Some(last)) = (rows.first(), rows.last()) else { return Some(0.0) };
+        let mut greatest = distance(one, last);
+        let mut pairs = 0;
+        for (at, one) in rows.iter().enumerate() {
+            for other in rows.iter().skip(at + 1) {
+                if greatest >= 1.0 - ROUNDING {
+                    return Some(1.0);
+                }
+                pairs += 1;
+                if pairs > MAX_PAIRS {
+                    return None;
+                }
+                greatest = greatest.max(distance(one, other));
+            }
+        }
+        Some(greatest)
+    }
+}
+
+/// The total variation distance of two distributions.
+fn distance(one: &[(u32, f64)], other: &[(u32, f64)]) -> f64 {
+    let mut other = other.iter().peekable();
+    let mut shared = 0.0;
+    for (output, probability) in one {
+        while other.next_if(|(next, _)| next < output).is_some() {}
+        if let Some((_, second)) = other.next_if(|(next, _)| next == output) {
+            shared += f64::min(*probability, *second);
+        }
+    }
+    (1.0 - shared).clamp(0.0, 1.0)
+}
+
+/// The distribution of the sizes of anonymity sets, by powers of ten.
+fn set_sizes(seen: &SeenOutputs) -> Vec<SetSizes> {
+    let mut sets = vec![SetSizes { from: 1.0, to: 1.0, probability: 0.0 }];
+    for seen in seen.possible() {
+        while sets.last().is_some_and(|last| seen.secrets > last.to + 0.5) {
+            let from = sets.last().map_or(1.0, |last| last.to + 1.0);
+            sets.push(SetSizes { from, to: if from < 2.5 { 9.0 } else { 10.0 * from - 1.0 }, probability: 0.0 });
+        }
+        if let Some(set) = sets.iter_mut().find(|set| seen.secrets <= set.to + 0.5) {
+            set.probability += seen.probability;
+        }
+    }
+    sets
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! What countermeasures give away and cost.
+
+use serde::Serialize;
+
+use crate::padding::countermeasures::{Countermeasures, ReplyForm, Sending};
+use crate::padding::message_leak::MessageLeak;
+use crate::padding::reply_traffic::ReplyTraffic;
+
+/// Seconds of a day.
+pub(crate) const DAY: f64 = 86_400.0;
+
+/// What countermeasures give away and cost.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CountermeasureEffect {
+    /// What an observer of the size of one message learns.
+    pub by_size: MessageLeak,
+    /// What an observer learns who sees its replies, too; `None` if the model does not know what replies say, or if they
+    /// have too many combinations.
+    pub with_replies: Option<MessageLeak>,
+    /// How often it is right that a command is real, or none, by the best guess. Guessing reaches the same.
+    pub real_named: f64,
+    /// What they cost.
+    pub cost: CountermeasureCost,
+}
+
+/// What countermeasures cost for each command that a user sends, as is expected, compared with none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CountermeasureCost {
+    /// Bytes more to the gateway: padding and dummies.
+    pub added_bytes: f64,
+    /// These as a share of a command's bytes.
+    pub added_share: f64,
+    /// Bytes more of replies, negative if there are fewer; `None` if the model does not know it.
+    pub added_reply_bytes: Option<f64>,
+    /// Megabytes (10⁶ bytes) more a day, both ways; `None` if the model does not know those of replies.
+    pub megabytes_a_day: Option<f64>,
+    /// Messages more to the gateway a day, negative if there are fewer.
+    pub added_messages_a_day: f64,
+    /// Replies more a day, negative if there are fewer; `None` if the model does not know it.
+    pub added_replies_a_day: Option<f64>,
+    /// How many seconds later a command is sent, on average.
+    pub mean_delay_seconds: f64,
+    /// How many seconds later at most; `None` if there is no limit.
+    pub most_delay_seconds: Option<f64>,
+}
+
+/// Commands without countermeasures.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CommandTraffic {
+    /// The expected bytes of one.
+    pub(crate) bytes: f64,
+    /// How many there are a day.
+    pub(crate) a_day: f64,
+    pub(crate) replies: ReplyTraffic,
+}
+
+/// Records that commands, dummies among them, are sent in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordTraffic {
+    /// How many for each command.
+    pub(crate) per_command: f64,
+    /// The expected bytes of padding for each command.
+    pub(crate) padding: f64,
+}
+
+impl CountermeasureCost {
+    pub(crate) fn new(countermeasures: &Countermeasures, commands: &CommandTraffic, records: &RecordTraffic) -> Self {
+        // With dummies, there are so many commands for each real one.
+        let sent = 1.0 / (1.0 - countermeasures.dummies);
+        let messages = sent * records.per_command;
+        let added_bytes = sent * (commands.bytes + records.padding) - commands.bytes;
+        let ReplyTraffic { replies, bytes, greatest } = commands.replies;
+        let (replies_then, bytes_then) = match countermeasures.replies {
+            ReplyForm::AsTheyAre => (replies.map(|replies| sent * replies), bytes.map(|bytes| sent * bytes)),
+            ReplyForm::OneSize => {
+                let replies = replies.map(|replies| sent * replies);
+                (replies, replies.zip(greatest).map(|(replies, greatest)| replies * greatest))
+            }
+            ReplyForm::OneReply => (Some(messages), greatest.map(|greatest| messages * greatest)),
+            ReplyForm::NoReply => (Some(0.0), Some(0.0)),
+        };
+        let is_same = countermeasures.replies == ReplyForm::AsTheyAre && countermeasures.dummies <= 0.0;
+        let added = |before: Option<f64>, then: Option<f64>| {
+            if is_same { Some(0.0) } else { before.zip(then).map(|(before, then)| then - before) }
+        };
+        let added_reply_bytes = added(bytes, bytes_then);
+        let seconds_apart = DAY / (commands.a_day * sent);
+        let (mean_delay_seconds, most_delay_seconds) = match countermeasures.sending {
+            Sending::AtOnce => (0.0, Some(0.0)),
+            // The first waits for all others, the last for none.
+            Sending::Batches(commands) => (f64::from(commands.saturating_sub(1)) / 2.0 * seconds_apart, None),
+            Sending::Every(seconds) => (seconds / 2.0, Some(seconds)),
+        };
+        Self {
+            added_bytes,
+            added_share: if commands.bytes > 0.0 { added_bytes / commands.bytes } else { 0.0 },
+            added_reply_bytes,
+            megabytes_a_day: added_reply_bytes.map(|of_replies| (added_bytes + of_replies) * commands.a_day / 1e6),
+            added_messages_a_day: (messages - 1.0) * commands.a_day,
+            added_replies_a_day: added(replies, replies_then).map(|replies| replies * commands.a_day),
+            mean_delay_seconds,
+            most_delay_seconds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Commands of 100 bytes with two replies of 15 bytes on average and 20 at most.
+    fn commands() -> CommandTraffic {
+        let replies = ReplyTraffic { replies: Some(2.0), bytes: Some(30.0), greatest: Some(20.0) };
+        CommandTraffic { bytes: 100.0, a_day: 864.0, replies }
+    }
+
+    fn cost(change: impl Fn(&mut Countermeasures), records: RecordTraffic) -> CountermeasureCost {
+        let mut countermeasures = Countermeasures::NONE;
+        change(&mut countermeasures);
+        CountermeasureCost::new(&countermeasures, &commands(), &records)
+    }
+
+    #[test]
+    fn dummies_cost_commands_and_their_replies() {
+        let alone = RecordTraffic { per_command: 1.0, padding: 20.0 };
+        let dummies = cost(|countermeasures| countermeasures.dummies = 0.5, alone);
+        assert_eq!((dummies.added_bytes, dummies.added_reply_bytes), (140.0, Some(30.0)));
+        assert_eq!((dummies.added_messages_a_day, dummies.added_replies_a_day), (864.0, Some(1728.0)));
+        assert_eq!(dummies.megabytes_a_day, Some(170.0 * 864.0 / 1e6));
+    }
+
+    #[test]
+    fn batches_wait_for_commands_and_save_messages() {
+        let records = RecordTraffic { per_command: 0.5, padding: 0.0 };
+        let pairs = cost(|countermeasures| countermeasures.sending = Sending::Batches(2), records);
+        assert_eq!((pairs.mean_delay_seconds, pairs.most_delay_seconds), (50.0, None));
+        assert_eq!((pairs.added_bytes, pairs.added_messages_a_day), (0.0, -432.0));
+        let with_dummies = |countermeasures: &mut Countermeasures| {
+            (countermeasures.sending, countermeasures.dummies) = (Sending::Batches(2), 0.5);
+        };
+        let filled = cost(with_dummies, records);
+        assert!((filled.mean_delay_seconds - 25.0).abs() < 1e-12, "dummies fill batches, too");
+    }
+
+    #[test]
+    fn one_reply_saves_bytes_and_one_size_costs_them() {
+        let alone = RecordTraffic { per_command: 1.0, padding: 0.0 };
+        let of = |form| cost(move |countermeasures| countermeasures.replies = form, alone);
+        let bytes =
+            [ReplyForm::OneSize, ReplyForm::OneReply, ReplyForm::NoReply].map(|form| of(form).added_reply_bytes);
+        assert_eq!(bytes, [Some(10.0), Some(-10.0), Some(-30.0)]);
+        assert_eq!(of(ReplyForm::OneReply).added_replies_a_day, Some(-864.0));
+    }
+
+    #[test]
+    fn what_a_model_does_not_know_of_replies_has_no_cost() {
+        let commands = CommandTraffic { replies: ReplyTraffic::default(), ..commands() };
+        let alone = RecordTraffic { per_command: 1.0, padding: 3.0 };
+        let of = |countermeasures: &Countermeasures| CountermeasureCost::new(countermeasures, &commands, &alone);
+        let padding = of(&Countermeasures::NONE);
+        assert_eq!((padding.added_reply_bytes, padding.megabytes_a_day), (Some(0.0), Some(3.0 * 864.0 / 1e6)));
+        let dummies = of(&Countermeasures { dummies: 0.1, ..Countermeasures::NONE });
+        assert_eq!((dummies.added_reply_bytes, dummies.megabytes_a_day), (None, None));
+        let unanswered = of(&Countermeasures { replies: ReplyForm::NoReply, ..Countermeasures::NONE });
+        assert_eq!((unanswered.added_reply_bytes, unanswered.added_replies_a_day), (None, None));
+    }
+}

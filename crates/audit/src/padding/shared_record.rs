@@ -1,0 +1,268 @@
+//! Records that several commands share: how many they are, and what an observer of the record's size sees of one of them.
+
+use std::collections::BTreeMap;
+
+use crate::leakage::{Channel, ChannelRow, KeyFigures, Observation, SizeRow};
+use sizeleak_model::policies::{PaddedSize, PaddingPolicy};
+
+use crate::padding::countermeasure_error::CountermeasureError;
+use crate::padding::countermeasures::Sending;
+use crate::padding::sparse_sums::SparseSums;
+
+/// The most commands that are expected to share a record with another one.
+const MOST_OTHERS: f64 = 32.0;
+
+/// Less probable numbers of commands in an interval are left out, and less probable sums of sizes.
+const LEAST_PROBABILITY: f64 = 1e-17;
+
+/// The worst cases are those of sizes of records that have at least this probability: what is left out does not change
+/// them.
+const LEAST_RECORD: f64 = 1e-9;
+
+/// The most sizes from the smallest to the greatest one of a record.
+const MAX_WIDTH: usize = 1 << 18;
+
+/// The most products of probabilities that are added up: a few seconds of work.
+const MAX_ADDITIONS: usize = 1 << 31;
+
+/// The most entries of a channel, which take longer.
+const MAX_ENTRIES: usize = 1 << 28;
+
+/// The most padded sizes of all sizes of records.
+const MAX_SPREAD: usize = 1 << 23;
+
+/// The commands of a record, as they are expected for a command in it. Each of the others is as probable as all commands
+/// are, and independent.
+#[derive(Debug)]
+pub(crate) struct SharedRecord {
+    /// The bytes of all commands but one.
+    others: SumDistribution,
+    /// By the number of commands from one on: the probability that a command is among so many, and their bytes.
+    of_number: Vec<(f64, SumDistribution)>,
+    sending: Sending,
+}
+
+/// The bytes of several commands together: probabilities from the smallest sum on.
+#[derive(Debug, Clone)]
+struct SumDistribution {
+    first: u64,
+    probabilities: Vec<f64>,
+}
+
+impl SharedRecord {
+    /// The records of commands of these sizes, of which so many come a second; `None` if each has a record of its own.
+    ///
+    /// # Errors
+    /// [`CountermeasureError`].
+    pub(crate) fn new(
+        rows: &[SizeRow],
+        sending: Sending,
+        commands_per_second: f64,
+    ) -> Result<Option<Self>, CountermeasureError> {
+        // Of a Poisson process, what comes beside a given command is a Poisson process, too.
+        let numbers = match sending {
+            Sending::AtOnce => return Ok(None),
+            Sending::Batches(commands) => {
+                (1..=commands).map(|number| if number == commands { 1.0 } else { 0.0 }).collect()
+            }
+            Sending::Every(seconds) => poisson(commands_per_second * seconds)?,
+        };
+        let one = SumDistribution::of(rows)?;
+        if numbers.len().saturating_mul(one.probabilities.len()) > MAX_WIDTH {
+            return Err(CountermeasureError::TooManySizes);
+        }
+        let widths: usize = (1..=numbers.len()).map(|number| number * one.probabilities.len()).sum();
+        if widths.saturating_mul(rows.len()) > MAX_ADDITIONS {
+            return Err(CountermeasureError::TooManySizes);
+        }
+        let mut others = SumDistribution { first: 0, probabilities: Vec::new() };
+        let mut sum = SumDistribution { first: 0, probabilities: vec![1.0] };
+        let mut of_number = Vec::new();
+        for probability in numbers {
+            others.add(&sum, probability);
+            sum = sum.with_another(rows, &one);
+            of_number.push((probability, sum.clone()));
+        }
+        if let Sending::Every(_) = sending {
+            others = others.without_rare_sums();
+        }
+        Ok(Some(Self { others, of_number, sending }))
+    }
+
+    /// How many records there are for each command.
+    pub(crate) fn records_per_command(&self) -> f64 {
+        (1..).map(f64::from).zip(&self.of_number).map(|(number, (probability, _))| probability / number).sum()
+    }
+
+    /// The expected bytes that a policy adds for each command.
+    pub(crate) fn added_bytes(&self, policy: &PaddingPolicy) -> f64 {
+        let mut added_bytes = 0.0;
+        for (number, (probability, sums)) in (1..).map(f64::from).zip(&self.of_number) {
+            if *probability > 0.0 {
+                let of_record: f64 = sums.entries().map(|(bytes, share)| share * expected_padding(policy, bytes)).sum();
+                added_bytes += probability / number * of_record;
+            }
+        }
+        added_bytes
+    }
+
+    /// What is learned about the secrets of a channel of an observation of sizes, which are those of one command, from the
+    /// size of the record that it shares.
+    ///
+    /// # Errors
+    /// [`CountermeasureError::TooManySizes`].
+    pub(crate) fn figures(
+        &self,
+        observation: &Observation,
+        channel: &Channel,
+        policy: &PaddingPolicy,
+    ) -> Result<KeyFigures, CountermeasureError> {
+        let sizes: Vec<u64> = (0..channel.outputs as u32).map(|output| observation.output(output).size).collect();
+        let (least, most) = (sizes.iter().min().copied().unwrap_or(0), sizes.iter().max().copied().unwrap_or(0));
+        let width = (most - least) as usize + self.others.probabilities.len();
+        let records = PaddedRecords::new(least + self.others.first, width, policy)?;
+        let entries: usize = channel.rows.iter().map(|row| row.outputs.len()).sum();
+        let is_too_much = entries.saturating_mul(self.others.probabilities.len()) > MAX_ADDITIONS
+            || channel.rows.len().saturating_mul(records.entries) > MAX_ENTRIES;
+        if is_too_much {
+            return Err(CountermeasureError::TooManySizes);
+        }
+        let (mut sums, mut seen) = (vec![0.0; width], SparseSums::new(records.outputs));
+        let in_records = |row: &ChannelRow| {
+            sums.fill(0.0);
+            for (output, probability) in &row.outputs {
+                let first = sizes.get(*output as usize).map_or(0, |size| (size - least) as usize);
+                for (sum, other) in sums.iter_mut().skip(first).zip(&self.others.probabilities) {
+                    *sum += probability * other;
+                }
+            }
+            for (sum, padded) in sums.iter().zip(&records.of_sums).filter(|(sum, _)| **sum > 0.0) {
+                for (output, share) in padded {
+                    seen.add(*output, sum * share);
+                }
+            }
+            ChannelRow { secrets: row.secrets, outputs: seen.take() }
+        };
+        let least_probability = if let Sending::Every(_) = self.sending { LEAST_RECORD } else { 0.0 };
+        Ok(KeyFigures::of_rows(channel.rows.iter().map(in_records), records.outputs, least_probability))
+    }
+}
+
+/// Sizes of records before and after padding.
+#[derive(Debug)]
+struct PaddedRecords {
+    /// Of each size from the smallest one on, the padded ones as numbers, with their probabilities.
+    of_sums: Vec<Vec<(u32, f64)>>,
+    /// How many padded sizes there are.
+    outputs: usize,
+    /// How many padded sizes of a size there are, over all of them.
+    entries: usize,
+}
+
+impl PaddedRecords {
+    /// So many sizes from `first` on.
+    fn new(first: u64, width: usize, policy: &PaddingPolicy) -> Result<Self, CountermeasureError> {
+        if width > MAX_WIDTH {
+            return Err(CountermeasureError::TooManySizes);
+        }
+        let mut numbers: BTreeMap<u64, u32> = BTreeMap::new();
+        let (mut of_sums, mut entries) = (Vec::with_capacity(width), 0);
+        for sum in (first..).take(width) {
+            let number = |padded: PaddedSize| {
+                let next = numbers.len() as u32;
+                (*numbers.entry(padded.bytes).or_insert(next), padded.probability)
+            };
+            let padded: Vec<(u32, f64)> = policy.padded_sizes(sum).into_iter().map(number).collect();
+            entries += padded.len();
+            of_sums.push(padded);
+            if entries > MAX_SPREAD {
+                return Err(CountermeasureError::TooManySizes);
+            }
+        }
+        Ok(Self { of_sums, outputs: numbers.len(), entries })
+    }
+}
+
+/// The probability that a command is among 1, 2, … commands where `expected` others come in the same time.
+fn poisson(expected: f64) -> Result<Vec<f64>, CountermeasureError> {
+    if expected > MOST_OTHERS {
+        return Err(CountermeasureError::Crowded(expected));
+    }
+    let mut probabilities = Vec::new();
+    let mut probability = (-expected).exp();
+    // They fall beyond the expected number.
+    while probability > LEAST_PROBABILITY || (probabilities.len() as f64) < expected {
+        probabilities.push(probability);
+        probability *= expected / probabilities.len() as f64;
+    }
+    let all: f64 = probabilities.iter().sum();
+    Ok(probabilities.into_iter().map(|probability| probability / all).collect())
+}
+
+/// The expected bytes that a policy adds to a message.
+fn expected_padding(policy: &PaddingPolicy, bytes: u64) -> f64 {
+    let padded = policy.padded_sizes(bytes);
+    padded.iter().map(|padded| padded.probability * padded.bytes.saturating_sub(bytes) as f64).sum()
+}
+
+impl SumDistribution {
+    /// The bytes of one command.
+    fn of(rows: &[SizeRow]) -> Result<Self, CountermeasureError> {
+        let first = rows.first().map_or(0, |row| row.bytes);
+        let last = rows.last().map_or(0, |row| row.bytes);
+        let width = usize::try_from(last.saturating_sub(first)).unwrap_or(usize::MAX);
+        if width >= MAX_WIDTH {
+            return Err(CountermeasureError::TooManySizes);
+        }
+        let mut probabilities = vec![0.0; width + 1];
+        for row in rows {
+            if let Some(probability) = probabilities.get_mut((row.bytes - first) as usize) {
+                *probability += row.probability;
+            }
+        }
+        Ok(Self { first, probabilities })
+    }
+
+    /// The same with one command more: `one` says between which sizes it is.
+    fn with_another(&self, rows: &[SizeRow], one: &Self) -> Self {
+        let mut probabilities = vec![0.0; self.probabilities.len() + one.probabilities.len() - 1];
+        for row in rows {
+            let further = probabilities.iter_mut().skip((row.bytes - one.first) as usize);
+            for (sum, probability) in further.zip(&self.probabilities) {
+                *sum += row.probability * probability;
+            }
+        }
+        Self { first: self.first + one.first, probabilities }
+    }
+
+    /// Adds another distribution with a weight. Sums grow: none of the other's is smaller than the first one here.
+    fn add(&mut self, other: &Self, weight: f64) {
+        if weight <= 0.0 {
+            return;
+        }
+        if self.probabilities.is_empty() {
+            self.first = other.first;
+        }
+        let offset = (other.first - self.first) as usize;
+        let width = self.probabilities.len().max(offset + other.probabilities.len());
+        self.probabilities.resize(width, 0.0);
+        for (sum, probability) in self.probabilities.iter_mut().skip(offset).zip(&other.probabilities) {
+            *sum += weight * probability;
+        }
+    }
+
+    /// The same without sums that are very improbable.
+    fn without_rare_sums(mut self) -> Self {
+        self.probabilities.iter_mut().filter(|share| **share < LEAST_PROBABILITY).for_each(|share| *share = 0.0);
+        let last = self.probabilities.iter().rposition(|share| *share > 0.0).map_or(0, |last| last + 1);
+        self.probabilities.truncate(last);
+        let all: f64 = self.probabilities.iter().sum();
+        self.probabilities.iter_mut().for_each(|share| *share /= all);
+        self
+    }
+
+    /// Sums with their probabilities, which are above 0.
+    fn entries(&self) -> impl Iterator<Item = (u64, f64)> {
+        (self.first..).zip(&self.probabilities).map(|(bytes, share)| (bytes, *share)).filter(|(_, share)| *share > 0.0)
+    }
+}

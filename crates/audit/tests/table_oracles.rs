@@ -1,0 +1,209 @@
+//! Tables against all tables of small inventories.
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use sizeleak_audit::leakage::SizeRow;
+use sizeleak_audit::padding::{BestTable, Goal, Objective, PaddingPolicy, TableRules, TableSearch};
+
+/// The leakage and bytes of a policy, and whether it obeys the rules; written anew, bucket by bucket.
+fn measured(search: &TableSearch<'_>, to: &[usize]) -> Option<(f64, f64)> {
+    let (mut leakage, mut bytes) = (0.0, 0.0);
+    for place in 0..search.rows.len() {
+        let inside: Vec<&SizeRow> =
+            search.rows.iter().zip(to).filter(|(_, to)| **to == place).map(|(row, _)| row).collect();
+        let greatest = inside.iter().map(|row| row.greatest).fold(0.0, f64::max);
+        let all: f64 = inside.iter().map(|row| row.probability).sum();
+        let commands: f64 = inside.iter().map(|row| row.commands).sum();
+        if inside.is_empty() {
+            continue;
+        }
+        if commands < search.rules.fewest_commands || greatest > search.rules.most_posterior * all + 1e-12 {
+            return None;
+        }
+        bytes += inside.iter().map(|row| row.probability * (search.rows[place].bytes - row.bytes) as f64).sum::<f64>();
+        leakage += match search.objective {
+            Objective::Vulnerability => greatest,
+            Objective::Information => -all * all.log2(),
+            Objective::Buckets => 1.0,
+        };
+    }
+    Some((leakage, bytes))
+}
+
+/// All tables whose buckets hold neighbouring sizes.
+fn tables_of_neighbours(sizes: usize) -> Vec<Vec<usize>> {
+    let ends = |bits: usize| move |at: usize| at + 1 == sizes || bits >> at & 1 == 1;
+    (0..1 << (sizes - 1))
+        .map(|bits| (0..sizes).map(|at| (at..sizes).find(|at| ends(bits)(*at)).unwrap_or(at)).collect())
+        .collect()
+}
+
+/// All ways to pad each size to one that is no smaller.
+fn all_maps(sizes: usize) -> Vec<Vec<usize>> {
+    (0..sizes).fold(vec![Vec::new()], |maps, at| {
+        maps.iter().flat_map(|map| (at..sizes).map(move |to| [map.as_slice(), &[to]].concat())).collect()
+    })
+}
+
+fn places(rows: &[SizeRow], policy: &PaddingPolicy) -> Vec<usize> {
+    let place = |row: &SizeRow| rows.iter().position(|to| Some(to.bytes) == policy.padded(row.bytes));
+    rows.iter().filter_map(place).collect()
+}
+
+/// Rows of commands with any priors, which sum to 1.
+fn rows(most: usize) -> impl Strategy<Value = Vec<SizeRow>> {
+    prop::collection::vec((1_u64..9, prop::collection::vec(1_u32..100, 1..4)), 1..most).prop_map(|sizes| {
+        let all: u32 = sizes.iter().flat_map(|(_, weights)| weights).sum();
+        let mut bytes = 0;
+        let row = |(gap, weights): &(u64, Vec<u32>)| {
+            bytes += gap;
+            let priors: Vec<f64> = weights.iter().map(|weight| f64::from(*weight) / f64::from(all)).collect();
+            SizeRow {
+                bytes,
+                commands: priors.len() as f64,
+                probability: priors.iter().sum(),
+                greatest: priors.iter().copied().fold(0.0, f64::max),
+                plogp: priors.iter().map(|prior| prior * prior.log2()).sum(),
+            }
+        };
+        sizes.iter().map(row).collect()
+    })
+}
+
+fn objective() -> impl Strategy<Value = Objective> {
+    prop_oneof![Just(Objective::Vulnerability), Just(Objective::Information), Just(Objective::Buckets)]
+}
+
+fn rules() -> impl Strategy<Value = TableRules> {
+    prop_oneof![
+        3 => Just(TableRules::default()),
+        2 => (0.2_f64..1.0, 1_u32..5).prop_map(|(most_posterior, fewest)| TableRules {
+            most_posterior,
+            fewest_commands: f64::from(fewest),
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_table_of_neighbours_is_below_the_hull(rows in rows(9), objective in objective(), rules in rules()) {
+        let search = TableSearch { rows: &rows, objective, rules };
+        let hull = search.hull();
+        let all: Vec<_> = tables_of_neighbours(rows.len()).iter().filter_map(|to| measured(&search, to)).collect();
+        prop_assert_eq!(hull.is_empty(), all.is_empty());
+        for table in &hull {
+            let policy = PaddingPolicy::Table { buckets: table.buckets.clone() };
+            let (leakage, bytes) = measured(&search, &places(&rows, &policy)).expect("it obeys the rules");
+            prop_assert!((leakage - table.leakage).abs() < 1e-9 && (bytes - table.added_bytes).abs() < 1e-9);
+        }
+        for pair in hull.windows(2) {
+            let (a, b) = (pair[1].added_bytes - pair[0].added_bytes, pair[0].leakage - pair[1].leakage);
+            prop_assert!(a > 0.0 && b > 0.0);
+            let line = a * pair[0].leakage + b * pair[0].added_bytes;
+            prop_assert!(all.iter().all(|(leakage, bytes)| a * leakage + b * bytes >= line * (1.0 - 2e-5)));
+        }
+        let least = |of: fn(&(f64, f64)) -> f64| all.iter().map(of).fold(f64::INFINITY, f64::min);
+        if let (Some(first), Some(last)) = (hull.first(), hull.last()) {
+            prop_assert!(first.added_bytes < least(|table| table.1) + 1e-6);
+            prop_assert!(last.leakage < least(|table| table.0) + 1e-6);
+        }
+    }
+
+    #[test]
+    fn the_best_table_for_a_goal_is_the_best_of_all_tables_of_neighbours(
+        rows in rows(9), objective in objective(), rules in rules(), share in 0.0_f64..1.0, is_target: bool,
+    ) {
+        let search = TableSearch { rows: &rows, objective, rules };
+        let all: Vec<_> = tables_of_neighbours(rows.len()).iter().filter_map(|to| measured(&search, to)).collect();
+        let greatest = |of: fn(&(f64, f64)) -> f64| all.iter().map(of).fold(0.0, f64::max);
+        let goal = if is_target {
+            Goal::Target(share * greatest(|table| table.0))
+        } else {
+            Goal::Budget(share * greatest(|table| table.1))
+        };
+        let hull = search.hull();
+        let value = |(leakage, bytes): (f64, f64)| if is_target { bytes } else { leakage };
+        let met = all.iter().copied().filter(|(leakage, bytes)| goal.is_met(*leakage, *bytes)).map(value);
+        let least = met.min_by(f64::total_cmp);
+        let found = search.best_for(goal, &hull).map(|table| value((table.leakage, table.added_bytes)));
+        prop_assert_eq!(found.is_some(), least.is_some());
+        if let (Some(found), Some(least)) = (found, least) {
+            prop_assert!((found - least).abs() <= 1e-6 * least.abs() + 1e-9, "{} {}", found, least);
+        }
+    }
+
+    #[test]
+    fn exchange_obeys_rules_and_goal_and_is_between_the_best_table_and_the_best_map(
+        rows in rows(8), objective in objective(), rules in rules(), share in 0.0_f64..1.0,
+    ) {
+        let search = TableSearch { rows: &rows, objective, rules };
+        let hull = search.hull();
+        let Some(most) = hull.last().map(|table| table.added_bytes) else { return Ok(()) };
+        let goal = Goal::Budget(share * most);
+        let Some(found) = search.best_policy(goal, &hull) else { return Ok(()) };
+        let (leakage, bytes) = measured(&search, &places(&rows, &found.policy)).expect("it obeys the rules");
+        prop_assert!((leakage - found.leakage).abs() < 1e-9 && (bytes - found.added_bytes).abs() < 1e-9);
+        prop_assert!(goal.is_met(leakage, bytes));
+        prop_assert!(leakage <= search.best_for(goal, &hull).unwrap().leakage + 1e-9);
+        let all = all_maps(rows.len());
+        let met = all.iter().filter_map(|to| measured(&search, to)).filter(|(leakage, bytes)| goal.is_met(*leakage, *bytes));
+        let least = met.map(|(leakage, _)| leakage).fold(f64::INFINITY, f64::min);
+        prop_assert!(leakage >= least - 1e-9, "{} {}", leakage, least);
+    }
+}
+
+/// Sizes 1, 2 and 3 with priors of .30, .05 and .65.
+fn unequal() -> Vec<SizeRow> {
+    let row = |(bytes, prior): (u64, f64)| SizeRow {
+        bytes,
+        commands: 1.0,
+        probability: prior,
+        greatest: prior,
+        plogp: prior * prior.log2(),
+    };
+    [(1, 0.30), (2, 0.05), (3, 0.65)].map(row).to_vec()
+}
+
+#[test]
+fn buckets_of_neighbours_are_not_always_the_best() {
+    let rows = unequal();
+    let search = TableSearch { rows: &rows, objective: Objective::Vulnerability, rules: TableRules::default() };
+    let hull = search.hull();
+    assert!((search.best_for(Goal::Budget(0.6), &hull).unwrap().leakage - 0.95).abs() < 1e-9);
+    let BestTable { policy, leakage, added_bytes } = search.best_policy(Goal::Budget(0.6), &hull).unwrap();
+    assert_eq!(policy, PaddingPolicy::Map { sizes: vec![[1, 3], [2, 2], [3, 3]] });
+    assert!((leakage - 0.70).abs() < 1e-9 && (added_bytes - 0.60).abs() < 1e-9);
+}
+
+#[test]
+fn exchange_mostly_reaches_the_best_map() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut reached, mut tried) = (0, 0);
+    for _ in 0..200 {
+        let rows = rows(8).new_tree(&mut runner).unwrap().current();
+        let search = TableSearch { rows: &rows, objective: Objective::Vulnerability, rules: TableRules::default() };
+        let hull = search.hull();
+        let goal = Goal::Budget(0.3 * hull.last().unwrap().added_bytes);
+        let found = search.best_policy(goal, &hull).unwrap();
+        let all = all_maps(rows.len());
+        let met =
+            all.iter().filter_map(|to| measured(&search, to)).filter(|(leakage, bytes)| goal.is_met(*leakage, *bytes));
+        let least = met.map(|(leakage, _)| leakage).fold(f64::INFINITY, f64::min);
+        tried += 1;
+        reached += usize::from(found.leakage <= least + 1e-9);
+    }
+    println!("{reached} of {tried}");
+    assert!(reached * 10 >= tried * 9, "{reached} of {tried}");
+}
+
+#[test]
+fn rules_that_no_table_obeys_give_none() {
+    let rows = unequal();
+    let rules = TableRules { fewest_commands: 4.0, ..TableRules::default() };
+    let search = TableSearch { rows: &rows, objective: Objective::Vulnerability, rules };
+    assert!(search.hull().is_empty() && search.best_policy(Goal::Budget(9.0), &[]).is_none());
+    let nothing = TableSearch { rows: &[], ..search };
+    assert!(nothing.best_policy(Goal::Budget(9.0), &nothing.hull()).is_none_or(|table| table.leakage == 0.0));
+}

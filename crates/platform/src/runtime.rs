@@ -1,0 +1,73 @@
+//! What every stage is built on: the traits it implements, the node that runs it, and the links between nodes (channels
+//! between threads, byte streams between processes).
+//!
+//! A [`Stage`] turns frames into frames and knows nothing of threads, clocks or files. A [`Node`] does what all stages
+//! share: dispatch, passing on other kinds, counting, `hello` and `summary`, latencies. [`program`] turns a stage into
+//! a command-line program.
+//!
+//! ```
+//! use sizeleak_frame::Record;
+//! use sizeleak_platform::runtime::{Emit, Stage, StageError};
+//!
+//! /// Drops handshake records.
+//! struct DataOnly;
+//!
+//! impl Stage for DataOnly {
+//!     const NAME: &'static str = "data-only";
+//!     type Input = Record;
+//!
+//!     fn process(&mut self, record: Record, out: &mut dyn Emit) -> Result<(), StageError> {
+//!         if !record.handshake {
+//!             out.emit(record.into())?;
+//!         }
+//!         Ok(())
+//!     }
+//!
+//!     fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
+//!         Ok(())
+//!     }
+//! }
+//! ```
+
+mod channel;
+mod configure;
+pub mod confinement;
+mod failure_slot;
+mod fused;
+mod input;
+mod interrupt;
+mod node;
+mod node_output;
+mod outcome;
+mod output;
+mod processors;
+pub mod program;
+mod runnable;
+mod source;
+mod stage;
+mod stage_runner;
+mod stage_state;
+mod stream;
+mod stream_end_check;
+mod traffic_clock;
+mod two_generation_cache;
+
+pub use crate::sandbox::{Access, LesserUser, Sandbox};
+pub use crate::telemetry::{FileProgress, Progress, ProgressReader};
+pub use channel::{ChannelInput, ChannelOutput, channel};
+pub use configure::{ConfigureError, StageOptions};
+pub use failure_slot::FailureSlot;
+pub use fused::run_fused;
+pub use input::{Input, InputError, Received};
+pub use interrupt::{Interrupt, Interruptible, becomes_ready, is_ready};
+pub use node::Node;
+pub use outcome::{Observer, Outcome, SilentObserver};
+pub use output::{Closed, Emit, Output};
+pub use processors::{has_several_processors, processors};
+pub use runnable::{FusedStage, Runnable};
+pub use source::{Source, SourceEmit, SourceNode};
+pub use stage::{Stage, StageError};
+pub use stage_state::{MOST_COUNTED, StateError, StateSlot, decode_state, encode_state, sorted_table};
+pub use stream::{StreamInput, StreamOutput, widen_pipe};
+pub use traffic_clock::{ClockEvent, STEP_NS, TrafficClock};
+pub use two_generation_cache::TwoGenerationCache;

@@ -1,0 +1,81 @@
+//! The options of a stage: one struct for its flags and its keys in `pipeline.toml`.
+
+use std::path::Path;
+
+use crate::sandbox::{Access, AccessError, UserError};
+use crate::telemetry::metrics::MetricsError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::runtime::Runnable;
+
+/// The options of a stage, from the command line or from `pipeline.toml`, with one set of defaults.
+pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
+    /// The stage's name.
+    const NAME: &'static str;
+
+    /// What it does, in one sentence for the help text.
+    const ABOUT: &'static str;
+
+    /// Example command lines for the help text.
+    const EXAMPLES: &'static [&'static str];
+
+    /// Makes relative paths relative to `folder`, which holds the pipeline file.
+    fn resolve_paths(&mut self, folder: &Path) {
+        let _ = folder;
+    }
+
+    /// What the stage opens while it runs: by default nothing, since its files are read when it is built.
+    fn access(&self) -> Access {
+        Access::default()
+    }
+
+    /// Builds the stage.
+    ///
+    /// # Errors
+    /// [`ConfigureError`] if an option is invalid or a file cannot be used.
+    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
+}
+
+/// Why a stage cannot be built from its options.
+#[derive(Debug, Error)]
+pub enum ConfigureError {
+    /// An option is missing or invalid: a usage error, exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// A file that an option names cannot be used: exit code 1.
+    #[error("{0}")]
+    Input(String),
+}
+
+impl ConfigureError {
+    /// The exit code of the contract.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Input(_) => 1,
+        }
+    }
+}
+
+impl From<AccessError> for ConfigureError {
+    fn from(error: AccessError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
+impl From<UserError> for ConfigureError {
+    fn from(error: UserError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
+impl From<MetricsError> for ConfigureError {
+    fn from(error: MetricsError) -> Self {
+        match error {
+            MetricsError::Syntax(_) | MetricsError::NotLoopback(_) => Self::Usage(error.to_string()),
+            MetricsError::Listen { .. } => Self::Input(error.to_string()),
+        }
+    }
+}

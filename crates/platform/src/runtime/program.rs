@@ -1,0 +1,240 @@
+//! A command-line program of a stage: flags, frames on stdin and stdout, everything else on stderr, exit codes.
+
+use std::any::TypeId;
+use std::env;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime};
+
+use crate::storage::{RunFiles, replace};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use sizeleak_frame::{Notice, Summary};
+
+use crate::telemetry::headings::MEASURING;
+use crate::telemetry::log::{self, LogFlags, complain, exit_with_usage, say};
+use crate::telemetry::metrics::MetricsFlags;
+use crate::telemetry::{CaptureFaults, FileProgress, Tally, Telemetry, write_latency_log};
+
+use crate::runtime::confinement::{self, SandboxFlags, leave_root};
+use crate::runtime::{
+    Access, ConfigureError, Interrupt, Observer, Outcome, Sandbox, StageOptions, StreamInput, StreamOutput, widen_pipe,
+};
+
+/// The flags of every stage.
+#[derive(Debug, Clone, Default, Args)]
+pub struct CommonFlags {
+    #[command(flatten)]
+    log: LogFlags,
+    /// At the end, print a table of the latencies of this stage and all stages before it on stderr
+    #[arg(long, hide_short_help = true, help_heading = MEASURING)]
+    latency: bool,
+    /// Write those latencies to FILE as an HdrHistogram interval log
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = MEASURING)]
+    latency_log: Option<PathBuf>,
+    #[command(flatten)]
+    metrics: MetricsFlags,
+    #[command(flatten)]
+    sandbox: SandboxFlags,
+}
+
+impl CommonFlags {
+    /// What a stage's program opens while it runs; `None` without a sandbox.
+    fn access(&self, options: &impl StageOptions) -> Option<Access> {
+        self.sandbox.are_on().then(|| {
+            let mut access = options.access();
+            if let Some(log) = &self.latency_log {
+                access.write_beside(log);
+            }
+            access
+        })
+    }
+}
+
+/// The meaning of the exit codes of all programs, for help texts.
+pub const EXIT_CODES: &str =
+    "Exit code: 0 done, 1 bad input or I/O, 2 usage, 3 the input was cut short, 130 stopped by SIGINT.";
+
+/// The command line of a stage's program.
+pub fn command<O: StageOptions>() -> Command {
+    let examples = format!("Examples:\n  {}", O::EXAMPLES.join("\n  "));
+    let about = "Frames (MessagePack) come on stdin and go to stdout, messages go to stderr; `sizeleak frames` prints any \
+                 stream as text.";
+    let command = Command::new(O::NAME).version(env!("CARGO_PKG_VERSION"));
+    let command = command.after_long_help(format!("{examples}\n\n{about}\n{EXIT_CODES}")).after_help(examples);
+    // Each set of flags sets its own description; the last one counts.
+    CommonFlags::augment_args(O::augment_args(command)).about(O::ABOUT).long_about(None)
+}
+
+/// Runs a stage's program to its end.
+pub fn main<O: StageOptions>() -> ExitCode {
+    let matches = command::<O>().try_get_matches().unwrap_or_else(|error| exit_with_usage(error));
+    let parsed =
+        O::from_arg_matches(&matches).and_then(|options| Ok((options, CommonFlags::from_arg_matches(&matches)?)));
+    match parsed {
+        Ok((options, flags)) => run(&options, &flags, &run_files::<O>(&matches)),
+        Err(error) => exit_with_usage(error),
+    }
+}
+
+/// The files that the program reads and writes: the values of all options that are paths.
+fn run_files<O: StageOptions>(matches: &ArgMatches) -> RunFiles {
+    let (mut files, command) = (RunFiles::new(), command::<O>());
+    files.reads_stdin();
+    files.writes("stdout", Path::new("-"));
+    let paths =
+        command.get_arguments().filter(|argument| argument.get_value_parser().type_id() == TypeId::of::<PathBuf>());
+    for id in paths.map(|argument| argument.get_id().as_str()) {
+        for path in matches.get_many::<PathBuf>(id).into_iter().flatten() {
+            if id == "latency_log" {
+                files.writes("`--latency-log`", path);
+            } else {
+                files.reads(&format!("the value of `{id}`"), path);
+            }
+        }
+    }
+    files
+}
+
+fn run<O: StageOptions>(options: &O, flags: &CommonFlags, files: &RunFiles) -> ExitCode {
+    flags.log.install(O::NAME);
+    if let Err(conflict) = files.check() {
+        complain(O::NAME, &conflict.to_string());
+        return ExitCode::from(2);
+    }
+    let (start, clock) = (SystemTime::now(), Instant::now());
+    match run_on_stdio(options, flags) {
+        Ok((outcome, report)) => {
+            report.faults.print(&flags.log, outcome.cause());
+            if !flags.log.is_quiet() {
+                report.say_notices(O::NAME);
+            }
+            // Last, where people look first.
+            say_outcome(O::NAME, &outcome);
+            let written = report.summary.as_ref().map_or(Ok(()), |summary| {
+                if flags.latency {
+                    log::say_latency(O::NAME, summary, flags.log.format());
+                }
+                let Some(path) = &flags.latency_log else { return Ok(()) };
+                save_latency_log(path, summary, start, clock)
+            });
+            if let Err(message) = written {
+                complain(O::NAME, &message);
+                return ExitCode::from(1);
+            }
+            ExitCode::from(outcome.exit_code())
+        }
+        Err(error) => {
+            complain(O::NAME, &error.to_string());
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Outcome, StageReport), ConfigureError> {
+    let system = |error: io::Error| ConfigureError::Input(error.to_string());
+    let arguments: Vec<_> = env::args_os().skip(1).collect();
+    tracing::debug!(stage = O::NAME, ?arguments, "configured");
+    let telemetry = Telemetry::new();
+    let mut runnable = options.build()?;
+    let stdout = io::stdout();
+    if stdout.is_terminal() {
+        return Err(ConfigureError::Usage(
+            "frames are binary and stdout is a terminal: pipe them to the next stage, or to `sizeleak frames` to read \
+             them"
+                .into(),
+        ));
+    }
+    let interrupt = Interrupt::on_signals().map_err(system)?;
+    let access = flags.access(options);
+    if let Some(access) = &access {
+        leave_root(access, |_| ())?;
+    }
+    // Before any thread starts.
+    let sandbox = access.as_ref().map(Sandbox::limit_files);
+    let served = flags.metrics.serve(&telemetry)?;
+    if let Some(served) = &served {
+        runnable.set_meter(telemetry.meter(O::NAME));
+        if !flags.log.is_quiet() {
+            say(O::NAME, &format!("metrics at {}", served.url()));
+        }
+    }
+    // Standard output as a file: the standard library would buffer it by lines.
+    let output = File::from(stdout.as_fd().try_clone_to_owned().map_err(system)?);
+    widen_pipe(&output);
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(system)?);
+    let metadata = input.metadata().map_err(system)?;
+    let is_pipe = !metadata.is_file();
+    if !is_pipe {
+        telemetry.progress().expect(metadata.len());
+    }
+    // A source reports its own reading.
+    let mut input = StreamInput::new(FileProgress::new(telemetry.progress()).watch(input, 0));
+    if !is_pipe {
+        input = input.until(interrupt.clone());
+    }
+    let mut report = StageReport {
+        is_verbose: flags.log.is_verbose(),
+        notices: Tally::default(),
+        faults: CaptureFaults::default(),
+        summary: None,
+        telemetry: served.is_some().then_some(telemetry),
+    };
+    confinement::complete(sandbox, O::NAME, &flags.log);
+    let outcome = runnable.run(Some(&mut input), &mut StreamOutput::new(output), &interrupt, &mut report);
+    Ok((outcome, report))
+}
+
+fn say_outcome(stage: &str, outcome: &Outcome) {
+    match outcome {
+        Outcome::Done | Outcome::Closed => {}
+        Outcome::Interrupted => say(stage, "stopped; everything read until then is processed"),
+        Outcome::Cut(cause) | Outcome::Failed(cause) => complain(stage, cause),
+    }
+}
+
+/// Writes the latencies of a summary as an interval log that starts at `start`; `clock` is the same moment.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn save_latency_log(path: &Path, summary: &Summary, start: SystemTime, clock: Instant) -> Result<(), String> {
+    let mut log = Vec::new();
+    let written = write_latency_log(&mut log, summary, start, clock.elapsed()).map_err(|error| error.to_string());
+    let written = written.and_then(|()| replace(path, &log).map_err(|error| error.to_string()));
+    written.map_err(|fault| format!("the latency log {fault}"))
+}
+
+struct StageReport {
+    is_verbose: bool,
+    notices: Tally,
+    faults: CaptureFaults,
+    summary: Option<Summary>,
+    /// Also counts notices, if metrics are served.
+    telemetry: Option<Telemetry>,
+}
+
+impl StageReport {
+    fn say_notices(&self, stage: &str) {
+        if self.notices.is_empty() || self.is_verbose {
+            return;
+        }
+        say(stage, &format!("notices: {} (-v prints each)", self.notices));
+    }
+}
+
+impl Observer for StageReport {
+    fn notice(&mut self, notice: &Notice) {
+        self.notices.add(&notice.what, 1);
+        self.faults.add(notice);
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.count_notice(notice);
+        }
+        log::notice(notice);
+    }
+
+    fn summary(&mut self, summary: &Summary) {
+        self.summary = Some(summary.clone());
+    }
+}

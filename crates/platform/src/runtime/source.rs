@@ -1,0 +1,180 @@
+//! A source: the first stage of a pipeline, which reads no frames.
+
+use std::time::{Duration, Instant};
+
+use crate::telemetry::{FrameCounts, Latency, Meter, Progress};
+use sizeleak_frame::{Frame, StageSummary, Summary};
+use tracing::debug;
+
+use crate::runtime::node_output::NodeOutput;
+use crate::runtime::{
+    Closed, Emit, FailureSlot, FusedStage, Input, Interrupt, Observer, Outcome, Output, Runnable, StageError,
+};
+
+/// A stage that makes frames from something other than frames.
+pub trait Source: Send {
+    /// The name of the stage and of its program.
+    const NAME: &'static str;
+
+    /// Emits everything it has. Ends early, without an error, when `interrupt` is set.
+    ///
+    /// # Errors
+    /// [`StageError`], after all complete frames have been emitted.
+    fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError>;
+
+    /// Bytes it has read.
+    fn bytes_in(&self) -> u64;
+
+    /// Frames it has read from its input, in the input's own unit (packets, for a capture).
+    fn frames_in(&self) -> u64;
+
+    /// Further counters, for its row of `summary`.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// The output of a source, which can flush before it waits for more input.
+pub trait SourceEmit: Emit {
+    /// Sends the gathered frames.
+    ///
+    /// # Errors
+    /// [`Closed`] once the output is closed.
+    fn flush(&mut self) -> Result<(), Closed>;
+
+    /// Where to report how much of the input has been read, and how much there is.
+    fn progress(&self) -> Progress {
+        Progress::new()
+    }
+}
+
+/// Collects frames in memory, for tests.
+impl SourceEmit for Vec<Frame> {
+    fn flush(&mut self) -> Result<(), Closed> {
+        Ok(())
+    }
+}
+
+/// A source that is ready to run.
+#[derive(Debug)]
+pub struct SourceNode<S> {
+    source: S,
+    meter: Option<Meter>,
+    /// Where to leave why it could not read everything; `None` if that fails the run.
+    failure: Option<FailureSlot>,
+}
+
+impl<S: Source> SourceNode<S> {
+    /// A node for this source.
+    pub fn new(source: S) -> Self {
+        Self { source, meter: None, failure: None }
+    }
+
+    fn run(&mut self, out: &mut NodeOutput<'_>, interrupt: &Interrupt) -> Result<Outcome, StageError> {
+        out.send_hello(S::NAME, None)?;
+        let waited = out.waited();
+        let mut timed =
+            TimedEmit { out, service: Latency::new(), since: Instant::now(), waited, traffic: FrameCounts::default() };
+        let ran = self.source.run(&mut timed, interrupt);
+        timed.publish(self.source.frames_in());
+        match (ran, &self.failure) {
+            (Err(StageError::Failed(error)), Some(slot)) => slot.put(error.to_string()),
+            (ran, _) => ran?,
+        }
+        let own = StageSummary {
+            stage: S::NAME.to_owned(),
+            frames_in: self.source.frames_in(),
+            frames_out: timed.out.frames,
+            bytes_in: self.source.bytes_in(),
+            counters: self.source.counters().into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            latency: timed.service.to_bytes(),
+            queue: Latency::new().to_bytes(),
+        };
+        out.send_summary(Summary { stages: vec![own] })?;
+        Ok(if interrupt.is_set() { Outcome::Interrupted } else { Outcome::Done })
+    }
+}
+
+impl<S: Source> Runnable for SourceNode<S> {
+    fn name(&self) -> &str {
+        S::NAME
+    }
+
+    fn set_meter(&mut self, meter: Meter) {
+        self.meter = Some(meter);
+    }
+
+    fn accept_failure(&mut self, slot: FailureSlot) {
+        self.failure = Some(slot);
+    }
+
+    fn run(
+        mut self: Box<Self>,
+        _: Option<&mut dyn Input>,
+        output: &mut dyn Output,
+        interrupt: &Interrupt,
+        observer: &mut dyn Observer,
+    ) -> Outcome {
+        debug!(stage = S::NAME, "begins");
+        let mut out = NodeOutput::new(output, observer, self.meter.take());
+        let result = SourceNode::run(&mut self, &mut out, interrupt);
+        out.conclude(S::NAME, result)
+    }
+
+    fn fuse<'a>(self: Box<Self>, _: &'a mut dyn Output, _: &'a mut dyn Observer) -> Option<Box<dyn FusedStage + 'a>>
+    where
+        Self: 'a,
+    {
+        None
+    }
+}
+
+/// Measures the time between two frames, without waiting for the output, as the service time of the second.
+struct TimedEmit<'a, 'b> {
+    out: &'a mut NodeOutput<'b>,
+    service: Latency,
+    since: Instant,
+    waited: Duration,
+    /// What it emitted, without notices.
+    traffic: FrameCounts,
+}
+
+impl TimedEmit<'_, '_> {
+    /// Publishes that `frames_in` frames of the input were read.
+    fn publish(&self, frames_in: u64) {
+        if let Some(meter) = &self.out.meter {
+            meter.set_counts(FrameCounts { frames_in, frames_out: self.out.frames, bytes_in: self.traffic.bytes_in });
+        }
+    }
+}
+
+impl Emit for TimedEmit<'_, '_> {
+    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
+        let rows = frame.rows();
+        let elapsed = self.since.elapsed().saturating_sub(self.out.waited().saturating_sub(self.waited));
+        self.service.record_shared(elapsed, rows);
+        if let Some(meter) = &self.out.meter {
+            meter.service().record_shared(elapsed, rows);
+            if !matches!(frame, Frame::Notice(_)) {
+                self.traffic.frames_in += rows;
+                self.traffic.bytes_in += frame.traffic_bytes();
+            }
+        }
+        self.out.emit(frame)?;
+        // Before its end only the number of emitted frames is known.
+        self.publish(self.traffic.frames_in);
+        self.since = Instant::now();
+        self.waited = self.out.waited();
+        Ok(())
+    }
+}
+
+impl SourceEmit for TimedEmit<'_, '_> {
+    fn flush(&mut self) -> Result<(), Closed> {
+        self.out.flush()
+    }
+
+    fn progress(&self) -> Progress {
+        self.out.meter.as_ref().map_or_else(Progress::new, |meter| meter.progress().clone())
+    }
+}

@@ -1,0 +1,181 @@
+//! Runs a stage frame by frame: dispatch, counting, latencies, and the end of the stream.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::time::{Duration, Instant};
+
+use crate::telemetry::{FrameCounts, Latency, Meter};
+use sizeleak_frame::{Frame, Hello, StageSummary, Summary, what};
+
+use crate::runtime::node_output::{NodeOutput, end_notice};
+use crate::runtime::{Closed, Emit, InputError, Outcome, Stage, StageError, StateError, StateSlot};
+
+/// A stage with the state that all stages share.
+#[derive(Debug)]
+pub(crate) struct StageRunner<S> {
+    stage: S,
+    has_sent_hello: bool,
+    upstream: Summary,
+    /// Why the input will end without a summary, as reported by the stage that noticed first.
+    cut: Option<String>,
+    pub(crate) frames_in: u64,
+    bytes_in: u64,
+    service: Latency,
+    queue: Latency,
+    pub(crate) meter: Option<Meter>,
+    /// Where to leave the state of the stage instead of finishing it.
+    slot: Option<StateSlot>,
+    /// What the stage had counted when it continued: a summary is of one run.
+    counted_before: BTreeMap<&'static str, u64>,
+}
+
+impl<S: Stage> StageRunner<S> {
+    pub(crate) fn new(stage: S) -> Self {
+        Self {
+            stage,
+            has_sent_hello: false,
+            upstream: Summary::default(),
+            cut: None,
+            frames_in: 0,
+            bytes_in: 0,
+            service: Latency::new(),
+            queue: Latency::new(),
+            meter: None,
+            slot: None,
+            counted_before: BTreeMap::new(),
+        }
+    }
+
+    /// Continues from the state that an earlier run left.
+    pub(crate) fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
+        self.stage.restore(state)?;
+        self.counted_before = self.stage.counters().into_iter().collect();
+        Ok(())
+    }
+
+    /// Leaves the state of the stage in `slot` at the end of its input, instead of finishing it.
+    pub(crate) fn leave_state(&mut self, slot: StateSlot) -> Result<(), StateError> {
+        if self.stage.save()?.is_none() {
+            return Err(StateError::Unsupported);
+        }
+        self.slot = Some(slot);
+        Ok(())
+    }
+
+    /// Processes one frame, or passes it on if the stage does not consume its kind.
+    pub(crate) fn dispatch(&mut self, frame: Frame, out: &mut NodeOutput<'_>) -> Result<(), StageError> {
+        let (rows, bytes) = (frame.rows(), frame.traffic_bytes());
+        match S::Input::try_from(frame) {
+            Ok(input) => {
+                self.frames_in += rows;
+                self.bytes_in += bytes;
+                self.stage.process(input, out)
+            }
+            Err(Frame::Hello(hello)) => Ok(self.send_hello(Some(*hello), out)?),
+            Err(Frame::Summary(summary)) => {
+                self.upstream = summary;
+                Ok(())
+            }
+            Err(other) => {
+                if let Frame::Notice(notice) = &other
+                    && (notice.what == what::CUT || notice.what == what::FAILED)
+                {
+                    self.cut = Some(format!("`{}`: {}", notice.stage, notice.detail.as_deref().unwrap_or("no reason")));
+                }
+                Ok(out.pass(other)?)
+            }
+        }
+    }
+
+    /// Records that `frames` frames took `service` together, after each had waited for `queue`.
+    pub(crate) fn record(&mut self, service: Duration, queue: Duration, frames: u64, out: &NodeOutput<'_>) {
+        self.service.record_shared(service, frames);
+        self.queue.record_each(queue, frames);
+        if let Some(meter) = &out.meter {
+            meter.service().record_shared(service, frames);
+            meter.queue().record_each(queue, frames);
+            self.publish(out);
+        }
+    }
+
+    /// Ends the stage after the last frame; `input` is how its input ended.
+    pub(crate) fn end(&mut self, input: Outcome, out: &mut NodeOutput<'_>) -> Result<Outcome, StageError> {
+        if !self.has_sent_hello {
+            // The input ended before its hello: without one, the output would not be a stream.
+            self.send_hello(None, out)?;
+        }
+        let start = Instant::now();
+        match (self.finish(&input, out), &input) {
+            // An error at the end of a cut stream is only a consequence; the cause is reported below.
+            (Err(StageError::Failed(_)), Outcome::Cut(_) | Outcome::Failed(_) | Outcome::Interrupted) => {}
+            (finished, _) => finished?,
+        }
+        self.service.record_each(start.elapsed(), 1);
+        self.publish(out);
+        match &input {
+            Outcome::Cut(cause) => out.emit(end_notice(S::NAME, what::CUT, cause))?,
+            Outcome::Failed(cause) => out.emit(end_notice(S::NAME, what::FAILED, cause))?,
+            _ => self.send_summary(out)?,
+        }
+        Ok(input)
+    }
+
+    /// Finishes the stage, or leaves its state if the input is whole.
+    fn finish(&mut self, input: &Outcome, out: &mut NodeOutput<'_>) -> Result<(), StageError> {
+        let Some(slot) = &self.slot else { return self.stage.finish(out) };
+        if matches!(input, Outcome::Done)
+            && let Some(state) = self.stage.save().map_err(StageError::failed)?
+        {
+            slot.put(state);
+        }
+        Ok(())
+    }
+
+    /// The outcome of an input that ended with an error.
+    pub(crate) fn outcome_of(&mut self, error: &InputError) -> Outcome {
+        match self.cut.take() {
+            _ if !error.is_cut() => Outcome::Failed(error.to_string()),
+            Some(cause) => Outcome::Cut(format!("the input was cut: {cause}")),
+            None => Outcome::Cut(error.to_string()),
+        }
+    }
+
+    fn publish(&self, out: &NodeOutput<'_>) {
+        if let Some(meter) = &out.meter {
+            meter.set_counts(FrameCounts {
+                frames_in: self.frames_in,
+                frames_out: out.frames,
+                bytes_in: self.bytes_in,
+            });
+        }
+    }
+
+    fn send_hello(&mut self, before: Option<Hello>, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
+        self.has_sent_hello = true;
+        out.send_hello(S::NAME, before)
+    }
+
+    /// What the stage has counted in this run.
+    fn counters(&self) -> BTreeMap<String, u64> {
+        let in_run = |(name, count): (&'static str, u64)| {
+            let before = self.counted_before.get(name).copied().unwrap_or_default();
+            (name.to_owned(), count.saturating_sub(before))
+        };
+        self.stage.counters().into_iter().map(in_run).collect()
+    }
+
+    fn send_summary(&mut self, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
+        let own = StageSummary {
+            stage: S::NAME.to_owned(),
+            frames_in: self.frames_in,
+            frames_out: out.frames,
+            bytes_in: self.bytes_in,
+            counters: self.counters(),
+            latency: self.service.to_bytes(),
+            queue: self.queue.to_bytes(),
+        };
+        let mut summary = mem::take(&mut self.upstream);
+        summary.stages.push(own);
+        out.send_summary(summary)
+    }
+}

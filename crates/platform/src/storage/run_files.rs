@@ -1,0 +1,257 @@
+//! The files that one run reads and writes: no output may be an input, and no two outputs the same file.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::storage::output_file::{descriptor, partial, resolved};
+use crate::storage::pending_file::folder_of;
+
+/// An output that would destroy another file of the same run.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum FileConflict {
+    /// It is an input.
+    #[error("{output} {path} is {input}, which this run reads: name another file", path = path.display())]
+    Input {
+        /// The option or key that names the output.
+        output: String,
+        /// The output.
+        path: PathBuf,
+        /// What the run reads.
+        input: String,
+    },
+    /// It is in a folder that is read, where its temporary file might be taken for an input.
+    #[error("{output} {path} is in {folder}, whose files this run reads: name a file elsewhere", path = path.display())]
+    Member {
+        /// The option or key that names the output.
+        output: String,
+        /// The output.
+        path: PathBuf,
+        /// The folder.
+        folder: String,
+    },
+    /// It is another output.
+    #[error("{output} {path} and {other} are the same file: name two", path = path.display())]
+    Output {
+        /// The option or key that names the output.
+        output: String,
+        /// The output.
+        path: PathBuf,
+        /// The option or key that names the other one, and its path.
+        other: String,
+    },
+}
+
+/// The files that one run reads and writes.
+#[derive(Debug, Default)]
+pub struct RunFiles {
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+}
+
+#[derive(Debug)]
+enum Input {
+    /// A file, or a folder with everything below it.
+    Path {
+        role: String,
+        path: PathBuf,
+    },
+    Stdin,
+}
+
+#[derive(Debug)]
+struct Output {
+    role: String,
+    path: PathBuf,
+}
+
+/// A regular file, whatever its names are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    /// `None` for pipes and devices: writing to them destroys nothing.
+    fn of(metadata: &Metadata) -> Option<Self> {
+        metadata.is_file().then(|| Self { device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    fn of_path(path: &Path) -> Option<Self> {
+        path.metadata().ok().as_ref().and_then(Self::of)
+    }
+
+    fn of_file(file: io::Result<File>) -> Option<Self> {
+        file.and_then(|file| file.metadata()).ok().as_ref().and_then(Self::of)
+    }
+}
+
+impl RunFiles {
+    /// A run without files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an input: a file, or a folder whose files are read; `-` is stdin. `role` says what it is, as in `the model`.
+    pub fn reads(&mut self, role: &str, path: &Path) {
+        if path.as_os_str() == "-" {
+            return self.reads_stdin();
+        }
+        self.inputs.push(Input::Path { role: role.to_owned(), path: path.to_owned() });
+    }
+
+    /// Adds standard input.
+    pub fn reads_stdin(&mut self) {
+        self.inputs.push(Input::Stdin);
+    }
+
+    /// Adds an output; `-` is stdout. `role` is the option or key that names it.
+    pub fn writes(&mut self, role: &str, path: &Path) {
+        self.outputs.push(Output { role: role.to_owned(), path: path.to_owned() });
+    }
+
+    /// Adds the files of another part of the same run.
+    pub fn extend(&mut self, other: Self) {
+        self.inputs.extend(other.inputs);
+        self.outputs.extend(other.outputs);
+    }
+
+    /// Finds an output that is an input or another output. Call it before the first output is created.
+    ///
+    /// # Errors
+    /// [`FileConflict`].
+    pub fn check(&self) -> Result<(), FileConflict> {
+        self.check_inputs()?;
+        self.check_outputs()
+    }
+
+    fn check_inputs(&self) -> Result<(), FileConflict> {
+        let targets = self.outputs.iter().flat_map(|output| {
+            // A run that fails leaves what it wrote under the second name.
+            let partial = resolved(&output.path).ok().and_then(|path| FileIdentity::of_path(&partial(&path)));
+            output.identity().into_iter().chain(partial).map(move |identity| (output, identity))
+        });
+        let targets: Vec<(&Output, FileIdentity)> = targets.collect();
+        let check = |input: &str, identity: Option<FileIdentity>| match targets
+            .iter()
+            .find(|(_, target)| Some(*target) == identity)
+        {
+            None => Ok(()),
+            Some((output, _)) => Err(FileConflict::Input {
+                output: output.role.clone(),
+                path: output.path.clone(),
+                input: input.to_owned(),
+            }),
+        };
+        for input in &self.inputs {
+            match input {
+                Input::Stdin => {
+                    let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+                    check("stdin", FileIdentity::of_file(stdin))?;
+                }
+                Input::Path { role, path } if path.is_dir() => {
+                    if !targets.is_empty() {
+                        for_each_below(path, &mut |below| check(&named(role, below), FileIdentity::of_path(below)))?;
+                    }
+                    self.check_folder(path)?;
+                }
+                Input::Path { role, path } => {
+                    let input = if targets.iter().any(|(output, _)| output.path == *path) {
+                        role.clone()
+                    } else {
+                        named(role, path)
+                    };
+                    check(&input, FileIdentity::of_path(path))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds an output below a folder that is read.
+    fn check_folder(&self, folder: &Path) -> Result<(), FileConflict> {
+        let Ok(read) = folder.canonicalize() else { return Ok(()) };
+        match self.outputs.iter().find(|output| output.folder().is_some_and(|of_output| of_output.starts_with(&read))) {
+            None => Ok(()),
+            Some(output) => Err(FileConflict::Member {
+                output: output.role.clone(),
+                path: output.path.clone(),
+                folder: folder.display().to_string(),
+            }),
+        }
+    }
+
+    fn check_outputs(&self) -> Result<(), FileConflict> {
+        for (at, output) in self.outputs.iter().enumerate() {
+            let earlier = self.outputs.get(..at).unwrap_or_default();
+            if let Some(other) = earlier.iter().find(|other| output.is_same_file(other)) {
+                let other = named(&other.role, &other.path);
+                return Err(FileConflict::Output { output: output.role.clone(), path: output.path.clone(), other });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Output {
+    /// The file that is there already.
+    fn identity(&self) -> Option<FileIdentity> {
+        match descriptor(&self.path) {
+            Some(file) => FileIdentity::of_file(file),
+            None => FileIdentity::of_path(&self.path),
+        }
+    }
+
+    /// The path of the file that it becomes, if it is one that is renamed into place.
+    fn target(&self) -> Option<PathBuf> {
+        if descriptor(&self.path).is_some() {
+            return None;
+        }
+        let path = resolved(&self.path).ok()?;
+        path.metadata().map_or(true, |metadata| metadata.is_file()).then_some(path)
+    }
+
+    /// The folder of that file, without links.
+    fn folder(&self) -> Option<PathBuf> {
+        folder_of(&self.target()?).canonicalize().ok()
+    }
+
+    fn is_same_file(&self, other: &Self) -> bool {
+        let place = |output: &Self| Some(output.folder()?.join(output.target()?.file_name()?));
+        let has_same_place = place(self).is_some_and(|same| place(other) == Some(same));
+        // Two hard links are two names: each gets its own file. A descriptor has the file itself.
+        let shares_descriptor = [self, other].iter().any(|output| descriptor(&output.path).is_some())
+            && self.identity().is_some_and(|identity| other.identity() == Some(identity));
+        has_same_place || shares_descriptor
+    }
+}
+
+fn named(role: &str, path: &Path) -> String {
+    format!("{role} {}", path.display())
+}
+
+/// Calls `check` for every file below a folder that is read with all below it. What cannot be read is reported by
+/// whoever reads it.
+fn for_each_below(
+    folder: &Path,
+    check: &mut impl FnMut(&Path) -> Result<(), FileConflict>,
+) -> Result<(), FileConflict> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                _ => check(&entry.path())?,
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

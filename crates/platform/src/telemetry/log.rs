@@ -1,0 +1,175 @@
+//! Messages on stderr: `tracing` events as lines for people or as JSON.
+
+mod screen;
+mod text;
+mod usage;
+
+use std::io;
+
+use anstream::{AutoStream, ColorChoice};
+use clap::{ArgAction, Args, ValueEnum};
+use sizeleak_frame::{FlowId, Notice, Summary};
+use sizeleak_text::utc;
+use tracing::level_filters::LevelFilter;
+use tracing::{error, info};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::registry;
+
+pub use screen::{Drawing, Screen};
+pub use usage::exit_with_usage;
+
+use screen::JsonScreen;
+use text::LineFormat;
+
+use crate::telemetry::headings::MESSAGES;
+use crate::telemetry::{Latency, LatencyTable};
+
+/// The target of messages that are printed at any verbosity.
+const SAID: &str = "sizeleak::said";
+
+/// The flags for the amount and format of messages.
+#[derive(Debug, Clone, Default, Args)]
+pub struct LogFlags {
+    /// Print every notice on stderr, not just their number
+    ///
+    /// Also what the stages do; -vv: also their options, -vvv: everything.
+    #[arg(short, long, action = ArgAction::Count, help_heading = MESSAGES)]
+    verbose: u8,
+
+    /// Print nothing but errors on stderr
+    #[arg(short, long, conflicts_with = "verbose", help_heading = MESSAGES)]
+    quiet: bool,
+
+    /// The format of messages on stderr
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t,
+        hide_short_help = true,
+        help_heading = MESSAGES
+    )]
+    log_format: LogFormat,
+}
+
+/// The format of messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people, in colour on a terminal unless `NO_COLOR` is set
+    #[default]
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+impl LogFlags {
+    /// The flags of a command line without any of them.
+    pub const DEFAULT: Self = Self { verbose: 0, quiet: false, log_format: LogFormat::Text };
+
+    /// Whether every notice is printed.
+    pub fn is_verbose(&self) -> bool {
+        self.verbose > 0
+    }
+
+    /// Whether only errors are printed.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// The format of messages.
+    pub fn format(&self) -> LogFormat {
+        self.log_format
+    }
+
+    /// Prints the messages of this program to stderr from now on. Only the first call has an effect.
+    pub fn install(&self, program: &'static str) -> Screen {
+        let screen = Screen::new();
+        let level = match (self.quiet, self.verbose) {
+            (true, _) => LevelFilter::ERROR,
+            (false, 0) => LevelFilter::WARN,
+            (false, 1) => LevelFilter::INFO,
+            (false, 2) => LevelFilter::DEBUG,
+            (false, _) => LevelFilter::TRACE,
+        };
+        let targets = Targets::new()
+            .with_default(level)
+            .with_targets([(SAID, LevelFilter::INFO), (text::BARE, LevelFilter::INFO)]);
+        let writer = screen.clone();
+        let lines = match self.log_format {
+            LogFormat::Text => {
+                let has_colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
+                let text = LineFormat { program, colours: has_colours.into() };
+                let lines = fmt::layer().with_writer(move || writer.clone());
+                lines.event_format(text).with_filter(targets).boxed()
+            }
+            LogFormat::Json => {
+                let json = fmt::format().json().flatten_event(true).with_current_span(false).with_span_list(false);
+                let lines = fmt::layer().with_writer(move || JsonScreen(writer.clone()));
+                lines.event_format(json).fmt_fields(fmt::format::JsonFields::new()).with_filter(targets).boxed()
+            }
+        };
+        let _before = tracing::subscriber::set_global_default(registry().with(lines));
+        screen
+    }
+}
+
+/// Prints a message for the user at any verbosity, after the speaker's name.
+pub fn say(speaker: &str, sentence: &str) {
+    info!(target: SAID, stage = speaker, "{sentence}");
+}
+
+/// Prints a text of several lines as it is.
+pub fn show(text: &str) {
+    info!(target: text::BARE, "{text}");
+}
+
+/// Prints an error.
+pub fn complain(speaker: &str, sentence: &str) {
+    error!(target: SAID, stage = speaker, "{sentence}");
+}
+
+/// Prints a notice, if every notice is printed.
+pub fn notice(notice: &Notice) {
+    let Notice { time_ns, stage, flow, what, bytes, detail } = notice;
+    let (stage, what, detail) = (&**stage, &**what, detail.as_deref());
+    let flow = flow.map(|flow| FlowId(flow).to_string());
+    info!(target: text::NOTICE, stage, what, flow, time_ns, bytes, detail, "{}", describe(notice));
+}
+
+/// Prints the latencies of the stages: a table for people, one event per stage for programs.
+pub fn say_latency(speaker: &str, summary: &Summary, format: LogFormat) {
+    if format == LogFormat::Text {
+        return show(&LatencyTable(summary).to_string());
+    }
+    for row in &summary.stages {
+        let at = |histogram: &[u8], quantile| {
+            let latency = Latency::from_bytes(histogram).ok().filter(|latency| !latency.histogram().is_empty());
+            latency.map(|latency| latency.histogram().value_at_quantile(quantile))
+        };
+        info!(
+            target: SAID,
+            speaker,
+            stage = row.stage,
+            frames_in = row.frames_in,
+            frames_out = row.frames_out,
+            service_p50_ns = at(&row.latency, 0.5),
+            service_p99_ns = at(&row.latency, 0.99),
+            service_max_ns = at(&row.latency, 1.0),
+            queue_p50_ns = at(&row.queue, 0.5),
+            queue_p99_ns = at(&row.queue, 0.99),
+            queue_max_ns = at(&row.queue, 1.0),
+            "latency"
+        );
+    }
+}
+
+/// A notice as one line of text.
+fn describe(notice: &Notice) -> String {
+    let time = notice.time_ns.map_or_else(String::new, |time_ns| format!(" at {}", utc(time_ns)));
+    let flow = notice.flow.map_or_else(String::new, |flow| format!(", flow {}", FlowId(flow)));
+    let bytes = notice.bytes.map_or_else(String::new, |bytes| format!(", {bytes} bytes"));
+    let detail = notice.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+    format!("{}{time}{flow}{bytes}{detail}", notice.what)
+}

@@ -1,0 +1,177 @@
+//! Counters and times of a running stage. Its thread writes them once per parcel, as single atomic numbers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::telemetry::Progress;
+
+/// The figures of a running stage. Clones share them: the stage writes, observers read, and neither waits.
+#[derive(Debug, Clone)]
+pub struct Meter(Arc<Figures>);
+
+#[derive(Debug)]
+struct Figures {
+    stage: String,
+    frames_in: AtomicU64,
+    frames_out: AtomicU64,
+    bytes_in: AtomicU64,
+    service: TimeHistogram,
+    queue: TimeHistogram,
+    progress: Progress,
+}
+
+/// How many frames a stage has consumed and made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// Frames consumed; each row of a batch counts.
+    pub frames_in: u64,
+    /// Frames made; each row of a batch counts.
+    pub frames_out: u64,
+    /// Bytes of traffic in the consumed frames.
+    pub bytes_in: u64,
+}
+
+impl Meter {
+    /// A meter for a stage of this name, whose source reports its reading to `progress`.
+    pub fn new(stage: &str, progress: &Progress) -> Self {
+        Self(Arc::new(Figures {
+            stage: stage.to_owned(),
+            frames_in: AtomicU64::default(),
+            frames_out: AtomicU64::default(),
+            bytes_in: AtomicU64::default(),
+            service: TimeHistogram::default(),
+            queue: TimeHistogram::default(),
+            progress: progress.clone(),
+        }))
+    }
+
+    /// The stage's name.
+    pub fn stage(&self) -> &str {
+        &self.0.stage
+    }
+
+    /// Where a source reports how much it has read.
+    pub fn progress(&self) -> &Progress {
+        &self.0.progress
+    }
+
+    /// Sets the counters.
+    pub fn set_counts(&self, counts: FrameCounts) {
+        self.0.frames_in.store(counts.frames_in, Ordering::Relaxed);
+        self.0.frames_out.store(counts.frames_out, Ordering::Relaxed);
+        self.0.bytes_in.store(counts.bytes_in, Ordering::Relaxed);
+    }
+
+    /// The counters.
+    pub fn counts(&self) -> FrameCounts {
+        FrameCounts {
+            frames_in: self.0.frames_in.load(Ordering::Relaxed),
+            frames_out: self.0.frames_out.load(Ordering::Relaxed),
+            bytes_in: self.0.bytes_in.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The time the stage works on a frame.
+    pub fn service(&self) -> &TimeHistogram {
+        &self.0.service
+    }
+
+    /// The time a frame waits for the stage.
+    pub fn queue(&self) -> &TimeHistogram {
+        &self.0.queue
+    }
+}
+
+/// The bounds of [`TimeHistogram`], in nanoseconds: three for every power of ten from 100 ns to 10 s.
+pub const BOUNDS_NS: [u64; 25] = [
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    5_000_000_000,
+    10_000_000_000,
+];
+
+/// Times per frame, counted in buckets with the upper bounds [`BOUNDS_NS`]. Coarser than [`Latency`](crate::telemetry::Latency),
+/// but readable while it is written.
+#[derive(Debug, Default)]
+pub struct TimeHistogram {
+    buckets: [AtomicU64; BOUNDS_NS.len()],
+    beyond: AtomicU64,
+    sum_ns: AtomicU64,
+}
+
+impl TimeHistogram {
+    /// Records that each of `frames` frames took `time`.
+    pub fn record_each(&self, time: Duration, frames: u64) {
+        if frames == 0 {
+            return;
+        }
+        let ns = time.as_nanos() as u64;
+        let bound = BOUNDS_NS.partition_point(|bound| *bound < ns);
+        self.buckets.get(bound).unwrap_or(&self.beyond).fetch_add(frames, Ordering::Relaxed);
+        self.sum_ns.fetch_add(ns.saturating_mul(frames), Ordering::Relaxed);
+    }
+
+    /// Records that `frames` frames took `time` together.
+    pub fn record_shared(&self, time: Duration, frames: u64) {
+        if let Some(each) = (time.as_nanos() as u64).checked_div(frames) {
+            self.record_each(Duration::from_nanos(each), frames);
+        }
+    }
+
+    /// The number of frames in each bucket.
+    pub fn buckets(&self) -> impl Iterator<Item = u64> {
+        self.buckets.iter().map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// The number of frames above the last bound.
+    pub fn beyond(&self) -> u64 {
+        self.beyond.load(Ordering::Relaxed)
+    }
+
+    /// The sum of all times.
+    pub fn sum(&self) -> Duration {
+        Duration::from_nanos(self.sum_ns.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_counted_in_the_first_bucket_that_holds_them() {
+        assert!(BOUNDS_NS.is_sorted());
+        let times = TimeHistogram::default();
+        for (ns, frames) in [(0, 1), (100, 2), (101, 4), (10_000_000_000, 8), (10_000_000_001, 16)] {
+            times.record_each(Duration::from_nanos(ns), frames);
+        }
+        times.record_shared(Duration::from_nanos(2560), 256);
+        times.record_shared(Duration::from_nanos(1), 0);
+        let within: Vec<u64> = times.buckets().collect();
+        assert_eq!((within[0], within[1], within[24], times.beyond()), (259, 4, 8, 16));
+        assert_eq!(within.iter().sum::<u64>(), 271);
+        assert_eq!(times.sum(), Duration::from_nanos(200 + 404 + 80_000_000_000 + 160_000_000_016 + 2560));
+    }
+}

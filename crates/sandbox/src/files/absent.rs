@@ -1,8 +1,0 @@
-//! Other systems than Linux have no Landlock.
-
-use crate::Access;
-
-/// Limits nothing.
-pub(crate) fn limit(_: &Access) -> Result<(), String> {
-    Err("this system has no Landlock, so all files can still be opened".into())
-}
