@@ -26,8 +26,6 @@
 //! [`Pipeline::replace`](pipeline::Pipeline::replace) puts a stage of the embedding program into a pipeline;
 //! `examples/embed.rs` shows how.
 
-pub mod command;
-
 pub use sizeleak_frame as frame;
 pub use sizeleak_model as model;
 pub use sizeleak_output as output;

@@ -17,19 +17,19 @@ use sizeleak_survey::SurveyError;
 
 /// Why a command failed: one sentence for the user, and an exit code.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     code: u8,
     error: anyhow::Error,
 }
 
 impl Failure {
     /// The command line or `pipeline.toml` is invalid: exit code 2.
-    pub fn usage(error: impl Into<anyhow::Error>) -> Self {
+    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self { code: 2, error: error.into() }
     }
 
     /// A failure with this exit code.
-    pub fn with_code(code: u8, error: impl Into<anyhow::Error>) -> Self {
+    pub(crate) fn with_code(code: u8, error: impl Into<anyhow::Error>) -> Self {
         Self { code, error: error.into() }
     }
 
@@ -44,7 +44,7 @@ impl Failure {
     }
 
     /// The exit code of the contract.
-    pub fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         self.code
     }
 }

@@ -52,8 +52,6 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sizeleak_platform::runtime::program::EXIT_CODES;
 use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
 
-pub use failure::Failure;
-
 /// Shows what the sizes of encrypted messages give away about the people behind an IoT gateway
 #[derive(Debug, Parser)]
 #[command(
@@ -64,7 +62,7 @@ pub use failure::Failure;
          research with consent.\n{EXIT_CODES}"
     )
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(subcommand)]
     command: Subcommands,
 }
@@ -119,7 +117,7 @@ fn command() -> Command {
 }
 
 /// Runs the program to its end.
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let arguments = value_lists::spread(env::args_os());
     let parsed = command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let parsed = parsed.unwrap_or_else(|error| exit_with_usage(error));
