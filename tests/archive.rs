@@ -90,7 +90,7 @@ fn manifest_says_what_became_of_every_file() {
     assert_eq!(names.map(verdict), verdicts);
     assert_eq!(files.len(), 11, "links to files that are there are no files of their own");
     let damage = files.iter().find(|file| file["verdict"] == "damaged").unwrap();
-    assert!(damage["damage"][0]["offset"].as_u64() > Some(24) && damage["sha256"].as_str().unwrap().len() == 64);
+    assert!(damage["damage"][0]["offset"].as_u64() > Some(24) && damage["blake3"].as_str().unwrap().len() == 64);
     let hall = status_of["points"].as_array().unwrap().iter().find(|point| point["point"] == "homes+hall").unwrap();
     assert_eq!([&hall["captures"], &hall["packets"], &hall["commands"], &hall["identifications"]], [6, 3480, 307, 307]);
     let table = String::from_utf8(stdout(sizeleak("archive status").arg(homes.out("out")))).unwrap();

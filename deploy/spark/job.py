@@ -7,12 +7,10 @@ Captures, models, results and binaries are on a file system that all machines se
 """
 
 import argparse
-import hashlib
 import json
 import os
 import re
 import sys
-from collections import Counter
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -171,7 +169,7 @@ def tasks(spark, rows):
 def in_order_of_start(spark, settings, captures):
     """The captures by their first packets, and those that cannot be read, with the reason.
 
-    This is the order of `sizeleak archive`: of packets at the same time, that of the first capture comes first.
+    This is the order of `sizeleak archive`: captures that begin at the same time follow by path.
     """
     found = tasks(spark, captures).mapInArrow(find_starts(settings, captures), START_COLUMNS).collect()
     unread = [(captures[row.file], row.fault) for row in found if row.fault is not None]
@@ -179,23 +177,8 @@ def in_order_of_start(spark, settings, captures):
         capture, fault = min(unread, key=lambda pair: pair[0].path)
         raise Fault(f"{capture.path}: {fault}")
     starts = {row.file: row.first_ns for row in found if row.first_ns is not None}
-    times = Counter(starts.values())
-
-    def place(file):
-        start_ns, path = starts[file], captures[file].path
-        is_alone = times[start_ns] == 1
-        return start_ns, "" if is_alone else sha256(path), path
-
-    return [captures[file] for file in sorted(starts, key=place)], unread
-
-
-def sha256(path):
-    """The SHA-256 of a file."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+    order = sorted(starts, key=lambda file: (starts[file], captures[file].path.split("/")))
+    return [captures[file] for file in order], unread
 
 
 def collect_reports(spark, settings, captures, partitions):

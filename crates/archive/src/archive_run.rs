@@ -229,5 +229,5 @@ impl ArchiveRun {
 fn captures_in(points: &BTreeMap<String, PointDescription>) -> BTreeMap<String, String> {
     let files = points.iter().flat_map(|(name, point)| point.files().map(move |file| (name, file)));
     let with_packets = files.filter(|(_, file)| file.is_capture() && file.packets > 0);
-    with_packets.filter_map(|(name, file)| Some((file.sha256.clone()?, name.clone()))).collect()
+    with_packets.filter_map(|(name, file)| Some((file.blake3.clone()?, name.clone()))).collect()
 }

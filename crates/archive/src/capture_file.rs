@@ -50,8 +50,8 @@ pub struct CaptureFile {
     pub verdict: FileVerdict,
     /// Why it was not read.
     pub reason: Option<String>,
-    /// The SHA-256 digest of its bytes on disk, in hexadecimal digits.
-    pub sha256: Option<String>,
+    /// The BLAKE3 digest of its bytes on disk, in hexadecimal digits.
+    pub blake3: Option<String>,
     /// Its size on disk in bytes.
     pub bytes: Option<u64>,
     /// The earliest time of a packet, in nanoseconds since 1970.
@@ -107,7 +107,7 @@ impl CaptureFile {
             path: path.to_string_lossy().into_owned(),
             verdict,
             reason: Some(reason),
-            sha256: None,
+            blake3: None,
             bytes: None,
             first_ns: None,
             last_ns: None,

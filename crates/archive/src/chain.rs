@@ -39,13 +39,6 @@ impl UnitBounds {
     pub(crate) fn add(&mut self, capture: &DescribedFile) {
         self.latest_ns = self.latest_ns.max(capture.file.last_ns);
     }
-
-    /// Puts the captures of a unit in the order in which they are read.
-    pub(crate) fn sort(&self, captures: &mut [DescribedFile]) {
-        if self.is_by_time {
-            captures.sort_by(|one, other| (one.head_ns, &one.file.sha256).cmp(&(other.head_ns, &other.file.sha256)));
-        }
-    }
 }
 
 /// The units so far.
@@ -99,9 +92,8 @@ impl<'a> Chain<'a> {
 
     /// Processes the captures of the present unit, unless their records are there.
     fn end_unit(&mut self) -> Result<(), String> {
-        let mut captures = mem::take(&mut self.next);
+        let captures = mem::take(&mut self.next);
         let Some(_) = captures.first() else { return Ok(()) };
-        self.bounds.sort(&mut captures);
         let taps = taps_text(self.maker.taps, &captures);
         let before = self.units.last().and_then(|unit| unit.state.as_ref()).map(|state| state.digest.as_str());
         let key = records_key(self.maker.stages, &captures, taps.as_deref().or(before))?;

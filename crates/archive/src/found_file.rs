@@ -7,8 +7,8 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use blake3::{Hash, Hasher};
 use sizeleak_capture::{CaptureReader, Damage};
-use sizeleak_pipeline::Sha256Reader;
 use sizeleak_platform::runtime::ProgressReader;
 use sizeleak_platform::telemetry::{FileProgress, Progress};
 
@@ -118,50 +118,62 @@ fn refused(path: &Path, damage: &Damage) -> CaptureFile {
 }
 
 /// A file that is digested on its way to a reader.
-#[derive(Clone, Default)]
-struct DigestedFile(Arc<Mutex<Option<Sha256Reader<ProgressReader<File>>>>>);
+struct DigestedFile {
+    file: ProgressReader<File>,
+    digest: Hasher,
+}
 
-impl DigestedFile {
-    fn lock(&self) -> MutexGuard<'_, Option<Sha256Reader<ProgressReader<File>>>> {
+/// Shares a file between its reader and whoever wants the digest.
+#[derive(Clone, Default)]
+struct Digested(Arc<Mutex<Option<DigestedFile>>>);
+
+impl Digested {
+    fn lock(&self) -> MutexGuard<'_, Option<DigestedFile>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins to read a file. What is returned is its bytes.
     fn begin(&self, file: File, progress: &Progress) -> Box<dyn Read + Send> {
-        *self.lock() = Some(Sha256Reader::new(FileProgress::new(progress).watch(file, 0)));
+        let file = FileProgress::new(progress).watch(file, 0);
+        *self.lock() = Some(DigestedFile { file, digest: Hasher::new() });
         Box::new(self.clone())
     }
 
     /// Reads what is left. Returns the digest and the size of the file.
-    fn finish(&self) -> io::Result<(String, u64)> {
-        let file = self.lock().take().ok_or(ErrorKind::NotFound)?;
-        file.finish()
+    fn finish(mut self) -> io::Result<(Hash, u64)> {
+        io::copy(&mut self, &mut io::sink())?;
+        let DigestedFile { digest, .. } = self.lock().take().ok_or(ErrorKind::NotFound)?;
+        Ok((digest.finalize(), digest.count()))
     }
 }
 
-impl Read for DigestedFile {
+impl Read for Digested {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.lock().as_mut().map_or(Ok(0), |file| file.read(buffer))
+        let mut file = self.lock();
+        let Some(DigestedFile { file, digest }) = file.as_mut() else { return Ok(0) };
+        let read = file.read(buffer)?;
+        digest.update(buffer.get(..read).unwrap_or_default());
+        Ok(read)
     }
 }
 
 /// Reads a file to its end, once.
 fn inspect(path: &Path, progress: &Progress) -> CaptureFile {
-    let digested = DigestedFile::default();
+    let digested = Digested::default();
     let file = match CaptureReader::open_watched(path, |file| digested.begin(file, progress)) {
         Ok(reader) => packets_of(path, reader),
         Err(damage) => return refused(path, &damage),
     };
     // Damage ends the packets, but not the file.
     match digested.finish() {
-        Ok((sha256, bytes)) => CaptureFile { sha256: Some(sha256), bytes: Some(bytes), ..file },
+        Ok((digest, bytes)) => CaptureFile { blake3: Some(digest.to_string()), bytes: Some(bytes), ..file },
         Err(error) => CaptureFile::unread(path, FileVerdict::Unreadable, error.to_string()),
     }
 }
 
 /// Reads the beginning of a capture as [`FoundFile::look`] does, until it is told to stop, and keeps nothing.
 pub(crate) fn sample(path: &Path, progress: &Progress, is_over: impl Fn() -> bool) {
-    let digested = DigestedFile::default();
+    let digested = Digested::default();
     let Ok(mut reader) = CaptureReader::open_watched(path, |file| digested.begin(file, progress)) else { return };
     while !is_over() {
         // Asking for the time costs more than a small packet.

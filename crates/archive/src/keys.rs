@@ -55,7 +55,7 @@ pub(crate) fn records_key(stages: &Pipeline, captures: &[DescribedFile], before:
 /// Which of these captures are of which tap: what their records depend on besides the captures. `None` without taps.
 pub(crate) fn taps_text(taps: &[TapFiles], captures: &[DescribedFile]) -> Option<String> {
     let of_tap = |tap: &TapFiles| {
-        let digests = tap.captures(captures).map(|capture| capture.file.sha256.as_deref().unwrap_or_default());
+        let digests = tap.captures(captures).map(|capture| capture.file.blake3.as_deref().unwrap_or_default());
         format!("tap {} {}", tap.name, digests.collect::<Vec<_>>().join(" "))
     };
     (!taps.is_empty()).then(|| taps.iter().map(of_tap).collect::<Vec<_>>().join(" "))
@@ -94,7 +94,7 @@ fn cache_keys(pipeline: &Pipeline, captures: &[DescribedFile], after: Hash) -> R
     let digests: BTreeMap<&Path, Hash> = captures
         .iter()
         .filter_map(|capture| {
-            let digest = Hash::from_hex(capture.file.sha256.as_deref()?).ok()?;
+            let digest = Hash::from_hex(capture.file.blake3.as_deref()?).ok()?;
             Some((Path::new(&capture.file.path), digest))
         })
         .collect();

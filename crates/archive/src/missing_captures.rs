@@ -30,13 +30,13 @@ impl<'a> Captures<'a> {
         let mut captures = Self { begun: BTreeMap::new(), digests: BTreeSet::new() };
         for DescribedFile { file, head_ns, .. } in files {
             captures.begun.insert((&file.path, *head_ns), file.packets);
-            captures.digests.extend(file.sha256.as_deref());
+            captures.digests.extend(file.blake3.as_deref());
         }
         captures
     }
 
     fn have(&self, DescribedFile { file, head_ns, .. }: &DescribedFile) -> bool {
-        let is_known = file.sha256.as_deref().is_some_and(|digest| self.digests.contains(digest));
+        let is_known = file.blake3.as_deref().is_some_and(|digest| self.digests.contains(digest));
         is_known || self.begun.get(&(&*file.path, *head_ns)).is_some_and(|packets| *packets >= file.packets)
     }
 

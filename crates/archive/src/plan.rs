@@ -148,7 +148,6 @@ impl PlannedUnits<'_> {
             FoundFile::New { .. } => None,
         });
         let mut captures = known.collect::<Option<Vec<_>>>().filter(|_| !self.is_unknown)?;
-        self.bounds.sort(&mut captures);
         let taps = taps_text(self.taps, &captures);
         let key = records_key(&self.run.packet_stages, &captures, taps.as_deref().or(self.state.as_deref())).ok()?;
         let unit = self.store.find(&unit_name(captures.first()?.head_ns, &key), &key)?;

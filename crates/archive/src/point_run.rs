@@ -276,7 +276,7 @@ impl PointRun<'_> {
 
     /// Checks that a capture is not in the results already, by another name of the folder it is in.
     fn check_elsewhere(&self, file: &CaptureFile) -> Result<(), String> {
-        match file.sha256.as_ref().and_then(|digest| self.elsewhere.get(digest)) {
+        match file.blake3.as_ref().and_then(|digest| self.elsewhere.get(digest)) {
             Some(other) => Err(format!(
                 "{} is in the results already, as a capture of the point `{other}`: name folders as before, or write \
                  to another folder",

@@ -121,7 +121,7 @@ impl PointFiles {
 fn changed_files(before: &Manifest, now: &Manifest) -> usize {
     let read = |manifest: &Manifest| -> BTreeSet<(String, FileVerdict, Option<String>)> {
         let files = manifest.files.iter().filter(|(_, file)| file.verdict != FileVerdict::Growing);
-        files.map(|(_, file)| (file.path.clone(), file.verdict, file.sha256.clone())).collect()
+        files.map(|(_, file)| (file.path.clone(), file.verdict, file.blake3.clone())).collect()
     };
     let paths: BTreeSet<String> = read(before).symmetric_difference(&read(now)).map(|file| file.0.clone()).collect();
     paths.len()

@@ -1,11 +1,17 @@
-//! SHA-256 digests of the captures that a model is learned from.
+//! Digests of the captures that a model is learned from: SHA-256, which people compare with those of other programs.
 
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
 use sizeleak_model::CaptureDigest;
-use sizeleak_pipeline::file_sha256;
 
 use crate::error::LearningError;
+
+/// How many bytes are read at once.
+const BLOCK: usize = 1 << 16;
 
 /// The names and digests of captures, as [`digest_capture`]. Of several, those that cannot be read are left out: nothing
 /// is learned from them.
@@ -26,9 +32,25 @@ pub fn digest_capture(capture: &Path) -> Result<CaptureDigest, LearningError> {
     if capture.is_dir() {
         return Err(fault("it is a folder: name the captures in it".to_owned()));
     }
-    let (sha256, _) = file_sha256(capture).map_err(|error| fault(error.to_string()))?;
+    let sha256 = file_sha256(capture).map_err(|error| fault(error.to_string()))?;
     let name = capture.file_name().unwrap_or(capture.as_os_str()).to_string_lossy().into_owned();
     Ok(CaptureDigest { name, sha256 })
+}
+
+/// The SHA-256 digest of a file, in hexadecimal digits.
+fn file_sha256(path: &Path) -> io::Result<String> {
+    let mut file = BufReader::with_capacity(BLOCK, File::open(path)?);
+    let mut digest = Sha256::new();
+    while let block @ [_, ..] = file.fill_buf()? {
+        digest.update(block);
+        let read = block.len();
+        file.consume(read);
+    }
+    Ok(digest.finalize().iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a string does not fail.
+        _ = write!(hex, "{byte:02x}");
+        hex
+    }))
 }
 
 #[cfg(test)]

@@ -1,23 +1,20 @@
 //! The file that holds a checkpoint: the states of the stages that turn packets into records, between two runs.
 //!
 //! A line that says what it is; then the states and what they depend on, as MessagePack compressed by zstd; then the
-//! SHA-256 of all of that.
+//! BLAKE3 digest of all of that.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use sizeleak_frame::SCHEMA;
 use thiserror::Error;
-
-use crate::sha256::hex;
 
 /// The meaning of what is kept between two runs: states, and the records and answers of archives. Raise it with every
 /// change after which one of these would come out differently, or a state is laid out differently: what was kept before
 /// is then made again.
-pub const MEANING: u32 = 2;
+pub const MEANING: u32 = 3;
 
 /// The first line of a file.
 fn first_line() -> Vec<u8> {
@@ -25,7 +22,7 @@ fn first_line() -> Vec<u8> {
 }
 
 /// Bytes of the digest at the end.
-const DIGEST: usize = 32;
+const DIGEST: usize = blake3::OUT_LEN;
 
 /// The longest file, and the longest content, in bytes: some ten times what the default limits of the stages allow.
 const MOST_BYTES: u64 = 256 << 20;
@@ -106,7 +103,7 @@ impl Checkpoint {
             return Err(CheckpointError::Other);
         }
         let (content, digest) = bytes.split_last_chunk::<DIGEST>().ok_or(CheckpointError::Damaged)?;
-        if bytes.len() as u64 > MOST_BYTES || Sha256::digest(content).as_slice() != digest {
+        if bytes.len() as u64 > MOST_BYTES || blake3::hash(content).as_bytes() != digest {
             return Err(CheckpointError::Damaged);
         }
         let compressed = content.get(first_line().len()..).ok_or(CheckpointError::Damaged)?;
@@ -129,7 +126,7 @@ impl Checkpoint {
     /// # Errors
     /// Those of the encoder.
     pub fn digest(&self) -> Result<String, CheckpointError> {
-        Ok(hex(&Sha256::digest(rmp_serde::to_vec(self).map_err(io::Error::other)?)))
+        Ok(blake3::hash(&rmp_serde::to_vec(self).map_err(io::Error::other)?).to_string())
     }
 
     /// The content of a file.
@@ -140,7 +137,7 @@ impl Checkpoint {
         let plain = rmp_serde::to_vec(self).map_err(io::Error::other)?;
         let compressed = zstd::encode_all(&*plain, LEVEL)?;
         let mut bytes = [first_line(), compressed].concat();
-        bytes.extend_from_slice(&Sha256::digest(&bytes));
+        bytes.extend_from_slice(blake3::hash(&bytes).as_bytes());
         if plain.len().max(bytes.len()) as u64 > MOST_BYTES {
             return Err(CheckpointError::TooLong);
         }
@@ -161,7 +158,7 @@ mod tests {
 
     /// The bytes with the right digest behind them.
     fn signed(bytes: &[u8]) -> Vec<u8> {
-        [bytes, Sha256::digest(bytes).as_slice()].concat()
+        [bytes, blake3::hash(bytes).as_bytes().as_slice()].concat()
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! instead of finishing.
 
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use sizeleak_platform::runtime::{FailureSlot, Runnable, StateSlot};
 
 use crate::checkpoint::{Checkpoint, CheckpointError, StageCheckpoint};
@@ -70,7 +69,7 @@ impl Pipeline {
             let options = stage.options.iter().filter(|(key, _)| *key != FILES);
             // The keys of a table are sorted.
             let options: Vec<_> = options.map(|(key, value)| json!([key, value])).collect();
-            let options = Sha256::digest(json!(options).to_string()).into();
+            let options = blake3::hash(json!(options).to_string().as_bytes()).into();
             StageCheckpoint { name: stage.entry.name.to_owned(), options, state: Vec::new() }
         });
         stages.collect()
