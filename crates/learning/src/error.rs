@@ -2,8 +2,8 @@
 
 use std::io;
 
-use sizeleak_blind_fit::BlindFitError;
 use sizeleak_evaluation::{EvaluationError, LabelFileError};
+use sizeleak_fit::blind::BlindFitError;
 use sizeleak_pipeline::ConfigError;
 use sizeleak_platform::runtime::ConfigureError;
 use thiserror::Error;

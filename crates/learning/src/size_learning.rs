@@ -1,9 +1,9 @@
 //! From labelled commands to sizes: sums where the labels separate the actions, kinds where they do not; and what is
 //! uncertain about them.
 
+use sizeleak_fit::{Additivity, Fit, FitError, Separation, doubted_labels, learn_kinds, padding, size_dependence};
 use sizeleak_model::{
-    Action, Additivity, EpsilonTuple, Fit, FitError, FitMethod, Kind, Kinds, LabelledCommand, LearnedPadding,
-    Neighbours, Separation, Smoothing, padding,
+    Action, EpsilonTuple, FitMethod, Kind, Kinds, LabelledCommand, LearnedPadding, Neighbours, Smoothing,
 };
 
 /// With a smaller posterior probability the sizes found are not separated from others that fit nearly as well.
@@ -207,18 +207,18 @@ impl LearnedSizes {
         let warnings = doubts(&fit, &commands);
         let outliers = fit.outliers.iter().filter_map(|at| indices.get(*at)).copied().collect();
         let learned = Self::of_fit(fit, commands, separation);
-        let kinds = Kinds::learn(&all_names, rest.iter(), indices.len());
+        let kinds = learn_kinds(&all_names, rest.iter(), indices.len());
         let padding = padding.map(LearnedPadding::Modulo);
         Self { kinds, padding, outliers, remarks, warnings, ..learned }
     }
 
     /// Every labelled command as it is.
     fn of_kinds(names: &[String], commands: &[LabelledCommand], separation: Separation) -> Result<Self, FitError> {
-        let all = Kinds::learn(names, commands.iter(), 0).ok_or(FitError::NoCommands)?;
-        let doubted = all.doubted_labels(names, commands);
+        let all = learn_kinds(names, commands.iter(), 0).ok_or(FitError::NoCommands)?;
+        let doubted = doubted_labels(&all, names, commands);
         let is_kept = |(at, _): &(usize, &LabelledCommand)| doubted.binary_search(at).is_err();
         let kept = commands.iter().enumerate().filter(is_kept).map(|(_, command)| command);
-        let kinds = Kinds::learn(names, kept, 0).ok_or(FitError::NoCommands)?;
+        let kinds = learn_kinds(names, kept, 0).ok_or(FitError::NoCommands)?;
         let mut warnings = Vec::new();
         if doubted.len() as f64 > DOUBTFUL_SHARE * commands.len() as f64 {
             warnings.push(format!(
@@ -228,7 +228,7 @@ impl LearnedSizes {
             ));
         }
         // Of all labels: what is left without those doubted by their size depends on size.
-        if let Some(p_value) = all.size_dependence().filter(|p_value| *p_value > SIGNIFICANT) {
+        if let Some(p_value) = size_dependence(&all).filter(|p_value| *p_value > SIGNIFICANT) {
             warnings.push(format!(
                 "sizes do not depend on the labels more than by chance (p = {p_value:.3}): the labels may be those of \
                  other commands, or of another gateway"

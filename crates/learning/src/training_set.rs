@@ -1,10 +1,13 @@
 //! From labels and commands to a model.
 
 use sizeleak_evaluation::{LabelFile, Tolerance};
+use sizeleak_fit::{
+    ExperimentDesign, FitError, learn_prior, learn_reply_bytes, learn_reply_counts, learn_single_replies,
+};
 use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{
-    Action, Basis, CaptureDigest, ExperimentDesign, FitError, FitMethod, Inventory, Kind, LabelledCommand,
-    LearnedPadding, Limits, Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope, SingleReplies,
+    Action, Basis, CaptureDigest, FitMethod, Inventory, Kind, LabelledCommand, LearnedPadding, Limits, Matching, Model,
+    Provenance, Scope,
 };
 
 use crate::error::LearningError;
@@ -139,12 +142,12 @@ impl TrainingSet<'_> {
         };
         let with_own_replies: Vec<LabelledCommand> =
             additive.iter().filter(|command| command.has_own_replies).cloned().collect();
-        let replies = ReplyCountModel::learn(&with_own_replies);
+        let replies = learn_reply_counts(&with_own_replies);
         // The paper uses only the number of replies.
         let is_robust = method == FitMethod::Robust;
-        let single_replies = is_robust.then(|| SingleReplies::learn(&with_own_replies, actions.len())).flatten();
+        let single_replies = is_robust.then(|| learn_single_replies(&with_own_replies, actions.len())).flatten();
         let reply_bytes = (is_robust && single_replies.is_none())
-            .then(|| ReplyBytesModel::learn(&with_own_replies, actions.len()))
+            .then(|| learn_reply_bytes(&with_own_replies, actions.len()))
             .flatten();
         let mut model = Model {
             scope: Scope::default(),
@@ -166,7 +169,7 @@ impl TrainingSet<'_> {
         let limits = model.limits().map_err(|error| self.fault(error.to_string()))?;
         if method == FitMethod::Robust && !model.actions.is_empty() {
             // The paper takes every multiset of actions to be equally likely.
-            model.prior = Prior::learn(&additive, &model.actions, model.inventory.as_ref(), &limits);
+            model.prior = learn_prior(&additive, &model.actions, model.inventory.as_ref(), &limits);
         }
         let labels = self.labels.labels().rows.len();
         Ok(LearnedModel {

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The largest size of a message in bytes that models and labels accept.
+pub const MAX_MESSAGE_SIZE: i64 = 1 << 32;
+
 /// The most sizes of one action.
 const MAX_SIZES: usize = 256;
 

@@ -116,6 +116,11 @@ impl EpsilonDistribution {
         WeightedEpsilon::normalised(weighted.filter(|value| value.weight > 0.0).collect())
     }
 
+    /// The level of ε at a size, which length fields raise.
+    pub fn level(&self, size: i64) -> i64 {
+        self.tuples.level(size)
+    }
+
     /// P(ε | x) of commands of which actions and overhead explain x bytes: each value above 0, in ascending order,
     /// scaled to sum to 1.
     pub fn given_explained(&self, explained: i64) -> Vec<WeightedEpsilon> {
@@ -151,7 +156,7 @@ fn most_frequent(tuples: &[EpsilonTuple]) -> Vec<i64> {
 
 /// The tuples of the labelled commands, with the level of ε at each of them.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct LevelledTuples {
+struct LevelledTuples {
     by_size: Vec<EpsilonTuple>,
     /// The levels, in the order of `by_size`.
     levels: Vec<i64>,
@@ -160,7 +165,7 @@ pub(crate) struct LevelledTuples {
 }
 
 impl LevelledTuples {
-    pub(crate) fn new(neighbours: &Neighbours) -> Self {
+    fn new(neighbours: &Neighbours) -> Self {
         let explained =
             |tuple: &EpsilonTuple| EpsilonTuple { size: tuple.size.saturating_sub(tuple.epsilon), ..*tuple };
         let mut by_explained: Vec<EpsilonTuple> = neighbours.tuples().iter().map(explained).collect();
@@ -169,7 +174,7 @@ impl LevelledTuples {
     }
 
     /// The level at a size: that of the nearest labelled command, the smaller one of two.
-    pub(crate) fn level(&self, size: i64) -> i64 {
+    fn level(&self, size: i64) -> i64 {
         let above = self.by_size.partition_point(|tuple| tuple.size < size);
         let distance = |at: &usize| self.by_size.get(*at).map_or(u64::MAX, |tuple| tuple.size.abs_diff(size));
         let nearest = above.checked_sub(1).into_iter().chain([above]).min_by_key(distance);

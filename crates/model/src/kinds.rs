@@ -8,23 +8,16 @@
 //! each command seen, whose width all kinds share. It is chosen by leave-one-out cross-validation. Sizes that no kind
 //! had belong to something else with a small share, so that a size far from all kinds has no answer.
 
-mod doubts;
-mod kind;
-mod learning;
-mod replies;
-
 use serde::{Deserialize, Serialize};
 
-use self::kind::SPREADS;
-pub use self::kind::{Kind, SeenCommand};
-pub use self::replies::KindReplies;
-use crate::labelled_command::LARGEST_SIZE;
+use crate::action::MAX_MESSAGE_SIZE;
+use crate::two_sided::two_sided;
 
-/// The most kinds of a model.
-pub(crate) const MAX_KINDS: usize = 4096;
+/// The least and the greatest width of a kernel, in bytes.
+const SPREADS: [f64; 2] = [0.02, 1e6];
 
-/// The most different commands of one kind that are kept.
-pub(crate) const MAX_SEEN: usize = 4096;
+/// The smallest likelihood of replies, so that one odd reply does not exclude a kind.
+const MIN_LIKELIHOOD: f64 = 1e-6;
 
 /// If a greater share of commands is none of the kinds, a size that none has is nothing special.
 const MOST_UNKNOWN: f64 = 0.2;
@@ -48,6 +41,9 @@ pub struct Kinds {
 }
 
 impl Kinds {
+    /// The most kinds of a model.
+    pub const MAX_KINDS: usize = 4096;
+
     /// Weights of all explanations of a size, in no unit of its own: for each kind its share of commands times
     /// P(size | kind); and the weight of everything that is none of the kinds.
     pub fn weights(&self, size: i64) -> (Vec<f64>, f64) {
@@ -117,16 +113,16 @@ impl Kinds {
     }
 
     /// What is wrong with the values, if anything is.
-    pub(crate) fn fault(&self) -> Option<&'static str> {
-        let is_size = |size: i64| size.unsigned_abs() <= LARGEST_SIZE.unsigned_abs();
+    pub fn fault(&self) -> Option<&'static str> {
+        let is_size = |size: i64| size.unsigned_abs() <= MAX_MESSAGE_SIZE.unsigned_abs();
         let is_valid =
             |seen: &SeenCommand| is_size(seen.size) && is_size(seen.reply_bytes) && (1..=1 << 40).contains(&seen.times);
         let is_list = |kind: &Kind| {
-            (1..=MAX_SEEN).contains(&kind.seen.len())
+            (1..=Kind::MAX_SEEN).contains(&kind.seen.len())
                 && kind.seen.iter().all(is_valid)
                 && kind.actions.iter().all(|(name, count)| !name.is_empty() && (1..=1 << 20).contains(count))
         };
-        if !(1..=MAX_KINDS).contains(&self.list.len()) || !self.list.iter().all(is_list) {
+        if !(1..=Self::MAX_KINDS).contains(&self.list.len()) || !self.list.iter().all(is_list) {
             return Some("[kinds] needs 1 to 4096 [[kinds.kind]], each with `actions` and 1 to 4096 entries in `seen`");
         }
         let [least, most] = SPREADS;
@@ -137,5 +133,121 @@ impl Kinds {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A multiset of actions that was labelled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kind {
+    /// The names of its actions, each with its count; none for a message without actions.
+    pub actions: Vec<(String, u32)>,
+    /// The commands seen, at least one, in ascending order.
+    pub seen: Vec<SeenCommand>,
+}
+
+/// Equal labelled commands of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "(i64, u32, i64, u64)", into = "(i64, u32, i64, u64)")]
+pub struct SeenCommand {
+    /// |s| in bytes, in the basis of the model; of a range, its upper end.
+    pub size: i64,
+    /// The number of records the gateway sent in reply.
+    pub replies: u32,
+    /// Bytes of these records, in the same basis.
+    pub reply_bytes: i64,
+    /// How many commands were labelled, at least 1.
+    pub times: u64,
+}
+
+impl From<(i64, u32, i64, u64)> for SeenCommand {
+    fn from((size, replies, reply_bytes, times): (i64, u32, i64, u64)) -> Self {
+        Self { size, replies, reply_bytes, times }
+    }
+}
+
+impl From<SeenCommand> for (i64, u32, i64, u64) {
+    fn from(seen: SeenCommand) -> Self {
+        (seen.size, seen.replies, seen.reply_bytes, seen.times)
+    }
+}
+
+impl Kind {
+    /// The most different commands of one kind that a model keeps.
+    pub const MAX_SEEN: usize = 4096;
+
+    /// How many commands were labelled.
+    pub fn commands(&self) -> u64 {
+        self.seen.iter().fold(0, |sum, seen| sum.saturating_add(seen.times))
+    }
+
+    /// The least and the greatest size seen, in bytes.
+    pub fn size_range(&self) -> [i64; 2] {
+        let sizes = || self.seen.iter().map(|seen| seen.size);
+        [sizes().min().unwrap_or(0), sizes().max().unwrap_or(0)]
+    }
+
+    /// The size seen that is nearest to `size`, in bytes.
+    pub fn nearest_size(&self, size: i64) -> i64 {
+        let nearest = self.seen.iter().min_by_key(|seen| (seen.size.abs_diff(size), seen.size));
+        nearest.map_or(size, |seen| seen.size)
+    }
+
+    /// P(size | this kind) without what was never seen.
+    fn size_density(&self, size: i64, spread: f64) -> f64 {
+        let all = self.commands().max(1) as f64;
+        let near = |seen: &SeenCommand| seen.times as f64 * two_sided(seen.size.abs_diff(size) as f64, spread);
+        self.seen.iter().map(near).sum::<f64>() / all
+    }
+
+    /// Its actions in words, such as `on`, or `2 on + red`; `no action` without any.
+    pub fn in_words(&self) -> String {
+        let one = |(name, count): &(String, u32)| if *count == 1 { name.clone() } else { format!("{count} {name}") };
+        let words: Vec<String> = self.actions.iter().map(one).collect();
+        if words.is_empty() { "no action".to_owned() } else { words.join(" + ") }
+    }
+}
+
+/// How replies are smoothed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindReplies {
+    /// Mean absolute deviation of the bytes of replies from those seen, in bytes.
+    pub spread: f64,
+    /// How many labelled commands weigh as much as what all kinds have.
+    pub strength: f64,
+}
+
+impl KindReplies {
+    fn is_valid(&self) -> bool {
+        let [least, most] = SPREADS;
+        (least / 2.0..=most).contains(&self.spread) && (1e-3..=1e6).contains(&self.strength)
+    }
+
+    /// P(replies, bytes | a kind seen with `own`), smoothed towards what `all` commands have.
+    pub fn likelihood(&self, own: impl Iterator<Item = SeenCommand>, all: f64, replies: u32, bytes: i64) -> f64 {
+        let (weight, commands) = self.near(own, replies, bytes);
+        ((weight + self.strength * all) / (commands + self.strength)).max(MIN_LIKELIHOOD * all.max(f64::MIN_POSITIVE))
+    }
+
+    /// P(replies, bytes) over these commands, smoothed towards any number and bytes.
+    pub fn pooled(&self, seen: impl Iterator<Item = SeenCommand>, replies: u32, bytes: i64) -> f64 {
+        let (weight, commands) = self.near(seen, replies, bytes);
+        // One further command, whose replies may be any: a geometric number of them, with bytes of any size.
+        let anything = 0.5_f64.powf(f64::from(replies.min(64)) + 1.0) * if replies == 0 { 1.0 } else { 1e-4 };
+        (weight + anything) / (commands + 1.0)
+    }
+
+    fn near(&self, seen: impl Iterator<Item = SeenCommand>, replies: u32, bytes: i64) -> (f64, f64) {
+        let (mut weight, mut commands) = (0.0, 0.0);
+        for one in seen {
+            let times = one.times as f64;
+            commands += times;
+            if one.replies == replies {
+                let of_bytes = match replies {
+                    0 => 1.0,
+                    _ => two_sided(one.reply_bytes.abs_diff(bytes) as f64, self.spread),
+                };
+                weight += times * of_bytes;
+            }
+        }
+        (weight, commands)
+    }
+}

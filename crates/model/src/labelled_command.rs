@@ -1,10 +1,9 @@
 //! A command whose actions are known from a label: the data that everything is learned from.
 
-/// Largest message size accepted, in bytes.
-pub(crate) const LARGEST_SIZE: i64 = 1 << 32;
+use crate::action::MAX_MESSAGE_SIZE;
 
-/// Largest count of one action in a command.
-pub(crate) const LARGEST_COUNT: u32 = 1 << 20;
+/// The largest count of one action in a command.
+pub const MAX_COUNT_OF_ACTION: u32 = 1 << 20;
 
 /// A command whose actions are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,28 +24,22 @@ pub struct LabelledCommand {
 
 impl LabelledCommand {
     /// The middle of the size range, rounded down.
-    pub(crate) fn middle(&self) -> i64 {
+    pub fn middle(&self) -> i64 {
         let [least, most] = self.sizes;
         least + (most - least) / 2
     }
 
     /// Total number of actions.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.counts.iter().map(|count| u64::from(*count)).sum()
     }
 
     /// Whether sizes and counts are plausible and there is one count for each of `actions` actions.
-    pub(crate) fn is_within_bounds(&self, actions: usize) -> bool {
+    pub fn is_within_bounds(&self, actions: usize) -> bool {
         let [least, most] = self.sizes;
-        (0..=LARGEST_SIZE).contains(&least)
-            && (least..=LARGEST_SIZE).contains(&most)
+        (0..=MAX_MESSAGE_SIZE).contains(&least)
+            && (least..=MAX_MESSAGE_SIZE).contains(&most)
             && self.counts.len() == actions
-            && self.counts.iter().all(|count| *count <= LARGEST_COUNT)
+            && self.counts.iter().all(|count| *count <= MAX_COUNT_OF_ACTION)
     }
-}
-
-/// Bytes of the actions of a command: Σ |aᵢ|·nbᵢ.
-pub(crate) fn action_bytes(sizes: &[i64], counts: &[u32]) -> i64 {
-    let products = sizes.iter().zip(counts).map(|(size, count)| size.saturating_mul(i64::from(*count)));
-    products.fold(0, i64::saturating_add)
 }

@@ -63,7 +63,7 @@ impl Condition {
     }
 
     /// How often the actions of its classes occur, given the totals of all classes.
-    pub(crate) fn sum(&self, totals: &[u32]) -> u32 {
+    pub fn sum(&self, totals: &[u32]) -> u32 {
         let held = totals.iter().enumerate().filter(|(class, _)| self.holds_class(*class));
         held.fold(0, |sum, (_, total)| sum.saturating_add(*total))
     }

@@ -3,9 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Action, Basis, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding, Limits, Neighbours, NoiseStatistics,
-    Prior, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies, SizeError, Smoothing,
+    Action, Basis, Inventory, InventoryError, Kinds, LearnedPadding, Limits, Neighbours, NoiseStatistics, Prior,
+    ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies, SizeError, Smoothing,
 };
+
+/// How sizes are learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FitMethod {
+    /// The paper's procedure, from commands of one action on one device and on two devices.
+    Paper,
+    /// A fit over all labelled commands that neither outliers nor growing length fields bias.
+    Robust,
+}
 
 /// By so many bytes ε may be greater than any that was learned.
 const EPSILON_MARGIN: i64 = 64;

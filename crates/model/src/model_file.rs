@@ -14,7 +14,7 @@ use sizeleak_text::stand_in;
 use thiserror::Error;
 
 use self::toml_text::{quoted, write_kinds, write_single_replies, write_table};
-use crate::labelled_command::LARGEST_SIZE;
+use crate::action::MAX_MESSAGE_SIZE;
 use crate::neighbours::MAX_TUPLES;
 use crate::{
     Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding,
@@ -542,7 +542,7 @@ impl From<&Provenance> for LearnedFile {
 }
 
 fn within(what: &str, size: i64) -> Result<(), ModelFault> {
-    if size.unsigned_abs() < LARGEST_SIZE.unsigned_abs() {
+    if size.unsigned_abs() < MAX_MESSAGE_SIZE.unsigned_abs() {
         return Ok(());
     }
     bounds(format!("{what} is {size} bytes, which no message can have"))

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The most distinct tuples of a model: what they are learned into takes memory and time for each.
-pub(crate) const MAX_TUPLES: usize = 100_000;
+pub const MAX_TUPLES: usize = 100_000;
 
 /// The size and ε of labelled commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::LabelledCommand;
 use crate::reply_deviation::ReplyDeviation;
 
 /// P(replies | number of actions), as a few numbers.
@@ -24,9 +23,6 @@ pub struct ReplyCountModel {
     pub surplus: f64,
 }
 
-/// The gain in log-likelihood (in nats) over a constant that makes replies informative.
-const MIN_GAIN: f64 = 3.0;
-
 /// The largest number of actions for which bounds are computed.
 const MAX_ACTIONS: u32 = 4096;
 
@@ -34,18 +30,6 @@ impl ReplyCountModel {
     /// The model of a gateway whose replies are uninformative.
     pub fn uninformative() -> Self {
         Self { fixed: 0.0, per_action: 0.0, missing: 0.0, surplus: 0.0 }
-    }
-
-    /// Learns from labelled commands. The slope is the median of the slopes between pairs of commands (Theil–Sen),
-    /// which is robust against lost and unrelated replies. The replies are uninformative unless the line increases
-    /// their log-likelihood over that of a constant by 3 + ln(number of commands).
-    pub fn learn(commands: &[LabelledCommand]) -> Self {
-        let points: Vec<(f64, f64)> = commands.iter().map(point).collect();
-        let slope = median(slopes(&points)).filter(|slope| *slope > 0.0);
-        let line = slope.and_then(|slope| Self::through(&points, slope));
-        let (Some(line), Some(constant)) = (line, Self::through(&points, 0.0)) else { return Self::uninformative() };
-        let gain = line.log_likelihood(&points) - constant.log_likelihood(&points);
-        if gain > MIN_GAIN + (points.len() as f64).ln() { line } else { Self::uninformative() }
     }
 
     /// Whether the number of replies depends on the number of actions.
@@ -89,34 +73,15 @@ impl ReplyCountModel {
         (least, if most < MAX_ACTIONS { most } else { u32::MAX })
     }
 
-    /// The line with this slope through the median of the points, with the deviations from it.
-    fn through(points: &[(f64, f64)], slope: f64) -> Option<Self> {
-        let per_action = round(slope);
-        let fixed = round(median(points.iter().map(|(actions, replies)| replies - per_action * actions).collect())?);
-        let line = Self { fixed, per_action, missing: 0.0, surplus: 0.0 };
-        let (mut expected, mut missing, mut surplus) = (1.0, 0.5, 0.5);
-        for (actions, replies) in points {
-            let deviation = replies - line.expected(*actions) as f64;
-            expected += line.expected(*actions) as f64;
-            missing += (-deviation).max(0.0);
-            surplus += deviation.max(0.0);
-        }
-        let surplus = round_up(surplus / (points.len() as f64 + 1.0));
-        Some(Self { missing: round_up(missing / expected).min(1.0), surplus, ..line })
-    }
-
-    fn log_likelihood(&self, points: &[(f64, f64)]) -> f64 {
-        points.iter().map(|(actions, replies)| self.probability(*replies as i64, *actions).ln()).sum()
-    }
-
     /// P(replies | actions), informative or not. At 0 replies all larger numbers of missing replies are included.
-    fn probability(&self, replies: i64, actions: f64) -> f64 {
+    pub fn probability(&self, replies: i64, actions: f64) -> f64 {
         let (spread, deviation) = (self.spread(actions), replies - self.expected(actions));
         let probability = if replies == 0 { spread.at_most(deviation) } else { spread.exactly(deviation) };
         probability.max(f64::MIN_POSITIVE)
     }
 
-    fn expected(&self, actions: f64) -> i64 {
+    /// The number of replies to a command of so many actions, if none is missing or surplus.
+    pub fn expected(&self, actions: f64) -> i64 {
         (self.fixed + self.per_action * actions).round().max(0.0) as i64
     }
 
@@ -124,37 +89,3 @@ impl ReplyCountModel {
         ReplyDeviation::new(self.missing * self.expected(actions) as f64, self.surplus)
     }
 }
-
-fn point(command: &LabelledCommand) -> (f64, f64) {
-    (command.counts.iter().map(|count| f64::from(*count)).sum(), command.replies.into())
-}
-
-/// The slopes between all pairs of points, of at most 2000 points.
-fn slopes(points: &[(f64, f64)]) -> Vec<f64> {
-    let step = (points.len() / 1000).max(1);
-    let thinned: Vec<&(f64, f64)> = points.iter().step_by(step).collect();
-    let mut slopes = Vec::new();
-    for (at, (x, y)) in thinned.iter().enumerate() {
-        let later = thinned.iter().skip(at + 1).filter(|(other, _)| (other - x).abs() > 0.5);
-        slopes.extend(later.map(|(other_x, other_y)| (other_y - y) / (other_x - x)));
-    }
-    slopes
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len().saturating_sub(1) / 2).copied()
-}
-
-/// Rounds to thousandths, so that the model file stays readable.
-fn round(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
-}
-
-/// Rounds up to ten-thousandths, so that the result is never 0.
-fn round_up(value: f64) -> f64 {
-    (value * 10_000.0).ceil() / 10_000.0
-}
-
-#[cfg(test)]
-mod tests;

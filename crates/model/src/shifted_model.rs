@@ -1,6 +1,6 @@
 //! A model of a gateway whose messages have become longer or shorter.
 
-use crate::labelled_command::LARGEST_SIZE;
+use crate::action::MAX_MESSAGE_SIZE;
 use crate::{Model, ReplyClass, SingleReplies};
 
 impl Model {
@@ -27,7 +27,7 @@ impl SingleReplies {
     pub fn longer_by(mut self, bytes: i64) -> Self {
         let of_classes = self.classes.iter_mut().map(|ReplyClass { sizes, .. }| sizes);
         for (size, _) in of_classes.chain([&mut self.foreign_sizes]).flatten() {
-            *size = size.saturating_add(bytes).clamp(0, LARGEST_SIZE);
+            *size = size.saturating_add(bytes).clamp(0, MAX_MESSAGE_SIZE);
         }
         self
     }

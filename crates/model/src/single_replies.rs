@@ -10,10 +10,8 @@
 
 mod classes;
 mod interpretation;
-mod learning;
 mod likelihood_bound;
 mod likelihood_table;
-mod merging;
 mod seen_replies;
 
 pub use self::classes::{ReplyClass, SingleReplies};

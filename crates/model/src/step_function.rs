@@ -25,32 +25,32 @@ const LEVELS: usize = 2 * MAX_DISTANCE as usize + 1;
 
 /// The step function that fits the residuals of commands best.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StepFunction {
+pub struct StepFunction {
     /// The level at each command.
-    pub(crate) levels: Vec<i64>,
+    pub levels: Vec<i64>,
     /// The sum of the capped deviations and the price of the steps.
-    pub(crate) cost: i64,
+    pub cost: i64,
 }
 
 /// Converts a cost to bytes.
-pub(crate) fn in_bytes(cost: i64) -> f64 {
+pub fn in_bytes(cost: i64) -> f64 {
     cost as f64 / BYTE as f64
 }
 
 /// The cost of a number of steps.
-pub(crate) fn price(steps: i64) -> i64 {
+pub fn price(steps: i64) -> i64 {
     steps * STEP_BYTES * BYTE
 }
 
 /// The cost of the best step function, as [`StepFunction::fit`] finds it.
-pub(crate) fn step_cost(sizes: &[i64], residuals: &[[i64; 2]]) -> i64 {
+pub fn step_cost(sizes: &[i64], residuals: &[[i64; 2]]) -> i64 {
     level_costs(sizes, residuals, |_, _, _| ()).into_iter().min().unwrap_or(0)
 }
 
 impl StepFunction {
     /// Fits `residuals`, which are in order of `sizes`, by a level that rises only between different sizes. A residual
     /// is a range; its cost is the distance of the level from that range.
-    pub(crate) fn fit(sizes: &[i64], residuals: &[[i64; 2]]) -> Self {
+    pub fn fit(sizes: &[i64], residuals: &[[i64; 2]]) -> Self {
         // For each command the level it came from, by the level it is at; in bytes, because there may be millions.
         let mut previous: Vec<[u8; LEVELS]> = vec![std::array::from_fn(|level| level as u8); residuals.len()];
         let costs = level_costs(sizes, residuals, |command, to, from| {

@@ -5,20 +5,21 @@ const UNLIKELY: f64 = 1e-12;
 
 /// The probabilities of consecutive numbers of bytes.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct SumDistribution {
+pub struct SumDistribution {
     /// The number of the first probability, in bytes.
-    pub(crate) least: i64,
-    pub(crate) probabilities: Vec<f64>,
+    pub least: i64,
+    /// One for each of the numbers from `least` on.
+    pub probabilities: Vec<f64>,
 }
 
 impl SumDistribution {
     /// A number that is known.
-    pub(crate) fn certain(bytes: i64) -> Self {
+    pub fn certain(bytes: i64) -> Self {
         Self { least: bytes, probabilities: vec![1.0] }
     }
 
     /// Numbers of bytes with their probabilities, in ascending order.
-    pub(crate) fn of(values: impl IntoIterator<Item = (i64, f64)>) -> Self {
+    pub fn of(values: impl IntoIterator<Item = (i64, f64)>) -> Self {
         let mut distribution = Self::default();
         for (value, probability) in values {
             if distribution.probabilities.is_empty() {
@@ -34,23 +35,23 @@ impl SumDistribution {
     }
 
     /// Whether a single number is possible.
-    pub(crate) fn is_certain(&self) -> bool {
+    pub fn is_certain(&self) -> bool {
         self.probabilities.len() == 1
     }
 
     /// The probability of a number of bytes.
-    pub(crate) fn at(&self, bytes: i64) -> f64 {
+    pub fn at(&self, bytes: i64) -> f64 {
         let at = usize::try_from(bytes.wrapping_sub(self.least)).ok();
         at.and_then(|at| self.probabilities.get(at)).copied().unwrap_or(0.0)
     }
 
     /// All numbers with their probabilities.
-    pub(crate) fn values(&self) -> impl Iterator<Item = (i64, f64)> + Clone + '_ {
+    pub fn values(&self) -> impl Iterator<Item = (i64, f64)> + Clone + '_ {
         (self.least..).zip(self.probabilities.iter().copied())
     }
 
     /// The distribution of the sum of both.
-    pub(crate) fn plus(&self, other: &Self) -> Self {
+    pub fn plus(&self, other: &Self) -> Self {
         let length = (self.probabilities.len() + other.probabilities.len()).saturating_sub(1);
         let mut sum = vec![0.0; length];
         let is_shorter = self.probabilities.len() < other.probabilities.len();
@@ -64,7 +65,7 @@ impl SumDistribution {
     }
 
     /// The same without ends less likely than this.
-    pub(crate) fn without_unlikely_ends(mut self, unlikely: f64) -> Self {
+    pub fn without_unlikely_ends(mut self, unlikely: f64) -> Self {
         let is_likely = |probability: &f64| *probability > unlikely;
         let Some(start) = self.probabilities.iter().position(is_likely) else { return self };
         let end = self.probabilities.iter().rposition(is_likely).map_or(0, |last| last + 1);
@@ -75,18 +76,18 @@ impl SumDistribution {
     }
 
     /// The same, moved by some bytes.
-    pub(crate) fn moved(self, bytes: i64) -> Self {
+    pub fn moved(self, bytes: i64) -> Self {
         Self { least: self.least.saturating_add(bytes), ..self }
     }
 
     /// The most likely number; the smallest one of equals.
-    pub(crate) fn mode(&self) -> i64 {
+    pub fn mode(&self) -> i64 {
         let best = self.values().fold((0, 0.0), |best, next| if next.1 > best.1 { next } else { best });
         best.0
     }
 
     /// The mean in bytes.
-    pub(crate) fn mean(&self) -> f64 {
+    pub fn mean(&self) -> f64 {
         let all: f64 = self.probabilities.iter().sum();
         self.values().map(|(bytes, probability)| bytes as f64 * probability).sum::<f64>() / all
     }
@@ -94,23 +95,24 @@ impl SumDistribution {
 
 /// The distributions of sums of 0, 1, 2… numbers that each have the same distribution, as far as they were asked for.
 #[derive(Debug, Clone)]
-pub(crate) struct Multiples {
+pub struct Multiples {
     sums: Vec<SumDistribution>,
     one: SumDistribution,
 }
 
 impl Multiples {
-    pub(crate) fn of(one: SumDistribution) -> Self {
+    /// Of a number with this distribution.
+    pub fn of(one: SumDistribution) -> Self {
         Self { sums: vec![SumDistribution::certain(0)], one }
     }
 
     /// Whether a single number is possible.
-    pub(crate) fn has_certain_size(&self) -> bool {
+    pub fn has_certain_size(&self) -> bool {
         self.one.is_certain()
     }
 
     /// The distribution of the sum of so many.
-    pub(crate) fn sum_of(&mut self, count: u32) -> &SumDistribution {
+    pub fn sum_of(&mut self, count: u32) -> &SumDistribution {
         let wanted = count as usize;
         while self.sums.len() <= wanted
             && let Some(last) = self.sums.last()

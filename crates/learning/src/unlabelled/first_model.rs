@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sizeleak_blind_fit::{BlindAction, BlindFit, Observation};
+use sizeleak_fit::blind::{BlindAction, BlindFit, Observation};
 use sizeleak_model::{
     Action, Basis, EpsilonTuple, FitMethod, Model, Neighbours, Prior, Provenance, ReplyClass, ReplyCountModel, Scope,
     SingleReplies, Smoothing,

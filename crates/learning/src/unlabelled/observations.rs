@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_blind_fit::Observation;
 use sizeleak_evaluation::{EvaluationError, LabelFile, Tolerance};
+use sizeleak_fit::blind::Observation;
 use sizeleak_frame::Direction;
 use sizeleak_model::Basis;
 

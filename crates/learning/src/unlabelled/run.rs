@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_blind_fit::{BlindFit, Options};
 use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance};
+use sizeleak_fit::blind::{BlindFit, Options};
 use sizeleak_frame::Notice;
 use sizeleak_model::{Basis, Scope};
 use sizeleak_pipeline::{Pipeline, RunError};
@@ -99,7 +99,7 @@ impl UnlabelledRun<'_> {
         }
         let labelled_names = labels.map_or(&[][..], |(labels, _)| &labels.labels().actions);
         let options = Options { is_wire: found.basis == Basis::Wire, ..Options::default() };
-        let fit = sizeleak_blind_fit::learn(&found.observations, labelled_names, &options)?;
+        let fit = sizeleak_fit::blind::learn(&found.observations, labelled_names, &options)?;
         let names = action_names(&fit, labelled_names);
         let scope = scope(&observed, found.service);
         let model = first_model(&fit, &names, &found.observations, found.basis.clone(), scope);

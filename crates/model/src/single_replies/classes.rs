@@ -2,17 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::labelled_command::LARGEST_SIZE;
+use crate::action::MAX_MESSAGE_SIZE;
 use crate::two_sided::two_sided;
-
-/// The most classes of a model.
-pub(super) const MAX_CLASSES: usize = 64;
-
-/// The most sizes of a class, and of foreign records; the most frequent ones are kept.
-pub(super) const MAX_SIZES: usize = 256;
-
-/// The most replies of one class that an action sends.
-pub(super) const MAX_PER_ACTION: u32 = 16;
 
 /// Foreign records of sizes never seen have any size up to this many bytes.
 const FOREIGN_RANGE: f64 = 2000.0;
@@ -92,6 +83,15 @@ impl ReplyClass {
 }
 
 impl SingleReplies {
+    /// The most classes of a model.
+    pub const MAX_CLASSES: usize = 64;
+
+    /// The most sizes of a class, and of foreign records; the most frequent ones are kept.
+    pub const MAX_SIZES: usize = 256;
+
+    /// The most replies of one class that an action sends.
+    pub const MAX_PER_ACTION: u32 = 16;
+
     /// How many replies of each class a command should have, given its actions by their index in the order of the model,
     /// each with how often it occurs.
     pub fn class_counts(&self, counts: impl IntoIterator<Item = (usize, u32)>) -> Vec<u32> {
@@ -122,9 +122,9 @@ impl SingleReplies {
     }
 
     /// What is wrong with the values for `actions` actions, if anything is.
-    pub(crate) fn fault(&self, actions: usize) -> Option<&'static str> {
+    pub fn fault(&self, actions: usize) -> Option<&'static str> {
         let classes = self.classes.len();
-        if classes == 0 || classes > MAX_CLASSES {
+        if classes == 0 || classes > Self::MAX_CLASSES {
             return Some("[single_replies] must have 1 to 64 classes");
         }
         if self.per_action.len() != actions || self.per_action.iter().any(|sent| sent.len() != classes) {
@@ -134,27 +134,24 @@ impl SingleReplies {
             return Some("`per_command` of [single_replies] must have a number for each class");
         }
         let numbers = || self.per_action.iter().flatten().chain(&self.per_command);
-        if numbers().any(|sent| *sent > MAX_PER_ACTION) {
+        if numbers().any(|sent| *sent > Self::MAX_PER_ACTION) {
             return Some("an action of [single_replies] has at most 16 replies of a class");
         }
         let is_share = |share: &f64| (0.0..=0.999).contains(share);
         let are_sizes = |sizes: &[(i64, u64)]| {
-            sizes.len() <= MAX_SIZES
-                && sizes.iter().all(|(size, times)| (0..=LARGEST_SIZE).contains(size) && (1..=1 << 40).contains(times))
+            sizes.len() <= Self::MAX_SIZES
+                && sizes
+                    .iter()
+                    .all(|(size, times)| (0..=MAX_MESSAGE_SIZE).contains(size) && (1..=1 << 40).contains(times))
         };
         let is_class = |class: &ReplyClass| {
             is_share(&class.missing) && is_share(&class.unseen) && !class.sizes.is_empty() && are_sizes(&class.sizes)
         };
         let is_valid = is_share(&self.merged)
-            && (0..=LARGEST_SIZE).contains(&self.shared)
+            && (0..=MAX_MESSAGE_SIZE).contains(&self.shared)
             && (0.0..=1e3).contains(&self.foreign)
             && are_sizes(&self.foreign_sizes)
             && self.classes.iter().all(is_class);
         (!is_valid).then_some("[single_replies] has values out of bounds")
     }
-}
-
-/// Rounds to millionths, so that the model file stays readable.
-pub(super) fn rounded(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
 }

@@ -1,0 +1,82 @@
+//! The result.
+
+use super::length_fields::LengthFields;
+
+/// An action that the commands show.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlindAction {
+    /// Its name, if labels give it one.
+    pub name: Option<String>,
+    /// Its most probable size in bytes, at least 1.
+    pub size: i64,
+    /// The smallest and the largest size in bytes that the commands leave open.
+    pub interval: [i64; 2],
+    /// The size of its reply in bytes; `None` if it sends none, or if replies were not observed.
+    pub reply: Option<i64>,
+    /// Its share of all actions.
+    pub frequency: f64,
+    /// Its sizes in bytes with their probabilities, if it has more than one.
+    pub sizes: Option<Vec<(i64, f64)>>,
+}
+
+/// Another explanation that the commands hardly distinguish from the best.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Alternative {
+    /// Its size of a command without actions, in bytes.
+    pub overhead: i64,
+    /// Its form of length fields.
+    pub length_fields: LengthFields,
+    /// Its number of actions.
+    pub actions: usize,
+    /// By how much its log-likelihood is below that of the best, in nats.
+    pub difference: f64,
+}
+
+/// Two names that the labels would fit nearly as well the other way round.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UncertainNames {
+    /// The names.
+    pub names: [String; 2],
+    /// The probability that they are the other way round, at most 0.5.
+    pub probability: f64,
+}
+
+/// What commands show of sizes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlindFit {
+    /// |ac|: the size of a short command without actions, in bytes.
+    pub overhead: i64,
+    /// Other explanations that the commands hardly distinguish from this, most likely first.
+    pub alternatives: Vec<Alternative>,
+    /// How the length of the body shows in the size beyond itself.
+    pub length_fields: LengthFields,
+    /// Bytes that encryption adds to a command, where sizes are sizes on the wire and length fields show it; else 0.
+    pub record_bytes: i64,
+    /// The values of ε in bytes with their probabilities; the most probable is 0.
+    pub epsilons: Vec<(i64, f64)>,
+    /// The actions, ordered by size, then by reply. None is empty, and each has a size of at least 1 byte.
+    pub actions: Vec<BlindAction>,
+    /// Names that may be those of each other's actions.
+    pub uncertain_names: Vec<UncertainNames>,
+    /// The share of commands that nothing of this explains.
+    pub outliers: f64,
+    /// The log-likelihood of the commands that were used, in nats.
+    pub log_likelihood: f64,
+    /// The probability that a reply is lost.
+    pub lost: f64,
+    /// How many replies of a command belong to something else, on average.
+    pub foreign: f64,
+    /// Commands that were used.
+    pub commands: usize,
+    /// Commands that were not used: too large, or with replies of rare sizes.
+    pub dropped: usize,
+    /// How many more commands would settle what is open; `None` if nothing is, or if that cannot be estimated.
+    pub more_commands_needed: Option<usize>,
+}
+
+impl BlindFit {
+    /// The bytes that length fields add to a command of this size, in bytes, relative to short messages.
+    pub fn grown(&self, size: i64) -> i64 {
+        self.length_fields.grown(size.saturating_sub(self.record_bytes))
+    }
+}

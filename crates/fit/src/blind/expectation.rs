@@ -1,0 +1,250 @@
+//! Expectation and maximisation: which sizes explain the rows best.
+
+use super::sums::{Distribution, Plan};
+
+/// Sizes rarer than this are given up, relative to the most frequent of their class.
+const NEGLIGIBLE: f64 = 1e-5;
+
+/// What a fit estimates.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Parameters {
+    /// For each class of replies, and last for actions without a reply: sizes in bytes and their probabilities,
+    /// ascending. Size 0 stands for a reply that belongs to no action.
+    pub(super) sizes: Vec<Vec<(i64, f64)>>,
+    /// Values of ε in bytes and their probabilities, ascending.
+    pub(super) epsilons: Vec<(i64, f64)>,
+    /// For each number of replies: the probabilities of the numbers of actions without a reply.
+    pub(super) silent: Vec<Vec<f64>>,
+    /// The share of commands that are not explained.
+    pub(super) outliers: f64,
+    /// Of the actions without a reply, the share whose reply was lost.
+    pub(super) lost: f64,
+}
+
+/// How a step of the fit is taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    /// The most sizes that are left when rare ones are given up.
+    pub(super) most_sizes: usize,
+    /// Commands' worth of evidence that a size must have beyond none: the sparsity prior.
+    pub(super) least_evidence: f64,
+    /// Lost replies are told from actions that send none.
+    pub(super) splits_lost: bool,
+    /// ε is estimated, with as many commands' worth of the start distribution.
+    pub(super) learns_epsilons: bool,
+    /// One over the number of sizes that an unexplained command may have.
+    pub(super) outlier_density: f64,
+}
+
+/// What the rows say in the light of the parameters before.
+pub(super) struct Expected {
+    pub(super) log_likelihood: f64,
+    /// In commands, for each of the parameters.
+    pub(super) sizes: Vec<Vec<f64>>,
+    epsilons: Vec<f64>,
+    silent: Vec<Vec<f64>>,
+    outliers: f64,
+}
+
+/// `targets`: for each row, the size that its actions and ε add up to.
+pub(super) fn expect(plan: &Plan, targets: &[i64], parameters: &Parameters, density: f64) -> Expected {
+    let (sums, varied) = plan.tables(&parameters.sizes, &parameters.epsilons);
+    let mut expected = Expected {
+        log_likelihood: 0.0,
+        sizes: parameters.sizes.iter().map(|sizes| vec![0.0; sizes.len()]).collect(),
+        epsilons: vec![0.0; parameters.epsilons.len()],
+        silent: parameters.silent.iter().map(|silent| vec![0.0; silent.len()]).collect(),
+        outliers: 0.0,
+    };
+    for (row, target) in plan.rows.iter().zip(targets) {
+        let weights = parameters.silent.get(row.replies).map_or(&[][..], Vec::as_slice);
+        let weight = |silent: usize| {
+            let weight = weights.get(silent).copied().unwrap_or(0.0);
+            if row.is_known { 1.0 } else { weight }
+        };
+        let at = |tables: &[Distribution], sum: usize, value: i64| tables.get(sum).map_or(0.0, |sum| sum.at(value));
+        let explained: f64 = row.sums.iter().map(|(silent, sum)| weight(*silent) * at(&varied, *sum, *target)).sum();
+        let outlier = parameters.outliers * density;
+        let total = (1.0 - parameters.outliers) * explained + outlier;
+        expected.log_likelihood += row.commands * total.max(1e-300).ln();
+        expected.outliers += row.commands * outlier / total.max(1e-300);
+        if explained < 1e-14 {
+            continue;
+        }
+        for (silent, sum) in &row.sums {
+            let share = row.commands * (1.0 - parameters.outliers) * weight(*silent) / total;
+            let whole = share * at(&varied, *sum, *target);
+            if whole < 1e-7 {
+                continue;
+            }
+            let count = expected.silent.get_mut(row.replies).and_then(|counts| counts.get_mut(*silent));
+            if let Some(count) = count.filter(|_| !row.is_known) {
+                *count += whole;
+            }
+            for (count, (epsilon, probability)) in expected.epsilons.iter_mut().zip(&parameters.epsilons) {
+                *count += share * probability * at(&sums, *sum, *target - epsilon);
+            }
+            for (class, times, smaller) in plan.parts(*sum) {
+                let (Some(rest), Some(sizes), Some(counts)) =
+                    (varied.get(smaller), parameters.sizes.get(class), expected.sizes.get_mut(class))
+                else {
+                    continue;
+                };
+                for (count, (size, probability)) in counts.iter_mut().zip(sizes) {
+                    *count += times * share * probability * rest.at(*target - size);
+                }
+            }
+        }
+    }
+    expected
+}
+
+impl Expected {
+    /// The parameters that these expectations make most likely.
+    pub(super) fn maximise(&self, before: &Parameters, step: Step) -> Parameters {
+        let each = before.sizes.iter().zip(&self.sizes);
+        let mut sizes: Vec<Vec<(i64, f64)>> =
+            each.map(|(old, counts)| new_sizes(old, counts, step.least_evidence)).collect();
+        let lost =
+            if step.splits_lost { split_lost(before, self, &mut sizes, step.least_evidence) } else { before.lost };
+        let total: f64 = self.epsilons.iter().sum::<f64>() + self.outliers;
+        let epsilons = if step.learns_epsilons {
+            normalised(before.epsilons.iter().zip(&self.epsilons).map(|((epsilon, _), count)| {
+                // ε is 0 mostly: without this, |ac| and ε trade off.
+                (*epsilon, count + (0.02 * total + 1.0) * anchor(*epsilon))
+            }))
+        } else {
+            before.epsilons.clone()
+        };
+        let shares = |counts: &Vec<f64>| {
+            let total: f64 = counts.iter().sum::<f64>() + 0.05 * counts.len() as f64;
+            counts.iter().map(|count| (count + 0.05) / total).collect()
+        };
+        let commands = self.epsilons.iter().sum::<f64>() + self.outliers;
+        Parameters {
+            sizes,
+            epsilons,
+            silent: self.silent.iter().map(shares).collect(),
+            outliers: ((self.outliers + 0.5) / (commands + 20.0)).clamp(0.002, 0.5),
+            lost,
+        }
+    }
+}
+
+/// The prior of ε.
+pub(super) fn anchor(epsilon: i64) -> f64 {
+    match epsilon {
+        0 => 0.85,
+        -1 => 0.1,
+        -2 => 0.03,
+        _ => 0.01,
+    }
+}
+
+fn new_sizes(old: &[(i64, f64)], counts: &[f64], least: f64) -> Vec<(i64, f64)> {
+    let most = counts.iter().copied().fold(0.0, f64::max);
+    let left = |size: i64, count: f64| if size == 0 { count } else { count - least };
+    let kept = old
+        .iter()
+        .zip(counts)
+        .map(|((size, _), count)| (*size, left(*size, *count)))
+        .filter(|(_, count)| *count > NEGLIGIBLE * most && *count > 1e-12);
+    let sizes = normalised(kept);
+    if sizes.is_empty() { old.to_vec() } else { sizes }
+}
+
+pub(super) fn normalised(values: impl Iterator<Item = (i64, f64)>) -> Vec<(i64, f64)> {
+    let values: Vec<(i64, f64)> = values.collect();
+    let total: f64 = values.iter().map(|(_, count)| count).sum();
+    if !(total > 0.0 && total.is_finite()) {
+        return Vec::new();
+    }
+    values.into_iter().map(|(value, count)| (value, count / total)).collect()
+}
+
+/// Repeats both steps; the log-likelihood is that of the parameters before the last.
+pub(super) fn repeat(
+    plan: &Plan,
+    targets: &[i64],
+    mut parameters: Parameters,
+    steps: usize,
+    step: Step,
+) -> (Parameters, f64) {
+    let mut log_likelihood = f64::NEG_INFINITY;
+    for _ in 0..steps {
+        let expected = expect(plan, targets, &parameters, step.outlier_density);
+        let gain = expected.log_likelihood - log_likelihood;
+        log_likelihood = expected.log_likelihood;
+        parameters = expected.maximise(&parameters, step);
+        if gain.abs() < 1e-4 {
+            break;
+        }
+    }
+    (parameters, log_likelihood)
+}
+
+/// Tells lost replies from actions without one: those come in the proportions of the actions that have replies.
+/// Gives the last class of sizes both parts, and returns the share of the lost.
+fn split_lost(before: &Parameters, expected: &Expected, sizes: &mut [Vec<(i64, f64)>], least: f64) -> f64 {
+    let (Some(old), Some(counts)) = (before.sizes.last(), expected.sizes.last()) else { return before.lost };
+    let old_lost = all_replying(&before.sizes, expected);
+    let (mut lost, mut own) = (0.0, Vec::new());
+    for ((size, probability), count) in old.iter().zip(counts) {
+        let of_lost = (before.lost * share_at(&old_lost, *size)).min(*probability);
+        let lost_count = if *probability > 0.0 { count * of_lost / probability } else { 0.0 };
+        lost += lost_count;
+        own.push((*size, (count - lost_count - least).max(0.0)));
+    }
+    let own_total: f64 = own.iter().map(|(_, count)| count).sum();
+    let share = (lost + 0.5) / (lost + own_total + 0.5);
+    let mut together = std::collections::BTreeMap::new();
+    for (size, probability) in all_replying(sizes, expected) {
+        *together.entry(size).or_insert(0.0) += share * probability;
+    }
+    if own_total > 0.0 {
+        for (size, count) in own.into_iter().filter(|(_, count)| *count > 1e-9) {
+            *together.entry(size).or_insert(0.0) += (1.0 - share) * count / own_total;
+        }
+    }
+    let together = normalised(together.into_iter());
+    if let Some(last) = sizes.last_mut().filter(|_| !together.is_empty()) {
+        *last = together;
+    }
+    share
+}
+
+/// The sizes of all actions that have replies, in their proportions.
+pub(super) fn all_replying(sizes: &[Vec<(i64, f64)>], expected: &Expected) -> Vec<(i64, f64)> {
+    let mut all = std::collections::BTreeMap::new();
+    let classes = sizes.len().saturating_sub(1);
+    for (sizes, counts) in sizes.iter().zip(&expected.sizes).take(classes) {
+        let total: f64 = counts.iter().sum();
+        for (size, probability) in sizes.iter().filter(|(size, _)| *size > 0) {
+            *all.entry(*size).or_insert(0.0) += total * probability;
+        }
+    }
+    normalised(all.into_iter())
+}
+
+pub(super) fn share_at(shares: &[(i64, f64)], value: i64) -> f64 {
+    shares.binary_search_by_key(&value, |(size, _)| *size).ok().and_then(|at| shares.get(at)).map_or(0.0, |(_, p)| *p)
+}
+
+/// For up to so many replies: how many actions without one there are, if each of a command's actions is one of them
+/// with a small probability.
+pub(super) fn silent_start(plan: &Plan, probability: f64) -> Vec<Vec<f64>> {
+    let of = |replies: usize| {
+        let mut weight = 1.0;
+        let weights: Vec<f64> = (0..=plan.most_silent)
+            .map(|silent| {
+                if silent > 0 {
+                    weight *= probability * (replies + silent) as f64 / silent as f64;
+                }
+                weight
+            })
+            .collect();
+        let total: f64 = weights.iter().sum();
+        weights.into_iter().map(|weight| weight / total).collect()
+    };
+    (0..=plan.most_replies).map(of).collect()
+}

@@ -1,0 +1,284 @@
+//! From observations to sizes.
+
+use super::certainty::{EXCLUDED, interval, more_commands};
+use super::expectation::{Expected, Step, expect, silent_start};
+use super::lengths_alone::{MOST_ACTIONS, search_lengths};
+use super::naming::{Exchange, Label, Naming, labels, name};
+use super::reply_classes::ReplyClasses;
+use super::rows::{MOST_ROWS, Rows};
+use super::search::{Candidate, fewest_replies, plain_step, planned, search};
+use super::sparsity::{Atom, atoms, cost_of_size, is_artefact, sparsify};
+use super::sums::Plan;
+use super::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Options, UncertainNames};
+
+/// Fewer commands are not worth a try.
+const FEWEST_COMMANDS: usize = 12;
+/// Fewer sizes do not show what an action adds.
+const FEWEST_SIZES: usize = 4;
+/// The largest share of commands that a fit may leave unexplained.
+const MOST_OUTLIERS: f64 = 0.3;
+/// The same from lengths alone, of which a wrong fit explains more.
+const MOST_OUTLIERS_OF_LENGTHS: f64 = 0.12;
+/// From lengths alone, the best explanation must be better by this than the others, in nats.
+const LEAST_DIFFERENCE: f64 = 3.0;
+/// How many explanations are refined.
+const FINALISTS: usize = 10;
+/// How many of them may have one |ac| and one form of length fields.
+const MOST_ALIKE: usize = 6;
+/// An explanation that is worse by more than this before it is refined, in nats, is not.
+const HOPELESS: f64 = 40.0;
+
+/// An explanation after it was refined.
+struct Refined {
+    candidate: Candidate,
+    atoms: Vec<Atom>,
+    expected: Expected,
+    naming: Naming,
+    score: f64,
+}
+
+/// Learns sizes from commands of which few or none are labelled. `names` are the actions that labels count.
+///
+/// # Errors
+/// [`BlindFitError`], which says what is missing.
+pub fn learn(observations: &[Observation], names: &[String], options: &Options) -> Result<BlindFit, BlindFitError> {
+    for observation in observations {
+        let counts = observation.counts.as_ref().map_or(names.len(), Vec::len);
+        if counts != names.len() {
+            return Err(BlindFitError::LabelLength { counts, names: names.len() });
+        }
+    }
+    let mut classes = ReplyClasses::of(observations);
+    let mut rows = Rows::of(observations, &classes);
+    if rows.commands < FEWEST_COMMANDS {
+        return Err(BlindFitError::TooFewCommands { commands: rows.commands, needed: FEWEST_COMMANDS });
+    }
+    let sizes = rows.rows.iter().map(|row| row.size).collect::<std::collections::BTreeSet<i64>>().len();
+    if sizes < FEWEST_SIZES {
+        return Err(BlindFitError::TooFewSizes { sizes, needed: FEWEST_SIZES });
+    }
+    if classes.sizes.is_empty() {
+        rows = rows.of_small_sizes();
+    }
+    let silent = if classes.sizes.is_empty() { MOST_ACTIONS / 2 } else { 3 };
+    let mut found = if classes.sizes.is_empty() {
+        search_lengths(&rows, options.is_wire)
+    } else {
+        search(&rows, classes.sizes.len(), options.is_wire)
+    };
+    while let Some(class) = found.first().and_then(foreign_class) {
+        classes = classes.without(class);
+        rows = Rows::of(observations, &classes);
+        for candidate in &mut found {
+            candidate.parameters.sizes.remove(class);
+        }
+    }
+    let not_additive = BlindFitError::NotAdditive { explained: 0, commands: rows.commands };
+    let Some((used, plan)) = planned(&rows, fewest_replies(&rows, 1000, 0.95), MOST_ROWS, classes.sizes.len(), silent)
+    else {
+        return Err(not_additive);
+    };
+    let step = plain_step(&rows, options.most_actions);
+    let labels = labels(observations, &classes);
+    let mut refined: Vec<Refined> = Vec::new();
+    for mut candidate in finalists(found) {
+        if plan.classes > 1 {
+            candidate.parameters.silent = silent_start(&plan, 0.05);
+        }
+        candidate.improve(&plan, 8, Step { splits_lost: plan.classes > 1, ..step });
+        // Fewer sizes hardly explain more.
+        let best = refined.iter().map(|refined| refined.expected.log_likelihood).fold(f64::NEG_INFINITY, f64::max);
+        if candidate.log_likelihood > best - HOPELESS / 2.0 {
+            refined.push(refine(candidate, &plan, step, &labels));
+        }
+    }
+    refined.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let Some(best) = refined.first() else { return Err(not_additive) };
+    let mut fit = result(best, &plan, step, &classes, names);
+    let most_outliers = if classes.sizes.is_empty() { MOST_OUTLIERS_OF_LENGTHS } else { MOST_OUTLIERS };
+    if fit.actions.is_empty() || fit.outliers > most_outliers {
+        let explained = ((1.0 - fit.outliers) * used.commands as f64) as usize;
+        return Err(BlindFitError::NotAdditive { explained, commands: used.commands });
+    }
+    fit.alternatives = alternatives(&refined, fit.overhead);
+    if classes.sizes.is_empty() {
+        determined(&refined, used.commands)?;
+    }
+    fit.foreign += classes.foreign(observations);
+    fit.commands = used.commands;
+    fit.dropped = observations.len().saturating_sub(used.commands);
+    let closest = fit.alternatives.first().map_or(f64::INFINITY, |alternative| alternative.difference);
+    fit.more_commands_needed = fit.more_commands_needed.max(more_commands(used.commands, closest));
+    Ok(fit)
+}
+
+/// The explanations that are worth refining: the best, and the best of each form of length fields.
+fn finalists(found: Vec<Candidate>) -> Vec<Candidate> {
+    let best = found.first().map_or(f64::NEG_INFINITY, Candidate::score);
+    let mut kept: Vec<Candidate> = Vec::new();
+    for candidate in found {
+        let kind = |candidate: &Candidate| std::mem::discriminant(&candidate.form.fields);
+        let alike = kept.iter().filter(|other| kind(other) == kind(&candidate));
+        let is_first = alike.clone().next().is_none();
+        let same = alike.filter(|other| other.overhead == candidate.overhead).count();
+        let is_near = kept.len() < FINALISTS && same < MOST_ALIKE && candidate.score() > best - HOPELESS;
+        if is_first || is_near {
+            kept.push(candidate);
+        }
+    }
+    kept
+}
+
+/// Lengths alone are ambiguous more often than replies: what is hardly better than something else is no answer.
+fn determined(refined: &[Refined], commands: usize) -> Result<(), BlindFitError> {
+    let Some((best, others)) = refined.split_first() else { return Ok(()) };
+    let differs = |other: &&Refined| other.candidate.overhead != best.candidate.overhead;
+    let mut overheads = vec![best.candidate.overhead];
+    let is_close = |other: &&Refined| best.score - other.score < LEAST_DIFFERENCE;
+    overheads.extend(others.iter().filter(differs).filter(is_close).map(|other| other.candidate.overhead));
+    let Some(second) = others.iter().find(differs).filter(|_| overheads.len() > 1) else { return Ok(()) };
+    Err(BlindFitError::Undetermined { overheads, more_commands: more_commands(commands, best.score - second.score) })
+}
+
+/// A class whose replies add nothing to the size of commands.
+fn foreign_class(candidate: &Candidate) -> Option<usize> {
+    let (_, classes) = candidate.parameters.sizes.split_last()?;
+    let adds_nothing = |sizes: &Vec<(i64, f64)>| sizes.iter().any(|(size, share)| *size == 0 && *share > 0.9);
+    classes.iter().position(adds_nothing).filter(|_| classes.len() > 1)
+}
+
+fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, usize)]) -> Refined {
+    sparsify(&mut candidate, plan, step);
+    // The most frequent ε is 0.
+    let most =
+        candidate.parameters.epsilons.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(epsilon, _)| *epsilon);
+    candidate.overhead += most;
+    for (epsilon, _) in &mut candidate.parameters.epsilons {
+        *epsilon -= most;
+    }
+    let expected = expect(plan, &candidate.targets(plan), &candidate.parameters, step.outlier_density);
+    let all = atoms(&candidate.parameters, &expected);
+    let silent = plan.classes - 1;
+    let atoms: Vec<Atom> = all.iter().copied().filter(|atom| !is_artefact(atom, &all, silent)).collect();
+    let naming = name(labels, &candidate, &atoms, step.outlier_density);
+    let score =
+        expected.log_likelihood - candidate.form.cost() - cost_of_size(plan) * all.len() as f64 + naming.log_likelihood;
+    Refined { candidate, atoms, expected, naming, score }
+}
+
+fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names: &[String]) -> BlindFit {
+    let Candidate { form, overhead, parameters, .. } = &best.candidate;
+    let total: f64 = best.atoms.iter().map(|atom| atom.count).sum::<f64>().max(1.0);
+    let (mut actions, mut closest) = (Vec::new(), f64::INFINITY);
+    for atom in &best.atoms {
+        let called: Vec<usize> = best
+            .naming
+            .names
+            .iter()
+            .filter(|(_, named)| (named.size, named.class) == (atom.size, atom.class))
+            .map(|(name, _)| *name)
+            .collect();
+        let interval = interval(&best.candidate, plan, *atom, step);
+        closest = closest.min(interval.difference);
+        let action = BlindAction {
+            name: None,
+            size: atom.size,
+            interval: interval.ends,
+            reply: classes.sizes.get(atom.class).copied(),
+            frequency: atom.count / total / called.len().max(1) as f64,
+            sizes: None,
+        };
+        if called.is_empty() {
+            actions.push(action.clone());
+        }
+        actions.extend(called.iter().map(|name| BlindAction { name: names.get(*name).cloned(), ..action.clone() }));
+    }
+    for (name, named) in &best.naming.names {
+        if !best.atoms.iter().any(|atom| (named.size, named.class) == (atom.size, atom.class)) {
+            actions.push(BlindAction {
+                name: names.get(*name).cloned(),
+                size: named.size,
+                interval: [named.size, named.size],
+                reply: classes.sizes.get(named.class).copied(),
+                frequency: 1.0 / (total + 1.0),
+                sizes: None,
+            });
+        }
+    }
+    actions.sort_by(|a, b| (a.size, a.reply, &a.name).cmp(&(b.size, b.reply, &b.name)));
+    let sum: f64 = actions.iter().map(|action| action.frequency).sum::<f64>().max(f64::MIN_POSITIVE);
+    for action in &mut actions {
+        action.frequency /= sum;
+    }
+    let (lost, foreign) = best.lost_and_foreign(plan);
+    BlindFit {
+        overhead: *overhead,
+        alternatives: Vec::new(),
+        length_fields: form.fields,
+        record_bytes: form.record_bytes,
+        epsilons: parameters.epsilons.iter().copied().filter(|(_, probability)| *probability > 1e-6).collect(),
+        actions,
+        uncertain_names: uncertain_names(&best.naming, names),
+        outliers: parameters.outliers,
+        log_likelihood: best.expected.log_likelihood + best.naming.log_likelihood,
+        lost,
+        foreign,
+        commands: 0,
+        dropped: 0,
+        more_commands_needed: more_commands(plan.commands as usize, closest),
+    }
+}
+
+/// The names that may be the other way round.
+fn uncertain_names(naming: &Naming, names: &[String]) -> Vec<UncertainNames> {
+    let of = |exchange: &Exchange| {
+        let [one, other] = exchange.names.map(|name| names.get(name).cloned());
+        Some(UncertainNames { names: [one?, other?], probability: 1.0 / (1.0 + exchange.difference.max(0.0).exp()) })
+    };
+    naming.exchanges.iter().filter_map(of).collect()
+}
+
+impl Refined {
+    /// The probability that a reply is lost, and the replies per command that belong to no action.
+    fn lost_and_foreign(&self, plan: &Plan) -> (f64, f64) {
+        let mute = self.expected.sizes.len().saturating_sub(1);
+        let (mut answered, mut foreign, mut silent) = (0.0, 0.0, 0.0);
+        for (class, (sizes, counts)) in self.candidate.parameters.sizes.iter().zip(&self.expected.sizes).enumerate() {
+            for ((size, _), count) in sizes.iter().zip(counts) {
+                let sum = if class == mute {
+                    &mut silent
+                } else if *size == 0 {
+                    &mut foreign
+                } else {
+                    &mut answered
+                };
+                *sum += count;
+            }
+        }
+        let own: f64 = self.atoms.iter().filter(|atom| atom.class == mute).map(|atom| atom.count).sum();
+        let lost = (silent - own).max(0.0);
+        if mute == 0 { (0.0, 0.0) } else { (lost / (answered + lost).max(1.0), foreign / plan.commands.max(1.0)) }
+    }
+}
+
+/// The explanations that the best hardly beats, each once.
+fn alternatives(refined: &[Refined], overhead: i64) -> Vec<Alternative> {
+    let Some((best, rest)) = refined.split_first() else { return Vec::new() };
+    let mut found: Vec<Alternative> = Vec::new();
+    for other in rest {
+        let alternative = Alternative {
+            overhead: other.candidate.overhead,
+            length_fields: other.candidate.form.fields,
+            actions: other.atoms.len(),
+            difference: best.score - other.score,
+        };
+        let same_sizes = |a: &[Atom], b: &[Atom]| {
+            a.iter().map(|atom| (atom.class, atom.size)).eq(b.iter().map(|atom| (atom.class, atom.size)))
+        };
+        let is_same = alternative.overhead == overhead && same_sizes(&best.atoms, &other.atoms);
+        if alternative.difference < 2.0 * EXCLUDED && !is_same {
+            found.push(alternative);
+        }
+    }
+    found
+}

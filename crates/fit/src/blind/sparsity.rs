@@ -1,0 +1,183 @@
+//! As few sizes as explain the rows: a size stays if the rows are much less likely without it.
+
+use std::collections::BTreeMap;
+
+use super::expectation::{
+    Expected, Parameters, Step, all_replying, expect, normalised, repeat, share_at, silent_start,
+};
+use super::search::Candidate;
+use super::sums::Plan;
+
+/// What is expected to occur less often than this does not.
+const LEAST_COUNT: f64 = 0.7;
+
+/// An action that a fit shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Atom {
+    /// Its class of replies; the last is none.
+    pub(super) class: usize,
+    /// In bytes, at least 1.
+    pub(super) size: i64,
+    /// How many of it the rows have, by expectation.
+    pub(super) count: f64,
+}
+
+/// Leaves a candidate with few sizes.
+pub(super) fn sparsify(candidate: &mut Candidate, plan: &Plan, step: Step) {
+    let step = Step { splits_lost: plan.classes > 1, ..step };
+    for least_evidence in [0.3, 0.7, 1.0] {
+        candidate.improve(plan, 10, Step { least_evidence, ..step });
+    }
+    candidate.improve(plan, 8, step);
+    prune(candidate, plan, step);
+    split_sums(candidate, plan, step);
+    candidate.improve(plan, 20, step);
+}
+
+/// Takes sizes that are those of another action and one without a reply together for two actions, unless the rows
+/// object.
+fn split_sums(candidate: &mut Candidate, plan: &Plan, step: Step) {
+    let targets = candidate.targets(plan);
+    let expected = expect(plan, &targets, &candidate.parameters, step.outlier_density);
+    let all = atoms(&candidate.parameters, &expected);
+    let silent = plan.classes - 1;
+    let is_sum = |atom: &&Atom| {
+        let first = all.iter().filter(|first| first.class == atom.class);
+        let mut pairs = first
+            .flat_map(|first| all.iter().filter(|second| second.class == silent).map(move |second| (first, second)));
+        silent > 0 && pairs.any(|(first, second)| first.size + second.size == atom.size)
+    };
+    let sums: Vec<Atom> = all.iter().filter(is_sum).copied().collect();
+    if sums.is_empty() {
+        return;
+    }
+    let mut parameters = candidate.parameters.clone();
+    for sum in &sums {
+        let Some(left) = without(&parameters, &expected, *sum) else { return };
+        parameters = left;
+    }
+    parameters.silent = silent_start(plan, 0.2);
+    let (parameters, log_likelihood) = repeat(plan, &targets, parameters, 20, step);
+    if log_likelihood > expected.log_likelihood - 2.0 * cost_of_size(plan) * sums.len() as f64 {
+        candidate.parameters = parameters;
+        candidate.log_likelihood = log_likelihood;
+    }
+}
+
+/// What one size more must add to the log-likelihood, in nats: its value and its share, as of the Bayesian information
+/// criterion.
+pub(super) fn cost_of_size(plan: &Plan) -> f64 {
+    plan.commands.max(2.0).ln() + 1.0
+}
+
+/// Removes sizes, the rarest first, for as long as the rest explains the rows nearly as well.
+fn prune(candidate: &mut Candidate, plan: &Plan, step: Step) {
+    let targets = candidate.targets(plan);
+    let mut tested: Vec<(usize, i64)> = Vec::new();
+    for _ in 0..60 {
+        let expected = expect(plan, &targets, &candidate.parameters, step.outlier_density);
+        let all = atoms(&candidate.parameters, &expected);
+        let Some(rarest) = all
+            .iter()
+            .filter(|atom| !tested.contains(&(atom.class, atom.size)))
+            .min_by(|a, b| a.count.total_cmp(&b.count))
+        else {
+            return;
+        };
+        tested.push((rarest.class, rarest.size));
+        let Some(left) = without(&candidate.parameters, &expected, *rarest) else { continue };
+        // What explains a lot is missed at once.
+        let (left, log_likelihood) = repeat(plan, &targets, left, 2, step);
+        let is_missed = log_likelihood < expected.log_likelihood - 8.0 * cost_of_size(plan);
+        if is_missed && all.len() <= step.most_sizes {
+            continue;
+        }
+        let (left, log_likelihood) = repeat(plan, &targets, left, 4, step);
+        if all.len() > step.most_sizes || log_likelihood > expected.log_likelihood - cost_of_size(plan) {
+            candidate.parameters = left;
+            candidate.log_likelihood = log_likelihood;
+        }
+    }
+}
+
+/// The parameters without a size; `None` if nothing would be left.
+fn without(parameters: &Parameters, expected: &Expected, atom: Atom) -> Option<Parameters> {
+    let mut left = parameters.clone();
+    let mute = parameters.sizes.len().checked_sub(1)?;
+    let sizes = left.sizes.get_mut(atom.class)?;
+    if atom.class == mute && mute > 0 {
+        // Then these were lost replies.
+        let replying = all_replying(&parameters.sizes, expected);
+        let lost = |share: f64, size: i64| share * share_at(&replying, size);
+        let own: Vec<(i64, f64)> = sizes
+            .iter()
+            .map(|(size, probability)| (*size, (probability - lost(parameters.lost, *size)).max(0.0)))
+            .filter(|(size, _)| *size != atom.size)
+            .collect();
+        left.lost = (1.0 - own.iter().map(|(_, probability)| probability).sum::<f64>()).clamp(0.0, 1.0);
+        let mut all: BTreeMap<i64, f64> = own.into_iter().collect();
+        for (size, _) in &replying {
+            *all.entry(*size).or_insert(0.0) += lost(left.lost, *size);
+        }
+        *sizes = normalised(all.into_iter().filter(|(_, probability)| *probability > 0.0));
+    } else {
+        *sizes = normalised(sizes.iter().copied().filter(|(size, _)| *size != atom.size));
+        // A reply may always be foreign, so that no class must have an action.
+        if sizes.is_empty() && mute > 0 {
+            sizes.push((0, 1.0));
+        }
+    }
+    (!sizes.is_empty()).then_some(left)
+}
+
+/// The actions of a fit, in the order of classes and sizes.
+pub(super) fn atoms(parameters: &Parameters, expected: &Expected) -> Vec<Atom> {
+    let mute = parameters.sizes.len().saturating_sub(1);
+    let lost = all_replying(&parameters.sizes, expected);
+    let mut atoms = Vec::new();
+    for (class, (sizes, counts)) in parameters.sizes.iter().zip(&expected.sizes).enumerate() {
+        for ((size, probability), count) in sizes.iter().zip(counts).filter(|((size, _), _)| *size > 0) {
+            let own = if class == mute && mute > 0 {
+                1.0 - (parameters.lost * share_at(&lost, *size) / probability.max(1e-300)).min(1.0)
+            } else {
+                1.0
+            };
+            if own * count >= LEAST_COUNT {
+                atoms.push(Atom { class, size: *size, count: count * own });
+            }
+        }
+    }
+    atoms
+}
+
+/// Looks like an action but is none: actions whose replies came as one, or were lost. They are much rarer than the
+/// actions that they consist of.
+pub(super) fn is_artefact(atom: &Atom, atoms: &[Atom], silent: usize) -> bool {
+    if silent == 0 {
+        return false;
+    }
+    let frequent = |share: f64| atoms.iter().filter(move |other| atom.count < share * other.count);
+    let is_lost = atom.class == silent && frequent(0.2).any(|other| other.size == atom.size);
+    // What is tiny beside the others is an ε.
+    let is_tiny = atom.class == silent && frequent(0.5).any(|other| 3 * atom.size < other.size);
+    // A sum of two of which one sends no reply hardly differs from the two, so that it takes more to be believed.
+    let is_pair = |size: i64, share: f64, with_silent: bool| {
+        let parts: Vec<&Atom> = frequent(share).collect();
+        let is_sum = |first: &Atom, second: &Atom| {
+            // Of two actions without a reply, also with an ε.
+            let off = (first.size + second.size - size).abs();
+            off == 0 || (off == 1 && first.class == silent && second.class == silent && atom.class == silent)
+        };
+        let mut firsts = parts.iter().filter(|first| !with_silent || first.class == silent);
+        firsts.any(|first| parts.iter().any(|second| is_sum(first, second)))
+    };
+    let is_triple = |share: f64, with_silent: bool| {
+        let is_part = |part: &&Atom| !with_silent || part.class == silent;
+        frequent(share).filter(is_part).any(|part| is_pair(atom.size - part.size, share, with_silent))
+    };
+    is_lost
+        || is_tiny
+        || [(0.1, false), (0.5, true)]
+            .iter()
+            .any(|(share, with_silent)| is_pair(atom.size, *share, *with_silent) || is_triple(*share, *with_silent))
+}

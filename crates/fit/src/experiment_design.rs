@@ -1,0 +1,183 @@
+//! Experiment design: which sizes the labelled commands determine, and which commands to record for the others.
+//!
+//! A command is a row of the design matrix: 1 for |ac|, then how often each action occurs. The sizes are determined if
+//! the rank of the matrix is the number of unknowns. Linearly independent rows form a matroid, for which the greedy
+//! choice is optimal: every proposed command increases the rank, so there are as few as possible, with as few actions
+//! as possible.
+
+use sizeleak_model::{LabelledCommand, Limits};
+
+/// The modulus of all arithmetic, a prime (2⁶¹ − 1). Rows that are independent modulo a prime are independent over the
+/// rationals. The converse fails only for determinants divisible by the prime, which real counts do not have.
+const PRIME: u64 = (1 << 61) - 1;
+
+/// Commands to record next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExperimentDesign {
+    /// How often each action occurs in each command.
+    pub commands: Vec<Vec<u32>>,
+    /// Indices of the actions whose sizes remain undetermined: the inventory allows no command that would determine
+    /// them.
+    pub undeterminable: Vec<usize>,
+}
+
+impl ExperimentDesign {
+    /// The commands that are missing to determine the sizes of all `actions`: as few as possible, with as few actions
+    /// as possible. None if the labelled commands suffice.
+    pub fn missing(actions: usize, commands: &[LabelledCommand], limits: &Limits) -> Self {
+        let mut space = RowSpace::of(actions, commands);
+        let undetermined = space.undetermined();
+        let mut proposed = Vec::new();
+        let mut propose = |space: &mut RowSpace, counts: Vec<u32>| {
+            if !space.is_full() && limits.admits(&counts) && space.insert(&counts) {
+                proposed.push(counts);
+            }
+        };
+        for action in 0..actions {
+            propose(&mut space, with(actions, &[action]));
+        }
+        // All singles are in. If they leave |ac| undetermined, any one command of two actions determines it.
+        let all = || undetermined.iter().copied().chain(0..actions);
+        for action in all() {
+            propose(&mut space, with(actions, &[action, action]));
+        }
+        for first in all() {
+            for second in 0..actions {
+                propose(&mut space, with(actions, &[first, second]));
+            }
+        }
+        Self { commands: proposed, undeterminable: space.undetermined() }
+    }
+
+    /// Commands of many actions, which show where length fields grow: of 3, 6, 12... actions, at most `most` and what
+    /// the inventory allows. They use all actions in turn.
+    pub fn long_commands(actions: usize, limits: &Limits, most: u32) -> Self {
+        let (mut commands, mut turn) = (Vec::new(), 0);
+        let lengths = std::iter::successors(Some(3), |length| Some(2 * length));
+        for length in lengths.take_while(|length| actions > 0 && *length <= most.min(limits.max_actions())) {
+            let mut counts = vec![0; actions];
+            let (mut total, mut refused) = (0, 0);
+            while total < length && refused < actions {
+                let mut more: Vec<u32> = counts.clone();
+                if let Some(count) = more.get_mut(turn % actions) {
+                    *count += 1;
+                }
+                turn += 1;
+                if limits.admits(&more) {
+                    (counts, total, refused) = (more, total + 1, 0);
+                } else {
+                    refused += 1;
+                }
+            }
+            commands.push(counts);
+        }
+        Self { commands, undeterminable: Vec::new() }
+    }
+}
+
+/// A command of these actions, as counts.
+fn with(actions: usize, chosen: &[usize]) -> Vec<u32> {
+    (0..actions).map(|action| chosen.iter().filter(|other| **other == action).count() as u32).collect()
+}
+
+/// Indices of the actions whose sizes the commands do not determine: those that can change without changing the size of
+/// any command.
+pub(crate) fn undetermined_actions(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
+    RowSpace::of(actions, commands).undetermined()
+}
+
+/// Whether the commands determine |ac|.
+pub(crate) fn determines_overhead(actions: usize, commands: &[LabelledCommand]) -> bool {
+    RowSpace::of(actions, commands).contains_unit(0)
+}
+
+/// The row space of the design matrix, as a basis in echelon form.
+struct RowSpace {
+    /// The basis, indexed by each row's first non-zero column, which is 1.
+    rows: Vec<Option<Vec<u64>>>,
+}
+
+impl RowSpace {
+    fn of(actions: usize, commands: &[LabelledCommand]) -> Self {
+        let mut space = Self { rows: vec![None; actions + 1] };
+        let mut different: Vec<&[u32]> = commands.iter().map(|command| command.counts.as_slice()).collect();
+        different.sort_unstable();
+        different.dedup();
+        for counts in different {
+            if space.is_full() {
+                break;
+            }
+            space.insert(counts);
+        }
+        space
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows.iter().all(Option::is_some)
+    }
+
+    /// Adds a command. Returns whether it increases the rank.
+    fn insert(&mut self, counts: &[u32]) -> bool {
+        let mut row: Vec<u64> = std::iter::once(1).chain(counts.iter().map(|count| u64::from(*count))).collect();
+        row.resize(self.rows.len(), 0);
+        let Some((column, value)) = self.reduce(&mut row) else { return false };
+        let inverse = power(value, PRIME - 2);
+        for cell in &mut row {
+            *cell = product(*cell, inverse);
+        }
+        if let Some(basis) = self.rows.get_mut(column) {
+            *basis = Some(row);
+        }
+        true
+    }
+
+    /// Eliminates the basis from a row. Returns the first column that is not 0 afterwards, with its value.
+    fn reduce(&self, row: &mut [u64]) -> Option<(usize, u64)> {
+        for (column, basis) in self.rows.iter().enumerate() {
+            let value = row.get(column).copied().filter(|value| *value > 0);
+            match (value, basis) {
+                (None, _) => {}
+                (Some(value), None) => return Some((column, value)),
+                (Some(value), Some(basis)) => {
+                    for (cell, other) in row.iter_mut().zip(basis).skip(column) {
+                        *cell = (*cell + PRIME - product(value, *other)) % PRIME;
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// The actions whose unit row is outside this space.
+    fn undetermined(&self) -> Vec<usize> {
+        (0..self.rows.len().saturating_sub(1)).filter(|action| !self.contains_unit(action + 1)).collect()
+    }
+
+    /// Whether the space contains the row that is 1 in this column and 0 elsewhere.
+    fn contains_unit(&self, column: usize) -> bool {
+        let mut unit = vec![0; self.rows.len()];
+        if let Some(cell) = unit.get_mut(column) {
+            *cell = 1;
+        }
+        self.reduce(&mut unit).is_none()
+    }
+}
+
+fn product(one: u64, other: u64) -> u64 {
+    (u128::from(one) * u128::from(other) % u128::from(PRIME)) as u64
+}
+
+fn power(base: u64, mut exponent: u64) -> u64 {
+    let (mut power, mut square) = (1, base);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power = product(power, square);
+        }
+        square = product(square, square);
+        exponent >>= 1;
+    }
+    power
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Learning kinds from labelled commands.
+
+mod doubts;
+
+use std::collections::BTreeMap;
+
+use sizeleak_model::{Kind, KindReplies, Kinds, LabelledCommand, SeenCommand, two_sided};
+
+pub use self::doubts::{doubted_labels, size_dependence};
+
+/// The widths of kernels that are tried, in bytes.
+const SPREADS_TRIED: [f64; 14] = [0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0, 5.0, 9.0, 16.0, 50.0, 200.0];
+
+/// The strengths of smoothing that are tried, in labelled commands.
+const STRENGTHS_TRIED: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 20.0];
+
+/// Before any command is seen again, its size is taken to vary by about this many bytes.
+const USUAL_SPREAD: f64 = 1.5;
+
+/// The smallest probability in cross-validation, so that a single odd command does not decide.
+const MIN_PROBABILITY: f64 = 1e-6;
+
+/// The gain in log-likelihood (in nats) that makes replies informative.
+const MIN_GAIN: f64 = 3.0;
+
+/// The greatest share of commands of unseen kinds.
+const MOST_OTHER: f64 = 0.9;
+
+/// The most commands that cross-validation leaves out one by one.
+const MOST_LEFT_OUT: usize = 512;
+
+/// The kinds of labelled commands whose counts are in the order of `names`; `None` without commands. Besides them,
+/// `others` commands were labelled. Of more than 4096 kinds, or 4096 different commands of a kind, the first are
+/// kept.
+pub fn learn_kinds<'a>(
+    names: &[String],
+    commands: impl Iterator<Item = &'a LabelledCommand>,
+    others: usize,
+) -> Option<Kinds> {
+    let mut order: Vec<&[u32]> = Vec::new();
+    let mut seen: BTreeMap<&[u32], BTreeMap<SeenCommand, u64>> = BTreeMap::new();
+    for command in commands {
+        let of_kind = seen.entry(&command.counts).or_insert_with(|| {
+            order.push(&command.counts);
+            BTreeMap::new()
+        });
+        let one = SeenCommand {
+            size: command.sizes[1],
+            replies: command.replies,
+            reply_bytes: command.reply_bytes,
+            times: 0,
+        };
+        *of_kind.entry(one).or_default() += 1;
+    }
+    let kind = |counts: &&[u32]| Kind {
+        actions: names.iter().zip(*counts).filter(|(_, n)| **n > 0).map(|(name, n)| (name.clone(), *n)).collect(),
+        seen: seen
+            .get(*counts)
+            .into_iter()
+            .flatten()
+            .map(|(one, times)| SeenCommand { times: *times, ..*one })
+            .take(Kind::MAX_SEEN)
+            .collect(),
+    };
+    let list: Vec<Kind> = order.iter().take(Kinds::MAX_KINDS).map(kind).collect();
+    let commands: u64 = list.iter().map(Kind::commands).sum();
+    if commands == 0 {
+        return None;
+    }
+    let spread = size_spread(&list);
+    // Good and Turing: as often as kinds were seen once, commands are of a kind that was never seen.
+    let once = list.iter().filter(|kind| kind.commands() == 1).count() as f64;
+    let other = rounded((once + 0.5) / (commands as f64 + others as f64 + 1.0)).clamp(1e-4, MOST_OTHER);
+    let replies = reply_smoothing(&list);
+    Some(Kinds { spread, other, replies, list })
+}
+
+/// The width of the kernel of sizes that makes every command most likely, given the others of its kind and one more
+/// deviation of a usual size.
+fn size_spread(kinds: &[Kind]) -> f64 {
+    let ln_likelihood = |spread: &f64| {
+        let of_kinds: f64 = left_out(kinds)
+            .map(|(kind, one)| {
+                let others = (kind.commands() - 1) as f64;
+                let weight: f64 = without(kind, one)
+                    .map(|seen| seen.times as f64 * two_sided(seen.size.abs_diff(one.size) as f64, *spread))
+                    .sum();
+                one.times as f64 * (weight / others).max(MIN_PROBABILITY).ln()
+            })
+            .sum();
+        of_kinds + two_sided(USUAL_SPREAD, *spread).ln()
+    };
+    best(SPREADS_TRIED.into_iter(), ln_likelihood)
+}
+
+/// How replies are smoothed; `None` unless they tell kinds apart clearly better than by chance.
+fn reply_smoothing(kinds: &[Kind]) -> Option<KindReplies> {
+    if kinds.len() < 2 {
+        return None;
+    }
+    // The gain over what is likely without knowing the kind.
+    let gain = |smoothing: &KindReplies| -> f64 {
+        let of_command = |(kind, one): (&Kind, &SeenCommand)| {
+            let all = kinds.iter().flat_map(|kind| kind.seen.iter().copied());
+            let pooled = smoothing.pooled(all, one.replies, one.reply_bytes);
+            let own = smoothing.likelihood(without(kind, one), pooled, one.replies, one.reply_bytes);
+            one.times as f64 * (own / pooled).max(MIN_PROBABILITY).ln()
+        };
+        left_out(kinds).map(of_command).sum()
+    };
+    let spread =
+        best(SPREADS_TRIED.into_iter(), |spread| usual_bytes(kinds, *spread) + two_sided(USUAL_SPREAD, *spread).ln());
+    let strength = best(STRENGTHS_TRIED.into_iter(), |strength| gain(&KindReplies { spread, strength: *strength }));
+    let smoothing = KindReplies { spread, strength };
+    (gain(&smoothing) > MIN_GAIN + (kinds.len() as f64).ln()).then_some(smoothing)
+}
+
+/// How likely the bytes of each command's replies are, given the others of its kind with as many replies.
+fn usual_bytes(kinds: &[Kind], spread: f64) -> f64 {
+    let of_command = |(kind, one): (&Kind, &SeenCommand)| {
+        let alike = || without(kind, one).filter(|seen| seen.replies == one.replies && seen.replies > 0);
+        let commands: f64 = alike().map(|seen| seen.times as f64).sum();
+        let weight = |seen: SeenCommand| {
+            seen.times as f64 * two_sided(seen.reply_bytes.abs_diff(one.reply_bytes) as f64, spread)
+        };
+        let weight: f64 = alike().map(weight).sum();
+        if commands > 0.0 { one.times as f64 * (weight / commands).max(MIN_PROBABILITY).ln() } else { 0.0 }
+    };
+    left_out(kinds).map(of_command).sum()
+}
+
+/// The commands of kinds that were labelled more than once, each with its kind.
+fn left_out(kinds: &[Kind]) -> impl Iterator<Item = (&Kind, &SeenCommand)> {
+    let repeated = kinds.iter().filter(|kind| kind.commands() > 1);
+    repeated.flat_map(|kind| kind.seen.iter().map(move |seen| (kind, seen))).take(MOST_LEFT_OUT)
+}
+
+/// The other commands of a kind.
+fn without<'a>(kind: &'a Kind, one: &'a SeenCommand) -> impl Iterator<Item = SeenCommand> + 'a {
+    kind.seen.iter().map(move |seen| {
+        let own = u64::from(std::ptr::eq(seen, one));
+        SeenCommand { times: seen.times - own.min(seen.times), ..*seen }
+    })
+}
+
+/// The value with the greatest figure, the first among equals.
+fn best(values: impl Iterator<Item = f64>, figure: impl Fn(&f64) -> f64) -> f64 {
+    let mut best = (f64::NEG_INFINITY, USUAL_SPREAD);
+    for value in values {
+        let figure = figure(&value);
+        if figure > best.0 + 1e-9 {
+            best = (figure, value);
+        }
+    }
+    best.1
+}
+
+fn rounded(share: f64) -> f64 {
+    (share * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests;

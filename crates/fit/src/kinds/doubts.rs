@@ -1,0 +1,78 @@
+//! Labels that do not fit kinds: single wrong ones, or all of them.
+
+use sizeleak_model::{Kind, Kinds, LabelledCommand, SeenCommand, two_sided};
+
+use crate::additivity::p_value;
+
+/// A label is doubted if the size of its command is so many times more likely for another kind.
+const DOUBTED_RATIO: f64 = 100.0;
+
+/// ...and if its own kind and the other one were labelled so often.
+const LEAST_COMMANDS: u64 = 4;
+
+/// The least width of a kind's sizes, in bytes.
+const LEAST_WIDTH: f64 = 0.6;
+
+/// Sizes that differ by less, in bytes, say nothing about whether labels are right.
+const LEAST_RANGE: i64 = 8;
+
+/// With fewer labelled commands nothing is said.
+const LEAST_TESTED: usize = 10;
+
+/// The most commands of the permutation test.
+const MOST_TESTED: usize = 2000;
+
+/// Indices of the commands whose size fits another kind far better than the other commands of their own; `names`
+/// are those of the counts.
+pub fn doubted_labels(kinds: &Kinds, names: &[String], commands: &[LabelledCommand]) -> Vec<usize> {
+    let doubted = |(at, command): (usize, &LabelledCommand)| {
+        let counts: Vec<(&str, u32)> = names.iter().map(String::as_str).zip(command.counts.iter().copied()).collect();
+        let own = kinds.position(&counts)?;
+        let size = command.sizes[1];
+        let others = kinds.list.iter().enumerate().filter(|(kind, _)| *kind != own).map(|(_, kind)| kind);
+        let others = others.filter(|kind| kind.commands() >= LEAST_COMMANDS);
+        let elsewhere = others.map(|kind| typical_density(kind, size)).fold(0.0, f64::max);
+        let own = kinds.list.get(own).filter(|kind| kind.commands() >= LEAST_COMMANDS)?;
+        (elsewhere > DOUBTED_RATIO * typical_density(own, size)).then_some(at)
+    };
+    commands.iter().enumerate().filter_map(doubted).collect()
+}
+
+/// The probability that sizes would depend on the kind as much if the labels were assigned at random (a permutation
+/// test); `None` if sizes hardly vary, or too few are labelled.
+pub fn size_dependence(kinds: &Kinds) -> Option<f64> {
+    let (mut sizes, mut groups) = (Vec::new(), Vec::new());
+    for (kind, at) in kinds.list.iter().zip(0..) {
+        for seen in &kind.seen {
+            for _ in 0..seen.times.min(MOST_TESTED as u64) {
+                sizes.push(seen.size);
+                groups.push(vec![at]);
+            }
+        }
+    }
+    let step = sizes.len() / MOST_TESTED + 1;
+    let sizes: Vec<i64> = sizes.into_iter().step_by(step).collect();
+    let groups: Vec<Vec<u32>> = groups.into_iter().step_by(step).collect();
+    let range = sizes.iter().max()?.saturating_sub(*sizes.iter().min()?);
+    let is_tested = kinds.list.len() > 1 && sizes.len() >= LEAST_TESTED && range >= LEAST_RANGE;
+    is_tested.then(|| p_value(&sizes, &groups))
+}
+
+/// P(size) around the median of the kind, as wide as the median deviation: single odd commands do not count.
+fn typical_density(kind: &Kind, size: i64) -> f64 {
+    let median = weighted_median(kind, |seen| seen.size);
+    let deviation = weighted_median(kind, |seen| seen.size.saturating_sub(median).saturating_abs());
+    two_sided(size.abs_diff(median) as f64, (deviation as f64).max(LEAST_WIDTH))
+}
+
+fn weighted_median(kind: &Kind, value: impl Fn(&SeenCommand) -> i64) -> i64 {
+    let mut values: Vec<(i64, u64)> = kind.seen.iter().map(|seen| (value(seen), seen.times)).collect();
+    values.sort_unstable();
+    let mut left = kind.commands() / 2;
+    let is_median = |(_, times): &&(i64, u64)| {
+        let is_reached = left < *times;
+        left = left.saturating_sub(*times);
+        is_reached
+    };
+    values.iter().find(is_median).map_or(0, |(value, _)| *value)
+}

@@ -1,0 +1,115 @@
+//! Least absolute deviations: sizes that a few wrong labels bias little.
+
+use sizeleak_model::LabelledCommand;
+
+const MAX_REWEIGHTINGS: usize = 60;
+
+/// Pivots up to this share of the largest value in their column count as zero.
+const PIVOT: f64 = 1e-9;
+
+/// The iteration ends once no size changes by this much, in bytes.
+const CONVERGED: f64 = 1e-3;
+
+/// |ac| and the action sizes that minimise the sum of absolute deviations, not rounded, by iteratively reweighted least
+/// squares.
+pub(crate) fn least_absolute_deviations(actions: usize, commands: &[LabelledCommand]) -> Vec<f64> {
+    let mut weights = vec![1.0; commands.len()];
+    let mut solution = vec![0.0; actions + 1];
+    for _ in 0..MAX_REWEIGHTINGS {
+        let next = weighted_least_squares(actions, commands, &weights);
+        let change =
+            next.iter().zip(&solution).map(|(next, size): (&f64, &f64)| (next - size).abs()).fold(0.0, f64::max);
+        solution = next;
+        if change < CONVERGED {
+            break;
+        }
+        for (weight, command) in weights.iter_mut().zip(commands) {
+            let fitted: f64 = matrix_row(command).zip(&solution).map(|(count, size)| count * size).sum();
+            // All sizes within a command's range are equally good.
+            let [least, most] = command.sizes;
+            let tolerance = (most - least) as f64 / 2.0 + 0.05;
+            *weight = 1.0 / (middle(command) - fitted).abs().max(tolerance);
+        }
+    }
+    solution
+}
+
+/// The middle of a command's size range.
+fn middle(command: &LabelledCommand) -> f64 {
+    let [least, most] = command.sizes;
+    f64::midpoint(least as f64, most as f64)
+}
+
+/// A command as a row of the design matrix: 1 for |ac|, then the counts.
+fn matrix_row(command: &LabelledCommand) -> impl Iterator<Item = f64> + Clone + '_ {
+    std::iter::once(1.0).chain(command.counts.iter().map(|count| f64::from(*count)))
+}
+
+fn weighted_least_squares(actions: usize, commands: &[LabelledCommand], weights: &[f64]) -> Vec<f64> {
+    let mut matrix = vec![vec![0.0; actions + 2]; actions + 1];
+    for (command, weight) in commands.iter().zip(weights) {
+        for (equation, a) in matrix.iter_mut().zip(matrix_row(command)) {
+            let right = std::iter::once(middle(command));
+            for (cell, b) in equation.iter_mut().zip(matrix_row(command).chain(right)) {
+                *cell += weight * a * b;
+            }
+        }
+    }
+    solve(matrix, actions + 1)
+}
+
+/// Solves linear equations, whose last column is the right-hand side, by Gauss–Jordan elimination with partial
+/// pivoting. Unknowns that the equations do not determine are 0.
+fn solve(mut rows: Vec<Vec<f64>>, unknowns: usize) -> Vec<f64> {
+    let mut solution = vec![0.0; unknowns];
+    let mut pivots = Vec::new();
+    for column in 0..unknowns {
+        let top = pivots.len();
+        let value = |row: &Vec<f64>| row.get(column).copied().unwrap_or(0.0);
+        let scale = rows.iter().map(|row| value(row).abs()).fold(0.0, f64::max);
+        let candidate = (top..rows.len()).max_by(|a, b| {
+            let at = |row: &usize| rows.get(*row).map_or(0.0, |row| value(row).abs());
+            at(a).total_cmp(&at(b))
+        });
+        let Some(candidate) = candidate else { break };
+        let pivot = rows.get(candidate).map_or(0.0, value);
+        if pivot.abs() <= PIVOT * scale.max(1.0) {
+            continue;
+        }
+        rows.swap(top, candidate);
+        let Some(pivot_row) = rows.get_mut(top) else { break };
+        for cell in pivot_row.iter_mut() {
+            *cell /= pivot;
+        }
+        let pivot_row = pivot_row.clone();
+        for (_, row) in rows.iter_mut().enumerate().filter(|(at, _)| *at != top) {
+            let factor = value(row);
+            if factor != 0.0 {
+                for (cell, pivot) in row.iter_mut().zip(&pivot_row) {
+                    *cell -= factor * pivot;
+                }
+            }
+        }
+        pivots.push(column);
+    }
+    for (row, column) in rows.iter().zip(pivots) {
+        if let (Some(solution), Some(value)) = (solution.get_mut(column), row.last()) {
+            *solution = *value;
+        }
+    }
+    solution
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::command;
+
+    #[test]
+    fn one_wrong_label_barely_changes_the_solution() {
+        let mut commands: Vec<_> = (0..30).map(|at| command(70 + 40 * (at % 5), &[at as u32 % 5])).collect();
+        commands[7].sizes = commands[7].sizes.map(|size| size + 500);
+        let fit = least_absolute_deviations(1, &commands);
+        assert!((fit[0] - 70.0).abs() < 0.1 && (fit[1] - 40.0).abs() < 0.1, "{fit:?}");
+    }
+}

@@ -1,0 +1,242 @@
+//! Learning the prior P(A) from the habits that labelled commands show.
+
+mod device_use;
+mod recurring;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sizeleak_model::{Action, Inventory, LabelledCommand, Limits, Prior, RecurringCommand};
+
+use self::recurring::recurring_commands;
+
+/// The strengths of smoothing to try, in labelled commands (or actions).
+const STRENGTHS: [f64; 13] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
+
+/// Learns from labelled commands; `actions` are in the order of their counts.
+///
+/// Complete rounds of the paper's experiments (each action alone, and alone on two devices) say nothing about usage
+/// and are ignored; so is an incomplete last round if nothing else was labelled. Numbers of actions are smoothed
+/// towards a geometric distribution, shares towards those of an inventory whose devices use each of their actions
+/// equally often, each with the strength that makes the labels most likely. Shares are those with which actions are
+/// as frequent as that, although each uses up a device. `None` if no command is left to learn from.
+pub fn learn_prior(
+    commands: &[LabelledCommand],
+    actions: &[Action],
+    inventory: Option<&Inventory>,
+    limits: &Limits,
+) -> Option<Prior> {
+    let usage = without_experiments(commands, limits, actions.len());
+    if usage.is_empty() {
+        return None;
+    }
+    let base = base_shares(actions, inventory);
+    let mut prior = of_habits(&usage, &base, limits);
+    // What recurs looks like a habit of giving devices the same actions: habits are learned from the rest.
+    let mut recurring = recurring_commands(&usage, |counts| prior.probability(counts));
+    if !recurring.is_empty() {
+        prior = of_habits(&without_recurring(&usage, &recurring), &base, limits);
+        recurring = recurring_commands(&usage, |counts| prior.probability(counts));
+    }
+    Some(Prior { recurring, ..prior })
+}
+
+/// Learns how many actions commands have, and which.
+fn of_habits(commands: &[&LabelledCommand], base_shares: &[f64], limits: &Limits) -> Prior {
+    let (numbers, decay) = numbers(commands, limits.max_actions());
+    let frequencies = frequencies(commands, base_shares);
+    let concentration = concentration(commands, &frequencies);
+    let shares = device_use::shares(&frequencies, concentration, limits, &times_of_numbers(commands));
+    let shares = shares.into_iter().map(rounded).collect();
+    Prior { numbers, decay, shares, concentration, recurring: Vec::new() }
+}
+
+/// The commands that are not part of a round of experiments: a complete one, or an incomplete last one if there are
+/// only experiments.
+fn without_experiments<'a>(
+    commands: &'a [LabelledCommand],
+    limits: &Limits,
+    actions: usize,
+) -> Vec<&'a LabelledCommand> {
+    let experiment = |command: &LabelledCommand| {
+        let mut occurring = command.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        match (occurring.next(), occurring.next()) {
+            (Some((action, count @ 1..=2)), None) => Some((action, *count)),
+            _ => None,
+        }
+    };
+    let mut times: BTreeMap<(usize, u32), usize> = BTreeMap::new();
+    for found in commands.iter().filter_map(experiment) {
+        *times.entry(found).or_default() += 1;
+    }
+    // An action that only one device has has no experiment on two.
+    let of_round = |action: usize| (1..=2.min(limits.max_of_class(limits.class_of(action)))).map(move |n| (action, n));
+    let round = || (0..actions).flat_map(of_round);
+    let rounds = round().map(|wanted| times.get(&wanted).copied().unwrap_or(0)).min().unwrap_or(0);
+    let are_rounds = commands.iter().all(|command| experiment(command).is_some() || command.total() == 0);
+    let is_incomplete = rounds > 0 && are_rounds && times.values().all(|times| *times <= rounds + 1);
+    let rounds = rounds + usize::from(is_incomplete);
+    let mut left: BTreeMap<(usize, u32), usize> = round().map(|wanted| (wanted, rounds)).collect();
+    let is_usage = |command: &&LabelledCommand| {
+        let Some(left) = experiment(command).and_then(|found| left.get_mut(&found)).filter(|left| **left > 0) else {
+            return command.counts.iter().any(|count| *count > 0);
+        };
+        *left -= 1;
+        false
+    };
+    commands.iter().filter(is_usage).collect()
+}
+
+/// The commands with one occurrence of each recurring one.
+fn without_recurring<'a>(commands: &[&'a LabelledCommand], recurring: &[RecurringCommand]) -> Vec<&'a LabelledCommand> {
+    let mut seen = BTreeSet::new();
+    let is_recurring = |command: &LabelledCommand| recurring.iter().any(|other| other.counts == command.counts);
+    commands.iter().copied().filter(|command| !is_recurring(command) || seen.insert(&command.counts)).collect()
+}
+
+/// The shares of the numbers of actions, and their decay.
+fn numbers(commands: &[&LabelledCommand], max_actions: u32) -> (Vec<f64>, f64) {
+    let most_seen = commands.iter().map(|command| command.total()).max().unwrap_or(1);
+    let most = u64::from(max_actions).max(most_seen);
+    let times = times_of_numbers(commands);
+    let listed = times.len();
+    let decay = decay(commands, most);
+    let whole = 1.0 - decay.powf(most as f64);
+    let base: Vec<f64> = (0..listed).map(|at| (1.0 - decay) * decay.powf(at as f64) / whole).collect();
+    let smoothed = smoothed(&times, &base, commands.len() as f64);
+    (smoothed.into_iter().map(rounded).collect(), rounded(decay))
+}
+
+/// How many commands have 1, 2, 3… actions.
+fn times_of_numbers(commands: &[&LabelledCommand]) -> Vec<f64> {
+    let most_seen = commands.iter().map(|command| command.total()).max().unwrap_or(1);
+    let mut times = vec![0.0; most_seen.min(Prior::MAX_LISTED as u64) as usize];
+    for command in commands {
+        if let Some(times) = (command.total() as usize).checked_sub(1).and_then(|at| times.get_mut(at)) {
+            *times += 1.0;
+        }
+    }
+    times
+}
+
+/// The decay of a geometric distribution over 1 to `most` actions that makes the commands most likely, with two
+/// pseudo-observations: one further action and one end.
+fn decay(commands: &[&LabelledCommand], most: u64) -> f64 {
+    let beyond_first: f64 = commands.iter().map(|command| command.total().saturating_sub(1) as f64).sum();
+    let likelihood = |decay: f64| {
+        let whole = (1.0 - decay.powf(most as f64)).ln() - (1.0 - decay).ln();
+        (beyond_first + 1.0) * decay.ln() - commands.len() as f64 * whole + (1.0 - decay).ln()
+    };
+    most_likely((1..1000).map(|thousandths| f64::from(thousandths) / 1000.0), likelihood)
+}
+
+/// Shares of actions without any observation: all devices are commanded equally often, with each of their actions.
+fn base_shares(actions: &[Action], inventory: Option<&Inventory>) -> Vec<f64> {
+    let Some(inventory) = inventory else { return vec![1.0 / actions.len() as f64; actions.len()] };
+    let mut shares = vec![0.0; actions.len()];
+    for device in &inventory.devices {
+        for (share, action) in shares.iter_mut().zip(actions) {
+            if device.actions.contains(&action.name) {
+                *share += f64::from(device.count) / device.actions.len() as f64;
+            }
+        }
+    }
+    let sum: f64 = shares.iter().sum();
+    shares.into_iter().map(|share| share / sum).collect()
+}
+
+/// The share of each action among all actions of the commands.
+fn frequencies(commands: &[&LabelledCommand], base: &[f64]) -> Vec<f64> {
+    let mut times = vec![0.0; base.len()];
+    for command in commands {
+        for (times, count) in times.iter_mut().zip(&command.counts) {
+            *times += f64::from(*count);
+        }
+    }
+    let all = times.iter().sum();
+    smoothed(&times, base, all)
+}
+
+/// Shares from numbers of occurrences among `all`, smoothed towards `base` with the strength that makes the occurrences
+/// most likely (among equals the greatest, so that few occurrences change little).
+fn smoothed(times: &[f64], base: &[f64], all: f64) -> Vec<f64> {
+    // The likelihood of a Dirichlet-multinomial distribution.
+    let likelihood = |strength: f64| {
+        let occurrences: f64 =
+            times.iter().zip(base).map(|(times, base)| ln_rising(strength * base, *times)).sum::<f64>();
+        let seen: f64 = times.iter().sum();
+        occurrences - ln_rising(strength, seen)
+    };
+    let strength = most_likely(STRENGTHS.into_iter().rev(), likelihood);
+    times.iter().zip(base).map(|(times, base)| (times + strength * base) / (all + strength)).collect()
+}
+
+/// The posterior mean of the concentration c, as 1 / (1 + c), of which before any observation each order of magnitude is
+/// as likely, between 0.0001 (shares hardly vary) and 1 (they always vary).
+fn concentration(commands: &[&LabelledCommand], shares: &[f64]) -> f64 {
+    // How many commands have an action so often, and how many have so many actions.
+    let mut times: BTreeMap<(usize, u32), f64> = BTreeMap::new();
+    let mut totals: BTreeMap<u64, f64> = BTreeMap::new();
+    for command in commands {
+        for (action, count) in command.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            *times.entry((action, *count)).or_default() += 1.0;
+        }
+        *totals.entry(command.total()).or_default() += 1.0;
+    }
+    let likelihood = |concentration: f64| -> f64 {
+        let of_action = |((action, count), times): (&(usize, u32), &f64)| {
+            times * ln_rising(concentration * shares.get(*action).unwrap_or(&Prior::MIN_SHARE), f64::from(*count))
+        };
+        let of_total = |(total, times): (&u64, &f64)| times * ln_rising(concentration, *total as f64);
+        times.iter().map(of_action).sum::<f64>() - totals.iter().map(of_total).sum::<f64>()
+    };
+    let grid: Vec<(f64, f64)> = (1..100)
+        .map(|percent| f64::from(percent * percent) / 10_000.0)
+        .map(|spread| (spread, likelihood(1.0 / spread - 1.0)))
+        .collect();
+    let greatest = grid.iter().map(|(_, likelihood)| *likelihood).fold(f64::NEG_INFINITY, f64::max);
+    // The grid of squares is denser near 0: its spacing is that of the square root, and the prior that of the inverse.
+    let weight = |spread: f64, likelihood: f64| (likelihood - greatest).exp() / spread.sqrt();
+    let (sum, weights) = grid.iter().fold((0.0, 0.0), |(sum, weights), (spread, likelihood)| {
+        (sum + spread * weight(*spread, *likelihood), weights + weight(*spread, *likelihood))
+    });
+    ((weights / sum - 1.0) * 100.0).round().max(1.0) / 100.0
+}
+
+/// ln of x (x + 1) … (x + n − 1), for integer n.
+fn ln_rising(x: f64, n: f64) -> f64 {
+    // Term by term for small n, by Stirling's series beyond.
+    if n <= 64.0 {
+        let mut product = 0.0;
+        let mut at = 0.0;
+        while at < n {
+            product += (x + at).ln();
+            at += 1.0;
+        }
+        return product;
+    }
+    ln_rising(x, 64.0) + stirling(x + n) - stirling(x + 64.0)
+}
+
+/// ln Γ(x) without its constant, for x of at least 64.
+fn stirling(x: f64) -> f64 {
+    (x - 0.5) * x.ln() - x + 1.0 / (12.0 * x) - 1.0 / (360.0 * x * x * x)
+}
+
+/// The value with the greatest likelihood, the first among equals.
+fn most_likely(values: impl Iterator<Item = f64>, likelihood: impl Fn(f64) -> f64) -> f64 {
+    let mut best = (f64::NEG_INFINITY, 0.5);
+    for value in values {
+        let likelihood = likelihood(value);
+        if likelihood > best.0 + 1e-9 {
+            best = (likelihood, value);
+        }
+    }
+    best.1
+}
+
+fn rounded(share: f64) -> f64 {
+    ((share * 1e6).round() / 1e6).max(Prior::MIN_SHARE)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Learning how the bytes of replies depend on the actions.
+
+use std::collections::BTreeMap;
+
+use sizeleak_model::{LabelledCommand, ReplyBytesModel};
+
+use crate::least_absolute_deviations::least_absolute_deviations;
+
+/// Fewer commands with replies do not show how far off their bytes may be.
+const FEWEST_COMMANDS: usize = 50;
+
+/// The gain in log-likelihood (in nats) that makes bytes informative, in addition to the gain that each further
+/// parameter brings by chance.
+const MIN_GAIN: f64 = 3.0;
+
+/// The spread of odd replies if none was seen, in bytes.
+const DEFAULT_ODD_SPREAD: f64 = 100.0;
+
+/// Learns from labelled commands of `actions` actions; `None` unless the actions explain the bytes clearly better
+/// than the number of replies alone.
+pub fn learn_reply_bytes(commands: &[LabelledCommand], actions: usize) -> Option<ReplyBytesModel> {
+    // The fit treats the number of replies like the count of an action.
+    let row = |command: &LabelledCommand, counts: &[u32]| LabelledCommand {
+        sizes: [command.reply_bytes; 2],
+        counts: std::iter::once(command.replies).chain(counts.iter().copied()).collect(),
+        ..command.clone()
+    };
+    let replied: Vec<&LabelledCommand> = commands.iter().filter(|command| command.replies > 0).collect();
+    if replied.len() < FEWEST_COMMANDS {
+        return None;
+    }
+    let alone: Vec<LabelledCommand> = replied.iter().map(|command| row(command, &[])).collect();
+    let with_actions: Vec<LabelledCommand> = replied.iter().map(|command| row(command, &command.counts)).collect();
+    let alone = through(&least_absolute_deviations(1, &alone), actions, &replied);
+    let figures = least_absolute_deviations(actions + 1, &with_actions);
+    let line = through(&figures, actions, &replied);
+    // Bytes are integers: prefer integer parameters if they fit as well.
+    let whole: Vec<f64> = figures.iter().map(|figure| figure.round()).collect();
+    let whole = through(&whole, actions, &replied);
+    let line = if ln_likelihood(&whole, &replied) >= ln_likelihood(&line, &replied) { whole } else { line };
+    let gain = ln_likelihood(&line, &replied) - ln_likelihood(&alone, &replied);
+    let by_chance = actions as f64 * (replied.len().max(1) as f64).ln();
+    (line.fault(actions).is_none() && gain > MIN_GAIN + by_chance).then_some(line)
+}
+
+/// The linear function with these parameters (fixed, per reply, per action) and the deviations from it.
+fn through(figures: &[f64], actions: usize, commands: &[&LabelledCommand]) -> ReplyBytesModel {
+    let figure = |at: usize| rounded(figures.get(at).copied().unwrap_or(0.0));
+    let per_action = (0..actions).map(|action| figure(action + 2)).collect();
+    let usual = ReplyBytesModel {
+        fixed: figure(0),
+        per_reply: figure(1),
+        per_action,
+        spread: 1.0,
+        odd: 0.0,
+        odd_spread: 1.0,
+        odd_deviations: Vec::new(),
+    };
+    let signed: Vec<f64> = commands.iter().map(|command| deviation(&usual, command).round()).collect();
+    let mut deviations: Vec<f64> = signed.iter().map(|deviation| deviation.abs()).collect();
+    deviations.sort_by(f64::total_cmp);
+    // Nine in ten are usual; of the others, those with a much larger deviation are odd.
+    let inner = deviations.get(..deviations.len() * 9 / 10).unwrap_or_default();
+    let inner_mean = (inner.iter().sum::<f64>() + 0.1) / (inner.len() as f64 + 1.0);
+    let from = deviations.partition_point(|deviation| *deviation <= 8.0 * inner_mean + 1.0);
+    let (near, far) = deviations.split_at(from);
+    let mut odd: BTreeMap<i64, u32> = BTreeMap::new();
+    for deviation in signed.iter().filter(|deviation| far.first().is_some_and(|least| deviation.abs() >= *least)) {
+        *odd.entry(*deviation as i64).or_default() += 1;
+    }
+    let mut odd_deviations: Vec<(i64, u32)> = odd.into_iter().collect();
+    odd_deviations.sort_by_key(|(deviation, times)| (std::cmp::Reverse(*times), *deviation));
+    odd_deviations.truncate(ReplyBytesModel::MAX_DEVIATIONS);
+    let mean = |values: &[f64], least: f64| (values.iter().sum::<f64>() + least) / (values.len() as f64 + 1.0);
+    ReplyBytesModel {
+        spread: rounded(mean(near, 0.1)).max(ReplyBytesModel::MIN_SPREAD),
+        odd: rounded((far.len() as f64 + 1.0) / (deviations.len() as f64 + 2.0)),
+        odd_spread: rounded(mean(far, DEFAULT_ODD_SPREAD)).max(ReplyBytesModel::MIN_SPREAD),
+        odd_deviations,
+        ..usual
+    }
+}
+
+fn deviation(model: &ReplyBytesModel, command: &LabelledCommand) -> f64 {
+    model.deviation(command.reply_bytes, command.replies, command.counts.iter().copied())
+}
+
+fn ln_likelihood(model: &ReplyBytesModel, commands: &[&LabelledCommand]) -> f64 {
+    commands
+        .iter()
+        .map(|command| model.likelihood(command.reply_bytes, command.replies, command.counts.iter().copied()).ln())
+        .sum()
+}
+
+/// Rounds to thousandths, so that the model file stays readable.
+fn rounded(value: f64) -> f64 {
+    // The addition turns −0 into 0.
+    (value * 1000.0).round() / 1000.0 + 0.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! What remains of the commands' sizes without their actions, and how well a step function fits it.
+
+use sizeleak_model::{
+    LabelledCommand,
+    step_function::{StepFunction, step_cost},
+};
+
+/// Bytes of the actions of a command: Σ |aᵢ|·nbᵢ.
+pub(crate) fn action_bytes(sizes: &[i64], counts: &[u32]) -> i64 {
+    let products = sizes.iter().zip(counts).map(|(size, count)| size.saturating_mul(i64::from(*count)));
+    products.fold(0, i64::saturating_add)
+}
+
+/// Sizes of commands without their actions, ordered by the bytes of the actions. (Ordered by the sizes themselves,
+/// their noise would look like steps.)
+pub(crate) struct Remainders {
+    /// Bytes of the actions.
+    action_bytes: Vec<i64>,
+    /// Smallest and largest remainder.
+    ranges: Vec<[i64; 2]>,
+    /// Indices of the commands.
+    commands: Vec<usize>,
+}
+
+/// A remainder and the level of the step function at its command.
+#[derive(Clone, Copy)]
+pub(crate) struct Remainder {
+    /// The remainder; of a range, the value nearest to the level.
+    pub(crate) value: i64,
+    /// The level.
+    pub(crate) level: i64,
+}
+
+impl Remainders {
+    pub(crate) fn new(actions: &[i64], commands: &[LabelledCommand]) -> Self {
+        let bytes = |command: &LabelledCommand| action_bytes(actions, &command.counts);
+        let mut order: Vec<(i64, usize)> = commands.iter().map(bytes).zip(0..).collect();
+        order.sort_unstable();
+        let range = |(bytes, at): &(i64, usize)| {
+            commands.get(*at).map_or([0; 2], |command| command.sizes.map(|size| size.saturating_sub(*bytes)))
+        };
+        let ranges = order.iter().map(range).collect();
+        let (action_bytes, commands) = order.into_iter().unzip();
+        Self { action_bytes, ranges, commands }
+    }
+
+    /// The cost of the best step function.
+    pub(crate) fn cost(&self) -> i64 {
+        step_cost(&self.action_bytes, &self.ranges)
+    }
+
+    /// The remainders with their levels, in the order of the commands.
+    pub(crate) fn fitted(&self) -> Vec<Remainder> {
+        let levels = StepFunction::fit(&self.action_bytes, &self.ranges).levels;
+        let fitted = |([least, most], level): (&[i64; 2], i64)| Remainder {
+            value: level.clamp(*least, *most.max(least)),
+            level,
+        };
+        let mut ordered: Vec<(usize, Remainder)> =
+            self.commands.iter().copied().zip(self.ranges.iter().zip(levels).map(fitted)).collect();
+        ordered.sort_unstable_by_key(|(command, _)| *command);
+        ordered.into_iter().map(|(_, remainder)| remainder).collect()
+    }
+}

@@ -1,0 +1,213 @@
+//! Expectation maximisation: which distributions of sizes and of ε make labelled commands most likely.
+//!
+//! A command with nᵢ occurrences of action i has the size |ac| + level + Σ of nᵢ sizes of each action + ε, and its
+//! probability is the convolution of their distributions; a small share of commands has any size (wrong labels).
+
+use sizeleak_model::{
+    LabelledCommand,
+    sum_distribution::{Multiples, SumDistribution},
+};
+
+use std::collections::BTreeMap;
+
+/// One over the number of sizes that a command with a wrong label may have.
+pub(crate) const OUTLIER_DENSITY: f64 = 1.0 / 400.0;
+
+/// The least and the greatest share of commands with wrong labels.
+const OUTLIER_SHARES: [f64; 2] = [0.001, 0.3];
+
+/// Sizes rarer than this are given up.
+const NEGLIGIBLE: f64 = 1e-5;
+
+/// The distributions.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Parameters {
+    /// Of the sizes of each action.
+    pub(crate) sizes: Vec<SumDistribution>,
+    pub(crate) epsilon: SumDistribution,
+    /// The share of commands that are not explained.
+    pub(crate) outliers: f64,
+}
+
+/// Commands with the same actions.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// The actions that occur, and how often.
+    pub(crate) counts: Vec<(usize, u32)>,
+    /// Their indices.
+    pub(crate) commands: Vec<usize>,
+}
+
+/// Groups the commands with these indices.
+pub(crate) fn groups(commands: &[LabelledCommand], indices: impl Iterator<Item = usize>) -> Vec<Group> {
+    let mut by_counts: BTreeMap<&[u32], Vec<usize>> = BTreeMap::new();
+    for at in indices {
+        if let Some(command) = commands.get(at) {
+            by_counts.entry(&command.counts).or_default().push(at);
+        }
+    }
+    let occurring = |counts: &[u32]| counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect();
+    by_counts.into_iter().map(|(counts, commands)| Group { counts: occurring(counts), commands }).collect()
+}
+
+/// The distributions of sums of sizes, computed as they are needed.
+pub(crate) struct Sums<'a> {
+    multiples: Vec<Multiples>,
+    epsilon: &'a SumDistribution,
+}
+
+impl<'a> Sums<'a> {
+    pub(crate) fn of(parameters: &'a Parameters) -> Self {
+        let multiples = parameters.sizes.iter().cloned().map(Multiples::of).collect();
+        Self { multiples, epsilon: &parameters.epsilon }
+    }
+
+    /// The distribution of the sum of some actions, without ε.
+    pub(crate) fn of_actions(&mut self, counts: &[(usize, u32)]) -> SumDistribution {
+        counts.iter().fold(SumDistribution::certain(0), |sum, (action, count)| {
+            self.multiples.get_mut(*action).map_or_else(SumDistribution::default, |sums| sum.plus(sums.sum_of(*count)))
+        })
+    }
+
+    /// The same with ε.
+    pub(crate) fn of_command(&mut self, counts: &[(usize, u32)]) -> SumDistribution {
+        self.of_actions(counts).plus(self.epsilon)
+    }
+
+    /// For each action whose size varies: the sum of all others, ε, and one occurrence less of its own.
+    fn without_one(&mut self, counts: &[(usize, u32)]) -> Vec<(usize, u32, SumDistribution)> {
+        let (mut varying, mut certain) = (Vec::new(), Vec::new());
+        for part in counts {
+            let has_certain_size = self.multiples.get(part.0).is_none_or(Multiples::has_certain_size);
+            if has_certain_size { certain.push(*part) } else { varying.push(*part) }
+        }
+        let certain = self.of_command(&certain);
+        // Of the parts before each, and of those after it.
+        let mut before = vec![certain];
+        for part in &varying {
+            let next = before.last().map(|sum| sum.plus(&self.of_actions(&[*part]))).unwrap_or_default();
+            before.push(next);
+        }
+        let (mut after, mut found) = (SumDistribution::certain(0), Vec::new());
+        for ((action, count), before) in varying.iter().zip(&before).rev() {
+            let others = before.plus(&after).plus(&self.of_actions(&[(*action, count - 1)]));
+            found.push((*action, *count, others));
+            after = after.plus(&self.of_actions(&[(*action, *count)]));
+        }
+        found
+    }
+}
+
+/// What the commands say in the light of the parameters before.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    pub(crate) log_likelihood: f64,
+    /// How often each size of each action occurs.
+    sizes: Vec<Vec<f64>>,
+    epsilon: Vec<f64>,
+    outliers: f64,
+    commands: f64,
+}
+
+/// `targets`: for each command what its actions and ε add up to, in bytes.
+pub(crate) fn expect(groups: &[Group], targets: &[i64], parameters: &Parameters) -> Expected {
+    let mut sums = Sums::of(parameters);
+    let mut expected = Expected {
+        log_likelihood: 0.0,
+        sizes: parameters.sizes.iter().map(|sizes| vec![0.0; sizes.probabilities.len()]).collect(),
+        epsilon: vec![0.0; parameters.epsilon.probabilities.len()],
+        outliers: 0.0,
+        commands: 0.0,
+    };
+    for group in groups {
+        let of_actions = sums.of_actions(&group.counts);
+        let of_command = of_actions.plus(&parameters.epsilon);
+        // For each target, how many commands have it, over its probability.
+        let mut weights: BTreeMap<i64, f64> = BTreeMap::new();
+        for target in group.commands.iter().filter_map(|at| targets.get(*at)) {
+            let outlier = parameters.outliers * OUTLIER_DENSITY;
+            let total = (1.0 - parameters.outliers) * of_command.at(*target) + outlier;
+            expected.commands += 1.0;
+            expected.log_likelihood += total.ln();
+            expected.outliers += outlier / total;
+            *weights.entry(*target).or_default() += (1.0 - parameters.outliers) / total;
+        }
+        for (count, (epsilon, probability)) in expected.epsilon.iter_mut().zip(parameters.epsilon.values()) {
+            let weighed = weights.iter().map(|(target, weight)| weight * of_actions.at(target - epsilon));
+            *count += probability * weighed.sum::<f64>();
+        }
+        for (action, times, others) in sums.without_one(&group.counts) {
+            let (Some(sizes), Some(counts)) = (parameters.sizes.get(action), expected.sizes.get_mut(action)) else {
+                continue;
+            };
+            for (count, (size, probability)) in counts.iter_mut().zip(sizes.values()) {
+                let weighed = weights.iter().map(|(target, weight)| weight * others.at(target - size));
+                *count += f64::from(times) * probability * weighed.sum::<f64>();
+            }
+        }
+    }
+    expected
+}
+
+impl Expected {
+    /// The parameters that these expectations make most likely.
+    fn maximise(&self, before: &Parameters) -> Parameters {
+        let sizes = before
+            .sizes
+            .iter()
+            .zip(&self.sizes)
+            .map(|(sizes, counts)| if sizes.is_certain() { sizes.clone() } else { renewed(sizes, counts, 0.0) });
+        // As if one more command had any ε: none is impossible for want of commands.
+        let prior = 1.0 / before.epsilon.probabilities.len() as f64;
+        let [least, most] = OUTLIER_SHARES;
+        Parameters {
+            sizes: sizes.collect(),
+            epsilon: renewed(&before.epsilon, &self.epsilon, prior),
+            outliers: (self.outliers / self.commands.max(1.0)).clamp(least, most),
+        }
+    }
+}
+
+/// Probabilities from counts, each with a prior count besides.
+fn renewed(before: &SumDistribution, counts: &[f64], prior: f64) -> SumDistribution {
+    let all: f64 = counts.iter().map(|count| count + prior).sum();
+    if !(all.is_finite() && all > f64::MIN_POSITIVE) {
+        return before.clone();
+    }
+    let share = |count: &f64| (count + prior) / all;
+    let probabilities = counts.iter().map(share).map(|share| if share > NEGLIGIBLE { share } else { 0.0 }).collect();
+    SumDistribution { least: before.least, probabilities }.without_unlikely_ends(0.0)
+}
+
+/// Repeats both steps until the likelihood hardly grows; returns the log-likelihood of the parameters before the last.
+pub(crate) fn improve(groups: &[Group], targets: &[i64], parameters: &mut Parameters, steps: usize) -> f64 {
+    let mut log_likelihood = f64::NEG_INFINITY;
+    for _ in 0..steps {
+        let expected = expect(groups, targets, parameters);
+        let gain = expected.log_likelihood - log_likelihood;
+        log_likelihood = expected.log_likelihood;
+        *parameters = expected.maximise(parameters);
+        if gain.abs() < 0.02 {
+            break;
+        }
+    }
+    log_likelihood
+}
+
+/// The logarithm of the probability of all targets.
+pub(crate) fn log_likelihood(groups: &[Group], targets: &[i64], parameters: &Parameters) -> f64 {
+    let mut sums = Sums::of(parameters);
+    let of_group = |group: &Group| {
+        let of_command = sums.of_command(&group.counts);
+        let targets = group.commands.iter().filter_map(|at| targets.get(*at));
+        targets.map(|target| parameters.likelihood(&of_command, *target).ln()).sum::<f64>()
+    };
+    groups.iter().map(of_group).sum()
+}
+
+impl Parameters {
+    /// The probability of a target, given the distribution of those that are explained.
+    pub(crate) fn likelihood(&self, of_command: &SumDistribution, target: i64) -> f64 {
+        (1.0 - self.outliers) * of_command.at(target) + self.outliers * OUTLIER_DENSITY
+    }
+}

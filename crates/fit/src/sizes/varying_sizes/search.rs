@@ -1,0 +1,380 @@
+//! The search for distributions of sizes, from those of single sizes on: several starts, the most likely explanation
+//! near the best, and a single size again for each action that does not need several.
+
+use std::collections::BTreeSet;
+
+use sizeleak_model::{Action, LabelledCommand, sum_distribution::SumDistribution};
+
+use super::super::remainders::Remainders;
+use super::expectation::{Group, OUTLIER_DENSITY, Parameters, groups, improve, log_likelihood};
+use super::levels::Levels;
+use crate::Fit;
+
+/// With more actions sizes stay single: their distributions would take too long to learn.
+const MOST_ACTIONS: usize = 64;
+
+/// From fewer commands no distribution is learned.
+const LEAST_COMMANDS: usize = 30;
+
+/// Commands of more actions say little about the sizes of one.
+const MOST_IN_COMMAND: u64 = 64;
+
+/// Distributions are learned from so many commands: half of them those of the fewest actions, which say most.
+const MOST_COMMANDS: usize = 600;
+
+/// With a greater mean deviation in bytes, distributions are tried in any case.
+const GREAT_DEVIATION: f64 = 0.75;
+
+/// By how much distributions must raise the log-likelihood, beyond half the logarithm of the number of commands for
+/// each further size.
+const LEAST_GAIN: f64 = 4.0;
+
+/// Sizes differ by at most so many bytes from the single one at the start.
+const MOST_DISTANCE: i64 = 48;
+
+/// Values of ε that are looked at.
+const EPSILONS: std::ops::RangeInclusive<i64> = -8..=8;
+
+/// Where the start looks for the overhead: bytes from that of single sizes.
+const OVERHEADS: [i64; 7] = [0, -2, 2, -4, 4, -6, 6];
+
+/// It does so with this many commands.
+const MOST_AT_START: usize = 200;
+
+/// Levels under single sizes that rise more often follow what varies, and are no start.
+const MOST_RISES: usize = 2;
+
+/// The sizes of all actions are moved together by up to so many bytes.
+const MOST_MOVES: usize = 4;
+
+/// A rarer size is no parameter.
+const COUNTED_SHARE: f64 = 1e-3;
+
+/// An action that has its most frequent size with a greater share has it always: the others may be wrong labels.
+const SINGLE_SHARE: f64 = 0.97;
+
+/// Steps of the EM algorithm from each start, after all sizes are moved, between changes of the levels, without one action's distribution, and at
+/// the end.
+const START_STEPS: usize = 15;
+const MOVED_STEPS: usize = 6;
+const LEVEL_STEPS: usize = 20;
+const SINGLE_STEPS: usize = 12;
+const LAST_STEPS: usize = 40;
+
+/// Labelled commands of exact sizes, and what single sizes say of them.
+pub(super) struct Search<'a> {
+    pub(super) commands: &'a [LabelledCommand],
+    /// Of the commands, in bytes.
+    pub(super) sizes: Vec<i64>,
+    single_sizes: Vec<i64>,
+    /// That of single sizes, in bytes.
+    pub(super) overhead: i64,
+    /// What remains of each command beyond single sizes and levels.
+    deviations: Vec<i64>,
+    /// The same and levels.
+    remainders: Vec<i64>,
+    /// The levels under single sizes.
+    levels: Levels,
+    /// The commands that distributions are learned from.
+    pub(super) groups: Vec<Group>,
+    used: Vec<usize>,
+}
+
+impl<'a> Search<'a> {
+    /// `None` if there is nothing to learn.
+    pub(super) fn new(fit: &Fit, commands: &'a [LabelledCommand]) -> Option<Self> {
+        let is_exact = |command: &LabelledCommand| command.sizes[0] == command.sizes[1];
+        if fit.actions.len() > MOST_ACTIONS || fit.actions.iter().any(Action::varies) || !commands.iter().all(is_exact)
+        {
+            return None;
+        }
+        let used = used(fit.actions.len(), commands);
+        if used.len() < LEAST_COMMANDS {
+            return None;
+        }
+        let single_sizes: Vec<i64> = fit.actions.iter().map(|action| action.size).collect();
+        let fitted = Remainders::new(&single_sizes, commands).fitted();
+        let deviations: Vec<i64> = fitted.iter().map(|at| at.value - at.level).collect();
+        let remainders = fitted.iter().map(|at| at.value - fit.overhead).collect();
+        let sizes: Vec<i64> = commands.iter().map(|command| command.sizes[0]).collect();
+        let levels = sizes.iter().zip(&fitted).map(|(size, at)| (*size, at.level - fit.overhead));
+        let levels = Levels::of(levels);
+        let groups = groups(commands, used.iter().copied());
+        let search = Self {
+            commands,
+            sizes,
+            single_sizes,
+            overhead: fit.overhead,
+            deviations,
+            remainders,
+            levels,
+            groups,
+            used,
+        };
+        search.is_promising().then_some(search)
+    }
+
+    /// Whether commands deviate much, or become more likely if some action has another size now and then.
+    fn is_promising(&self) -> bool {
+        let deviations: Vec<i64> = self.used.iter().filter_map(|at| self.deviations.get(*at)).copied().collect();
+        let mean = deviations.iter().map(|deviation| deviation.unsigned_abs() as f64).sum::<f64>();
+        if mean > GREAT_DEVIATION * deviations.len() as f64 {
+            return true;
+        }
+        let needed = self.price(1);
+        (0..self.single_sizes.len()).any(|action| {
+            let others = [-3, -2, -1, 1, 2, 3].into_iter();
+            let gains = others.flat_map(|other| [0.03, 0.1, 0.3].map(|share| self.gain(action, other, share)));
+            gains.into_iter().any(|gain| gain > needed)
+        })
+    }
+
+    /// By how much it raises the log-likelihood of the commands with an action, in the light of all others, if a share
+    /// of its occurrences is some bytes longer: one in a command, or none.
+    fn gain(&self, action: usize, longer: i64, share: f64) -> f64 {
+        let (with, without): (Vec<usize>, Vec<usize>) =
+            self.used.iter().copied().partition(|at| count(self.commands, *at, action) > 0);
+        let mut epsilon = start_epsilon();
+        for deviation in without.iter().filter_map(|at| self.deviations.get(*at)) {
+            let at = usize::try_from(deviation - epsilon.least).ok();
+            if let Some(slot) = at.and_then(|at| epsilon.probabilities.get_mut(at)) {
+                *slot += 1.0;
+            }
+        }
+        let all: f64 = epsilon.probabilities.iter().sum();
+        let likelihood = |deviation: i64| 0.98 * epsilon.at(deviation) / all + 0.02 * OUTLIER_DENSITY;
+        let of_command = |at: &usize| {
+            let (deviation, count) = (*self.deviations.get(*at)?, f64::from(count(self.commands, *at, action)));
+            let ratio = likelihood(deviation - longer) / likelihood(deviation);
+            let none = (1.0 - share).powf(count);
+            Some((none + count * share * none / (1.0 - share) * ratio).ln())
+        };
+        with.iter().filter_map(of_command).sum()
+    }
+
+    /// By how much so many further sizes must raise the log-likelihood.
+    fn price(&self, sizes: usize) -> f64 {
+        LEAST_GAIN + 0.5 * sizes as f64 * (self.used.len() as f64).ln()
+    }
+
+    /// What the actions and ε of each command add up to.
+    pub(super) fn targets(&self, levels: &Levels) -> Vec<i64> {
+        self.sizes.iter().map(|size| size - self.overhead - levels.at(*size)).collect()
+    }
+
+    /// The distributions, if any action needs one, with the levels.
+    pub(super) fn distributions(&self) -> Option<(Parameters, Levels)> {
+        let start = self.start()?;
+        let of_single = Some(self.levels.clone()).filter(|levels| levels.rises() <= MOST_RISES);
+        // Larger sizes of all actions and a smaller overhead look alike at first.
+        let (parameters, levels) = self.best_start(&start, of_single, &OVERHEADS, START_STEPS)?;
+        let mut best = self.settled(parameters, levels);
+        if best.parameters.sizes.iter().all(SumDistribution::is_certain) {
+            return None;
+        }
+        for by in [-1, 1] {
+            for _ in 0..MOST_MOVES {
+                let Some(other) = self.all_moved(&best, by).filter(|other| other.score > best.score) else { break };
+                best = other;
+            }
+        }
+        Some((best.parameters, best.levels))
+    }
+
+    /// The most likely explanation near this one, with as few sizes as it needs.
+    fn settled(&self, mut parameters: Parameters, mut levels: Levels) -> Explanation {
+        for _ in 0..3 {
+            improve(&self.groups, &self.targets(&levels), &mut parameters, LEVEL_STEPS);
+            let fitted = Levels::fit(&self.groups, &self.sizes, self.overhead, &parameters);
+            if fitted == levels {
+                break;
+            }
+            levels = fitted;
+        }
+        let targets = self.targets(&levels);
+        self.make_single(&targets, &mut parameters);
+        self.move_single(&targets, &mut parameters);
+        improve(&self.groups, &targets, &mut parameters, LAST_STEPS);
+        let further: usize = parameters.sizes.iter().map(further_sizes).sum();
+        let likelihood = log_likelihood(&self.groups, &targets, &parameters);
+        let score = likelihood - levels.price() - 0.5 * further as f64 * (self.used.len() as f64).ln();
+        Explanation { parameters, levels, score }
+    }
+
+    /// The most likely one of several starts from these distributions: with length fields of WebSocket or MQTT, with
+    /// none, or with further levels (among much variation, steps are hard to see), and with ε moved by some bytes.
+    fn best_start(
+        &self,
+        start: &Parameters,
+        further: Option<Levels>,
+        moves: &[i64],
+        steps: usize,
+    ) -> Option<(Parameters, Levels)> {
+        let forms = [Levels::default(), Levels::rising_at(&[(128, 2)]), Levels::rising_at(&[(130, 1)])];
+        let few = self.of_fewest_actions();
+        let mut best: Option<(f64, Parameters, Levels)> = None;
+        for levels in forms.into_iter().chain(further) {
+            let targets = self.targets(&levels);
+            for by in moves {
+                let mut parameters = Parameters { epsilon: start.epsilon.clone().moved(*by), ..start.clone() };
+                let likelihood = improve(&few, &targets, &mut parameters, steps) - levels.price();
+                if best.as_ref().is_none_or(|(most, ..)| likelihood > *most) {
+                    best = Some((likelihood, parameters, levels.clone()));
+                }
+            }
+        }
+        best.map(|(_, parameters, levels)| (parameters, levels))
+    }
+
+    /// The best explanation near one with the sizes of all actions some bytes larger, and ε or the levels smaller. No
+    /// change of one size leads there. `None` if a size would be 0 or less.
+    fn all_moved(&self, from: &Explanation, by: i64) -> Option<Explanation> {
+        let sizes: Vec<SumDistribution> = from.parameters.sizes.iter().map(|sizes| sizes.clone().moved(by)).collect();
+        if sizes.iter().any(|sizes| sizes.least <= 0) {
+            return None;
+        }
+        // What was learned of ε may hold the levels of the sizes before.
+        let start = Parameters { sizes, epsilon: start_epsilon(), ..from.parameters };
+        let moves = OVERHEADS.map(|bytes| bytes - by);
+        let (parameters, levels) = self.best_start(&start, Some(from.levels.clone()), &moves, MOVED_STEPS)?;
+        Some(self.settled(parameters, levels))
+    }
+
+    /// The groups of the commands with the fewest actions.
+    fn of_fewest_actions(&self) -> Vec<Group> {
+        let mut by_total: Vec<(u64, usize)> =
+            self.used.iter().filter_map(|at| Some((self.commands.get(*at)?.total(), *at))).collect();
+        by_total.sort_unstable();
+        groups(self.commands, by_total.into_iter().take(MOST_AT_START).map(|(_, at)| at))
+    }
+
+    /// Any size that small commands allow, for every action.
+    fn start(&self) -> Option<Parameters> {
+        let sizes = self.single_sizes.iter().enumerate().map(|(action, size)| {
+            let occurs = |at: &&usize| count(self.commands, **at, action) > 0;
+            let mut with: Vec<(u64, i64)> = self
+                .used
+                .iter()
+                .filter(occurs)
+                .filter_map(|at| Some((self.commands.get(*at)?.total(), *self.remainders.get(*at)?)))
+                .collect();
+            with.sort_unstable();
+            let (most_actions, _) = *with.get(with.len().div_ceil(3).max(20).min(with.len()).checked_sub(1)?)?;
+            let few = || with.iter().filter(|(total, _)| *total <= most_actions).map(|(_, remainder)| *remainder);
+            let [least, most] = [few().min()?, few().max()?];
+            // Wrong labels would make it tiny.
+            let least = (least.clamp(-MOST_DISTANCE, 0) - 1).max(-size / 2);
+            let most = most.clamp(0, MOST_DISTANCE) + 1;
+            let each = 1.0 / (most - least + 1) as f64;
+            Some(SumDistribution::of((least..=most).map(|distance| (size + distance, each))))
+        });
+        Some(Parameters { sizes: sizes.collect::<Option<_>>()?, epsilon: start_epsilon(), outliers: 0.02 })
+    }
+
+    /// Gives each action a single size again unless it needs several; those that need them least first.
+    fn make_single(&self, targets: &[i64], parameters: &mut Parameters) {
+        let mut likelihood = log_likelihood(&self.groups, targets, parameters);
+        let mut ranked: Vec<(f64, usize)> = (0..parameters.sizes.len())
+            .filter_map(|action| {
+                let (single, _) = self.with_single(targets, parameters, action)?;
+                Some((likelihood - single, action))
+            })
+            .collect();
+        ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        for (_, action) in ranked {
+            let Some((_, mut single)) = self.with_single(targets, parameters, action) else { continue };
+            improve(&self.groups, targets, &mut single, SINGLE_STEPS);
+            let without = log_likelihood(&self.groups, targets, &single);
+            let counted = parameters.sizes.get(action).map_or(0, further_sizes);
+            let greatest = parameters.sizes.get(action).map_or(1.0, |sizes| sizes.at(sizes.mode()));
+            if greatest > SINGLE_SHARE || likelihood - without < self.price(counted.max(1)) {
+                (*parameters, likelihood) = (single, without);
+            }
+        }
+    }
+
+    /// The parameters with the best single size of an action, and their log-likelihood; `None` if it has one already.
+    fn with_single(&self, targets: &[i64], parameters: &Parameters, action: usize) -> Option<(f64, Parameters)> {
+        let sizes = parameters.sizes.get(action).filter(|sizes| !sizes.is_certain())?;
+        let candidates: BTreeSet<i64> = [sizes.mode(), sizes.mean().round() as i64].into();
+        let with = candidates.into_iter().map(|size| {
+            let mut single = parameters.clone();
+            if let Some(slot) = single.sizes.get_mut(action) {
+                *slot = SumDistribution::certain(size);
+            }
+            (log_likelihood(&self.groups, targets, &single), single)
+        });
+        with.max_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    /// Moves single sizes by a byte where that is more likely.
+    fn move_single(&self, targets: &[i64], parameters: &mut Parameters) {
+        let mut likelihood = log_likelihood(&self.groups, targets, parameters);
+        for action in 0..parameters.sizes.len() {
+            for by in [-1, 1] {
+                let moved = moved(parameters, action, by);
+                let other = log_likelihood(&self.groups, targets, &moved);
+                let is_single = parameters.sizes.get(action).is_some_and(SumDistribution::is_certain);
+                if is_single && other > likelihood {
+                    (*parameters, likelihood) = (moved, other);
+                }
+            }
+        }
+    }
+}
+
+/// Distributions and levels that explain the commands.
+struct Explanation {
+    parameters: Parameters,
+    levels: Levels,
+    /// The log-likelihood, less what the number of sizes and of steps is worth.
+    score: f64,
+}
+
+/// How many sizes there are beyond one.
+fn further_sizes(sizes: &SumDistribution) -> usize {
+    sizes.probabilities.iter().filter(|share| **share > COUNTED_SHARE).count().saturating_sub(1)
+}
+
+fn start_epsilon() -> SumDistribution {
+    let weight = |epsilon: i64| 0.5_f64.powf(epsilon.abs() as f64);
+    let all: f64 = EPSILONS.map(weight).sum();
+    SumDistribution::of(EPSILONS.map(|epsilon| (epsilon, weight(epsilon) / all)))
+}
+
+/// The parameters with an action's sizes moved by some bytes.
+pub(super) fn moved(parameters: &Parameters, action: usize, by: i64) -> Parameters {
+    let mut moved = parameters.clone();
+    if let Some(sizes) = moved.sizes.get_mut(action) {
+        *sizes = std::mem::take(sizes).moved(by);
+    }
+    moved
+}
+
+fn count(commands: &[LabelledCommand], at: usize, action: usize) -> u32 {
+    commands.get(at).and_then(|command| command.counts.get(action)).copied().unwrap_or(0)
+}
+
+/// Whether a command says something about the sizes of its actions.
+pub(super) fn is_usable(command: &LabelledCommand) -> bool {
+    (1..=MOST_IN_COMMAND).contains(&command.total())
+}
+
+/// The commands that distributions are learned from, in ascending order: those with the fewest actions for each
+/// action, and others evenly.
+fn used(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
+    let usable = || commands.iter().enumerate().filter(|(_, command)| is_usable(command));
+    let mut by_total: Vec<(u64, usize)> = usable().map(|(at, command)| (command.total(), at)).collect();
+    if by_total.len() <= MOST_COMMANDS {
+        return usable().map(|(at, _)| at).collect();
+    }
+    let others = by_total.iter().map(|(_, at)| *at).step_by(by_total.len() / (MOST_COMMANDS / 2) + 1);
+    let mut chosen: BTreeSet<usize> = others.collect();
+    by_total.sort_unstable();
+    let of_each = (MOST_COMMANDS / 2 / actions.max(1)).max(4);
+    for action in 0..actions {
+        let with = by_total.iter().map(|(_, at)| *at).filter(|at| count(commands, *at, action) > 0);
+        chosen.extend(with.take(of_each));
+    }
+    chosen.into_iter().collect()
+}
