@@ -21,6 +21,7 @@ mod best_actions;
 mod device_limits;
 mod inference;
 mod numbers_search;
+pub mod space;
 mod sum_weights;
 
 pub use best_actions::{InferredActions, MostProbable};

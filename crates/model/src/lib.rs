@@ -24,7 +24,11 @@ mod model_file;
 mod model_set;
 mod neighbours;
 mod noise_statistics;
+<<<<<<< HEAD
 pub mod policies;
+=======
+mod pmf;
+>>>>>>> b12d4e7 (Hold a prior's weights of commands in the inference crate)
 mod prior;
 mod rank;
 mod recurring_commands;
@@ -64,6 +68,7 @@ pub use neighbours::{EpsilonTuple, MAX_TUPLES, Neighbours, WeightedEpsilon};
 pub use noise_statistics::{
     GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, NoiseStatistics, RecordLayout, ServiceRecords,
 };
+pub use pmf::{Multiples, Pmf, UNLIKELY, Weight};
 pub use prior::Prior;
 pub use rank::Rank;
 pub use recurring_commands::RecurringCommand;

@@ -4,7 +4,7 @@
 //! few devices occur more rarely, in long commands, than their share says. The shares that make labelled commands most
 //! likely are those with which each action is expected as often as it occurred.
 
-use sizeleak_model::{Condition, Limits};
+use sizeleak_model::Limits;
 
 /// The most combinations of how often the actions of each class occur; with more, devices are not taken into account.
 const MAX_COMBINATIONS: usize = 1 << 14;
@@ -69,7 +69,7 @@ fn combinations(limits: &Limits, most: usize) -> Option<Vec<Combination>> {
         for mut combination in found {
             loop {
                 more.push(Combination { totals: combination.totals.clone(), ..combination });
-                let free = share_of_free(limits, class, &combination.totals);
+                let free = limits.free_share(class, &combination.totals);
                 let taken: u32 = combination.totals.iter().sum();
                 *combination.totals.get_mut(class)? += 1;
                 if taken as usize >= most || !limits.admits_totals(&combination.totals) {
@@ -91,15 +91,6 @@ fn order(limits: &Limits) -> Vec<usize> {
     let mut classes: Vec<usize> = (0..limits.classes()).collect();
     classes.sort_by_key(|class| limits.max_of_class(*class));
     classes
-}
-
-/// The share of the devices of a class that are free beside these actions.
-fn share_of_free(limits: &Limits, class: usize, totals: &[u32]) -> f64 {
-    let of_class = || limits.conditions().iter().filter(|condition| condition.holds_class(class));
-    let devices = of_class().map(Condition::devices).min().unwrap_or(u32::MAX);
-    let free = of_class().map(|condition| condition.devices().saturating_sub(condition.sum(totals))).min();
-    let is_limited = devices > 0 && devices < u32::MAX;
-    free.filter(|_| is_limited).map_or(1.0, |free| f64::from(free) / f64::from(devices))
 }
 
 /// Which share of all actions is of each class.

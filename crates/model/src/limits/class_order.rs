@@ -21,6 +21,27 @@ impl Limits {
         order
     }
 
+    /// The share of the devices of a class that are free beside these actions; 1 where nothing limits them.
+    pub fn free_share(&self, class: usize, totals: &[u32]) -> f64 {
+        let counted = self.conditions().iter().filter(|one| one.holds_class(class) && one.devices() < u32::MAX);
+        let devices = counted.clone().map(Condition::devices).min();
+        let free = counted.map(|condition| condition.devices().saturating_sub(condition.sum(totals))).min();
+        free.zip(devices).map_or(1.0, |(free, devices)| f64::from(free) / f64::from(devices))
+    }
+
+    /// The product of [`Self::free_share`] over all actions, which are given devices one after the other, those of one class
+    /// after those of another in this order.
+    pub fn free_shares(&self, order: &[usize], totals: &[u32]) -> f64 {
+        let (mut given, mut product) = (vec![0; totals.len()], 1.0);
+        for class in order.iter().copied() {
+            while given[class] < totals[class] {
+                product *= self.free_share(class, &given);
+                given[class] += 1;
+            }
+        }
+        product
+    }
+
     /// The logarithm of the number of ways in which conditions can be used up after a set of classes.
     fn open_ways(&self, placed: u64) -> f64 {
         let open = self.conditions().iter().filter(|one| one.holds_any(placed) && one.holds_any(!placed));

@@ -1,0 +1,333 @@
+//! Weights of consecutive numbers of bytes, such as a distribution over sizes, and those of sums.
+
+/// Ends of a distribution that are less probable than this are left out by [`Pmf::trimmed`]. Of a sum of n parts that is
+/// trimmed after each, at most n · w times as much is missing for w bytes of width: 10⁻⁷ for 64 actions of a thousand
+/// sizes, less than any figure is shown to.
+pub const UNLIKELY: f64 = 1e-12;
+
+/// What numbers of bytes are weighed with: the cells of a [`Pmf`].
+pub trait Weight: Clone {
+    /// The weight of what does not occur.
+    const NONE: Self;
+
+    /// Adds another weight, times a factor.
+    fn add_scaled(&mut self, other: &Self, factor: f64);
+
+    /// Adds the product of two weights.
+    fn add_product(&mut self, one: &Self, other: &Self);
+
+    /// Whether this is the weight of what does not occur.
+    fn is_none(&self) -> bool;
+}
+
+impl Weight for f64 {
+    const NONE: Self = 0.0;
+
+    fn add_scaled(&mut self, other: &Self, factor: f64) {
+        *self += factor * other;
+    }
+
+    fn add_product(&mut self, one: &Self, other: &Self) {
+        *self += one * other;
+    }
+
+    fn is_none(&self) -> bool {
+        *self <= 0.0
+    }
+}
+
+/// The weights of consecutive numbers of bytes; all others have none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pmf<W = f64> {
+    least: i64,
+    weights: Vec<W>,
+}
+
+impl<W> Default for Pmf<W> {
+    /// No number has a weight.
+    fn default() -> Self {
+        Self { least: 0, weights: Vec::new() }
+    }
+}
+
+impl<W: Weight> Pmf<W> {
+    /// One number.
+    pub fn one(bytes: i64, weight: W) -> Self {
+        Self { least: bytes, weights: vec![weight] }
+    }
+
+    /// The weights from some number on.
+    pub fn from_least(least: i64, weights: Vec<W>) -> Self {
+        Self { least, weights }
+    }
+
+    /// Numbers in any order; the weights of equal ones add up.
+    pub fn from_values(values: impl IntoIterator<Item = (i64, W)>) -> Self {
+        let mut all = Self::default();
+        for (bytes, weight) in values {
+            all.cover(bytes, 1);
+            all.weights[(bytes - all.least) as usize].add_scaled(&weight, 1.0);
+        }
+        all
+    }
+
+    /// The first number.
+    pub fn least(&self) -> i64 {
+        self.least
+    }
+
+    /// The first number above all.
+    pub fn end(&self) -> i64 {
+        self.least + self.weights.len() as i64
+    }
+
+    /// How many consecutive numbers there are.
+    pub fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Whether there is no number.
+    pub fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// Each number that occurs, with its weight.
+    pub fn iter(&self) -> impl Iterator<Item = (i64, &W)> + Clone {
+        (self.least..).zip(&self.weights).filter(|(_, weight)| !weight.is_none())
+    }
+
+    /// The weight of a number, to change it; `None` beyond those there are.
+    pub fn get_mut(&mut self, bytes: i64) -> Option<&mut W> {
+        usize::try_from(bytes.wrapping_sub(self.least)).ok().and_then(|at| self.weights.get_mut(at))
+    }
+
+    /// The same numbers, each so many bytes greater.
+    #[must_use]
+    pub fn moved(self, bytes: i64) -> Self {
+        Self { least: self.least.saturating_add(bytes), ..self }
+    }
+
+    /// Adds the numbers of another, each so many bytes greater and with its weight times a factor.
+    pub fn add_moved(&mut self, other: &Self, bytes: i64, factor: f64) {
+        self.combine(other, bytes, |own, other| own.add_scaled(other, factor));
+    }
+
+    /// The sums of both: weights multiply, and those of equal sums add up.
+    #[must_use]
+    pub fn convolve(&self, other: &Self) -> Self {
+        self.product(other, W::add_product)
+    }
+
+    fn product(&self, other: &Self, each: impl Fn(&mut W, &W, &W)) -> Self {
+        let (short, long) = if self.len() <= other.len() { (self, other) } else { (other, self) };
+        if short.is_empty() {
+            return Self::default();
+        }
+        let mut weights = vec![W::NONE; short.len() + long.len() - 1];
+        for (at, one) in short.weights.iter().enumerate().filter(|(_, weight)| !weight.is_none()) {
+            for (sum, other) in weights[at..].iter_mut().zip(&long.weights) {
+                each(sum, one, other);
+            }
+        }
+        Self { least: short.least.saturating_add(long.least), weights }
+    }
+
+    fn combine(&mut self, other: &Self, bytes: i64, each: impl Fn(&mut W, &W)) {
+        if other.is_empty() {
+            return;
+        }
+        self.cover(other.least + bytes, other.len());
+        let from = (other.least + bytes - self.least) as usize;
+        for (own, other) in self.weights[from..].iter_mut().zip(&other.weights) {
+            each(own, other);
+        }
+    }
+
+    /// Makes room for so many numbers from `first` on.
+    fn cover(&mut self, first: i64, numbers: usize) {
+        if self.is_empty() {
+            self.least = first;
+        }
+        if first < self.least {
+            let before = (self.least - first) as usize;
+            self.weights.splice(0..0, std::iter::repeat_n(W::NONE, before));
+            self.least = first;
+        }
+        let needed = (first - self.least) as usize + numbers;
+        if self.len() < needed {
+            self.weights.resize(needed, W::NONE);
+        }
+    }
+}
+
+impl Pmf {
+    /// A number that is known.
+    pub fn certain(bytes: i64) -> Self {
+        Self::one(bytes, 1.0)
+    }
+
+    /// Whether a single number is possible.
+    pub fn is_certain(&self) -> bool {
+        self.len() == 1
+    }
+
+    /// The weight of a number.
+    pub fn at(&self, bytes: i64) -> f64 {
+        let at = usize::try_from(bytes.wrapping_sub(self.least)).ok();
+        at.and_then(|at| self.weights.get(at)).copied().unwrap_or(0.0)
+    }
+
+    /// The weights of all numbers together.
+    pub fn total(&self) -> f64 {
+        self.weights.iter().sum()
+    }
+
+    /// Keeps the greater of each number's weights, of which those of another are multiplied with a factor.
+    pub fn raise(&mut self, other: &Self, factor: f64) {
+        self.combine(other, 0, |own, other| *own = own.max(factor * other));
+    }
+
+    /// The sums of both: weights multiply, and each sum has the greatest.
+    #[must_use]
+    pub fn convolve_greatest(&self, other: &Self) -> Self {
+        self.product(other, |sum, one, other| *sum = sum.max(one * other))
+    }
+
+    /// The weight of one sum of their convolution.
+    pub fn convolved_at(&self, other: &Self, sum: i64) -> f64 {
+        // Own numbers whose rest to the sum is in the other.
+        let from = (sum + 1).saturating_sub(other.end()).max(self.least);
+        let to = (sum + 1).saturating_sub(other.least).min(self.end());
+        if from >= to {
+            return 0.0;
+        }
+        let own = &self.weights[(from - self.least) as usize..(to - self.least) as usize];
+        let rests = &other.weights[(sum + 1 - to - other.least) as usize..(sum + 1 - from - other.least) as usize];
+        own.iter().zip(rests.iter().rev()).map(|(own, rest)| own * rest).sum()
+    }
+
+    /// The same without ends that are at most [`UNLIKELY`].
+    #[must_use]
+    pub fn trimmed(self) -> Self {
+        self.without_ends(UNLIKELY)
+    }
+
+    /// The same without ends that are at most `unlikely`; as it is where nothing would be left.
+    #[must_use]
+    pub fn without_ends(mut self, unlikely: f64) -> Self {
+        let is_likely = |weight: &f64| *weight > unlikely;
+        let Some(first) = self.weights.iter().position(is_likely) else { return self };
+        let last = self.weights.iter().rposition(is_likely).unwrap_or(first);
+        self.weights.truncate(last + 1);
+        self.weights.drain(..first);
+        Self { least: self.least.saturating_add(first as i64), ..self }
+    }
+
+    /// The same with the sum 1.
+    #[must_use]
+    pub fn normalised(mut self) -> Self {
+        let all = self.total();
+        self.weights.iter_mut().for_each(|weight| *weight /= all);
+        self
+    }
+
+    /// The most likely number; the smallest one of equals.
+    pub fn mode(&self) -> i64 {
+        let best = self.iter().fold((0, 0.0), |best, (bytes, weight)| if *weight > best.1 { (bytes, *weight) } else { best });
+        best.0
+    }
+
+    /// The mean in bytes.
+    pub fn mean(&self) -> f64 {
+        self.iter().map(|(bytes, weight)| bytes as f64 * weight).sum::<f64>() / self.total()
+    }
+}
+
+/// The distributions of sums of 0, 1, 2… numbers that each have the same distribution, as far as they were asked for.
+#[derive(Debug, Clone)]
+pub struct Multiples {
+    sums: Vec<Pmf>,
+    one: Pmf,
+}
+
+impl Multiples {
+    /// Sums of numbers that are distributed like this one.
+    pub fn new(one: Pmf) -> Self {
+        Self { sums: vec![Pmf::certain(0)], one }
+    }
+
+    /// One of the numbers.
+    pub fn one(&self) -> &Pmf {
+        &self.one
+    }
+
+    /// The distribution of the sum of so many.
+    pub fn sum_of(&mut self, count: u32) -> &Pmf {
+        while self.sums.len() <= count as usize {
+            let next = self.sums[self.sums.len() - 1].convolve(&self.one).trimmed();
+            self.sums.push(next);
+        }
+        &self.sums[count as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn values() -> impl Strategy<Value = BTreeMap<i64, f64>> {
+        prop::collection::btree_map(-20_i64..40, 0.01..1.0_f64, 0..12)
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_those_of_all_pairs(one in values(), other in values()) {
+            let (mut all, mut greatest) = (BTreeMap::new(), BTreeMap::<i64, f64>::new());
+            for (a, p) in &one {
+                for (b, q) in &other {
+                    *all.entry(a + b).or_insert(0.0) += p * q;
+                    let most = greatest.entry(a + b).or_default();
+                    *most = most.max(p * q);
+                }
+            }
+            let (one, other) = (Pmf::from_values(one), Pmf::from_values(other));
+            let (sums, most) = (one.convolve(&other), one.convolve_greatest(&other));
+            for sum in -60..100 {
+                let expected = all.get(&sum).copied().unwrap_or(0.0);
+                prop_assert!((sums.at(sum) - expected).abs() < 1e-12);
+                prop_assert!((one.convolved_at(&other, sum) - expected).abs() < 1e-12);
+                prop_assert!((most.at(sum) - greatest.get(&sum).copied().unwrap_or(0.0)).abs() < 1e-12);
+            }
+        }
+
+        #[test]
+        fn weights_of_equal_numbers_add_up(one in values(), other in values(), bytes in -9_i64..9) {
+            let mut both = Pmf::from_values(one.clone());
+            both.add_moved(&Pmf::from_values(other.clone()), bytes, 0.5);
+            let weight = |values: &BTreeMap<i64, f64>, at: i64| values.get(&at).copied().unwrap_or(0.0);
+            for at in -40..60 {
+                let expected = weight(&one, at) + 0.5 * weight(&other, at - bytes);
+                prop_assert!((both.at(at) - expected).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn multiples_are_convolutions() {
+        let mut sums = Multiples::new(Pmf::from_values([(1, 0.5), (3, 0.5)]));
+        let two = sums.sum_of(2);
+        assert_eq!(two, &Pmf::from_values([(2, 0.25), (4, 0.5), (6, 0.25)]));
+        assert_eq!((two.mode(), two.mean(), two.at(1), two.at(4)), (4, 4.0, 0.0, 0.5));
+        assert_eq!(sums.sum_of(0), &Pmf::certain(0));
+    }
+
+    #[test]
+    fn unlikely_ends_are_left_out() {
+        let narrow = Pmf::from_values([(-1, 1e-20), (0, 1.0), (1, 1e-20)]).trimmed();
+        assert_eq!(narrow, Pmf::certain(0));
+    }
+}
