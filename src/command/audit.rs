@@ -13,7 +13,8 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use clap::{ArgGroup, Args};
 use serde::Serialize;
-use sizeleak_audit::leakage::{Audit, CommandSpace, LeakageError, PriorKind};
+use sizeleak_audit::leakage::Audit;
+use sizeleak_inference::space::{CommandSpace, PriorName, SpaceError};
 use sizeleak_model::{Device, Model};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_text::escaped_lines;
@@ -144,7 +145,7 @@ struct Report<'a> {
 /// The prior that was used.
 #[derive(Debug, Serialize)]
 struct PriorReport {
-    name: PriorKind,
+    name: PriorName,
     decay: Option<f64>,
     sentence: String,
 }
@@ -154,11 +155,7 @@ impl<'a> Report<'a> {
         Self {
             schema: 1,
             sentence: audit.sentence(),
-            prior: PriorReport {
-                name: arguments.audited.prior.into(),
-                decay: arguments.audited.decay,
-                sentence: prior,
-            },
+            prior: PriorReport { name: arguments.audited.prior, decay: arguments.audited.decay, sentence: prior },
             actions: model.actions.iter().map(|action| action.name.as_str()).collect(),
             devices: model.inventory.as_ref().map(|inventory| inventory.devices.as_slice()),
             audit,
@@ -226,10 +223,10 @@ impl From<ExportedObserver> for SeenBy {
     }
 }
 
-impl From<LeakageError> for Failure {
-    fn from(error: LeakageError) -> Self {
+impl From<SpaceError> for Failure {
+    fn from(error: SpaceError) -> Self {
         match error {
-            LeakageError::NoPrior | LeakageError::NoInventory(_) | LeakageError::NoNumbers => Self::usage(error),
+            SpaceError::NoPrior | SpaceError::NoInventory(_) | SpaceError::NoNumbers => Self::usage(error),
             error => Self::from(anyhow::Error::from(error)),
         }
     }

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use sizeleak_audit::leakage::{
-    Channel, CommandSpace, EpsilonKnowledge, Joint, Observation, Observer, Premises, PriorKind, Secret, SizeRow,
-};
+use sizeleak_audit::leakage::{Joint, Secret};
 use sizeleak_decomposer::prior_bits;
-use sizeleak_model::{EpsilonDistribution, Model};
+use sizeleak_inference::channel::{Channel, EpsilonKnowledge, Observation, Observer};
+use sizeleak_inference::space::{CommandSpace, Premises, PriorName, SizeRow};
+use sizeleak_model::{EpsilonDistribution, Model, RecurringCommand};
 
 /// Kinds of device: how many there are, and which of the four actions they have, as bits.
 #[derive(Debug, Clone)]
@@ -88,11 +88,11 @@ impl Home {
     }
 
     /// The probability of each command with each set of kinds.
-    fn prior(&self, kind: PriorKind) -> BTreeMap<(Vec<u32>, BTreeSet<usize>), f64> {
+    fn prior(&self, kind: PriorName) -> BTreeMap<(Vec<u32>, BTreeSet<usize>), f64> {
         let assignments = self.assignments();
         let mut prior = BTreeMap::new();
         let devices: u32 = self.kinds.iter().map(|(count, _)| count).sum();
-        if kind == PriorKind::Devices {
+        if kind == PriorName::Devices {
             let numbers: f64 = (1..=devices).map(|n| self.decay.powi(n.cast_signed())).sum();
             // Each choice of so many devices is as likely.
             let choices = |n: u32| (0..n).map(|at| f64::from(devices - at) / f64::from(at + 1)).product::<f64>();
@@ -220,7 +220,7 @@ proptest! {
     #[test]
     fn figures_are_those_of_all_assignments(home in homes()) {
         let model = home.model();
-        for prior in [PriorKind::Devices, PriorKind::Flat] {
+        for prior in [PriorName::Devices, PriorName::Flat] {
             let space = CommandSpace::new(&model, &Premises { prior, decay: Some(home.decay) }).unwrap();
             let by_definition = home.prior(prior);
             for observer in [Observer::Sizes, Observer::ReplyCount, Observer::Replies] {
@@ -250,16 +250,60 @@ proptest! {
     #[test]
     fn the_learned_prior_is_as_uncertain_as_that_of_the_decomposer(home in homes()) {
         let model = home.model();
-        let space = CommandSpace::new(&model, &Premises { prior: PriorKind::Learned, decay: None }).unwrap();
+        let space = CommandSpace::new(&model, &Premises { prior: PriorName::Learned, decay: None }).unwrap();
         let bits: f64 = -space.size_rows().unwrap().iter().map(|row| row.plogp).sum::<f64>();
         let expected = prior_bits(&model).unwrap();
         prop_assert!((bits - expected).abs() < 1e-9, "{bits} is not {expected}");
     }
 
     #[test]
+    fn recurring_commands_are_as_frequent_as_by_habit_and_their_share(
+        home in homes(),
+        recurring in prop::collection::vec((prop::collection::vec(0_u32..3, 4), 0.01..0.2_f64), 1..4),
+    ) {
+        let mut model = home.model();
+        let limits = model.limits().unwrap();
+        let mut shares: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
+        for (counts, share) in recurring {
+            let counts = counts[..model.actions.len()].to_vec();
+            if counts.iter().sum::<u32>() > 0 && limits.admits(&counts) {
+                shares.insert(counts, share);
+            }
+        }
+        let prior = model.prior.as_mut().unwrap();
+        prior.recurring = shares
+            .iter()
+            .map(|(counts, share)| RecurringCommand { counts: counts.clone(), share: *share })
+            .collect();
+        let space = |prior| CommandSpace::new(&model, &Premises { prior, decay: None }).unwrap();
+        let (learned, mixed) = (space(PriorName::Learned), space(PriorName::Recurring));
+        let by_habit = 1.0 - shares.values().sum::<f64>();
+        let commands: BTreeSet<Vec<u32>> = home.assignments().into_iter().map(|(counts, ..)| counts).collect();
+        for observer in [Observer::Sizes, Observer::ReplyCount, Observer::Replies] {
+            let mut joint: BTreeMap<(Vec<u32>, Seen), f64> = BTreeMap::new();
+            for counts in &commands {
+                let share = shares.get(counts).copied().unwrap_or(0.0);
+                let probability = by_habit * learned.probability(counts) + share;
+                prop_assert!((mixed.probability(counts) - probability).abs() < 1e-12);
+                for (output, likelihood) in seen(&model, counts, observer) {
+                    *joint.entry((counts.clone(), output)).or_default() += probability * likelihood;
+                }
+            }
+            let found = Observation::new(&mixed, &model, observer, EpsilonKnowledge::Distribution).unwrap().unwrap();
+            let (one, other) = (of_channel(&found.command), figures(&joint));
+            prop_assert!(are_near(one, other), "{observer:?} {one:?} {other:?}");
+        }
+        let listed = mixed.groups().unwrap();
+        let (listed, rows) = (SizeRow::of_groups(&listed), mixed.size_rows().unwrap());
+        for (one, other) in listed.iter().zip(&rows) {
+            prop_assert!((one.greatest - other.greatest).abs() + (one.plogp - other.plogp).abs() < 1e-12);
+        }
+    }
+
+    #[test]
     fn lists_groups_and_rows_agree(home in homes()) {
         let model = Home { varies: false, ..home }.model();
-        let space = CommandSpace::new(&model, &Premises { prior: PriorKind::Learned, decay: None }).unwrap();
+        let space = CommandSpace::new(&model, &Premises { prior: PriorName::Learned, decay: None }).unwrap();
         let (groups, rows) = (space.groups().unwrap(), space.size_rows().unwrap());
         for (one, other) in SizeRow::of_groups(&groups).iter().zip(&rows) {
             prop_assert_eq!((one.bytes, one.commands), (other.bytes, other.commands));

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
-use sizeleak_audit::leakage::{
-    CommandSpace, EpsilonKnowledge, Joint, KeyFigures, Observer, Output, Premises, PriorKind, Secret,
-};
+use sizeleak_audit::leakage::{Joint, Secret};
 use sizeleak_audit::padding::{
     CountermeasureEffect, CountermeasureError, Countermeasures, HomeTraffic, MessageLeak, PaddingPolicy, ReplyForm,
     Sending,
 };
+use sizeleak_inference::channel::{EpsilonKnowledge, KeyFigures, Observer, Output};
+use sizeleak_inference::space::{CommandSpace, Premises, PriorName};
 use sizeleak_model::Model;
 
 const A_DAY: f64 = 1000.0;
@@ -92,7 +92,7 @@ impl Home {
 }
 
 fn space(model: &Model) -> CommandSpace {
-    CommandSpace::new(model, &Premises { prior: PriorKind::Devices, decay: Some(0.6) }).unwrap()
+    CommandSpace::new(model, &Premises { prior: PriorName::Devices, decay: Some(0.6) }).unwrap()
 }
 
 /// The sums of all sequences of so many sizes, with their probabilities.

@@ -3,8 +3,8 @@
 
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, Variable, constraint, microlp, variable};
 use proptest::prelude::*;
-use sizeleak_audit::leakage::CommandGroup;
 use sizeleak_audit::padding::{Draw, FloorOf, Goal, PaddingFloor, PaddingPolicy};
+use sizeleak_inference::space::CommandGroup;
 
 /// A row of the programme: commands that are treated alike.
 struct Row {

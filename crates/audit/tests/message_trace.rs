@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use sizeleak_audit::leakage::{CommandSpace, EpsilonKnowledge, Observation, Observer, Premises, PriorKind};
 use sizeleak_audit::padding::{
     Countermeasures, FIRST_REPLY_NS, HomeTraffic, PaddingPolicy, TraceDirection, TraceRecord, TraceSource,
 };
+use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer};
+use sizeleak_inference::space::{CommandSpace, Premises, PriorName};
 use sizeleak_model::{Model, ModelSet};
 
 const COMMANDS: u32 = 20_000;
@@ -18,7 +19,7 @@ fn bundled() -> Model {
 }
 
 fn drawn(model: &Model, policy: &PaddingPolicy, seed: u64) -> [Vec<TraceRecord>; 2] {
-    let space = CommandSpace::new(model, &Premises { prior: PriorKind::Learned, decay: None }).unwrap();
+    let space = CommandSpace::new(model, &Premises { prior: PriorName::Learned, decay: None }).unwrap();
     let possible = Observation::new(&space, model, Observer::Replies, EpsilonKnowledge::Distribution);
     let observation = possible.unwrap().unwrap();
     let source = TraceSource { observation: &observation, model, policy, commands_per_day: A_DAY };
@@ -31,7 +32,7 @@ fn drawn(model: &Model, policy: &PaddingPolicy, seed: u64) -> [Vec<TraceRecord>;
 #[test]
 fn sizes_replies_and_times_are_those_that_the_audit_expects() {
     let model = bundled();
-    let space = CommandSpace::new(&model, &Premises { prior: PriorKind::Learned, decay: None }).unwrap();
+    let space = CommandSpace::new(&model, &Premises { prior: PriorName::Learned, decay: None }).unwrap();
     let home = HomeTraffic::new(&space, &model, EpsilonKnowledge::Distribution, A_DAY).unwrap();
     let policy = PaddingPolicy::Multiple { bytes: 32 };
     let added = home.effect(&Countermeasures { policy: policy.clone(), ..Countermeasures::NONE }).unwrap().cost;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_audit::leakage::{CommandGroup, SizeRow};
 use sizeleak_audit::padding::{
     FloorOf, Goal, Objective, PaddingCost, PaddingFloor, PaddingPolicy, TableRules, TableSearch,
 };
+use sizeleak_inference::space::{CommandGroup, SizeRow};
 
 /// Bytes of the actions that all sixteen devices have, and of those that four lamps have besides.
 const SHARED: [u64; 4] = [28, 29, 32, 34];

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use sizeleak_audit::leakage::SizeRow;
 use sizeleak_audit::padding::{BestTable, Goal, Objective, PaddingPolicy, TableRules, TableSearch};
+use sizeleak_inference::space::SizeRow;
 
 /// The leakage and bytes of a policy, and whether it obeys the rules; written anew, bucket by bucket.
 fn measured(search: &TableSearch<'_>, to: &[usize]) -> Option<(f64, f64)> {

@@ -18,6 +18,7 @@
 
 mod action_group;
 mod best_actions;
+pub mod channel;
 mod device_limits;
 mod inference;
 mod numbers_search;

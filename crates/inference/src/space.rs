@@ -177,6 +177,11 @@ impl CommandSpace {
         self.weights.by_habit(counts, &totals) + recurring.map(|(_, share)| share).sum::<f64>()
     }
 
+    /// The bytes of an action, the most frequent ones if they vary.
+    pub fn bytes_of(&self, action: usize) -> i64 {
+        self.bytes[action]
+    }
+
     /// The commands of so many actions, as counts of each, in ascending order of the bytes of their actions.
     pub fn commands_of(&self, actions: u32) -> Vec<(i64, Vec<u32>)> {
         let mut found = vec![(0, Vec::new(), 0)];
@@ -255,12 +260,7 @@ impl CommandSpace {
     }
 
     /// Calls `visit` with each combination of parts. Of actions that are not `sized`, no bytes are counted.
-    pub fn visit_all(
-        &self,
-        parts: &[Part],
-        sized: impl Fn(usize) -> bool,
-        visit: &mut dyn FnMut(&Combination<'_>),
-    ) {
+    pub fn visit_all(&self, parts: &[Part], sized: impl Fn(usize) -> bool, visit: &mut dyn FnMut(&Combination<'_>)) {
         let visit = &mut |combination: &Combination<'_>| {
             visit(combination);
             ControlFlow::Continue(())

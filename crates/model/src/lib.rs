@@ -24,11 +24,8 @@ mod model_file;
 mod model_set;
 mod neighbours;
 mod noise_statistics;
-<<<<<<< HEAD
-pub mod policies;
-=======
 mod pmf;
->>>>>>> b12d4e7 (Hold a prior's weights of commands in the inference crate)
+pub mod policies;
 mod prior;
 mod rank;
 mod recurring_commands;

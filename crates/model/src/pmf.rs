@@ -233,7 +233,8 @@ impl Pmf {
 
     /// The most likely number; the smallest one of equals.
     pub fn mode(&self) -> i64 {
-        let best = self.iter().fold((0, 0.0), |best, (bytes, weight)| if *weight > best.1 { (bytes, *weight) } else { best });
+        let best =
+            self.iter().fold((0, 0.0), |best, (bytes, weight)| if *weight > best.1 { (bytes, *weight) } else { best });
         best.0
     }
 

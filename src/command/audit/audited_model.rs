@@ -4,8 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
-use clap::{Args, ValueEnum};
-use sizeleak_audit::leakage::{Premises, PriorKind, with_inventory};
+use clap::Args;
+use sizeleak_audit::leakage::with_inventory;
+use sizeleak_inference::space::{Premises, PriorName};
 use sizeleak_model::{Inventory, Model, ModelSet};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
@@ -29,33 +30,11 @@ pub(super) struct AuditedModel {
 
     /// How probable commands are before their size is seen
     #[arg(long, value_enum, default_value_t, requires = "model")]
-    pub(super) prior: Prior,
+    pub(super) prior: PriorName,
 
     /// How likely n + 1 actions are, compared with n [default: as learned]
     #[arg(long, value_name = "SHARE", value_parser = decay, requires = "model", hide_short_help = true)]
     pub(super) decay: Option<f64>,
-}
-
-/// How probable commands are before their size is seen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Prior {
-    /// As the model learned: how many actions commands have, and how often each one occurs
-    #[default]
-    Learned,
-    /// Each device is as likely, and each of its actions
-    Devices,
-    /// Every command is as likely
-    Flat,
-}
-
-impl From<Prior> for PriorKind {
-    fn from(prior: Prior) -> Self {
-        match prior {
-            Prior::Learned => Self::Learned,
-            Prior::Devices => Self::Devices,
-            Prior::Flat => Self::Flat,
-        }
-    }
 }
 
 fn decay(text: &str) -> Result<f64, String> {
@@ -72,7 +51,7 @@ impl AuditedModel {
 
     /// What is taken to be known of commands.
     pub(super) fn premises(&self) -> Premises {
-        Premises { prior: self.prior.into(), decay: self.decay }
+        Premises { prior: self.prior, decay: self.decay }
     }
 
     /// How probable commands are taken to be.
@@ -82,13 +61,15 @@ impl AuditedModel {
             |decay| format!("each number of actions is {decay} times as likely as one less"),
         );
         let labels = model.learned.commands;
+        let learned = format!("learned from {labels} labelled commands");
+        let recurring = if self.prior == PriorName::Recurring { ", and which commands recur" } else { "" };
         match self.prior {
-            Prior::Learned if self.decay.is_none() => format!("learned from {labels} labelled commands"),
-            Prior::Learned => {
-                format!("how often each action occurs is learned from {labels} labelled commands; {number}")
+            PriorName::Learned | PriorName::Recurring if self.decay.is_none() => format!("{learned}{recurring}"),
+            PriorName::Learned | PriorName::Recurring => {
+                format!("how often each action occurs{recurring} is {learned}; {number}")
             }
-            Prior::Devices => format!("each device is as likely, and each of its actions; {number}"),
-            Prior::Flat => "each command is as likely".to_owned(),
+            PriorName::Devices => format!("each device is as likely, and each of its actions; {number}"),
+            PriorName::Flat => "each command is as likely".to_owned(),
         }
     }
 

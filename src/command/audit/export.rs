@@ -2,10 +2,10 @@
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use sizeleak_audit::leakage::{
-    CommandSpace, EpsilonKnowledge, Joint, LeakageError, Observation, Observer, Output, Secret,
-};
+use sizeleak_audit::leakage::{Joint, Secret};
 use sizeleak_audit::padding::{PaddingPolicy, TraceDirection, TraceRecord, TraceSource};
+use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer, Output};
+use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_model::Model;
 use sizeleak_platform::telemetry::log::say;
 
@@ -152,7 +152,7 @@ impl ExportOptions {
         if observer == Observer::Sizes && notes == Notes::Said {
             say("note", "the model does not know single replies: the trace has commands alone");
         }
-        let observation = Observation::new(space, model, observer, knowledge)?.ok_or(LeakageError::TooMany)?;
+        let observation = Observation::new(space, model, observer, knowledge)?.ok_or(SpaceError::TooMany)?;
         let policy = policy.unwrap_or(&PaddingPolicy::None);
         let source = TraceSource { observation: &observation, model, policy, commands_per_day };
         let line = |record: TraceRecord| {

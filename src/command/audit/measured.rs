@@ -8,7 +8,8 @@ mod table;
 
 use std::path::Path;
 
-use sizeleak_audit::leakage::{Premises, Secret};
+use sizeleak_audit::leakage::Secret;
+use sizeleak_inference::space::Premises;
 use sizeleak_learning::LabelledCommands;
 use sizeleak_model::{Inventory, Model};
 use sizeleak_pipeline::{Pipeline, RunError};

@@ -19,8 +19,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{ArgGroup, Args, ValueEnum};
-use sizeleak_audit::leakage::{CommandSpace, EpsilonKnowledge, Premises};
 use sizeleak_audit::padding::{Draw, HomeTraffic, Objective, PaddedHome, PaddingPolicy, TableRules};
+use sizeleak_inference::channel::EpsilonKnowledge;
+use sizeleak_inference::space::{CommandSpace, Premises};
 use sizeleak_model::Model;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::LogFlags;

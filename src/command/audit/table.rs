@@ -1,6 +1,7 @@
 //! An audit as text for people.
 
-use sizeleak_audit::leakage::{Audit, Learned, Measures, NumberRow, Observer, Repeated, SetSizes, command_name};
+use sizeleak_audit::leakage::{Audit, Learned, NumberRow, Repeated, command_name};
+use sizeleak_inference::channel::{Measures, Observer, SetSizes};
 use sizeleak_model::{LearnedPadding, Model};
 use sizeleak_text::escaped;
 

@@ -3,15 +3,9 @@
 use serde::Serialize;
 use sizeleak_model::Model;
 
-use crate::leakage::channel::Channel;
-use crate::leakage::collisions::{Collision, NumberRow, number_rows};
-use crate::leakage::command_space::CommandSpace;
-use crate::leakage::error::LeakageError;
-use crate::leakage::measures::Measures;
-use crate::leakage::observation::Observation;
-use crate::leakage::premises::Premises;
-use crate::leakage::reply_noise::Observer;
-use crate::leakage::size_noise::{EpsilonKnowledge, block_bytes};
+use crate::leakage::collisions::{Collision, NumberRow, collisions, number_rows};
+use sizeleak_inference::channel::{Channel, EpsilonKnowledge, Measures, Observation, Observer, block_bytes};
+use sizeleak_inference::space::{CommandSpace, Premises, SpaceError};
 
 /// Sizes of the same command are seen so often.
 const OBSERVATIONS: [u32; 2] = [2, 3];
@@ -78,16 +72,16 @@ impl Audit {
     /// The audit of a model.
     ///
     /// # Errors
-    /// [`LeakageError`].
-    pub fn new(model: &Model, premises: &Premises) -> Result<Self, LeakageError> {
+    /// [`SpaceError`].
+    pub fn new(model: &Model, premises: &Premises) -> Result<Self, SpaceError> {
         let space = CommandSpace::new(model, premises)?;
         let see = |observer, knowledge| Observation::new(&space, model, observer, knowledge);
-        let of_sizes = |knowledge| see(Observer::Sizes, knowledge)?.ok_or(LeakageError::TooMany);
+        let of_sizes = |knowledge| see(Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany);
         let by_size = of_sizes(EpsilonKnowledge::Distribution)?;
         let without_epsilon = of_sizes(EpsilonKnowledge::Value)?;
         let mut too_many = Vec::new();
         let mut with_replies = |observer| match see(observer, EpsilonKnowledge::Distribution) {
-            Err(LeakageError::TooMany) => {
+            Err(SpaceError::TooMany) => {
                 too_many.push(observer);
                 Ok(None)
             }
@@ -109,7 +103,7 @@ impl Audit {
             repeated: OBSERVATIONS.iter().map(|observations| after(*observations)).collect(),
             in_the_end: by_size.command.named_in_the_end(),
             by_number: number_rows(&by_size, &without_epsilon),
-            collisions: (1..=LISTED_ACTIONS).flat_map(|actions| space.collisions(actions)).collect(),
+            collisions: (1..=LISTED_ACTIONS).flat_map(|actions| collisions(&space, actions)).collect(),
             with_known_epsilon,
         })
     }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::leakage::command_space::CommandSpace;
-use crate::leakage::observation::Observation;
+use sizeleak_inference::channel::Observation;
+use sizeleak_inference::space::CommandSpace;
 
 /// Commands of the same number of actions and the same size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -11,7 +11,7 @@ pub struct Collision {
     /// How many actions each has.
     pub actions: u32,
     /// The bytes of its actions.
-    pub bytes: usize,
+    pub bytes: i64,
     /// The commands, two or more: how often each action occurs, in the order of the model.
     pub commands: Vec<Vec<u32>>,
 }
@@ -33,20 +33,17 @@ pub struct NumberRow {
     pub named: f64,
 }
 
-impl CommandSpace {
-    /// The commands of so many actions that have the same size, by size. Of actions whose sizes vary, the most frequent
-    /// one is taken.
-    pub fn collisions(&self, actions: u32) -> Vec<Collision> {
-        let commands = self.commands_of(actions);
-        let of_size = commands.chunk_by(|(one, _), (other, _)| one == other).filter(|same| same.len() > 1);
-        of_size
-            .map(|same| Collision {
-                actions,
-                bytes: same.first().map_or(0, |(bytes, _)| *bytes),
-                commands: same.iter().map(|(_, counts)| counts.clone()).collect(),
-            })
-            .collect()
-    }
+/// The commands of so many actions that have the same size, by size. Of actions whose sizes vary, the most frequent one
+/// is taken.
+pub(super) fn collisions(space: &CommandSpace, actions: u32) -> Vec<Collision> {
+    let commands = space.commands_of(actions);
+    let of_size = commands.chunk_by(|(one, _), (other, _)| one == other).filter(|same| same.len() > 1);
+    let collision = |same: &[(i64, Vec<u32>)]| Collision {
+        actions,
+        bytes: same[0].0,
+        commands: same.iter().map(|(_, counts)| counts.clone()).collect(),
+    };
+    of_size.map(collision).collect()
 }
 
 /// The commands by their number of actions: `by_size` is what an observer sees, `without_epsilon` what one sees who knows

@@ -6,11 +6,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use sizeleak_model::Model;
 
-use crate::leakage::command_space::CommandSpace;
-use crate::leakage::error::LeakageError;
-use crate::leakage::observation::{Observation, Output};
-use crate::leakage::reply_noise::{Observer, ReplyNoise};
-use crate::leakage::size_noise::{EpsilonKnowledge, SizeNoise};
+use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer, Output, ReplyNoise, SizeNoise};
+use sizeleak_inference::space::{CommandSpace, SpaceError};
 
 /// What an observer wants to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,14 +33,14 @@ impl Joint {
     /// What an observer sees of a secret; `None` if replies say nothing, or if there is no inventory and so no kinds.
     ///
     /// # Errors
-    /// [`LeakageError`], among them [`LeakageError::TooManyCommands`].
+    /// [`SpaceError`], among them [`SpaceError::TooManyCommands`].
     pub fn new(
         space: &CommandSpace,
         model: &Model,
         secret: Secret,
         observer: Observer,
         knowledge: EpsilonKnowledge,
-    ) -> Result<Option<Self>, LeakageError> {
+    ) -> Result<Option<Self>, SpaceError> {
         if secret == Secret::Command {
             let Some(replies) = ReplyNoise::new(model, observer) else { return Ok(None) };
             return Self::of_commands(space, model, SizeNoise::new(model, knowledge), &replies).map(Some);
@@ -67,7 +64,7 @@ impl Joint {
         model: &Model,
         mut sizes: SizeNoise,
         replies: &ReplyNoise<'_>,
-    ) -> Result<Self, LeakageError> {
+    ) -> Result<Self, SpaceError> {
         let parts = space.listed_parts()?;
         let (mut of_sizes, mut of_replies) = (BTreeMap::new(), BTreeMap::new());
         let mut joint = Self { secrets: Vec::new(), entries: Vec::new() };
@@ -91,7 +88,7 @@ impl Joint {
                 }
             }
             let actions = combination.of_parts.iter().sum::<u32>();
-            for (bytes, sums) in combination.spread.cells() {
+            for (bytes, sums) in combination.by_bytes.iter() {
                 let secret = joint.secrets.len() as u32;
                 joint.secrets.push(command_name(model, &counts));
                 let of_size = of_sizes.entry((bytes, varying.clone())).or_insert_with(|| sizes.sizes(bytes, &varying));

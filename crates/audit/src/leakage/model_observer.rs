@@ -5,12 +5,8 @@ use std::collections::BTreeMap;
 
 use sizeleak_model::Model;
 
-use crate::leakage::channel::Channel;
-use crate::leakage::command_space::CommandSpace;
-use crate::leakage::error::LeakageError;
-use crate::leakage::observation::Observation;
-use crate::leakage::reply_noise::Observer;
-use crate::leakage::size_noise::{EpsilonKnowledge, SizeNoise};
+use sizeleak_inference::channel::{Channel, EpsilonKnowledge, Observation, Observer, SizeNoise};
+use sizeleak_inference::space::{CommandSpace, SpaceError};
 
 /// Probabilities that differ by rounding are equal.
 const ROUNDING: f64 = 1e-9;
@@ -50,10 +46,10 @@ impl<'a> ModelObserver<'a> {
     /// The observer of a model; `space` has its commands.
     ///
     /// # Errors
-    /// [`LeakageError::TooMany`].
-    pub fn new(space: &'a CommandSpace, model: &Model) -> Result<Self, LeakageError> {
+    /// [`SpaceError::TooMany`].
+    pub fn new(space: &'a CommandSpace, model: &Model) -> Result<Self, SpaceError> {
         let knowledge = EpsilonKnowledge::Distribution;
-        let observation = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(LeakageError::TooMany)?;
+        let observation = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
         let mut guesses = vec![Guess::default(); observation.command.outputs];
         find_commands(&observation.command, &mut guesses);
         for (number, row) in observation.numbers.iter().zip(&observation.number.rows) {
@@ -127,11 +123,11 @@ impl<'a> ModelObserver<'a> {
     /// The sizes that a command is seen with, and their probabilities.
     fn sizes_of(&mut self, counts: &[u32]) -> Vec<(u64, f64)> {
         let mut varying = vec![0; self.sizes.distributions()];
-        let mut bytes = 0_usize;
+        let mut bytes = 0_i64;
         for (action, count) in counts.iter().enumerate() {
             match self.sizes.varying(action).and_then(|at| varying.get_mut(at)) {
                 Some(varying) => *varying += count,
-                None => bytes = bytes.saturating_add(self.space.bytes_of(action).saturating_mul(*count as usize)),
+                None => bytes = bytes.saturating_add(self.space.bytes_of(action).saturating_mul(i64::from(*count))),
             }
         }
         self.sizes.sizes(bytes, &varying)
@@ -168,7 +164,7 @@ mod tests {
 
     use super::*;
     use crate::leakage::other_inventory::with_inventory;
-    use crate::leakage::premises::{Premises, PriorKind};
+    use sizeleak_inference::space::{Premises, PriorName};
 
     const HOME: &str = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]\n\
         [[device]]\nname = \"lamp\"\ncount = 2\nactions = [\"on\", \"off\", \"dim\"]\n";
@@ -191,7 +187,7 @@ mod tests {
     #[test]
     fn guesses_are_right_about_all_commands_as_often_as_v_says() {
         let model = bundled();
-        for (prior, decay) in [(PriorKind::Learned, None), (PriorKind::Devices, Some(0.7)), (PriorKind::Flat, None)] {
+        for (prior, decay) in [(PriorName::Learned, None), (PriorName::Devices, Some(0.7)), (PriorName::Flat, None)] {
             let space = CommandSpace::new(&model, &Premises { prior, decay }).unwrap();
             let mut observer = ModelObserver::new(&space, &model).unwrap();
             let (mut all, mut named) = (0.0, NamedSecrets::default());
@@ -216,7 +212,7 @@ mod tests {
     #[test]
     fn commands_and_sizes_that_the_model_does_not_know_are_never_named() {
         let model = bundled();
-        let space = CommandSpace::new(&model, &Premises { prior: PriorKind::Flat, decay: None }).unwrap();
+        let space = CommandSpace::new(&model, &Premises { prior: PriorName::Flat, decay: None }).unwrap();
         let mut observer = ModelObserver::new(&space, &model).unwrap();
         let dims = [0, 0, 3];
         assert!(!observer.knows_command(&dims) && observer.expected(&dims) == NamedSecrets::default());

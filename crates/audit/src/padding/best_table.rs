@@ -1,6 +1,6 @@
 //! The best deterministic padding policy for a goal: the best table of neighbouring sizes, improved by self.
 
-use crate::leakage::SizeRow;
+use sizeleak_inference::space::SizeRow;
 
 use crate::padding::bucket_table::{BucketTable, TableSearch, Weights};
 use crate::padding::cap_exchange::Assignment;

@@ -1,6 +1,6 @@
 //! Buckets of neighbouring sizes.
 
-use crate::leakage::SizeRow;
+use sizeleak_inference::space::SizeRow;
 
 use crate::padding::table_rules::Objective;
 

@@ -5,7 +5,7 @@
 //! convex hull of all pairs of leakage and bytes; between two corners, the weights for which both are as good tell
 //! whether there is another.
 
-use crate::leakage::SizeRow;
+use sizeleak_inference::space::SizeRow;
 
 use crate::padding::bucket::{Bucket, buckets_from};
 use crate::padding::table_rules::{Objective, TableRules};

@@ -9,7 +9,7 @@
 //! cap at a time, as long as that helps: not all best tables are found in this way. For other leakages than the
 //! vulnerability, caps are but a way to open, move and close buckets.
 
-use crate::leakage::SizeRow;
+use sizeleak_inference::space::SizeRow;
 
 use crate::padding::bucket_table::{TableSearch, Weights};
 use crate::padding::table_goal::Goal;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::leakage::{CommandGroup, KEPT, Observation};
+use sizeleak_inference::channel::Observation;
+use sizeleak_inference::space::{CommandGroup, KEPT};
 
 /// The commands of an observation by the size that is seen, rounded up to a multiple of `unit` bytes, and by their
 /// probability. A command that is seen with several of these counts as several, and rare commands that look alike are taken

@@ -9,7 +9,7 @@
 //! 10); the best set to move is a minimum cut, and long strides come first. Probabilities are rounded down to a grid of
 //! steps, on which the programme then has a best solution: what is found is never above the true minimum.
 
-use crate::leakage::CommandGroup;
+use sizeleak_inference::space::CommandGroup;
 
 use crate::padding::min_cut::{Network, Node};
 use sizeleak_model::policies::PaddedSize;

@@ -2,7 +2,8 @@
 
 use std::convert::Infallible;
 
-use crate::leakage::{Channel, CommandSpace, EpsilonKnowledge, KeyFigures, LeakageError, Observation, Observer};
+use sizeleak_inference::channel::{Channel, EpsilonKnowledge, KeyFigures, Observation, Observer};
+use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{Model, SingleReplies};
 
@@ -32,15 +33,15 @@ impl HomeTraffic {
     /// All commands of `space`, which is of this model, so many a day.
     ///
     /// # Errors
-    /// [`LeakageError`].
+    /// [`SpaceError`].
     pub fn new(
         space: &CommandSpace,
         model: &Model,
         knowledge: EpsilonKnowledge,
         commands_per_day: f64,
-    ) -> Result<Self, LeakageError> {
+    ) -> Result<Self, SpaceError> {
         let see = |observer| match Observation::new(space, model, observer, knowledge) {
-            Err(LeakageError::TooMany) => Ok(None),
+            Err(SpaceError::TooMany) => Ok(None),
             seen => seen,
         };
         let sizes = SeenSizes::new(space, model, knowledge)?;

@@ -1,7 +1,7 @@
 //! What an observer learns from one message to the gateway, dummies among them.
 
-use crate::leakage::{Channel, KeyFigures, Observation};
 use serde::Serialize;
+use sizeleak_inference::channel::{Channel, KeyFigures, Observation};
 
 /// What an observer learns from one message to the gateway about the command in it, or one of them.
 ///

@@ -2,9 +2,9 @@
 
 use std::iter::repeat_n;
 
-use crate::leakage::{ChannelRow, Observation};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
+use sizeleak_inference::channel::{ChannelRow, Observation};
 use sizeleak_model::policies::{PaddingPolicy, TLS_RECORD_BYTES};
 use sizeleak_model::{Model, ReplyClass};
 

@@ -1,6 +1,8 @@
 //! The commands of a home as an observer sees them without padding, and with a policy.
 
-use crate::leakage::{Channel, CommandGroup, CommandSpace, EpsilonKnowledge, LeakageError, Learned, SizeRow};
+use crate::leakage::Learned;
+use sizeleak_inference::channel::{Channel, EpsilonKnowledge};
+use sizeleak_inference::space::{CommandGroup, CommandSpace, SizeRow, SpaceError};
 use sizeleak_model::Model;
 use sizeleak_model::policies::PaddingPolicy;
 
@@ -29,13 +31,13 @@ impl PaddedHome {
     /// The commands of a model, whose sizes are those before padding; `knowledge` is what the observer knows of ε.
     ///
     /// # Errors
-    /// [`LeakageError`]: there is no prior, or there are too many commands.
+    /// [`SpaceError`]: there is no prior, or there are too many commands.
     pub fn new(
         space: &CommandSpace,
         model: &Model,
         knowledge: EpsilonKnowledge,
         commands_per_day: f64,
-    ) -> Result<Self, LeakageError> {
+    ) -> Result<Self, SpaceError> {
         let sizes = SeenSizes::new(space, model, knowledge)?;
         let groups = if knowledge == EpsilonKnowledge::Value { space.groups() } else { None };
         let unpadded = sizes.padded(&PaddingPolicy::None).learned(&sizes.observation);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::leakage::{Channel, ChannelRow, CommandGroup, Learned, Observation, Output, SizeRow};
+use crate::leakage::Learned;
+use sizeleak_inference::channel::{Channel, ChannelRow, Observation, Output};
+use sizeleak_inference::space::{CommandGroup, SizeRow};
 
 use crate::padding::coarse_groups::coarse_groups;
 use sizeleak_model::policies::PaddingPolicy;

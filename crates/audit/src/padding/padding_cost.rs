@@ -1,6 +1,6 @@
 //! What padding costs.
 
-use crate::leakage::SizeRow;
+use sizeleak_inference::space::SizeRow;
 
 use sizeleak_model::policies::PaddingPolicy;
 

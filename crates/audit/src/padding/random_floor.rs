@@ -12,7 +12,7 @@
 //! floor is the greatest of some lines, so it is a floor at every budget, and between the lines' corners slightly lower
 //! than the programme's minimum.
 
-use crate::leakage::CommandGroup;
+use sizeleak_inference::space::CommandGroup;
 
 use crate::padding::filling::{Filling, FloorOf};
 use crate::padding::table_goal::Goal;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::leakage::{CommandGroup, SizeRow};
+use sizeleak_inference::space::{CommandGroup, SizeRow};
 
 use sizeleak_model::policies::{PaddedSize, PaddingPolicy};
 

@@ -1,6 +1,6 @@
 //! How many replies commands have, and of how many bytes.
 
-use crate::leakage::{Observation, Observer};
+use sizeleak_inference::channel::{Observation, Observer};
 use sizeleak_model::{Model, ReplyClass};
 
 /// The replies to a command, as far as a model knows them.

@@ -1,6 +1,7 @@
 //! The commands of a home by the size that is seen: what padding is judged on.
 
-use crate::leakage::{CommandSpace, EpsilonKnowledge, LeakageError, Observation, Observer, SizeRow};
+use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer};
+use sizeleak_inference::space::{CommandSpace, SizeRow, SpaceError};
 use sizeleak_model::Model;
 use sizeleak_model::policies::PaddingPolicy;
 
@@ -20,9 +21,9 @@ impl SeenSizes {
     /// The commands of `space`, which is of this model; `knowledge` is what the observer knows of ε.
     ///
     /// # Errors
-    /// [`LeakageError`].
-    pub(crate) fn new(space: &CommandSpace, model: &Model, knowledge: EpsilonKnowledge) -> Result<Self, LeakageError> {
-        let observation = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(LeakageError::TooMany)?;
+    /// [`SpaceError`].
+    pub(crate) fn new(space: &CommandSpace, model: &Model, knowledge: EpsilonKnowledge) -> Result<Self, SpaceError> {
+        let observation = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
         let rows = seen_rows(&observation);
         Ok(Self { observation, rows })
     }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::leakage::{Channel, ChannelRow, KeyFigures, Observation, SizeRow};
+use sizeleak_inference::channel::{Channel, ChannelRow, KeyFigures, Observation};
+use sizeleak_inference::space::SizeRow;
 use sizeleak_model::policies::{PaddedSize, PaddingPolicy};
 
 use crate::padding::countermeasure_error::CountermeasureError;

@@ -1,6 +1,6 @@
 //! What a padding table is to achieve: which leakage is to be small, and what must hold for each bucket.
 
-use crate::leakage::SizeRow;
+use sizeleak_inference::space::SizeRow;
 
 /// Which leakage a table is to make small. Sizes are taken to be determined by commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -171,7 +171,9 @@ mod tests {
             weights[at] += 0.035;
             let expected = sums(&weights);
             assert_eq!((raised.count, raised.greatest), (expected.count, expected.greatest));
-            assert!((raised.weight - expected.weight).abs() + (raised.weighted_log - expected.weighted_log).abs() < 1e-12);
+            assert!(
+                (raised.weight - expected.weight).abs() + (raised.weighted_log - expected.weighted_log).abs() < 1e-12
+            );
         }
     }
 

@@ -39,7 +39,9 @@ impl CommandWeights {
         let most = limits.max_actions();
         let totals = all_totals(limits)?;
         let of_action: Vec<Vec<f64>> = (0..home.actions.len())
-            .map(|action| factors(home.prior, premises.prior, action, limits.max_of_class(limits.class_of(action)).min(most)))
+            .map(|action| {
+                factors(home.prior, premises.prior, action, limits.max_of_class(limits.class_of(action)).min(most))
+            })
             .collect::<Option<_>>()
             .ok_or(SpaceError::NoPrior)?;
         let weight: Box<dyn Fn(&[u32]) -> f64> = match premises.prior {
@@ -122,8 +124,10 @@ fn scales(by_number: &[f64], of_number: Option<&[f64]>) -> Vec<f64> {
             (0..by_number.len()).map(|number| if number > 0 { 1.0 / all } else { 0.0 }).collect()
         }
         Some(of_number) => {
-            let all: f64 = (0..by_number.len()).filter(|number| possible(*number)).map(|number| of_number[number]).sum();
-            let scale = |number: usize| if possible(number) { of_number[number] / all / by_number[number] } else { 0.0 };
+            let all: f64 =
+                (0..by_number.len()).filter(|number| possible(*number)).map(|number| of_number[number]).sum();
+            let scale =
+                |number: usize| if possible(number) { of_number[number] / all / by_number[number] } else { 0.0 };
             (0..by_number.len()).map(scale).collect()
         }
     }

@@ -1,8 +1,9 @@
 //! How often an observer who knows a model is right about labelled commands, beside what the model says.
 
 use serde::Serialize;
-use sizeleak_audit::leakage::{CommandSpace, LeakageError, ModelObserver, NamedSecrets, Premises};
+use sizeleak_audit::leakage::{ModelObserver, NamedSecrets};
 use sizeleak_evaluation::measured_leak::MeasuredShare;
+use sizeleak_inference::space::{CommandSpace, Premises, SpaceError};
 use sizeleak_learning::{LabelledCommands, SeenCommand};
 use sizeleak_model::{LearnedPadding, Model};
 
@@ -89,7 +90,7 @@ impl ModelCheck {
         if matches!(model.learned.padding, Some(LearnedPadding::Modulo(_))) {
             return Err("where the multiples begin that commands are padded to is not known".to_owned());
         }
-        let fault = |error: LeakageError| error.to_string();
+        let fault = |error: SpaceError| error.to_string();
         let space = CommandSpace::new(model, premises).map_err(fault)?;
         let mut observer = ModelObserver::new(&space, model).map_err(fault)?;
         let (mut right, mut expected) = (NamedSecrets::default(), NamedSecrets::default());

@@ -1,11 +1,11 @@
 //! The reports on countermeasures beside padding: one of them against none, and all compared.
 
 use serde::Serialize;
-use sizeleak_audit::leakage::KeyFigures;
 use sizeleak_audit::padding::{
     CountermeasureCost, CountermeasureEffect, CountermeasureError, Countermeasures, HomeTraffic, MessageLeak,
     PaddingPolicy, ReplyForm, Sending,
 };
+use sizeleak_inference::channel::KeyFigures;
 
 use super::countermeasure_options::compared;
 use super::judged::{COLUMNS, megabytes, opening};

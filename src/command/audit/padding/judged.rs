@@ -1,7 +1,8 @@
 //! What a padding policy gives away and costs, in words and as a table.
 
-use sizeleak_audit::leakage::{Learned, Measures};
+use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{JudgedPolicy, PaddedHome};
+use sizeleak_inference::channel::Measures;
 
 use crate::command::text_table::{NONE, numbers, paragraph, percent};
 

@@ -2,23 +2,23 @@
 
 use serde::Serialize;
 
-use crate::leakage::channel::{Channel, ChannelRow};
-use crate::leakage::secret_sums::{KEPT, SecretSums, insert};
+use crate::channel::{Channel, ChannelRow};
+use crate::space::{KEPT, SecretSums, insert};
 
-/// The measures by which channels of many outputs are compared: those of [`crate::leakage::Measures`] that need no pairs of rows.
+/// The measures by which channels of many outputs are compared: those of [`super::Measures`] that need no pairs of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct KeyFigures {
-    /// V₀, as [`crate::leakage::Measures::guessing`].
+    /// V₀, as [`super::Measures::guessing`].
     pub guessing: f64,
-    /// V, as [`crate::leakage::Measures::named`].
+    /// V, as [`super::Measures::named`].
     pub named: f64,
-    /// V / V₀, as [`crate::leakage::Measures::times_guessing`].
+    /// V / V₀, as [`super::Measures::times_guessing`].
     pub times_guessing: f64,
-    /// I(A; T), as [`crate::leakage::Measures::information_bits`].
+    /// I(A; T), as [`super::Measures::information_bits`].
     pub information_bits: f64,
-    /// As [`crate::leakage::Measures::worst_posterior`], over outputs that are probable enough.
+    /// As [`super::Measures::worst_posterior`], over outputs that are probable enough.
     pub worst_posterior: f64,
-    /// As [`crate::leakage::Measures::smallest_set`], over outputs that are probable enough.
+    /// As [`super::Measures::smallest_set`], over outputs that are probable enough.
     pub smallest_set: f64,
 }
 

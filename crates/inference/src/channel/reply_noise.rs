@@ -22,11 +22,11 @@ pub enum Observer {
 }
 
 /// Replies by class, or their number as the only entry; with their probabilities.
-pub(crate) type ReplyDistribution = Vec<(Vec<u32>, f64)>;
+type ReplyDistribution = Vec<(Vec<u32>, f64)>;
 
 /// How replies depend on commands.
 #[derive(Debug)]
-pub(crate) enum ReplyNoise<'a> {
+pub enum ReplyNoise<'a> {
     /// They are not seen.
     Unseen,
     /// By the number of actions.
@@ -39,7 +39,7 @@ pub(crate) enum ReplyNoise<'a> {
 
 impl<'a> ReplyNoise<'a> {
     /// How an observer sees replies; `None` if they say nothing about commands.
-    pub(crate) fn new(model: &'a Model, observer: Observer) -> Option<Self> {
+    pub fn new(model: &'a Model, observer: Observer) -> Option<Self> {
         match observer {
             Observer::Sizes => Some(Self::Unseen),
             Observer::ReplyCount => model.replies.is_informative().then_some(Self::Count(&model.replies)),
@@ -48,7 +48,7 @@ impl<'a> ReplyNoise<'a> {
     }
 
     /// How many replies of each class an action sends, by its index; empty where classes do not matter.
-    pub(crate) fn of_action(&self, action: usize) -> &'a [u32] {
+    pub fn of_action(&self, action: usize) -> &'a [u32] {
         match self {
             Self::Classes(replies) | Self::AllOfClasses(replies) => {
                 replies.per_action.get(action).map_or(&[][..], Vec::as_slice)
@@ -58,7 +58,7 @@ impl<'a> ReplyNoise<'a> {
     }
 
     /// How many replies of each class any command has; empty where classes do not matter.
-    pub(crate) fn of_command(&self) -> &'a [u32] {
+    pub fn of_command(&self) -> &'a [u32] {
         match self {
             Self::Classes(replies) | Self::AllOfClasses(replies) => &replies.per_command,
             _ => &[],
@@ -69,7 +69,7 @@ impl<'a> ReplyNoise<'a> {
     ///
     /// Replies are taken to be seen apart from each other and from foreign records, each with its class. An observer of
     /// sizes sees that through noise, so it gives away at most as much.
-    pub(crate) fn is_exact(&self) -> bool {
+    pub fn is_exact(&self) -> bool {
         let replies = match self {
             Self::Classes(replies) => replies,
             Self::AllOfClasses(_) => return false,
@@ -86,7 +86,7 @@ impl<'a> ReplyNoise<'a> {
 
     /// An observer who misses no reply, of whom more is known where there are too many combinations of missing ones;
     /// `None` if this is one.
-    pub(crate) fn without_loss(&self) -> Option<Self> {
+    pub fn without_loss(&self) -> Option<Self> {
         match self {
             Self::Classes(replies) => Some(Self::AllOfClasses(replies)),
             _ => None,
@@ -95,7 +95,7 @@ impl<'a> ReplyNoise<'a> {
 
     /// What is seen, with its probability: of a command of so many actions that should have so many replies of each
     /// class. What is less probable than 10⁻¹¹ is left out.
-    pub(crate) fn distribution(&self, actions: u32, classes: &[u32]) -> ReplyDistribution {
+    pub fn distribution(&self, actions: u32, classes: &[u32]) -> ReplyDistribution {
         let found = match self {
             Self::Unseen => vec![(Vec::new(), 1.0)],
             Self::Count(replies) => counts(replies, actions),

@@ -5,13 +5,10 @@ use std::ops::ControlFlow;
 
 use sizeleak_model::Model;
 
-use crate::leakage::channel::{Channel, ChannelRow};
-use crate::leakage::command_space::{CommandSpace, Part};
-use crate::leakage::device_ways::KindSet;
-use crate::leakage::error::LeakageError;
-use crate::leakage::reply_noise::{Observer, ReplyNoise};
-use crate::leakage::secret_sums::SecretSums;
-use crate::leakage::size_noise::{EpsilonKnowledge, SizeNoise};
+use super::reply_noise::{Observer, ReplyNoise};
+use super::size_noise::{EpsilonKnowledge, SizeNoise};
+use super::{Channel, ChannelRow};
+use crate::space::{CommandSpace, SecretSums, SpaceError, TypeSet};
 
 /// The most entries of a channel.
 const MAX_ENTRIES: usize = 1 << 24;
@@ -59,7 +56,7 @@ pub struct Observation {
 /// What commands have in common that look alike.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct RowKey {
-    bytes: usize,
+    bytes: i64,
     actions: u32,
     /// How many actions whose sizes vary, by distribution.
     varying: Vec<u32>,
@@ -72,7 +69,7 @@ struct RowKey {
 struct Row {
     secrets: SecretSums,
     /// How probable each set of kinds is.
-    kinds: BTreeMap<KindSet, f64>,
+    kinds: BTreeMap<TypeSet, f64>,
 }
 
 impl Observation {
@@ -80,22 +77,22 @@ impl Observation {
     /// `space`.
     ///
     /// # Errors
-    /// [`LeakageError::TooMany`].
+    /// [`SpaceError::TooMany`].
     pub fn new(
         space: &CommandSpace,
         model: &Model,
         observer: Observer,
         knowledge: EpsilonKnowledge,
-    ) -> Result<Option<Self>, LeakageError> {
+    ) -> Result<Option<Self>, SpaceError> {
         let Some(replies) = ReplyNoise::new(model, observer) else { return Ok(None) };
         let mut sizes = SizeNoise::new(model, knowledge);
         let rows = rows(space, &sizes, &replies)?;
         let mut see = |replies: &ReplyNoise<'_>| {
             let seen = Seen::new(&rows, &mut sizes, replies, MAX_ENTRIES)?;
-            Ok(seen.observation(&rows, replies.is_exact(), space.has_kinds()))
+            Ok(seen.observation(&rows, replies.is_exact(), space.has_types()))
         };
         match (see(&replies), replies.without_loss()) {
-            (Err(LeakageError::TooMany), Some(replies)) => see(&replies).map(Some),
+            (Err(SpaceError::TooMany), Some(replies)) => see(&replies).map(Some),
             (seen, _) => seen.map(Some),
         }
     }
@@ -115,7 +112,7 @@ fn rows(
     space: &CommandSpace,
     sizes: &SizeNoise,
     replies: &ReplyNoise<'_>,
-) -> Result<BTreeMap<RowKey, Row>, LeakageError> {
+) -> Result<BTreeMap<RowKey, Row>, SpaceError> {
     let parts = space.parts(|action| (sizes.varying(action), replies.of_action(action)));
     space.check(&parts)?;
     let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
@@ -124,7 +121,7 @@ fn rows(
         let mut varying = vec![0; sizes.distributions()];
         let mut classes = replies.of_command().to_vec();
         for (part, count) in parts.iter().zip(combination.of_parts) {
-            let Some(action) = part.first_action() else { continue };
+            let action = part.actions()[0];
             if let Some(varying) = sizes.varying(action).and_then(|at| varying.get_mut(at)) {
                 *varying += count;
             }
@@ -132,11 +129,11 @@ fn rows(
                 *class += sent * count;
             }
         }
-        let kinds = space.kind_shares(combination.of_classes);
+        let kinds = space.type_shares(combination.of_classes);
         if rows.len() > MAX_ROWS {
             return ControlFlow::Break(());
         }
-        for (bytes, sums) in combination.spread.cells() {
+        for (bytes, sums) in combination.by_bytes.iter() {
             let key = RowKey { bytes, actions, varying: varying.clone(), replies: classes.clone() };
             let row = rows.entry(key).or_insert_with(|| Row { secrets: SecretSums::NONE, kinds: BTreeMap::new() });
             let sums = sums.scaled(combination.factor);
@@ -147,13 +144,7 @@ fn rows(
         }
         ControlFlow::Continue(())
     });
-    if walk.is_break() { Err(LeakageError::TooMany) } else { Ok(rows) }
-}
-
-impl Part {
-    fn first_action(&self) -> Option<usize> {
-        self.actions().first().copied()
-    }
+    if walk.is_break() { Err(SpaceError::TooMany) } else { Ok(rows) }
 }
 
 /// What is seen of rows, with outputs numbered.
@@ -170,7 +161,7 @@ impl Seen {
         size_noise: &mut SizeNoise,
         reply_noise: &ReplyNoise<'_>,
         most_entries: usize,
-    ) -> Result<Self, LeakageError> {
+    ) -> Result<Self, SpaceError> {
         let (mut sizes, mut replies, mut outputs) = (Numbering::default(), Numbering::default(), Numbering::default());
         let of_replies = numbered_replies(rows, reply_noise, &mut replies);
         check_least_entries(rows, size_noise, &of_replies, most_entries)?;
@@ -184,7 +175,7 @@ impl Seen {
             let of_reply = of_replies.get(&(*actions, classes.as_slice())).map_or(&[][..], Vec::as_slice);
             entries += of_size.len() * of_reply.len();
             if entries > most_entries || outputs.numbers.len() > MAX_OUTPUTS {
-                return Err(LeakageError::TooMany);
+                return Err(SpaceError::TooMany);
             }
             let mut of_row = Vec::with_capacity(of_size.len() * of_reply.len());
             for (size, probability) in of_size.iter() {
@@ -209,7 +200,7 @@ impl Seen {
             row.kinds.iter().map(move |(set, weight)| (*set, *weight, outputs.as_slice()))
         });
         let (kind_sets, kinds) = mixed(outputs, of_kinds);
-        let members = |set: KindSet| (0..KindSet::BITS as usize).filter(|kind| set >> kind & 1 == 1).collect();
+        let members = |set: TypeSet| (0..TypeSet::BITS as usize).filter(|kind| set >> kind & 1 == 1).collect();
         let actions_of_rows = rows.keys().map(|key| key.actions).collect();
         let command_rows =
             rows.values().zip(self.of_rows).map(|(row, outputs)| ChannelRow { secrets: row.secrets, outputs });
@@ -251,7 +242,7 @@ fn check_least_entries(
     noise: &mut SizeNoise,
     of_replies: &NumberedReplies<'_>,
     most: usize,
-) -> Result<(), LeakageError> {
+) -> Result<(), SpaceError> {
     let mut least_sizes = BTreeMap::new();
     let mut entries = 0_usize;
     for RowKey { bytes, actions, varying, replies } in rows.keys() {
@@ -260,7 +251,7 @@ fn check_least_entries(
         let of_reply = of_replies.get(&(*actions, replies.as_slice())).map_or(0, Vec::len);
         entries = entries.saturating_add(of_reply.saturating_mul(*sizes));
         if entries > most {
-            return Err(LeakageError::TooMany);
+            return Err(SpaceError::TooMany);
         }
     }
     Ok(())
@@ -319,9 +310,9 @@ mod tests {
     use sizeleak_model::{Action, Device, Inventory};
 
     use super::*;
-    use crate::leakage::premises::{Premises, PriorKind};
+    use crate::space::{Premises, PriorName};
 
-    const PREMISES: Premises = Premises { prior: PriorKind::Flat, decay: None };
+    const PREMISES: Premises = Premises { prior: PriorName::Flat, decay: None };
 
     /// The bundled home with so many lamps of four actions, each of so many sizes.
     fn model(lamps: u32, several: i64) -> Model {
@@ -347,7 +338,7 @@ mod tests {
             let seen = Seen::new(&rows, &mut sizes, &ReplyNoise::Unseen, most);
             (seen.err(), sizes.distributions_made)
         };
-        assert_eq!(see(least - 1), (Some(LeakageError::TooMany), 0));
+        assert_eq!(see(least - 1), (Some(SpaceError::TooMany), 0));
         assert_eq!(see(MAX_ENTRIES), (None, rows.len()));
     }
 

@@ -1,9 +1,21 @@
 //! What an observer sees of secrets, as probabilities: the channel C(t | A) with the prior π(A).
 
+mod key_figures;
+mod measures;
+mod observation;
+mod repeated;
+mod reply_noise;
+mod size_noise;
+
 use std::collections::BTreeMap;
 
-use crate::leakage::command_group::CommandGroup;
-use crate::leakage::secret_sums::SecretSums;
+use crate::space::{CommandGroup, SecretSums};
+
+pub use key_figures::KeyFigures;
+pub use measures::{Certainty, Measures, SetSizes, TRIES, Tries};
+pub use observation::{Observation, Output};
+pub use reply_noise::{Observer, ReplyNoise};
+pub use size_noise::{EpsilonKnowledge, SizeNoise, block_bytes};
 
 /// Secrets of which the observer sees the same, with the same probabilities.
 #[derive(Debug, Clone, PartialEq)]

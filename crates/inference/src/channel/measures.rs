@@ -6,9 +6,9 @@
 
 use serde::Serialize;
 
-use crate::leakage::channel::Channel;
-use crate::leakage::key_figures::{KeyFigures, SeenOutput, SeenOutputs};
-use crate::leakage::secret_sums::SecretSums;
+use crate::channel::Channel;
+use crate::channel::key_figures::{KeyFigures, SeenOutput, SeenOutputs};
+use crate::space::SecretSums;
 
 /// The numbers of tries that are computed.
 pub const TRIES: [usize; 4] = [2, 3, 5, 10];

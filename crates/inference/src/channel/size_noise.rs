@@ -20,7 +20,7 @@ pub enum EpsilonKnowledge {
 
 /// How sizes vary.
 #[derive(Debug)]
-pub(crate) struct SizeNoise {
+pub struct SizeNoise {
     overhead: i64,
     /// `None` if the observer knows ε.
     epsilon: Option<EpsilonDistribution>,
@@ -61,12 +61,13 @@ impl Blocks {
 }
 
 /// The bytes that sizes are multiples of on the wire, by the cipher or the padding that a model was learned on.
-pub(crate) fn block_bytes(model: &Model) -> Option<u64> {
+pub fn block_bytes(model: &Model) -> Option<u64> {
     Blocks::of(model).map(|blocks| blocks.bytes)
 }
 
 impl SizeNoise {
-    pub(crate) fn new(model: &Model, knowledge: EpsilonKnowledge) -> Self {
+    /// How the sizes of a model's commands vary for an observer.
+    pub fn new(model: &Model, knowledge: EpsilonKnowledge) -> Self {
         let mut varying: Vec<Vec<(i64, f64)>> = Vec::new();
         let of_action = model.actions.iter().map(|action| {
             let sizes: Vec<(i64, f64)> = action.sizes().collect();
@@ -101,21 +102,21 @@ impl SizeNoise {
     }
 
     /// The distribution that an action's sizes have, by its index; `None` if it has a single one.
-    pub(crate) fn varying(&self, action: usize) -> Option<usize> {
+    pub fn varying(&self, action: usize) -> Option<usize> {
         self.of_action.get(action).copied().flatten()
     }
 
     /// How many distributions there are.
-    pub(crate) fn distributions(&self) -> usize {
+    pub fn distributions(&self) -> usize {
         self.varying.len()
     }
 
     /// The sizes with which a command is seen, in ascending order with their probabilities: `bytes` are those of its
     /// actions of a single size, `varying` says how many it has of each distribution.
-    pub(crate) fn sizes(&mut self, bytes: usize, varying: &[u32]) -> Vec<(u64, f64)> {
+    pub fn sizes(&mut self, bytes: i64, varying: &[u32]) -> Vec<(u64, f64)> {
         #[cfg(test)]
         (self.distributions_made += 1);
-        let without_varying = self.overhead.saturating_add_unsigned(bytes as u64);
+        let without_varying = self.overhead.saturating_add(bytes);
         let mut seen: BTreeMap<u64, f64> = BTreeMap::new();
         for (added, probability) in self.sums(varying) {
             let explained = without_varying.saturating_add(added);
@@ -132,12 +133,12 @@ impl SizeNoise {
 
     /// At least so many sizes are seen of such a command, as [`Self::sizes`] would find with more work: those with the least
     /// ε that each sum of sizes allows.
-    pub(crate) fn least_sizes(&mut self, bytes: usize, varying: &[u32]) -> usize {
+    pub fn least_sizes(&mut self, bytes: i64, varying: &[u32]) -> usize {
         let are_exact = self.padding.is_none() && self.blocks.is_none();
         if !are_exact || varying.iter().all(|count| *count == 0) {
             return 1;
         }
-        let without_varying = self.overhead.saturating_add_unsigned(bytes as u64);
+        let without_varying = self.overhead.saturating_add(bytes);
         let mut sizes: Vec<i64> = Vec::new();
         for (added, _) in self.sums(varying) {
             let explained = without_varying.saturating_add(added);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::leakage::channel::{Channel, ChannelRow};
+use crate::channel::{Channel, ChannelRow};
 
 /// The most combinations of outputs that are summed over.
 const MAX_COMBINATIONS: usize = 1 << 21;
@@ -76,7 +76,7 @@ impl Channel {
 
 #[cfg(test)]
 mod tests {
-    use crate::leakage::secret_sums::SecretSums;
+    use crate::space::SecretSums;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::leakage::channel::ChannelRow;
+use crate::channel::ChannelRow;
 
 /// A channel of secrets, each with its prior probability and a row of a matrix.
 fn channel(secrets: &[(f64, Vec<f64>)]) -> Channel {
