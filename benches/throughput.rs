@@ -1,13 +1,6 @@
 //! The throughput of the stages, each alone and together, on generated captures: `cargo bench`.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-#[path = "archive/conversation.rs"]
-mod conversation;
-#[path = "archive/traffic.rs"]
-mod traffic;
-#[path = "archive/wire.rs"]
-mod wire;
-
 use std::fs::File;
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -21,9 +14,9 @@ use sizeleak_frame::{Frame, Record};
 use sizeleak_platform::runtime::{
     Emit, Input, InputError, Interrupt, Output, Received, Runnable, SilentObserver, channel, run_fused,
 };
+use support::traffic::{Connections, GATEWAY, Shape, Traffic};
 use tempfile::TempDir;
 use toml::{Table, Value};
-use traffic::{Connections, GATEWAY, Shape, Traffic};
 
 const SHAPES: [(&str, Shape); 3] =
     [("A, archive", Shape::Mtu), ("B, small packets", Shape::Small), ("C, all the gateway's", Shape::Records)];

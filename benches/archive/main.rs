@@ -2,11 +2,8 @@
 //! and scanned at best.
 #![allow(clippy::print_stdout, reason = "a program of the benchmarks")]
 
-mod conversation;
 mod least;
-mod traffic;
 mod walk;
-mod wire;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Parser, Subcommand};
-use traffic::{Connections, Shape, Traffic};
+use support::traffic::{Connections, Shape, Traffic};
 use walk::{BLOCK_BYTES, Walked, walk};
 
 #[derive(Parser)]

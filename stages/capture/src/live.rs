@@ -183,3 +183,6 @@ impl Source for LiveCapture {
         self.counters.clone()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! A gateway whose messages become longer: answers follow, a notice says so, and `adapt` writes a model of it.
+//! `cargo test --test answers changing_gateway:: -- --nocapture` shows the figures.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use sizeleak_frame::{Frame, FrameReader, FrameWriter, Identification};
+use sizeleak_simulator::Scenario;
+use sizeleak_simulator::scenario::{Framing, IdDraw, ReplyPadding};
+use support::home::{Home, assert_fails, run};
+use support::programs::{GATEWAY, pipe, seven_with, sizeleak, stderr, stdout, write};
+use support::timeless::timeless;
+
+/// By how many bytes the reply to each action is longer than that to `on`.
+const LONGER_REPLIES: [(&str, u32); 7] =
+    [("on", 0), ("off", 1), ("toggle", 4), ("timer", 9), ("dim", 6), ("white", 6), ("colour", 12)];
+
+/// A home whose replies differ, which was learned from, and what it was simulated from.
+struct Learned {
+    home: Home,
+    scenario: PathBuf,
+}
+
+/// A home that is as it was while it was learned from.
+fn unchanged(framing: Framing) -> Scenario {
+    let mut scenario = Scenario::default();
+    scenario.session.framing = framing;
+    scenario.learn.random = 200;
+    scenario.test.commands = 300;
+    for action in &mut scenario.actions {
+        let longer = LONGER_REPLIES.iter().find(|(name, _)| *name == action.name).map_or(0, |(_, bytes)| *bytes);
+        action.replies = Some(vec![ReplyPadding { min: longer, max: longer }]);
+    }
+    scenario
+}
+
+/// New firmware adds 6 bytes to all messages in the middle of the test.
+fn new_firmware(framing: Framing) -> Scenario {
+    let mut scenario = unchanged(framing);
+    scenario.firmware_change.bytes = 6;
+    scenario
+}
+
+/// Message ids grow from 4 digits to 7 during the test.
+fn growing_ids(framing: Framing) -> Scenario {
+    let mut scenario = unchanged(framing);
+    let id = &mut scenario.command.message_id;
+    (id.min_digits, id.max_digits, id.draw) = (4, 7, IdDraw::Growing);
+    scenario
+}
+
+impl Learned {
+    fn new(scenario: &Scenario, seed: u64) -> Self {
+        let home = Home::new(scenario, seed);
+        let learned = home.learn("model.toml", &[]);
+        assert!(learned.status.success(), "{}", stderr(&learned));
+        let file = home.path("scenario.toml");
+        fs::write(&file, toml::to_string(scenario).unwrap()).unwrap();
+        Self { home, scenario: file }
+    }
+
+    /// The share of the commands of the second half of the test whose first answer is right, and the best that any method
+    /// could do.
+    fn in_the_end(&self, model: &str, more: &[&str]) -> [f64; 2] {
+        let details = self.home.path("details.csv");
+        let arguments = ["--scenario", self.scenario.to_str().unwrap(), "--details", details.to_str().unwrap()];
+        let output = self.home.evaluate(model, &[&["--json"], &arguments[..], more].concat());
+        let figures: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        let mut reader = csv::Reader::from_path(&details).unwrap();
+        let (outcome, rank) = (3, 12);
+        let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        let labels: Vec<&csv::StringRecord> = rows.iter().filter(|row| &row[outcome] != "spurious").collect();
+        let second = &labels[labels.len() / 2..];
+        let right = second.iter().filter(|row| &row[rank] == "1").count();
+        [right as f64 / second.len() as f64, figures["bayes_limit"]["top_1_with_replies"].as_f64().unwrap()]
+    }
+
+    /// `run` over the test with a model.
+    fn run(&self, model: &str, more: &[&str]) -> Command {
+        let mut command = sizeleak("run --format frames --input");
+        command.arg(self.home.path("test.pcap")).args(["--gateway", GATEWAY, "--model"]).arg(self.home.path(model));
+        command.args(more);
+        command
+    }
+
+    fn adapt(&self, more: &[&str]) -> std::process::Output {
+        let mut command = sizeleak("adapt --capture");
+        command.arg(self.home.path("test.pcap")).args(["--gateway", GATEWAY, "--model"]);
+        command.arg(self.home.path("model.toml")).arg("-o").arg(self.home.path("adapted.toml"));
+        run(command.args(more))
+    }
+}
+
+fn identifications(mut stream: &[u8]) -> Vec<Identification> {
+    let mut reader = FrameReader::new(&mut stream);
+    let frames = std::iter::from_fn(|| reader.next_frame().unwrap());
+    frames.filter_map(|frame| if let Frame::Identification(body) = frame { Some(*body) } else { None }).collect()
+}
+
+/// The details of the notices on shifts.
+fn shifted(mut stream: &[u8]) -> Vec<String> {
+    let mut reader = FrameReader::new(&mut stream);
+    let frames = std::iter::from_fn(|| reader.next_frame().unwrap());
+    let detail = |frame| if let Frame::Notice(notice) = frame { Some(notice) } else { None };
+    let notices = frames.filter_map(detail).filter(|notice| notice.what == "shifted");
+    notices.map(|notice| notice.detail.unwrap()).collect()
+}
+
+#[test]
+fn answers_follow_new_firmware_from_the_second_command_on() {
+    for (framing, seed) in [(Framing::Websocket, 5_101), (Framing::Mqtt, 5_102), (Framing::Http, 5_103)] {
+        let learned = Learned::new(&new_firmware(framing), seed);
+        let [fixed, _] = learned.in_the_end("model.toml", &["--set", "epsilon-corrector.fixed=true"]);
+        let [followed, limit] = learned.in_the_end("model.toml", &[]);
+        eprintln!("{framing:?}, 6 bytes more: fixed {fixed:.3}, followed {followed:.3}, limit {limit:.3}");
+        assert!(fixed < 0.5 * limit && followed >= 0.95 * limit, "{framing:?}: {fixed} {followed} {limit}");
+
+        let output = run(&mut learned.run("model.toml", &["-v"]));
+        assert!(output.status.success() && !stderr(&output).contains("misfit"), "{}", stderr(&output));
+        let said = shifted(&output.stdout);
+        assert!(said.len() == 1 && said[0].contains("commands and replies are 6 bytes longer"), "{said:?}");
+        let answers = identifications(&output.stdout);
+        let first = answers.iter().position(|answer| answer.shifts.first().is_some_and(|shift| shift.bytes == 6));
+        let shift = answers[first.unwrap()].shifts[0];
+        assert_eq!((shift.reply_bytes, shift.since_ns.is_some()), (6, true));
+        let since = answers.iter().position(|answer| Some(answer.command.time_ns) == shift.since_ns).unwrap();
+        assert!(since.abs_diff(answers.len() / 2) <= 2 && first.unwrap() - since <= 2, "{since} {first:?}");
+    }
+}
+
+#[test]
+fn answers_follow_growing_message_ids() {
+    for (framing, seed) in [(Framing::Websocket, 5_201), (Framing::Mqtt, 5_202)] {
+        let learned = Learned::new(&growing_ids(framing), seed);
+        let [fixed, _] = learned.in_the_end("model.toml", &["--set", "epsilon-corrector.fixed=true"]);
+        let [followed, limit] = learned.in_the_end("model.toml", &[]);
+        eprintln!("{framing:?}, growing ids: fixed {fixed:.3}, followed {followed:.3}, limit {limit:.3}");
+        assert!(fixed < 0.5 * limit && followed >= 0.95 * limit, "{framing:?}: {fixed} {followed} {limit}");
+        let said = shifted(&stdout(&mut learned.run("model.toml", &["--quiet"])));
+        assert!(said.last().unwrap().contains("commands are 3 bytes longer"), "{said:?}");
+        assert!(said.len() <= 3, "one notice a change: {said:?}");
+    }
+}
+
+#[test]
+fn an_adapted_model_gives_the_same_answers_without_a_notice() {
+    let learned = Learned::new(&new_firmware(Framing::Websocket), 5_301);
+    let adapted = learned.adapt(&[]);
+    assert!(adapted.status.success(), "{}", stderr(&adapted));
+    assert!(stderr(&adapted).contains("|ac| was"), "{}", stderr(&adapted));
+    let model = fs::read_to_string(learned.home.path("adapted.toml")).unwrap();
+    assert!(model.contains("adapted without labels"), "{model}");
+    let [followed, limit] = learned.in_the_end("model.toml", &[]);
+    let [with_adapted, _] = learned.in_the_end("adapted.toml", &["--set", "epsilon-corrector.fixed=true"]);
+    assert!(with_adapted >= followed - 0.01 && with_adapted >= 0.95 * limit, "{with_adapted} {followed} {limit}");
+
+    // On a capture from after the change there is nothing to say any more.
+    let mut after = new_firmware(Framing::Websocket);
+    after.firmware_change.after = 0.0;
+    let later = Home::new(&after, 5_302);
+    fs::copy(learned.home.path("adapted.toml"), later.path("adapted.toml")).unwrap();
+    let later = Learned { scenario: learned.scenario.clone(), home: later };
+    let stream = stdout(&mut later.run("adapted.toml", &["--quiet"]));
+    assert_eq!(shifted(&stream), Vec::<String>::new());
+    assert!(identifications(&stream).len() > 250);
+}
+
+#[test]
+fn a_gateway_that_did_not_change_is_answered_as_before() {
+    for (framing, seed) in [(Framing::Websocket, 5_401), (Framing::Http, 5_402)] {
+        let learned = Learned::new(&unchanged(framing), seed);
+        let followed = stdout(&mut learned.run("model.toml", &["--quiet"]));
+        let fixed = stdout(&mut learned.run("model.toml", &["--quiet", "--set", "epsilon-corrector.fixed=true"]));
+        assert_eq!(shifted(&followed), Vec::<String>::new());
+        let first = |answer: &Identification| answer.candidates.first().map(|candidate| candidate.actions.clone());
+        let [followed, fixed] = [&followed, &fixed].map(|stream| identifications(stream));
+        assert!(followed.len() > 250 && followed.iter().map(first).eq(fixed.iter().map(first)));
+        let different = followed.iter().zip(&fixed).filter(|(one, other)| one != other).count();
+        eprintln!("{framing:?}, unchanged: {different} of {} answers differ in any byte", followed.len());
+        assert!(different <= 5, "{different}");
+        let refused = learned.adapt(&["--quiet"]);
+        assert_fails(&refused, 1, &["nothing to adapt"]);
+        assert!(!learned.home.path("adapted.toml").exists());
+    }
+}
+
+#[test]
+fn threads_processes_and_a_pipe_follow_alike() {
+    let learned = Learned::new(&new_firmware(Framing::Mqtt), 5_501);
+    let threads = timeless(&stdout(&mut learned.run("model.toml", &["--quiet", "--mode", "threads"])));
+    assert_eq!(threads, timeless(&stdout(&mut learned.run("model.toml", &["--quiet", "--mode", "processes"]))));
+    let [capture, model] = ["test.pcap", "model.toml"].map(|name| learned.home.path(name).display().to_string());
+    let piped = pipe(seven_with(&capture, &model));
+    assert_eq!(threads, timeless(&piped[6].stdout));
+}
+
+/// The flow of a bystander.
+const BYSTANDER: u64 = 7;
+
+#[test]
+fn a_flow_that_changes_leaves_another_one_of_the_same_service_as_it_is() {
+    let learned = Learned::new(&unchanged(Framing::Websocket), 5_601);
+    let commands = stdout(&mut learned.run("model.toml", &["--quiet"]));
+    let mut reader = FrameReader::new(&commands[..]);
+    let frames: Vec<Frame> = std::iter::from_fn(|| reader.next_frame().unwrap()).collect();
+    // The stream of commands, alone and with the same ones 6 bytes longer in another flow.
+    let mut streams = [Vec::new(), Vec::new()];
+    for frame in frames {
+        let both = match frame {
+            Frame::Identification(body) => {
+                let mut longer = body.command.clone();
+                (longer.flow, longer.size) = (BYSTANDER, longer.size + 6);
+                longer.plaintext = longer.plaintext.map(|sizes| sizes.map(|size| size + 6));
+                vec![Frame::from(body.command), longer.into()]
+            }
+            Frame::Flow(flow) => vec![Frame::Flow(flow.clone()), {
+                let mut other = flow;
+                other.flow = BYSTANDER;
+                Frame::Flow(other)
+            }],
+            Frame::Hello(mut hello) => {
+                hello.stage = "command-segmenter".into();
+                hello.upstream.truncate(3);
+                streams[1].push(Frame::Hello(hello.clone()));
+                vec![Frame::Hello(hello)]
+            }
+            Frame::Summary(mut summary) => {
+                summary.stages.truncate(4);
+                streams[1].push(Frame::Summary(summary.clone()));
+                vec![Frame::Summary(summary)]
+            }
+            Frame::Session(session) => vec![Frame::Session(session)],
+            _ => continue,
+        };
+        streams[0].extend(both.first().cloned());
+        if !matches!(both[0], Frame::Hello(_) | Frame::Summary(_)) {
+            streams[1].extend(both);
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [alone, beside] = streams.map(|frames| {
+        let mut bytes = Vec::new();
+        let mut writer = FrameWriter::new(&mut bytes);
+        writer.write_all(&frames).unwrap();
+        writer.flush().unwrap();
+        drop(writer);
+        let file = write(folder.path(), "commands.frames", bytes);
+        let mut command = sizeleak("run --quiet --format frames --from");
+        command.arg(file).arg("--model").arg(learned.home.path("model.toml"));
+        stdout(&mut command)
+    });
+    assert!(shifted(&alone).is_empty());
+    assert!(shifted(&beside).len() == 1 && shifted(&beside)[0].contains("commands are 6 bytes longer"));
+    let own = |stream: &[u8]| -> Vec<Identification> {
+        identifications(stream).into_iter().filter(|answer| answer.command.flow != BYSTANDER).collect()
+    };
+    assert!(own(&alone).len() > 250 && own(&alone) == own(&beside));
+}

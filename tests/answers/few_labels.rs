@@ -1,0 +1,93 @@
+//! Models of 5 to 20 labels: those that are wrong come with a warning, those of enough labels without. Simulated homes
+//! with real TLS.
+//! `cargo test --test answers few_labels:: -- --nocapture` shows the figures.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use sizeleak_simulator::Scenario;
+use sizeleak_simulator::scenario::Framing;
+use support::home::{Home, run};
+use support::programs::{GATEWAY, feed, sizeleak, stderr, stdout, with};
+
+/// How far the calibration error of a model without a warning may be above that of perfect answers.
+const MOST_ABOVE_CHANCE: f64 = 0.05;
+
+/// Uniform random numbers, always the same.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+/// The records of one of a home's captures as a stream.
+fn records(home: &Home, capture: &str) -> PathBuf {
+    let packets = stdout(&mut with("capture", home.path(capture).to_str().unwrap()));
+    let segments = feed(with("flow-filter", &format!("--gateway {GATEWAY}")), packets).stdout;
+    let path = home.path(&format!("{capture}.frames"));
+    fs::write(&path, feed(with("record-sizer", ""), segments).stdout).unwrap();
+    path
+}
+
+/// Learns from `draws` random sets of `fewest` to `most` labels. Returns how many models came without a warning, and the
+/// greatest distance of their calibration error from that of perfect answers.
+fn without_a_warning(framing: Framing, seed: u64, draws: usize, [fewest, most]: [usize; 2]) -> (usize, f64) {
+    let mut scenario = Scenario::default();
+    scenario.session.framing = framing;
+    let home = Home::new(&scenario, seed);
+    let [learned, tested] = ["learn.pcap", "test.pcap"].map(|capture| records(&home, capture));
+    let text = fs::read_to_string(home.path("learn.csv")).unwrap();
+    let (head, rows) = text.split_once('\n').unwrap();
+    let rows: Vec<&str> = rows.lines().collect();
+    let (mut random, mut silent, mut worst) = (Draw(seed), 0, 0.0_f64);
+    for _ in 0..draws {
+        let count = fewest + random.below(most - fewest + 1);
+        let mut left = rows.clone();
+        let mut chosen: Vec<&str> = (0..count).map(|_| left.swap_remove(random.below(left.len()))).collect();
+        chosen.sort_unstable();
+        fs::write(home.path("few.csv"), format!("{head}\n{}\n", chosen.join("\n"))).unwrap();
+        let mut learn = sizeleak("learn --from");
+        learn.arg(&learned).arg("--labels").arg(home.path("few.csv")).arg("-o").arg(home.path("few.toml"));
+        let output = run(&mut learn);
+        assert!(output.status.success(), "no set of true labels is refused: {}", stderr(&output));
+        if stderr(&output).contains("warning:") {
+            continue;
+        }
+        let mut evaluate = sizeleak("evaluate --json --from");
+        evaluate.arg(&tested).arg("--labels").arg(home.path("test.csv")).arg("--model").arg(home.path("few.toml"));
+        let figures: Value = serde_json::from_slice(&run(&mut evaluate).stdout).unwrap();
+        let calibration = &figures["after_pruning"]["calibration"];
+        let [error, by_chance] = ["expected_error", "by_chance"].map(|key| calibration[key].as_f64().unwrap());
+        silent += 1;
+        worst = worst.max(error - by_chance);
+    }
+    eprintln!("{framing:?}, {fewest} to {most} labels: {silent} of {draws} without a warning, {worst:.3} above chance");
+    (silent, worst)
+}
+
+/// Models of few labels are doubted; those that are not are calibrated, and there are some of enough labels.
+fn few_labels_are_doubted(framing: Framing, seed: u64, draws: usize) {
+    let (_, worst) = without_a_warning(framing, seed, draws, [5, 20]);
+    assert!(worst <= MOST_ABOVE_CHANCE, "{worst}");
+    let (silent, worst) = without_a_warning(framing, seed, draws / 4, [80, 120]);
+    assert!(silent > 0 && worst <= MOST_ABOVE_CHANCE, "{silent} without a warning, {worst}");
+}
+
+#[test]
+fn no_wrong_model_of_a_websocket_is_accepted_without_a_warning() {
+    few_labels_are_doubted(Framing::Websocket, 71_101, 80);
+}
+
+#[test]
+fn no_wrong_model_of_mqtt_is_accepted_without_a_warning() {
+    few_labels_are_doubted(Framing::Mqtt, 71_102, 60);
+}
+
+#[test]
+fn no_wrong_model_of_http_is_accepted_without_a_warning() {
+    few_labels_are_doubted(Framing::Http, 71_103, 60);
+}

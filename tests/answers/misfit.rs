@@ -1,0 +1,150 @@
+//! A model of another gateway: it is said not to fit, and its answers lose their probability; one that fits keeps both.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use support::programs;
+
+use serde_json::Value;
+use sizeleak_simulator::Scenario;
+use support::home::{Home, run};
+use support::programs::{GATEWAY, sizeleak, stderr};
+
+/// A home with other devices behind another protocol.
+const OTHER: &str = r#"
+learn = { random = 60 }
+test = { commands = 150 }
+[command]
+most-actions = 8
+[session]
+framing = "mqtt"
+[[device]]
+name = "blind"
+count = 9
+actions = ["up", "down", "stop"]
+[[action]]
+name = "up"
+set = { position = 100, speed = "fast" }
+[[action]]
+name = "down"
+set = { position = 0, speed = "fast" }
+[[action]]
+name = "stop"
+set = "stopped"
+"#;
+
+fn homes() -> [Home; 2] {
+    let mut own = Scenario::default();
+    (own.learn.random, own.test.commands) = (150, 150);
+    let homes = [Home::new(&own, 21), Home::new(&Scenario::from_toml(OTHER).unwrap(), 22)];
+    for home in &homes {
+        let learned = home.learn("model.toml", &[]);
+        assert!(learned.status.success(), "{}", stderr(&learned));
+    }
+    homes
+}
+
+/// A run over the home's test capture with a model.
+fn identify(home: &Home, model: &Path, more: &[&str]) -> Output {
+    let mut command = sizeleak("run --format ndjson --kind identification");
+    command.arg("--input").arg(home.path("test.pcap")).args(["--gateway", GATEWAY]).arg("--model").arg(model);
+    run(command.args(more))
+}
+
+/// The probabilities of the best candidates.
+fn best(output: &Output) -> Vec<f64> {
+    let line = |line: &str| serde_json::from_str::<Value>(line).unwrap()["identification"].clone();
+    let rows = std::str::from_utf8(&output.stdout).unwrap().lines().map(line);
+    rows.map(|row| row["candidates"][0]["probability"].as_f64().unwrap_or(0.0)).collect()
+}
+
+#[test]
+fn another_gateways_model_fails_and_a_fitting_one_does_not() {
+    let [own, other] = homes();
+    for (home, foreign) in [(&own, &other), (&other, &own)] {
+        let fitting = identify(home, &home.path("model.toml"), &[]);
+        assert_eq!(fitting.status.code(), Some(0), "{}", stderr(&fitting));
+        assert!(!stderr(&fitting).contains("misfit"), "{}", stderr(&fitting));
+        let output = identify(home, &foreign.path("model.toml"), &[]);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains("this model does not fit this gateway"), "{}", stderr(&output));
+        let probabilities = best(&output);
+        assert!(
+            probabilities.len() > 60 && probabilities.iter().skip(40).all(|best| *best <= 0.5),
+            "{probabilities:?}"
+        );
+    }
+}
+
+#[test]
+fn evaluate_says_nothing_of_bits_given_away_where_the_model_does_not_fit() {
+    let [own, other] = homes();
+    // The labels name actions that the model knows, and are never true.
+    let labels = fs::read_to_string(own.path("test.csv")).unwrap();
+    let rows = labels.lines().skip(1).filter_map(|row| row.split(',').next()).map(|time| format!("{time},1,0,0\n"));
+    fs::write(own.path("test.csv"), format!("time,up,down,stop\n{}", rows.collect::<String>())).unwrap();
+    fs::copy(other.path("model.toml"), own.path("foreign.toml")).unwrap();
+    let output = own.evaluate("foreign.toml", &["--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("this model does not fit this gateway"), "{}", stderr(&output));
+    let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for at in ["before_pruning", "after_pruning"] {
+        assert!(figures[at]["information"]["leaked_bits"].is_null(), "{figures}");
+    }
+}
+
+#[test]
+fn a_model_that_fits_one_of_two_gateways_succeeds_and_says_which_flow_it_does_not_fit() {
+    let [own, other] = homes();
+    let fitting = identify(&own, &own.path("model.toml"), &[]);
+    let both = {
+        let mut command = sizeleak("run --format ndjson --kind identification --input");
+        // Both homes have the same addresses, so that the second is taken for a later connection of the gateway.
+        command.arg(own.path("test.pcap")).arg(other.path("test.pcap")).args(["--gateway", GATEWAY, "-v", "--model"]);
+        run(command.arg(own.path("model.toml")))
+    };
+    let said = stderr(&both);
+    assert_eq!(both.status.code(), Some(0), "{said}");
+    assert!(said.contains("this model does not fit 1 of 2 flows") && said.contains("commands unexplained"), "{said}");
+    assert!(!best(&fitting).is_empty());
+}
+
+#[test]
+fn a_model_of_other_services_alone_answers_nothing_and_fails() {
+    let [own, _] = homes();
+    let model = fs::read_to_string(own.path("model.toml")).unwrap();
+    let elsewhere = model.replace("hub.example", "elsewhere.example").replace("203.0.113.10", "198.51.100.7");
+    assert_ne!(model, elsewhere, "the model knows its service");
+    fs::write(own.path("elsewhere.toml"), elsewhere).unwrap();
+    for output in [identify(&own, &own.path("elsewhere.toml"), &[]), own.evaluate("elsewhere.toml", &[])] {
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("the model is not for these flows: 150 commands"), "{said}");
+    }
+    let mut table = sizeleak("run --format table");
+    table.arg("--input").arg(own.path("test.pcap")).args(["--gateway", GATEWAY, "--model"]);
+    let output = run(table.arg(own.path("elsewhere.toml")));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("not answered"));
+}
+
+#[test]
+fn a_gateway_under_a_new_address_is_answered_only_where_it_is_the_one_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = fs::read_to_string(programs::root().join(programs::example("model.toml"))).unwrap();
+    let moved = folder.path().join("moved.toml");
+    fs::write(&moved, model.replace(&format!("gateway = \"{GATEWAY}\""), "gateway = \"192.168.1.77\"")).unwrap();
+    let answered = |gateways: &[&str]| {
+        let mut command = sizeleak("run --format ndjson --kind identification -v");
+        command
+            .args(["--input", &programs::example("test.pcap"), "--gateway"])
+            .args(gateways)
+            .arg("--model")
+            .arg(&moved);
+        let output = run(&mut command);
+        (best(&output).iter().filter(|best| **best > 0.0).count(), stderr(&output))
+    };
+    let (alone, said) = answered(&[GATEWAY]);
+    assert!(alone > 300 && said.contains("assumed"), "{alone} {said}");
+    let (of_several, said) = answered(&[GATEWAY, "192.168.1.99"]);
+    assert!(of_several == 0 && said.contains("the model was learned on another gateway"), "{of_several} {said}");
+}

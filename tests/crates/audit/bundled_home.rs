@@ -1,0 +1,103 @@
+//! The bundled home, whose figures another program computed by listing its commands.
+
+use std::error::Error;
+
+use sizeleak_audit::leakage::Audit;
+use sizeleak_inference::space::{CommandSpace, Premises, PriorName, SizeRow, SpaceError};
+use sizeleak_model::{Action, Basis, Device, Inventory, Model, ModelSet};
+
+fn home() -> Result<Model, Box<dyn Error>> {
+    let models = ModelSet::read(&["examples/home/model.toml"])?;
+    Ok(models.into_sections().into_iter().next().ok_or("a model has a section")?)
+}
+
+fn rows(prior: PriorName, decay: Option<f64>) -> Result<Vec<SizeRow>, Box<dyn Error>> {
+    Ok(CommandSpace::new(&home()?, &Premises { prior, decay })?.size_rows()?)
+}
+
+#[test]
+fn its_sizes_name_two_thirds_of_commands() -> Result<(), Box<dyn Error>> {
+    let rows = rows(PriorName::Devices, Some(0.75))?;
+    let commands: f64 = rows.iter().map(|row| row.commands).sum();
+    assert_eq!((commands, rows.len()), (85_932.0, 510));
+    let guessing = rows.iter().map(|row| row.greatest).fold(0.0, f64::max);
+    let named: f64 = rows.iter().map(|row| row.greatest).sum();
+    assert!((guessing - 0.056_368_530).abs() < 1e-9 && (named - 0.657_982_298).abs() < 1e-9, "{guessing} {named}");
+    Ok(())
+}
+
+#[test]
+fn rows_without_a_list_of_commands_are_those_of_the_list() -> Result<(), Box<dyn Error>> {
+    for (prior, decay) in [(PriorName::Learned, None), (PriorName::Devices, Some(0.75)), (PriorName::Flat, None)] {
+        let space = CommandSpace::new(&home()?, &Premises { prior, decay })?;
+        let groups = space.groups().ok_or("the home has few commands")?;
+        let (summed, listed) = (space.size_rows()?, SizeRow::of_groups(&groups));
+        assert_eq!(summed.len(), listed.len());
+        for (one, other) in summed.iter().zip(&listed) {
+            assert_eq!((one.bytes, one.commands), (other.bytes, other.commands));
+            let pairs =
+                [(one.probability, other.probability), (one.greatest, other.greatest), (one.plogp, other.plogp)];
+            assert!(pairs.iter().all(|(one, other)| (one - other).abs() < 1e-12), "{prior:?} {pairs:?}");
+        }
+        assert!((summed.iter().map(|row| row.probability).sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+    Ok(())
+}
+
+#[test]
+fn replies_that_tell_actions_apart_name_nearly_all_commands() -> Result<(), Box<dyn Error>> {
+    let mut model = home()?;
+    let replies = model.single_replies.as_mut().ok_or("the home has single replies")?;
+    let class = replies.classes.first().cloned().ok_or("they have a class")?;
+    replies.classes = vec![class; 7];
+    replies.per_command = vec![0; 7];
+    replies.per_action = (0..7).map(|action| (0..7).map(|class| u32::from(class == action)).collect()).collect();
+    let audit = Audit::new(&model, &Premises { prior: PriorName::Learned, decay: None })?;
+    let learned = audit.with_replies.ok_or("there are not too many combinations")?;
+    assert!(!learned.is_exact && learned.command.named > 0.999, "{}", learned.command.named);
+    Ok(())
+}
+
+#[test]
+fn without_an_inventory_long_commands_are_left_out_and_it_is_said() -> Result<(), Box<dyn Error>> {
+    let mut model = home()?;
+    model.inventory = None;
+    let audit = Audit::new(&model, &Premises { prior: PriorName::Learned, decay: Some(0.9) })?;
+    assert_eq!((audit.most_actions, audit.by_size.kinds), (64, None));
+    assert!((audit.left_out - 0.9_f64.powi(64)).abs() < 1e-12, "{}", audit.left_out);
+    Ok(())
+}
+
+#[test]
+fn a_block_cipher_hides_small_differences() -> Result<(), Box<dyn Error>> {
+    let premises = Premises { prior: PriorName::Learned, decay: None };
+    let exact = Audit::new(&home()?, &premises)?;
+    let mut model = home()?;
+    model.learned.basis = Basis::Plaintext { cipher_suite: "CBC".to_owned(), record_overhead: [37, 52] };
+    let blocks = Audit::new(&model, &premises)?;
+    assert_eq!((exact.block_bytes, blocks.block_bytes), (None, Some(16)));
+    assert!(blocks.with_known_epsilon.command.named < 0.5 * exact.with_known_epsilon.command.named);
+    // Sizes from 95 to 67 + 4 · 40 + 12 · 34 bytes, and 37 bytes more of the cipher.
+    assert_eq!(blocks.sizes, (635 + 37_usize).div_ceil(16) - (95 + 37_usize).div_ceil(16) + 1);
+    Ok(())
+}
+
+#[test]
+fn sizes_and_inventories_out_of_proportion_are_refused() -> Result<(), Box<dyn Error>> {
+    let premises = Premises { prior: PriorName::Learned, decay: None };
+    let mut model = home()?;
+    model.actions.push(Action::new("huge", 1 << 40));
+    model.inventory = None;
+    assert!(matches!(CommandSpace::new(&model, &premises), Err(SpaceError::TooWide(..))));
+    let mut model = home()?;
+    let kind = |name: &str, actions: &[&str]| Device {
+        name: name.to_owned(),
+        count: 60,
+        actions: actions.iter().copied().map(str::to_owned).collect(),
+    };
+    let one = ["on", "off", "toggle", "timer", "dim", "white", "colour"];
+    let kinds = one.iter().zip(1..).map(|(name, several)| kind(name, one.get(..several).unwrap_or_default()));
+    model.inventory = Some(Inventory { devices: kinds.collect() });
+    assert_eq!(CommandSpace::new(&model, &premises).err(), Some(SpaceError::TooMany));
+    Ok(())
+}

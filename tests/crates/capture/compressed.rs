@@ -1,0 +1,95 @@
+//! Compressed captures are recognised by content; damage is one error; memory stays bounded.
+
+use std::io::Write;
+
+use super::written::{assert_same, little_endian, read_one, some_packets};
+
+#[test]
+fn compression_is_recognised_by_content() {
+    let written = some_packets(300, 1_000);
+    let (first, second) = written.split_at(100);
+    let whole = little_endian(first);
+    let rest = &little_endian(second)[24..];
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let xz = |bytes: &[u8]| {
+        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let lz4 = |bytes: &[u8]| {
+        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
+    let members: [[Vec<u8>; 2]; 4] =
+        [[gzip(&whole), gzip(rest)], [xz(&whole), xz(rest)], [lz4(&whole), lz4(rest)], [zstd(&whole), zstd(rest)]];
+    for compressed in members {
+        let (read, error) = read_one(&compressed.concat());
+        assert_eq!(error, None);
+        assert_same(&read, &written);
+        let cut = compressed[0].len() / 2;
+        let (read, error) = read_one(&compressed[0][..cut]);
+        assert!(error.is_some());
+        assert_same(&read, &written[..read.len()]);
+    }
+}
+
+#[test]
+fn skippable_frames_are_skipped_anywhere() {
+    let written = some_packets(300, 1_000);
+    let whole = little_endian(&written);
+    let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"any"].concat();
+    let (first, rest) = whole.split_at(5_000);
+    let lz4 = |bytes: &[u8]| {
+        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
+    for [first, rest] in [[lz4(first), lz4(rest)], [zstd(first), zstd(rest)]] {
+        let stream = [&skipped, &skipped, &first, &skipped, &rest, &skipped].map(Vec::as_slice).concat();
+        let (read, error) = read_one(&stream);
+        assert_eq!(error, None);
+        assert_same(&read, &written);
+    }
+    assert!(read_one(&skipped[..9]).1.unwrap().contains("cut"));
+}
+
+#[test]
+fn captures_that_need_too_much_memory_are_refused() {
+    // Valid, but with a window (Zstandard) or dictionary (XZ) of 2 GiB.
+    let zstd = [0x28, 0xb5, 0x2f, 0xfd, 0, 21 << 3, 1, 0, 0];
+    assert!(read_one(&zstd).1.unwrap().contains("memory"));
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
+    encoder.write_all(&little_endian(&some_packets(3, 0))).unwrap();
+    let mut xz = encoder.finish().unwrap();
+    // After the stream header of 12 bytes: size of the block header, flags, filter with dictionary size, checksum.
+    let end = 12 + (usize::from(xz[12]) + 1) * 4 - 4;
+    assert_eq!(xz[14..16], [0x21, 1]);
+    xz[16] = 38;
+    let mut checksum = flate2::Crc::new();
+    checksum.update(&xz[12..end]);
+    xz[end..end + 4].copy_from_slice(&checksum.sum().to_le_bytes());
+    let error = read_one(&xz).1.unwrap();
+    assert!(error.contains("mem"), "{error}");
+}
+
+#[test]
+fn every_packet_of_a_decompression_bomb_is_read() {
+    // 16 MiB of zeros: an empty packet at time 0 for every 16 of them.
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.write_all(&little_endian(&[])).unwrap();
+    let zeros = vec![0; 1 << 20];
+    for _ in 0..16 {
+        encoder.write_all(&zeros).unwrap();
+    }
+    let bomb = encoder.finish().unwrap();
+    assert!(bomb.len() < 20_000);
+    let (read, error) = read_one(&bomb);
+    assert_eq!((read.len(), error), (1 << 20, None));
+}

@@ -1,0 +1,137 @@
+//! A gateway is found inside one tunnel, and at the end of one.
+
+use super::traffic::{
+    GATEWAY, SERVICE, TestPacket, captured, ethernet, filter, flows, notices, options, payloads, segments, tcp, udp,
+};
+use etherparse::{IpNumber, PacketBuilder};
+use proptest::prelude::*;
+use sizeleak_flow_filter::Options;
+use sizeleak_frame::Direction;
+
+const ROUTERS: [[u8; 4]; 2] = [[198, 51, 100, 1], [198, 51, 100, 2]];
+
+/// An IP packet of this protocol between the two routers, in Ethernet.
+fn between_routers(protocol: u8, content: &[u8]) -> Vec<u8> {
+    let mut packet = Vec::new();
+    PacketBuilder::ethernet2([1; 6], [2; 6])
+        .ipv4(ROUTERS[0], ROUTERS[1], 64)
+        .write(&mut packet, IpNumber(protocol), content)
+        .unwrap();
+    packet
+}
+
+/// The same Ethernet frame inside every supported tunnel.
+fn tunnels(frame: &[u8]) -> Vec<Vec<u8>> {
+    let ip = &frame[14..];
+    let gre = |header: &[u8], inside: &[u8]| between_routers(47, &[header, inside].concat());
+    vec![
+        between_routers(4, ip),
+        gre(&[0, 0, 8, 0], ip),
+        gre(&[0xb0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1], ip),
+        gre(&[0x20, 0, 0x65, 0x58, 0, 0, 0, 7], frame),
+        udp(ROUTERS[0], (50_000, 4789), ROUTERS[1], &[&[8, 0, 0, 0, 0, 0, 7, 0], frame].concat()),
+    ]
+}
+
+#[test]
+fn a_gateway_inside_a_tunnel_is_found() {
+    let frame = tcp(GATEWAY, (5000, 443), SERVICE, 7, b"hello");
+    let packets: Vec<TestPacket> = tunnels(&frame).into_iter().map(ethernet).collect();
+    let (frames, counts) = filter(&options("192.168.1.20"), &packets);
+    assert_eq!(payloads(&frames), vec![b"hello".to_vec(); packets.len()]);
+    assert_eq!((counts["tunnelled"], counts["gateway_packets"], counts["flows"]), (5, 5, 4), "a flow for each tunnel");
+    assert_eq!((counts["flows_apart"], notices(&frames, "encapsulated").len()), (3, 1));
+    let named = Options { tunnel: vec!["198.51.100.1-198.51.100.2".into()], ..options("192.168.1.20") };
+    let (frames, counts) = filter(&named, &packets);
+    assert_eq!(payloads(&frames), vec![b"hello".to_vec(); packets.len()]);
+    assert_eq!((counts["tunnelled"], counts["flows"], counts["flows_apart"]), (5, 1, 0));
+    let none = Options { tunnel: vec!["none".into()], ..options("192.168.1.20") };
+    let (frames, counts) = filter(&none, &packets);
+    assert_eq!((segments(&frames).len(), counts["closed_tunnels"], counts["tunnelled"]), (0, 5, 0));
+    let (_, counts) = filter(&options("192.168.1.21"), &packets);
+    assert_eq!(counts["gateway_packets"], 0);
+}
+
+#[test]
+fn at_the_end_of_a_tunnel_the_inner_end_on_its_side_is_the_gateway() {
+    let frame = tcp([10, 8, 0, 2], (5000, 443), SERVICE, 7, b"hello");
+    let packets: Vec<TestPacket> = tunnels(&frame).into_iter().map(ethernet).collect();
+    for (gateway, direction, end) in
+        [("198.51.100.1", Direction::FromGateway, "10.8.0.2"), ("198.51.100.2", Direction::ToGateway, "203.0.113.10")]
+    {
+        let (frames, _) = filter(&options(gateway), &packets);
+        assert!(segments(&frames).iter().all(|row| row.direction == direction));
+        let gateways: Vec<String> = flows(&frames).iter().map(|flow| flow.gateway.to_string()).collect();
+        assert_eq!((segments(&frames).len(), gateways), (5, vec![end.to_owned(); 4]));
+    }
+}
+
+#[test]
+fn a_strangers_tunnel_never_meets_the_gateways_flow() {
+    let honest = ethernet(tcp(GATEWAY, (5000, 443), SERVICE, 7, b"hello"));
+    let honest_flow = flows(&filter(&options("192.168.1.20"), std::slice::from_ref(&honest)).0).remove(0);
+    let forged = tcp(GATEWAY, (5000, 443), SERVICE, 12, b"forged");
+    let mut packets: Vec<TestPacket> = tunnels(&forged).into_iter().map(ethernet).collect();
+    packets.insert(2, honest);
+    let (frames, counts) = filter(&options("192.168.1.20"), &packets);
+    let flows = flows(&frames);
+    let names: Vec<&str> = flows.iter().map(|flow| flow.encapsulation.as_deref().unwrap_or("none")).collect();
+    let ends = "198.51.100.1-198.51.100.2";
+    let expected = ["ip", "gre", "none", "gre 7", "vxlan 7"].map(|tunnel| match tunnel {
+        "none" => tunnel.to_owned(),
+        _ => format!("{tunnel} {ends}"),
+    });
+    // Both tunnels with key 7 are one, whatever protocol is inside.
+    assert_eq!((names, counts["flows"]), (expected.iter().map(String::as_str).collect(), 5));
+    assert!(flows.contains(&honest_flow), "the number of a flow outside tunnels stays");
+}
+
+#[test]
+fn ipv6_in_ipv4_is_opened() {
+    let packet = between_routers(41, &super::traffic::tcp_over_ipv6(1, b"six"));
+    assert_eq!(payloads(&filter(&options("2001:db8::20"), &[ethernet(packet)]).0), [b"six".to_vec()]);
+}
+
+#[test]
+fn nested_and_unsupported_tunnels_are_reported_once() {
+    let frame = tcp(GATEWAY, (5000, 443), SERVICE, 7, b"hello");
+    let nested = tunnels(&tunnels(&frame)[1]);
+    let mut packets: Vec<TestPacket> = nested.into_iter().map(ethernet).collect();
+    packets.push(ethernet(between_routers(47, &[0x30, 1, 0x88, 0x0b, 0, 0, 0, 0])));
+    packets.push(ethernet(between_routers(47, &[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1])));
+    let (frames, counts) = filter(&options("198.51.100.0/24"), &packets);
+    let reported = notices(&frames, "unsupported");
+    assert_eq!((reported.len(), counts["no_ip"]), (3, 7), "{reported:?}");
+    assert_eq!(notices(&frames, "absent").len(), 0, "unreadable packets were the gateway's");
+}
+
+#[test]
+fn lengths_in_a_tunnel_are_right_despite_padding_and_snaplen() {
+    let mut frame = tcp(GATEWAY, (5000, 443), SERVICE, 7, &[9; 300]);
+    frame.extend([0; 7]);
+    let packets = tunnels(&frame).into_iter().map(|packet| {
+        let original_length = packet.len() as u32;
+        TestPacket { original_length, ..captured(super::traffic::ETHERNET, packet[..160].to_vec()) }
+    });
+    let rows = segments(&filter(&options("192.168.1.20"), &packets.collect::<Vec<_>>()).0);
+    assert_eq!(rows.len(), 5);
+    assert!(rows.iter().all(|row| row.length == 300 && !row.payload.is_empty() && row.payload.len() < 160));
+}
+
+proptest! {
+    #[test]
+    fn damaged_tunnels_yield_at_most_one_segment(
+        which in 0usize..5,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut: prop::sample::Index,
+    ) {
+        let mut packet = tunnels(&tcp(GATEWAY, (5000, 443), SERVICE, 7, b"hello")).swap_remove(which);
+        for (at, byte) in changes {
+            let at = at.index(packet.len());
+            packet[at] = byte;
+        }
+        packet.truncate(cut.index(packet.len()) + 1);
+        let rows = segments(&filter(&options("0.0.0.0/0"), &[ethernet(packet)]).0);
+        prop_assert!(rows.len() <= 1);
+    }
+}

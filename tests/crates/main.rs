@@ -1,0 +1,82 @@
+//! The crates and stages through their public interfaces.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking"
+)]
+
+mod archive {
+    mod merging;
+}
+mod audit {
+    mod brute_force;
+    mod bundled_home;
+    mod countermeasure_oracles;
+    mod floor_oracles;
+    mod message_trace;
+    mod padding_bundled_home;
+    mod refusals;
+    mod table_oracles;
+    mod table_source;
+}
+mod capture {
+    mod captures;
+    mod compressed;
+    mod damaged;
+    mod merged;
+    mod progress;
+    mod streams;
+    mod written;
+}
+mod decomposer {
+    mod bounds;
+    mod caching;
+    mod hard;
+    mod oracle;
+}
+mod fit {
+    mod few_commands;
+    mod homes;
+    mod hostile;
+}
+mod flow_filter {
+    mod filter;
+    mod flood;
+    mod fragments;
+    mod layers;
+    mod traffic;
+    mod tunnels;
+}
+mod frame {
+    mod codec;
+    mod document;
+    mod python;
+    mod samples;
+    mod specification;
+    mod stream;
+}
+mod pipeline {
+    mod pushed_down;
+}
+mod platform {
+    mod confined;
+    mod node;
+}
+mod record_sizer {
+    mod messages;
+    mod simulated;
+    mod streams;
+    mod wire;
+}
+mod simulator {
+    mod capture_reader;
+    mod scenarios;
+    mod simulation;
+    mod variations;
+}
+mod strip {
+    mod content;
+}

@@ -1,0 +1,179 @@
+//! No byte of content stays in a stripped capture, and the same records are found in it, however streams are cut.
+
+use std::io;
+
+use etherparse::PacketBuilder;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use sizeleak_frame::Packet;
+use sizeleak_strip::{DnsMessages, OtherPackets, StripOptions, StripReport, Stripper};
+
+const GATEWAY: [u8; 4] = [192, 168, 1, 20];
+const SERVICE: [u8; 4] = [203, 0, 113, 1];
+const OTHER: [u8; 4] = [192, 168, 1, 99];
+
+/// Ethernet, IPv4 and TCP without options.
+const HEADERS: usize = 54;
+
+fn tcp(destination: [u8; 4], sequence: u32, payload: &[u8]) -> Vec<u8> {
+    let mut packet = Vec::new();
+    let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(SERVICE, destination, 64);
+    builder.tcp(443, 50_000, sequence, 9).ack(77).write(&mut packet, payload).unwrap();
+    packet
+}
+
+fn udp(from: [u8; 4], to: [u8; 4], ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
+    let mut packet = Vec::new();
+    let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(from, to, 64).udp(ports[0], ports[1]);
+    builder.write(&mut packet, payload).unwrap();
+    packet
+}
+
+/// What becomes of packets a millisecond apart.
+fn stripped(options: &StripOptions, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, StripReport) {
+    let options = StripOptions { gateway: vec!["192.168.1.20".into()], ..options.clone() };
+    let mut stripper = Stripper::new(&options).unwrap();
+    let mut written = Vec::new();
+    let mut write = |packet: Packet<'_>| -> io::Result<()> {
+        written.push(packet.data.to_vec());
+        Ok(())
+    };
+    for (data, at) in packets.iter().zip(1..) {
+        let (time_ns, original_length) = (at * 1_000_000, data.len() as u32);
+        let packet = Packet { time_ns, link_type: 1, original_length, data, capture: 0, number: at as u64 };
+        stripper.packet(packet, &mut write).unwrap();
+    }
+    let report = stripper.finish(&mut write).unwrap();
+    (written, report)
+}
+
+/// Bytes of which none is zero.
+fn content(length: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<u8>> {
+    vec(1u8.., length)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn of_a_stream_only_record_headers_stay_however_it_is_cut(
+        bodies in vec(content(1..1500), 2..8), skipped in prop_oneof![Just(0), 0usize..1000], first: u32,
+        cuts in vec(1usize..1460, 1..40), swapped in vec(0usize..40, 0..4), repeated in vec(0usize..40, 0..4),
+        noise in content(100..1000),
+    ) {
+        let mut stream = Vec::new();
+        let mut is_header = Vec::new();
+        for body in &bodies {
+            stream.extend([23, 3, 3, (body.len() >> 8) as u8, body.len() as u8]);
+            stream.extend(body);
+            is_header.resize(is_header.len() + 5, true);
+            is_header.resize(stream.len(), false);
+        }
+        let begin = skipped.min(bodies[0].len());
+        let mut at = begin;
+        let mut segments = Vec::new();
+        for cut in cuts.iter().cycle() {
+            let end = stream.len().min(at + cut);
+            segments.push(at..end);
+            at = end;
+            if at == stream.len() {
+                break;
+            }
+        }
+        for index in swapped {
+            if index + 1 < segments.len() {
+                segments.swap(index, index + 1);
+            }
+        }
+        for index in repeated {
+            if let Some(segment) = segments.get(index).cloned() {
+                segments.insert((index + 2).min(segments.len()), segment);
+            }
+        }
+        let packet = |place: &std::ops::Range<usize>| {
+            tcp(GATEWAY, first.wrapping_add(place.start as u32), &stream[place.clone()])
+        };
+        let mut packets: Vec<Vec<u8>> = segments.iter().map(packet).collect();
+        packets.push(tcp(OTHER, 1, &noise));
+        let (written, report) = stripped(&StripOptions::default(), &packets);
+        prop_assert_eq!((report.differing_flows, report.differing_notices), (0, 0));
+        prop_assert_eq!(written.len(), packets.len());
+        let mut kept = vec![false; stream.len()];
+        for (packet, place) in written.iter().zip(&segments) {
+            for (byte, at) in packet[HEADERS..].iter().zip(place.clone()) {
+                prop_assert!(*byte == 0 || (is_header[at] && *byte == stream[at]), "{at}: {byte}");
+                kept[at] |= *byte == stream[at];
+            }
+        }
+        if begin == 0 {
+            // Two headers in a chain prove all of them. From the middle on, there may be none that is proven.
+            prop_assert!(is_header.iter().zip(&kept).all(|(is_header, kept)| !is_header || *kept));
+        }
+        prop_assert!(written.last().unwrap()[HEADERS..].iter().all(|byte| *byte == 0));
+        for (packet, written) in packets.iter().zip(&written) {
+            prop_assert_eq!(packet.len(), written.len());
+            prop_assert_eq!(&packet[..HEADERS - 4], &written[..HEADERS - 4], "all but the checksum");
+        }
+    }
+
+    #[test]
+    fn nothing_of_plain_text_stays(text in content(1..3000)) {
+        let packets = [tcp(GATEWAY, 0, b"GET /lamp HTTP/1.1\r\n\r\n"), tcp(GATEWAY, 22, &text)];
+        let (written, report) = stripped(&StripOptions::default(), &packets);
+        prop_assert!(written.iter().all(|packet| packet[HEADERS..].iter().all(|byte| *byte == 0)));
+        prop_assert_eq!((report.differing_flows, report.kept_bytes), (0, 0));
+    }
+}
+
+#[test]
+fn hellos_stay_and_the_rest_of_a_handshake_does_not() {
+    let extensions = b"\0\0\0\x0c\0\x0a\0\0\x07hub.iot";
+    let hello = [&[3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0, 0, 16], extensions].concat();
+    let message = |kind: u8, body: &[u8]| [&[kind, 0, 0, body.len() as u8], body].concat();
+    let record = |body: &[u8]| [&[22, 3, 1, 0, body.len() as u8], body].concat();
+    let (hello, certificate) = (record(&message(1, &hello)), record(&message(11, b"the certificate of somebody")));
+    let stream = [hello.clone(), certificate].concat();
+    let packets: Vec<Vec<u8>> = stream.chunks(50).zip(0..).map(|(bytes, at)| tcp(GATEWAY, at * 50, bytes)).collect();
+    let (written, report) = stripped(&StripOptions::default(), &packets);
+    let stays: Vec<u8> = written.iter().flat_map(|packet| packet[HEADERS..].to_vec()).collect();
+    let (hello_stays, rest) = stays.split_at(hello.len());
+    assert_eq!(hello_stays, hello);
+    assert_eq!(rest[..9], stream[hello.len()..][..9], "the headers of the record and of the message");
+    assert!(rest[9..].iter().all(|byte| *byte == 0));
+    assert_eq!((report.differing_flows, report.kept_bytes), (0, hello.len() as u64 + 9));
+}
+
+#[test]
+fn of_datagrams_record_headers_stay_and_names_on_request() {
+    let dtls = [&[23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 7, 0, 40][..], &[9; 40]].concat();
+    let dns = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x03hub\x07example\0\0\x01\0\x01";
+    let packets = [
+        udp(SERVICE, GATEWAY, [5684, 50_000], &dtls),
+        udp(GATEWAY, [192, 168, 1, 1], [50_001, 53], dns),
+        udp(OTHER, [192, 168, 1, 1], [50_001, 53], dns),
+    ];
+    let (written, report) = stripped(&StripOptions::default(), &packets);
+    assert_eq!((&written[0][42..55], &written[0][55..]), (&dtls[..13], &[0; 40][..]));
+    assert!(written[1..].iter().all(|packet| packet[42..].iter().all(|byte| *byte == 0)));
+    assert_eq!(report.differing_flows, 0);
+    let options = StripOptions { dns: DnsMessages::Kept, others: OtherPackets::Dropped, ..StripOptions::default() };
+    let (written, report) = stripped(&options, &packets);
+    assert_eq!((written[1].as_slice(), written.len(), report.dropped_packets), (packets[1].as_slice(), 2, 1));
+}
+
+#[test]
+fn content_of_fragments_is_gone_and_counted() {
+    let record = [&[23, 3, 3, 0, 80][..], &[9; 80]].concat();
+    let whole = tcp(GATEWAY, 0, &record);
+    let fragment = |offset: usize, bytes: &[u8], more: u16| {
+        let mut packet = [&whole[..34], bytes].concat();
+        packet[16..18].copy_from_slice(&(20 + bytes.len() as u16).to_be_bytes());
+        packet[20..22].copy_from_slice(&(more << 13 | (offset / 8) as u16).to_be_bytes());
+        packet
+    };
+    let (first, second) = whole[34..].split_at(48);
+    let packets = [fragment(0, first, 1), fragment(48, second, 0)];
+    let (written, report) = stripped(&StripOptions::default(), &packets);
+    assert!(written[0][HEADERS..].iter().chain(&written[1][34..]).all(|byte| *byte == 0));
+    assert_eq!((report.fragmented_segments, report.differing_flows), (1, 1), "its record is lost");
+}

@@ -1,0 +1,123 @@
+//! The fuzz targets without a fuzzer: every input of the committed corpora, and a million mutations of them.
+//!
+//! `SIZELEAK_WRITE_CORPORA=1 cargo test --test outside corpora_hold` rewrites the corpora.
+
+mod corpus;
+mod mutation;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+/// Mutated inputs per target for data of the network; the four together get a million.
+const MUTATIONS: u64 = 250_000;
+
+/// Mutated inputs per target for files, which take longer.
+const MUTATED_FILES: u64 = 10_000;
+
+fn folder(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
+}
+
+fn inputs(target: &str) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder(target)).unwrap().map(|entry| entry.unwrap().path());
+    let inputs: BTreeMap<_, _> = entries.map(|path| (path.display().to_string(), fs::read(&path).unwrap())).collect();
+    assert!(!inputs.is_empty(), "{target} has no corpus");
+    inputs
+}
+
+/// Runs a target on its corpus and on mutations of it. A panic names the seed that reproduces the input.
+fn run(target: &str, mutations: u64, call: impl Fn(&[u8])) {
+    let inputs = inputs(target);
+    for (name, input) in &inputs {
+        println!("{name}");
+        call(input);
+    }
+    let inputs: Vec<Vec<u8>> = inputs.into_values().collect();
+    for seed in 0..mutations {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let input = &inputs[seed as usize % inputs.len()];
+        let mutated = mutation::mutated(input, &inputs, &mut random);
+        let _named_on_panic = Named { target, seed };
+        call(&mutated);
+    }
+}
+
+/// Prints the current mutation when a panic unwinds.
+struct Named<'a> {
+    target: &'a str,
+    seed: u64,
+}
+
+impl Drop for Named<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("{}: mutation {}", self.target, self.seed);
+        }
+    }
+}
+
+#[test]
+fn capture_reader_survives_corpus_and_mutations() {
+    run("capture_reader", MUTATIONS, fuzz_targets::capture_reader);
+}
+
+#[test]
+fn packet_parser_survives_corpus_and_mutations() {
+    run("packet_parser", MUTATIONS, fuzz_targets::packet_parser);
+}
+
+#[test]
+fn record_finder_survives_corpus_and_mutations() {
+    run("record_finder", MUTATIONS, fuzz_targets::record_finder);
+}
+
+#[test]
+fn frame_decoder_survives_corpus_and_mutations() {
+    run("frame_decoder", MUTATIONS, fuzz_targets::frame_decoder);
+}
+
+#[test]
+fn model_file_survives_corpus_and_mutations() {
+    run("model_file", MUTATED_FILES, fuzz_targets::model_file);
+}
+
+#[test]
+fn label_file_survives_corpus_and_mutations() {
+    run("label_file", MUTATED_FILES, fuzz_targets::label_file);
+}
+
+#[test]
+fn inventory_file_survives_corpus_and_mutations() {
+    run("inventory_file", MUTATED_FILES, fuzz_targets::inventory_file);
+}
+
+#[test]
+fn pipeline_file_survives_corpus_and_mutations() {
+    run("pipeline_file", MUTATED_FILES, fuzz_targets::pipeline_file);
+}
+
+#[test]
+fn latency_histogram_survives_corpus_and_mutations() {
+    run("latency_histogram", MUTATED_FILES, fuzz_targets::latency_histogram);
+}
+
+#[test]
+fn http_request_survives_corpus_and_mutations() {
+    run("http_request", MUTATED_FILES, fuzz_targets::http_request);
+}
+
+#[test]
+fn corpora_hold_the_seeds() {
+    for corpus::Input { target, name, bytes } in corpus::inputs() {
+        let file = folder(target).join(name);
+        if std::env::var_os("SIZELEAK_WRITE_CORPORA").is_some() {
+            fs::create_dir_all(folder(target)).unwrap();
+            fs::write(&file, &bytes).unwrap();
+        }
+        assert!(fs::read(&file).unwrap() == bytes, "{} is another", file.display());
+    }
+}

@@ -1,0 +1,355 @@
+//! `sizeleak audit` with padding, of the bundled model: what is printed is what the tables and policies do.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Twelve plugs and four lamps, as the bundled scenario draws their commands.
+const AS_DRAWN: [&str; 5] = ["--prior", "devices", "--decay", "0.75", "--without-epsilon"];
+
+fn audit(folder: &Path, arguments: &[&str]) -> Output {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/home/model.toml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sizeleak"));
+    command.current_dir(folder).args(["audit", "--model"]).arg(model).args(arguments).output().unwrap()
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let output = audit(folder, &[arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn audit_text(folder: &Path, arguments: &[&str]) -> Vec<u8> {
+    let output = audit(folder, arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    output.stdout
+}
+
+fn text(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).into_owned()
+}
+
+fn percent(value: &Value) -> f64 {
+    value.as_f64().unwrap() * 100.0
+}
+
+/// Whether two figures in percent agree within 0.3 points.
+fn is_near(value: &Value, expected: f64) -> bool {
+    (percent(value) - expected).abs() <= 0.3
+}
+
+/// A home of few commands, whose floor takes no time.
+fn small_home(folder: &Path) {
+    let home = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\", \"toggle\", \"timer\"]\n";
+    fs::write(folder.join("small.toml"), home).unwrap();
+}
+
+#[test]
+fn padme_leaves_a_fifth_of_commands_and_nearly_all_numbers_of_actions() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = json(folder.path(), &[&["--policy", "padme"], &AS_DRAWN[..]].concat());
+    let (before, after) = (&report["unpadded"], &report["padded"]["by_size"]);
+    assert!(is_near(&before["command"]["named"], 65.8) && is_near(&before["command"]["guessing"], 5.64));
+    assert!(is_near(&after["command"]["named"], 19.6) && is_near(&after["number"]["named"], 97.9));
+    assert!(is_near(&report["padded"]["added_share"], 3.36));
+}
+
+#[test]
+fn the_best_multiple_and_the_best_table_are_far_below_padme_at_its_cost() {
+    let folder = tempfile::tempdir().unwrap();
+    let multiples = (2..20)
+        .map(|bytes| json(folder.path(), &[&["--policy", &format!("multiple:{bytes}")], &AS_DRAWN[..]].concat()));
+    let within = multiples.filter(|report| percent(&report["padded"]["added_share"]) <= 3.5);
+    let best = within.map(|report| percent(&report["padded"]["by_size"]["command"]["named"])).fold(100.0, f64::min);
+    assert!((best - 14.4).abs() <= 0.3, "{best}");
+    let table = json(folder.path(), &[&["--best", "--budget", "3.5%", "--without-floor"], &AS_DRAWN[..]].concat());
+    assert!(is_near(&table["padded"]["by_size"]["command"]["named"], 10.1));
+    assert!(percent(&table["padded"]["added_share"]) <= 3.5 + 1e-9 && table["floor_named"].is_null());
+}
+
+#[test]
+fn five_per_cent_above_guessing_costs_more_than_two_fifths_with_multiples() {
+    let folder = tempfile::tempdir().unwrap();
+    // Of all multiples, the cheapest that reaches it (`tests/crates/audit/padding_bundled_home.rs`).
+    let report = json(folder.path(), &[&["--policy", "multiple:196"], &AS_DRAWN[..]].concat());
+    assert!(
+        is_near(&report["padded"]["by_size"]["command"]["named"], 5.92)
+            && is_near(&report["padded"]["added_share"], 44.8)
+    );
+}
+
+#[test]
+fn a_written_table_is_what_was_reported_and_obeys_its_rules_under_epsilon() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = ["--table-json", "t.json", "--table-c", "t.c", "--table-rust", "t.rs"];
+    let rules = ["--best", "--budget", "20%", "--least-set", "10", "--most-posterior", "60%", "--without-floor"];
+    let best = json(folder.path(), &[&rules[..], &files].concat());
+    let command = &best["padded"]["by_size"]["command"];
+    assert!(command["smallest_set"].as_f64().unwrap() >= 10.0, "{command}");
+    assert!(percent(&command["worst_posterior"]) <= 60.0 + 1e-6, "{command}");
+    let again = json(folder.path(), &["--policy", "t.json"]);
+    assert_eq!((&again["padded"]["by_size"], &again["policy"]), (&best["padded"]["by_size"], &best["policy"]));
+    let first = best["policy"]["buckets"][0].to_string();
+    for source in ["t.c", "t.rs"] {
+        let source = fs::read_to_string(folder.path().join(source)).unwrap();
+        assert!(source.contains("padded_size") && source.contains(&first), "{source}");
+    }
+}
+
+#[test]
+fn a_target_is_met_under_epsilon() {
+    let folder = tempfile::tempdir().unwrap();
+    let best = json(folder.path(), &["--best", "--target", "50%-of-guessing", "--without-floor"]);
+    let command = &best["padded"]["by_size"]["command"];
+    assert!(command["named"].as_f64().unwrap() <= 1.5 * command["guessing"].as_f64().unwrap() + 1e-9);
+}
+
+#[test]
+fn guessing_itself_is_a_target_that_one_bucket_reaches() {
+    let folder = tempfile::tempdir().unwrap();
+    small_home(folder.path());
+    for epsilon in [&["--without-epsilon"][..], &[]] {
+        let request = ["--inventory", "small.toml", "--best", "--target", "0%-of-guessing", "--without-floor"];
+        for home in [&request[..], &request[2..]] {
+            let best = json(folder.path(), &[home, epsilon].concat());
+            let command = &best["padded"]["by_size"]["command"];
+            let [named, guessing] = ["named", "guessing"].map(|key| command[key].as_f64().unwrap());
+            assert!((named / guessing - 1.0).abs() < 1e-9, "{command}");
+        }
+    }
+    let refused = audit(folder.path(), &["--best", "--target", "1%", "--without-floor"]);
+    assert!(text(&refused.stderr).contains("no table reaches the target of 1.0 %"), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn an_error_says_its_cause_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = audit(folder.path(), &["--json", "-o", "."]);
+    assert_eq!(text(&refused.stderr), "sizeleak: . cannot be written: it is a folder\n");
+}
+
+#[test]
+fn no_point_of_a_curve_is_below_the_floor() {
+    let folder = tempfile::tempdir().unwrap();
+    small_home(folder.path());
+    let curve = json(folder.path(), &["--inventory", "small.toml", "--curve"]);
+    let points = curve["points"].as_array().unwrap();
+    assert!(points.len() > 20);
+    for point in points {
+        assert!(percent(&point["named"]) >= percent(&point["floor_named"]) - 1e-6, "{point}");
+    }
+    let csv = audit(folder.path(), &["--inventory", "small.toml", "--curve", "--csv"]);
+    assert_eq!(text(&csv.stdout).lines().count(), points.len() + 1);
+    assert!(text(&csv.stdout).starts_with("policy,added_bytes,added_share,megabytes_a_day,named,"));
+}
+
+#[test]
+fn a_floor_that_is_left_out_is_said_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let actions = "actions = [\"on\", \"off\", \"toggle\", \"timer\", \"dim\", \"white\", \"colour\"]";
+    fs::write(folder.path().join("large.toml"), format!("[[device]]\nname = \"lamp\"\ncount = 40\n{actions}\n"))
+        .unwrap();
+    let large = ["--inventory", "large.toml", "--without-epsilon"];
+    let best = json(folder.path(), &[&["--best", "--budget", "2%"], &large[..]].concat());
+    let reason = best["floor_left_out"].as_str().unwrap();
+    assert!(best["floor_named"].is_null() && reason.contains("more than 1000") && reason.contains("--with-floor"));
+    let is_said = |more: &[&str]| {
+        text(&audit(folder.path(), &[more, &large[..]].concat()).stdout).contains("The floor of all padding policies")
+    };
+    assert!(is_said(&["--best", "--budget", "2%"]) && !is_said(&["--best", "--budget", "2%", "--without-floor"]));
+    small_home(folder.path());
+    let best = json(folder.path(), &["--inventory", "small.toml", "--best", "--budget", "2%", "--with-floor"]);
+    assert!(best["floor_named"].is_number() && best["floor_left_out"].is_null());
+}
+
+#[test]
+fn random_padding_averages_out_unless_it_is_keyed() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = json(folder.path(), &[&["--policy", "random:64"], &AS_DRAWN[..]].concat());
+    let repeated = report["repeated"].as_array().unwrap();
+    let once = percent(&report["padded"]["by_size"]["command"]["named"]);
+    let last = percent(&repeated.last().unwrap()["named"]);
+    assert!(once < 12.0 && last > 3.0 * once, "{once} {last}");
+    let keyed = json(folder.path(), &[&["--policy", "keyed-random:64"], &AS_DRAWN[..]].concat());
+    assert_eq!(keyed["padded"]["by_size"], report["padded"]["by_size"]);
+    assert!(keyed["repeated"].as_array().unwrap().is_empty());
+    assert!(percent(&keyed["named_with_known_key"]) > once, "whoever knows the key sees a table");
+}
+
+#[test]
+fn countermeasures_are_compared_as_each_is_audited_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    for policy in ["none", "padme"] {
+        let compared = json(folder.path(), &["--countermeasures", "--policy", policy]);
+        let compared = compared["countermeasures"].as_array().unwrap();
+        assert_eq!(compared.len(), if policy == "none" { 13 } else { 14 });
+        for (name, options) in [
+            ("batches of 3", &["--batch", "3"][..]),
+            ("delay of 10 s", &["--delay", "10"]),
+            ("30 % dummies", &["--dummies", "30%"]),
+            ("replies of one size", &["--replies", "one-size"]),
+            (
+                "delay of 60 s, 30 % dummies, one reply",
+                &["--delay", "60", "--dummies", "0.3", "--replies", "one-reply"],
+            ),
+        ] {
+            let name = if policy == "none" { name.to_owned() } else { format!("{policy}, {name}") };
+            let alone = json(folder.path(), &[&["--policy", policy], options].concat());
+            let row = compared.iter().find(|row| row["name"] == name.as_str()).unwrap();
+            assert_eq!((&alone["countermeasures"], &alone["after"]), (&row["name"], &row["effect"]));
+            assert_eq!(alone["before"], compared[0]["effect"]);
+        }
+    }
+}
+
+#[test]
+fn countermeasures_have_the_same_figures_as_the_audit_and_padding() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = json(folder.path(), &[]);
+    let padded = json(folder.path(), &["--policy", "padme"]);
+    let dummies = json(folder.path(), &["--policy", "padme", "--dummies", "20%", "--replies", "none"]);
+    let figure = |report: &Value, path: &str| report.pointer(path).unwrap().as_f64().unwrap();
+    let same = [
+        (figure(&dummies, "/before/by_size/command/named"), figure(&audit, "/by_size/command/named")),
+        (figure(&dummies, "/before/with_replies/kinds/named"), figure(&audit, "/with_replies/kinds/named")),
+        (figure(&dummies, "/after/by_size/number/named"), 0.8 * figure(&padded, "/padded/by_size/number/named")),
+        (
+            figure(&dummies, "/after/cost/added_bytes"),
+            1.25 * (figure(&padded, "/command_bytes") + figure(&padded, "/padded/added_bytes"))
+                - figure(&padded, "/command_bytes"),
+        ),
+    ];
+    assert!(same.iter().all(|(one, other)| (one - other).abs() < 1e-9), "{same:?}");
+    assert_eq!(dummies["after"]["with_replies"], dummies["after"]["by_size"]);
+    let text = text(&audit_text(folder.path(), &["--delay", "30", "--dummies", "20%"]));
+    for words in
+        ["delay of 30 s, 20 % dummies", "known to ± 15 s", "seconds of delay, mean", "With replies, the figure"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn traces_have_a_line_for_each_command_and_each_reply() {
+    let folder = tempfile::tempdir().unwrap();
+    let traced = |more: &[&str]| {
+        let arguments = [&["--export", "maybenot", "--samples", "400", "--policy", "constant:1024"], more].concat();
+        text(&audit_text(folder.path(), &arguments))
+    };
+    let trace = traced(&[]);
+    let mut last = 0;
+    let (mut commands, mut replies) = (0, 0);
+    for line in trace.lines() {
+        let [time, direction, size] = line.split(',').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let time: u64 = time.parse().unwrap();
+        assert!(time >= last, "{line}");
+        last = time;
+        match (direction, size) {
+            ("r", "1024") => commands += 1,
+            ("s", "29") => replies += 1,
+            _ => panic!("{line}"),
+        }
+    }
+    assert!(commands == 400 && replies > 1000, "{commands} {replies}");
+    assert_eq!((traced(&[]), traced(&["--seed", "2"]) == trace), (trace.clone(), false));
+    let faster = traced(&["--commands-per-day", "100000"]);
+    let end = |trace: &str| trace.lines().last().unwrap().split(',').next().unwrap().parse::<u64>().unwrap();
+    assert!(end(&faster) * 50 < end(&trace));
+    for (arguments, words) in [
+        (&["--export", "maybenot", "--observer", "sizes"][..], "leave out"),
+        (&["--export", "maybenot", "--samples", "1000001"], "1000000 commands"),
+        (&["--export", "maybenot", "--samples", "40000", "--commands-per-day", "1"], "100 years"),
+        (&["--export", "csv", "--policy", "padme"], "only `--export maybenot`"),
+        (&["--export", "maybenot", "--delay", "3"], "cannot be used"),
+    ] {
+        let output = audit(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(words), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn the_best_random_table_costs_a_fifth_of_the_best_table_and_gives_the_key_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = ["--best", "--target", "5%-of-guessing", "--without-floor", "--random", "--table-json", "r.json"];
+    let best = json(folder.path(), &[&request[..], &AS_DRAWN].concat());
+    let command = &best["padded"]["by_size"]["command"];
+    assert!(percent(&command["named"]) <= 1.05 * percent(&command["guessing"]) + 1e-6, "{command}");
+    // 7.0 % and 38.9 %: below the 20 % that the floor of all policies allows.
+    assert!((6.5..7.5).contains(&percent(&best["padded"]["added_share"])), "{}", best["padded"]);
+    assert!((38.5..39.7).contains(&percent(&best["table"]["added_share"])), "{}", best["table"]);
+    let [two, end, once, key] =
+        ["named_after_two", "named_in_the_end", "named_without_epsilon", "named_with_known_key"].map(|key| &best[key]);
+    assert!(
+        percent(&two["random"]) > 1.5 * percent(&once["random"])
+            && percent(&end["random"]) > 3.0 * percent(&end["table"]),
+        "{two} {end}"
+    );
+    assert!(percent(&key["random"]) > 3.0 * percent(&key["table"]), "{key}");
+    assert!(
+        two["table"] == end["table"] || (percent(&two["table"]) - percent(&end["table"])).abs() < 1e-6,
+        "a table repeats"
+    );
+    let again = json(folder.path(), &[&["--policy", "r.json"], &AS_DRAWN[..]].concat());
+    assert_eq!((&again["padded"]["by_size"], &again["policy"]), (&best["padded"]["by_size"], &best["policy"]));
+    assert_eq!(again["named_with_known_key"], key["random"]);
+}
+
+#[test]
+fn a_random_table_meets_its_budget_and_is_above_the_floor_under_epsilon() {
+    let folder = tempfile::tempdir().unwrap();
+    small_home(folder.path());
+    let goal =
+        ["--inventory", "small.toml", "--best", "--budget", "12%", "--random=independent", "--table-json", "r.json"];
+    let best = json(folder.path(), &goal);
+    assert!(percent(&best["padded"]["added_share"]) <= 12.0 + 1e-6);
+    assert!(percent(&best["padded"]["by_size"]["command"]["named"]) >= percent(&best["floor_named"]) - 1e-6);
+    let again = json(folder.path(), &["--inventory", "small.toml", "--policy", "r.json"]);
+    assert_eq!(again["repeated"][0]["named"], best["named_after_two"]["random"]);
+    let report = text(&audit(folder.path(), &goal).stdout);
+    assert!(report.contains("drawn anew for every command") && report.contains("by whoever knows the key"), "{report}");
+}
+
+#[test]
+fn faults_are_said_in_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("cut.json"), "{\"version\":1,\"policy\":{\"kind\":\"table\"").unwrap();
+    fs::write(folder.path().join("later.json"), "{\"version\":9}").unwrap();
+    let failed = |arguments: &[&str]| {
+        let output = audit(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    assert!(failed(&["--policy", "paddme"]).contains("no padding policy `paddme`"));
+    assert!(failed(&["--policy", "cut.json"]).contains("cut.json"));
+    assert!(failed(&["--policy", "later.json"]).contains("version 9"));
+    assert!(failed(&["--policy", "multiple:0"]).contains("from 1"));
+    assert!(failed(&["--best"]).contains("--budget"));
+    assert!(failed(&["--best", "--budget", "20"]).contains("20% or 12B"));
+    assert!(failed(&["--best", "--target", "1%"]).contains("guessing alone"));
+    assert!(failed(&["--best", "--budget", "5%", "--most-posterior", "0.1%"]).contains("--most-posterior"));
+    assert!(failed(&["--best", "--budget", "0%", "--least-set", "1000"]).contains("budget"));
+    assert!(failed(&["--delay", "7200"]).contains("shorter delay"));
+    assert!(failed(&["--batch", "16", "--policy", "random:4096"]).contains("smaller batches"));
+    for together in [
+        ["--policy=padme", "--curve"],
+        ["--policy=padme", "--csv"],
+        ["--batch=2", "--delay=3"],
+        ["--countermeasures", "--dummies=10%"],
+        ["--replies=none", "--budget=20%"],
+        ["--countermeasures", "--table-json=t.json"],
+    ] {
+        assert!(failed(&together).contains("cannot be used"), "{together:?}");
+    }
+    for out_of_range in ["--dummies=100%", "--dummies=0", "--delay=0", "--delay=inf", "--batch=1"] {
+        assert!(failed(&[out_of_range]).contains("invalid value"), "{out_of_range}");
+    }
+    assert!(failed(&["--policy", "padme", "--curve"]).contains("cannot be used"));
+    let random =
+        |more: [&str; 2]| failed(&["--best", "--random", "--without-floor", more[0], more[1], "--budget", "1%"]);
+    assert!(random(["--table-c", "t.c"]).contains("write it with `--table-json`"));
+    assert!(failed(&["--best", "--random", "--target", "1%"]).contains("no random table is found"));
+    assert!(random(["--objective", "sizes"]).contains("cannot be used"));
+}

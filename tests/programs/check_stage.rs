@@ -1,0 +1,170 @@
+//! `sizeleak check-stage`: stages that keep the contract pass, and broken rules are reported.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use support::segmenters;
+
+use serde_json::Value;
+use support::programs::{GATEWAY, example, pipe, program, root, seven, sizeleak, stderr, write};
+
+fn check(arguments: &[&str], command: &[String]) -> Output {
+    // With this variable Python does not buffer its output.
+    sizeleak("check-stage").env_remove("PYTHONUNBUFFERED").args(arguments).arg("--").args(command).output().unwrap()
+}
+
+/// The names of the checks with this verdict, in order.
+fn checks(output: &Output, verdict: &str) -> Vec<String> {
+    let json: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)));
+    let all = json["checks"].as_array().unwrap().iter().filter(|check| check["verdict"] == verdict);
+    all.map(|check| check["check"].as_str().unwrap().to_owned()).collect()
+}
+
+fn assert_passes(arguments: &[&str], command: &[String]) {
+    let output = check(&[arguments, &["--json"]].concat(), command);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{command:?}: {text}{}", stderr(&output));
+    assert!(checks(&output, "failed").is_empty() && checks(&output, "advised").is_empty(), "{command:?}: {text}");
+    assert!(checks(&output, "passed").len() >= if arguments.contains(&"nothing") { 10 } else { 32 }, "{text}");
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn all_seven_stages_pass() {
+    let model = example("model.toml");
+    for (kind, stage, arguments) in [
+        ("nothing", "capture", example("test.pcap")),
+        ("packets", "flow-filter", format!("--gateway {GATEWAY} --allow-absent")),
+        ("segments", "record-sizer", String::new()),
+        ("record", "command-segmenter", String::new()),
+        ("record", "command-segmenter", "--algorithm adaptive".to_owned()),
+        ("command", "epsilon-corrector", format!("--model {model}")),
+        ("correction", "decomposer", format!("--model {model}")),
+        ("identification", "pruner", format!("--model {model}")),
+    ] {
+        let path = program(stage).get_program().to_str().unwrap().to_owned();
+        assert_passes(&["--kind", kind], &[vec![path, "--quiet".to_owned()], words(&arguments)].concat());
+    }
+}
+
+#[test]
+fn segmenter_in_rust_passes() {
+    assert_passes(&[], &segmenters::rust());
+    // Also with a stream that a user recorded.
+    let folder = tempfile::tempdir().unwrap();
+    let mut commands = seven(&example("test.pcap"));
+    commands.truncate(3);
+    let file = write(folder.path(), "records.frames", &pipe(commands)[2].stdout);
+    assert_passes(&["--input", file.to_str().unwrap()], &segmenters::rust());
+    let output = check(&["--input", file.to_str().unwrap(), "--kind", "command"], &segmenters::rust());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no frame of kind `command`"), "{}", stderr(&output));
+}
+
+#[test]
+#[ignore = "second tier: needs msgpack"]
+fn stages_in_python_pass() {
+    assert_passes(&[], &segmenters::python());
+    let document = fs::read_to_string(root().join("docs/frames.md")).unwrap();
+    let stage = document.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "long_records.py", stage);
+    assert_passes(&[], &words(&format!("python3 {} 100", file.display())));
+}
+
+/// The segmenter in Python with one deliberate error.
+fn misbehaving(folder: &Path, right: &str, wrong: &str) -> Vec<String> {
+    let text = fs::read_to_string(segmenters::folder().join("burst.py")).unwrap();
+    assert!(text.contains(right), "{right}");
+    let file = write(folder, "burst.py", text.replace(right, wrong));
+    words(&format!("python3 {} 40", file.display()))
+}
+
+#[test]
+#[ignore = "second tier: needs msgpack"]
+fn every_broken_rule_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut unexpected = Vec::new();
+    for (right, wrong, broken) in [
+        ("body[\"upstream\"] + [body[\"stage\"]]", "body[\"upstream\"]", "hello"),
+        ("elif kind != \"summary\"", "elif kind != \"summary\" and kind != \"session\"", "passing-on"),
+        ("elif kind != \"summary\"", "elif kind in (\"flow\", \"session\", \"notice\")", "unknown-kinds large-values"),
+        ("rows + [own]", "[own]", "summary"),
+        ("frames_in=own[\"frames_in\"] + 1", "frames_in=0", "counts"),
+        ("\"end_ns\": end,", "\"end_ns\": end // 10**9,", "meaning times"),
+        ("write(\"command\", command)", "write(\"command\", {**command, \"flow\": 1})", "meaning"),
+        ("\"size\": size,", "\"size\": os.getpid(),", "repeatable"),
+        ("write(kind, body)", "write(kind, body); print()", "whole"),
+        ("record.get(key)", "record[key]", "encodings"),
+        ("    known = last.get(flow)", "    known = last.get(flow) if sizes else {}[0]", "nulls"),
+        ("def take(record):", "def take(record):\n    assert len(record) < 9", "unknown-fields"),
+        ("17 << 20", "1 << 20", "large-values"),
+        ("17 << 20", "1 << 40", "lying-length"),
+        ("why, code = str(error), 3", "rows, code = [], 0", "no-input cut"),
+        ("if hello: write(", "if False: write(", "no-input newer-schema"),
+        ("emit_before(1 << 63)\nif code", "if code == 0: emit_before(1 << 63)\nif code", ""),
+        ("body[\"schema\"] > 1", "body[\"schema\"] > 2", "newer-schema"),
+        ("(kind == \"hello\") != (before is None) or", "", "second-hello"),
+        (
+            "if (kind == \"hello\") != (before is None) or before == \"summary\"",
+            "if before != \"summary\" and (kind == \"hello\") != (before is None)",
+            "behind-the-end",
+        ),
+        (
+            "except Exception",
+            "except ZeroDivisionError",
+            "second-hello garbage lying-length wrong-type newer-schema behind-the-end",
+        ),
+        ("signal.SIGPIPE, signal.SIG_DFL", "signal.SIGPIPE, signal.SIG_IGN", "closed-stdout"),
+        ("signal.SIGINT, signal.SIG_IGN", "signal.SIGINT, signal.SIG_DFL", "sigint"),
+    ] {
+        let output = check(&["--json"], &misbehaving(folder.path(), right, wrong));
+        let failed = checks(&output, "failed");
+        if failed != words(broken) || output.status.code() != Some(i32::from(!broken.is_empty())) {
+            unexpected.push(format!("{wrong}: {} failed, not {broken}", failed.join(" ")));
+        }
+    }
+    assert!(unexpected.is_empty(), "{unexpected:#?}");
+    // A broken `should` does not fail.
+    let quiet = check(&["--json"], &misbehaving(folder.path(), "write(\"notice\", {", "str({"));
+    assert_eq!((checks(&quiet, "advised"), quiet.status.code()), (words("cut-notice"), Some(0)));
+}
+
+#[test]
+#[ignore = "second tier: needs msgpack"]
+fn missing_flush_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = misbehaving(folder.path(), "sys.stdout.flush()", "pass");
+    let output = check(&["--json", "--timeout", "3s"], &command);
+    assert!(checks(&output, "failed").contains(&"prompt".to_owned()), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn program_that_is_no_stage_fails_the_first_check() {
+    for (script, timeout, words) in [
+        ("true", "10s", "the frame stream is empty"),
+        ("cat; exit 4", "10s", "it exited with 4"),
+        ("echo why >&2; exit 1", "10s", "saying: why"),
+        ("sleep 1000", "100ms", "it did not end"),
+        ("kill -9 $$", "10s", "signal 9 ended it"),
+    ] {
+        let command = ["sh", "-c", script].map(str::to_owned);
+        let output = check(&["--timeout", timeout], &command);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{script}: {text}");
+        assert!(text.contains(words) && text.contains("docs/frames.md, 9. Programs"), "{script}: {text}");
+        assert!(text.contains("\n0 passed, 1 failed; fix this first"), "{script}: {text}");
+    }
+    // `cat` passes on everything, and does nothing else.
+    let output = check(&["--json"], &["cat".to_owned()]);
+    let failed = checks(&output, "failed");
+    assert!(["hello", "summary", "cut", "garbage"].iter().all(|name| failed.iter().any(|failed| failed == name)));
+    assert!(checks(&output, "passed").contains(&"passing-on".to_owned()));
+    let output = check(&[], &["./no-such-program".to_owned()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("`./no-such-program` cannot be run"), "{}", stderr(&output));
+}

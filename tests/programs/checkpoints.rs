@@ -1,0 +1,285 @@
+//! Captures that arrive one by one: runs that continue each other by `--state` write the frames of one run over all of
+//! them, wherever the files end.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use support::damage;
+use support::home;
+use support::processors;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use sizeleak_frame::{Frame, FrameReader};
+use support::home::{Home, assert_fails, run};
+use support::programs::{GATEWAY, example, root, sizeleak, stderr};
+use tempfile::TempDir;
+
+/// The frames of a stream, and what its stages counted.
+#[derive(Debug, Default, PartialEq)]
+struct Read {
+    frames: Vec<Frame>,
+    counters: BTreeMap<(String, String), u64>,
+}
+
+impl Read {
+    fn add(&mut self, stream: &[u8]) {
+        let mut reader = FrameReader::new(stream);
+        while let Some(frame) = reader.next_frame().unwrap() {
+            match frame {
+                Frame::Hello(_) => {}
+                Frame::Summary(summary) => {
+                    for stage in summary.stages.into_iter().filter(|stage| stage.stage != "capture") {
+                        for (name, count) in stage.counters {
+                            let sum = self.counters.entry((stage.stage.clone(), name.clone())).or_default();
+                            *sum = if name.starts_with("worst_") { count.max(*sum) } else { *sum + count };
+                        }
+                    }
+                }
+                other => self.frames.push(other),
+            }
+        }
+    }
+}
+
+/// A capture of a simulated home in which packets are late, repeated and missing.
+fn impaired_home() -> Vec<u8> {
+    let mut scenario = home::small();
+    scenario.test.commands = 300;
+    let home = Home::new(&scenario, 5);
+    let capture = fs::read(home.path("test.pcap")).unwrap();
+    let capture = damage::drop_packets(&capture, 0.01, 1);
+    damage::repeat_packets(&damage::delay_packets(&capture, 0.03, 2), 0.01, 3)
+}
+
+/// The offsets of the packets of a little-endian classic pcap.
+fn packets(capture: &[u8]) -> Vec<usize> {
+    assert!(matches!(capture[..4], [0xd4, 0xc3, 0xb2, 0xa1] | [0x4d, 0x3c, 0xb2, 0xa1]));
+    let (mut offsets, mut at) = (Vec::new(), 24);
+    while at < capture.len() {
+        offsets.push(at);
+        at += 16 + u32::from_le_bytes(capture[at + 8..at + 12].try_into().unwrap()) as usize;
+    }
+    offsets
+}
+
+/// Splits a capture into files before these packets.
+fn split(capture: &[u8], before: &[usize], folder: &Path) -> Vec<PathBuf> {
+    let offsets = packets(capture);
+    let mut bounds: Vec<usize> = before.iter().map(|packet| offsets[*packet]).collect();
+    bounds.sort_unstable();
+    let starts = [24].into_iter().chain(bounds.clone());
+    let parts = starts.zip(bounds.iter().copied().chain([capture.len()])).enumerate().map(|(number, (start, end))| {
+        let file = folder.join(format!("{number:03}.pcap"));
+        fs::write(&file, [&capture[..24], &capture[start..end]].concat()).unwrap();
+        file
+    });
+    parts.collect()
+}
+
+/// A run that continues the state in a folder.
+fn continued(folder: &Path) -> Command {
+    let mut command = sizeleak("run --quiet --format frames");
+    command.args(["--gateway", GATEWAY]).arg("--state").arg(folder.join("state"));
+    command
+}
+
+/// The output of a run that ended well.
+fn output(command: &mut Command) -> Vec<u8> {
+    let output = run(command);
+    assert!(output.status.success(), "{}", stderr(&output));
+    output.stdout
+}
+
+/// What one run reads out of a capture.
+fn at_once(capture: &Path) -> Read {
+    let mut command = sizeleak("run --quiet --format frames --kind hello,flow,session,record,notice,summary");
+    let mut read = Read::default();
+    read.add(&output(command.arg(capture).args(["--gateway", GATEWAY])));
+    read
+}
+
+#[test]
+fn runs_that_continue_each_other_write_the_frames_of_one_run_wherever_files_end() {
+    let folder = TempDir::new().unwrap();
+    let capture = impaired_home();
+    let whole = folder.path().join("whole.pcap");
+    fs::write(&whole, &capture).unwrap();
+    let expected = at_once(&whole);
+    let notices = expected.frames.iter().filter(|frame| matches!(frame, Frame::Notice(_))).count();
+    assert!(notices > 10 && expected.frames.len() > 500, "{notices} of {}", expected.frames.len());
+    let count = packets(&capture).len();
+    let mut random = ChaCha20Rng::seed_from_u64(7);
+    for files in [1, 2, 9, 25] {
+        let before: Vec<usize> = (1..files).map(|_| random.random_range(0..count)).collect();
+        let parts = TempDir::new().unwrap();
+        let mut read = Read::default();
+        for file in split(&capture, &before, parts.path()) {
+            read.add(&output(continued(parts.path()).arg(file)));
+        }
+        read.add(&output(continued(parts.path()).arg("--finish")));
+        assert!(read == expected, "{files} files, before packets {before:?}");
+        assert!(!parts.path().join("state").exists(), "the flows are over");
+    }
+}
+
+#[test]
+fn the_last_capture_may_end_the_flows() {
+    let folder = TempDir::new().unwrap();
+    let capture = impaired_home();
+    let whole = folder.path().join("whole.pcap");
+    fs::write(&whole, &capture).unwrap();
+    let mut read = Read::default();
+    let files = split(&capture, &[packets(&capture).len() / 2], folder.path());
+    read.add(&output(continued(folder.path()).arg(&files[0])));
+    read.add(&output(continued(folder.path()).arg(&files[1]).arg("--finish")));
+    assert!(read == at_once(&whole));
+}
+
+#[test]
+fn the_same_state_has_the_same_bytes_on_one_processor_and_on_two() {
+    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
+    let states = [1, 2].map(|cores| {
+        let folder = TempDir::new().unwrap();
+        for file in split(&capture, &[900, 2000], folder.path()) {
+            let plain = continued(folder.path());
+            let mut command = Command::new("taskset");
+            command.args(["-c", &processors::first(cores)]).arg(plain.get_program()).args(plain.get_args());
+            output(command.arg(file));
+        }
+        fs::read(folder.path().join("state")).unwrap()
+    });
+    assert!(states[0] == states[1]);
+    assert!(states[0].len() < 4096, "{} bytes", states[0].len());
+}
+
+#[test]
+fn the_commands_of_several_record_streams_are_those_of_the_capture() {
+    let folder = TempDir::new().unwrap();
+    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
+    let mut streams = Vec::new();
+    for file in split(&capture, &[333, 1000, 2900], folder.path()) {
+        let stream = file.with_extension("frames");
+        output(continued(folder.path()).arg(file).arg("-o").arg(&stream));
+        streams.push(stream);
+    }
+    let last = folder.path().join("last.frames");
+    output(continued(folder.path()).arg("--finish").arg("-o").arg(&last));
+    streams.push(last);
+    let model = example("model.toml");
+    let commands = |command: &mut Command| output(command.args(["--model", &model, "--quiet"]));
+    let joined = commands(sizeleak("run --format ndjson").args(&streams));
+    let once = commands(sizeleak("run --format ndjson").arg(example("test.pcap")).args(["--gateway", GATEWAY]));
+    assert!(joined == once && once.len() > 10_000, "{} bytes, {} at once", joined.len(), once.len());
+
+    fs::write(&streams[1], &fs::read(&streams[1]).unwrap()[..2000]).unwrap();
+    let cut = run(sizeleak("run --format ndjson --quiet").args(&streams).args(["--model", &model]));
+    assert!(!cut.status.success() && stderr(&cut).contains("001.frames"), "{}", stderr(&cut));
+}
+
+/// A folder with a state, and the bytes of it.
+fn with_state() -> (TempDir, Vec<u8>) {
+    let folder = TempDir::new().unwrap();
+    output(continued(folder.path()).arg(example("test.pcap")));
+    let state = fs::read(folder.path().join("state")).unwrap();
+    (folder, state)
+}
+
+fn assert_refused(folder: &TempDir, output: &Output, code: i32, words: &[&str]) {
+    let before = fs::read(folder.path().join("state")).unwrap();
+    assert_fails(output, code, words);
+    assert!(fs::read(folder.path().join("state")).unwrap() == before, "the state is as it was");
+}
+
+#[test]
+fn a_state_of_other_options_is_refused() {
+    let (folder, _) = with_state();
+    for (option, stage) in [
+        ("flow-filter.port=[443]", "flow-filter"),
+        ("record-sizer.hole-wait=\"1s\"", "record-sizer"),
+        ("capture.order=\"given\"", "capture"),
+    ] {
+        let refused = run(continued(folder.path()).arg(example("learn.pcap")).args(["--set", option]));
+        assert_refused(&folder, &refused, 1, &["other options of", stage]);
+    }
+}
+
+#[test]
+fn a_damaged_state_and_what_is_none_are_refused() {
+    let (folder, state) = with_state();
+    let path = folder.path().join("state");
+    let mut changed = state.clone();
+    changed[state.len() / 2] ^= 1;
+    for (bytes, word) in [
+        (changed, "damaged"),
+        (state[..state.len() - 1].to_vec(), "damaged"),
+        (b"notes\n".to_vec(), "no state"),
+        (Vec::new(), "no state"),
+    ] {
+        fs::write(&path, bytes).unwrap();
+        assert_refused(&folder, &run(continued(folder.path()).arg(example("test.pcap"))), 1, &[word]);
+    }
+}
+
+#[test]
+fn stages_behind_the_records_are_refused() {
+    let (folder, _) = with_state();
+    let capture = example("test.pcap");
+    for (arguments, words) in [
+        (&["--kind", "command"][..], &["ends with the records", "no `command`"][..]),
+        (&["--mode", "processes"], &["--mode processes"]),
+        (&["--set", "decomposer.save=x.frames"], &["`decomposer` has nothing to save"]),
+    ] {
+        assert_refused(&folder, &run(continued(folder.path()).arg(&capture).args(arguments)), 2, words);
+    }
+    let mut table = sizeleak("run --quiet --format ndjson");
+    table.arg(&capture).args(["--gateway", GATEWAY]).arg("--state").arg(folder.path().join("state"));
+    assert_refused(&folder, &run(&mut table), 2, &["writes frames"]);
+    let state = folder.path().join("state");
+    let onto_itself = run(continued(folder.path()).arg(&capture).arg("-o").arg(&state));
+    assert_refused(&folder, &onto_itself, 2, &["are the same file"]);
+}
+
+#[test]
+fn a_run_that_fails_leaves_the_state_and_can_be_repeated() {
+    let folder = TempDir::new().unwrap();
+    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
+    let files = split(&capture, &[1500], folder.path());
+    output(continued(folder.path()).arg(&files[0]));
+    let (state, second) = (fs::read(folder.path().join("state")).unwrap(), fs::read(&files[1]).unwrap());
+
+    fs::write(&files[1], &second[..second.len() - 5]).unwrap();
+    let failed = run(continued(folder.path()).arg(&files[1]));
+    assert!(!failed.status.success());
+    assert!(fs::read(folder.path().join("state")).unwrap() == state);
+
+    fs::write(&files[1], &second).unwrap();
+    let mut read = Read::default();
+    fs::write(folder.path().join("state"), &state).unwrap();
+    read.add(&output(continued(folder.path()).arg(&files[1]).arg("--finish")));
+    assert!(read.frames.len() > 500);
+}
+
+#[test]
+fn a_run_that_loses_too_much_leaves_the_state() {
+    let folder = TempDir::new().unwrap();
+    let capture = damage::drop_packets(&fs::read(root().join(example("test.pcap"))).unwrap(), 0.3, 1);
+    let half = packets(&capture).len() / 2;
+    let files = split(&capture, &[half], folder.path());
+    output(continued(folder.path()).args(["--max-loss", "100"]).arg(&files[0]));
+    let mut lossy = continued(folder.path());
+    let failed = run(lossy.arg(&files[1]).arg("--finish").args(["--max-loss", "1"]));
+    assert!(!failed.status.success() && stderr(&failed).contains("--max-loss"), "{}", stderr(&failed));
+    assert!(folder.path().join("state").exists());
+}
+
+#[test]
+fn a_state_that_is_missing_begins_and_says_so_but_cannot_be_finished() {
+    let folder = TempDir::new().unwrap();
+    assert_fails(&run(continued(folder.path()).arg("--finish")), 1, &["there is no such state"]);
+    let mut first = sizeleak("run --format frames");
+    first.arg(example("test.pcap")).args(["--gateway", GATEWAY]).arg("--state").arg(folder.path().join("state"));
+    let begun = run(first.arg("-o").arg(folder.path().join("1.frames")));
+    assert!(stderr(&begun).contains("a new one begins") && begun.stdout.is_empty(), "{}", stderr(&begun));
+}

@@ -1,0 +1,309 @@
+//! What is named on the command line is understood as it is meant, or refused with what to do.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use support::programs::{GATEWAY, example, feed, root, sizeleak, stderr, stdout, write};
+
+/// `sizeleak` with arguments, in a folder.
+fn within(folder: &Path, arguments: &str) -> Command {
+    let mut command = sizeleak(arguments);
+    command.current_dir(folder);
+    command
+}
+
+/// The answers to the bundled capture, as NDJSON.
+fn answers() -> Vec<u8> {
+    stdout(&mut sizeleak("run pipeline.toml --quiet --format ndjson"))
+}
+
+/// Options by which a capture of the bundled home is answered as the bundled pipeline does.
+fn of_home() -> String {
+    let model = root().join(example("model.toml"));
+    format!("--gateway {GATEWAY} --model {} --quiet --format ndjson", model.display())
+}
+
+fn bundled(name: &str) -> Vec<u8> {
+    fs::read(root().join(example(name))).unwrap()
+}
+
+#[track_caller]
+fn assert_refused(output: &Output, words: &[&str]) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(output.stdout.is_empty());
+    for word in words {
+        assert!(said.contains(word), "no {word:?} in: {said}");
+    }
+}
+
+#[test]
+fn captures_are_recognised_by_content_whatever_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = bundled("test.pcap");
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(&capture).unwrap();
+    for (name, content) in [
+        ("monday", capture.clone()),
+        ("capture.toml", capture.clone()),
+        ("packed", gzip.finish().unwrap()),
+        ("packed.bin", zstd::encode_all(&*capture, 1).unwrap()),
+    ] {
+        write(folder.path(), name, content);
+        let answered = stdout(&mut within(folder.path(), &format!("run {name} {}", of_home())));
+        assert!(answered == answers(), "{name}");
+    }
+}
+
+#[test]
+fn a_pipeline_file_is_named_with_an_option_or_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(root().join("pipeline.toml")).unwrap();
+    let home = format!("{}/examples", root().display());
+    let file = write(folder.path(), "mine", text.replace("examples", &home));
+    for arguments in [
+        "run --pipeline pipeline.toml".to_owned(),
+        format!("run --gateway {GATEWAY} pipeline.toml"),
+        format!("run pipeline.toml --input {}", example("test.pcap")),
+        format!("run {} pipeline.toml", example("test.pcap")),
+        format!("run {}", file.display()),
+    ] {
+        assert!(stdout(&mut sizeleak(&format!("{arguments} --quiet --format ndjson"))) == answers(), "{arguments}");
+    }
+    let both = sizeleak(&format!("run pipeline.toml {}", file.display())).output().unwrap();
+    assert_refused(&both, &["pipeline.toml and ", "are both pipeline files"]);
+}
+
+#[test]
+fn several_values_may_follow_one_flag() {
+    let (learn, test) = (example("learn.pcap"), example("test.pcap"));
+    let run = |arguments: String| stdout(&mut sizeleak(&format!("run {arguments} {}", of_home())));
+    let one_by_one = run(format!("--input {learn} -r {test} --gateway 10.9.9.9 --set flow-filter.allow-absent=true"));
+    for arguments in [
+        format!("{learn} {test} --gateway 10.9.9.9"),
+        format!("--input {learn} {test} --gateway 10.9.9.9"),
+        format!("--gateway 10.9.9.9 10.0.0.0/30 {learn} {test}"),
+    ] {
+        assert!(run(format!("{arguments} --set flow-filter.allow-absent=true")) == one_by_one, "{arguments}");
+    }
+    let kinds = |arguments: &str| stdout(&mut sizeleak(&format!("run --format ndjson --quiet {arguments}")));
+    let listed = kinds("pipeline.toml --kind session,notice");
+    assert!(!listed.is_empty());
+    assert!(kinds("--kind session notice pipeline.toml") == listed);
+    assert!(kinds("--kind session pipeline.toml --kind notice") == listed);
+}
+
+#[test]
+fn learn_and_evaluate_take_captures_like_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model.toml");
+    let (learn, test) = (example("learn.pcap"), example("test.pcap"));
+    for captures in [format!("--capture {learn} {test}"), format!("{learn} -r {test}"), format!("{test} {learn}")] {
+        let labels = example("learn.csv");
+        let learned = format!("learn {captures} --labels {labels} --gateway {GATEWAY} -w {}", model.display());
+        stdout(&mut sizeleak(&learned));
+        let written = fs::read_to_string(&model).unwrap();
+        assert!(written.contains("\"learn.pcap\"") && written.contains("\"test.pcap\""), "{captures}: {written}");
+    }
+    let figures = |arguments: &str| {
+        let labels = example("test.csv");
+        let given = format!("evaluate {arguments} --labels {labels} --model {} --json", model.display());
+        stdout(&mut sizeleak(&given))
+    };
+    let by_name = figures(&format!("{test} --gateway {GATEWAY}"));
+    assert!(by_name == figures(&format!("--input {test} --gateway {GATEWAY}")));
+    assert!(by_name == figures(&format!("{test} pipeline.toml")));
+}
+
+#[test]
+fn arguments_missing_or_at_the_wrong_place_are_named() {
+    let (test, labels, model) = (example("test.pcap"), example("test.csv"), example("model.toml"));
+    for (arguments, words) in [
+        (
+            format!("run {test} {model} --gateway {GATEWAY}"),
+            &["is a model, not a capture: name it with `--model examples/home/model"][..],
+        ),
+        (
+            format!("learn {test} {labels} --gateway {GATEWAY} -o x"),
+            &["is a file of labels", "`--labels examples/home/test"],
+        ),
+        ("run pipeline.toml pruner.mode=paper".to_owned(), &["pruner.mode=paper is no file", "`--set`"]),
+        ("run --input pipeline.toml".to_owned(), &["is a pipeline file", "`--pipeline pipeline.toml`"]),
+        (format!("evaluate {test} --labels {labels} --model {model}"), &["`--gateway IP|CIDR` is missing"]),
+        (
+            format!("evaluate --labels {labels} --model {model} --gateway {GATEWAY}"),
+            &["no capture is named", "--input"],
+        ),
+        (format!("learn - --labels {labels} --gateway {GATEWAY} -o x"), &["write stdin to a file first"]),
+        (format!("compare standard {test} --labels {labels} --model {model}"), &["name two pipelines"]),
+    ] {
+        assert_refused(&sizeleak(&arguments).output().unwrap(), words);
+    }
+    let piped = format!("learn --labels {labels} --gateway {GATEWAY} -o x");
+    assert_refused(&feed(sizeleak(&piped), bundled("learn.pcap")), &["write stdin to a file first"]);
+}
+
+#[test]
+fn folders_are_read_with_recursive_by_run_learn_and_evaluate() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = folder.path().join("archive");
+    fs::create_dir_all(archive.join("day")).unwrap();
+    for name in ["learn.pcap", "test.pcap", "learn.csv"] {
+        write(&archive.join("day"), name, bundled(name));
+    }
+    let folder_of = |name: &str| format!("{}/day/{name}", archive.display());
+    let both = format!("{} {}", folder_of("learn.pcap"), folder_of("test.pcap"));
+    let run = |captures: &str| {
+        let arguments = format!("run {captures} {} --kind identification", of_home());
+        stdout(&mut sizeleak(&arguments))
+    };
+    assert!(run(&format!("{} --recursive", archive.display())) == run(&both));
+    let refused = sizeleak(&format!("run {} {}", archive.display(), of_home())).output().unwrap();
+    assert!(stderr(&refused).contains("is a folder: name its files, or use `--recursive`"), "{}", stderr(&refused));
+
+    let model = |captures: &str| {
+        let file = folder.path().join("model.toml");
+        let labels = example("learn.csv");
+        let arguments = format!("learn {captures} --labels {labels} --gateway {GATEWAY} -q -o {}", file.display());
+        stdout(&mut sizeleak(&arguments));
+        fs::read_to_string(file).unwrap()
+    };
+    let learned = model(&both);
+    assert_eq!(model(&format!("--recursive {}", archive.display())), learned);
+
+    let mut labels = bundled("learn.csv");
+    labels.extend(bundled("test.csv").split_inclusive(|byte| *byte == b'\n').skip(1).flatten());
+    let labels = write(folder.path(), "both.csv", labels);
+    let figures = |captures: &str, more: &str| {
+        let labels = labels.display();
+        stdout(&mut sizeleak(&format!("evaluate {captures} --labels {labels} --gateway {GATEWAY} -q --json {more}")))
+    };
+    let with_model = format!("--model {}", example("model.toml"));
+    let recursive = format!("--recursive {}", archive.display());
+    assert!(figures(&recursive, &with_model) == figures(&both, &with_model));
+    // One after another: each file of its own.
+    assert!(figures(&recursive, "--folds captures") == figures(&both, "--folds captures"));
+}
+
+#[test]
+fn a_dangling_link_in_a_folder_does_not_stop_learning() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = folder.path().join("archive");
+    fs::create_dir(&archive).unwrap();
+    write(&archive, "learn.pcap", bundled("learn.pcap"));
+    symlink("nowhere.pcap", archive.join("lost.pcap")).unwrap();
+    let (labels, model) = (example("learn.csv"), folder.path().join("model.toml"));
+    let arguments = format!("learn --recursive {} --labels {labels} --gateway {GATEWAY}", archive.display());
+    let output = sizeleak(&arguments).arg("-o").arg(&model).output().unwrap();
+    let said = stderr(&output);
+    assert!(said.contains("lost.pcap: is a link to nothing"), "{said}");
+    assert!(model.exists(), "{said}");
+}
+
+/// A folder like that of a project: a pipeline with a model of its own.
+fn project() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["test.pcap", "model.toml"] {
+        write(folder.path(), name, bundled(name));
+    }
+    let text = fs::read_to_string(root().join("pipeline.toml")).unwrap();
+    write(folder.path(), "pipeline.toml", text.replace("examples/home/", ""));
+    folder
+}
+
+#[test]
+fn a_pipeline_that_is_found_is_named() {
+    let folder = project();
+    let output = within(folder.path(), "run --format ndjson").output().unwrap();
+    assert!(stderr(&output).starts_with("sizeleak: pipeline ./pipeline.toml\n"), "{}", stderr(&output));
+    assert!(output.stdout == answers());
+    let quiet = within(folder.path(), "run --format ndjson --quiet").output().unwrap();
+    assert!(quiet.stderr.is_empty() && quiet.stdout == answers());
+    let named = within(folder.path(), "run pipeline.toml --format ndjson").output().unwrap();
+    assert!(!stderr(&named).contains("pipeline ./"), "{}", stderr(&named));
+}
+
+#[test]
+fn traffic_that_is_named_is_not_answered_with_the_model_of_a_pipeline_that_is_found() {
+    let folder = project();
+    stdout(&mut within(folder.path(), "run pipeline.toml --quiet --set record-sizer.save=records.frames -o all.txt"));
+    let words = ["its model only in ./pipeline.toml (model.toml)", "`--model FILE`", "`sizeleak run pipeline.toml …`"];
+    for input in ["test.pcap", "--input test.pcap", "records.frames", "--from records.frames", "-"] {
+        assert_refused(&within(folder.path(), &format!("run {input} --gateway {GATEWAY}")).output().unwrap(), &words);
+        let own = format!("run {input} --model model.toml --quiet --format ndjson");
+        let named = format!("run {input} pipeline.toml --quiet --format ndjson");
+        for arguments in [own, named] {
+            let answered = feed(within(folder.path(), &arguments), bundled("test.pcap"));
+            assert!(answered.status.success(), "{arguments}: {}", stderr(&answered));
+            let count = |rows: &[u8]| String::from_utf8_lossy(rows).matches("{\"identification\"").count();
+            assert_eq!(count(&answered.stdout), count(&answers()), "{arguments}");
+        }
+    }
+    // A pipeline without a model has none that could be another's.
+    let text = "[[stage]]\nrun = \"capture\"\n[[stage]]\nrun = \"flow-filter\"\n[[stage]]\nrun = \"record-sizer\"\n";
+    write(folder.path(), "pipeline.toml", text);
+    let records = stdout(&mut within(folder.path(), &format!("run test.pcap --gateway {GATEWAY} --format ndjson")));
+    assert!(String::from_utf8_lossy(&records).contains("{\"record\""));
+}
+
+#[test]
+fn stdin_is_read_where_no_input_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = feed(within(folder.path(), &format!("run {}", of_home())), bundled("test.pcap"));
+    assert!(output.stdout == answers(), "{}", stderr(&output));
+    // Where the pipeline names captures, these are read, and it is said.
+    for arguments in ["run pipeline.toml", "run"] {
+        let output = feed(within(project().path(), arguments), bundled("learn.pcap"));
+        assert!(stderr(&output).contains("note: stdin is not read"), "{}", stderr(&output));
+    }
+    let output = sizeleak("run pipeline.toml").output().unwrap();
+    assert!(!stderr(&output).contains("stdin"), "{}", stderr(&output));
+}
+
+#[test]
+fn saved_streams_are_recognised_and_continued() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("records.frames.zst");
+    let save = format!("run pipeline.toml --quiet --set record-sizer.save={}", saved.display());
+    stdout(&mut sizeleak(&format!("{save} --format ndjson")));
+    let (saved, model) = (saved.display(), example("model.toml"));
+    let run = |arguments: &str| sizeleak(&format!("run {arguments}")).output().unwrap();
+    let continued = run(&format!("{saved} --model {model} --format ndjson"));
+    assert!(continued.stdout == answers(), "{}", stderr(&continued));
+    assert!(stderr(&continued).contains("records of record-sizer from"), "{}", stderr(&continued));
+    assert_refused(&run(&format!("--input {saved}")), &["is a saved frame stream: read it with `--from "]);
+    assert_refused(&run(&format!("{saved} {saved} --model {model}")), &["is named twice"]);
+    let mixed = run(&format!("{saved} {} --model {model}", example("test.pcap")));
+    assert_refused(&mixed, &["read one kind of input"]);
+    assert_refused(&run(&format!("{saved} --cache --model {model}")), &["--cache"]);
+    let labels = example("test.csv");
+    let evaluate =
+        |traffic: &str| stdout(&mut sizeleak(&format!("evaluate {traffic} --labels {labels} --model {model} -q")));
+    assert!(evaluate(&format!("{saved}")) == evaluate(&format!("--from {saved}")));
+}
+
+#[test]
+fn kinds_that_do_not_exist_are_refused_or_said_to_be_absent() {
+    assert_refused(&sizeleak("run pipeline.toml --kind comand").output().unwrap(), &["did you mean `command`?"]);
+    assert_refused(
+        &sizeleak("run pipeline.toml --kind dance").output().unwrap(),
+        &["no kind `dance`", "identification"],
+    );
+    let frames = stdout(&mut sizeleak("run pipeline.toml --quiet --format frames"));
+    let show = |arguments: &str| feed(sizeleak(&format!("frames {arguments}")), frames.clone());
+    assert_refused(&show("--kind identifications"), &["did you mean `identification`?"]);
+    for (kind, words) in
+        [("dance", "`dance`, a kind that this program does not know"), ("command", "`command`; the stream has")]
+    {
+        let output = show(&format!("--kind {kind}"));
+        assert!(output.status.success() && output.stdout.is_empty());
+        assert!(stderr(&output).contains(&format!("there is no frame of kind {words}")), "{}", stderr(&output));
+        assert!(show(&format!("--kind {kind} -q")).stderr.is_empty());
+    }
+    assert!(show("--kind session summary").stderr.is_empty());
+}

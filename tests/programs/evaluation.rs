@@ -1,0 +1,386 @@
+//! `sizeleak evaluate` as a user runs it, on simulated homes.
+
+use std::fs;
+use std::process::Output;
+
+use support::home::{Home, assert_fails, run, small};
+use support::programs::{GATEWAY, sizeleak, stderr};
+
+/// A home with a learned model.
+fn home_with_model(seed: u64) -> Home {
+    let home = Home::new(&small(), seed);
+    let output = home.learn("model.toml", &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    home
+}
+
+#[test]
+fn published_figures_are_shown_beside_ours_where_asked_for() {
+    let home = home_with_model(3);
+    let output = home.evaluate("model.toml", &["--quiet"]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(!table.contains("98.4 %") && !table.contains("published"), "{table}");
+    assert_eq!(home.figures("model.toml", &["--quiet"])["paper"], serde_json::Value::Null);
+    let output = home.evaluate("model.toml", &["--quiet", "--published"]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
+    let table = String::from_utf8(output.stdout).unwrap();
+    let counts = table.split_once("\n\n").unwrap().1;
+    assert!(counts.starts_with("40 labelled commands: 40 found, 0 missed, 0 ambiguous; 0 commands without"), "{table}");
+    let row = |name: &str| {
+        let line = table.lines().find(|line| line.starts_with(name)).unwrap();
+        line[name.len()..]
+            .split("  ")
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(row("commands"), ["307", "40", "307", "40"]);
+    assert_eq!(row("truth among the candidates")[0], "98.4 %");
+    assert_eq!(row("truth among the candidates")[2], "91.2 %");
+    assert!(table.contains("published 2019"), "{table}");
+    assert_eq!(row("colour").len(), 5);
+}
+
+/// The first paragraph, on one line.
+fn first_sentence(output: &Output) -> String {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    text.split("\n\n").next().unwrap().replace('\n', " ")
+}
+
+#[test]
+fn first_sentence_says_what_the_figures_and_the_labels_say() {
+    let home = home_with_model(3);
+    let figures = home.figures("model.toml", &["--quiet"]);
+    let conclusion = &figures["conclusion"];
+    let named = figures["after_pruning"]["top_1"].as_f64().unwrap() / 40.0;
+    assert_eq!(conclusion["named"], named);
+    assert_eq!(conclusion["interval"], figures["after_pruning"]["intervals"]["top_1"]);
+    let labels = fs::read_to_string(home.path("test.csv")).unwrap();
+    let mut rows: Vec<&str> = labels.lines().skip(1).map(|line| line.split_once(',').unwrap().1).collect();
+    rows.sort_unstable();
+    let most = rows.chunk_by(|one, next| one == next).map(<[&str]>::len).max().unwrap();
+    assert_eq!(conclusion["baseline"]["commands"], most);
+    assert!(named > 2.0 * most as f64 / 40.0, "{conclusion}");
+
+    let sentence = first_sentence(&home.evaluate("model.toml", &["--quiet"]));
+    assert_eq!(sentence, conclusion["sentence"]);
+    let start =
+        format!("An observer who sees only sizes and replies names the exact actions of {:.1} % (", 100.0 * named);
+    let end = format!(" is right in {:.1} %.", 100.0 * most as f64 / 40.0);
+    assert!(sentence.starts_with(&start) && sentence.ends_with(&end), "{sentence}");
+    let sizes = first_sentence(&home.evaluate("model.toml", &["--quiet", "--set", "pruner.mode=none"]));
+    assert!(sizes.starts_with("An observer who sees only sizes names"), "{sizes}");
+}
+
+#[test]
+fn nothing_is_concluded_with_a_model_that_does_not_fit() {
+    let home = home_with_model(3);
+    let model = fs::read_to_string(home.path("model.toml")).unwrap();
+    let changed = model.lines().map(|line| if line.starts_with("size = ") { "size = 91" } else { line });
+    fs::write(home.path("changed.toml"), changed.collect::<Vec<_>>().join("\n")).unwrap();
+    let output = home.evaluate("changed.toml", &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(first_sentence(&output), "This model does not fit this gateway, so nothing can be concluded.");
+}
+
+#[test]
+fn kinds_of_commands_are_not_called_exact_actions() {
+    let mut scenario = small();
+    scenario.command.most_actions = 1;
+    let home = Home::new(&scenario, 3);
+    let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
+    let is_header_or_single = |line: &&str| {
+        let mut counts: Vec<&str> = line.split(',').skip(1).filter(|count| *count != "0").collect();
+        line.starts_with("time") || (counts.pop() == Some("1") && counts.is_empty())
+    };
+    let single: Vec<&str> = labels.lines().filter(is_header_or_single).collect();
+    assert!(single.len() > 10, "{}", single.len());
+    fs::write(home.path("learn.csv"), single.join("\n")).unwrap();
+    let learned = home.learn("kinds.toml", &["--labelled-only"]);
+    assert!(learned.status.success(), "{}", stderr(&learned));
+    let output = home.evaluate("kinds.toml", &[]);
+    let sentence = first_sentence(&output);
+    assert!(sentence.contains(" names the kind, as it was labelled, of "), "{sentence} {}", stderr(&output));
+}
+
+#[test]
+fn labels_without_a_command_are_in_the_first_sentence() {
+    let home = home_with_model(3);
+    let whole = fs::read(home.path("test.pcap")).unwrap();
+    fs::write(home.path("test.pcap"), &whole[..whole.len() / 2]).unwrap();
+    let output = home.evaluate("model.toml", &["--quiet"]);
+    let sentence = first_sentence(&output);
+    let missed = sentence.split_once("of 40 commands, ").unwrap().1.split_once(" of which were not found; ").unwrap().0;
+    assert!((6..40).contains(&missed.parse::<u32>().unwrap()), "{sentence}");
+}
+
+#[test]
+fn with_parts_of_the_labels_the_first_sentence_comes_first_too() {
+    let home = home_with_model(3);
+    let mut command = sizeleak("evaluate --folds 3 --capture");
+    command.arg(home.path("test.pcap")).arg("--labels").arg(home.path("test.csv")).args(["--gateway", GATEWAY]);
+    let sentence = first_sentence(&run(&mut command));
+    assert!(sentence.starts_with("An observer who sees only sizes and replies names"), "{sentence}");
+}
+
+#[test]
+fn shares_have_intervals() {
+    let home = home_with_model(3);
+    let figures = home.figures("model.toml", &["--quiet"]);
+    for when in ["before_pruning", "after_pruning"] {
+        let score = &figures[when];
+        let [low, high] = ["low", "high"].map(|end| score["intervals"]["top_1"][end].as_f64().unwrap());
+        let share = score["top_1"].as_f64().unwrap() / 40.0;
+        assert!(low < share && share < high && high - low > 0.1 && high - low < 0.4, "{low} {share} {high}");
+    }
+    let table = String::from_utf8(home.evaluate("model.toml", &["--quiet"]).stdout).unwrap();
+    let line = table.lines().find(|line| line.starts_with("truth the first candidate")).unwrap();
+    assert_eq!(line.matches('–').count(), 2, "{line}");
+}
+
+#[test]
+fn figures_follow_from_the_details() {
+    let home = home_with_model(4);
+    let details = home.path("details.csv");
+    let figures = home.figures("model.toml", &["--details", details.to_str().unwrap()]);
+    let mut reader = csv::Reader::from_path(details).unwrap();
+    let rows: Vec<std::collections::HashMap<String, String>> = reader.deserialize().collect::<Result<_, _>>().unwrap();
+    assert_eq!(rows.len(), 40);
+    for (when, key) in [("before", "before_pruning"), ("after", "after_pruning")] {
+        let counts: Vec<u64> = rows.iter().map(|row| row[&format!("{when}_candidates")].parse().unwrap()).collect();
+        let among = rows.iter().filter(|row| row[when] == "listed" || row[when] == "unlisted").count();
+        assert_eq!(figures[key]["among"], among);
+        assert_eq!(figures[key]["candidates"]["max"], *counts.iter().max().unwrap());
+        assert_eq!(figures[key]["unique"], counts.iter().filter(|count| **count == 1).count());
+        let mean = counts.iter().sum::<u64>() as f64 / 40.0;
+        assert!((figures[key]["candidates"]["mean"].as_f64().unwrap() - mean).abs() < 1e-9);
+    }
+    let first = rows.iter().filter(|row| row["first"] == row["truth"]).count();
+    assert_eq!(figures["after_pruning"]["top_1"], first);
+    assert_eq!(rows.iter().filter(|row| row["rank"] == "1").count(), first);
+    let on: u64 = rows
+        .iter()
+        .filter_map(|row| row["truth"].strip_prefix("on="))
+        .map(|text| text.split(' ').next().unwrap().parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(figures["actions"][0]["count"], on);
+}
+
+/// All keys of a JSON value, at any depth.
+fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| {
+            found.push(key.clone());
+            keys(value, found);
+        }),
+        serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn help_lists_every_json_key() {
+    let home = home_with_model(3);
+    fs::write(home.path("scenario.toml"), "").unwrap();
+    let figures =
+        home.figures("model.toml", &["--published", "--scenario", home.path("scenario.toml").to_str().unwrap()]);
+    let help = String::from_utf8(run(sizeleak("evaluate").arg("--help")).stdout).unwrap();
+    let help = help.split_once("JSON keys").unwrap().1;
+    let mut found = Vec::new();
+    keys(&figures, &mut found);
+    assert!(found.len() > 60);
+    let words: Vec<&str> = help.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+    for key in found {
+        assert!(words.contains(&&*key), "{key} is not in the help");
+    }
+}
+
+/// The limit holds on average: on 40 commands within three standard deviations.
+#[test]
+fn share_of_the_bayes_limit_is_shown() {
+    let home = home_with_model(3);
+    let scenario = home.path("scenario.toml");
+    fs::write(&scenario, "").unwrap();
+    let scenario = scenario.to_str().unwrap();
+    let figures = home.figures("model.toml", &["--scenario", scenario]);
+    let limit = &figures["bayes_limit"];
+    let figure = |value: &serde_json::Value| value.as_f64().unwrap();
+    for (when, possible, reached) in
+        [("before_pruning", "top_1", "reached"), ("after_pruning", "top_1_with_replies", "reached_in_the_end")]
+    {
+        let (possible, top_1) = (figure(&limit[possible]), figure(&figures[when]["top_1"]) / 40.0);
+        assert!((top_1 / possible - figure(&limit[reached])).abs() < 1e-12);
+        assert!(top_1 < possible + 3.0 * (possible * (1.0 - possible) / 40.0).sqrt(), "{top_1} of {possible}");
+        assert!(figure(&figures[when]["top_5"]) >= figure(&figures[when]["top_1"]));
+    }
+    let table = String::from_utf8(home.evaluate("model.toml", &["--scenario", scenario]).stdout).unwrap();
+    assert!(table.contains("share of it reached") && table.lines().all(|line| line.chars().count() <= 100), "{table}");
+    fs::write(scenario, "[command]\ndevice-ids = \"varying\"\n").unwrap();
+    assert_fails(&home.evaluate("model.toml", &["--scenario", scenario]), 1, &["scenario.toml", "device-ids"]);
+    assert_eq!(home.evaluate("model.toml", &["--credible", "1.5"]).status.code(), Some(2));
+}
+
+#[test]
+fn compare_option_names_the_command_that_replaced_it() {
+    let home = home_with_model(3);
+    let output = home.evaluate("model.toml", &["--compare", "pruner.mode=paper", "--compare", "standard"]);
+    assert_fails(&output, 2, &["sizeleak compare pruner.mode=paper standard"]);
+}
+
+/// Credible sets grow with the probability they hold, and the confusion matrix contains every occurrence of an action.
+#[test]
+fn figures_are_consistent() {
+    let home = home_with_model(4);
+    let [narrow, wide] = ["0.5", "0.95"].map(|share| home.figures("model.toml", &["--credible", share]));
+    for when in ["before_pruning", "after_pruning"] {
+        let set = |figures: &serde_json::Value, key: &str| figures[when]["credible_set"][key].as_f64().unwrap();
+        assert!(set(&narrow, "coverage") <= set(&wide, "coverage"));
+        let size = |figures: &serde_json::Value| figures[when]["credible_set"]["size"]["mean"].as_f64().unwrap();
+        assert!(size(&narrow) < size(&wide));
+        assert!(size(&wide) <= wide[when]["candidates"]["mean"].as_f64().unwrap());
+        let bins = wide[when]["calibration"]["bins"].as_array().unwrap();
+        assert_eq!(bins.iter().map(|bin| bin["answers"].as_u64().unwrap()).sum::<u64>(), 40);
+        let known = &wide[when]["information"];
+        let entropy = |key: &str| known[key].as_f64().unwrap();
+        assert!((entropy("prior_bits") - entropy("posterior_bits") - entropy("leaked_bits")).abs() < 1e-9);
+    }
+    let confusion = &wide["confusion"];
+    for (at, action) in wide["actions"].as_array().unwrap().iter().enumerate() {
+        let row = confusion["taken"][at].as_array().unwrap().iter().map(|times| times.as_f64().unwrap()).sum::<f64>();
+        let all = row + confusion["missed"][at].as_f64().unwrap();
+        assert!((all - action["count"].as_f64().unwrap()).abs() < 1e-9, "{confusion}");
+    }
+}
+
+#[test]
+fn labels_without_a_command_count_as_missed() {
+    let home = home_with_model(3);
+    let labels = fs::read_to_string(home.path("test.csv")).unwrap();
+    let mut lines: Vec<String> = labels.lines().map(str::to_owned).collect();
+    // One label is removed, another is a day late.
+    lines.remove(5);
+    let late = lines[9].split_once(',').unwrap();
+    lines[9] = format!("{},{}", late.0.split_once('.').unwrap().0.parse::<u64>().unwrap() + 86_400, late.1);
+    fs::write(home.path("test.csv"), lines.join("\n")).unwrap();
+    let details = home.path("details.csv");
+    let output = home.evaluate("model.toml", &["--json", "--details", details.to_str().unwrap()]);
+    let message = stderr(&output);
+    assert!(
+        output.status.success() && message.contains("line 10 (") && message.contains("2 of 40 commands"),
+        "{message}"
+    );
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [commands, matched, missed, spurious] =
+        ["commands", "matched", "missed", "spurious"].map(|key| figures[key].as_u64().unwrap());
+    assert_eq!((commands, matched, missed, spurious), (39, 38, 1, 2));
+    assert!(figures["after_pruning"]["precision"].as_f64().unwrap() <= 38.0 / 39.0);
+    let details = fs::read_to_string(details).unwrap();
+    assert_eq!(details.lines().filter(|line| line.contains(",spurious,")).count(), 2);
+    assert_eq!(details.lines().filter(|line| line.contains(",missed,")).count(), 1);
+}
+
+/// With truncated lists the truth is still found or reported as undecided, and never found more often.
+#[test]
+fn truncated_lists_never_improve_the_figures() {
+    let home = home_with_model(4);
+    let whole = home.figures("model.toml", &[]);
+    for limit in ["decomposer.limit=1", "decomposer.limit=20"] {
+        let cut = home.figures("model.toml", &["--set", limit, "--quiet"]);
+        for when in ["before_pruning", "after_pruning"] {
+            let count = |figures: &serde_json::Value, key: &str| figures[when][key].as_u64().unwrap();
+            let cut_lists = count(&cut, "cut_lists");
+            assert!(cut_lists > if when == "before_pruning" { 5 } else { 0 }, "{limit}, {when}: {cut_lists}");
+            assert!(count(&cut, "among") <= count(&whole, "commands"));
+            assert!(count(&cut, "among") + count(&cut, "undecided") >= count(&whole, "among"), "{cut}");
+        }
+        assert!(cut["before_pruning"]["among"].as_u64().unwrap() <= whole["before_pruning"]["among"].as_u64().unwrap());
+    }
+}
+
+#[test]
+fn custom_pipeline_is_evaluated() {
+    let home = home_with_model(4);
+    let standard = home.figures("model.toml", &[]);
+    let stages = "[[stage]]\nrun = \"capture\"\n[[stage]]\nrun = \"flow-filter\"\n[[stage]]\nrun = \"record-sizer\"\n\
+        [[stage]]\nrun = \"command-segmenter\"\n[[stage]]\nrun = \"epsilon-corrector\"\n\
+        [[stage]]\nrun = \"decomposer\"\n";
+    let pipeline = home.path("pipeline.toml");
+    let given = ["--pipeline", pipeline.to_str().unwrap()];
+    fs::write(&pipeline, format!("{stages}[[stage]]\nrun = \"pruner\"\nmode = \"none\"\n")).unwrap();
+    let unpruned = home.figures("model.toml", &given);
+    assert_eq!(unpruned["after_pruning"], standard["before_pruning"]);
+    fs::write(&pipeline, stages).unwrap();
+    let without = home.figures("model.toml", &given);
+    assert_eq!(
+        (&without["before_pruning"], &without["after_pruning"]),
+        (&serde_json::Value::Null, &standard["before_pruning"])
+    );
+    let set = home.figures("model.toml", &["--set", "pruner.mode=none"]);
+    assert_eq!(set["after_pruning"], standard["before_pruning"]);
+}
+
+#[test]
+fn sessions_without_a_handshake_are_assumed_to_use_the_models_cipher_suite() {
+    let mut scenario = small();
+    let home = home_with_model(3);
+    scenario.capture.mid_stream = true;
+    let mid_stream = Home::new(&scenario, 3);
+    fs::copy(home.path("model.toml"), mid_stream.path("model.toml")).unwrap();
+    let output = mid_stream.evaluate("model.toml", &["--json"]);
+    assert!(stderr(&output).contains("its handshake was not seen"), "{}", stderr(&output));
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(figures, home.figures("model.toml", &[]));
+
+    assert!(mid_stream.learn("wire.toml", &[]).status.success());
+    assert_eq!(mid_stream.figures("wire.toml", &[])["matched"], 40);
+    fs::copy(mid_stream.path("wire.toml"), home.path("wire.toml")).unwrap();
+    // A session whose suite is known, of the same service: the model was learned on what this service uses.
+    let known = home.evaluate("wire.toml", &["--json"]);
+    assert!(known.status.success() && stderr(&known).contains("taken to be of the same suite"), "{}", stderr(&known));
+    assert_eq!(home.figures("wire.toml", &[])["matched"], 40);
+}
+
+#[test]
+fn errors_are_one_sentence() {
+    let home = home_with_model(3);
+    let model = fs::read_to_string(home.path("model.toml")).unwrap();
+    let with_model = |text: &str| {
+        fs::write(home.path("changed.toml"), text).unwrap();
+        home.evaluate("changed.toml", &[])
+    };
+    assert_fails(&with_model(&model.replace("schema = 2", "schema = 3")), 1, &["changed.toml", "schema 3 is newer"]);
+    assert_fails(&with_model(&model.replace("schema = 2", "")), 1, &["changed.toml", "not a model"]);
+    assert_fails(&home.evaluate("test.pcap", &[]), 1, &["test.pcap"]);
+    assert_fails(&home.evaluate("none.toml", &[]), 1, &["none.toml"]);
+    assert_fails(&home.evaluate("model.toml", &["--set", "pruner.modes=paper"]), 2, &["modes"]);
+    assert_fails(&home.evaluate("model.toml", &["--pipeline", "none/pipeline.toml"]), 1, &["none/pipeline.toml"]);
+    let labels = fs::read_to_string(home.path("test.csv")).unwrap();
+    fs::write(home.path("test.csv"), labels.replace("toggle", "dance")).unwrap();
+    let unknown = home.evaluate("model.toml", &[]);
+    let said = stderr(&unknown);
+    assert!(unknown.status.success() && said.contains("test.csv: the model does not know `dance`"), "{said}");
+    fs::write(home.path("test.csv"), labels.lines().next().unwrap()).unwrap();
+    assert_fails(&home.evaluate("model.toml", &[]), 1, &["test.csv", "no row"]);
+    fs::write(home.path("test.csv"), labels).unwrap();
+    fs::write(home.path("test.pcap"), "not a capture").unwrap();
+    assert_fails(&home.evaluate("model.toml", &[]), 1, &["test.pcap"]);
+}
+
+#[test]
+fn truncated_capture_is_evaluated_up_to_the_damage() {
+    let home = home_with_model(3);
+    let whole = fs::read(home.path("test.pcap")).unwrap();
+    fs::write(home.path("test.pcap"), &whole[..whole.len() / 2]).unwrap();
+    let output = home.evaluate("model.toml", &["--json", "--quiet"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("test.pcap") && stderr(&output).contains("before the damage"),
+        "{}",
+        stderr(&output)
+    );
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [matched, missed] = ["matched", "missed"].map(|key| figures[key].as_u64().unwrap());
+    assert!(matched > 5 && missed > 5 && matched + missed == 40, "{figures}");
+}

@@ -1,0 +1,104 @@
+//! The forms of labels, as a user writes them, on simulated homes.
+
+use std::fmt::Write;
+use std::fs;
+use std::process::Output;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use support::home::{Home, assert_fails, run, small};
+use support::programs::{GATEWAY, sizeleak, stderr};
+
+/// Learns from labels that are written in another form; the model's text.
+fn model(home: &Home, labels: &str, more: &[&str]) -> String {
+    let output = learn(home, labels, more);
+    assert!(output.status.success(), "{}", stderr(&output));
+    fs::read_to_string(home.path("changed.toml")).unwrap()
+}
+
+fn learn(home: &Home, labels: &str, more: &[&str]) -> Output {
+    fs::write(home.path("changed.csv"), labels).unwrap();
+    let mut command = sizeleak("learn");
+    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
+    command.args(["--gateway", GATEWAY]).arg("--inventory").arg(home.path("inventory.toml"));
+    run(command.arg("-o").arg(home.path("changed.toml")).args(more))
+}
+
+/// The labels with times written by a function from their nanoseconds.
+fn with_times(labels: &str, write: impl Fn(i64) -> String) -> String {
+    let lines = labels.lines().enumerate().map(|(at, line)| match line.split_once(',') {
+        Some((time, counts)) if at > 0 => format!("{},{counts}\n", write(nanoseconds(time))),
+        _ => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+fn nanoseconds(time: &str) -> i64 {
+    let (whole, decimals) = time.split_once('.').unwrap_or((time, ""));
+    format!("{whole}{decimals:0<9}").parse().unwrap()
+}
+
+#[test]
+fn every_form_of_the_same_labels_gives_the_same_model() {
+    let home = Home::new(&small(), 3);
+    let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
+    let expected = model(&home, &labels, &[]);
+    let units: [(i64, &str); 3] = [(1_000_000, "ms"), (1_000, "µs"), (1, "ns")];
+    for (unit, name) in units {
+        assert_eq!(model(&home, &with_times(&labels, |time| (time / unit).to_string()), &[]), expected, "{name}");
+    }
+    let instant = |time: i64| Timestamp::from_nanosecond(time.into()).unwrap();
+    assert_eq!(model(&home, &with_times(&labels, |time| instant(time).to_string()), &[]), expected);
+    let berlin = TimeZone::get("Europe/Berlin").unwrap();
+    let local = |time: i64| instant(time).to_zoned(berlin.clone()).datetime().to_string().replace('T', " ");
+    let in_berlin = with_times(&labels, local);
+    assert_eq!(model(&home, &in_berlin, &["--label-zone", "Europe/Berlin"]), expected);
+    assert_eq!(model(&home, &in_berlin, &["--label-zone", "+01:00"]), expected);
+    // The wrong zone is corrected.
+    assert_eq!(model(&home, &in_berlin, &["--label-zone", "UTC"]), expected);
+    let output = learn(&home, &in_berlin, &[]);
+    assert_fails(&output, 1, &["changed.csv", "line 2", "no time zone", "`--label-zone`"]);
+}
+
+#[test]
+fn list_of_actions_gives_the_same_model_as_columns() {
+    let home = Home::new(&small(), 3);
+    let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
+    let actions: Vec<&str> = labels.lines().next().unwrap().split(',').skip(1).collect();
+    let mut list = "time,action,count\n".to_owned();
+    for line in labels.lines().skip(1) {
+        let (time, counts) = line.split_once(',').unwrap();
+        for (action, count) in actions.iter().zip(counts.split(',')).filter(|(_, count)| *count != "0") {
+            writeln!(list, "{time},{action},{count}").unwrap();
+        }
+    }
+    // The first labels are each action alone, in the order of the columns.
+    assert_eq!(model(&home, &list, &[]), model(&home, &labels, &[]));
+}
+
+#[test]
+fn single_labels_beyond_the_inventory_are_left_out() {
+    let home = Home::new(&small(), 3);
+    let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
+    let output = learn(&home, &format!("{labels}1767600000,0,0,0,0,9,0,0\n"), &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 of 103 labels are left out") && stderr(&output).contains("line 104"));
+    let output = learn(&home, &labels.replace("toggle", "dance"), &[]);
+    assert!(stderr(&output).contains("no device of the inventory has the action `dance`"), "{}", stderr(&output));
+    let unknown = "time,dance\n1767600000,1\n";
+    assert_fails(&learn(&home, unknown, &["--quiet"]), 1, &["changed.csv", "`dance`", "inventory"]);
+}
+
+#[test]
+fn labels_to_the_minute_match_within_a_minute_and_a_half() {
+    let mut scenario = small();
+    scenario.command.interval.min = jiff::SignedDuration::from_secs(200);
+    scenario.command.interval.max = jiff::SignedDuration::from_secs(400);
+    let home = Home::new(&scenario, 3);
+    let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
+    let to_the_minute = with_times(&labels, |time| (time / 60_000_000_000 * 60).to_string());
+    let output = learn(&home, &to_the_minute, &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no seconds") && stderr(&output).contains("1m 30s"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("of 102 labelled commands"), "{}", stderr(&output));
+}

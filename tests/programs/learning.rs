@@ -1,0 +1,372 @@
+//! `sizeleak learn` as a user runs it, on simulated homes.
+
+use std::fs;
+use std::process::Output;
+
+use jiff::SignedDuration;
+use serde_json::Value;
+use sizeleak_model::{Basis, Model, RecordLayout};
+use sizeleak_simulator::Scenario;
+use sizeleak_simulator::scenario::{Framing, Suite, Version};
+use support::home::{Home, assert_fails, run, small};
+use support::programs::{GATEWAY, sizeleak, stderr};
+
+fn learned(home: &Home, more: &[&str]) -> (Model, String) {
+    let output = home.learn("model.toml", more);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.stdout.is_empty());
+    (Model::read(&home.path("model.toml")).unwrap(), stderr(&output))
+}
+
+/// `learn` with changed labels.
+fn with_labels(home: &Home, change: impl Fn(String) -> String) -> Output {
+    let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
+    fs::write(home.path("changed.csv"), change(labels)).unwrap();
+    let mut command = sizeleak("learn");
+    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
+    command.args(["--gateway", GATEWAY]).arg("--inventory").arg(home.path("inventory.toml"));
+    run(command.arg("-o").arg(home.path("model.toml")))
+}
+
+/// The size of a device in a command: `{"id":"node-03","set":"on"}` and a comma.
+fn json_size(set: &str) -> i64 {
+    i64::try_from(format!("{{\"id\":\"node-03\",\"set\":{set}}},").len()).unwrap()
+}
+
+#[test]
+fn sizes_equal_those_of_the_messages() {
+    let (model, message) = learned(&Home::new(&Scenario::default(), 5), &[]);
+    let sizes: Vec<(&str, i64)> = model.actions.iter().map(|action| (&*action.name, action.size)).collect();
+    let sets = [
+        ("on", "\"on\""),
+        ("off", "\"off\""),
+        ("toggle", "\"toggle\""),
+        ("timer", "{\"on\":300}"),
+        ("dim", "{\"level\":40}"),
+        ("white", "{\"ct\":2700}"),
+        ("colour", "{\"rgb\":\"ffa030\"}"),
+    ];
+    assert_eq!(sizes, sets.map(|(name, set)| (name, json_size(set))));
+    assert!(model.replies.is_informative());
+    assert_eq!(model.inventory.unwrap().devices.len(), 2);
+    assert_eq!(model.learned.captures[0].name, "learn.pcap");
+    assert!(message.contains("learned by a robust fit from 192 of 192 labelled commands"), "{message}");
+    assert!(message.contains("replies: ") && message.contains("ε: ") && message.contains("plaintext"), "{message}");
+}
+
+#[test]
+fn same_input_gives_the_same_model() {
+    let home = Home::new(&small(), 3);
+    assert!(home.learn("one.toml", &[]).status.success());
+    assert!(home.learn("two.toml", &["--quiet"]).stderr.is_empty());
+    assert_eq!(fs::read(home.path("one.toml")).unwrap(), fs::read(home.path("two.toml")).unwrap());
+    let (_, message) = learned(&home, &["--method", "paper"]);
+    assert!(message.contains("by the paper's procedure"), "{message}");
+}
+
+#[test]
+fn sizes_do_not_depend_on_the_cipher_suite() {
+    let mut scenario = small();
+    let home = |scenario: &Scenario| learned(&Home::new(scenario, 3), &[]).0;
+    let aes = home(&scenario);
+    (scenario.tls.version, scenario.tls.suite) = (Version::Tls13, Suite::ChaCha20Poly1305);
+    let chacha = home(&scenario);
+    assert_eq!((&aes.actions, aes.overhead), (&chacha.actions, chacha.overhead));
+    let suite = |model: &Model| match &model.learned.basis {
+        Basis::Plaintext { cipher_suite, record_overhead } => (cipher_suite.clone(), *record_overhead),
+        Basis::Wire => panic!("{model:?}"),
+    };
+    assert_eq!(suite(&aes), ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256".into(), [24, 24]));
+    assert_eq!(suite(&chacha), ("TLS_CHACHA20_POLY1305_SHA256".into(), [17, 17]));
+}
+
+#[test]
+fn sizes_without_a_handshake_are_those_on_the_wire_unless_the_suite_is_given() {
+    let mut scenario = small();
+    let seen = learned(&Home::new(&scenario, 3), &[]).0;
+    scenario.capture.mid_stream = true;
+    let home = Home::new(&scenario, 3);
+    let (wire, message) = learned(&home, &[]);
+    assert_eq!(wire.learned.basis, Basis::Wire);
+    assert!(message.contains("no session shows its cipher suite") && message.contains("--cipher"), "{message}");
+    assert_eq!(wire.overhead, seen.overhead + 24);
+    let suite = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
+    let (message, _) = learned(&home, &["--cipher", suite]);
+    assert_eq!(message.learned.basis, seen.learned.basis);
+    assert_eq!((message.overhead, &message.actions), (seen.overhead, &seen.actions));
+    let unknown = home.learn("none.toml", &["--cipher", "ROT13"]);
+    assert_fails(&unknown, 2, &["ROT13", "IANA"]);
+}
+
+#[test]
+fn custom_pipeline_finds_the_commands() {
+    let home = Home::new(&small(), 3);
+    let (standard, _) = learned(&home, &[]);
+    let stages = ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector"];
+    let stages = stages.map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).concat();
+    let stages = stages.replace("\"flow-filter\"\n", &format!("\"flow-filter\"\ngateway = [\"{GATEWAY}\"]\n"));
+    fs::write(home.path("pipeline.toml"), stages).unwrap();
+    let mut command = sizeleak("learn");
+    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
+    command.arg("--pipeline").arg(home.path("pipeline.toml")).arg("--inventory").arg(home.path("inventory.toml"));
+    let output = run(command.args(["-o", "-"]));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(Model::from_toml(&String::from_utf8(output.stdout).unwrap()), Ok(standard));
+    let mismatched = home.learn("apart.toml", &["--set", "command-segmenter.min-size=100"]);
+    assert!(stderr(&mismatched).contains("labels have no command within 2s"), "{}", stderr(&mismatched));
+}
+
+/// `learn` with the first labels only, and the commands that it proposes to record, by counts of actions.
+fn with_first_labels(home: &Home, labels: usize) -> (Output, Vec<Vec<u32>>) {
+    let text = fs::read_to_string(home.path("learn.csv")).unwrap();
+    let first: Vec<&str> = text.lines().take(labels + 1).collect();
+    fs::write(home.path("changed.csv"), first.join("\n")).unwrap();
+    let mut command = sizeleak("learn");
+    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
+    command.args(["--gateway", GATEWAY]).arg("--inventory").arg(home.path("inventory.toml"));
+    command.arg("--record").arg(home.path("next.csv"));
+    let output = run(command.arg("-o").arg(home.path("model.toml")));
+    let next = fs::read_to_string(home.path("next.csv")).unwrap();
+    assert_eq!(next.lines().next(), text.lines().next(), "the header");
+    let rows = next.lines().skip(1).map(|row| row.strip_prefix(',').unwrap().split(',').map(|n| n.parse().unwrap()));
+    (output, rows.map(Iterator::collect).collect())
+}
+
+#[test]
+fn missing_commands_are_proposed_for_recording() {
+    let home = Home::new(&Scenario::default(), 5);
+    // The first labels are experiments: each action alone, then on two devices.
+    let (output, next) = with_first_labels(&home, 9);
+    let said = stderr(&output);
+    assert!(output.status.success() && said.contains("no labelled command has `white`, `colour`"), "{said}");
+    assert!(said.contains("warning: the labels leave sizes open: `on` 27 to 30"), "{said}");
+    assert!(said.contains("three times each: white=1; colour=1"), "{said}");
+    let alone = |action: usize| (0..7).map(|at| u32::from(at == action)).collect::<Vec<u32>>();
+    assert_eq!(next, [alone(5), alone(5), alone(5), alone(6), alone(6), alone(6)]);
+    let (output, next) = with_first_labels(&home, 42);
+    assert!(output.status.success() && stderr(&output).contains("may be off together"), "{}", stderr(&output));
+    let totals: Vec<u32> = next.iter().step_by(3).map(|counts| counts.iter().sum()).collect();
+    assert_eq!(totals, [3, 6, 12]);
+    let (output, next) = with_first_labels(&home, 192);
+    assert!(output.status.success() && next.is_empty(), "{next:?}");
+}
+
+/// The figures of `learn --curve --json`.
+fn curve(home: &Home, more: &[&str]) -> Value {
+    let output = home.learn("model.toml", &[&["--quiet", "--json"], more].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(home.path("model.toml").exists(), "the model is of all labels");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn curve_shows_precision_by_number_of_labels() {
+    let mut scenario = small();
+    // No experiments, only everyday commands.
+    scenario.learn.repeats = 0;
+    scenario.learn.random = 120;
+    let home = Home::new(&scenario, 3);
+    let figures = curve(&home, &["--curve"]);
+    assert_eq!((&figures["schema"], &figures["drawn_from"], &figures["tested"]), (&2.into(), &80.into(), &40.into()));
+    let points = figures["points"].as_array().unwrap();
+    let count = |point: &Value, key: &str| point[key].as_u64().unwrap();
+    let of_points = |key: &str| points.iter().map(|point| count(point, key)).collect::<Vec<_>>();
+    assert_eq!(of_points("labels"), [7, 14, 28, 56, 80]);
+    assert_eq!(of_points("draws"), [5, 5, 5, 5, 1]);
+    let share = |point: &Value, key: &str| {
+        let share = &point["after_pruning"][key];
+        ["low", "high"].map(|end| share["interval"][end].as_f64().unwrap() - share["median"].as_f64().unwrap())
+    };
+    for point in points.iter().filter(|point| count(point, "learned") > 0) {
+        for key in ["precision", "top_1", "top_5"] {
+            let [low, high] = share(point, key);
+            assert!(low <= 0.0 && high >= 0.0 && high - low > 0.05, "{point}");
+        }
+        assert!(count(point, "warned") + count(point, "of_kinds") <= 2 * count(point, "learned"), "{point}");
+    }
+    let last = points.last().unwrap();
+    assert_eq!(
+        (&last["sizes"], &last["refusals"], count(last, "learned")),
+        (&7.0.into(), &Value::Array(Vec::new()), 1)
+    );
+    assert!(last["before_pruning"]["precision"]["median"].as_f64().unwrap() >= 0.95, "{last}");
+    // So few labels do not name every action, and some samples of them name kinds of command, and no sizes.
+    let first = &points[0];
+    assert!(count(first, "warned") == count(first, "learned") && count(first, "of_kinds") > 0, "{first}");
+    let mut warnings =
+        first["warnings"].as_array().unwrap().iter().map(|warning| warning["sentence"].as_str().unwrap());
+    assert!(warnings.any(|warning| warning.contains("no labelled command has")), "{first}");
+    let right = |point: &Value| point["after_pruning"]["top_1"]["median"].as_f64().unwrap();
+    assert!(right(first) < right(last), "{first} {last}");
+    assert_eq!(curve(&home, &["--curve"]), figures, "the same again");
+
+    let others = [home.path("test.pcap"), home.path("test.csv")].map(|path| path.display().to_string());
+    let others = ["--curve=100,999,60", "--test-capture", &others[0], "--test-labels", &others[1]];
+    let figures = curve(&home, &others);
+    let points = figures["points"].as_array().unwrap();
+    let labels: Vec<u64> = points.iter().map(|point| point["labels"].as_u64().unwrap()).collect();
+    assert_eq!((labels, &figures["tested"]), (vec![60, 100, 120], &40.into()));
+
+    let table = home.learn("model.toml", &["--quiet", "--curve=10,60"]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(
+        table.contains("so many of 80 labels, which were drawn at\nrandom 5 times; every model answers the same 40")
+    );
+    let row = |labels: &str| table.lines().find(|line| line.starts_with(labels)).unwrap().to_owned();
+    assert!(row("60 ").contains(" 5 of 5 ") && row("60 ").matches('–').count() == 3, "{table}");
+    // What a row was learned with is said below.
+    assert!(row("10 labels, ").contains(" of 5 samples: "), "{table}");
+}
+
+#[test]
+fn samples_of_labels_that_no_model_can_be_learned_from_are_in_their_row_with_the_reason() {
+    let home = Home::new(&small(), 3);
+    let options = ["--method", "paper", "--curve=7"];
+    let figures = curve(&home, &options);
+    let point = &figures["points"][0];
+    let refused: u64 = point["draws"].as_u64().unwrap() - point["learned"].as_u64().unwrap();
+    let reasons = point["refusals"].as_array().unwrap();
+    let of_reasons: u64 = reasons.iter().map(|reason| reason["draws"].as_u64().unwrap()).sum();
+    assert!(refused > 0 && refused == of_reasons, "{point}");
+    let table = String::from_utf8(home.learn("model.toml", &[&["--quiet"], &options[..]].concat()).stdout).unwrap();
+    assert!(
+        table.contains(&format!("\n7       {} of 5  ", 5 - refused)) && table.contains("samples: no model: "),
+        "{table}"
+    );
+}
+
+#[test]
+fn curve_needs_stdout_and_commands_to_test_on() {
+    let home = Home::new(&small(), 3);
+    let mut command = sizeleak("learn");
+    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
+    let output = run(command.args(["--gateway", GATEWAY, "--curve", "-o", "-"]));
+    assert_fails(&output, 2, &["--curve", "stdout"]);
+    for (wrong, word) in [
+        (&["--json"][..], "--curve"),
+        (&["--curve=0"], "numbers"),
+        (&["--curve", "--test-labels", "x"], "--test-input"),
+    ] {
+        let output = home.learn("model.toml", wrong);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn wrong_labels_are_left_out_and_named() {
+    let home = Home::new(&Scenario::default(), 5);
+    let output = with_labels(&home, |labels| {
+        let mut lines: Vec<String> = labels.lines().map(str::to_owned).collect();
+        // One `on` too many, a label at a time without a command, and thus a command without a label.
+        let (time, counts) = lines[100].split_once(',').unwrap();
+        let (on, others) = counts.split_once(',').unwrap();
+        lines[100] = format!("{time},{},{others}", on.parse::<u32>().unwrap() + 1);
+        lines[150] = format!("1767500000.5,{}", lines[150].split_once(',').unwrap().1);
+        lines.join("\n")
+    });
+    assert!(output.status.success(), "{}", stderr(&output));
+    let message = stderr(&output);
+    assert!(message.contains("1 labels do not explain the size of their command"), "{message}");
+    assert!(message.contains("line 101 ("), "{message}");
+    assert!(message.contains("1 of 192 labels have no command within 2s: line 151 (2026-01-04T"), "{message}");
+    assert!(message.contains("1 of 192 commands have no label: 2026-01-05T"), "{message}");
+    assert!(message.contains("from 190 of 192 labelled commands"), "{message}");
+}
+
+#[test]
+fn errors_of_labels_are_one_sentence() {
+    let home = Home::new(&small(), 3);
+    let changed = |change: fn(String) -> String| with_labels(&home, change);
+    assert_fails(&changed(|labels| labels.lines().take(1).collect()), 1, &["changed.csv", "no row"]);
+    assert_fails(&changed(|_| String::new()), 1, &["changed.csv", "line 1"]);
+    assert_fails(&changed(|labels| labels + "yesterday,1,0,0,0,0,0,0\n"), 1, &["`yesterday`"]);
+    assert_fails(&changed(|labels| labels.replace("\n1767", "\n1667")), 1, &["none of its 102 labels", "2022-"]);
+    assert!(!home.path("model.toml").exists(), "no model remains");
+}
+
+#[test]
+fn a_single_label_teaches_one_kind_with_a_warning() {
+    let home = Home::new(&small(), 3);
+    let output = with_labels(&home, |labels| labels.lines().take(2).collect::<Vec<_>>().join("\n"));
+    let said = stderr(&output);
+    assert!(output.status.success() && said.contains("warning: each kind of command was labelled only once"), "{said}");
+    assert!(said.contains("the model answers the one kind of command that was labelled"), "{said}");
+}
+
+#[test]
+fn errors_are_one_sentence() {
+    let home = Home::new(&small(), 3);
+    let labels = home.path("learn.csv").display().to_string();
+    let learn = |capture: &str, gateway: &str| {
+        let mut command = sizeleak("learn");
+        command.arg("--capture").arg(home.path(capture)).args(["--labels", &labels, "--gateway", gateway]);
+        run(command.arg("-o").arg(home.path("model.toml")))
+    };
+    assert_fails(&learn("learn.pcap", "10.9.9.9"), 1, &["10.9.9.9"]);
+    assert_fails(&learn("none.pcap", GATEWAY), 1, &["none.pcap"]);
+    assert_fails(&learn("learn.csv", GATEWAY), 1, &["learn.csv"]);
+    fs::write(home.path("empty.pcap"), "").unwrap();
+    assert_fails(&learn("empty.pcap", GATEWAY), 1, &["empty.pcap"]);
+    assert_fails(&home.learn("no-such-folder/model.toml", &["--quiet"]), 1, &["no-such-folder"]);
+    fs::write(home.path("inventory.toml"), "[[device]]\nname = \"plug\"\ncount = 0\nactions = [\"on\"]").unwrap();
+    assert_fails(&home.learn("model.toml", &[]), 1, &["inventory.toml", "counts 0"]);
+    let without_gateway = run(sizeleak("learn").args(["--capture", "a", "--labels", "b", "-o", "c"]));
+    assert_eq!(without_gateway.status.code(), Some(2));
+    assert!(stderr(&without_gateway).contains("--gateway"), "{}", stderr(&without_gateway));
+    assert!(!home.path("model.toml").exists(), "no model remains");
+}
+
+#[test]
+fn truncated_capture_is_learned_from_up_to_the_damage() {
+    let home = Home::new(&Scenario::default(), 5);
+    let whole = fs::read(home.path("learn.pcap")).unwrap();
+    fs::write(home.path("learn.pcap"), &whole[..whole.len() - 30_001]).unwrap();
+    let output = home.learn("model.toml", &["--quiet"]);
+    assert_fails(&output, 1, &["learn.pcap", "from everything before the damage"]);
+    let model = Model::read(&home.path("model.toml")).unwrap();
+    assert!((100..192).contains(&model.learned.commands), "{}", model.learned.commands);
+}
+
+/// Pushed readings and answered polls are noise.
+#[test]
+fn noise_is_learned_despite_inexact_labels() {
+    let mut scenario = small();
+    scenario.session.framing = Framing::Http;
+    scenario.labels.error = SignedDuration::from_millis(1_900);
+    let home = Home::new(&scenario, 21);
+    let (model, message) = learned(&home, &[]);
+    let noise = model.noise.unwrap();
+    assert_eq!((noise.commands, noise.written), (102, RecordLayout::Whole));
+    // "HTTP/1.1 204 No Content" and a date.
+    let nothing = noise.to_gateway.iter().find(|kind| kind.size == 64).unwrap();
+    assert!(nothing.answers > 50 && nothing.commands == 0, "{nothing:?}");
+    assert!(
+        nothing.alone == 0 || nothing.after_silence_ms.is_some_and(|time| time.abs_diff(25_000) < 100),
+        "{nothing:?}"
+    );
+    assert!(message.contains("noise: besides commands"), "{message}");
+
+    // A third of the labels is late.
+    let late = |labels: String| {
+        let lines = labels.lines().enumerate().map(|(at, line)| match line.split_once(',') {
+            Some((time, rest)) if at % 3 == 1 => format!("{},{rest}\n", time.parse::<f64>().unwrap() + 3.5),
+            _ => format!("{line}\n"),
+        });
+        lines.collect()
+    };
+    let output = with_labels(&home, late);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let figures = home.figures("model.toml", &["--quiet", "--set", "command-segmenter.algorithm=learned"]);
+    assert_eq!((&figures["missed"], &figures["ambiguous"], &figures["spurious"]), (&0.into(), &0.into(), &0.into()));
+}
+
+#[test]
+fn model_learned_with_a_given_algorithm_has_no_noise() {
+    let home = Home::new(&small(), 22);
+    let (model, message) = learned(&home, &["--set", "command-segmenter.algorithm=gap"]);
+    assert!(model.noise.is_none() && !message.contains("noise"), "{message}");
+    let output = home.evaluate("model.toml", &["--set", "command-segmenter.algorithm=learned"]);
+    assert_fails(&output, 1, &["command-segmenter", "model.toml", "no [noise]", "learn it again"]);
+    assert!(home.evaluate("model.toml", &[]).status.success(), "`gap` is used with it");
+}

@@ -1,0 +1,58 @@
+//! The programs as people run them: command lines, files, messages and reports.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking"
+)]
+
+mod archive;
+mod archive_units;
+mod archive_watch;
+mod audit;
+mod audit_measured;
+mod audit_padding;
+mod bad_input;
+mod cache;
+mod capture_folders;
+mod check_stage;
+mod checkpoints;
+mod clocks;
+mod command_line;
+mod comparing;
+mod discovery;
+mod embedding;
+mod escaping;
+mod evaluation;
+mod example;
+mod exports;
+mod help;
+mod kinds_without_a_model;
+mod label_clocks;
+mod label_forms;
+mod latency;
+mod learning;
+mod many_files;
+mod messages;
+mod metrics;
+mod modes;
+mod name_resolution;
+mod not_captures;
+mod one_processor;
+mod output_names;
+mod outputs;
+mod own_segmenters;
+mod parquet;
+mod pipeline_schema;
+mod plot;
+mod processes;
+mod replay;
+mod reproducing;
+mod same_bytes;
+mod sandbox;
+mod strip;
+mod survey;
+mod taps;
+mod tunnels;

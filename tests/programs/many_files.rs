@@ -1,0 +1,333 @@
+//! A home's capture in several files, or in a long one, gives the same bytes on one core and on two. Files that cannot be
+//! read are named, and the others are read.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use support::processors;
+use support::programs;
+
+use support::programs::{GATEWAY, example, pipe, root, sizeleak, stderr, stdout, with, write};
+
+/// The packets of a little-endian classic pcap, each with its header.
+fn packets(capture: &[u8]) -> Vec<&[u8]> {
+    let mut packets = Vec::new();
+    let mut rest = &capture[24..];
+    while !rest.is_empty() {
+        let length = 16 + u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
+        packets.push(&rest[..length]);
+        rest = &rest[length..];
+    }
+    packets
+}
+
+/// Splits the bundled capture into files; `which` assigns a packet number, of the number of packets, to a file.
+fn split(folder: &Path, files: usize, which: impl Fn(usize, usize) -> usize) -> Vec<PathBuf> {
+    let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
+    assert_eq!(capture[..4], [0xd4, 0xc3, 0xb2, 0xa1]);
+    let packets = packets(&capture);
+    let mut parts = vec![capture[..24].to_vec(); files];
+    for (number, packet) in packets.iter().enumerate() {
+        parts[which(number, packets.len())].extend_from_slice(packet);
+    }
+    let write = |(part, bytes): (usize, &Vec<u8>)| {
+        let file = folder.join(format!("{part}.pcap"));
+        std::fs::write(&file, bytes).unwrap();
+        file
+    };
+    parts.iter().enumerate().map(write).collect()
+}
+
+/// A run of these stages over captures, on `cores` cores.
+fn command(folder: &Path, stages: &[&str], files: &[PathBuf], cores: usize) -> Command {
+    let pipeline = folder.join("pipeline.toml");
+    let stages: Vec<String> = stages.iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).collect();
+    std::fs::write(&pipeline, stages.concat()).unwrap();
+    let mut command = Command::new("taskset");
+    command
+        .args(["-c", &processors::first(cores), env!("CARGO_BIN_EXE_sizeleak"), "run"])
+        .arg(&pipeline)
+        .arg("--input")
+        .args(files);
+    command.args(["--gateway", GATEWAY, "--format", "frames"]);
+    // Without the summary, whose latencies differ from run to run.
+    command.args(["--kind", "flow,segments,session,record,command,notice"]);
+    command
+}
+
+/// The output of such a run.
+fn run(folder: &Path, stages: &[&str], files: &[PathBuf], cores: usize) -> Vec<u8> {
+    stdout(command(folder, stages, files, cores).arg("--quiet"))
+}
+
+/// Repeats the bundled capture, later each time, until it is long enough for two threads to read it alternately. Except
+/// in the first and every fourth repetition, another host has the gateway's address, so that most packets are others'.
+fn long(folder: &Path) -> PathBuf {
+    const LONG: usize = 16 << 20;
+    const HEADER: usize = 16;
+    /// Offsets of source and destination in IPv4 behind Ethernet.
+    const ADDRESSES: [usize; 2] = [26, 30];
+    let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
+    let gateway: std::net::Ipv4Addr = GATEWAY.parse().unwrap();
+    let packets = packets(&capture);
+    let seconds = |packet: &[u8]| u32::from_le_bytes(packet[..4].try_into().unwrap());
+    let span = seconds(packets[packets.len() - 1]) - seconds(packets[0]) + 1;
+    let mut bytes = capture[..24].to_vec();
+    let mut round = 0;
+    while bytes.len() < LONG {
+        for packet in &packets {
+            bytes.extend((seconds(packet) + round * span).to_le_bytes());
+            bytes.extend_from_slice(&packet[4..]);
+            let data = bytes.len() - (packet.len() - HEADER);
+            for place in ADDRESSES {
+                if let Some(address) = bytes.get_mut(data + place..data + place + 4)
+                    && *address == gateway.octets()
+                    && round % 4 != 0
+                {
+                    address.copy_from_slice(&[192, 168, 1, 99]);
+                }
+            }
+        }
+        round += 1;
+    }
+    let file = folder.join("long.pcap");
+    std::fs::write(&file, bytes).unwrap();
+    file
+}
+
+#[test]
+#[ignore = "second tier: needs taskset and two processors"]
+fn one_long_file_gives_the_same_bytes_on_one_core_and_on_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [long(folder.path())];
+    for stages in [&["capture", "flow-filter"][..], &["capture", "flow-filter", "record-sizer", "command-segmenter"]] {
+        let alone = run(folder.path(), stages, &files, 1);
+        let two = command(folder.path(), stages, &files, 2).arg("-vv").output().unwrap();
+        assert!(alone == two.stdout, "{stages:?}");
+        assert!(programs::stderr(&two).contains("two threads have alternated"), "{}", programs::stderr(&two));
+    }
+}
+
+#[test]
+#[ignore = "second tier: needs taskset and two processors"]
+fn several_files_give_the_same_bytes_on_one_core_and_on_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let segments = ["capture", "flow-filter"];
+    let commands = ["capture", "flow-filter", "record-sizer", "command-segmenter"];
+    let one_file = run(folder.path(), &commands, &[root().join(example("test.pcap"))], 1);
+    let in_turn = |number: usize, all: usize| number * 5 / all;
+    let overlapping = |number: usize, all: usize| {
+        if number.is_multiple_of(7) { (number * 5 / all + 1) % 5 } else { number * 5 / all }
+    };
+    let alternating = |number: usize, _: usize| number % 5;
+    for (which, split_so) in [&in_turn as &dyn Fn(usize, usize) -> usize, &overlapping, &alternating].iter().enumerate()
+    {
+        let files = split(folder.path(), 5, split_so);
+        for stages in [&segments[..], &commands] {
+            let alone = run(folder.path(), stages, &files, 1);
+            assert!(alone == run(folder.path(), stages, &files, 2), "{which}: {stages:?}");
+        }
+        assert!(one_file == run(folder.path(), &commands, &files, 2), "{which}: one file or five");
+    }
+}
+
+/// An archive as it is in the field: two halves of the bundled capture, the second cut, and files that are none, damaged
+/// or not there.
+fn archive(folder: &Path) {
+    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
+    let middle = 24 + packets(&capture).iter().take(2000).map(|packet| packet.len()).sum::<usize>();
+    write(folder, "b-first.pcap", &capture[..middle]);
+    write(folder, "d-cut.pcap", [&capture[..24], &capture[middle..capture.len() - 5]].concat());
+    let mut damaged = capture[..middle].to_vec();
+    let place = 24 + packets(&capture).iter().take(900).map(|packet| packet.len()).sum::<usize>();
+    damaged[place + 8..place + 12].fill(0xff);
+    write(folder, "e-damaged.pcap", damaged);
+    write(folder, "empty", "");
+    write(folder, "f-event.pcap", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+    write(folder, "notes.txt", "captures of a home\n");
+    write(folder, "photo.jpg", b"\xff\xd8\xff\xe0 JFIF");
+    symlink("nowhere", folder.join("a-lost.pcap")).unwrap();
+    symlink("nowhere", folder.join("latest")).unwrap();
+    // Like a file that nobody may read, but for root too.
+    symlink("c-loop.pcap", folder.join("c-loop.pcap")).unwrap();
+}
+
+/// What is said of each of them, in the order in which it was found: first, who cannot be opened, then damage by time.
+const SAID: [(&str, &str); 9] = [
+    ("a-lost.pcap", "is a link to nothing"),
+    ("c-loop.pcap", "Too many levels of symbolic links"),
+    ("empty", "is empty"),
+    ("f-event.pcap", "is a Git LFS pointer"),
+    ("latest", "is a link to nothing"),
+    ("notes.txt", "is no capture: it begins with the text"),
+    ("photo.jpg", "is no capture: it begins with the bytes ff d8 ff e0"),
+    ("e-damaged.pcap", "is damaged at byte "),
+    ("d-cut.pcap", "is cut at byte "),
+];
+
+/// Those of them that do not fail a run: they are not named like captures, or packets were found behind the damage.
+const NO_ERRORS: [&str; 5] = ["empty", "latest", "notes.txt", "photo.jpg", "e-damaged.pcap"];
+
+/// The lines about captures of the archive at the end of what was said, where each begins with the stage's name.
+fn lines_of_captures(output: &Output, folder: &Path) -> Vec<String> {
+    let said = stderr(output);
+    let start = format!("capture: {}/", folder.display());
+    said.lines().filter_map(|line| line.strip_prefix(&start)).map(str::to_owned).collect()
+}
+
+fn assert_lines(lines: &[String], expected: &[(&str, &str)]) {
+    let is_one = |(line, (name, words)): (&String, &(&str, &str))| line.starts_with(&format!("{name}: {words}"));
+    assert!(lines.len() == expected.len() && lines.iter().zip(expected).all(is_one), "{lines:#?}");
+}
+
+/// A run over captures with the bundled model.
+fn run_over(options: &str, inputs: &[PathBuf]) -> Output {
+    let model = example("model.toml");
+    let mut command = sizeleak(&format!("run --gateway {GATEWAY} --model {model} --format ndjson {options} --input"));
+    command.args(inputs).output().unwrap()
+}
+
+#[test]
+fn every_file_of_a_folder_that_was_not_read_whole_has_a_line_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    archive(folder.path());
+    let read = run_over("--kind identification", &["b-first.pcap", "d-cut.pcap", "e-damaged.pcap"].map(path));
+    let below = [folder.path().to_owned()];
+    let options = "--kind identification --set capture.recursive=true";
+    let output = run_over(options, &below);
+    assert!(output.stdout == read.stdout && !output.stdout.is_empty(), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(1));
+    assert_lines(&lines_of_captures(&output, folder.path()), &SAID);
+    // The first error comes last, as ever.
+    assert!(stderr(&output).lines().last().unwrap().contains("`capture`: "), "{}", stderr(&output));
+
+    let verbose = run_over(&format!("{options} -v"), &below);
+    assert_lines(&lines_of_captures(&verbose, folder.path()), &SAID);
+    let quiet = run_over(&format!("{options} --quiet"), &below);
+    let errors: Vec<_> = SAID.into_iter().filter(|(name, _)| !NO_ERRORS.contains(name)).collect();
+    assert_lines(&lines_of_captures(&quiet, folder.path()), &errors);
+    assert!(verbose.stdout == output.stdout && quiet.stdout == output.stdout);
+    let processes = run_over(&format!("{options} --mode processes"), &below);
+    assert!(processes.stdout == output.stdout);
+    assert_lines(&lines_of_captures(&processes, folder.path()), &SAID);
+}
+
+#[test]
+fn capture_in_a_pipe_names_the_files_and_the_others_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    archive(folder.path());
+    let mut capture = with("capture", "--recursive");
+    capture.arg(folder.path());
+    let filter = with("flow-filter", &format!("--gateway {GATEWAY}"));
+    let commands = with("command-segmenter", "--algorithm gap");
+    let outputs = pipe(vec![capture, filter, with("record-sizer", ""), commands, sizeleak("frames --kind command")]);
+    let mut lines = lines_of_captures(&outputs[0], folder.path());
+    // The first error comes last, as ever.
+    assert_eq!(lines.pop().as_ref(), lines.first());
+    assert_lines(&lines, &SAID);
+    assert_eq!(outputs[0].status.code(), Some(1));
+    assert!(outputs[4].stdout.split(|byte| *byte == b'\n').count() > 300);
+}
+
+#[test]
+fn a_named_file_that_cannot_be_read_does_not_stop_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    archive(folder.path());
+    let gone = folder.path().join("gone.pcap");
+    let named = |name: &str| [gone.clone(), root().join(example(name)), folder.path().join("photo.jpg")];
+    let expected = [("gone.pcap", "No such file"), ("photo.jpg", "is no capture")];
+    let check = |output: &Output| {
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(output));
+        assert_lines(&lines_of_captures(output, folder.path()), &expected);
+    };
+    let alone = run_over("--kind identification", &[root().join(example("test.pcap"))]);
+    let among = run_over("--kind identification", &named("test.pcap"));
+    check(&among);
+    assert!(among.stdout == alone.stdout && !among.stdout.is_empty());
+
+    let model = folder.path().join("model.toml");
+    let (labels, inventory) = (example("learn.csv"), example("inventory.toml"));
+    let mut learn = sizeleak(&format!("learn --gateway {GATEWAY} --labels {labels} --inventory {inventory} -o"));
+    let output = learn.arg(&model).arg("--capture").args(named("learn.pcap")).output().unwrap();
+    check(&output);
+    let [bundled, learned] = [root().join(example("model.toml")), model].map(|file| fs::read_to_string(file).unwrap());
+    let actions = |model: &str| model[model.find("[[action]]").unwrap()..model.find("[learned]").unwrap()].to_owned();
+    assert_eq!(actions(&learned), actions(&bundled));
+    assert!(!learned.contains("gone.pcap"), "it names no capture that was not read");
+
+    let (model, labels) = (example("model.toml"), example("test.csv"));
+    let mut evaluate = sizeleak(&format!("evaluate --gateway {GATEWAY} --model {model} --labels {labels} --capture"));
+    let output = evaluate.args(named("test.pcap")).output().unwrap();
+    check(&output);
+    assert!(String::from_utf8(output.stdout).unwrap().contains("307 labelled commands: 307 found"));
+}
+
+#[test]
+fn a_folder_among_files_is_named_with_what_to_do_and_the_files_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let inputs = [folder.path().to_owned(), root().join(example("test.pcap"))];
+    let output = run_over("--kind identification", &inputs);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("is a folder: name its files, or use `--recursive`"), "{}", stderr(&output));
+    assert_eq!(output.stdout.split(|byte| *byte == b'\n').count(), 308);
+}
+
+#[test]
+fn named_files_none_of_which_can_be_read_are_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("commands.ndjson");
+    let inputs = ["one.pcap", "two.pcap"].map(|name| folder.path().join(name));
+    let refused = run_over(&format!("-o {}", output.display()), &inputs);
+    assert_eq!((refused.status.code(), fs::read_dir(folder.path()).unwrap().count()), (Some(1), 0));
+    let said = stderr(&refused);
+    assert!(said.contains("one.pcap: No such file") && said.contains("nor can any other of the 2"), "{said}");
+}
+
+/// Captures of one command each, for the labels of the bundled home that have one action, which is their name.
+fn captures_of_single_actions(folder: &Path) -> Vec<PathBuf> {
+    let capture = fs::read(root().join(example("learn.pcap"))).unwrap();
+    let packets = packets(&capture);
+    let number = |bytes: &[u8]| f64::from(u32::from_le_bytes(bytes.try_into().unwrap()));
+    let time = |packet: &[u8]| number(&packet[..4]) + number(&packet[4..8]) / 1e6;
+    let labels = fs::read_to_string(root().join(example("learn.csv"))).unwrap();
+    let mut rows = labels.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let actions = rows.next().unwrap();
+    let mut files = Vec::new();
+    for row in rows {
+        let done: Vec<usize> = (1..row.len()).filter(|at| row[*at] != "0").collect();
+        let ([only], label) = (done.as_slice(), row[0].parse::<f64>().unwrap()) else { continue };
+        if row[*only] == "1" {
+            let near = packets.iter().filter(|packet| (label - 0.4..label + 1.6).contains(&time(packet)));
+            let bytes = capture[..24].iter().chain(near.copied().flatten()).copied().collect::<Vec<u8>>();
+            files.push(write(folder, &format!("{}-{}.pcap", actions[*only], files.len()), bytes));
+        }
+    }
+    files
+}
+
+#[test]
+fn a_capture_whose_name_is_its_action_does_not_stop_the_others_where_it_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = captures_of_single_actions(folder.path());
+    assert!(files.len() > 20, "{}", files.len());
+    let learned = |files: &[PathBuf]| {
+        let model = folder.path().join("model.toml");
+        let mut learn = sizeleak(&format!("learn --gateway {GATEWAY} --labels-from-names -o"));
+        let output = learn.arg(&model).arg("--capture").args(files).output().unwrap();
+        let model = fs::read_to_string(model).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        let tuples = model.find("tuples = [").unwrap()..model.find("[scope]").unwrap();
+        (output, model[tuples].to_owned())
+    };
+    let (whole, tuples) = learned(&files);
+    assert_eq!(whole.status.code(), Some(0), "{}", stderr(&whole));
+    for (at, name) in [(0, "on-900.pcap"), (files.len() / 2, "off-901.pcap")] {
+        symlink("nowhere", folder.path().join(name)).unwrap();
+        files.insert(at, folder.path().join(name));
+    }
+    let (output, among) = learned(&files);
+    assert_eq!((output.status.code(), &among), (Some(1), &tuples), "{}", stderr(&output));
+    let said = [("on-900.pcap", "No such file"), ("off-901.pcap", "No such file")];
+    assert_lines(&lines_of_captures(&output, folder.path()), &said);
+}

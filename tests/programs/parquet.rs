@@ -1,0 +1,190 @@
+//! Parquet files open in Arrow, and hold the same values as CSV of the same frames, with lists whole.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use sizeleak_frame::KINDS;
+use support::programs::{example, feed, interrupt, pipe, root, seven, sizeleak, stderr, stdout, write};
+
+/// Prints the columns of a file with their types, its rows as text, and what wrote it.
+const READER: &str = r#"
+import json, sys
+import pyarrow as pa, pyarrow.parquet as pq
+
+def text(value):
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+def column_text(kind, value):
+    # As in CSV: of single replies the lengths, of a map its entries.
+    if value is None or not pa.types.is_nested(kind):
+        return text(value)
+    if pa.types.is_map(kind):
+        return " ".join(f"{name}={count}" for name, count in value)
+    return " ".join(str(entry["length"]) if isinstance(entry, dict) else entry for entry in value)
+
+file = pq.ParquetFile(sys.argv[1])
+table = file.read()
+types = {field.name: str(field.type) for field in table.schema}
+columns = []
+for name, column in zip(table.column_names, table.columns):
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    is_list = name in ("candidates", "epsilons", "shifts", "numbers", "device_types")
+    columns.append([] if is_list else [column_text(column.type, value) for value in column.to_pylist()])
+columns = [column for column in columns if column or not len(table)]
+print(json.dumps({"types": types, "rows": list(zip(*columns)), "by": file.metadata.created_by}))
+"#;
+
+fn read(file: &std::path::Path) -> Value {
+    let output = Command::new("python3").args(["-c", READER]).arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A stream that has each kind: what every stage of the pipe makes, one after another.
+fn streams() -> Vec<Vec<u8>> {
+    (1..=7).map(|stages| pipe(seven(&example("test.pcap")).drain(..stages).collect()).pop().unwrap().stdout).collect()
+}
+
+#[test]
+#[ignore = "second tier: needs pyarrow"]
+fn arrow_reads_the_values_of_csv() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seen = Vec::new();
+    for (stages, stream) in streams().into_iter().enumerate() {
+        for kind in KINDS.iter().filter(|kind| stages == 6 || !["hello", "summary", "notice"].contains(kind)) {
+            let frames = |format: &str| sizeleak(&format!("frames --whole --kind {kind} --format {format}"));
+            let csv = feed(frames("csv"), stream.clone());
+            let mut rows = csv::Reader::from_reader(&*csv.stdout);
+            let header: Vec<String> = rows.headers().unwrap().iter().map(str::to_owned).collect();
+            let rows: Vec<Vec<String>> =
+                rows.records().map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            seen.push(*kind);
+            let parquet = feed(frames("parquet"), stream.clone());
+            assert!(parquet.status.success(), "{}", stderr(&parquet));
+            let again = feed(frames("parquet"), stream.clone());
+            assert!(parquet.stdout == again.stdout, "{kind}: the same frames give the same bytes");
+            let found = read(&write(folder.path(), "frames.parquet", parquet.stdout));
+            assert!(found["by"].as_str().unwrap().starts_with("sizeleak version "), "{}", found["by"]);
+            let types = found["types"].as_object().unwrap();
+            let lists = ["candidates", "epsilons", "shifts", "numbers", "device_types"];
+            let flat = types.keys().filter(|name| !lists.contains(&name.as_str()));
+            assert_eq!(flat.collect::<Vec<_>>(), header.iter().collect::<Vec<_>>(), "{kind}");
+            for (name, is) in types {
+                match name.as_str() {
+                    "time_ns" | "start_ns" | "end_ns" => assert_eq!(is, "timestamp[ns, tz=UTC]"),
+                    "size" | "length" | "number" => assert_eq!(is, "uint64"),
+                    "flow" | "gateway" | "service" => assert_eq!(is, "string"),
+                    "probability" | "weight" | "size_probability" => assert_eq!(is, "double"),
+                    "actions" => assert!(is.as_str().unwrap().starts_with("map<string, uint64"), "{is}"),
+                    "handshake" => assert_eq!(is, "bool"),
+                    "data" | "payload" => assert_eq!(is, "binary"),
+                    "epsilon" => assert_eq!(is, "int64"),
+                    "numbers" => assert_eq!(is, "list<element: struct<actions: uint64, probability: double> not null>"),
+                    "device_types" => {
+                        assert_eq!(is, "list<element: struct<device: string, probability: double> not null>");
+                    }
+                    _ => {}
+                }
+            }
+            let wanted = rows.iter().map(|row| row.iter().map(String::as_str));
+            let found = found["rows"].as_array().unwrap();
+            assert_eq!(found.len(), rows.len(), "{kind}");
+            for (found, wanted) in found.iter().zip(wanted) {
+                let found = found.as_array().unwrap().iter().map(|cell| cell.as_str().unwrap());
+                for ((found, wanted), column) in found.zip(wanted).zip(&header) {
+                    let is_same = match column.as_str() {
+                        "probability" | "weight" | "size_probability" => {
+                            found.parse::<f64>().ok() == wanted.parse::<f64>().ok()
+                        }
+                        _ => found == wanted,
+                    };
+                    assert!(is_same, "{kind}, {column}: {found}, not {wanted}");
+                }
+            }
+        }
+    }
+    let missing: Vec<_> = KINDS.iter().filter(|kind| !seen.contains(kind)).collect();
+    assert!(missing.is_empty(), "{missing:?} were not compared");
+}
+
+#[test]
+fn a_run_writes_its_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("commands.parquet");
+    stdout(sizeleak("run pipeline.toml --quiet --format parquet -o").arg(&file));
+    let bytes = fs::read(&file).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+    assert_eq!(stdout(&mut sizeleak("run pipeline.toml --quiet --format parquet")), bytes, "a pipe takes it too");
+}
+
+#[test]
+fn cut_input_makes_a_valid_file() {
+    let stream = stdout(&mut sizeleak("run pipeline.toml --quiet --format frames"));
+    let half = stream[..stream.len() / 2].to_vec();
+    let output = feed(sizeleak("frames --format parquet --kind identification"), half);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(output.stdout.ends_with(b"PAR1") && output.stdout.len() > 1000);
+}
+
+#[test]
+fn interrupted_run_makes_a_valid_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("commands.parquet");
+    let mut command = sizeleak("run pipeline.toml --input - --format parquet -o");
+    let mut child = command.arg(&file).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // More than a pipe holds: once it is read, the run has started.
+    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
+    let (header, packets) = capture.split_at(24);
+    stdin.write_all(&[header, &packets.repeat(10)].concat()).unwrap();
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let bytes = fs::read(&file).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+}
+
+#[test]
+fn unwritable_output_is_one_sentence() {
+    let several = feed(sizeleak("frames --format parquet"), Vec::new());
+    assert!(several.status.code() == Some(2) && stderr(&several).contains("Parquet file holds one kind"));
+    let unknown = feed(sizeleak("frames --format parquet --kind dance"), Vec::new());
+    assert!(unknown.status.code() == Some(2) && stderr(&unknown).contains("`dance` has no columns"));
+    let Ok(full) = File::options().write(true).open("/dev/full") else { return };
+    let mut command = sizeleak("run pipeline.toml --quiet --format parquet");
+    let output = command.stdout(Stdio::from(full)).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("cannot be written") && stderr(&output).lines().count() == 1,
+        "{}",
+        stderr(&output)
+    );
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = sizeleak("run pipeline.toml --quiet --format parquet");
+    let closed = command.stdout(Stdio::from(writer)).stderr(Stdio::piped()).output().unwrap();
+    assert!(closed.status.success() && closed.stderr.is_empty(), "{}", stderr(&closed));
+}
+
+/// `script` gives a program a terminal.
+#[test]
+#[ignore = "second tier: needs script"]
+fn a_terminal_is_refused() {
+    let sizeleak = sizeleak("").get_program().display().to_string();
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("{sizeleak} frames --format parquet --kind record"), "/dev/null"]);
+    let output = script.stdin(Stdio::null()).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("cannot be shown on a terminal"), "{output:?}");
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -1,0 +1,303 @@
+//! `sizeleak plot` draws every command, and no input breaks the picture.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Output, Stdio};
+
+use roxmltree::{Document, Node};
+use support::programs::{feed, sizeleak, stderr, stdout};
+
+fn saved(format: &str) -> Vec<u8> {
+    stdout(&mut sizeleak(&format!("run pipeline.toml --quiet --format {format}")))
+}
+
+fn plot(arguments: &str, input: Vec<u8>) -> Output {
+    feed(sizeleak(&format!("plot {arguments}")), input)
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn of_class<'a>(picture: &'a Document<'_>, class: &str) -> Vec<Node<'a, 'a>> {
+    picture.descendants().filter(|node| node.attribute("class") == Some(class)).collect()
+}
+
+/// The tooltips of the commands.
+fn commands(picture: &str) -> Vec<String> {
+    let picture = Document::parse(picture).unwrap();
+    let tooltip = |node: Node<'_, '_>| {
+        let title = node.children().find(|child| child.has_tag_name("title")).unwrap();
+        assert!(node.children().any(|child| child.has_tag_name("rect")), "a command without a bar");
+        title.text().unwrap().trim().to_owned()
+    };
+    of_class(&picture, "command").into_iter().map(tooltip).collect()
+}
+
+/// A JSON line like the pruner's.
+fn line(time_ns: i64, candidates: &str) -> String {
+    format!(
+        "{{\"identification\":{{\"time_ns\":{time_ns},\"end_ns\":{time_ns},\"flow\":1,\"size\":99,\"plaintext\":null,\
+         \"records\":1,\"replies\":1,\"reply_bytes\":9,\"candidates\":[{candidates}],\"candidate_count\":1,\
+         \"listed\":1,\"min_actions\":null,\"max_actions\":null}}}}\n"
+    )
+}
+
+#[test]
+fn frames_and_json_lines_give_the_same_picture_of_every_command() {
+    let frames = plot("", saved("frames"));
+    assert!(frames.status.success() && frames.stderr.is_empty(), "{}", stderr(&frames));
+    let picture = text(&frames);
+    let commands = commands(&picture);
+    assert_eq!(commands.len(), 307);
+    let first = "2026-01-06T08:00:07.000000Z, 123 bytes: 1 timer, probability 0.9";
+    assert!(commands[0].starts_with(first), "{}", commands[0]);
+    assert!(picture.contains("Commands to 192.168.1.20 in 1 flow"), "{}", &picture[..600]);
+    let document = Document::parse(&picture).unwrap();
+    assert_eq!(
+        of_class(&document, "lane").len(),
+        commands.iter().filter_map(|text| actions_of(text)).flatten().collect::<BTreeSet<_>>().len()
+    );
+    assert_eq!(text(&plot("-", saved("ndjson"))), picture, "JSON lines give the same picture");
+    let rows = plot("--gateway 192.168.1.20", saved("ndjson --kind identification"));
+    assert_eq!(text(&rows), picture, "rows alone name their gateway");
+    assert_eq!(text(&plot("", saved("frames"))), picture, "the same input gives the same bytes");
+}
+
+/// The actions in a tooltip.
+fn actions_of(tooltip: &str) -> Option<Vec<String>> {
+    let (_, actions) = tooltip.split_once("bytes: ")?;
+    let actions = actions.split(", probability").next()?;
+    Some(
+        actions
+            .split(", ")
+            .map(|action| action.trim_start_matches(|it: char| it.is_ascii_digit() || it == ' ').to_owned())
+            .collect(),
+    )
+}
+
+#[test]
+fn number_of_drawn_commands_is_limited() {
+    let best = |count: usize| format!("{{\"actions\":{{\"on\":{count}}},\"epsilon\":0,\"probability\":0.5}}");
+    let many: String = (0..10_050).map(|at| line(at * 1_000_000_000, &best(1 + at as usize % 3))).collect();
+    let one = plot("", line(7, &best(1)).into());
+    assert_eq!(commands(&text(&one)), ["1970-01-01T00:00:00.000000Z, 99 bytes: 1 on, probability 0.500"]);
+    let all = plot("", many.clone().into());
+    assert_eq!(commands(&text(&all)).len(), 10_000);
+    assert!(stderr(&all).contains("the first 10000 of 10050 commands are drawn"), "{}", stderr(&all));
+    assert!(text(&all).contains("first 10000 of 10050"), "the picture says so");
+    assert_eq!(commands(&text(&plot("--limit 20000", many.into()))).len(), 10_050);
+}
+
+#[test]
+fn hostile_names_and_numbers_do_not_break_the_picture() {
+    let name = "</g>&amp;\\u0000\\\"'<script>alert(1)</script>";
+    let odd = format!("{{\"actions\":{{\"{name}\":4294967295}},\"epsilon\":0,\"probability\":1e308}}");
+    let lines =
+        [line(i64::MIN, &odd), line(i64::MAX, ""), line(0, "{\"actions\":{},\"epsilon\":0,\"probability\":-3}")];
+    let output = plot("", lines.concat().into());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(commands(&text(&output)).len(), 3);
+    assert!(!text(&output).contains("<script"), "{}", text(&output));
+    for lane in ["unexplained", "no action"] {
+        assert!(text(&output).contains(lane), "{lane}");
+    }
+}
+
+#[test]
+fn times_follow_the_selected_clock() {
+    let mut command = sizeleak("plot --time local");
+    command.env("TZ", "XYZ-5:30");
+    let output = feed(command, line(1_767_600_000_000_000_000, "").into());
+    assert!(text(&output).contains("time (local) from 2026-01-05T13:30:00.000000+05:30"), "{}", text(&output));
+}
+
+#[test]
+fn commands_are_filtered_by_time_gateway_and_flow() {
+    let hours: String = (0..24).map(|hour| line(hour * 3_600_000_000_000, "")).collect();
+    let drawn = |arguments: &str| {
+        let output = plot(arguments, hours.clone().into());
+        assert!(output.status.success(), "{}", stderr(&output));
+        commands(&text(&output)).iter().map(|tooltip| tooltip[11..13].to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(drawn("--from 1970-01-01T20:00:00Z"), "20 21 22 23");
+    assert_eq!(drawn("--until 1970-01-01T02:00"), "00 01");
+    assert_eq!(drawn("--from 1970-01-01T05:00:00+02:00 --until 1970-01-01T04:30"), "03 04");
+    assert_eq!(drawn("--flow F0000000000000001 --until 1970-01-01T01:00"), "00", "as exports name it");
+    assert_eq!((drawn("--flow 7,1 --until 1970-01-01T01:00").as_str(), drawn("--flow 7").as_str()), ("00", ""));
+    let mut local = sizeleak("plot --time local --until 1970-01-01T06:00");
+    local.env("TZ", "XYZ-5");
+    assert_eq!(commands(&text(&feed(local, hours.clone().into()))).len(), 1, "a date follows the selected clock");
+    let none = plot("--gateway 10.0.0.1", hours.clone().into());
+    assert!(none.status.success() && stderr(&none).contains("none of 24 commands"), "{}", stderr(&none));
+    let frames = saved("frames");
+    let whole = plot("--gateway 192.168.1.20", frames.clone());
+    assert_eq!(text(&whole), text(&plot("", frames.clone())), "all commands go to that gateway");
+    assert!(commands(&text(&plot("--gateway 192.168.1.21", frames))).is_empty());
+    for wrong in
+        ["--from tomorrow", "--from 1970-01-02 --until 1970-01-01", "--until 9999-01-01", "--gateway hub", "--flow F1"]
+    {
+        assert_eq!(plot(wrong, Vec::new()).status.code(), Some(2), "{wrong}");
+    }
+}
+
+#[test]
+fn commands_before_a_cut_are_drawn() {
+    let whole = saved("frames");
+    let no_commands = stdout(&mut sizeleak("run pipeline.toml --quiet --format frames --kind hello summary"));
+    let output = plot("", no_commands);
+    assert!(output.status.success() && commands(&text(&output)).is_empty(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no identification"), "{}", stderr(&output));
+    let cut = plot("", whole[..whole.len() / 2].to_vec());
+    let drawn = commands(&text(&cut)).len();
+    assert!(cut.status.code() == Some(3) && (50..307).contains(&drawn), "{drawn}: {}", stderr(&cut));
+    let empty = plot("", Vec::new());
+    assert!(empty.status.code() == Some(3) && commands(&text(&empty)).is_empty(), "{}", stderr(&empty));
+    let half = plot("", (line(1, "") + "{\"identification\":{\"ti").into());
+    assert!(half.status.code() == Some(3) && commands(&text(&half)).len() == 1, "{}", stderr(&half));
+    let wrong = plot("", (line(1, "") + "{\"identification\":7}\n").into());
+    assert!(wrong.status.code() == Some(1) && commands(&text(&wrong)).len() == 1, "{}", stderr(&wrong));
+    assert!(stderr(&wrong).contains("line 2: "), "{}", stderr(&wrong));
+}
+
+#[test]
+fn picture_goes_to_a_file_or_a_pipe_that_may_close() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, picture) = (folder.path().join("saved.frames"), folder.path().join("timeline.svg"));
+    fs::write(&input, saved("frames")).unwrap();
+    stdout(sizeleak("plot").arg(&input).arg("-o").arg(&picture));
+    assert_eq!(commands(&fs::read_to_string(&picture).unwrap()).len(), 307);
+    let missing = sizeleak("plot no/such.frames").output().unwrap();
+    assert!(missing.status.code() == Some(1) && stderr(&missing).contains("no/such.frames"), "{}", stderr(&missing));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let closed = sizeleak("plot").arg(&input).stdout(Stdio::from(writer)).output().unwrap();
+    assert!(closed.status.success() && closed.stderr.is_empty(), "{}", stderr(&closed));
+}
+
+/// The numbers of an attribute of the parts of a picture.
+fn numbers(nodes: &[Node<'_, '_>], attribute: &str) -> Vec<f64> {
+    nodes.iter().filter_map(|node| node.attribute(attribute)?.parse().ok()).collect()
+}
+
+/// A JSON line of a command in a flow of its own gateway.
+fn in_flow(flow: u64, gateway: &str, time_ns: i64, candidates: &str) -> String {
+    let id = format!("F{flow:016x}");
+    format!(
+        "{{\"flow\":{{\"flow\":\"{id}\",\"gateway\":\"{gateway}\",\"service\":\"203.0.113.1:443\",\"transport\":\"tcp\"}}}}\n{}",
+        line(time_ns, candidates).replace("\"flow\":1,", &format!("\"flow\":\"{id}\","))
+    )
+}
+
+fn best(actions: &str) -> String {
+    format!("{{\"actions\":{{{actions}}},\"epsilon\":0,\"probability\":0.5}}")
+}
+
+#[test]
+fn lanes_have_one_scale_and_an_order_that_does_not_depend_on_flows() {
+    let flows = [(9, "192.0.2.9", "\"on\":1"), (1, "192.0.2.10", "\"off\":1,\"on\":4"), (5, "192.0.2.9", "\"off\":2")];
+    let input: String =
+        flows.iter().map(|(flow, gateway, actions)| in_flow(*flow, gateway, 7, &best(actions))).collect();
+    let picture = text(&plot("", input.into()));
+    let document = Document::parse(&picture).unwrap();
+    let of = |class: &str| -> Vec<String> {
+        let name = |node: &Node<'_, '_>| {
+            node.descendants()
+                .find_map(|inner| inner.text().map(str::trim).filter(|it| !it.is_empty()))
+                .unwrap()
+                .to_owned()
+        };
+        of_class(&document, class).iter().map(name).collect()
+    };
+    assert_eq!(of("group"), ["192.0.2.9 and 203.0.113.1:443", "192.0.2.10 and 203.0.113.1:443"], "by address");
+    assert_eq!(of("lane"), ["on", "off", "on", "off"]);
+    let heights = of_class(&document, "command").into_iter().map(|command| {
+        numbers(&command.children().filter(|child| child.has_tag_name("rect")).collect::<Vec<_>>(), "height")
+    });
+    let heights: Vec<f64> = heights.flatten().collect();
+    assert_eq!(heights.iter().map(|height| height / heights[2]).collect::<Vec<_>>(), [0.25, 0.25, 1.0, 0.5]);
+}
+
+#[test]
+fn legend_and_size_axis_hold_what_the_picture_has() {
+    let picture = text(&plot("", (line(7, &best("\"on\":1")) + &line(8, &best("\"on\":2"))).into()));
+    let document = Document::parse(&picture).unwrap();
+    let texts = |class: &str| -> Vec<String> {
+        let nodes = of_class(&document, class)
+            .into_iter()
+            .flat_map(|node| node.descendants().filter(Node::is_text).collect::<Vec<_>>());
+        nodes.map(|node| node.text().unwrap().trim().to_owned()).filter(|text| !text.is_empty()).collect()
+    };
+    assert_eq!(texts("legend"), ["0.4 to 0.6"], "no entry that nothing uses");
+    assert_eq!(texts("sizes"), ["size in bytes", "99", "100"]);
+}
+
+#[test]
+fn picture_has_the_size_and_title_that_are_asked_for() {
+    let output = plot("--width 640 --height 480 --title a&b", line(7, &best("\"on\":1")).into());
+    let picture = text(&output);
+    let document = Document::parse(&picture).unwrap();
+    let root = document.root_element();
+    assert_eq!((root.attribute("width"), root.attribute("height")), (Some("640"), Some("480")));
+    assert!(document.descendants().any(|node| node.text().is_some_and(|text| text.trim() == "a&b")), "{picture}");
+    let actions: String = (0..30).map(|at| line(at, &best(&format!("\"action {at}\":1")))).collect();
+    let small = plot("--height 300", actions.into());
+    assert!(
+        small.status.code() == Some(2) && stderr(&small).contains("30 lanes need a height of"),
+        "{}",
+        stderr(&small)
+    );
+    for (options, words) in [("--width 5", "400..=20000"), ("-o x.png", "rsvg-convert"), ("-o x.PDF", "-f pdf")] {
+        let wrong = plot(options, Vec::new());
+        assert!(wrong.status.code() == Some(2) && stderr(&wrong).contains(words), "{options}: {}", stderr(&wrong));
+    }
+}
+
+#[test]
+fn labels_are_drawn_over_the_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let labels = folder.path().join("labels.csv");
+    let input =
+        [line(10_000_000_000, &best("\"on\":1")), line(20_000_000_000, &best("\"on\":2")), line(30_000_000_000, "")];
+    fs::write(&labels, "time,on,off\n10.5,1,0\n20.5,0,3\n25.5,1,0\n99,1,0\n").unwrap();
+    let output = feed(
+        {
+            let mut command = sizeleak("plot --labels");
+            command.arg(&labels);
+            command
+        },
+        input.concat().into(),
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 labels are outside"), "{}", stderr(&output));
+    let picture = text(&output);
+    let tooltips = commands(&picture);
+    let verdicts: Vec<&str> = tooltips.iter().map(|tooltip| tooltip.rsplit(", ").next().unwrap()).collect();
+    assert_eq!(verdicts, ["right", "wrong", "without a label"]);
+    let document = Document::parse(&picture).unwrap();
+    let drawn = of_class(&document, "label");
+    assert_eq!(drawn.len(), 3);
+    assert!(drawn[2].attribute("stroke-dasharray").is_some(), "of no command");
+    assert!(picture.contains("labels: 3; the first candidate is right for 1 of 2 labelled commands"), "{picture}");
+    fs::write(&labels, "time,on\nyesterday,1\n").unwrap();
+    let wrong = feed(
+        {
+            let mut command = sizeleak("plot --labels");
+            command.arg(&labels);
+            command
+        },
+        input.concat().into(),
+    );
+    assert!(wrong.status.code() == Some(1) && stderr(&wrong).contains("line 2"), "{}", stderr(&wrong));
+    fs::write(&labels, "time,on\n3610,1\n").unwrap();
+    let mut late = sizeleak("plot --label-offset=-1h --labels");
+    late.arg(&labels);
+    let late = feed(late, input.concat().into());
+    assert!(
+        text(&late).contains("is right for 1 of 1 labelled commands") && late.stderr.is_empty(),
+        "{}",
+        stderr(&late)
+    );
+    let truth = plot("--labels examples/home/test.csv", saved("frames"));
+    assert!(text(&truth).contains("is right for 183 of 307 labelled commands"), "as `evaluate` counts: 59.6 %");
+}

@@ -1,0 +1,182 @@
+//! External stages and signals: no process of a stage outlives a run that was ended, and none holds a run up.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
+use support::programs;
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use support::programs::{GATEWAY, example, program, root, start, stderr, supply, write};
+
+/// The longest wait for what must happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A pipeline of `capture`, a shell script, and `flow-filter`.
+fn pipeline(folder: &Path, script: &str) -> PathBuf {
+    let command = toml::Value::try_from(["sh", "-c", script]).unwrap();
+    let text = format!(
+        "[[stage]]\nrun = \"capture\"\n[[stage]]\nname = \"mine\"\ncommand = {command}\n[[stage]]\n\
+         run = \"flow-filter\"\ngateway = [\"{GATEWAY}\"]\n"
+    );
+    write(folder, "pipeline.toml", text)
+}
+
+fn run(pipeline: &Path, mode: &str, input: &str) -> Command {
+    let mut command = program("sizeleak");
+    command.arg("run").arg(pipeline).args(["--mode", mode, "--input", input, "--format", "frames"]);
+    command
+}
+
+/// Waits until something is there.
+fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The processes whose ids a script wrote to a file, as soon as there are two.
+fn processes(file: &Path) -> Vec<Pid> {
+    wait_for("the script does not start", || {
+        let text = fs::read_to_string(file).ok()?;
+        let ids: Vec<Pid> = text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect();
+        (ids.len() == 2 && text.ends_with('\n')).then_some(ids)
+    })
+}
+
+fn wait_for_end(child: &mut Child) -> std::process::ExitStatus {
+    wait_for("the run does not end", || child.try_wait().unwrap())
+}
+
+/// A run on a silent input whose script ignores the end of its input, and the ids of the script and of its child.
+fn stubborn_run(folder: &Path, trap: &str) -> (Child, Vec<Pid>) {
+    let ids = folder.join("ids");
+    let script = format!("{trap} echo $$ >> {0}; sleep 1000 & echo $! >> {0}; cat > /dev/null; wait", ids.display());
+    let child = start(&mut run(&pipeline(folder, &script), "threads", "-"));
+    let processes = processes(&ids);
+    (child, processes)
+}
+
+fn assert_gone(processes: &[Pid]) {
+    for id in processes {
+        wait_for("a process of the stage is left", || test_kill_process(*id).is_err().then_some(()));
+    }
+}
+
+#[test]
+fn death_of_the_runner_ends_a_stage_and_its_children() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut child, processes) = stubborn_run(folder.path(), "");
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    assert_eq!(wait_for_end(&mut child).signal(), Some(9));
+    assert_gone(&processes);
+}
+
+#[test]
+fn second_sigint_ends_a_stage_that_ignores_signals() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut child, processes) = stubborn_run(folder.path(), "trap '' INT TERM HUP;");
+    programs::interrupt(&child);
+    thread::sleep(Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none(), "the first signal waits for the stage");
+    programs::interrupt(&child);
+    assert_eq!(wait_for_end(&mut child).code(), Some(130));
+    assert_gone(&processes);
+}
+
+#[test]
+fn hang_up_ends_the_run_and_a_stage_that_ignores_it() {
+    for trap in ["", "trap '' HUP;"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut child, processes) = stubborn_run(folder.path(), trap);
+        kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+        assert_ne!(wait_for_end(&mut child).code(), Some(0));
+        assert_gone(&processes);
+    }
+}
+
+#[test]
+fn hang_up_keeps_what_was_read_until_then() {
+    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
+    let mut child = start(program("capture").arg("-"));
+    let input = supply(&mut child, capture);
+    let stdin = input.join().unwrap();
+    thread::sleep(Duration::from_millis(300));
+    kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(output.stdout.windows(7).any(|bytes| bytes == b"summary"), "the stream is whole");
+}
+
+/// As `nohup` starts it.
+#[test]
+fn ignored_hang_up_stays_ignored() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" -"]).arg(program("capture").get_program());
+    let mut child = start(&mut command);
+    let stdin = supply(&mut child, fs::read(root().join(example("test.pcap"))).unwrap()).join().unwrap();
+    thread::sleep(Duration::from_millis(300));
+    kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    assert!(child.try_wait().unwrap().is_none());
+    drop(stdin);
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
+/// A run whose script leaves a process behind that holds something open.
+fn run_with_leftover(script: &str, mode: &str) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let ids = folder.path().join("ids");
+    let pipeline = pipeline(folder.path(), &script.replace("LEFT", &format!("& echo $! > {}", ids.display())));
+    // More than a pipe holds.
+    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
+    let (header, packets) = capture.split_at(24);
+    let input = write(folder.path(), "long.pcap", [header, &packets.repeat((4 << 20) / packets.len())].concat());
+    let child = start(&mut run(&pipeline, mode, input.to_str().unwrap()));
+    let (id, waiting) = (Pid::from_child(&child), thread::spawn(move || child.wait_with_output().unwrap()));
+    let start = Instant::now();
+    while !waiting.is_finished() && start.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(50));
+    }
+    let is_late = !waiting.is_finished();
+    if is_late {
+        _ = kill_process(id, Signal::KILL);
+    }
+    if let Some(left) = fs::read_to_string(&ids).ok().and_then(|id| Pid::from_raw(id.trim().parse().ok()?)) {
+        _ = kill_process(left, Signal::KILL);
+    }
+    let output = waiting.join().unwrap();
+    assert!(!is_late, "{script} in {mode}: the run does not end; {}", stderr(&output));
+    output
+}
+
+#[test]
+fn process_that_holds_stdout_or_stderr_open_does_not_hold_the_run() {
+    for mode in ["threads", "processes"] {
+        for script in ["cat; sleep 1000 2> /dev/null LEFT", "cat; sleep 1000 > /dev/null LEFT"] {
+            let output = run_with_leftover(script, mode);
+            assert!(output.status.success(), "{script} in {mode}: {}", stderr(&output));
+            let named = stderr(&output).lines().filter(|line| line.starts_with("mine: ")).count();
+            assert_eq!(named, 1, "{script} in {mode}: {}", stderr(&output));
+        }
+    }
+}
+
+#[test]
+fn process_that_holds_stdin_open_does_not_hold_the_run() {
+    for mode in ["threads", "processes"] {
+        // In the shell a process in the background has no stdin, unless it has another name.
+        let script = "exec 3<&0; head -c 1000; sleep 1000 > /dev/null 2>&1 LEFT; exit 4";
+        let output = run_with_leftover(script, mode);
+        assert_eq!(output.status.code(), Some(1), "{mode}: {}", stderr(&output));
+        assert!(stderr(&output).contains("exit code 4"), "{mode}: {}", stderr(&output));
+    }
+}

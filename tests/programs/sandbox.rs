@@ -1,0 +1,167 @@
+//! The programs give up what they do not need, and do all the same.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::programs::{GATEWAY, example, program, root, sizeleak, start, stderr, stdout, with, write};
+use support::timeless::timeless;
+
+/// What the system says about each thread of a process: whether it may gain rights, and its system call filter.
+fn confinement(child: &Child) -> Vec<[String; 2]> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+    let statuses = tasks.filter_map(|task| fs::read_to_string(task.unwrap().path().join("status")).ok());
+    let value = |status: &str, key: &str| {
+        status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim().to_owned()
+    };
+    statuses.map(|status| [value(&status, "NoNewPrivs:"), value(&status, "Seccomp:")]).collect()
+}
+
+/// Starts a program whose input stays open, and waits until all its threads are confined as expected.
+fn assert_confinement(command: &mut Command, expected: [&str; 2]) {
+    let mut child = start(command);
+    let begin = Instant::now();
+    // An unconfined program looks the same before and after it has started.
+    thread::sleep(Duration::from_millis(if expected == ["0", "0"] { 500 } else { 0 }));
+    loop {
+        let threads = confinement(&child);
+        if !threads.is_empty() && threads.iter().all(|thread| *thread == expected) {
+            break;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20), "{command:?}: {threads:?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+    drop(child.stdin.take());
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(!stderr(&output).contains("sandbox"), "{}", stderr(&output));
+}
+
+#[test]
+fn programs_are_confined_while_they_run() {
+    for (name, arguments) in [
+        ("capture", "- --metrics 127.0.0.1:0"),
+        ("flow-filter", &format!("--gateway {GATEWAY}")),
+        ("record-sizer", ""),
+        (
+            "sizeleak",
+            &format!("run --input - --gateway {GATEWAY} --model {} --metrics 127.0.0.1:0", example("model.toml")),
+        ),
+    ] {
+        assert_confinement(&mut with(name, arguments), ["1", "2"]);
+        assert_confinement(with(name, arguments).arg("--no-sandbox"), ["0", "0"]);
+    }
+}
+
+#[test]
+fn pipeline_file_turns_the_sandbox_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = "[[stage]]\nrun = \"capture\"\n";
+    for (settings, expected) in [("", ["1", "2"]), ("[pipeline]\nsandbox = false\n", ["0", "0"])] {
+        let file = write(folder.path(), "pipeline.toml", format!("{settings}{stage}"));
+        let run = format!("run {} --input - --format frames", file.display());
+        assert_confinement(&mut sizeleak(&run), expected);
+    }
+}
+
+/// The captures in a folder, one of them a link out of it.
+fn archive(folder: &Path) {
+    fs::create_dir(folder).unwrap();
+    symlink(root().join(example("test.pcap")), folder.join("linked.pcap")).unwrap();
+    fs::copy(root().join(example("learn.pcap")), folder.join("copied.pcap")).unwrap();
+}
+
+/// Everything that a run can read and write, in a folder of its own.
+fn run_with_everything(folder: &Path, flags: &[&str]) -> Vec<Vec<u8>> {
+    for name in ["output", "saves", "logs"] {
+        fs::create_dir_all(folder.join(name)).unwrap();
+    }
+    archive(&folder.join("archive"));
+    symlink(folder.join("output/target.frames"), folder.join("link.frames")).unwrap();
+    let mut run = program("sizeleak");
+    run.current_dir(folder).args([
+        "run",
+        "--input",
+        "archive",
+        "--set",
+        "capture.recursive=true",
+        "--gateway",
+        GATEWAY,
+    ]);
+    run.arg("--model").arg(root().join(example("model.toml"))).args(["--format", "frames", "-o", "link.frames"]);
+    run.args(["--set", "record-sizer.save=saves/records.frames.zst", "--latency-log", "logs/latency.hlog"]);
+    run.args(["--cache", "--cache-dir", "cache", "--metrics", "127.0.0.1:0", "--time", "local"]).args(flags);
+    let output = run.env("TZ", "Europe/Berlin").output().unwrap();
+    let said = stderr(&output);
+    assert!(output.status.success() && !said.contains("denied") && !said.contains("sandbox"), "{said}");
+    assert!(fs::read_dir(folder.join("cache/entries")).unwrap().count() > 0, "{said}");
+    assert!(fs::read_to_string(folder.join("logs/latency.hlog")).unwrap().contains("pruner.service"));
+    let saved = sizeleak("frames --format ndjson").arg(folder.join("saves/records.frames.zst")).output().unwrap();
+    vec![timeless(&fs::read(folder.join("output/target.frames")).unwrap()), saved.stdout]
+}
+
+#[test]
+fn confined_run_reads_and_writes_all_that_it_is_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let [confined, free] = ["confined", "free"].map(|name| folder.path().join(name));
+    for folder in [&confined, &free] {
+        fs::create_dir(folder).unwrap();
+    }
+    assert!(run_with_everything(&confined, &[]) == run_with_everything(&free, &["--no-sandbox"]));
+}
+
+#[test]
+fn pipes_without_a_name_and_devices_are_read_and_written() {
+    let capture = example("test.pcap");
+    let shell = |input: &str| {
+        let mut shell = Command::new("bash");
+        let pipe = format!("{input} | \"$2\" --gateway {GATEWAY} | \"$3\" | \"$4\" frames --format ndjson");
+        shell.args(["-c", &pipe]).arg(program("capture").get_program()).arg(&capture).current_dir(root());
+        shell.args(["flow-filter", "record-sizer", "sizeleak"].map(|name| program(name).get_program().to_owned()));
+        stdout(&mut shell)
+    };
+    let expected = shell("\"$0\" \"$1\"");
+    for input in [
+        "\"$0\" <(cat \"$1\")",
+        "\"$0\" /dev/stdin < \"$1\"",
+        "cat \"$1\" | \"$0\" /dev/stdin",
+        "\"$0\" /proc/self/fd/0 < \"$1\"",
+    ] {
+        assert!(shell(input) == expected, "{input}");
+    }
+    let run = format!("run --input {capture} --gateway {GATEWAY} --model {} -o /dev/null", example("model.toml"));
+    let output = sizeleak(&run).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+/// With a foreign stage there is no sandbox in `run`, but the programs of its own stages have theirs.
+#[test]
+fn programs_that_a_run_starts_are_confined_by_themselves() {
+    let mut run =
+        with("sizeleak", &format!("run --mode processes --input - --gateway {GATEWAY} --set capture.recursive=false"));
+    run.args(["--model", &example("model.toml")]);
+    for (flag, expected) in [(None, ["1", "2"]), (Some("--no-sandbox"), ["0", "0"])] {
+        let mut child = start(run.args(flag));
+        let begin = Instant::now();
+        loop {
+            let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+            let names = children.split_whitespace().filter_map(|id| {
+                let name = fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
+                let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+                let line = format!("Seccomp:\t{}\n", expected[1]);
+                (name.trim() == "record-sizer" && status.contains(&line)).then_some(())
+            });
+            if names.count() == 1 {
+                break;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "{children}");
+            thread::sleep(Duration::from_millis(50));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

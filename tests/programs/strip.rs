@@ -1,0 +1,225 @@
+//! A stripped capture gives the results of the original, byte for byte, and holds no content.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use support::damage;
+use support::injected;
+use support::programs;
+use support::tool;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sizeleak_simulator::Scenario;
+use support::home::Home;
+use support::injected::Traffic;
+use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout, write};
+use support::tshark::{Seen, Tshark};
+use tempfile::TempDir;
+
+const SAME: &str = "the same records are found in it";
+
+/// Ethernet and an IPv4 header.
+const IP_HEADERS: usize = 34;
+
+fn strip(capture: &Path, output: &Path, more: &[&str]) -> Output {
+    sizeleak("strip").arg(capture).args(["--gateway", GATEWAY]).args(more).arg("-o").arg(output).output().unwrap()
+}
+
+/// The stripped capture, of which the program says that it gives the same records.
+fn stripped(folder: &TempDir, capture: &Path, name: &str, more: &[&str]) -> PathBuf {
+    let output = folder.path().join(name);
+    let ran = strip(capture, &output, more);
+    assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
+    assert!(stderr(&ran).contains(SAME), "{}", stderr(&ran));
+    output
+}
+
+fn bundled() -> PathBuf {
+    root().join(example("test.pcap"))
+}
+
+/// What a run answers with the bundled model.
+fn identifications(capture: &Path, more: &[&str]) -> Vec<u8> {
+    let mut run = sizeleak("run");
+    run.arg(capture).args(["--gateway", GATEWAY, "--model", &example("model.toml"), "--format", "ndjson"]);
+    stdout(run.args(more))
+}
+
+/// What is found without a model: first the records, then the rest.
+fn found(capture: &Path) -> Vec<u8> {
+    let kinds = ["record", "flow,session,command,notice"].map(|kinds| {
+        let mut run = sizeleak("run");
+        // Elsewhere there is no pipeline.toml with a model.
+        run.current_dir(root().join("examples/home"));
+        run.arg(capture).args(["--gateway", GATEWAY, "--format", "ndjson", "--max-loss", "100"]);
+        let found = stdout(run.args(["--kind", kinds]));
+        assert!(!found.is_empty(), "{kinds}");
+        found
+    });
+    kinds.concat()
+}
+
+#[test]
+fn results_of_the_bundled_home_are_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = identifications(&bundled(), &[]);
+    for (name, more) in [("a.pcap", &[][..]), ("b.pcapng", &[]), ("c.pcap", &["--drop-others"])] {
+        let output = stripped(&folder, &bundled(), name, more);
+        assert!(identifications(&output, &[]) == expected, "{name}");
+        assert!(found(&output) == found(&bundled()), "{name}");
+    }
+    let with_names = stripped(&folder, &bundled(), "d.pcap", &["--keep-dns"]);
+    let by_name = ["--set", "flow-filter.service=[\"hub.example\"]"];
+    assert!(identifications(&with_names, &by_name) == identifications(&bundled(), &by_name));
+}
+
+#[test]
+fn results_of_other_protocols_and_suites_are_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    for (framing, version, suite) in
+        [("websocket", "1.2", "aes-128-cbc-sha"), ("mqtt", "1.3", "aes-256-gcm"), ("http", "1.2", "chacha20-poly1305")]
+    {
+        let scenario = format!(
+            "test = {{ commands = 20 }}\n[session]\nframing = \"{framing}\"\n[tls]\nversion = \"{version}\"\nsuite = \
+             \"{suite}\""
+        );
+        let home = Home::new(&Scenario::from_toml(&scenario).unwrap(), 7);
+        let capture = home.path("test.pcap");
+        let output = stripped(&folder, &capture, "test.pcap", &[]);
+        assert!(found(&output) == found(&capture), "{framing} {version} {suite}");
+    }
+}
+
+#[test]
+fn results_of_impaired_captures_are_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let pcap = Traffic::bundled().to_pcap();
+    let from_the_middle = Traffic(Traffic::bundled().0.split_off(1000)).to_pcap();
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(&pcap).unwrap();
+    for (what, impaired) in [
+        ("loss", damage::drop_packets(&pcap, 0.05, 1)),
+        ("delay", damage::delay_packets(&pcap, 0.05, 2)),
+        ("repetition", damage::repeat_packets(&pcap, 0.1, 3)),
+        ("snaplen", damage::cut_packets(&pcap, 70)),
+        ("headers alone", damage::cut_packets(&pcap, 54)),
+        ("middle", from_the_middle),
+        ("gzip", gzip.finish().unwrap()),
+    ] {
+        let capture = write(folder.path(), "impaired.pcap", impaired);
+        let output = stripped(&folder, &capture, "stripped.pcap", &[]);
+        assert!(found(&output) == found(&capture), "{what}");
+    }
+}
+
+#[test]
+fn stripping_again_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let once = stripped(&folder, &bundled(), "once.pcap", &[]);
+    let twice = stripped(&folder, &once, "twice.pcap", &[]);
+    assert!(std::fs::read(once).unwrap() == std::fs::read(twice).unwrap());
+}
+
+#[test]
+fn a_pipe_gives_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = stripped(&folder, &bundled(), "file.pcap", &[]);
+    let mut piped = sizeleak("strip");
+    piped.args(["-", "--gateway", GATEWAY, "-o", "-"]);
+    let piped = programs::feed(piped, std::fs::read(bundled()).unwrap());
+    assert!(piped.stdout == std::fs::read(file).unwrap(), "{}", stderr(&piped));
+}
+
+#[test]
+fn dns_messages_become_zero() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = stripped(&folder, &bundled(), "stripped.pcap", &[]);
+    let text = std::fs::read(output).unwrap();
+    let queries = |bytes: &[u8]| bytes.windows(13).filter(|window| window == b"\x03hub\x07example\0").count();
+    assert_eq!((queries(&text), queries(&std::fs::read(bundled()).unwrap()) > 0), (0, true));
+}
+
+#[test]
+#[ignore = "second tier: needs tshark"]
+fn tshark_finds_the_same_records_and_right_checksums() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = stripped(&folder, &bundled(), "stripped.pcap", &[]);
+    let tshark = Tshark::new(folder.path());
+    // Nothing is left of other devices' records.
+    let gateways = |capture: &Path| -> Vec<Seen> {
+        let ends = |seen: &Seen| [seen.source.ip().to_string(), seen.destination.ip().to_string()];
+        tshark.records(capture, &[]).into_iter().filter(|seen| ends(seen).contains(&GATEWAY.to_owned())).collect()
+    };
+    let records = gateways(&bundled());
+    assert!(records.len() > 600 && gateways(&output) == records);
+    let mut wrong = std::process::Command::new("tshark");
+    wrong.args(["-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-r"]).arg(&output);
+    wrong.args(["-Y", "tcp.checksum.status == 0 or udp.checksum.status == 0"]);
+    assert_eq!(String::from_utf8(tool::output(&mut wrong).unwrap()).unwrap(), "");
+}
+
+#[test]
+fn frames_of_other_devices_keep_their_headers_alone_or_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut traffic = Traffic::bundled();
+    let secret = b"what the neighbour says";
+    traffic.insert_behind(9, [injected::udp([192, 168, 1, 7], [192, 168, 1, 8], [4000, 4001], secret)]);
+    let capture = write(folder.path(), "home.pcap", traffic.to_pcap());
+    let has =
+        |output: &Path, part: &[u8]| std::fs::read(output).unwrap().windows(part.len()).any(|window| window == part);
+    let headers = traffic.0[10].1[14..IP_HEADERS].to_vec();
+    assert!(has(&capture, secret));
+    let zeroed = stripped(&folder, &capture, "zeroed.pcap", &[]);
+    assert_eq!((has(&zeroed, secret), has(&zeroed, &headers)), (false, true));
+    let dropped = stripped(&folder, &capture, "dropped.pcap", &["--drop-others"]);
+    assert_eq!((has(&dropped, secret), has(&dropped, &headers)), (false, false));
+}
+
+#[test]
+fn contradicting_packets_are_said_to_change_what_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut traffic = Traffic::bundled();
+    let (place, sequence, ports) = traffic.gateway_data()[50];
+    let forged = [&[23, 3, 3, 0, 90][..], &[7; 90]].concat();
+    let forged = injected::tcp(injected::HOME, injected::SERVICE, ports, sequence, injected::Syn::Clear, &forged);
+    traffic.insert_behind(place, [forged]);
+    let capture = write(folder.path(), "forged.pcap", traffic.to_pcap());
+    let output = folder.path().join("stripped.pcap");
+    let said = stderr(&strip(&capture, &output, &[]));
+    let is_same = found(&output) == found(&capture);
+    assert_eq!(said.contains(SAME) && !said.contains("differ"), is_same, "{said}");
+}
+
+#[test]
+fn inputs_that_cannot_be_stripped_leave_no_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("stripped.pcap");
+    let text = write(folder.path(), "text.txt", "no capture");
+    let refused = |capture: &Path, more: &[&str]| {
+        let ran = strip(capture, &output, more);
+        assert!(!output.exists(), "{more:?}");
+        (ran.status.code(), stderr(&ran))
+    };
+    let (code, said) = refused(&text, &[]);
+    assert!(code == Some(1) && said.contains("text.txt"), "{said}");
+    let (code, said) = refused(&bundled(), &["--gateway", "lamp"]);
+    assert!(code == Some(2) && said.contains("lamp"), "{said}");
+    let nobody = sizeleak("strip").arg(bundled()).args(["--gateway", "10.9.9.9", "-o"]).arg(&output).output().unwrap();
+    assert!(!output.exists() && stderr(&nobody).contains("none of the"), "{}", stderr(&nobody));
+    let own = write(folder.path(), "own.pcap", std::fs::read(bundled()).unwrap());
+    let ran = strip(&own, &own, &[]);
+    assert!(ran.status.code() == Some(2) && stderr(&ran).contains("which this run reads"), "{}", stderr(&ran));
+    assert!(std::fs::read(&own).unwrap() == std::fs::read(bundled()).unwrap());
+}
+
+#[test]
+fn a_cut_capture_is_stripped_up_to_the_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = std::fs::read(bundled()).unwrap();
+    let cut = write(folder.path(), "cut.pcap", &bytes[..bytes.len() / 2]);
+    let output = folder.path().join("stripped.pcap");
+    let ran = strip(&cut, &output, &[]);
+    assert!(ran.status.code() == Some(1) && stderr(&ran).contains("is cut"), "{}", stderr(&ran));
+    assert!(stderr(&ran).contains(SAME) && output.exists());
+}

@@ -1,0 +1,392 @@
+//! `sizeleak survey`: what it says of homes, of captures without a gateway, and of captures that are damaged or hostile.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+use support::found;
+
+use serde_json::Value;
+use sizeleak_simulator::Scenario;
+use support::home::{Home, assert_fails, run};
+use support::injected::{HOME, Syn, Traffic, tcp, udp};
+use support::programs::{GATEWAY, example, feed, interrupt, root, sizeleak, start, stderr, supply, write};
+use tempfile::TempDir;
+
+/// A scenario as it is written in a file.
+fn scenario(text: &str) -> Scenario {
+    Scenario::from_toml(text).unwrap()
+}
+
+/// A home unlike the bundled one: another framing and version of TLS, IPv6, and joined in mid-stream.
+fn mqtt_home() -> Home {
+    let text = "[network]\ngateway = \"fd00::20\"\nservice = \"2001:db8::10\"\nname = \"broker.example\"\nport = 8883\n\
+                [tls]\nversion = \"1.3\"\n[session]\nframing = \"mqtt\"\n[learn]\nrandom = 1\n[test]\ncommands = 80\n\
+                [capture]\nmid-stream = true\n";
+    Home::new(&scenario(text), 3)
+}
+
+fn survey(captures: &[&Path], more: &[&str]) -> Output {
+    run(sizeleak("survey").args(captures).args(more))
+}
+
+/// The survey as JSON.
+fn json(captures: &[&Path], more: &[&str]) -> Value {
+    let output = survey(captures, &[&["--json"], more].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The survey for people.
+fn text(captures: &[&Path], more: &[&str]) -> String {
+    let output = survey(captures, more);
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn bundled() -> PathBuf {
+    root().join(example("test.pcap"))
+}
+
+/// The addresses with this verdict.
+fn with_verdict<'a>(report: &'a Value, verdict: &str) -> Vec<&'a str> {
+    let addresses = report["addresses"].as_array().unwrap().iter();
+    addresses.filter(|one| one["verdict"] == verdict).map(|one| one["address"].as_str().unwrap()).collect()
+}
+
+/// How many messages of a service are of a kind.
+fn count(service: &Value, direction: &str, kind: &str) -> u64 {
+    let kinds = service["traffic"]["kinds"].as_array().unwrap();
+    let found = kinds.iter().find(|one| one["direction"] == direction && one["kind"] == kind);
+    found.map_or(0, |found| found["count"].as_u64().unwrap())
+}
+
+/// How many commands a run without a model finds.
+fn commands_of_run(capture: &Path, gateway: &str) -> u64 {
+    let mut command = sizeleak("run --kind command --format ndjson --quiet");
+    // Where no pipeline.toml names a model.
+    command.current_dir(capture.parent().unwrap());
+    let output = run(command.args(["--gateway", gateway, "--input"]).arg(capture));
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap().lines().count() as u64
+}
+
+/// Captures of packets that are made here.
+struct Made {
+    folder: TempDir,
+    traffic: Traffic,
+}
+
+impl Made {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), traffic: Traffic(Vec::new()) }
+    }
+
+    fn add(&mut self, at_ms: u64, frame: Vec<u8>) {
+        self.traffic.0.push((Duration::from_millis(1_767_600_000_000 + at_ms), frame));
+    }
+
+    /// A connection that a client opens, and the records that its server sends, all of this length.
+    fn download(&mut self, at_ms: u64, ends: [[u8; 4]; 2], port: u16, lengths: &[usize]) {
+        let [client, server] = ends;
+        self.add(at_ms, tcp(client, server, [port, 443], 99, Syn::Set, &[]));
+        self.add(at_ms + 10, tcp(client, server, [port, 443], 100, Syn::Clear, &record(120)));
+        let mut sequence = 100;
+        for (number, length) in (1..).zip(lengths) {
+            for part in record(*length).chunks(1400) {
+                self.add(at_ms + 10 + 10 * number, tcp(server, client, [443, port], sequence, Syn::Clear, part));
+                sequence += part.len() as u32;
+            }
+        }
+    }
+
+    fn write(&mut self) -> PathBuf {
+        self.traffic.0.sort_by_key(|(time, _)| *time);
+        write(self.folder.path(), "made.pcap", self.traffic.to_pcap())
+    }
+}
+
+/// A TLS record of application data.
+fn record(length: usize) -> Vec<u8> {
+    [&[23, 3, 3], &(length as u16).to_be_bytes()[..], &vec![7; length]].concat()
+}
+
+#[test]
+fn the_bundled_gateway_is_found_with_its_service_and_commands() {
+    let report = json(&[&bundled()], &[]);
+    assert_eq!(report["schema"], 1);
+    assert_eq!(with_verdict(&report, "likely"), [GATEWAY]);
+    let gateway = &report["addresses"][0];
+    assert!(gateway["score"].as_u64().unwrap() >= 90, "{}", gateway["score"]);
+    let points: i64 = gateway["reasons"].as_array().unwrap().iter().map(|one| one["points"].as_i64().unwrap()).sum();
+    assert_eq!(Some(points), gateway["score"].as_i64());
+    let hub = &gateway["services"][0];
+    assert_eq!((&hub["server_name"], &hub["ends"][0]), (&"hub.example".into(), &"203.0.113.10:443".into()));
+    assert_eq!((&hub["tls_versions"][0], hub["joined_mid_stream"].as_u64()), (&"TLS 1.2".into(), Some(0)));
+    assert_eq!(hub["cipher_suites"][0], "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
+    assert_eq!(count(hub, "to_gateway", "commands"), 307);
+    assert_eq!(commands_of_run(&bundled(), GATEWAY), 307);
+    let bins = hub["traffic"]["histogram"].as_array().unwrap();
+    let sum = |way: &str| bins.iter().map(|bin| bin[way].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(Some(sum("to_gateway")), hub["traffic"]["to_gateway"].as_u64());
+    assert_eq!(Some(sum("from_gateway")), hub["traffic"]["from_gateway"].as_u64());
+}
+
+#[test]
+fn a_home_of_another_protocol_seen_from_the_middle_has_an_unknown_suite() {
+    let home = mqtt_home();
+    let capture = home.path("test.pcap");
+    let report = json(&[&capture], &[]);
+    assert_eq!(with_verdict(&report, "likely"), ["fd00::20"]);
+    let services = report["addresses"][0]["services"].as_array().unwrap();
+    assert!(services.len() > 1, "{services:?}");
+    let broker = &services[0];
+    assert_eq!(broker["ends"][0], "[2001:db8::10]:8883");
+    assert_eq!((&broker["server_name"], &broker["protocol"]), (&Value::Null, &"TLS".into()));
+    assert_eq!((broker["cipher_suites"].as_array().map(Vec::len), &broker["joined_mid_stream"]), (Some(0), &1.into()));
+    assert_eq!(broker["connections"][0]["joined_mid_stream"], true);
+    let commands = count(broker, "to_gateway", "commands");
+    assert!((76..=84).contains(&commands), "{commands} of 80");
+    assert_eq!(commands, commands_of_run(&capture, "fd00::20"));
+    let text = text(&[&capture], &[]);
+    assert!(text.contains("suite unknown; joined mid-stream"), "{text}");
+}
+
+#[test]
+fn a_gateway_that_is_the_server_is_seen_from_its_side() {
+    let server = "203.0.113.10";
+    let report = json(&[&bundled()], &["--gateway", server]);
+    assert_eq!(report["addresses"].as_array().map(Vec::len), Some(1));
+    let address = &report["addresses"][0];
+    assert_eq!((&address["address"], address["services"].as_array().map(Vec::len)), (&server.into(), Some(1)));
+    let client = &address["services"][0];
+    // The name that the client asks for is that of the server.
+    assert_eq!((&client["server_name"], &client["opened_by_service"]), (&Value::Null, &1.into()));
+    let hub = &json(&[&bundled()], &[])["addresses"][0]["services"][0];
+    assert_eq!(hub["opened_by_service"], 0);
+    assert_eq!(client["traffic"]["to_gateway"], hub["traffic"]["from_gateway"]);
+    assert_eq!(client["traffic"]["from_gateway"], hub["traffic"]["to_gateway"]);
+}
+
+#[test]
+fn polls_of_a_home_are_answered_and_no_commands() {
+    let text = "[session]\nframing = \"http\"\n[learn]\nrandom = 1\n[test]\ncommands = 40\n";
+    let home = Home::new(&scenario(text), 5);
+    let report = json(&[&home.path("test.pcap")], &[]);
+    assert_eq!(with_verdict(&report, "likely"), [GATEWAY]);
+    let service = &report["addresses"][0]["services"][0];
+    assert_eq!(count(service, "to_gateway", "commands"), 40);
+    assert!(count(service, "to_gateway", "answers") > 40, "{}", service["traffic"]["kinds"]);
+}
+
+#[test]
+fn tables_fit_80_columns() {
+    let home = mqtt_home();
+    for capture in [bundled(), home.path("test.pcap")] {
+        let text = text(&[&capture], &[]);
+        let is_command = |line: &&str| !line.starts_with("    sizeleak ") && !line.starts_with("      --");
+        for line in text.lines().filter(is_command) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}
+
+/// The command lines that a survey prints, without the programs' name.
+fn printed_commands(text: &str) -> Vec<Vec<String>> {
+    let joined = text.replace("\\\n", " ");
+    let lines = joined.lines().filter_map(|line| line.strip_prefix("    sizeleak "));
+    lines.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn the_printed_commands_list_the_commands_and_learn_a_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = root().join(example("learn.pcap"));
+    let commands = printed_commands(&text(&[&capture], &[]));
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    std::fs::copy(root().join(example("learn.csv")), folder.path().join("labels.csv")).unwrap();
+    let runs: Vec<Output> = commands
+        .iter()
+        .map(|arguments| run(Command::new(env!("CARGO_BIN_EXE_sizeleak")).args(arguments).current_dir(folder.path())))
+        .collect();
+    for output in &runs {
+        assert!(output.status.success(), "{}", stderr(output));
+    }
+    assert!(String::from_utf8_lossy(&runs[0].stdout).lines().count() >= 192);
+    let model = std::fs::read_to_string(folder.path().join("model.toml")).unwrap();
+    assert!(model.contains("toggle"), "{model}");
+}
+
+#[test]
+fn of_two_homes_both_are_named_and_none_is_preferred() {
+    let text = "[network]\ngateway = \"192.168.1.77\"\nservice = \"203.0.113.99\"\nname = \"other.example\"\n[learn]\n\
+                random = 1\n[test]\ncommands = 60\n";
+    let other = Home::new(&scenario(text), 4);
+    let captures = [bundled(), other.path("test.pcap")];
+    let captures = captures.each_ref().map(PathBuf::as_path);
+    assert_eq!(with_verdict(&json(&captures, &[]), "likely"), [GATEWAY, "192.168.1.77"]);
+    let text = self::text(&captures, &[]).replace('\n', " ");
+    assert!(text.contains("2 addresses look like gateways"), "{text}");
+    assert!(text.contains("hub.example") && text.contains("other.example"), "{text}");
+    assert_eq!(with_verdict(&json(&captures, &["--gateway", "192.168.1.77"]), "likely"), ["192.168.1.77"]);
+}
+
+#[test]
+fn a_computer_that_reads_pages_is_no_gateway() {
+    let mut made = Made::new();
+    for page in 0..60_u16 {
+        let server = [198, 51, 100, page as u8 + 1];
+        made.download(u64::from(page) * 20_000, [[192, 168, 1, 30], server], 50_000 + page, &[16_000; 6]);
+    }
+    let capture = made.write();
+    let report = json(&[&capture], &[]);
+    assert_eq!(report["addresses"].as_array().map(Vec::len), Some(1));
+    assert_eq!(with_verdict(&report, "unlikely"), ["192.168.1.30"], "{report:#}");
+    let text = text(&[&capture], &[]);
+    assert!(
+        text.starts_with("19 min") && text.replace('\n', " ").contains("no address looks like a gateway"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_web_server_is_named_as_a_server_and_its_clients_are_no_gateways() {
+    let mut made = Made::new();
+    for client in 0..40_u16 {
+        let ends = [[198, 51, 100, client as u8 + 1], [203, 0, 113, 80]];
+        made.download(u64::from(client) * 30_000, ends, 50_000, &[900, 16_000, 300]);
+    }
+    let report = json(&[&made.write()], &[]);
+    assert_eq!((with_verdict(&report, "likely").len(), with_verdict(&report, "possible").len()), (0, 0), "{report:#}");
+    assert_eq!(report["servers"][0]["address"], "203.0.113.80");
+    assert_eq!(report["servers"][0]["clients"], 40);
+}
+
+#[test]
+fn connections_without_tls_and_quic_are_said_to_be_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut traffic = found::without_tls();
+    let quic = [&[0xc3, 0, 0, 0, 1, 8], &[9; 1300][..]].concat();
+    traffic.insert_behind(50, [udp(HOME, [198, 51, 100, 7], [55_555, 443], &quic)]);
+    let capture = write(folder.path(), "plain.pcap", traffic.to_pcap());
+    let report = json(&[&capture], &[]);
+    let services = report["addresses"][0]["services"].as_array().unwrap();
+    let of = |end: &str| services.iter().find(|service| service["ends"][0] == end).unwrap();
+    assert_eq!(of("203.0.113.10:443")["protocol"], "none");
+    assert_eq!(of("203.0.113.10:443")["connections"][0]["joined_mid_stream"], Value::Null);
+    assert_eq!(of("198.51.100.7:443")["protocol"], "QUIC");
+    let text = text(&[&capture], &[]);
+    assert!(text.contains("no TLS, no QUIC; bursts of TCP segments stand for"), "{text}");
+    assert!(text.contains("QUIC, which cannot be sized"), "{text}");
+    assert!(printed_commands(&text).iter().all(|line| line.contains(&"record-sizer.plain-tcp=true".to_owned())));
+}
+
+#[test]
+fn an_empty_capture_says_that_nothing_can_be_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = std::fs::read(bundled()).unwrap();
+    let header = write(folder.path(), "header.pcap", &bytes[..24]);
+    assert!(text(&[&header], &[]).contains("nothing can be said"));
+    assert_eq!(json(&[&header], &[])["addresses"], Value::Array(Vec::new()));
+    let empty = write(folder.path(), "empty.pcap", "");
+    assert_fails(&survey(&[&empty], &[]), 1, &["empty.pcap", "is empty"]);
+    assert_fails(&survey(&[Path::new("nowhere.pcap")], &[]), 1, &["nowhere.pcap"]);
+    let folder_itself = survey(&[folder.path()], &[]);
+    assert_fails(&folder_itself, 1, &["--recursive"]);
+}
+
+#[test]
+fn a_cut_capture_is_surveyed_up_to_the_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = std::fs::read(bundled()).unwrap();
+    let cut = write(folder.path(), "cut.pcap", &bytes[..bytes.len() / 2]);
+    let output = survey(&[&cut], &["--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("the survey covers everything before the damage"), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(with_verdict(&report, "likely"), [GATEWAY]);
+    let commands = count(&report["addresses"][0]["services"][0], "to_gateway", "commands");
+    assert!((100..300).contains(&commands), "{commands}");
+}
+
+#[test]
+fn stdin_folders_and_files_are_surveyed_alike() {
+    let report = json(&[&bundled()], &[]);
+    let piped = feed(sizeleak("survey - --json"), std::fs::read(bundled()).unwrap());
+    assert!(piped.status.success(), "{}", stderr(&piped));
+    assert_eq!(serde_json::from_slice::<Value>(&piped.stdout).unwrap(), report);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("below")).unwrap();
+    std::fs::copy(bundled(), folder.path().join("below/test.pcap")).unwrap();
+    assert_eq!(json(&[folder.path()], &["--recursive"]), report);
+}
+
+#[test]
+fn a_survey_that_is_stopped_shows_what_was_read_until_then() {
+    let mut child = start(&mut sizeleak("survey - --json"));
+    // Written means read, but for what a pipe holds.
+    let stdin = supply(&mut child, std::fs::read(bundled()).unwrap()).join().unwrap();
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the survey covers everything read until then"), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(with_verdict(&report, "likely"), [GATEWAY]);
+}
+
+#[test]
+fn names_of_files_are_escaped() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = folder.path().join("a\u{1b}[2J b.pcap");
+    std::fs::copy(bundled(), &capture).unwrap();
+    let text = text(&[&capture], &[]);
+    assert!(!text.contains('\u{1b}') && text.contains(r"\u{1b}[2J b.pcap'"), "{text}");
+}
+
+#[test]
+#[ignore = "second tier: needs prlimit"]
+fn a_flood_of_connections_hides_no_gateway_and_takes_bounded_memory() {
+    const MOST_BYTES: u64 = 160 << 20;
+    let mut made = Made::new();
+    made.traffic = Traffic::bundled();
+    let begin = made.traffic.0[0].0;
+    let data = record(40);
+    for number in 0..60_000_u32 {
+        let [_, b, c, d] = number.to_be_bytes();
+        let frame = tcp([10, b, c, d], [198, 51, c, d], [50_000, 443], 7, Syn::Clear, &[&data[..], &data].concat());
+        made.traffic.0.push((begin + Duration::from_millis(u64::from(number)), frame));
+    }
+    let capture = made.write();
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--data={MOST_BYTES}")).args(["--", env!("CARGO_BIN_EXE_sizeleak"), "survey", "--json"]);
+    let output = run(command.arg(&capture));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(with_verdict(&report, "likely"), [GATEWAY]);
+    assert_eq!(count(&report["addresses"][0]["services"][0], "to_gateway", "commands"), 307);
+    assert!(report["left_out"].as_u64().unwrap() > 50_000, "{}", report["left_out"]);
+}
+
+#[test]
+fn a_missing_or_wrong_gateway_leads_to_the_survey() {
+    let labelled = ["--capture", &example("learn.pcap"), "--labels", &example("learn.csv")];
+    let wrong = ["--gateway", "10.99.99.99"];
+    let model = example("model.toml");
+    let learn = |more: &[&str]| run(sizeleak("learn -o /dev/null").args(labelled).args(more));
+    let evaluate = |more: &[&str]| run(sizeleak("evaluate").args(labelled).args(["--model", &model]).args(more));
+    let input = example("test.pcap");
+    let pipeline = tempfile::tempdir().unwrap();
+    let run_in = |more: &[&str]| {
+        let mut command = sizeleak("run --input");
+        command.arg(root().join(&input)).arg("--model").arg(root().join(&model)).current_dir(pipeline.path());
+        run(command.args(more))
+    };
+    for output in [learn(&[]), evaluate(&[]), run_in(&[])] {
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains("`sizeleak survey CAPTURE`"), "{}", stderr(&output));
+    }
+    for output in [learn(&wrong), evaluate(&wrong), run_in(&wrong), survey(&[&bundled()], &wrong)] {
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains("`sizeleak survey CAPTURE`"), "{}", stderr(&output));
+    }
+}

@@ -1,0 +1,92 @@
+//! An archive of two gateways as it is in the field: rotated files of two capture points, some of them odd.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use flate2::write::GzEncoder;
+use sizeleak_simulator::Scenario;
+use tempfile::TempDir;
+
+use crate::home::Home;
+use crate::programs::{example, root, write};
+use crate::rotation::{capture, packets};
+
+/// The gateway of the point `attic`.
+pub const OTHER_GATEWAY: &str = "fd00::20";
+
+const OTHER_SCENARIO: &str = r#"
+epoch = "2026-01-05T23:50:00Z"
+[network]
+gateway = "fd00::20"
+service = "2001:db8::10"
+[test]
+commands = 120
+"#;
+
+/// Rotated files of two capture points, and where their results go.
+pub struct Archive {
+    folder: TempDir,
+}
+
+impl Archive {
+    pub fn new() -> Self {
+        let archive = Self { folder: tempfile::tempdir().unwrap() };
+        archive.fill_hall();
+        archive.fill_attic();
+        archive
+    }
+
+    /// The folder that is read.
+    pub fn captures(&self) -> PathBuf {
+        self.folder.path().join("homes")
+    }
+
+    /// The folder of a capture point.
+    pub fn point(&self, name: &str) -> PathBuf {
+        let folder = self.captures().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// A folder of results.
+    pub fn out(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The bundled home in six files: two overlap, two are compressed, and their names say nothing of their order.
+    fn fill_hall(&self) {
+        let (header, packets) = packets(&fs::read(root().join(example("test.pcap"))).unwrap());
+        let parts: Vec<&[Vec<u8>]> = packets.chunks(packets.len() / 5 + 1).collect();
+        let hall = self.point("hall");
+        let part = |at: usize| capture(&header, parts[at]);
+        write(&hall, "home.pcap", part(4));
+        write(&hall, "home.pcap.1", part(3));
+        let (even, odd): (Vec<_>, Vec<_>) = parts[2].iter().cloned().enumerate().partition(|(at, _)| at % 2 == 0);
+        for (name, packets) in [("b", even), ("a", odd)] {
+            let packets: Vec<_> = packets.into_iter().map(|(_, packet)| packet).collect();
+            write(&hall, name, capture(&header, &packets));
+        }
+        let mut zipped = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        zipped.write_all(&part(1)).unwrap();
+        write(&hall, "old.gz", zipped.finish().unwrap());
+        write(&hall, "oldest", zstd::encode_all(&*part(0), 1).unwrap());
+        write(&hall, "README.txt", "captures of the hall");
+        write(&hall, "rotated", "");
+        symlink("nowhere", hall.join("lost")).unwrap();
+        symlink("home.pcap.1", hall.join("latest")).unwrap();
+    }
+
+    /// A home with IPv6 around midnight, whose last file is cut.
+    fn fill_attic(&self) {
+        let home = Home::new(&Scenario::from_toml(OTHER_SCENARIO).unwrap(), 7);
+        let (header, packets) = packets(&fs::read(home.path("test.pcap")).unwrap());
+        let attic = self.point("attic");
+        let (first, second) = packets.split_at(packets.len() / 2);
+        write(&attic, "1.cap", capture(&header, first));
+        let whole = capture(&header, second);
+        write(&attic, "2.cap", &whole[..whole.len() - 5]);
+        symlink("../hall/home.pcap.1", attic.join("again")).unwrap();
+    }
+}

@@ -1,0 +1,121 @@
+//! A simulated home on disk, and the program run on it as by a user.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use sizeleak_model::policies::PaddingPolicy;
+use sizeleak_simulator::{Scenario, simulate};
+use tempfile::TempDir;
+
+use crate::programs::{GATEWAY, sizeleak, stderr};
+
+/// The captures, labels and inventory of a simulation, in a temporary folder.
+pub struct Home {
+    folder: TempDir,
+}
+
+impl Home {
+    pub fn new(scenario: &Scenario, seed: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        simulate(scenario, seed).unwrap().write_to(folder.path()).unwrap();
+        Self { folder }
+    }
+
+    /// The same by `sizeleak simulate` with further arguments.
+    pub fn simulated(scenario: &Scenario, seed: u64, more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("scenario.toml");
+        fs::write(&file, toml::to_string(scenario).unwrap()).unwrap();
+        let mut command = sizeleak("simulate --quiet --scenario");
+        command.arg(&file).args(["--seed", &seed.to_string(), "-o"]).arg(folder.path()).args(more);
+        let output = run(&mut command);
+        assert!(output.status.success(), "{}", stderr(&output));
+        Self { folder }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes the model that `from` was learned as, with a policy that it knows, to `model.toml`.
+    pub fn add_policy(&self, from: &Self, policy: &PaddingPolicy) {
+        let text = fs::read_to_string(from.path("model.toml")).unwrap();
+        let mut model: toml::Table = text.parse().unwrap();
+        model.insert("schema".to_owned(), 2.into());
+        let padding = toml::Value::try_from(policy).unwrap();
+        model["learned"].as_table_mut().unwrap().insert("padding".to_owned(), padding);
+        fs::write(self.path("model.toml"), model.to_string()).unwrap();
+    }
+
+    /// `learn` on the training captures, into a model of this name; `more` are further arguments.
+    pub fn learn(&self, model: &str, more: &[&str]) -> Output {
+        let mut command = sizeleak("learn");
+        command.arg("--capture").arg(self.path("learn.pcap")).arg("--labels").arg(self.path("learn.csv"));
+        command.args(["--gateway", GATEWAY]).arg("--inventory").arg(self.path("inventory.toml"));
+        run(command.arg("-o").arg(self.path(model)).args(more))
+    }
+
+    /// `evaluate` of a model on the test captures.
+    pub fn evaluate(&self, model: &str, more: &[&str]) -> Output {
+        let mut command = sizeleak("evaluate");
+        command.arg("--model").arg(self.path(model)).args(["--gateway", GATEWAY]);
+        command.arg("--capture").arg(self.path("test.pcap")).arg("--labels").arg(self.path("test.csv"));
+        run(command.args(more))
+    }
+
+    /// The figures of `compare` for several pipelines with a model.
+    pub fn compare(&self, model: &str, settings: &[String]) -> Value {
+        let mut command = sizeleak("compare");
+        command.args(settings).arg("--model").arg(self.path(model)).args(["--gateway", GATEWAY, "--quiet"]);
+        command.arg("--capture").arg(self.path("test.pcap")).arg("--labels").arg(self.path("test.csv"));
+        let output = run(command.args(["--format", "json"]));
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The figures of [`Self::evaluate`].
+    pub fn figures(&self, model: &str, more: &[&str]) -> Value {
+        let output = self.evaluate(model, &[&["--json"], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+/// The share of first candidates of a score that are right, and its interval.
+pub fn first_right(score: &Value) -> (f64, [f64; 2]) {
+    let number = |value: &Value| value.as_f64().unwrap();
+    let interval = &score["intervals"]["top_1"];
+    let share = number(&score["top_1"]) / number(&score["commands"]);
+    (share, [number(&interval["low"]), number(&interval["high"])])
+}
+
+/// Asserts that a share is in the interval of the first candidates that are right.
+pub fn assert_within(what: &str, expected: f64, score: &Value) {
+    let (share, [low, high]) = first_right(score);
+    assert!((low..=high).contains(&expected), "{what}: {expected} is not in {low} to {high} around {share}");
+}
+
+/// A home with few commands, for tests that do not depend on accuracy.
+pub fn small() -> Scenario {
+    let mut scenario = Scenario::default();
+    scenario.learn.random = 60;
+    scenario.test.commands = 40;
+    scenario
+}
+
+pub fn run(command: &mut Command) -> Output {
+    command.output().unwrap()
+}
+
+/// Asserts that a run failed with this exit code and one sentence that contains these words.
+pub fn assert_fails(output: &Output, code: i32, words: &[&str]) {
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert!(output.stdout.is_empty(), "nothing goes to stdout");
+    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in: {text}");
+    }
+}

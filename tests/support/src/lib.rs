@@ -1,0 +1,32 @@
+//! What the test programs share: captures, homes and streams to test with, and the programs of the workspace and of others.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    clippy::print_stdout,
+    reason = "a test fails by panicking"
+)]
+
+pub mod alignment;
+pub mod apart;
+pub mod archive_home;
+pub mod attack;
+pub mod chain;
+pub mod committed_files;
+pub mod conversation;
+pub mod damage;
+pub mod found;
+pub mod home;
+pub mod injected;
+pub mod processors;
+pub mod programs;
+pub mod public;
+pub mod rotation;
+pub mod segmenters;
+pub mod size_table;
+pub mod timeless;
+pub mod tool;
+pub mod traffic;
+pub mod tshark;
