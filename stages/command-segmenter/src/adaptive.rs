@@ -17,16 +17,16 @@ const MAX_FLOWS: usize = 100_000;
 /// The most pairs of endpoints with a remembered profile; at least the half used last is kept.
 const MAX_PROFILES: usize = 2_000;
 
-/// The most records that wait to be classified; above that, the oldest is classified early.
-const MAX_WAITING: usize = 1 << 16;
+/// The most records that wait; above that, the oldest is classified early. With the next one they fill a ring whose length
+/// is a power of two.
+const MAX_WAITING: usize = (1 << 16) - 1;
 
 /// Learns from each record when it comes, and classifies it when it has learned from later ones too.
 #[derive(Debug, Default)]
 pub(crate) struct AdaptiveAlgorithm {
     flows: ProfiledFlows,
-    /// Records that are not learned from yet, in the order of time and arrival: one with an earlier time may follow.
-    unordered: BTreeMap<(i64, u64), Record>,
-    arrived: u64,
+    /// Records that are not learned from yet: one with an earlier time may follow.
+    unordered: TimeOrder,
     waiting: VecDeque<Record>,
     now_ns: Option<i64>,
     pub(crate) decided_early: u64,
@@ -39,21 +39,16 @@ impl AdaptiveAlgorithm {
     }
 
     /// Queues a record.
-    pub(crate) fn add(&mut self, record: &Record) {
+    pub(crate) fn add(&mut self, record: Record) {
         self.now_ns = self.now_ns.max(Some(record.time_ns));
-        self.unordered.insert((record.time_ns, self.arrived), record.clone());
-        self.arrived += 1;
+        self.unordered.push(record);
     }
 
     /// Learns from the next record that none with an earlier time will follow, or from the next one at all.
     pub(crate) fn learn_next(&mut self, which: Queued, min_size: u64, limits: &TimeLimits) -> Option<&Record> {
-        let first = self.unordered.first_entry()?;
-        let (time_ns, _) = *first.key();
-        let is_ordered = self.now_ns?.saturating_sub(time_ns) >= limits.hole_wait_ns.min(limits.look_ahead_ns);
-        if which == Queued::Due && !is_ordered && self.waiting.len() < MAX_WAITING {
-            return None;
-        }
-        let record = first.remove();
+        let ordered_ns = self.now_ns?.saturating_sub(limits.hole_wait_ns.min(limits.look_ahead_ns));
+        let is_forced = which == Queued::All || self.waiting.is_empty() && self.unordered.len() > MAX_WAITING;
+        let record = self.unordered.pop_until(if is_forced { i64::MAX } else { ordered_ns })?;
         self.flows.learn(SizedRecord::new(&record, SizeClass::of(&record, min_size)), limits);
         self.waiting.push_back(record);
         self.waiting.back()
@@ -92,6 +87,42 @@ impl AdaptiveAlgorithm {
     /// How many flows and profiles were evicted.
     pub(crate) fn evicted(&self) -> u64 {
         self.flows.evicted()
+    }
+}
+
+/// Records by time, and by arrival where times are equal.
+#[derive(Debug, Default)]
+struct TimeOrder {
+    /// Those that came in this order, as nearly all do.
+    in_time: VecDeque<Record>,
+    /// Those that came after one with a later time. The last one in time is later than all of them.
+    late: BTreeMap<(i64, u64), Record>,
+    /// How many were late.
+    ever_late: u64,
+}
+
+impl TimeOrder {
+    fn len(&self) -> usize {
+        self.in_time.len() + self.late.len()
+    }
+
+    fn push(&mut self, record: Record) {
+        if self.in_time.back().is_none_or(|last| last.time_ns <= record.time_ns) {
+            self.in_time.push_back(record);
+        } else {
+            self.late.insert((record.time_ns, self.ever_late), record);
+            self.ever_late += 1;
+        }
+    }
+
+    /// Removes the first record if its time is not later than this.
+    fn pop_until(&mut self, until_ns: i64) -> Option<Record> {
+        let next_ns = self.in_time.front()?.time_ns;
+        match self.late.first_entry() {
+            Some(late) if late.key().0 < next_ns => (late.key().0 <= until_ns).then(|| late.remove()),
+            _ if next_ns <= until_ns => self.in_time.pop_front(),
+            _ => None,
+        }
     }
 }
 

@@ -58,7 +58,7 @@ impl PeriodicTraffic {
     pub(crate) fn is_on_timer(&self, arrival: Arrival) -> bool {
         self.is_on_interval_timer(arrival.time_ns)
             || self.idle_timer().is_some_and(|period_ns| arrival.follows_silence(period_ns))
-            || is_in_run(&sorted(self.times()), arrival.time_ns)
+            || self.arrivals.len() >= MIN_RUN - 1 && is_in_run(&sorted(self.times()), arrival.time_ns)
     }
 
     /// Whether a time is on a timer that runs on and that most arrivals are on.
@@ -80,6 +80,9 @@ impl PeriodicTraffic {
 
     /// The period of a timer that runs on, if most arrivals are on it.
     fn interval_timer(&self) -> Option<i64> {
+        if self.arrivals.len() < MIN_ARRIVALS {
+            return None;
+        }
         let times: Vec<i64> = self.times().collect();
         let period_ns = interval_period(&times)?;
         let on_timer = times_on_timer(&times, period_ns);
@@ -91,6 +94,9 @@ impl PeriodicTraffic {
 
     /// The period of a timer that every record of the flow resets, if most arrivals are on it.
     fn idle_timer(&self) -> Option<i64> {
+        if self.arrivals.len() < MIN_ARRIVALS {
+            return None;
+        }
         let silences: Vec<i64> = self.arrivals.iter().filter_map(|arrival| arrival.silence_ns).collect();
         let (period_ns, count) = idle_period(&silences)?;
         self.are_most(count).then_some(period_ns)
@@ -101,7 +107,7 @@ impl PeriodicTraffic {
     }
 
     fn are_most(&self, count: usize) -> bool {
-        self.arrivals.len() >= MIN_ARRIVALS && count * 5 >= self.arrivals.len() * 4
+        count * 5 >= self.arrivals.len() * 4
     }
 }
 

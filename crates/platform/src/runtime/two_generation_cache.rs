@@ -98,7 +98,9 @@ impl<K: Eq + Hash + Clone, V> TwoGenerationCache<K, V> {
     fn insert_young(&mut self, key: K, value: Weighted<V>) {
         if self.young_weight + value.weight > self.generation_weight {
             self.evicted += self.old.len() as u64;
-            self.old = std::mem::take(&mut self.young);
+            // The tables keep their storage.
+            self.old.clear();
+            std::mem::swap(&mut self.young, &mut self.old);
             self.young_weight = 0;
         }
         self.young_weight += value.weight;
