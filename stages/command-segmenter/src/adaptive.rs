@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use sizeleak_frame::{Direction, Flow, Record};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
-use crate::endpoints::{EndpointPair, FlowEndpoints};
+use crate::endpoints::{EndpointPair, Tunnels};
 use crate::flow_history::{FlowHistory, Request, ServiceBurst, SizeClass, SizedRecord};
 use crate::options::{SAME_PACKET_NS, TimeLimits};
 use crate::record_class::{CommandCondition, Decision, RecordClass};
@@ -75,7 +75,7 @@ impl AdaptiveAlgorithm {
 
     /// Whether records of a flow were seen.
     pub(crate) fn knows(&self, flow: u64) -> bool {
-        self.flows.learned.peek(&flow).is_some()
+        self.flows.knows(flow)
     }
 
     /// Forgets the times of earlier records, of which none waits; what was learned from them stays.
@@ -129,20 +129,25 @@ impl TimeOrder {
 /// What was learned about flows, and where each of them is.
 #[derive(Debug)]
 pub(crate) struct ProfiledFlows {
-    endpoints: FlowEndpoints,
+    tunnels: Tunnels,
     profiles: TwoGenerationCache<EndpointPair, TrafficProfile>,
-    /// The history of each flow up to the last record, and up to the last one that was classified.
-    learned: TwoGenerationCache<u64, FlowHistory>,
-    classified: TwoGenerationCache<u64, FlowHistory>,
+    flows: TwoGenerationCache<u64, ProfiledFlow>,
+}
+
+#[derive(Debug, Default)]
+struct ProfiledFlow {
+    endpoints: Option<EndpointPair>,
+    /// Its history up to the last record, and up to the last one that was classified.
+    learned: FlowHistory,
+    classified: FlowHistory,
 }
 
 impl Default for ProfiledFlows {
     fn default() -> Self {
         Self {
-            endpoints: FlowEndpoints::default(),
+            tunnels: Tunnels::default(),
             profiles: TwoGenerationCache::new(MAX_PROFILES),
-            learned: TwoGenerationCache::new(MAX_FLOWS),
-            classified: TwoGenerationCache::new(MAX_FLOWS),
+            flows: TwoGenerationCache::new(MAX_FLOWS),
         }
     }
 }
@@ -150,40 +155,51 @@ impl Default for ProfiledFlows {
 impl ProfiledFlows {
     /// Remembers the addresses of a flow.
     pub(crate) fn add_flow(&mut self, flow: &Flow) {
-        self.endpoints.add(flow);
+        self.flows.get_or_default(flow.flow).endpoints = Some(self.tunnels.endpoints(flow));
     }
 
     /// Remembers that a connection was seen before its application data.
     pub(crate) fn add_handshake(&mut self, flow: u64) {
-        for histories in [&mut self.learned, &mut self.classified] {
-            histories.get_or_default(flow).is_known_from_start = true;
-        }
+        let ProfiledFlow { learned, classified, .. } = self.flows.get_or_default(flow);
+        learned.is_known_from_start = true;
+        classified.is_known_from_start = true;
     }
 
     /// Forgets the times of earlier records; what was learned from them stays.
     pub(crate) fn restart_time(&mut self) {
-        self.learned.clear();
-        self.classified.clear();
+        for flow in self.flows.values_mut() {
+            *flow = ProfiledFlow { endpoints: flow.endpoints, ..ProfiledFlow::default() };
+        }
+    }
+
+    /// Whether records of a flow were seen.
+    fn knows(&self, flow: u64) -> bool {
+        self.flows.peek(&flow).is_some_and(|flow| flow.learned.is_known())
     }
 
     fn evicted(&self) -> u64 {
-        self.profiles.evicted() + self.classified.evicted()
+        self.profiles.evicted() + self.flows.evicted()
+    }
+
+    /// A flow, and the profile of its endpoints.
+    #[inline]
+    fn profiled(&mut self, number: u64) -> (&mut ProfiledFlow, &mut TrafficProfile) {
+        let flow = self.flows.get_or_default(number);
+        let endpoints = *flow.endpoints.get_or_insert_with(|| EndpointPair::unknown(number));
+        (flow, self.profiles.get_or_default(endpoints))
     }
 
     /// Learns from the next record of a flow.
     pub(crate) fn learn(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) {
-        let flow = sized.record.flow;
-        let profile = self.profiles.get_or_default(self.endpoints.of(flow));
-        profile.learn(sized, self.learned.get_or_default(flow), limits);
+        let (flow, profile) = self.profiled(sized.record.flow);
+        profile.learn(sized, &mut flow.learned, limits);
     }
 
     /// Classifies a record.
     pub(crate) fn classify(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) -> Decision {
-        let flow = sized.record.flow;
-        let profile = self.profiles.get_or_default(self.endpoints.of(flow));
-        let history = self.classified.get_or_default(flow);
+        let (ProfiledFlow { learned, classified: history, .. }, profile) = self.profiled(sized.record.flow);
         let classifier = ProfileClassifier { profile, limits };
-        let is_in_use = history.is_known() || self.learned.peek(&flow).is_some_and(|ahead| ahead.has_gateway_record);
+        let is_in_use = history.is_known() || learned.has_gateway_record;
         let class = match sized.record.direction {
             Direction::FromGateway => classifier.classify_gateway(sized, history),
             Direction::ToGateway => classifier.classify_service(sized, history),

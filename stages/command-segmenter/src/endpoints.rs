@@ -1,8 +1,10 @@
 //! Which flows connect the same gateway and service: traffic is learned for the two, not for one connection.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
+use foldhash::fast::FixedState;
 use sizeleak_frame::Flow;
 use sizeleak_platform::runtime::TwoGenerationCache;
 
@@ -13,8 +15,15 @@ const MAX_FLOWS: usize = 100_000;
 const MAX_TUNNELS: usize = 1_000;
 
 /// A gateway and a service that exchange records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct EndpointPair {
+    ends: Ends,
+    /// Computed once: what is known of a pair is looked up for every record.
+    hash: u64,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum EndpointPair {
+enum Ends {
     /// Their addresses.
     Addresses(IpAddr, SocketAddr),
     /// Their addresses in a tunnel, and its number.
@@ -23,46 +32,75 @@ pub(crate) enum EndpointPair {
     Flow(u64),
 }
 
+impl EndpointPair {
+    /// What stands for the endpoints of a flow whose addresses are unknown.
+    pub(crate) fn unknown(flow: u64) -> Self {
+        Ends::Flow(flow).into()
+    }
+}
+
+impl From<Ends> for EndpointPair {
+    fn from(ends: Ends) -> Self {
+        Self { ends, hash: FixedState::default().hash_one(ends) }
+    }
+}
+
+impl Hash for EndpointPair {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// Numbers of tunnels. What is in a tunnel may be anybody's, so it is apart from the same addresses outside.
+#[derive(Debug, Default)]
+pub(crate) struct Tunnels(BTreeMap<String, u32>);
+
+impl Tunnels {
+    /// The endpoints of a flow.
+    pub(crate) fn endpoints(&mut self, flow: &Flow) -> EndpointPair {
+        let Flow { flow: id, gateway, service, .. } = *flow;
+        let ends = match &flow.encapsulation {
+            None => Ends::Addresses(gateway, service),
+            Some(tunnel) => {
+                self.number(tunnel).map_or(Ends::Flow(id), |number| Ends::InTunnel(gateway, service, number))
+            }
+        };
+        ends.into()
+    }
+
+    fn number(&mut self, tunnel: &str) -> Option<u32> {
+        if let Some(number) = self.0.get(tunnel) {
+            return Some(*number);
+        }
+        let number = u32::try_from(self.0.len()).ok().filter(|_| self.0.len() < MAX_TUNNELS)?;
+        self.0.insert(tunnel.to_owned(), number);
+        Some(number)
+    }
+}
+
 /// The endpoints of flows.
 #[derive(Debug)]
 pub(crate) struct FlowEndpoints {
     flows: TwoGenerationCache<u64, Option<EndpointPair>>,
-    /// Numbers of tunnels. What is in a tunnel may be anybody's, so it is apart from the same addresses outside.
-    tunnels: BTreeMap<String, u32>,
+    tunnels: Tunnels,
 }
 
 impl Default for FlowEndpoints {
     fn default() -> Self {
-        Self { flows: TwoGenerationCache::new(MAX_FLOWS), tunnels: BTreeMap::new() }
+        Self { flows: TwoGenerationCache::new(MAX_FLOWS), tunnels: Tunnels::default() }
     }
 }
 
 impl FlowEndpoints {
     /// Remembers the addresses of a flow.
     pub(crate) fn add(&mut self, flow: &Flow) {
-        let Flow { flow: id, gateway, service, .. } = *flow;
-        let pair = match &flow.encapsulation {
-            None => EndpointPair::Addresses(gateway, service),
-            Some(tunnel) => self
-                .tunnel_number(tunnel)
-                .map_or(EndpointPair::Flow(id), |number| EndpointPair::InTunnel(gateway, service, number)),
-        };
-        *self.flows.get_or_default(id) = Some(pair);
-    }
-
-    fn tunnel_number(&mut self, tunnel: &str) -> Option<u32> {
-        if let Some(number) = self.tunnels.get(tunnel) {
-            return Some(*number);
-        }
-        let number = u32::try_from(self.tunnels.len()).ok().filter(|_| self.tunnels.len() < MAX_TUNNELS)?;
-        self.tunnels.insert(tunnel.to_owned(), number);
-        Some(number)
+        *self.flows.get_or_default(flow.flow) = Some(self.tunnels.endpoints(flow));
     }
 
     /// The endpoints of a flow.
     #[inline]
     pub(crate) fn of(&mut self, flow: u64) -> EndpointPair {
-        *self.flows.get_or_default(flow).get_or_insert(EndpointPair::Flow(flow))
+        *self.flows.get_or_default(flow).get_or_insert_with(|| EndpointPair::unknown(flow))
     }
 }
 
@@ -75,7 +113,7 @@ mod tests {
     #[test]
     fn connections_of_one_gateway_to_one_service_have_the_same_endpoints() {
         let mut endpoints = FlowEndpoints::default();
-        assert_eq!(endpoints.of(1), EndpointPair::Flow(1), "until its addresses are known");
+        assert_eq!(endpoints.of(1), EndpointPair::unknown(1), "until its addresses are known");
         let tunnel = |number: &str| Some(format!("vxlan {number} 198.51.100.1-198.51.100.2"));
         for (flow, gateway, encapsulation) in [
             (1, "192.168.1.20", None),
@@ -99,6 +137,6 @@ mod tests {
         assert!(endpoints.of(5) != endpoints.of(1) && endpoints.of(5) != endpoints.of(7));
         assert_eq!(endpoints.of(1), endpoints.of(2));
         assert_ne!(endpoints.of(1), endpoints.of(3));
-        assert_eq!([endpoints.of(4), endpoints.of(4)], [EndpointPair::Flow(4); 2]);
+        assert_eq!([endpoints.of(4), endpoints.of(4)], [EndpointPair::unknown(4); 2]);
     }
 }

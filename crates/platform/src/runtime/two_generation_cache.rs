@@ -1,6 +1,7 @@
 //! A bounded table of recently used values that evicts the others at a constant cost.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
 use foldhash::fast::RandomState;
@@ -71,11 +72,24 @@ impl<K: Eq + Hash + Clone, V> TwoGenerationCache<K, V> {
     where
         V: Default,
     {
-        if !self.young.contains_key(&key) {
+        if self.young_weight >= self.generation_weight && !self.young.contains_key(&key) {
             let used = self.old.remove(&key).unwrap_or_default();
             self.insert_young(key.clone(), used);
         }
-        &mut self.young.entry(key).or_default().value
+        match self.young.entry(key) {
+            Entry::Occupied(known) => &mut known.into_mut().value,
+            Entry::Vacant(new) => {
+                let used = if self.old.is_empty() { None } else { self.old.remove(new.key()) };
+                let used = used.unwrap_or_default();
+                self.young_weight += used.weight;
+                &mut new.insert(used).value
+            }
+        }
+    }
+
+    /// All values, in no particular order.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.young.values_mut().chain(self.old.values_mut()).map(|kept| &mut kept.value)
     }
 
     /// Replaces the value of a key. A value heavier than half of the cache is not kept.
