@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sizeleak_evaluation::{InputSource, PipelineInput};
 use sizeleak_learning::{Adaptation, AdaptationRun, AdaptedSection};
 use sizeleak_model::ModelSet;
-use sizeleak_pipeline::Pipeline;
+use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 

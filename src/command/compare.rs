@@ -179,6 +179,7 @@ impl Arguments {
         }
         let evaluate = || Evaluation::new(&run, evaluator.prior_bits(&pipeline), None);
         let evaluation = run.has_candidates().then(evaluate);
-        Ok((ComparedRun::new(variant.to_string(), &run, evaluation), run.damage().cloned()))
+        let damage = run.damage().cloned();
+        Ok((ComparedRun { pipeline: variant.to_string(), run, evaluation }, damage))
     }
 }

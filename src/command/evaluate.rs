@@ -10,9 +10,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use sizeleak_evaluation::{Evaluation, JudgedRun, ModelFit, write_details};
-use sizeleak_learning::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
-use sizeleak_pipeline::Pipeline;
+use sizeleak_evaluation::{
+    BestPossible, Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, write_details,
+};
+use sizeleak_pipeline::{ModelFit, Pipeline};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
 use sizeleak_text::escaped_lines;
@@ -208,12 +209,14 @@ impl Arguments {
         Ok(files.check()?)
     }
 
-    fn limit(&self) -> anyhow::Result<Option<BayesLimit>> {
+    fn limit(&self) -> anyhow::Result<Option<BestPossible>> {
         let Some(path) = &self.scenario else { return Ok(None) };
         let name = || path.display().to_string();
         let text = fs::read_to_string(path).with_context(name)?;
         let scenario = Scenario::from_toml(&text).with_context(name)?;
-        bayes_limit(&scenario).with_context(name).map(Some)
+        let limit = bayes_limit(&scenario).with_context(name)?;
+        let BayesLimit { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies, .. } = limit;
+        Ok(Some(BestPossible { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies }))
     }
 
     /// Prints the figures, of parts of the labels if there are any.

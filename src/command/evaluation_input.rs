@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use sizeleak_evaluation::{Evaluator, LabelFile, PipelineInput};
+use sizeleak_evaluation::Evaluator;
+use sizeleak_labels::LabelFile;
 use sizeleak_model::ModelSet;
-use sizeleak_pipeline::Pipeline;
+use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;

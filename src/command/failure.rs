@@ -6,10 +6,11 @@ use std::io;
 use anyhow::anyhow;
 use sizeleak_archive::ArchiveError;
 use sizeleak_conformance::RecordedStreamError;
-use sizeleak_evaluation::{EvaluationError, LabelFileError};
+use sizeleak_evaluation::EvaluationError;
+use sizeleak_labels::LabelFileError;
 use sizeleak_learning::LearningError;
 use sizeleak_model::ModelError;
-use sizeleak_pipeline::{ConfigError, RunError};
+use sizeleak_pipeline::{ConfigError, InputError, RunError};
 use sizeleak_platform::storage::{FileConflict, OutputError};
 use sizeleak_simulator::SimulateError;
 use sizeleak_strip::StripError;
@@ -86,17 +87,18 @@ impl From<RunError> for Failure {
     }
 }
 
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Self {
+        Self { code: error.exit_code(), error: error.into() }
+    }
+}
+
 impl From<EvaluationError> for Failure {
     fn from(error: EvaluationError) -> Self {
         match error {
-            EvaluationError::Config(error) => error.into(),
-            EvaluationError::Damaged(error) => error.into(),
-            EvaluationError::Interrupted => Self::with_code(130, error),
-            EvaluationError::NoCandidates
-            | EvaluationError::SeveralGateways { .. }
-            | EvaluationError::Gateway(_)
-            | EvaluationError::PaddedAlready
-            | EvaluationError::UnknownFront => Self::usage(error),
+            EvaluationError::Input(error) => error.into(),
+            EvaluationError::Learning(error) => error.into(),
+            EvaluationError::NoCandidates | EvaluationError::PaddedAlready => Self::usage(error),
             error => Self { code: 1, error: error.into() },
         }
     }
@@ -105,8 +107,7 @@ impl From<EvaluationError> for Failure {
 impl From<LearningError> for Failure {
     fn from(error: LearningError) -> Self {
         match error {
-            LearningError::Config(error) => error.into(),
-            LearningError::Evaluation(error) => error.into(),
+            LearningError::Input(error) => error.into(),
             LearningError::UnknownCipherSuite(_) | LearningError::Segmenter(_) => Self::usage(error),
             error => Self { code: 1, error: error.into() },
         }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use sizeleak_evaluation::ModelFit;
+use sizeleak_pipeline::ModelFit;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;

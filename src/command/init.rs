@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::{Value, json};
-use sizeleak_model::{Device, Inventory, Label, Labels};
+use sizeleak_labels::{Label, Labels};
+use sizeleak_model::{Device, Inventory};
 
 use sizeleak_pipeline::registry::{STAGES, StageEntry};
 use sizeleak_platform::storage::replace;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::SignedDuration;
-use sizeleak_evaluation::{InputSource, LabelFile, LabelTimes, NameRule, Overlap, PipelineInput, Tolerance};
+use sizeleak_labels::{LabelFile, LabelTimes, LabelZone, LabelledCapture, NameRule, Tolerance};
 use sizeleak_learning::digest_captures;
-use sizeleak_model::{CaptureDigest, LabelZone};
-use sizeleak_pipeline::Pipeline;
+use sizeleak_model::CaptureDigest;
+use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 
@@ -119,7 +119,10 @@ impl LabelledCaptures {
             return Ok(LabelFile::read(labels, &self.label_times())?);
         }
         let rule = self.label_pattern.clone().unwrap_or_default();
-        Ok(LabelFile::of_names(&input.parts(pipeline)?, &rule)?)
+        let captures = input.parts(pipeline)?.into_iter();
+        let captures: Vec<LabelledCapture> =
+            captures.map(|InputPart { path, span, .. }| LabelledCapture { path, span }).collect();
+        Ok(LabelFile::of_names(&captures, &rule)?)
     }
 
     /// How the times of labels are read.

@@ -10,10 +10,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use sizeleak_evaluation::{InputSource, LabelFile, PipelineInput};
-use sizeleak_learning::{CurveInput, LabelCounts, LearningCurve, LearningOutcome};
+use sizeleak_evaluation::{CurveInput, LabelCounts, LearningCurve};
+use sizeleak_labels::LabelFile;
+use sizeleak_learning::LearningOutcome;
 use sizeleak_model::{FitMethod, ModelSet};
-use sizeleak_pipeline::Pipeline;
+use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::show;
 
 use self::lesson::{Lesson, LessonSettings};
@@ -130,7 +131,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut labels = None;
     if captures.are_labelled() {
         let file = captures.read_labels(&traffic, &pipeline)?;
-        labels = Some(match &settings.inventory {
+        labels = Some(match &settings.learning.inventory {
             Some(inventory) => file.within(inventory)?,
             None => file,
         });
@@ -147,7 +148,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(path) = &arguments.record {
         let plan = match &learned {
             Ok(sections) => sections.first().map(|learned| learned.plan.clone()).unwrap_or_default(),
-            Err(_) => training_set.plan(run.inventory.as_ref())?,
+            Err(_) => training_set.plan()?,
         };
         write(path, &plan.label_template()?)?;
     }
@@ -166,10 +167,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let of_test = test.as_ref().map(|_| captures.input_from(InputSource::Captures, &pipeline)).transpose()?;
         let tolerance = test.as_ref().map_or(tolerance, |labels| labels.tolerance(captures.tolerance));
         let traffic = of_test.as_ref().unwrap_or(&traffic);
-        let (method, model) = (run.method, &learned.model);
-        let (cipher, inventory) = (run.cipher.as_ref(), run.inventory.as_ref());
-        let input =
-            CurveInput { training_set, method, cipher, inventory, model, pipeline, input: traffic, test, tolerance };
+        let input = CurveInput { training_set, model: &learned.model, pipeline, input: traffic, test, tolerance };
         arguments.print(&LearningCurve::measure(&input, counts)?)?;
     }
     damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
@@ -205,13 +203,8 @@ impl Arguments {
         Ok(LessonSettings {
             input,
             pipeline,
-            labels_are_complete: self.options.labels_are_complete(),
             labelled_only: self.labelled_only,
-            method: self.options.method(),
-            padding: self.options.padding()?,
-            cipher: self.options.cipher()?,
-            inventory: self.options.inventory()?,
-            captures: self.captures.digests()?,
+            learning: self.options.settings(self.captures.digests()?)?,
         })
     }
 

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use sizeleak_learning::CipherSuite;
-use sizeleak_model::policies::PaddingPolicy;
-use sizeleak_model::{FitMethod, Inventory};
+use sizeleak_learning::{CipherSuite, LearningSettings};
+use sizeleak_model::{CaptureDigest, FitMethod, Inventory};
 use sizeleak_platform::storage::RunFiles;
 
 use super::failure::Failure;
@@ -70,15 +69,23 @@ impl LearningOptions {
         self.padding.iter().filter_map(PaddingOption::file).for_each(|path| files.reads("the padding policy", path));
     }
 
-    pub(super) fn inventory(&self) -> anyhow::Result<Option<Inventory>> {
+    /// How is learned; `captures` are those that the model names.
+    pub(super) fn settings(&self, captures: Vec<CaptureDigest>) -> Result<LearningSettings, Failure> {
+        Ok(LearningSettings {
+            labels_are_complete: self.labels_are_complete,
+            method: self.method(),
+            cipher: self.cipher.as_deref().map(CipherSuite::named).transpose()?,
+            padding: self.padding.as_ref().map(PaddingOption::policy).transpose()?,
+            inventory: self.inventory()?,
+            captures,
+        })
+    }
+
+    fn inventory(&self) -> anyhow::Result<Option<Inventory>> {
         let Some(path) = &self.inventory else { return Ok(None) };
         let name = || path.display().to_string();
         let text = fs::read_to_string(path).with_context(name)?;
         Inventory::from_toml(&text).with_context(name).map(Some)
-    }
-
-    pub(super) fn padding(&self) -> anyhow::Result<Option<PaddingPolicy>> {
-        self.padding.as_ref().map(PaddingOption::policy).transpose()
     }
 
     pub(super) fn has_padding(&self) -> bool {
@@ -91,9 +98,5 @@ impl LearningOptions {
 
     pub(super) fn labels_are_complete(&self) -> bool {
         self.labels_are_complete
-    }
-
-    pub(super) fn cipher(&self) -> Result<Option<CipherSuite>, Failure> {
-        Ok(self.cipher.as_deref().map(CipherSuite::named).transpose()?)
     }
 }

@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
-use sizeleak_evaluation::{LabelClock, LabelFile, LabelTimes};
 use sizeleak_frame::FlowId;
-use sizeleak_model::LabelZone;
+use sizeleak_labels::{LabelClock, LabelFile, LabelTimes, LabelZone};
 use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, PictureSize, TimePoint, Timeline, Truth, read, svg_of};
 use sizeleak_pipeline::recording::open;

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sizeleak_evaluation::{ModelFit, TrafficSeen};
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
-use sizeleak_pipeline::{Mode, Pipeline, PreparedRun, RunEnding, RunReport};
+use sizeleak_pipeline::{Mode, ModelFit, Pipeline, PreparedRun, RunEnding, RunReport, TrafficSeen};
 use sizeleak_platform::runtime::confinement::{self, SandboxFlags, leave_root};
 use sizeleak_platform::runtime::program::save_latency_log;
 use sizeleak_platform::runtime::{Access, ConfigureError, Interrupt, Sandbox};

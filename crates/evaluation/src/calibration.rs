@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::judge::{Judgement, TruthRank};
 use crate::statistics::share::wilson;
 use crate::statistics::{Confidence, Interval};
 
@@ -21,7 +22,7 @@ pub struct Calibration {
     pub missed: u64,
     /// The expected error where each missed command counts as an answer that was certain and wrong, in a bin of its
     /// own: (answers · expected error + missed) / (answers + missed); null without both. A command that was found but
-    /// has no candidate counts in neither: that it is not explained is said.
+    /// has no candidate counts in neither: it is reported as unexplained.
     pub expected_error_with_missed: Option<f64>,
 }
 
@@ -52,8 +53,16 @@ struct BinSums {
 }
 
 impl Calibration {
+    /// The calibration of the first candidates of commands.
+    pub(crate) fn over<'a>(judgements: impl Iterator<Item = &'a Judgement>) -> Self {
+        let answer = |judgement: &Judgement| {
+            judgement.probabilities.first.map(|probability| (probability, judgement.rank == TruthRank::Listed(1)))
+        };
+        Self::new(judgements.filter_map(answer))
+    }
+
     /// The calibration of answers, each given by its probability and whether it is right.
-    pub(crate) fn new(answers: impl Iterator<Item = (f64, bool)>) -> Self {
+    fn new(answers: impl Iterator<Item = (f64, bool)>) -> Self {
         let mut bins = [BinSums::default(); BINS];
         for (probability, is_right) in answers {
             let probability = probability.clamp(0.0, 1.0);

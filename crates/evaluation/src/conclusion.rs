@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sizeleak_model::Labels;
+use sizeleak_labels::{Labels, MatchCounts};
+use sizeleak_model::Model;
+use sizeleak_pipeline::{ModelFit, Pipeline};
 
-use crate::answer_kind::AnswerKind;
-use crate::judged_run::MatchCounts;
-use crate::model_fit::ModelFit;
 use crate::score::Score;
 use crate::statistics::Interval;
 
 /// A guess of more different actions is not spelled out in the sentence.
-const MOST_SPELLED: usize = 4;
+const MAX_SPELLED: usize = 4;
 
 /// What an evaluation says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -116,7 +115,7 @@ impl Baseline {
         if self.actions.is_empty() {
             return " (no action)".to_owned();
         }
-        if self.actions.len() > MOST_SPELLED {
+        if self.actions.len() > MAX_SPELLED {
             return String::new();
         }
         let words = self.actions.iter().map(|GuessedAction { action, count }| format!("{count} {action}"));
@@ -162,6 +161,53 @@ fn misfits(fit: ModelFit) -> String {
     match fit {
         ModelFit::Some { misfits, judged } => format!("; the model does not fit {misfits} of {judged} flows"),
         ModelFit::All | ModelFit::None { .. } | ModelFit::Elsewhere { .. } => String::new(),
+    }
+}
+
+/// What the answers rest on, and what they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AnswerKind {
+    pub(crate) evidence: Evidence,
+    pub(crate) answer: Answer,
+}
+
+/// What the observer sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    Sizes,
+    SizesAndReplies,
+}
+
+/// What the observer names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Actions,
+    /// One of the kinds of command that were labelled, whose parts have no sizes.
+    Kinds,
+}
+
+impl AnswerKind {
+    /// The answers of a pipeline that uses these sections of a model.
+    pub(crate) fn of(pipeline: &Pipeline, models: &[Model]) -> Self {
+        let is_off = pipeline.option("pruner", "mode").is_some_and(|mode| mode.as_str() == Some("none"));
+        let has_sizes = models.iter().any(|model| !model.actions.is_empty());
+        Self {
+            evidence: if pipeline.has("pruner") && !is_off { Evidence::SizesAndReplies } else { Evidence::Sizes },
+            answer: if has_sizes { Answer::Actions } else { Answer::Kinds },
+        }
+    }
+
+    /// The beginning of a sentence about them.
+    pub(crate) fn subject(self) -> String {
+        let seen = match self.evidence {
+            Evidence::Sizes => "sizes",
+            Evidence::SizesAndReplies => "sizes and replies",
+        };
+        let named = match self.answer {
+            Answer::Actions => "the exact actions",
+            Answer::Kinds => "the kind, as it was labelled,",
+        };
+        format!("An observer who sees only {seen} names {named} of")
     }
 }
 

@@ -1,18 +1,15 @@
 //! All figures of one evaluated pipeline.
 
 use serde::Serialize;
-use sizeleak_model::Matching;
-use sizeleak_simulator::BayesLimit;
+use sizeleak_labels::{LabelClock, LabelFile, MatchCounts, Matching};
+use sizeleak_pipeline::ModelFit;
 
-use crate::bayes_limit::LimitComparison;
-use crate::conclusion::Conclusion;
+use crate::conclusion::{AnswerKind, Conclusion};
 use crate::confusion::Confusion;
 use crate::judge::JudgedLabel;
-use crate::judged_run::{JudgedRun, MatchCounts, MatchedCommands};
-use crate::label_clock::LabelClock;
-use crate::label_file::LabelFile;
-use crate::model_fit::ModelFit;
+use crate::judged_run::{JudgedRun, MatchedCommands};
 use crate::score::{ActionScore, Score};
+use crate::statistics::Interval;
 
 /// The version of the JSON keys.
 const SCHEMA: u32 = 1;
@@ -63,25 +60,16 @@ impl PaperFigures {
 impl Evaluation {
     /// The figures of a run; `prior_bits` is the entropy of commands before their sizes are seen, in bits, and `limit`
     /// the best result that any method can reach.
-    pub fn new(run: &JudgedRun, prior_bits: Option<f64>, limit: Option<BayesLimit>) -> Self {
-        let after = run.judged(&run.after);
-        let before_pruning = run.before.as_ref().map(|before| Score::new(&run.judged(before), prior_bits));
-        let after_pruning = Score::new(&after, prior_bits);
-        let labels = &run.labels;
-        let matches = MatchCounts::new(&run.after.matching);
-        Self {
-            schema: SCHEMA,
-            conclusion: Conclusion::new(labels.labels(), &after_pruning, &matches, run.fit, Some(run.kind)),
-            commands: labels.labels().rows.len(),
-            matches,
-            bayes_limit: limit.map(|limit| LimitComparison::new(limit, before_pruning.as_ref(), &after_pruning)),
-            before_pruning,
-            after_pruning,
-            actions: ActionScore::of_each(&labels.labels().actions, &after),
-            confusion: Confusion::new(labels.labels().actions.len(), &after),
-            clock: ClockCorrection::of(labels),
-            paper: None,
-        }
+    pub fn new(run: &JudgedRun, prior_bits: Option<f64>, limit: Option<BestPossible>) -> Self {
+        let judged = JudgedLabels {
+            before: run.before.as_ref().map(|before| run.judged(before)),
+            after: run.judged(&run.after),
+            fit: run.fit,
+            kind: Some(run.kind),
+        };
+        let figures = Self::of_labels(&run.labels, &run.after.matching, &judged, prior_bits);
+        let compared = |limit| LimitComparison::new(limit, figures.before_pruning.as_ref(), &figures.after_pruning);
+        Self { bayes_limit: limit.map(compared), ..figures }
     }
 
     /// The figures of labels that were judged by several models: each row by one of them. `matching` says which
@@ -102,22 +90,30 @@ impl Evaluation {
             }
             is_judged.then_some(all)
         };
-        let after = judged(&|run| Some(&run.after)).unwrap_or_default();
-        let before = judged(&|run| run.before.as_ref());
-        let (after_pruning, matches) = (Score::new(&after, None), MatchCounts::new(matching));
         let runs = || parts.iter().filter_map(|part| part.run.as_ref());
-        let fit = runs().map(|run| run.fit).reduce(ModelFit::or).unwrap_or(ModelFit::All);
-        let kind = runs().map(|run| run.kind).next();
+        let judged = JudgedLabels {
+            before: judged(&|run| run.before.as_ref()),
+            after: judged(&|run| Some(&run.after)).unwrap_or_default(),
+            fit: runs().map(|run| run.fit).reduce(ModelFit::or).unwrap_or(ModelFit::All),
+            kind: runs().map(|run| run.kind).next(),
+        };
+        Self::of_labels(labels, matching, &judged, None)
+    }
+
+    fn of_labels(labels: &LabelFile, matching: &Matching, judged: &JudgedLabels<'_>, prior_bits: Option<f64>) -> Self {
+        let JudgedLabels { before, after, fit, kind } = judged;
+        let (matches, after_pruning) = (MatchCounts::new(matching), Score::new(after, prior_bits));
+        let actions = &labels.labels().actions;
         Self {
             schema: SCHEMA,
-            conclusion: Conclusion::new(labels.labels(), &after_pruning, &matches, fit, kind),
-            commands: rows.len(),
+            conclusion: Conclusion::new(labels.labels(), &after_pruning, &matches, *fit, *kind),
+            commands: labels.labels().rows.len(),
             matches,
-            bayes_limit: None,
-            before_pruning: before.map(|before| Score::new(&before, None)),
+            before_pruning: before.as_ref().map(|before| Score::new(before, prior_bits)),
             after_pruning,
-            actions: ActionScore::of_each(&labels.labels().actions, &after),
-            confusion: Confusion::new(labels.labels().actions.len(), &after),
+            actions: ActionScore::of_each(actions, after),
+            confusion: Confusion::new(actions.len(), after),
+            bayes_limit: None,
             clock: ClockCorrection::of(labels),
             paper: None,
         }
@@ -128,6 +124,16 @@ impl Evaluation {
     pub fn with_published(self) -> Self {
         Self { paper: Some(PaperFigures::PUBLISHED), ..self }
     }
+}
+
+/// All labels with the judgements of their answers.
+struct JudgedLabels<'a> {
+    /// `None` without a pruner.
+    before: Option<Vec<JudgedLabel<'a>>>,
+    after: Vec<JudgedLabel<'a>>,
+    fit: ModelFit,
+    /// `None` without any answer.
+    kind: Option<AnswerKind>,
 }
 
 /// Rows of a label file, and how a model answered for their commands.
@@ -169,5 +175,63 @@ impl ClockCorrection {
             matched_without: fit.map(|fit| fit.matched_without),
             by_chance: fit.map(|fit| fit.by_chance),
         })
+    }
+}
+
+/// The best that any method can do on commands of a known distribution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BestPossible {
+    /// The greatest probability that the first candidate is right, by the size alone.
+    pub top_1: f64,
+    /// The same by size and replies.
+    pub top_1_with_replies: f64,
+    /// The entropy of a command's actions, in bits.
+    pub prior_bits: f64,
+    /// The information that the size gives away, in bits.
+    pub leaked_bits: f64,
+    /// The information that size and replies give away, in bits.
+    pub leaked_bits_with_replies: f64,
+}
+
+/// The best that any method can do on a scenario, and the shares of it that were reached.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LimitComparison {
+    /// The greatest probability that the first candidate is right, by the size alone.
+    pub top_1: f64,
+    /// The same by size and replies.
+    pub top_1_with_replies: f64,
+    /// The share of right first candidates before pruning, relative to `top_1`; null without a pruner.
+    pub reached: Option<f64>,
+    /// The share of right first candidates at the end, relative to `top_1_with_replies`; without a pruner, to `top_1`.
+    pub reached_in_the_end: f64,
+    /// The 95 % interval of `reached`.
+    pub reached_interval: Option<Interval>,
+    /// The 95 % interval of `reached_in_the_end`.
+    pub reached_in_the_end_interval: Interval,
+    /// The entropy of a command's actions, in bits.
+    pub prior_bits: f64,
+    /// The information that the size gives away, in bits.
+    pub leaked_bits: f64,
+    /// The information that size and replies give away, in bits.
+    pub leaked_bits_with_replies: f64,
+}
+
+impl LimitComparison {
+    /// Compares scores with the limit.
+    pub(crate) fn new(limit: BestPossible, before: Option<&Score>, after: &Score) -> Self {
+        let BestPossible { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies } = limit;
+        let reached = |score: &Score, best: f64| score.top_1 as f64 / score.commands.max(1) as f64 / best;
+        let in_the_end = if before.is_some() { top_1_with_replies } else { top_1 };
+        Self {
+            top_1,
+            top_1_with_replies,
+            reached: before.map(|before| reached(before, top_1)),
+            reached_in_the_end: reached(after, in_the_end),
+            reached_interval: before.map(|before| before.intervals.top_1.scaled(1.0 / top_1)),
+            reached_in_the_end_interval: after.intervals.top_1.scaled(1.0 / in_the_end),
+            prior_bits,
+            leaked_bits,
+            leaked_bits_with_replies,
+        }
     }
 }

@@ -1,20 +1,17 @@
 //! Runs pipelines over labelled captures and judges their answers.
 
 use sizeleak_frame::{Frame, Notice};
-use sizeleak_model::Model;
-use sizeleak_pipeline::{Pipeline, RunError};
+use sizeleak_labels::{LabelFile, Tolerance};
+use sizeleak_learning::temporary_model;
+use sizeleak_model::{Model, ModelSet};
+use sizeleak_pipeline::{InputError, ModelFit, Pipeline, PipelineInput, RunError, TrafficSeen};
 
-use crate::answer_kind::AnswerKind;
+use crate::conclusion::AnswerKind;
 use crate::error::EvaluationError;
 use crate::information::prior_bits;
-use crate::input::PipelineInput;
 use crate::judge::CandidateJudge;
 use crate::judged_command::{JudgedCommand, LabelIndex, after_pruning};
 use crate::judged_run::{JudgedRun, MatchedCommands};
-use crate::label_file::LabelFile;
-use crate::model_fit::ModelFit;
-use crate::tolerance::Tolerance;
-use crate::traffic_seen::TrafficSeen;
 
 /// The stages that work on commands, in order.
 const INFERENCE: [&str; 3] = ["epsilon-corrector", "decomposer", "pruner"];
@@ -64,7 +61,7 @@ impl<'a> Evaluator<'a> {
         let FoundCommands { mut commands, has_candidates, seen, damage, fit } =
             self.find(&index, pipeline, on_notice)?;
         if commands.is_empty() {
-            return Err(damage.map_or_else(|| EvaluationError::NoCommands(Box::new(seen)), EvaluationError::from));
+            return Err(InputError::no_commands(damage, seen).into());
         }
         let mut before = None;
         if pipeline.has("pruner") {
@@ -137,4 +134,23 @@ struct FoundCommands {
     seen: TrafficSeen,
     damage: Option<RunError>,
     fit: ModelFit,
+}
+
+/// Judges the answers of a pipeline with a model that was just learned, on commands of these labels.
+///
+/// # Errors
+/// As [`Evaluator::judge`]; also if the pipeline makes no candidates.
+pub(crate) fn judge_model(
+    models: &ModelSet,
+    pipeline: &Pipeline,
+    labels: &LabelFile,
+    tolerance: Tolerance,
+    credible: f64,
+    input: &PipelineInput,
+) -> Result<JudgedRun, EvaluationError> {
+    let file = temporary_model(models)?;
+    let mut pipeline = pipeline.clone();
+    pipeline.use_model(file.path())?;
+    let evaluator = Evaluator::new(models.sections(), labels, tolerance, credible, input)?;
+    evaluator.judge(&pipeline, &mut |_| {})?.with_candidates()
 }

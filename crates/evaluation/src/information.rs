@@ -5,10 +5,10 @@ use sizeleak_model::{Limits, Model};
 use sizeleak_pipeline::Pipeline;
 use toml::Value;
 
-use crate::judge::JudgedLabel;
+use crate::judge::Judgement;
 
 /// Commands are counted only if the classes of an inventory have at most this many combinations of totals.
-const MOST_TOTALS: f64 = 1e6;
+const MAX_TOTALS: f64 = 1e6;
 
 /// Means over all labelled commands, as the model sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -25,11 +25,11 @@ pub struct Information {
 }
 
 impl Information {
-    /// The information about labelled commands, given the entropy of the prior.
-    pub(crate) fn new(labels: &[JudgedLabel<'_>], prior_bits: Option<f64>) -> Self {
+    /// The information about labelled commands, found or not, given the entropy of the prior.
+    pub(crate) fn new<'a>(labels: impl Iterator<Item = Option<&'a Judgement>>, prior_bits: Option<f64>) -> Self {
         let (mut sum, mut counted, mut is_bound) = (0.0, 0_u64, false);
-        for label in labels {
-            let known = label.judgement.filter(|judgement| judgement.candidates > 0);
+        for judgement in labels {
+            let known = judgement.filter(|judgement| judgement.candidates > 0);
             let bits = known.map(|judgement| judgement.probabilities.entropy_bits).or(prior_bits);
             let Some(bits) = bits else { continue };
             sum += bits;
@@ -60,7 +60,7 @@ pub(crate) fn prior_bits(pipeline: &Pipeline, model: &Model) -> Option<f64> {
 fn flat_prior_bits(limits: &Limits, actions: usize) -> Option<f64> {
     let most: Vec<u32> = (0..limits.classes()).map(|class| limits.max_of_class(class)).collect();
     let totals: f64 = most.iter().map(|most| f64::from(*most) + 1.0).product();
-    if limits.is_free() || totals > MOST_TOTALS {
+    if limits.is_free() || totals > MAX_TOTALS {
         return None;
     }
     let in_class = |class: usize| (0..actions).filter(|action| limits.class_of(*action) == class).count() as u32;
@@ -91,8 +91,7 @@ mod tests {
     use sizeleak_model::{Action, Inventory};
 
     use super::*;
-    use crate::judge::{Judgement, TruthRank};
-    use crate::probability::ProbabilitySummary;
+    use crate::judge::{ProbabilitySummary, TruthRank};
 
     #[test]
     fn flat_prior_counts_every_command_the_inventory_allows() {
@@ -119,10 +118,10 @@ mod tests {
         let probabilities = ProbabilitySummary { entropy_bits: 2.0, ..ProbabilitySummary::default() };
         let rank = TruthRank::Listed(1);
         let found = Judgement { rank, candidates: 4, is_truncated: true, first: None, probabilities };
-        let labels = [Some(&found), None].map(|judgement| JudgedLabel { truth: &[], judgement });
-        let known = Information::new(&labels, Some(10.0));
+        let labels = || [Some(&found), None].into_iter();
+        let known = Information::new(labels(), Some(10.0));
         assert_eq!((known.posterior_bits, known.leaked_bits, known.is_bound), (6.0, Some(4.0), true));
-        let unbounded = Information::new(&labels, None);
+        let unbounded = Information::new(labels(), None);
         assert_eq!((unbounded.posterior_bits, unbounded.leaked_bits), (2.0, None));
     }
 }

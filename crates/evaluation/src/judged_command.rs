@@ -93,8 +93,7 @@ pub(crate) fn after_pruning(after: Vec<JudgedCommand>, before: &[JudgedCommand])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::TruthRank;
-    use crate::probability::ProbabilitySummary;
+    use crate::judge::{ProbabilitySummary, TruthRank};
 
     fn command(time_ns: i64, rank: TruthRank, is_truncated: bool) -> JudgedCommand {
         let probabilities = ProbabilitySummary::default();

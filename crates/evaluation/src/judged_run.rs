@@ -1,16 +1,12 @@
 //! What one pipeline answered for the labelled commands.
 
-use serde::Serialize;
-use sizeleak_model::Matching;
-use sizeleak_pipeline::RunError;
+use sizeleak_labels::{LabelFile, Matching, Tolerance};
+use sizeleak_pipeline::{ModelFit, RunError};
 
-use crate::answer_kind::AnswerKind;
+use crate::conclusion::AnswerKind;
 use crate::error::EvaluationError;
 use crate::judge::{JudgedLabel, Judgement};
 use crate::judged_command::JudgedCommand;
-use crate::label_file::LabelFile;
-use crate::model_fit::ModelFit;
-use crate::tolerance::Tolerance;
 
 /// The commands that a pipeline found in labelled captures, judged by their labels.
 #[derive(Debug)]
@@ -79,31 +75,6 @@ impl JudgedRun {
     pub(crate) fn judged<'b>(&'b self, commands: &'b MatchedCommands) -> Vec<JudgedLabel<'b>> {
         let rows = self.labels.labels().rows.iter().zip(0..);
         rows.map(|(row, at)| JudgedLabel { truth: &row.counts, judgement: commands.judgement(at) }).collect()
-    }
-}
-
-/// How labels and commands match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct MatchCounts {
-    /// Labels with a command.
-    pub matched: u64,
-    /// Labels without a command nearby.
-    pub missed: u64,
-    /// Labels that are only near commands of other labels.
-    pub ambiguous: u64,
-    /// Commands without a label.
-    pub spurious: u64,
-}
-
-impl MatchCounts {
-    /// How many there are of each.
-    pub fn new(matching: &Matching) -> Self {
-        Self {
-            matched: matching.pairs.len() as u64,
-            missed: matching.missed.len() as u64,
-            ambiguous: matching.ambiguous.len() as u64,
-            spurious: matching.spurious.len() as u64,
-        }
     }
 }
 

@@ -14,54 +14,38 @@
 //! # Ok::<(), sizeleak_evaluation::statistics::ConfidenceError>(())
 //! ```
 
-mod answer_kind;
-mod bayes_limit;
 mod calibration;
-mod capture_names;
 mod comparison;
 mod conclusion;
 mod confusion;
+mod cross_validation;
+mod curve;
 mod details;
 mod error;
 mod evaluation;
 mod evaluator;
 mod information;
-mod input;
 mod judge;
 mod judged_command;
 mod judged_run;
-mod label_clock;
-mod label_file;
-mod label_remarks;
 pub mod measured_leak;
-mod model_fit;
 mod padded_input;
-mod probability;
 mod score;
 pub mod statistics;
-mod tolerance;
-mod traffic_seen;
 
-pub use bayes_limit::LimitComparison;
 pub use calibration::{Calibration, CalibrationBin};
-pub use capture_names::NameRule;
-pub use comparison::figure::{FIGURES, Figure, Unit};
-pub use comparison::run::ComparedRun;
-pub use comparison::value::{FigureDifference, FigureValue};
-pub use comparison::{Comparison, ComparisonOptions, PipelineFigures};
+pub use comparison::{
+    ComparedRun, Comparison, ComparisonOptions, FIGURES, Figure, FigureDifference, FigureValue, PipelineFigures, Unit,
+};
 pub use conclusion::{Baseline, Conclusion, GuessedAction};
 pub use confusion::{Confusion, Misattribution};
+pub use cross_validation::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
+pub use curve::{CurveInput, CurvePoint, DrawRemark, LabelCounts, LearningCurve, MedianScore, MedianShare};
 pub use details::write_details;
-pub use error::{EvaluationError, LabelFileError};
-pub use evaluation::{ClockCorrection, Evaluation, JudgedPart, PaperFigures};
+pub use error::EvaluationError;
+pub use evaluation::{BestPossible, ClockCorrection, Evaluation, JudgedPart, LimitComparison, PaperFigures};
 pub use evaluator::Evaluator;
 pub use information::Information;
-pub use input::{InputPart, InputSource, Overlap, PipelineInput};
-pub use judged_run::{JudgedRun, MatchCounts};
-pub use label_clock::{ClockFit, ClockShift, LabelClock};
-pub use label_file::{LabelFile, LabelTimes};
-pub use model_fit::ModelFit;
+pub use judged_run::JudgedRun;
 pub use padded_input::{PaddedInput, PaddingOverhead};
 pub use score::{ActionIntervals, ActionScore, CandidateCounts, CredibleSet, Score, ScoreIntervals};
-pub use tolerance::Tolerance;
-pub use traffic_seen::TrafficSeen;

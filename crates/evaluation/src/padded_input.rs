@@ -8,11 +8,10 @@ use serde::Serialize;
 use sizeleak_frame::{Command, Direction, Frame, FrameWriter};
 use sizeleak_model::policies::{PaddingKey, PaddingPolicy};
 use sizeleak_model::{Basis, Model};
-use sizeleak_pipeline::Pipeline;
 use sizeleak_pipeline::recording::{Compression, Recording};
+use sizeleak_pipeline::{InputError, InputSource, Pipeline, PipelineInput};
 
 use crate::error::EvaluationError;
-use crate::input::{InputSource, PipelineInput};
 
 /// The stage that the commands come before.
 const CORRECTOR: &str = "epsilon-corrector";
@@ -62,10 +61,10 @@ impl PaddedInput {
         if models.iter().any(|model| model.learned.padding.is_some()) {
             return Err(EvaluationError::PaddedAlready);
         }
-        let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir().map_err(EvaluationError::Recording)?;
+        let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir().map_err(InputError::Recording)?;
         let path: PathBuf = folder.path().join("padded.frames.zst");
-        let file = File::create(&path).map_err(EvaluationError::Recording)?;
-        let recording = Recording::new(file, Compression::Zstd, None).map_err(EvaluationError::Recording)?;
+        let file = File::create(&path).map_err(InputError::Recording)?;
+        let recording = Recording::new(file, Compression::Zstd, None).map_err(InputError::Recording)?;
         let mut writer = FrameWriter::new(recording);
         let basis = models.first().map(|model| &model.learned.basis);
         let (mut overhead, mut fault) = (PaddingOverhead::default(), None);
@@ -87,14 +86,14 @@ impl PaddedInput {
                 }
             }
             if let Err(error) = writer.write(&frame) {
-                fault = Some(EvaluationError::Recording(io::Error::other(error.to_string())));
+                fault = Some(InputError::Recording(io::Error::other(error.to_string())).into());
             }
         })?;
         if let Some(fault) = fault {
             return Err(fault);
         }
         let recorded = writer.into_output().map_err(|error| io::Error::other(error.to_string()));
-        recorded.and_then(Recording::finish).map_err(EvaluationError::Recording)?;
+        recorded.and_then(Recording::finish).map_err(InputError::Recording)?;
         Ok(Self { input: PipelineInput::new(InputSource::Streams(vec![path])), overhead, _folder: folder })
     }
 }

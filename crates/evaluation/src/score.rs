@@ -6,7 +6,7 @@ use crate::calibration::Calibration;
 use crate::information::Information;
 use crate::judge::{JudgedLabel, Judgement, TruthRank};
 use crate::statistics::share::wilson;
-use crate::statistics::{Confidence, Interval};
+use crate::statistics::{Confidence, Interval, median};
 
 #[cfg(test)]
 mod tests;
@@ -152,13 +152,10 @@ impl Score {
             top_5,
             unexplained: count(&|judgement| judgement.candidates == 0),
             cut_lists: count(&|judgement| judgement.is_truncated),
-            candidates: CandidateCounts::new(found().map(|judgement| judgement.candidates)),
+            candidates: CandidateCounts::new(found().map(|judgement| judgement.candidates)).unwrap_or_default(),
             credible_set,
-            calibration: Calibration::new(found().filter_map(|judgement| {
-                judgement.probabilities.first.map(|probability| (probability, is_top(judgement)))
-            }))
-            .with_missed(commands - found().count() as u64),
-            information: Information::new(labels, prior_bits),
+            calibration: Calibration::over(found()).with_missed(commands - found().count() as u64),
+            information: Information::new(labels.iter().map(|label| label.judgement), prior_bits),
         }
     }
 }
@@ -170,27 +167,20 @@ impl CredibleSet {
         Self {
             among,
             coverage: share(among, labels.len() as u64).unwrap_or(0.0),
-            size: CandidateCounts::new(found().map(|judgement| judgement.probabilities.credible_size)),
+            size: CandidateCounts::new(found().map(|judgement| judgement.probabilities.credible_size))
+                .unwrap_or_default(),
         }
     }
 }
 
 impl CandidateCounts {
-    fn new(counts: impl Iterator<Item = u64>) -> Self {
+    /// `None` without any.
+    pub(crate) fn new(counts: impl Iterator<Item = u64>) -> Option<Self> {
         let counts: Vec<u64> = counts.collect();
-        let sum: f64 = counts.iter().map(|count| *count as f64).sum();
-        let (mean, max) = (sum / counts.len().max(1) as f64, counts.iter().max().copied().unwrap_or(0));
-        Self { mean, median: median(counts).unwrap_or(0.0), max }
+        let values = || counts.iter().map(|count| *count as f64);
+        let (mean, max) = (values().sum::<f64>() / counts.len().max(1) as f64, counts.iter().max().copied()?);
+        Some(Self { mean, median: median(values())?, max })
     }
-}
-
-/// The median; for an even number of counts, the mean of the middle two.
-pub(crate) fn median(mut counts: Vec<u64>) -> Option<f64> {
-    let half = counts.len() / 2;
-    let is_even = counts.len().is_multiple_of(2);
-    let (below, middle, _) = (half < counts.len()).then(|| counts.select_nth_unstable(half))?;
-    let middle = *middle as f64;
-    Some(below.iter().max().filter(|_| is_even).map_or(middle, |below| f64::midpoint(*below as f64, middle)))
 }
 
 impl ActionScore {

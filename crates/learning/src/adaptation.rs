@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_evaluation::{EvaluationError, PipelineInput, TrafficSeen};
 use sizeleak_flow_models::FlowModels;
 use sizeleak_frame::{Correction, Frame, Notice, Shift};
 use sizeleak_model::{Choice, Model, ModelSet};
-use sizeleak_pipeline::{Pipeline, RunError};
+use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError, TrafficSeen};
 use sizeleak_text::utc;
 
 use crate::error::LearningError;
@@ -18,7 +17,7 @@ const CORRECTOR: &str = "epsilon-corrector";
 const CERTAIN: f64 = 0.99;
 
 /// A flow that has fewer commands since a change does not contradict it.
-const FEW_COMMANDS: u64 = 3;
+const MIN_COMMANDS: u64 = 3;
 
 /// What models are adapted to.
 #[derive(Debug)]
@@ -100,7 +99,7 @@ impl AdaptationRun<'_> {
         })?;
         let ends: Vec<FlowEnd> = flows.into_values().collect();
         if ends.is_empty() {
-            return Err(EvaluationError::NoCommands(Box::new(seen)).into());
+            return Err(InputError::no_commands(damage, seen).into());
         }
         let mut sections = self.models.into_sections();
         let mut changes = Vec::new();
@@ -130,11 +129,11 @@ fn shift_of_section(ends: &[FlowEnd], section: usize) -> Result<Option<Shift>, L
     if shift.probability < CERTAIN {
         return Err(LearningError::UncertainShift { bytes: shift.bytes, probability: shift.probability });
     }
-    let of = |other: &Shift| (other.bytes, other.reply_bytes);
+    let lengths = |shift: &Shift| (shift.bytes, shift.reply_bytes);
     let contradicts = |end: &&FlowEnd| {
-        end.commands >= FEW_COMMANDS
+        end.commands >= MIN_COMMANDS
             && Some(end.last_ns) >= shift.since_ns
-            && end.shift.as_ref().map(of) != Some(of(&shift))
+            && end.shift.as_ref().map(lengths) != Some(lengths(&shift))
     };
     match own().find(contradicts) {
         Some(other) => {

@@ -2,16 +2,16 @@
 
 use std::io;
 
-use sizeleak_evaluation::{EvaluationError, LabelFileError};
 use sizeleak_fit::blind::BlindFitError;
-use sizeleak_pipeline::ConfigError;
+use sizeleak_labels::LabelFileError;
+use sizeleak_pipeline::{ConfigError, InputError};
 use sizeleak_platform::runtime::ConfigureError;
 use thiserror::Error;
 
 /// Why no model can be learned.
 #[derive(Debug, Error)]
 pub enum LearningError {
-    /// A file is unusable: the labels do not determine a model, or a capture cannot be read.
+    /// A capture cannot be read, or is no file.
     #[error("{file}: {fault}")]
     File {
         /// The file.
@@ -27,9 +27,6 @@ pub enum LearningError {
     /// A temporary file for a model cannot be written.
     #[error("a temporary file for the model cannot be written: {0}")]
     TemporaryFile(#[from] io::Error),
-    /// The options of the pipeline are invalid.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
     /// The options of the segmenter are invalid.
     #[error("the segmenter's options: {0}")]
     SegmenterOptions(#[from] toml::de::Error),
@@ -82,22 +79,26 @@ pub enum LearningError {
     /// The adapted model is invalid.
     #[error("the adapted model is invalid: {0}")]
     AdaptedModel(String),
-    /// The pipeline does not run, or the labels fit no command.
+    /// The pipeline does not run over the captures, or finds no command in them.
     #[error(transparent)]
-    Evaluation(#[from] EvaluationError),
+    Input(#[from] InputError),
+    /// The labels cannot be used, or fit no command.
+    #[error(transparent)]
+    Labels(#[from] LabelFileError),
 }
 
-impl From<LabelFileError> for LearningError {
-    fn from(error: LabelFileError) -> Self {
-        Self::Evaluation(error.into())
+impl From<ConfigError> for LearningError {
+    fn from(error: ConfigError) -> Self {
+        Self::Input(error.into())
     }
 }
 
 impl LearningError {
     /// The cause without the name of a file.
-    pub(crate) fn cause(&self) -> String {
+    pub fn cause(&self) -> String {
         match self {
             Self::File { fault, .. } => fault.clone(),
+            Self::Labels(error) => error.fault().to_owned(),
             error => error.to_string(),
         }
     }

@@ -5,25 +5,23 @@
 //! model is learned from these. So a model is learned from the commands that it will later be applied to.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{self, Write};
 
 use serde::Deserialize;
 use sizeleak_command_segmenter::{CommandDirection, LabelledTraffic, Options, learn_reply_windows};
-use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
-use sizeleak_model::policies::PaddingPolicy;
-use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, ReplyWindows, Scope};
-use sizeleak_pipeline::{Pipeline, RunError};
+use sizeleak_labels::{LabelFile, Tolerance};
+use sizeleak_model::{Model, ModelSet, NoiseStatistics, ReplyWindows, Scope};
+use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
+use tempfile::NamedTempFile;
 use toml::Value;
 
 use crate::error::LearningError;
-use crate::observed_commands::{ObservedCommands, observe_commands};
-use crate::observed_service::ObservedService;
+use crate::observed_commands::{
+    ObservedCommand, ObservedCommands, ObservedService, SEGMENTER, by_best_algorithm, command_times, observe_commands,
+};
 use crate::sections::SectionInput;
-use crate::size_basis::{CipherSuite, ObservedCommand};
-use crate::training_set::{LearnedModel, TrainingSet};
-
-const SEGMENTER: &str = "command-segmenter";
+use crate::training_set::{LearnedModel, LearningSettings, TrainingSet};
 
 /// The algorithm that needs a model.
 const LEARNED: &str = "learned";
@@ -32,7 +30,7 @@ const LEARNED: &str = "learned";
 const DEFAULT: &str = "adaptive";
 
 /// Noise is learned from at most this many records.
-const MOST_RECORDS: usize = 1 << 22;
+const MAX_RECORDS: usize = 1 << 22;
 
 /// Everything that a model is learned from, except the commands in the captures.
 #[derive(Debug, Clone)]
@@ -43,18 +41,8 @@ pub struct LearningRun<'a> {
     pub input: &'a PipelineInput,
     /// How far a command may be from its label.
     pub tolerance: Tolerance,
-    /// Whether every command between the first label and the last has a label: then what has none is no command.
-    pub labels_are_complete: bool,
-    /// How sizes are learned.
-    pub method: FitMethod,
-    /// The cipher suite of sessions whose handshake was not captured.
-    pub cipher: Option<CipherSuite>,
-    /// How commands are padded; `None` if they are not, or that is not known.
-    pub padding: Option<PaddingPolicy>,
-    /// The devices behind the gateway.
-    pub inventory: Option<Inventory>,
-    /// The captures, as the model names them.
-    pub captures: Vec<CaptureDigest>,
+    /// How a model is learned.
+    pub settings: &'a LearningSettings,
 }
 
 /// What was learned from captures.
@@ -111,26 +99,10 @@ impl LearningRun<'_> {
             // Noise is what one side sends besides commands.
             return self.learn_without_noise(pipeline, on_notice);
         }
-        let learn_with = |algorithm: &str, look_ahead: Option<&str>, on_notice: &mut (dyn FnMut(&Notice) + Send)| {
-            let mut pipeline = pipeline.clone();
-            pipeline.set(SEGMENTER, "algorithm", algorithm)?;
-            if let Some(look_ahead) = look_ahead {
-                pipeline.set(SEGMENTER, "look-ahead", look_ahead)?;
-            }
-            self.learn_without_noise(&pipeline, on_notice)
-        };
-        // Decisions can wait for the end of the captures.
-        let mut best = learn_with("adaptive", Some("24h"), on_notice)?;
-        for algorithm in ["gap", "record"] {
-            if best.mismatches() == 0 {
-                break;
-            }
-            let other = learn_with(algorithm, None, &mut |_| {})?;
-            // Among equals, the first.
-            if other.mismatches() < best.mismatches() {
-                best = other;
-            }
-        }
+        let best = by_best_algorithm(pipeline, LearningOutcome::mismatches, |pipeline, is_first| {
+            let on_notice: &mut (dyn FnMut(&Notice) + Send) = if is_first { &mut *on_notice } else { &mut |_| {} };
+            self.learn_without_noise(pipeline, on_notice)
+        })?;
         let traffic = self.traffic(pipeline)?;
         let windows = reply_windows(&traffic, &options, &best);
         let mut pipeline = pipeline.clone();
@@ -176,8 +148,7 @@ impl LearningRun<'_> {
 
     /// Labels and commands as a training set.
     pub fn training_set<'a>(&'a self, labels: &'a LabelFile, commands: &'a [ObservedCommand]) -> TrainingSet<'a> {
-        let Self { tolerance, labels_are_complete, .. } = *self;
-        TrainingSet { labels, commands, tolerance, labels_are_complete, padding: self.padding.as_ref() }
+        TrainingSet { labels, commands, tolerance: self.tolerance, settings: self.settings }
     }
 
     /// Learns from the commands that a pipeline finds.
@@ -187,10 +158,10 @@ impl LearningRun<'_> {
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<LearningOutcome, LearningError> {
         let ObservedCommands { commands, services, seen, damage } = observe_commands(self.input, pipeline, on_notice)?;
-        let times: Vec<i64> = commands.iter().map(|observed| observed.command.time_ns).collect();
+        let times = command_times(&commands);
         let labels = self.labels.aligned(&times, self.tolerance);
         let learned = if commands.is_empty() {
-            Err(EvaluationError::NoCommands(Box::new(seen)).into())
+            Err(InputError::NoCommands(Box::new(seen)).into())
         } else {
             let used = match &damage {
                 None => self.check_use(&labels, &times),
@@ -202,31 +173,40 @@ impl LearningRun<'_> {
         Ok(LearningOutcome { learned, commands, labels, services, damage })
     }
 
+    /// A model of some of the labels, over the same commands, with the noise that all labels taught.
+    ///
+    /// # Errors
+    /// If no model can be learned from these labels.
+    pub fn learn_from(&self, labels: &LabelFile, outcome: &LearningOutcome) -> Result<ModelSet, LearningError> {
+        let sections = self.sections(labels, &outcome.commands, &outcome.services)?;
+        let known = outcome.learned.as_ref().map_or(&[][..], |learned| learned.as_slice());
+        // How commands are found is what all labels teach.
+        let with_noise = |model: Model| {
+            let own = known.iter().find(|section| shares_service(&section.model.scope, &model.scope));
+            let Some(Model { noise, reply_windows, .. }) = own.or(known.first()).map(|section| &section.model) else {
+                return model;
+            };
+            Model { noise: noise.clone(), reply_windows: *reply_windows, ..model }
+        };
+        let models = ModelSet::new(sections.into_iter().map(|section| with_noise(section.model)).collect());
+        Ok(models.map_err(|fault| labels.fault(fault.to_string()))?)
+    }
+
     /// The sections that labels and commands teach; without noise.
-    pub(crate) fn sections(
+    fn sections(
         &self,
         labels: &LabelFile,
         commands: &[ObservedCommand],
         services: &[ObservedService],
     ) -> Result<Vec<LearnedModel>, LearningError> {
-        let input = SectionInput {
-            labels,
-            tolerance: self.tolerance,
-            labels_are_complete: self.labels_are_complete,
-            padding: self.padding.as_ref(),
-            method: self.method,
-            cipher: self.cipher.as_ref(),
-            inventory: self.inventory.as_ref(),
-            captures: &self.captures,
-        };
+        let input = SectionInput { labels, tolerance: self.tolerance, settings: self.settings };
         input.learn(commands, services)
     }
 
     /// Checks that most labels have a command.
     fn check_use(&self, labels: &LabelFile, times: &[i64]) -> Result<(), LearningError> {
         let matching = labels.matching(times, self.tolerance)?;
-        let used = labels.check_use(&matching, times, self.tolerance);
-        used.map_err(|error| LearningError::Evaluation(error.into()))
+        Ok(labels.check_use(&matching, times, self.tolerance)?)
     }
 
     /// Learns noise from the best outcome so far, and a model from the commands found with it; `None` if that outcome
@@ -247,9 +227,8 @@ impl LearningRun<'_> {
             models.push(Model { noise: Some(noise.clone()), ..section.model.clone() });
             noises.push((section.model.scope.clone(), noise));
         }
-        let models = ModelSet::new(models).map_err(|fault| self.fault(fault.to_string()))?;
-        let mut file = tempfile::Builder::new().prefix("sizeleak-").suffix(".toml").tempfile()?;
-        file.write_all(models.to_toml().as_bytes())?;
+        let models = ModelSet::new(models).map_err(|fault| self.labels.fault(fault.to_string()))?;
+        let file = temporary_model(&models)?;
         let mut pipeline = pipeline.clone();
         pipeline.set(SEGMENTER, "algorithm", LEARNED)?;
         pipeline.set(SEGMENTER, "model", file.path().to_string_lossy().into_owned())?;
@@ -266,23 +245,18 @@ impl LearningRun<'_> {
             && let Some(learned) = refined.learned.as_mut().ok().and_then(|sections| sections.first_mut())
         {
             learned.remarks.push(format!(
-                "noise is learned from the first {MOST_RECORDS} records, without {} later ones",
+                "noise is learned from the first {MAX_RECORDS} records, without {} later ones",
                 traffic.surplus
             ));
         }
         Ok(Some(refined))
     }
 
-    /// An error that names the label file.
-    fn fault(&self, fault: String) -> LearningError {
-        LearningError::File { file: self.labels.path().display().to_string(), fault }
-    }
-
     /// The records of the captures, with their flows. Damage was reported with the first run.
     fn traffic(&self, pipeline: &Pipeline) -> Result<ObservedTraffic, LearningError> {
         let mut traffic = ObservedTraffic::default();
         self.input.observe(&pipeline.before(SEGMENTER), &mut |_| {}, |frame| match frame {
-            Frame::Record(record) if traffic.records.len() < MOST_RECORDS => traffic.records.push(record),
+            Frame::Record(record) if traffic.records.len() < MAX_RECORDS => traffic.records.push(record),
             Frame::Record(_) => traffic.surplus += 1,
             Frame::Flow(flow) => traffic.flows.push(*flow),
             _ => {}
@@ -323,7 +297,7 @@ impl LearningRun<'_> {
             commands: &commands,
             doubtful: &doubtful,
             span,
-            labels_are_complete: self.labels_are_complete,
+            labels_are_complete: self.settings.labels_are_complete,
         };
         Ok(traffic.learn(&section.model, options)?)
     }
@@ -342,8 +316,18 @@ fn reply_windows(traffic: &ObservedTraffic, options: &Options, outcome: &Learnin
 }
 
 /// Whether two scopes have a service in common, and are both about commands or both about reports.
-pub(crate) fn shares_service(one: &Scope, other: &Scope) -> bool {
+fn shares_service(one: &Scope, other: &Scope) -> bool {
     one.reports == other.reports
         && (one.services.is_empty() && other.services.is_empty()
             || one.services.iter().any(|service| other.services.contains(service)))
+}
+
+/// A model in a file that is deleted with the value: stages read their models from files.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn temporary_model(models: &ModelSet) -> io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix("sizeleak-").suffix(".toml").tempfile()?;
+    file.write_all(models.to_toml().as_bytes())?;
+    Ok(file)
 }

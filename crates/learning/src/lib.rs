@@ -1,7 +1,6 @@
 //! Learns a model of a gateway from captures whose commands are labelled.
 //!
-//! A [`LearningRun`] finds the commands with a pipeline, matches them with the labels and fits a model; a
-//! [`LearningCurve`] shows how precision grows with the number of labels.
+//! A [`LearningRun`] finds the commands with a pipeline, matches them with the labels and fits a model.
 //!
 //! ```
 //! use std::path::Path;
@@ -16,16 +15,11 @@
 
 mod adaptation;
 mod capture_digest;
-mod curve;
-mod curve_point;
 mod error;
-mod folds;
-mod label_counts;
 mod labelled_commands;
 mod learning_run;
 mod merged_messages;
 mod observed_commands;
-mod observed_service;
 mod recording_plan;
 mod sections;
 mod size_basis;
@@ -35,16 +29,12 @@ mod unlabelled;
 
 pub use adaptation::{Adaptation, AdaptationRun, AdaptedSection};
 pub use capture_digest::{digest_capture, digest_captures};
-pub use curve::{CurveInput, LearningCurve};
-pub use curve_point::{CurvePoint, DrawRemark, MedianScore, MedianShare};
 pub use error::LearningError;
-pub use folds::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
-pub use label_counts::LabelCounts;
-pub use labelled_commands::{LabelledCommands, SeenCommand};
-pub use learning_run::{LearningOutcome, LearningRun};
-pub use observed_service::ObservedService;
+pub use labelled_commands::LabelledCommands;
+pub use learning_run::{LearningOutcome, LearningRun, temporary_model};
+pub use observed_commands::{ObservedCommand, ObservedService, command_times};
 pub use recording_plan::RecordingPlan;
-pub use size_basis::{CipherSuite, ObservedCommand};
-pub use size_learning::FEWEST_COMMANDS;
-pub use training_set::{LearnedModel, TrainingSet};
+pub use size_basis::CipherSuite;
+pub use size_learning::MIN_COMMANDS;
+pub use training_set::{LearnedModel, LearningSettings, TrainingSet};
 pub use unlabelled::{FoundSizes, UnlabelledRun};

@@ -1,15 +1,17 @@
 //! Several messages in one record: a label that has no command of its own, near one whose command is as long as both.
 
-use sizeleak_model::{Label, Labels, Matching};
+use sizeleak_labels::{Label, Labels, Matching};
 
 use crate::size_learning::LearnedSizes;
 
 /// How far the size of a record may be from the sum of two commands, in bytes.
 const NEAR_BYTES: u64 = 8;
 
-/// So many records must be as long as two commands, and this share of those that do not fit.
-const LEAST_RECORDS: usize = 2;
-const LEAST_SHARE: f64 = 0.3;
+/// At least this many records must be as long as two commands, since one may be so by chance…
+const MIN_RECORDS: usize = 2;
+
+/// …and this share of those that do not fit.
+const MIN_SHARE: f64 = 0.3;
 
 /// A sentence if commands that were left out hold the messages of two labels each. `sizes_of` is the size of the
 /// command of each pair of the matching, in bytes.
@@ -43,8 +45,8 @@ pub(crate) fn merged_messages(
         })
     };
     let records = sizes.outliers.iter().filter(holds_two).count();
-    let is_usual = records as f64 >= LEAST_SHARE * sizes.outliers.len() as f64;
-    (records >= LEAST_RECORDS && is_usual).then(|| {
+    let is_usual = records as f64 >= MIN_SHARE * sizes.outliers.len() as f64;
+    (records >= MIN_RECORDS && is_usual).then(|| {
         format!(
             "{records} commands are as long as two labelled ones together, and the second label has none: several \
              messages travel in one record; leave more time between commands, or label both as one command"

@@ -1,14 +1,32 @@
-//! The commands that a pipeline finds in captures, with what is known of their sessions and services.
+//! The commands that a pipeline finds in captures, with what is known of their sessions and services: the same service
+//! may have many connections and addresses.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
-use sizeleak_evaluation::{PipelineInput, TrafficSeen};
-use sizeleak_frame::{Frame, Notice};
-use sizeleak_pipeline::{Pipeline, RunError};
+use sizeleak_frame::{Command, Flow, Frame, Notice, Session};
+use sizeleak_model::{Scope, ServiceName};
+use sizeleak_pipeline::{ConfigError, Pipeline, PipelineInput, RunError, TrafficSeen};
 
 use crate::error::LearningError;
-use crate::observed_service::{ObservedFlows, ObservedService};
-use crate::size_basis::ObservedCommand;
+
+/// The stage that finds commands.
+pub(crate) const SEGMENTER: &str = "command-segmenter";
+
+/// The most addresses that a scope names.
+const MAX_ADDRESSES: usize = 128;
+
+/// A command with the cipher suite of its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedCommand {
+    /// As it was found.
+    pub command: Command,
+    /// `None` if the handshake was not captured.
+    pub(crate) cipher_suite: Option<String>,
+    /// Its service, by the index among those observed; `None` if its flow was not.
+    pub(crate) service: Option<usize>,
+}
 
 /// What a pipeline, which ends with the segmenter, found.
 #[derive(Debug)]
@@ -20,6 +38,42 @@ pub(crate) struct ObservedCommands {
     pub(crate) seen: TrafficSeen,
     /// What is wrong with the captures; commands are those before the damage.
     pub(crate) damage: Option<RunError>,
+}
+
+/// The times of commands, in nanoseconds.
+pub fn command_times(commands: &[ObservedCommand]) -> Vec<i64> {
+    commands.iter().map(|observed| observed.command.time_ns).collect()
+}
+
+/// The pipeline with the segmenter's algorithm that needs no model and finds most; decisions can wait for the end of the
+/// captures.
+pub(crate) fn patient(pipeline: &Pipeline) -> Result<Pipeline, ConfigError> {
+    let mut pipeline = pipeline.clone();
+    pipeline.set(SEGMENTER, "algorithm", "adaptive")?;
+    pipeline.set(SEGMENTER, "look-ahead", "24h")?;
+    Ok(pipeline)
+}
+
+/// What `run` makes of the commands of the algorithm that needs no model and leaves the fewest labels without a command;
+/// of equal ones, the first. `run` also gets whether it is the first.
+pub(crate) fn by_best_algorithm<T>(
+    pipeline: &Pipeline,
+    unmatched: impl Fn(&T) -> usize,
+    mut run: impl FnMut(&Pipeline, bool) -> Result<T, LearningError>,
+) -> Result<T, LearningError> {
+    let mut best = run(&patient(pipeline)?, true)?;
+    for algorithm in ["gap", "record"] {
+        if unmatched(&best) == 0 {
+            break;
+        }
+        let mut pipeline = pipeline.clone();
+        pipeline.set(SEGMENTER, "algorithm", algorithm)?;
+        let other = run(&pipeline, false)?;
+        if unmatched(&other) < unmatched(&best) {
+            best = other;
+        }
+    }
+    Ok(best)
 }
 
 /// Runs the pipeline. Notices go to `on_notice`.
@@ -56,4 +110,120 @@ pub(crate) fn observe_commands(
         observed.service = of_flow.get(&observed.command.flow).copied();
     }
     Ok(ObservedCommands { commands, services, seen, damage })
+}
+
+/// A service of a gateway: by its server name if a handshake showed it, else by its address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedService {
+    /// The gateway's address.
+    pub gateway: IpAddr,
+    /// The server name.
+    pub name: Option<String>,
+    /// Its addresses and ports, in ascending order, at least one.
+    pub addresses: Vec<SocketAddr>,
+}
+
+impl fmt::Display for ObservedService {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.name, self.addresses.first()) {
+            (Some(name), _) => formatter.write_str(name),
+            (None, Some(address)) => address.fmt(formatter),
+            (None, None) => formatter.write_str("an unknown service"),
+        }
+    }
+}
+
+/// The scope of a model learned on these services.
+pub(crate) fn scope_of(services: &[&ObservedService]) -> Scope {
+    let first = services.first().map(|service| service.gateway);
+    let gateway = first.filter(|gateway| services.iter().all(|service| service.gateway == *gateway));
+    let names = services.iter().filter_map(|service| service.name.as_ref()?.parse::<ServiceName>().ok());
+    let addresses =
+        services.iter().flat_map(|service| &service.addresses).map(|address| ServiceName::Address(*address));
+    let mut services: Vec<ServiceName> = names.collect();
+    services.sort_unstable();
+    services.dedup();
+    services.truncate(MAX_ADDRESSES);
+    let mut addresses: Vec<ServiceName> = addresses.collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses.truncate(MAX_ADDRESSES);
+    services.append(&mut addresses);
+    Scope { gateway, services, reports: false }
+}
+
+/// The flows of a run, and what their handshakes showed.
+#[derive(Debug, Default)]
+pub(crate) struct ObservedFlows {
+    flows: BTreeMap<u64, (IpAddr, SocketAddr)>,
+    /// The names that were asked for at an address.
+    names: BTreeMap<(IpAddr, SocketAddr), String>,
+}
+
+impl ObservedFlows {
+    pub(crate) fn add_flow(&mut self, flow: &Flow) {
+        self.flows.insert(flow.flow, (flow.gateway, flow.service));
+    }
+
+    pub(crate) fn add_session(&mut self, session: &Session) {
+        if let (Some(ends), Some(name)) = (self.flows.get(&session.flow), &session.server_name) {
+            self.names.insert(*ends, name.to_lowercase());
+        }
+    }
+
+    /// All services, in order of gateway, then names before addresses; and the service of each flow, by its index.
+    pub(crate) fn services(&self) -> (Vec<ObservedService>, BTreeMap<u64, usize>) {
+        type Key<'a> = (IpAddr, Option<&'a str>, Option<SocketAddr>);
+        let key = |(gateway, address): &(IpAddr, SocketAddr)| -> Key<'_> {
+            let name = self.names.get(&(*gateway, *address)).map(String::as_str);
+            (*gateway, name, Some(*address).filter(|_| name.is_none()))
+        };
+        let mut by_key: BTreeMap<Key<'_>, Vec<SocketAddr>> = BTreeMap::new();
+        for ends in self.flows.values() {
+            by_key.entry(key(ends)).or_default().push(ends.1);
+        }
+        let index: BTreeMap<Key<'_>, usize> = by_key.keys().copied().zip(0..).collect();
+        let of_flow = self.flows.iter().filter_map(|(flow, ends)| Some((*flow, *index.get(&key(ends))?)));
+        let of_flow = of_flow.collect();
+        let services = by_key.into_iter().map(|((gateway, name, _), mut addresses)| {
+            addresses.sort_unstable();
+            addresses.dedup();
+            ObservedService { gateway, name: name.map(str::to_owned), addresses }
+        });
+        (services.collect(), of_flow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_frame::Transport;
+
+    use super::*;
+
+    fn flow(flow: u64, service: &str) -> Flow {
+        let (gateway, service) = ("192.0.2.1".parse().unwrap(), service.parse().unwrap());
+        Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }
+    }
+
+    fn session(flow: u64, name: &str) -> Session {
+        Session { time_ns: 0, flow, server_name: Some(name.to_owned()), tls_version: None, cipher_suite: None }
+    }
+
+    #[test]
+    fn addresses_of_one_server_name_are_one_service() {
+        let mut flows = ObservedFlows::default();
+        for (number, service) in [(1, "198.51.100.7:443"), (2, "198.51.100.8:443"), (3, "198.51.100.9:443")] {
+            flows.add_flow(&flow(number, service));
+        }
+        // A second connection to the first address, whose handshake was not captured.
+        flows.add_flow(&flow(4, "198.51.100.7:443"));
+        flows.add_session(&session(1, "Cloud.example.com"));
+        flows.add_session(&session(2, "cloud.example.com"));
+        let (services, of_flow) = flows.services();
+        let texts: Vec<String> = services.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["198.51.100.9:443", "cloud.example.com"]);
+        assert_eq!(of_flow, BTreeMap::from([(1, 1), (2, 1), (3, 0), (4, 1)]));
+        let scope = scope_of(&[&services[1]]);
+        assert_eq!(scope.to_string(), "gateway 192.0.2.1, cloud.example.com, 198.51.100.7:443, 198.51.100.8:443");
+    }
 }

@@ -8,21 +8,20 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use sizeleak_evaluation::{LabelFile, Tolerance};
 use sizeleak_frame::Direction;
-use sizeleak_model::policies::PaddingPolicy;
-use sizeleak_model::{Action, CaptureDigest, FitMethod, Inventory, Model};
+use sizeleak_labels::{LabelFile, Tolerance, by_chance};
+use sizeleak_model::{Action, Model};
 
 use crate::error::LearningError;
-use crate::observed_service::{ObservedService, scope_of};
-use crate::size_basis::{self, CipherSuite, ObservedCommand};
-use crate::training_set::{LearnedModel, TrainingSet};
+use crate::observed_commands::{ObservedCommand, ObservedService, scope_of};
+use crate::size_basis;
+use crate::training_set::{LearnedModel, LearningSettings, TrainingSet};
 
 /// Labels match the commands of a service by chance with at most this probability.
 const SIGNIFICANT: f64 = 1e-3;
 
-/// A section of its own needs at least so many labelled commands.
-const LEAST_COMMANDS: usize = 3;
+/// A section of its own needs at least this many labelled commands.
+const MIN_COMMANDS: usize = 3;
 
 /// A service joins a section if at least this share of its labelled commands fits.
 const FITTING_SHARE: f64 = 0.8;
@@ -35,12 +34,7 @@ const FAR_BYTES: i64 = 8;
 pub(crate) struct SectionInput<'a> {
     pub(crate) labels: &'a LabelFile,
     pub(crate) tolerance: Tolerance,
-    pub(crate) labels_are_complete: bool,
-    pub(crate) padding: Option<&'a PaddingPolicy>,
-    pub(crate) method: FitMethod,
-    pub(crate) cipher: Option<&'a CipherSuite>,
-    pub(crate) inventory: Option<&'a Inventory>,
-    pub(crate) captures: &'a [CaptureDigest],
+    pub(crate) settings: &'a LearningSettings,
 }
 
 /// What the first section of a direction needs.
@@ -84,7 +78,7 @@ impl SectionInput<'_> {
         }
         let Ok(mut sections) = all(Direction::ToGateway) else { return all(Direction::FromGateway) };
         let left = self.labels_without(commands, &sections)?;
-        if left.len() >= LEAST_COMMANDS {
+        if left.len() >= MIN_COMMANDS {
             let labels = self.labels.subset(&left);
             let rest = SectionInput { labels: &labels, ..*self };
             sections.extend(rest.learn_direction(
@@ -134,7 +128,7 @@ impl SectionInput<'_> {
             if first.p_value > SIGNIFICANT && !is_first {
                 break;
             }
-            if !is_first && first.matched < LEAST_COMMANDS {
+            if !is_first && first.matched < MIN_COMMANDS {
                 continue;
             }
             let mut used = first.commands;
@@ -192,7 +186,7 @@ impl SectionInput<'_> {
         let among = times.iter().filter(|time| (first..=last).contains(time)).count();
         let rate = among as f64 / (last.saturating_sub(first) as f64).max(1.0);
         let near = 1.0 - (-rate * 2.0 * window as f64).exp();
-        at_least(matched, labels.len(), near)
+        by_chance(matched, labels.len(), near)
     }
 
     /// Whether the labelled commands of a service have sizes that a model explains.
@@ -220,15 +214,8 @@ impl SectionInput<'_> {
         of_section: &[usize],
     ) -> Result<LearnedModel, LearningError> {
         let chosen: Vec<ObservedCommand> = indices.iter().filter_map(|at| commands.get(*at)).cloned().collect();
-        let training_set = TrainingSet {
-            labels: self.labels,
-            commands: &chosen,
-            tolerance: self.tolerance,
-            labels_are_complete: self.labels_are_complete,
-            padding: self.padding,
-        };
-        let mut learned =
-            training_set.learn(self.method, self.cipher.cloned(), self.inventory.cloned(), self.captures.to_vec())?;
+        let Self { labels, tolerance, settings } = *self;
+        let mut learned = TrainingSet { labels, commands: &chosen, tolerance, settings }.learn()?;
         let named: Vec<&ObservedService> = of_section.iter().filter_map(|at| services.get(*at)).collect();
         learned.model.scope = scope_of(&named);
         learned.model.scope.reports =
@@ -282,39 +269,4 @@ fn services_of(commands: &[ObservedCommand], indices: &[usize]) -> Vec<usize> {
 
 fn times_of(commands: &[ObservedCommand], indices: &[usize]) -> Vec<i64> {
     indices.iter().filter_map(|at| commands.get(*at)).map(|observed| observed.command.time_ns).collect()
-}
-
-/// P(at least `least` of `all` independent events of probability `p`).
-fn at_least(least: usize, all: usize, p: f64) -> f64 {
-    if least == 0 || p >= 1.0 {
-        return 1.0;
-    }
-    if p <= 0.0 {
-        return 0.0;
-    }
-    // Terms of the binomial distribution from the first on, each from the one before.
-    let (all_f, ratio) = (all as f64, (p / (1.0 - p)).ln());
-    let (mut ln_term, mut sum) = (all_f * (1.0 - p).ln(), 0.0);
-    for at in 0..=all {
-        if at >= least {
-            sum += ln_term.exp();
-        }
-        let at = at as f64;
-        ln_term += ratio + ((all_f - at) / (at + 1.0)).max(f64::MIN_POSITIVE).ln();
-    }
-    sum.min(1.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tail_of_a_binomial_distribution_is_summed() {
-        assert!((at_least(1, 2, 0.5) - 0.75).abs() < 1e-12);
-        assert!((at_least(2, 2, 0.5) - 0.25).abs() < 1e-12);
-        assert!((at_least(0, 5, 0.1) - 1.0).abs() < 1e-12);
-        assert!(at_least(5, 5, 0.01) < 1.1e-10 && at_least(5, 5, 1.0) >= 1.0 && at_least(1, 5, 0.0) <= 0.0);
-        assert!((at_least(60, 1000, 0.05) - 0.087).abs() < 0.01);
-    }
 }

@@ -3,23 +3,14 @@
 use std::collections::BTreeMap;
 
 use sizeleak_frame::Command;
-use sizeleak_model::{Basis, WireSize};
+use sizeleak_model::{Basis, LabelledCommand, WireSize};
 use sizeleak_record_sizer::record_overhead;
 
 use crate::error::LearningError;
+use crate::observed_commands::ObservedCommand;
 
 #[cfg(test)]
 mod tests;
-
-/// A command with the cipher suite of its session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObservedCommand {
-    pub(crate) command: Command,
-    /// `None` if the handshake was not captured.
-    pub(crate) cipher_suite: Option<String>,
-    /// Its service, by the index among those observed; `None` if its flow was not.
-    pub(crate) service: Option<usize>,
-}
 
 /// A cipher suite and the bytes it adds to a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +89,7 @@ pub(crate) fn sizes(basis: &Basis, command: &Command) -> [i64; 2] {
 }
 
 /// The bytes of the replies to a command in a basis.
-pub(crate) fn reply_bytes(basis: &Basis, command: &Command) -> i64 {
+fn reply_bytes(basis: &Basis, command: &Command) -> i64 {
     let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
     basis.reply_bytes(command.reply_bytes, command.replies, size)
 }
@@ -113,6 +104,18 @@ pub(crate) fn single_replies(basis: &Basis, command: &Command) -> Option<Vec<i64
     let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
     let replies = command.all_single_replies()?;
     Some(replies.iter().map(|reply| basis.reply_sizes(reply.length, size)[1]).collect())
+}
+
+/// A command whose actions are known from a label, with its sizes in a basis.
+pub(crate) fn labelled(basis: &Basis, command: &Command, counts: &[u32]) -> LabelledCommand {
+    LabelledCommand {
+        sizes: sizes(basis, command),
+        counts: counts.to_vec(),
+        replies: command.replies,
+        reply_bytes: reply_bytes(basis, command),
+        single_replies: single_replies(basis, command),
+        has_own_replies: command.has_own_replies(),
+    }
 }
 
 /// The suite of most commands (among equals the first by name), with the bytes it adds to a record.

@@ -9,11 +9,11 @@ use sizeleak_model::{
 /// With a smaller posterior probability the sizes found are not separated from others that fit nearly as well.
 const CERTAIN: f64 = 0.9;
 
-/// Kinds that more than this share of commands is none of are too many to know.
-const MOST_UNSEEN: f64 = 0.2;
+/// If a greater share of commands is expected to be of kinds that were never labelled, the labels are too few.
+const MAX_OTHER: f64 = 0.2;
 
 /// Fewer labelled commands than this tell sizes, but not how probable answers are.
-pub const FEWEST_COMMANDS: usize = 50;
+pub const MIN_COMMANDS: usize = 50;
 
 /// Where so great a share of the labels does not fit, the model is doubted, not the labels.
 const DOUBTFUL_SHARE: f64 = 0.15;
@@ -132,7 +132,7 @@ impl SummedCommands {
         let Some(padding) = padding.and_then(|bytes| u32::try_from(bytes).ok()).filter(|_| is_exact) else {
             return Ok((self.varied(exact?), None));
         };
-        // Sizes alike modulo some bytes deviate by so many bytes or not at all.
+        // Sizes that are alike modulo a number of bytes deviate by that number or not at all.
         let adds_up = |fit: &Fit| Additivity::of(fit, &self.commands).mean_deviation <= NO_DEVIATION;
         if exact.as_ref().is_ok_and(adds_up) {
             return Ok((exact?, None));
@@ -282,7 +282,7 @@ impl LearnedSizes {
             ));
         }
         let once = kinds.list.iter().filter(|kind| kind.commands() == 1).count();
-        if kinds.other > MOST_UNSEEN {
+        if kinds.other > MAX_OTHER {
             let kinds = match once {
                 _ if once == count => "each kind of command was".to_owned(),
                 1 => format!("one of the {count} kinds of command was"),
@@ -340,10 +340,10 @@ fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
         ));
     }
     let (count, left_out) = (commands.len(), fit.outliers.len());
-    if count < FEWEST_COMMANDS {
+    if count < MIN_COMMANDS {
         doubts.push(format!(
             "only {count} labelled commands were learned from: how much sizes vary (ε) and what is usual are known \
-             roughly, and probabilities may be off by a tenth; label {FEWEST_COMMANDS} commands or more"
+             roughly, and probabilities may be off by a tenth; label {MIN_COMMANDS} commands or more"
         ));
     }
     let share = left_out as f64 / count.max(1) as f64;

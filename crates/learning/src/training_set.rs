@@ -1,37 +1,56 @@
 //! From labels and commands to a model.
 
-use sizeleak_evaluation::{LabelFile, Tolerance};
 use sizeleak_fit::{
     ExperimentDesign, FitError, learn_prior, learn_reply_bytes, learn_reply_counts, learn_single_replies,
 };
+use sizeleak_labels::{LabelFile, Matching, Tolerance};
 use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{
-    Action, Basis, CaptureDigest, FitMethod, Inventory, Kind, LabelledCommand, LearnedPadding, Limits, Matching, Model,
+    Action, Basis, CaptureDigest, FitMethod, Inventory, Kind, LabelledCommand, LearnedPadding, Limits, Model,
     Provenance, Scope,
 };
 
 use crate::error::LearningError;
 use crate::merged_messages::merged_messages;
+use crate::observed_commands::{ObservedCommand, command_times};
 use crate::recording_plan::RecordingPlan;
-use crate::size_basis::{self, CipherSuite, ObservedCommand};
+use crate::size_basis::{self, CipherSuite};
 use crate::size_learning::{LearnedSizes, learn_sizes};
 
 /// Commands of more actions are not planned.
-const MOST_ACTIONS: u32 = 16;
+const MAX_ACTIONS: u32 = 16;
 
 /// Labels may belong to other messages in this share of cases before padding is doubted.
-const MOST_NOT_AS_PADDED: f64 = 0.05;
+const MAX_NOT_AS_PADDED: f64 = 0.05;
+
+/// How a model is learned, whatever the labels and commands.
+#[derive(Debug, Clone)]
+pub struct LearningSettings {
+    /// Whether every command between the first label and the last has a label: then what has none is no command.
+    pub labels_are_complete: bool,
+    /// How sizes are learned.
+    pub method: FitMethod,
+    /// The cipher suite of sessions whose handshake was not captured.
+    pub cipher: Option<CipherSuite>,
+    /// How commands are padded; `None` if they are not, or that is not known.
+    pub padding: Option<PaddingPolicy>,
+    /// The devices behind the gateway.
+    pub inventory: Option<Inventory>,
+    /// The captures, as the model names them.
+    pub captures: Vec<CaptureDigest>,
+}
 
 /// Labels, and the commands found in their captures.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingSet<'a> {
-    pub(crate) labels: &'a LabelFile,
-    /// In the order of the captures.
-    pub(crate) commands: &'a [ObservedCommand],
-    pub(crate) tolerance: Tolerance,
-    pub(crate) labels_are_complete: bool,
-    /// How commands are padded; `None` if they are not, or that is not known.
-    pub(crate) padding: Option<&'a PaddingPolicy>,
+    /// The labels.
+    pub labels: &'a LabelFile,
+    /// The commands, in the order of the captures.
+    pub commands: &'a [ObservedCommand],
+    /// How far a command may be from its label.
+    pub tolerance: Tolerance,
+    /// How a model is learned from them.
+    pub settings: &'a LearningSettings,
 }
 
 /// A model, with remarks for the user.
@@ -71,7 +90,7 @@ fn before_padding(command: &LabelledCommand, padding: &LearnedPadding) -> Labell
 /// Says how many commands have a size that the policy does not pad to, if these are too many for chance.
 fn not_as_padded(commands: &[LabelledCommand], padding: &LearnedPadding) -> Option<String> {
     let others = commands.iter().filter(|command| !padding.pads_to(command.sizes)).count();
-    (others as f64 > MOST_NOT_AS_PADDED * commands.len() as f64).then(|| {
+    (others as f64 > MAX_NOT_AS_PADDED * commands.len() as f64).then(|| {
         format!(
             "{others} of {} labelled commands have a size that `--padding` does not pad to: they are padded by another \
              policy, or each record of a command is padded by itself",
@@ -81,36 +100,31 @@ fn not_as_padded(commands: &[LabelledCommand], padding: &LearnedPadding) -> Opti
 }
 
 impl TrainingSet<'_> {
-    /// Learns a model; `assumed` is the suite of sessions whose handshake was not captured.
+    /// Learns a model.
     ///
     /// # Errors
     /// If the labels fit no command, contradict the inventory, or do not determine every size.
-    pub fn learn(
-        self,
-        method: FitMethod,
-        assumed: Option<CipherSuite>,
-        inventory: Option<Inventory>,
-        captures: Vec<CaptureDigest>,
-    ) -> Result<LearnedModel, LearningError> {
-        let times = self.times();
+    pub fn learn(self) -> Result<LearnedModel, LearningError> {
+        let LearningSettings { method, cipher, padding, inventory, captures, .. } = self.settings.clone();
+        let times = command_times(self.commands);
         let matching = self.labels.matching(&times, self.tolerance)?;
         let mut remarks = self.labels.unmatched(&matching, &times, self.tolerance);
         let matched: Vec<ObservedCommand> =
             matching.pairs.iter().filter_map(|(_, command)| self.commands.get(*command)).cloned().collect();
-        let chosen = size_basis::choose_basis(&matched, assumed);
+        let chosen = size_basis::choose_basis(&matched, cipher);
         remarks.extend(chosen.remarks);
 
         let names = &self.labels.labels().actions;
         let commands = self.labelled(&matching, &chosen.basis);
-        let padding = self.padding.cloned().map(LearnedPadding::Policy);
+        let padding = padding.map(LearnedPadding::Policy);
         let unpadded: Vec<LabelledCommand> = match &padding {
             Some(padding) => commands.iter().map(|command| before_padding(command, padding)).collect(),
             None => commands.clone(),
         };
         let sizes = learn_sizes(method, names, &unpadded);
-        let mut sizes = sizes.map_err(|error| self.explain(error, &matching, inventory.as_ref()))?;
+        let mut sizes = sizes.map_err(|error| self.explain(error, &matching))?;
         sizes.padding = padding.or(sizes.padding);
-        let plan = self.recording_plan(&sizes, &matching, inventory.as_ref())?;
+        let plan = self.recording_plan(&sizes, &matching)?;
         remarks.extend(sizes.remarks.iter().cloned());
         remarks.extend(self.left_out(&sizes, &matching));
         let mut warnings = sizes.warnings.clone();
@@ -198,25 +212,21 @@ impl TrainingSet<'_> {
     ///
     /// # Errors
     /// If the labels fit no command or contradict the inventory.
-    pub fn plan(&self, inventory: Option<&Inventory>) -> Result<RecordingPlan, LearningError> {
-        let matching = self.labels.matching(&self.times(), self.tolerance)?;
-        Ok(self.missing_commands(&matching, &self.limits(inventory)?).0)
-    }
-
-    fn times(&self) -> Vec<i64> {
-        self.commands.iter().map(|observed| observed.command.time_ns).collect()
+    pub fn plan(&self) -> Result<RecordingPlan, LearningError> {
+        let matching = self.labels.matching(&command_times(self.commands), self.tolerance)?;
+        Ok(self.missing_commands(&matching, &self.limits()?).0)
     }
 
     /// An error that names the label file.
     fn fault(&self, fault: String) -> LearningError {
-        LearningError::File { file: self.labels.path().display().to_string(), fault }
+        self.labels.fault(fault).into()
     }
 
     /// The number of labels, or of commands between the first label and the last, without a partner, whichever is
     /// greater: with inexact labels and commands close together, an unmatched label also leaves a command unmatched.
     fn mismatches(self, matching: &Matching, times: &[i64]) -> usize {
         let unmatched = matching.missed.len() + matching.ambiguous.len();
-        if !self.labels_are_complete {
+        if !self.settings.labels_are_complete {
             // A command without a label is no fault.
             return unmatched;
         }
@@ -238,28 +248,23 @@ impl TrainingSet<'_> {
 
     /// Commands that would separate what the labels do not; else longer ones, if the fit cannot determine what length
     /// fields add.
-    fn recording_plan(
-        &self,
-        sizes: &LearnedSizes,
-        matching: &Matching,
-        inventory: Option<&Inventory>,
-    ) -> Result<RecordingPlan, LearningError> {
+    fn recording_plan(&self, sizes: &LearnedSizes, matching: &Matching) -> Result<RecordingPlan, LearningError> {
         let actions = &self.labels.labels().actions;
         if sizes.separation.separate.len() < actions.len() {
-            return Ok(self.missing_commands(matching, &self.limits(inventory)?).0);
+            return Ok(self.missing_commands(matching, &self.limits()?).0);
         }
         let commands = if sizes.ambiguous_shifts.is_empty() {
             Vec::new()
         } else {
-            ExperimentDesign::long_commands(actions.len(), &self.limits(inventory)?, MOST_ACTIONS).commands
+            ExperimentDesign::long_commands(actions.len(), &self.limits()?, MAX_ACTIONS).commands
         };
         Ok(RecordingPlan::new(actions, commands))
     }
 
     /// What the inventory allows.
-    fn limits(&self, inventory: Option<&Inventory>) -> Result<Limits, LearningError> {
+    fn limits(&self) -> Result<Limits, LearningError> {
         let actions = &self.labels.labels().actions;
-        let Some(inventory) = inventory else { return Ok(Limits::free(actions.len())) };
+        let Some(inventory) = &self.settings.inventory else { return Ok(Limits::free(actions.len())) };
         let actions: Vec<Action> = actions.iter().map(|name| Action::new(name, 1)).collect();
         inventory.limits(&actions).map_err(|error| self.fault(error.to_string()))
     }
@@ -268,25 +273,17 @@ impl TrainingSet<'_> {
     fn labelled(&self, matching: &Matching, basis: &Basis) -> Vec<LabelledCommand> {
         let rows = &self.labels.labels().rows;
         let pairs = matching.pairs.iter().filter_map(|(row, at)| Some((rows.get(*row)?, self.commands.get(*at)?)));
-        let command = pairs.map(|(row, observed)| LabelledCommand {
-            sizes: size_basis::sizes(basis, &observed.command),
-            counts: row.counts.clone(),
-            replies: observed.command.replies,
-            reply_bytes: size_basis::reply_bytes(basis, &observed.command),
-            single_replies: size_basis::single_replies(basis, &observed.command),
-            has_own_replies: observed.command.has_own_replies(),
-        });
-        command.collect()
+        pairs.map(|(row, observed)| size_basis::labelled(basis, &observed.command, &row.counts)).collect()
     }
 
     /// An error of the fit in terms of the label file.
-    fn explain(&self, error: FitError, matching: &Matching, inventory: Option<&Inventory>) -> LearningError {
+    fn explain(&self, error: FitError, matching: &Matching) -> LearningError {
         match error {
             FitError::OutOfBounds(at) => {
                 let line = self.labels.lines(&rows(&[at], matching));
                 self.fault(format!("{line}: no message has such counts or a command of such a size"))
             }
-            error @ FitError::Unidentified { .. } => match self.limits(inventory) {
+            error @ FitError::Unidentified { .. } => match self.limits() {
                 Ok(limits) => self.fault(format!("{error}{}", self.remedy(matching, &limits))),
                 Err(error) => error,
             },

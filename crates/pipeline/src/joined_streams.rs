@@ -105,7 +105,7 @@ fn cut(name: &str, why: &dyn std::fmt::Display) -> io::Error {
 }
 
 /// Adds what stages did in another run. Latencies are those of the last run.
-fn add(summary: &mut Summary, other: Summary) {
+pub(crate) fn add(summary: &mut Summary, other: Summary) {
     let before = std::mem::replace(summary, other);
     // A run that only ended flows had no source.
     let missing = before.stages.len().saturating_sub(summary.stages.len());

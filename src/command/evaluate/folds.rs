@@ -1,6 +1,7 @@
 //! `sizeleak evaluate --folds`: models of all labels but a part, tested on that part.
 
-use sizeleak_learning::{Fold, FoldCount, FoldOrder, FoldedEvaluation, LearnedModel, LearningError, LearningRun};
+use sizeleak_evaluation::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
+use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
 use sizeleak_pipeline::{Pipeline, RunError};
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 
@@ -32,28 +33,19 @@ impl FoldedRun<'_> {
             FoldCount::Captures => captures.input_by_capture(pipeline)?,
             FoldCount::Parts(_) => captures.input(pipeline)?,
         };
-        let inventory = self.learning.inventory()?;
+        let settings = self.learning.settings(captures.digests()?)?;
         let mut labels = captures.read_labels(&traffic, pipeline)?;
-        if let Some(inventory) = &inventory {
+        if let Some(inventory) = &settings.inventory {
             labels = labels.within(inventory)?;
         }
-        let learning = LearningRun {
-            labels: &labels,
-            input: &traffic,
-            tolerance: labels.tolerance(captures.tolerance),
-            labels_are_complete: self.learning.labels_are_complete(),
-            method: self.learning.method(),
-            padding: self.learning.padding()?,
-            cipher: self.learning.cipher()?,
-            inventory,
-            captures: captures.digests()?,
-        };
+        let tolerance = labels.tolerance(captures.tolerance);
+        let learning = LearningRun { labels: &labels, input: &traffic, tolerance, settings: &settings };
         let mut notices = NoticeReport::new(&captures.log);
         let outcome = learning.learn(&pipeline.before("epsilon-corrector"), &mut |notice| notices.add(notice));
         notices.print(&outcome, |outcome| outcome.damage.as_ref());
         let outcome = outcome?;
-        let folds = learning.folds(&outcome.labels, &traffic.parts(pipeline)?, self.count, self.order)?;
-        let figures = learning.cross_validate(pipeline, &outcome, &folds, self.input.credible)?;
+        let folds = self.count.folds(&outcome.labels, &traffic.parts(pipeline)?, self.order)?;
+        let figures = FoldedEvaluation::new(&learning, pipeline, &outcome, &folds, self.input.credible)?;
         report(&outcome.learned, &captures.log);
         Ok(FoldedFigures { figures, damage: outcome.damage })
     }

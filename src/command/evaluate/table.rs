@@ -1,8 +1,7 @@
 //! An evaluation as human-readable tables, with the intervals of shares.
 
-use sizeleak_evaluation::{
-    ActionScore, CalibrationBin, Confusion, Evaluation, LimitComparison, MatchCounts, Misattribution, Score,
-};
+use sizeleak_evaluation::{ActionScore, CalibrationBin, Confusion, Evaluation, LimitComparison, Misattribution, Score};
+use sizeleak_labels::MatchCounts;
 
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_text::escaped;

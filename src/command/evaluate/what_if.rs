@@ -4,12 +4,11 @@ use std::fs;
 
 use anyhow::Context;
 use serde::Serialize;
-use sizeleak_evaluation::{
-    Conclusion, Evaluation, JudgedRun, LabelFile, PaddedInput, PaddingOverhead, PipelineInput, Score,
-};
+use sizeleak_evaluation::{Conclusion, Evaluation, JudgedRun, PaddedInput, PaddingOverhead, Score};
+use sizeleak_labels::LabelFile;
 use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{LearnedPadding, ModelSet};
-use sizeleak_pipeline::Pipeline;
+use sizeleak_pipeline::{Pipeline, PipelineInput};
 
 use crate::command::evaluation_input::EvaluationInput;
 use crate::command::failure::Failure;

@@ -1,6 +1,6 @@
 //! A learning curve as a table for people, with what its columns say.
 
-use sizeleak_learning::{CurvePoint, DrawRemark, LearningCurve, MedianScore, MedianShare};
+use sizeleak_evaluation::{CurvePoint, DrawRemark, LearningCurve, MedianScore, MedianShare};
 use sizeleak_text::escaped;
 
 use crate::command::text_table::{NONE, numbers, percent_within};

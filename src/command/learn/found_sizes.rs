@@ -6,7 +6,7 @@ use sizeleak_learning::{FoundSizes, LearnedModel};
 use sizeleak_text::escaped;
 
 /// How many actions may have the same reply before their sizes are in doubt.
-const MOST_ALIKE: usize = 2;
+const MAX_ALIKE: usize = 2;
 
 /// How many other explanations are named.
 const SHOWN: usize = 3;
@@ -47,7 +47,7 @@ fn most_alike(found: &FoundSizes) -> Option<(Option<i64>, usize)> {
     for action in &found.fit.actions {
         *times.entry(action.reply).or_default() += 1;
     }
-    times.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > MOST_ALIKE)
+    times.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > MAX_ALIKE)
 }
 
 /// What is not certain about sizes that were found without labels, a sentence each.

@@ -2,20 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use sizeleak_evaluation::{LabelFile, PipelineInput, Tolerance};
-use sizeleak_learning::{CipherSuite, FoundSizes, LearningError, LearningOutcome, LearningRun, UnlabelledRun};
-use sizeleak_model::policies::PaddingPolicy;
-use sizeleak_model::{CaptureDigest, FitMethod, Inventory};
-use sizeleak_pipeline::Pipeline;
+use sizeleak_labels::{LabelFile, Tolerance};
+use sizeleak_learning::{FoundSizes, LearningError, LearningOutcome, LearningRun, LearningSettings, UnlabelledRun};
+use sizeleak_model::{FitMethod, Inventory};
+use sizeleak_pipeline::{Pipeline, PipelineInput};
 
 use super::found_sizes;
 use crate::command::notices::NoticeReport;
 
 /// Sizes are looked for in commands without labels if there are at least so many of them…
-const LEAST_UNLABELLED: usize = 60;
+const MIN_UNLABELLED: usize = 60;
 
 /// …and so many for each label.
-const LEAST_FOR_EACH_LABEL: usize = 2;
+const MIN_FOR_EACH_LABEL: usize = 2;
 
 /// The first stage that needs a model of sizes.
 const CORRECTOR: &str = "epsilon-corrector";
@@ -35,29 +34,14 @@ pub(super) struct Lesson {
 pub(super) struct LessonSettings<'a> {
     pub(super) input: &'a PipelineInput,
     pub(super) pipeline: &'a Pipeline,
-    pub(super) labels_are_complete: bool,
     pub(super) labelled_only: bool,
-    pub(super) method: FitMethod,
-    pub(super) padding: Option<PaddingPolicy>,
-    pub(super) cipher: Option<CipherSuite>,
-    pub(super) inventory: Option<Inventory>,
-    pub(super) captures: Vec<CaptureDigest>,
+    pub(super) learning: LearningSettings,
 }
 
 impl LessonSettings<'_> {
     /// A run over labels.
     pub(super) fn run<'a>(&'a self, labels: &'a LabelFile, tolerance: Tolerance) -> LearningRun<'a> {
-        LearningRun {
-            labels,
-            input: self.input,
-            tolerance,
-            labels_are_complete: self.labels_are_complete,
-            method: self.method,
-            padding: self.padding.clone(),
-            cipher: self.cipher.clone(),
-            inventory: self.inventory.clone(),
-            captures: self.captures.clone(),
-        }
+        LearningRun { labels, input: self.input, tolerance, settings: &self.learning }
     }
 
     /// Learns from the labels. Where there are none, or they leave sizes open, learns from the other commands too.
@@ -102,10 +86,10 @@ impl LessonSettings<'_> {
         let rows = labels.labels().rows.len();
         let unlabelled = outcome.commands.len().saturating_sub(rows);
         !self.labelled_only
-            && self.padding.is_none()
-            && self.method == FitMethod::Robust
+            && self.learning.padding.is_none()
+            && self.learning.method == FitMethod::Robust
             && first.is_none_or(|learned| learned.leaves_sizes_open)
-            && unlabelled >= LEAST_UNLABELLED.max(LEAST_FOR_EACH_LABEL * rows)
+            && unlabelled >= MIN_UNLABELLED.max(MIN_FOR_EACH_LABEL * rows)
     }
 
     fn find(
@@ -113,21 +97,22 @@ impl LessonSettings<'_> {
         labels: Option<(&LabelFile, Tolerance)>,
         notices: &mut NoticeReport<'_>,
     ) -> Result<FoundSizes, LearningError> {
-        let run = UnlabelledRun { input: self.input, labels, cipher: self.cipher.clone() };
+        let run = UnlabelledRun { input: self.input, labels, cipher: self.learning.cipher.clone() };
         run.find(self.pipeline, &mut |notice| notices.add(notice))
     }
 
     /// Learns from what the commands without labels said.
     fn learn_found(&self, found: FoundSizes) -> Result<Lesson, LearningError> {
         let tolerance = Tolerance::EXACT;
-        let known: BTreeSet<&str> = self.inventory.iter().flat_map(Inventory::action_names).collect();
+        let known: BTreeSet<&str> = self.learning.inventory.iter().flat_map(Inventory::action_names).collect();
         let nameless = found.names.iter().filter(|name| !known.contains(name.as_str())).count();
-        let inventory = self.inventory.clone().filter(|_| nameless == 0);
-        let run = LearningRun { labels_are_complete: false, inventory, ..self.run(&found.labels, tolerance) };
+        let inventory = self.learning.inventory.clone().filter(|_| nameless == 0);
+        let settings = LearningSettings { labels_are_complete: false, inventory, ..self.learning.clone() };
+        let run = LearningRun { settings: &settings, ..self.run(&found.labels, tolerance) };
         let mut outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {})?;
         if let Some(learned) = outcome.learned.as_mut().ok().and_then(|sections| sections.first_mut()) {
             learned.remarks.extend(found.remarks.iter().cloned());
-            if self.inventory.is_some() && nameless > 0 {
+            if self.learning.inventory.is_some() && nameless > 0 {
                 learned.remarks.push(format!(
                     "the inventory is not used: {nameless} actions have no name; label one command of each"
                 ));

@@ -15,10 +15,10 @@ const SHOWN: usize = 6;
 const SHOWN_SHARE: f64 = 0.01;
 
 /// How many kinds of commands are shown.
-const MOST_KINDS: usize = 40;
+const MAX_KINDS: usize = 40;
 
 /// Longer names of actions are cut, in columns of a terminal.
-const MOST_COLUMNS: usize = 60;
+const MAX_COLUMNS: usize = 60;
 
 const OVERHEAD: &str = "overhead |ac|";
 
@@ -64,7 +64,7 @@ fn of_section(learned: &LearnedModel, found: Option<&FoundSizes>) -> String {
 fn sizes(learned: &LearnedModel, found: Option<&FoundSizes>) -> Vec<String> {
     let LearnedModel { model, occurrences, intervals, .. } = learned;
     let widest = model.actions.iter().map(|action| width(&escaped(&action.name))).max().unwrap_or(0);
-    let columns = widest.clamp(OVERHEAD.len(), MOST_COLUMNS);
+    let columns = widest.clamp(OVERHEAD.len(), MAX_COLUMNS);
     let overhead = format!("  {}  {:>6} bytes", fitted(OVERHEAD, columns), model.overhead);
     let actions = model.actions.iter().zip(occurrences).zip(intervals).map(|((action, commands), [least, most])| {
         let name = fitted(&escaped(&action.name), columns);
@@ -98,7 +98,7 @@ fn count(commands: u64) -> String {
 fn kinds(model: &Model) -> Vec<String> {
     let Some(kinds) = &model.kinds else { return Vec::new() };
     let named = |kind: &Kind| escaped(&kind.in_words()).into_owned();
-    let widest = kinds.list.iter().map(|kind| width(&named(kind))).max().unwrap_or(0).min(MOST_COLUMNS);
+    let widest = kinds.list.iter().map(|kind| width(&named(kind))).max().unwrap_or(0).min(MAX_COLUMNS);
     let line = |kind: &Kind| {
         let [least, most] = kind.size_range();
         let sizes = if least == most { least.to_string() } else { format!("{least} to {most}") };
@@ -110,9 +110,9 @@ fn kinds(model: &Model) -> Vec<String> {
         None => "replies: they do not tell kinds apart",
     };
     let mut lines = vec!["whole commands, overhead included:".to_owned()];
-    lines.extend(kinds.list.iter().take(MOST_KINDS).map(line));
-    if kinds.list.len() > MOST_KINDS {
-        lines.push(format!("  and {} more", kinds.list.len() - MOST_KINDS));
+    lines.extend(kinds.list.iter().take(MAX_KINDS).map(line));
+    if kinds.list.len() > MAX_KINDS {
+        lines.push(format!("  and {} more", kinds.list.len() - MAX_KINDS));
     }
     lines.extend([replies.to_owned(), String::new()]);
     lines
@@ -168,7 +168,7 @@ fn replies(model: &Model) -> Vec<String> {
         let ReplyBytesModel { fixed, per_reply, spread, per_action, .. } = bytes;
         let actions = model.actions.iter().zip(per_action);
         let actions: Vec<String> = actions
-            .map(|(action, bytes)| format!("{bytes} for {}", shortened(&escaped(&action.name), MOST_COLUMNS)))
+            .map(|(action, bytes)| format!("{bytes} for {}", shortened(&escaped(&action.name), MAX_COLUMNS)))
             .collect();
         format!("bytes of replies: {fixed}, {per_reply} per reply, {}; ± {spread}", actions.join(", "))
     });

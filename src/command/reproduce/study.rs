@@ -7,12 +7,11 @@ use anyhow::Context;
 use serde::Serialize;
 use sizeleak_evaluation::statistics::share::wilson;
 use sizeleak_evaluation::statistics::{Confidence, Interval};
-use sizeleak_evaluation::{
-    Evaluation, Evaluator, InputSource, JudgedRun, LabelFile, LabelTimes, PaperFigures, PipelineInput, Score,
-};
-use sizeleak_learning::{LearningRun, digest_captures};
+use sizeleak_evaluation::{Evaluation, Evaluator, JudgedRun, PaperFigures, Score};
+use sizeleak_labels::{LabelFile, LabelTimes};
+use sizeleak_learning::{LearningRun, LearningSettings, digest_captures};
 use sizeleak_model::{FitMethod, Inventory, ModelSet};
-use sizeleak_pipeline::Pipeline;
+use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::storage::replace;
 use sizeleak_simulator::scenario::Framing;
 use sizeleak_simulator::{Scenario, Simulation, bayes_limit, simulate};
@@ -154,17 +153,16 @@ impl StudyHome {
         let inventory = self.folder.join("inventory.toml");
         let name = || inventory.display().to_string();
         let inventory = Inventory::from_toml(&fs::read_to_string(&inventory).with_context(name)?).with_context(name)?;
-        let run = LearningRun {
-            labels: &labels,
-            input: &PipelineInput::new(InputSource::Captures),
-            tolerance: labels.tolerance(None),
+        let settings = LearningSettings {
             labels_are_complete: false,
             method,
             cipher: None,
+            padding: None,
             inventory: Some(inventory),
             captures: digest_captures(&[self.folder.join("learn.pcap")])?,
-            padding: None,
         };
+        let (input, tolerance) = (&PipelineInput::new(InputSource::Captures), labels.tolerance(None));
+        let run = LearningRun { labels: &labels, input, tolerance, settings: &settings };
         let sections = run.learn(&pipeline.before("epsilon-corrector"), &mut |_| {})?.learned?;
         let models = ModelSet::new(sections.into_iter().map(|section| section.model).collect());
         Ok(models.context(self.protocol)?)

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sizeleak_learning::FEWEST_COMMANDS;
+use sizeleak_learning::MIN_COMMANDS;
 use sizeleak_survey::{MessageKind, Protocol, SurveyedAddress, SurveyedService};
 use sizeleak_text::{escaped, width};
 
@@ -80,10 +80,10 @@ fn found(address: &SurveyedAddress, main: &SurveyedService, commands: u64) -> St
 
 /// How many commands to label.
 fn labels(commands: u64) -> String {
-    let enough = if commands >= FEWEST_COMMANDS as u64 {
-        format!("of at least {FEWEST_COMMANDS} of them")
+    let enough = if commands >= MIN_COMMANDS as u64 {
+        format!("of at least {MIN_COMMANDS} of them")
     } else {
-        format!("and capture more, until there are {FEWEST_COMMANDS} commands or more (`learn` warns below that)")
+        format!("and capture more, until there are {MIN_COMMANDS} commands or more (`learn` warns below that)")
     };
     let text = format!(
         "  Write down what you commanded when, {enough}, in labels.csv: a column `time` and one for each action \

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use sizeleak_model::{Action, Inventory, Labels};
+use sizeleak_labels::Labels;
+use sizeleak_model::{Action, Inventory};
 use sizeleak_pipeline::Pipeline;
 
 /// Reads bytes as labels, which must read back from what they are written as.

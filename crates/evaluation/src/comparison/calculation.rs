@@ -1,8 +1,8 @@
 //! Computes figures, their intervals and their differences.
 
-use super::figure::{FIGURES, Figure, FigureKind, Requirement};
-use super::run::{CommandOutcome, ComparedRun};
-use super::value::{FigureDifference, FigureValue};
+use super::figure::{
+    CommandOutcome, FIGURES, Figure, FigureDifference, FigureKind, FigureValue, Requirement, RunOutcomes,
+};
 use crate::statistics::bootstrap::{BlockBootstrap, IntervalMethod, interval};
 use crate::statistics::share::{PairedJudgements, wilson};
 use crate::statistics::{Confidence, Interval, poisson};
@@ -12,13 +12,13 @@ pub(super) struct BootstrapFigures(Vec<Vec<Vec<Option<f64>>>>);
 
 impl BootstrapFigures {
     /// Draws samples, the same for all pipelines; `order` are the labels' rows in order of time.
-    pub(super) fn draw(runs: &[ComparedRun], order: &[usize], mut blocks: BlockBootstrap, samples: u32) -> Self {
+    pub(super) fn draw(runs: &[RunOutcomes<'_>], order: &[usize], mut blocks: BlockBootstrap, samples: u32) -> Self {
         let mut figures = vec![vec![Vec::new(); FIGURES.len()]; runs.len()];
         for _ in 0..samples {
             let drawn = blocks.draw();
             for (run, figures) in runs.iter().zip(&mut figures) {
                 let outcomes = drawn.iter().filter_map(|at| run.outcomes.get(*order.get(*at)?));
-                let outcomes: Vec<CommandOutcome> = outcomes.copied().collect();
+                let outcomes: Vec<CommandOutcome<'_>> = outcomes.copied().collect();
                 for (figure, values) in FIGURES.iter().zip(figures) {
                     values.push(sampled(figure, run, &outcomes));
                 }
@@ -32,27 +32,29 @@ impl BootstrapFigures {
     }
 }
 
-/// A figure over some of a pipeline's commands; `None` if the bootstrap does not apply, or the pipeline or these
-/// commands lack the figure.
-fn sampled(figure: &Figure, run: &ComparedRun, outcomes: &[CommandOutcome]) -> Option<f64> {
+/// A figure over some or all of a pipeline's commands; `None` if it is not over commands, or the pipeline or these
+/// commands lack it.
+fn sampled(figure: &Figure, run: &RunOutcomes<'_>, outcomes: &[CommandOutcome<'_>]) -> Option<f64> {
     match figure.kind {
         FigureKind::Share(holds, requirement) => requirement.is_met(run).then(|| share(outcomes, holds))?,
-        FigureKind::Summary { of, .. } => Requirement::Candidates.is_met(run).then(|| of(&mut outcomes.iter()))?,
+        FigureKind::Summary { over, .. } => {
+            Requirement::Candidates.is_met(run).then(|| over(outcomes, run.prior_bits))?
+        }
         FigureKind::SpuriousCount | FigureKind::SpuriousRate => None,
     }
 }
 
-fn share(outcomes: &[CommandOutcome], holds: fn(&CommandOutcome) -> bool) -> Option<f64> {
+fn share(outcomes: &[CommandOutcome<'_>], holds: fn(&CommandOutcome<'_>) -> bool) -> Option<f64> {
     (!outcomes.is_empty()).then(|| count(outcomes, holds) as f64 / outcomes.len() as f64)
 }
 
-fn count(outcomes: &[CommandOutcome], holds: fn(&CommandOutcome) -> bool) -> u64 {
+fn count(outcomes: &[CommandOutcome<'_>], holds: fn(&CommandOutcome<'_>) -> bool) -> u64 {
     outcomes.iter().filter(|outcome| holds(outcome)).count() as u64
 }
 
 /// Everything that figures are computed from.
 pub(super) struct Calculation<'a> {
-    pub(super) runs: &'a [ComparedRun],
+    pub(super) runs: &'a [RunOutcomes<'a>],
     pub(super) bootstrap: &'a BootstrapFigures,
     pub(super) days: f64,
     pub(super) confidence: Confidence,
@@ -72,15 +74,21 @@ impl Calculation<'_> {
             .collect()
     }
 
-    fn value(&self, figure: &Figure, index: usize, at: usize, run: &ComparedRun) -> Option<(f64, Option<Interval>)> {
+    fn value(
+        &self,
+        figure: &Figure,
+        index: usize,
+        at: usize,
+        run: &RunOutcomes<'_>,
+    ) -> Option<(f64, Option<Interval>)> {
         match figure.kind {
             FigureKind::Share(holds, requirement) => {
                 let value = requirement.is_met(run).then(|| share(&run.outcomes, holds))??;
                 let interval = wilson(count(&run.outcomes, holds), run.outcomes.len() as u64, self.confidence);
                 Some((value, Some(interval)))
             }
-            FigureKind::Summary { overall, method, .. } => {
-                let value = run.evaluation.as_ref().and_then(overall)?;
+            FigureKind::Summary { method, .. } => {
+                let value = sampled(figure, run, &run.outcomes)?;
                 let sampled = self.bootstrap.of(at, index).iter().copied().flatten().collect();
                 let interval = interval(value, sampled, method, self.confidence);
                 // A mirrored interval may extend below 0.
@@ -92,7 +100,7 @@ impl Calculation<'_> {
         }
     }
 
-    fn spurious(&self, run: &ComparedRun, factor: f64) -> (f64, Option<Interval>) {
+    fn spurious(&self, run: &RunOutcomes<'_>, factor: f64) -> (f64, Option<Interval>) {
         let interval = poisson::interval(run.matches.spurious, self.confidence).scaled(factor);
         (run.matches.spurious as f64 * factor, Some(interval))
     }
@@ -103,7 +111,7 @@ impl Calculation<'_> {
         figure: &Figure,
         index: usize,
         at: usize,
-        runs: [&ComparedRun; 2],
+        runs: [&RunOutcomes<'_>; 2],
     ) -> Option<FigureDifference> {
         match figure.kind {
             FigureKind::Share(holds, requirement) => {
@@ -113,8 +121,8 @@ impl Calculation<'_> {
                 let interval = bootstrap.map_or(paired, |bootstrap| paired.hull(bootstrap));
                 Some(FigureDifference::new(pairs.difference(), Some(interval), Some(pairs.p_value())))
             }
-            FigureKind::Summary { overall, method, .. } => {
-                let [first, own] = runs.map(|run| run.evaluation.as_ref().and_then(overall));
+            FigureKind::Summary { method, .. } => {
+                let [first, own] = runs.map(|run| sampled(figure, run, &run.outcomes));
                 let difference = own? - first?;
                 Some(FigureDifference::new(difference, self.bootstrap_interval(index, at, difference, method), None))
             }
@@ -130,13 +138,13 @@ impl Calculation<'_> {
         interval(difference, sampled, method, self.confidence)
     }
 
-    fn spurious_difference(&self, runs: [&ComparedRun; 2], factor: f64) -> FigureDifference {
+    fn spurious_difference(&self, runs: [&RunOutcomes<'_>; 2], factor: f64) -> FigureDifference {
         let [first, own] = runs.map(|run| run.matches.spurious);
         let interval = poisson::difference(first, own, self.confidence).scaled(factor);
         FigureDifference::new((own as f64 - first as f64) * factor, Some(interval), Some(poisson::p_value(first, own)))
     }
 }
 
-fn pairs([first, own]: [&ComparedRun; 2], holds: fn(&CommandOutcome) -> bool) -> PairedJudgements {
+fn pairs([first, own]: [&RunOutcomes<'_>; 2], holds: fn(&CommandOutcome<'_>) -> bool) -> PairedJudgements {
     PairedJudgements::count(first.outcomes.iter().zip(&own.outcomes).map(|(first, own)| (holds(first), holds(own))))
 }

@@ -1,9 +1,15 @@
-//! The figures that pipelines are compared by, and how each is computed.
+//! The figures that pipelines are compared by: how each is computed from the outcomes of labelled commands, and what it is.
 
-use super::run::{CommandOutcome, ComparedRun};
+use serde::Serialize;
+use sizeleak_labels::MatchCounts;
+
 use crate::calibration::Calibration;
 use crate::evaluation::Evaluation;
-use crate::score::median;
+use crate::information::Information;
+use crate::judge::Judgement;
+use crate::judged_run::JudgedRun;
+use crate::score::CandidateCounts;
+use crate::statistics::Interval;
 use crate::statistics::bootstrap::IntervalMethod;
 
 /// A figure of a pipeline.
@@ -30,13 +36,9 @@ pub enum Unit {
 #[derive(Clone, Copy)]
 pub(super) enum FigureKind {
     /// The share of labelled commands for which a condition holds.
-    Share(fn(&CommandOutcome) -> bool, Requirement),
-    /// Another figure over labelled commands: its value in the evaluation, and over any of the commands.
-    Summary {
-        overall: fn(&Evaluation) -> Option<f64>,
-        of: fn(&mut dyn Iterator<Item = &CommandOutcome>) -> Option<f64>,
-        method: IntervalMethod,
-    },
+    Share(fn(&CommandOutcome<'_>) -> bool, Requirement),
+    /// Another figure over any of the labelled commands, given the entropy of what is known without sizes, in bits.
+    Summary { over: fn(&[CommandOutcome<'_>], Option<f64>) -> Option<f64>, method: IntervalMethod },
     /// The number of commands without a label.
     SpuriousCount,
     /// The same per day.
@@ -53,11 +55,11 @@ pub(super) enum Requirement {
 
 impl Requirement {
     /// Whether the pipeline meets the requirement.
-    pub(super) fn is_met(self, run: &ComparedRun) -> bool {
+    pub(super) fn is_met(self, run: &RunOutcomes<'_>) -> bool {
         match self {
             Self::Commands => true,
             Self::Candidates => run.evaluation.is_some(),
-            Self::Pruner => run.evaluation.as_ref().is_some_and(|evaluation| evaluation.before_pruning.is_some()),
+            Self::Pruner => run.evaluation.is_some_and(|evaluation| evaluation.before_pruning.is_some()),
         }
     }
 }
@@ -65,7 +67,7 @@ impl Requirement {
 const fn share(
     key: &'static str,
     title: &'static str,
-    holds: fn(&CommandOutcome) -> bool,
+    holds: fn(&CommandOutcome<'_>) -> bool,
     requirement: Requirement,
 ) -> Figure {
     Figure { key, title, unit: Unit::Percent, kind: FigureKind::Share(holds, requirement) }
@@ -73,11 +75,10 @@ const fn share(
 
 const fn summary(
     (key, title, decimals): (&'static str, &'static str, usize),
-    overall: fn(&Evaluation) -> Option<f64>,
-    of: fn(&mut dyn Iterator<Item = &CommandOutcome>) -> Option<f64>,
+    over: fn(&[CommandOutcome<'_>], Option<f64>) -> Option<f64>,
     method: IntervalMethod,
 ) -> Figure {
-    Figure { key, title, unit: Unit::Decimals(decimals), kind: FigureKind::Summary { overall, of, method } }
+    Figure { key, title, unit: Unit::Decimals(decimals), kind: FigureKind::Summary { over, method } }
 }
 
 /// All figures, in the order in which they are shown.
@@ -86,49 +87,46 @@ pub const FIGURES: [Figure; 13] = [
     share(
         "among_before_pruning",
         "truth among, before pruning",
-        |outcome| outcome.is_candidate_before,
+        |outcome| outcome.before.is_some_and(|before| before.rank.is_candidate()),
         Requirement::Pruner,
     ),
-    share("among", "truth among the candidates", CommandOutcome::is_candidate, Requirement::Candidates),
-    share("top_1", "truth the first candidate", |outcome| outcome.position() == Some(1), Requirement::Candidates),
     share(
-        "top_5",
-        "truth among the first five",
-        |outcome| outcome.position().is_some_and(|position| position <= 5),
+        "among",
+        "truth among the candidates",
+        |outcome| outcome.after.is_some_and(|after| after.rank.is_candidate()),
         Requirement::Candidates,
     ),
-    share("credible_coverage", "truth in the credible set", |outcome| outcome.is_credible, Requirement::Candidates),
+    share("top_1", "truth the first candidate", |outcome| outcome.is_within(1), Requirement::Candidates),
+    share("top_5", "truth among the first five", |outcome| outcome.is_within(5), Requirement::Candidates),
+    share(
+        "credible_coverage",
+        "truth in the credible set",
+        |outcome| outcome.after.is_some_and(Judgement::is_credible),
+        Requirement::Candidates,
+    ),
     summary(
         ("candidates_mean", "candidates, mean", 1),
-        |evaluation| Some(evaluation.after_pruning.candidates.mean),
-        |outcomes| mean(outcomes.filter_map(|outcome| outcome.candidates).map(|count| count as f64)),
+        |outcomes, _| Some(CandidateCounts::new(judged(outcomes).map(|one| one.candidates))?.mean),
         IntervalMethod::Percentile,
     ),
     summary(
         ("candidates_median", "candidates, median", 1),
-        |evaluation| Some(evaluation.after_pruning.candidates.median),
-        |outcomes| median(outcomes.filter_map(|outcome| outcome.candidates).collect()),
+        |outcomes, _| Some(CandidateCounts::new(judged(outcomes).map(|one| one.candidates))?.median),
         IntervalMethod::Percentile,
     ),
     summary(
         ("credible_size", "credible set, mean size", 1),
-        |evaluation| Some(evaluation.after_pruning.credible_set.size.mean),
-        |outcomes| mean(outcomes.filter_map(|outcome| outcome.credible_size).map(|count| count as f64)),
+        |outcomes, _| Some(CandidateCounts::new(judged(outcomes).map(|one| one.probabilities.credible_size))?.mean),
         IntervalMethod::Percentile,
     ),
     summary(
         ("calibration_error", "calibration error", 3),
-        |evaluation| evaluation.after_pruning.calibration.expected_error,
-        |outcomes| {
-            let answer = |outcome: &CommandOutcome| Some((outcome.probability?, outcome.position() == Some(1)));
-            Calibration::new(outcomes.filter_map(answer)).expected_error
-        },
+        |outcomes, _| Calibration::over(judged(outcomes)).expected_error,
         IntervalMethod::Mirrored,
     ),
     summary(
         ("leaked_bits", "bits given away", 2),
-        |evaluation| evaluation.after_pruning.information.leaked_bits,
-        |outcomes| mean(outcomes.filter_map(|outcome| outcome.leaked_bits)),
+        |outcomes, prior_bits| Information::new(outcomes.iter().map(|one| one.after), prior_bits).leaked_bits,
         IntervalMethod::Percentile,
     ),
     Figure {
@@ -145,7 +143,95 @@ pub const FIGURES: [Figure; 13] = [
     },
 ];
 
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (count, sum) = values.fold((0_u64, 0.0), |(count, sum), value| (count + 1, sum + value));
-    (count > 0).then(|| sum / count as f64)
+fn judged<'a>(outcomes: &'a [CommandOutcome<'_>]) -> impl Iterator<Item = &'a Judgement> {
+    outcomes.iter().filter_map(|outcome| outcome.after)
+}
+
+/// What a pipeline answered for the labelled commands.
+pub(super) struct RunOutcomes<'a> {
+    pub(super) matches: MatchCounts,
+    /// `None` if the pipeline ends before candidates are made.
+    evaluation: Option<&'a Evaluation>,
+    /// For each label, in the order of the file.
+    pub(super) outcomes: Vec<CommandOutcome<'a>>,
+    /// The entropy of what is known of a command without its size.
+    pub(super) prior_bits: Option<f64>,
+}
+
+impl<'a> RunOutcomes<'a> {
+    pub(super) fn new(run: &'a JudgedRun, evaluation: Option<&'a Evaluation>) -> Self {
+        let outcome = |row| CommandOutcome {
+            is_found: run.after.command(row).is_some(),
+            before: run.before.as_ref().and_then(|before| before.judgement(row)),
+            after: run.after.judgement(row),
+        };
+        Self {
+            matches: MatchCounts::new(&run.after.matching),
+            evaluation,
+            outcomes: (0..run.labels.labels().rows.len()).map(outcome).collect(),
+            prior_bits: evaluation.and_then(|evaluation| evaluation.after_pruning.information.prior_bits),
+        }
+    }
+}
+
+/// What a pipeline answered for a labelled command.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CommandOutcome<'a> {
+    is_found: bool,
+    /// Before pruning.
+    before: Option<&'a Judgement>,
+    /// `None` if no command was found.
+    after: Option<&'a Judgement>,
+}
+
+impl CommandOutcome<'_> {
+    /// Whether the truth is one of the first candidates.
+    fn is_within(&self, candidates: u64) -> bool {
+        self.after.and_then(|after| after.rank.position()).is_some_and(|position| position <= candidates)
+    }
+}
+
+/// The value of a figure.
+#[derive(Debug, Serialize)]
+pub struct FigureValue {
+    pub(super) figure: &'static str,
+    /// `None` if the pipeline does not have the figure.
+    pub value: Option<f64>,
+    /// The interval of the value.
+    #[serde(flatten, serialize_with = "interval_ends")]
+    pub interval: Option<Interval>,
+    /// `None` in the first pipeline, and if one of the two does not have the figure.
+    pub difference: Option<FigureDifference>,
+}
+
+/// The difference of a figure to the first pipeline.
+#[derive(Debug, Serialize)]
+pub struct FigureDifference {
+    /// The figure less that of the first pipeline.
+    pub value: f64,
+    /// The interval of the difference.
+    #[serde(flatten, serialize_with = "interval_ends")]
+    pub interval: Option<Interval>,
+    /// Only for shares and counts.
+    pub p_value: Option<f64>,
+    /// Whether 0 is outside the interval.
+    pub excludes_zero: bool,
+}
+
+/// Writes both ends of an interval, or null.
+#[expect(clippy::ref_option, reason = "serde's signature")]
+fn interval_ends<S: serde::Serializer>(interval: &Option<Interval>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct IntervalEnds {
+        low: Option<f64>,
+        high: Option<f64>,
+    }
+    let [low, high] = [interval.map(|it| it.low), interval.map(|it| it.high)];
+    IntervalEnds { low, high }.serialize(serializer)
+}
+
+impl FigureDifference {
+    pub(super) fn new(value: f64, interval: Option<Interval>, p_value: Option<f64>) -> Self {
+        Self { value, interval, p_value, excludes_zero: interval.is_some_and(Interval::excludes_zero) }
+    }
 }

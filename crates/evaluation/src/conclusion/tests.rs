@@ -1,7 +1,5 @@
 use super::*;
-use crate::answer_kind::{Answer, Evidence};
-use crate::judge::{JudgedLabel, Judgement, TruthRank};
-use crate::probability::ProbabilitySummary;
+use crate::judge::{JudgedLabel, Judgement, ProbabilitySummary, TruthRank};
 
 const KIND: AnswerKind = AnswerKind { evidence: Evidence::SizesAndReplies, answer: Answer::Actions };
 
@@ -68,14 +66,17 @@ fn sentence_says_what_it_rests_on_and_what_is_missing() {
 
 #[test]
 fn nothing_is_concluded_from_nothing() {
-    let of = |labels: &Labels, missed, fit, kind| conclusion(labels, 0, missed, fit, kind);
+    let unanswered = |labels: &Labels, missed, fit, kind| conclusion(labels, 0, missed, fit, kind);
     let all = hundred();
     for (conclusion, words) in [
-        (of(&labels(""), 0, ModelFit::All, Some(KIND)), "There are no labelled commands, so nothing"),
-        (of(&all, 100, ModelFit::All, Some(KIND)), "None of the 100 labelled commands was found, so nothing"),
-        (of(&all, 0, ModelFit::None { judged: 1 }, Some(KIND)), "This model does not fit this gateway, so nothing"),
-        (of(&all, 0, ModelFit::Elsewhere { commands: 9 }, Some(KIND)), "This model is for another gateway"),
-        (of(&all, 0, ModelFit::All, None), "No model can be learned from these labels, so nothing"),
+        (unanswered(&labels(""), 0, ModelFit::All, Some(KIND)), "There are no labelled commands, so nothing"),
+        (unanswered(&all, 100, ModelFit::All, Some(KIND)), "None of the 100 labelled commands was found, so nothing"),
+        (
+            unanswered(&all, 0, ModelFit::None { judged: 1 }, Some(KIND)),
+            "This model does not fit this gateway, so nothing",
+        ),
+        (unanswered(&all, 0, ModelFit::Elsewhere { commands: 9 }, Some(KIND)), "This model is for another gateway"),
+        (unanswered(&all, 0, ModelFit::All, None), "No model can be learned from these labels, so nothing"),
     ] {
         assert!(conclusion.sentence.starts_with(words), "{}", conclusion.sentence);
         assert_eq!((conclusion.named, conclusion.interval), (None, None));

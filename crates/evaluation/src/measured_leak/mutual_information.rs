@@ -9,12 +9,12 @@ use crate::statistics::bootstrap::{BlockBootstrap, IntervalMethod, interval};
 use crate::statistics::{Confidence, Interval};
 
 /// The most samples of the bootstrap…
-const MOST_DRAWS: usize = 1000;
+const MAX_DRAWS: usize = 1000;
 
 /// …the fewest, of very many commands…
-const FEWEST_DRAWS: usize = 200;
+const MIN_DRAWS: usize = 200;
 
-/// …and about so many commands are drawn in all.
+/// …and about this many commands are drawn in all.
 const DRAWN: usize = 20_000_000;
 
 /// The mutual information of secrets and outputs, in bits.
@@ -39,7 +39,7 @@ impl MeasuredInformation {
         let covered = table.covered();
         let interval = (covered >= Confidence::USUAL.share()).then(|| {
             let mut bootstrap = BlockBootstrap::new(secrets.len(), seed);
-            let draws = (DRAWN / secrets.len().max(1)).clamp(FEWEST_DRAWS, MOST_DRAWS);
+            let draws = (DRAWN / secrets.len().max(1)).clamp(MIN_DRAWS, MAX_DRAWS);
             // What a sample differs by from the commands that it is drawn from, the truth may differ by from the estimate.
             let mut sample = || bits + table.bits(bootstrap.draw(), &mut counts).corrected - counted;
             let samples = (0..draws).map(|_| sample()).collect();
@@ -110,8 +110,8 @@ impl<'a> PairTable<'a> {
             counts.cells[self.cells[*row]] += 1;
             counts.pairs[self.pairs[*row]] += 1;
         }
-        let of = |counts: &[u32]| Entropy::new(counts, rows.len());
-        let (secrets, cells, pairs) = (of(&counts.secrets), of(&counts.cells), of(&counts.pairs));
+        let entropy = |counts: &[u32]| Entropy::new(counts, rows.len());
+        let (secrets, cells, pairs) = (entropy(&counts.secrets), entropy(&counts.cells), entropy(&counts.pairs));
         let by_chance = (pairs.values + 1.0 - secrets.values - cells.values) / (2.0 * rows.len().max(1) as f64);
         let counted = (secrets.nats + cells.nats - pairs.nats) / LN_2;
         Bits { counted, corrected: counted - by_chance / LN_2 }

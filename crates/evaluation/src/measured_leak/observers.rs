@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::output_cells::{NearestCells, OutputCells};
 use crate::statistics::bootstrap::block_length;
 
-/// So many secrets that are as frequent in a cell are compared by how frequent they are in all.
-const MOST_COMPARED: usize = 1000;
+/// Of the secrets that are equally frequent in a cell, at most this many are compared by their frequency in all.
+const MAX_COMPARED: usize = 1000;
 
 /// How many commands observers name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn left_out_before(commands: usize) -> usize {
     block_length(commands)
 }
 
-/// So many parts are named by who learned from the others.
+/// Commands are divided into this many parts; an observer who learned from the others is tested on each.
 const PARTS: usize = 10;
 
 impl NamedCounts {
@@ -137,7 +137,7 @@ impl<'a> Known<'a> {
         let order = &self.of_cells.get(cell)?.order;
         let (most, _) = order.first()?;
         let equals = order.iter().take_while(|(votes, _)| votes == most).map(|(_, secret)| *secret);
-        equals.take(MOST_COMPARED).max_by_key(|secret| (self.of_all.votes_of(*secret), Reverse(*secret)))
+        equals.take(MAX_COMPARED).max_by_key(|secret| (self.of_all.votes_of(*secret), Reverse(*secret)))
     }
 
     /// The most frequent secret of the cells that are nearest to one.

@@ -53,6 +53,21 @@ impl OutputCells {
     }
 }
 
+/// Calls `visit` with the commands of each cell and how many of them have each secret. `counts` has a 0 for each secret,
+/// before and after.
+pub(super) fn count_secrets(
+    cells: &OutputCells,
+    secrets: &[u32],
+    counts: &mut [u32],
+    mut visit: impl FnMut(usize, &[usize], &[u32]),
+) {
+    for (cell, rows) in cells.rows.iter().enumerate() {
+        rows.iter().for_each(|row| counts[secrets[*row] as usize] += 1);
+        visit(cell, rows, counts);
+        rows.iter().for_each(|row| counts[secrets[*row] as usize] = 0);
+    }
+}
+
 /// Finds the cells that are nearest to an output.
 #[derive(Debug, Default)]
 pub(super) struct NearestCells {
@@ -82,16 +97,17 @@ impl NearestCells {
     }
 
     /// All cells of the least distance to an output, without the cell of that very output.
-    pub(super) fn others(&self, of: SeenOutput) -> Vec<usize> {
+    pub(super) fn others(&self, output: SeenOutput) -> Vec<usize> {
         let (mut least, mut cells) = (u128::MAX, Vec::new());
         let mut visit = |size: &u64, column: &BTreeMap<u64, usize>| {
-            if square(size.abs_diff(of.size)) > least {
+            if square(size.abs_diff(output.size)) > least {
                 return false;
             }
-            let above = column.range(of.replies..).find(|(replies, _)| (**replies, *size) != (of.replies, of.size));
-            let below = column.range(..of.replies).next_back();
+            let above =
+                column.range(output.replies..).find(|(replies, _)| (**replies, *size) != (output.replies, output.size));
+            let below = column.range(..output.replies).next_back();
             for (replies, cell) in above.into_iter().chain(below) {
-                let distance = of.distance(SeenOutput { size: *size, replies: *replies });
+                let distance = output.distance(SeenOutput { size: *size, replies: *replies });
                 if distance < least {
                     least = distance;
                     cells.clear();
@@ -103,8 +119,8 @@ impl NearestCells {
             true
         };
         // Sizes are further and further away on either side.
-        _ = self.by_size.range(of.size..).all(|(size, column)| visit(size, column));
-        _ = self.by_size.range(..of.size).rev().all(|(size, column)| visit(size, column));
+        _ = self.by_size.range(output.size..).all(|(size, column)| visit(size, column));
+        _ = self.by_size.range(..output.size).rev().all(|(size, column)| visit(size, column));
         cells
     }
 }
@@ -119,17 +135,17 @@ mod tests {
         #[test]
         fn nearest_cells_are_those_that_a_search_of_all_finds(
             outputs in prop::collection::vec((0_u64..30, 0_u64..30), 1..40),
-            of in (0_u64..30, 0_u64..30),
+            output in (0_u64..30, 0_u64..30),
         ) {
-            let output = |(size, replies)| SeenOutput { size, replies };
-            let cells = OutputCells::new(&outputs.into_iter().map(output).collect::<Vec<_>>());
-            let of = output(of);
+            let seen = |(size, replies)| SeenOutput { size, replies };
+            let cells = OutputCells::new(&outputs.into_iter().map(seen).collect::<Vec<_>>());
+            let output = seen(output);
             let nearest = NearestCells::new(cells.outputs.iter().copied().zip(0..));
-            let mut found = nearest.others(of);
+            let mut found = nearest.others(output);
             found.sort_unstable();
-            let others = || cells.outputs.iter().filter(|output| **output != of).map(|output| of.distance(*output));
+            let others = || cells.outputs.iter().filter(|other| **other != output).map(|other| output.distance(*other));
             let least = others().min();
-            let is_nearest = |cell: &usize| cells.outputs[*cell] != of && Some(of.distance(cells.outputs[*cell])) == least;
+            let is_nearest = |cell: &usize| cells.outputs[*cell] != output && Some(output.distance(cells.outputs[*cell])) == least;
             prop_assert_eq!(found, (0..cells.outputs.len()).filter(is_nearest).collect::<Vec<_>>());
         }
     }

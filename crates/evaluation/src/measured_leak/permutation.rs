@@ -5,15 +5,15 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
-use super::output_cells::{NearestCells, OutputCells};
+use super::output_cells::{NearestCells, OutputCells, count_secrets};
 
 /// The most permutations, which make the least p-value 0.001…
-const MOST: usize = 999;
+const MAX_PERMUTATIONS: usize = 999;
 
 /// …the fewest, of very many commands…
-const FEWEST: usize = 199;
+const MIN_PERMUTATIONS: usize = 199;
 
-/// …and about so many commands are permuted in all.
+/// …and about this many commands are permuted in all.
 const PERMUTED: usize = 50_000_000;
 
 /// Sums that differ by rounding are equal.
@@ -48,7 +48,7 @@ impl PermutationTest {
         let observed = statistic(secrets);
         let mut random = ChaCha20Rng::seed_from_u64(seed);
         let mut dealt = secrets.to_vec();
-        let permutations = (PERMUTED / secrets.len().max(1)).clamp(FEWEST, MOST);
+        let permutations = (PERMUTED / secrets.len().max(1)).clamp(MIN_PERMUTATIONS, MAX_PERMUTATIONS);
         let mut as_great = 0;
         for _ in 0..permutations {
             dealt.shuffle(&mut random);
@@ -91,18 +91,12 @@ impl<'a> Neighbours<'a> {
     /// How many commands have the label of one of their neighbours, drawn at random. `counts` has a 0 for each label.
     fn agreement(&self, secrets: &[u32], counts: &mut [u32]) -> f64 {
         let mut sum = 0.0;
-        for (rows, alone) in self.cells.rows.iter().zip(&self.alone) {
-            for row in rows {
-                counts[secrets[*row] as usize] += 1;
-            }
-            let of = |row: &usize| f64::from(counts[secrets[*row] as usize]);
+        count_secrets(self.cells, secrets, counts, |cell, rows, counts| {
+            let alike = |row: &usize| f64::from(counts[secrets[*row] as usize]);
             let others = rows.len().saturating_sub(1).max(1) as f64;
-            sum += rows.iter().map(|row| (of(row) - 1.0) / others).sum::<f64>();
-            sum += alone.iter().map(|(row, all)| of(row) / all).sum::<f64>();
-            for row in rows {
-                counts[secrets[*row] as usize] = 0;
-            }
-        }
+            sum += rows.iter().map(|row| (alike(row) - 1.0) / others).sum::<f64>();
+            sum += self.alone[cell].iter().map(|(row, all)| alike(row) / all).sum::<f64>();
+        });
         sum
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::output_cells::OutputCells;
+use super::output_cells::{OutputCells, count_secrets};
 use crate::statistics::Confidence;
 use crate::statistics::share::wilson;
 
@@ -24,26 +24,17 @@ impl UpperBounds {
     /// `times` is how many commands have each secret.
     pub(super) fn new(secrets: &[u32], times: &[u64], cells: &OutputCells) -> Self {
         let rows = secrets.len().max(1);
-        let mut counts = vec![0_u64; times.len()];
         let (mut named, mut wrong) = (0, 0.0);
-        for rows in &cells.rows {
-            for row in rows {
-                counts[secrets[*row] as usize] += 1;
-            }
-            named += rows.iter().map(|row| counts[secrets[*row] as usize]).max().unwrap_or(0);
+        count_secrets(cells, secrets, &mut vec![0; times.len()], |_, rows, counts| {
+            let alike = |row: &usize| counts[secrets[*row] as usize];
+            named += rows.iter().map(alike).max().unwrap_or(0);
             // Each command, with one of the others of its cell as its neighbour.
             let others = rows.len().saturating_sub(1).max(1) as f64;
-            wrong += rows
-                .iter()
-                .map(|row| (rows.len() as u64 - counts[secrets[*row] as usize]) as f64 / others)
-                .sum::<f64>();
-            for row in rows {
-                counts[secrets[*row] as usize] = 0;
-            }
-        }
+            wrong += rows.iter().map(|row| f64::from(rows.len() as u32 - alike(row)) / others).sum::<f64>();
+        });
         let chance = ((2.0 / Confidence::USUAL.tail()).ln() / (2.0 * rows as f64)).sqrt();
         Self {
-            learned_by_heart: (named as f64 / rows as f64 + chance).min(1.0),
+            learned_by_heart: (f64::from(named) / rows as f64 + chance).min(1.0),
             nearest_neighbour: cover_hart(least_error(wrong, rows), limit_of_secrets(times)),
         }
     }
@@ -54,7 +45,7 @@ impl UpperBounds {
     }
 }
 
-/// The least error of a single nearest neighbour that `wrong` of so many commands allow. Where an output was seen before,
+/// The least error of a single nearest neighbour that `wrong` of this many commands allow. Where an output was seen before,
 /// the neighbour has the same one, however few commands there are, so its error is that of the limit of the theorem.
 /// Commands whose output no other has count as named.
 fn least_error(wrong: f64, rows: usize) -> f64 {

@@ -1,7 +1,7 @@
 //! Tests of the scores of a few judged labels.
 
 use super::*;
-use crate::probability::ProbabilitySummary;
+use crate::judge::ProbabilitySummary;
 
 /// The first candidate has the probability 0.5, and two candidates are credible.
 fn judgement(rank: TruthRank, candidates: u64, first: &[u32]) -> Judgement {

@@ -1,14 +1,14 @@
 //! The answers of a model to the commands of captures, as labels.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 
-use sizeleak_evaluation::PipelineInput;
 use sizeleak_frame::{Frame, Identification};
-use sizeleak_model::{Label, Labels, Model, ModelSet};
-use sizeleak_pipeline::Pipeline;
+use sizeleak_labels::{Label, Labels};
+use sizeleak_model::{Model, ModelSet};
+use sizeleak_pipeline::{Pipeline, PipelineInput};
 
 use crate::error::LearningError;
+use crate::learning_run::temporary_model;
 
 /// The fractional part of the golden ratio, whose multiples are spread evenly between 0 and 1.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
@@ -35,8 +35,7 @@ pub(super) fn answers(
 ) -> Result<Answers, LearningError> {
     let fault = |fault: String| LearningError::File { file: "the sizes found without labels".to_owned(), fault };
     let models = ModelSet::new(vec![model]).map_err(|error| fault(error.to_string()))?;
-    let mut file = tempfile::Builder::new().prefix("sizeleak-").suffix(".toml").tempfile()?;
-    file.write_all(models.to_toml().as_bytes())?;
+    let file = temporary_model(&models)?;
     let mut pipeline = pipeline.clone();
     pipeline.use_model(file.path())?;
     let mut rows = Vec::new();

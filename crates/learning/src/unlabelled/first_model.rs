@@ -15,16 +15,16 @@ const SMOOTHING: Smoothing = Smoothing { k: 3, strength: 1000.0 };
 const TIMES: f64 = 50.0;
 
 /// The most sizes that tuples are made for.
-const MOST_SIZES: usize = 4096;
+const MAX_SIZES: usize = 4096;
 
 /// How little the shares of actions vary between commands: like those of devices that are used independently.
 const CONCENTRATION: f64 = 30.0;
 
 /// The least share: nothing is impossible.
-const LEAST_SHARE: f64 = 1e-3;
+const MIN_SHARE: f64 = 1e-3;
 
 /// The most actions in a command, for its mean.
-const MOST_ACTIONS: f64 = 64.0;
+const MAX_ACTIONS: f64 = 64.0;
 
 /// The names of the actions of a fit: those of labels, `action-1` and so on for the others, in the order of the fit.
 pub(super) fn action_names(fit: &BlindFit, labelled: &[String]) -> Vec<String> {
@@ -76,7 +76,7 @@ pub(super) fn first_model(
 /// What length fields add at each size, with every value of ε.
 fn neighbours(fit: &BlindFit, observations: &[Observation]) -> Option<Neighbours> {
     let sizes: BTreeSet<i64> = observations.iter().map(|one| one.size).collect();
-    let tuples = sizes.into_iter().take(MOST_SIZES).flat_map(|size| {
+    let tuples = sizes.into_iter().take(MAX_SIZES).flat_map(|size| {
         let grown = fit.grown(size);
         fit.epsilons.iter().filter_map(move |(epsilon, probability)| {
             let times = (probability * TIMES).round() as u64;
@@ -88,13 +88,13 @@ fn neighbours(fit: &BlindFit, observations: &[Observation]) -> Option<Neighbours
 
 /// Actions as frequent as in the fit, each independent of the others.
 fn prior(fit: &BlindFit, observations: &[Observation]) -> Prior {
-    let share = |action: &BlindAction| action.frequency.max(LEAST_SHARE);
+    let share = |action: &BlindAction| action.frequency.max(MIN_SHARE);
     let all: f64 = fit.actions.iter().map(share).sum();
     let shares: Vec<f64> = fit.actions.iter().map(|action| share(action) / all).collect();
     let mean_size: f64 = fit.actions.iter().zip(&shares).map(|(action, share)| action.size as f64 * share).sum();
     let of_actions = observations.iter().map(|one| one.size.saturating_sub(fit.overhead).max(0) as f64);
     let mean = of_actions.sum::<f64>() / observations.len().max(1) as f64 / mean_size.max(1.0);
-    let decay = 1.0 - 1.0 / mean.clamp(1.0 + LEAST_SHARE, MOST_ACTIONS);
+    let decay = 1.0 - 1.0 / mean.clamp(1.0 + MIN_SHARE, MAX_ACTIONS);
     Prior { numbers: Vec::new(), decay, shares, concentration: CONCENTRATION, recurring: Vec::new() }
 }
 
@@ -108,17 +108,17 @@ fn single_replies(fit: &BlindFit, observations: &[Observation]) -> Option<Single
     for size in observations.iter().flat_map(|one| one.replies.iter().flatten()) {
         *times.entry(*size).or_default() += 1;
     }
-    let missing = fit.lost.clamp(LEAST_SHARE, 0.5);
+    let missing = fit.lost.clamp(MIN_SHARE, 0.5);
     let class = |size: &i64| {
         let seen = times.get(size).copied().unwrap_or(0).max(1);
-        ReplyClass { missing, unseen: LEAST_SHARE, sizes: vec![(*size, seen)] }
+        ReplyClass { missing, unseen: MIN_SHARE, sizes: vec![(*size, seen)] }
     };
     let of_action =
         |action: &BlindAction| sizes.iter().map(|size| u32::from(action.reply == Some(*size))).collect::<Vec<u32>>();
     Some(SingleReplies {
-        merged: LEAST_SHARE,
+        merged: MIN_SHARE,
         shared: 0,
-        foreign: fit.foreign.clamp(LEAST_SHARE, 1.0),
+        foreign: fit.foreign.clamp(MIN_SHARE, 1.0),
         foreign_sizes: Vec::new(),
         per_command: vec![0; sizes.len()],
         per_action: fit.actions.iter().map(of_action).collect(),

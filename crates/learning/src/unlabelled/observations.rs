@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_evaluation::{EvaluationError, LabelFile, Tolerance};
 use sizeleak_fit::blind::Observation;
 use sizeleak_frame::Direction;
+use sizeleak_labels::{LabelFile, LabelFileError, Tolerance};
 use sizeleak_model::Basis;
 
-use crate::observed_commands::ObservedCommands;
-use crate::size_basis::{self, CipherSuite, ObservedCommand};
+use crate::observed_commands::{ObservedCommand, ObservedCommands};
+use crate::size_basis::{self, CipherSuite};
 
 /// The commands of one service.
 #[derive(Debug)]
@@ -35,9 +35,12 @@ impl ServiceObservations {
         observed: &ObservedCommands,
         labels: Option<(&LabelFile, Tolerance)>,
         assumed: Option<CipherSuite>,
-    ) -> Result<Option<Self>, EvaluationError> {
+    ) -> Result<Option<Self>, LabelFileError> {
         let commands: Vec<&ObservedCommand> =
             observed.commands.iter().filter(|one| one.command.direction == Direction::ToGateway).collect();
+        if commands.is_empty() {
+            return Ok(None);
+        }
         let times: Vec<i64> = commands.iter().map(|one| one.command.time_ns).collect();
         let mut counts: Vec<Option<Vec<u32>>> = vec![None; commands.len()];
         if let Some((labels, tolerance)) = labels {

@@ -4,8 +4,8 @@ use serde::Serialize;
 use sizeleak_audit::leakage::{ModelObserver, NamedSecrets};
 use sizeleak_evaluation::measured_leak::MeasuredShare;
 use sizeleak_inference::space::{CommandSpace, Premises, SpaceError};
-use sizeleak_learning::{LabelledCommands, SeenCommand};
-use sizeleak_model::{LearnedPadding, Model};
+use sizeleak_learning::LabelledCommands;
+use sizeleak_model::{LabelledCommand, LearnedPadding, Model};
 
 /// A model on labelled commands.
 #[derive(Debug, Serialize)]
@@ -94,8 +94,8 @@ impl ModelCheck {
         let space = CommandSpace::new(model, premises).map_err(fault)?;
         let mut observer = ModelObserver::new(&space, model).map_err(fault)?;
         let (mut right, mut expected) = (NamedSecrets::default(), NamedSecrets::default());
-        for command in &commands.commands {
-            let Some(size) = command.size_in(&model.learned.basis) else {
+        for (command, size) in commands.commands.iter().zip(commands.sizes_in(&model.learned.basis)) {
+            let Some(size) = size else {
                 self.other_ciphers += 1;
                 continue;
             };
@@ -126,7 +126,7 @@ fn add(sum: &mut NamedSecrets, named: NamedSecrets) {
 }
 
 /// The counts of the model's actions; `None` if a command has an action that the model does not have.
-fn counts_in(model: &Model, actions: &[String], command: &SeenCommand) -> Option<Vec<u32>> {
+fn counts_in(model: &Model, actions: &[String], command: &LabelledCommand) -> Option<Vec<u32>> {
     let mut counts = vec![0_u32; model.actions.len()];
     for (action, count) in actions.iter().zip(&command.counts).filter(|(_, count)| **count > 0) {
         let at = model.actions.iter().position(|known| known.name == *action)?;

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use sizeleak_audit::leakage::share_in_words;
-use sizeleak_evaluation::MatchCounts;
 use sizeleak_evaluation::measured_leak::{MeasuredLeak, PermutationTest, SIGNIFICANT, SecretNumbers, SeenOutput};
 use sizeleak_evaluation::statistics::Interval;
-use sizeleak_learning::{LabelledCommands, SeenCommand};
-use sizeleak_model::Inventory;
+use sizeleak_labels::MatchCounts;
+use sizeleak_learning::LabelledCommands;
+use sizeleak_model::{Inventory, LabelledCommand};
 
 use super::model_check::{ModelCheck, ModelFigure};
 use super::secrets::{KindSecrets, SeenBy, command_secrets, number_secrets};
@@ -57,7 +57,7 @@ pub(super) struct MeasuredSecrets {
 
 /// The secrets of all commands.
 struct Secrets<'a> {
-    commands: &'a [SeenCommand],
+    commands: &'a [LabelledCommand],
     command: SecretNumbers,
     number: SecretNumbers,
     kinds: Option<KindSecrets>,
@@ -66,7 +66,7 @@ struct Secrets<'a> {
 
 impl Secrets<'_> {
     fn measured(&self, seen: SeenBy) -> MeasuredSecrets {
-        let outputs = |commands: &[SeenCommand]| -> Vec<SeenOutput> {
+        let outputs = |commands: &[LabelledCommand]| -> Vec<SeenOutput> {
             commands.iter().map(|command| seen.output(command)).collect()
         };
         let all = outputs(self.commands);

@@ -2,8 +2,8 @@
 
 use anyhow::anyhow;
 use sizeleak_audit::leakage::Secret;
-use sizeleak_learning::{LabelledCommands, SeenCommand};
-use sizeleak_model::Inventory;
+use sizeleak_learning::LabelledCommands;
+use sizeleak_model::{Inventory, LabelledCommand};
 
 use super::secrets::{KindSecrets, SeenBy, command_secrets, number_secrets};
 use crate::command::failure::Failure;
@@ -18,7 +18,7 @@ pub(super) fn csv(
     let all = &commands.commands;
     let kinds =
         inventory.filter(|_| secret == Secret::Kinds).and_then(|inventory| KindSecrets::new(commands, inventory));
-    let (rows, secrets): (&[SeenCommand], _) = match (secret, kinds.as_ref()) {
+    let (rows, secrets): (&[LabelledCommand], _) = match (secret, kinds.as_ref()) {
         (Secret::Command, _) => (all, command_secrets(all)),
         (Secret::Number, _) => (all, number_secrets(all)),
         (Secret::Kinds, Some(kinds)) => (&kinds.commands, kinds.secrets.clone()),
@@ -29,7 +29,7 @@ pub(super) fn csv(
             )));
         }
     };
-    let row = |(secret, command): (&u32, &SeenCommand)| {
+    let row = |(secret, command): (&u32, &LabelledCommand)| {
         let output = seen.output(command);
         let replies = if seen == SeenBy::Sizes { String::new() } else { format!(",{}", output.replies) };
         format!("{secret},{}{replies}\n", output.size)

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sizeleak_evaluation::measured_leak::{SecretNumbers, SeenOutput};
-use sizeleak_learning::{LabelledCommands, SeenCommand};
-use sizeleak_model::Inventory;
+use sizeleak_learning::LabelledCommands;
+use sizeleak_model::{Inventory, LabelledCommand};
 
 /// What an observer sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,24 +18,25 @@ pub(crate) enum SeenBy {
 }
 
 impl SeenBy {
-    /// What is seen of a command.
-    pub(super) fn output(self, command: &SeenCommand) -> SeenOutput {
+    /// What is seen of a command; under a block cipher, the greatest size that it may have.
+    pub(super) fn output(self, command: &LabelledCommand) -> SeenOutput {
+        let unsigned = |bytes: i64| u64::try_from(bytes).unwrap_or(0);
         let replies = match self {
             Self::Sizes => 0,
-            Self::ReplyCount => u64::from(command.command.replies),
-            Self::ReplyBytes => command.reply_bytes,
+            Self::ReplyCount => u64::from(command.replies),
+            Self::ReplyBytes => unsigned(command.reply_bytes),
         };
-        SeenOutput { size: command.size, replies }
+        SeenOutput { size: unsigned(command.sizes[1]), replies }
     }
 }
 
 /// The command of each label: which actions, and how often each.
-pub(super) fn command_secrets(commands: &[SeenCommand]) -> SecretNumbers {
+pub(super) fn command_secrets(commands: &[LabelledCommand]) -> SecretNumbers {
     SecretNumbers::new(&commands.iter().map(|command| &command.counts).collect::<Vec<_>>())
 }
 
 /// How many actions each label has.
-pub(super) fn number_secrets(commands: &[SeenCommand]) -> SecretNumbers {
+pub(super) fn number_secrets(commands: &[LabelledCommand]) -> SecretNumbers {
     let number = |counts: &Vec<u32>| counts.iter().map(|count| u64::from(*count)).sum::<u64>();
     SecretNumbers::new(&commands.iter().map(|command| number(&command.counts)).collect::<Vec<_>>())
 }
@@ -43,7 +44,7 @@ pub(super) fn number_secrets(commands: &[SeenCommand]) -> SecretNumbers {
 /// The commands whose kinds of device are known, and these as a secret.
 #[derive(Debug)]
 pub(super) struct KindSecrets {
-    pub(super) commands: Vec<SeenCommand>,
+    pub(super) commands: Vec<LabelledCommand>,
     pub(super) secrets: SecretNumbers,
 }
 

@@ -86,8 +86,8 @@ fn about_95_percent_of_intervals_hold_the_true_mean_of_autocorrelated_values() {
 #[test]
 fn interval_lies_between_the_tails() {
     let even: Vec<f64> = (0..=1000).rev().map(f64::from).collect();
-    let of = |method| interval(400.0, even.clone(), method, confidence(0.9)).unwrap();
-    let (percentile, mirrored) = (of(IntervalMethod::Percentile), of(IntervalMethod::Mirrored));
+    let by_method = |method| interval(400.0, even.clone(), method, confidence(0.9)).unwrap();
+    let (percentile, mirrored) = (by_method(IntervalMethod::Percentile), by_method(IntervalMethod::Mirrored));
     assert_near(percentile.low, 50.0, 1e-9);
     assert_near(percentile.high, 950.0, 1e-9);
     assert_near(mirrored.low, -150.0, 1e-9);

@@ -17,24 +17,27 @@ fn pairs([both, first, second, neither]: [u64; 4]) -> PairedJudgements {
 /// The examples of Newcombe's table I.
 #[test]
 fn wilson_intervals_equal_the_published_ones() {
-    let of = |part, whole| wilson(part, whole, confidence(0.95));
-    assert_is(of(81, 263), [0.2553, 0.3662]);
-    assert_is(of(15, 148), [0.0624, 0.1605]);
-    assert_is(of(0, 20), [0.0, 0.1611]);
-    assert_is(of(1, 29), [0.0061, 0.1718]);
-    assert_eq!((of(0, 20).low, of(20, 20).high, of(0, 0)), (0.0, 1.0, Interval { low: 0.0, high: 1.0 }));
+    let interval = |part, whole| wilson(part, whole, confidence(0.95));
+    assert_is(interval(81, 263), [0.2553, 0.3662]);
+    assert_is(interval(15, 148), [0.0624, 0.1605]);
+    assert_is(interval(0, 20), [0.0, 0.1611]);
+    assert_is(interval(1, 29), [0.0061, 0.1718]);
+    assert_eq!(
+        (interval(0, 20).low, interval(20, 20).high, interval(0, 0)),
+        (0.0, 1.0, Interval { low: 0.0, high: 1.0 })
+    );
 }
 
 /// Examples of Newcombe's paper on pairs with the sign reversed: his difference is the first less the second.
 #[test]
 fn paired_intervals_equal_the_published_ones() {
-    let of = |counts| pairs(counts).interval(confidence(0.95));
-    assert_is(of([36, 2, 12, 0]), [0.0569, 0.3404]);
-    assert_is(of([20, 2, 12, 16]), [0.0562, 0.3292]);
-    assert_is(of([2, 0, 14, 34]), [0.1474, 0.4157]);
-    assert_is(of([54, 0, 0, 0]), [-0.0664, 0.0664]);
-    assert_is(of([1, 1, 97, 1]), [0.8737, 0.9850]);
-    assert_eq!(of([0; 4]), Interval { low: -1.0, high: 1.0 });
+    let interval = |counts| pairs(counts).interval(confidence(0.95));
+    assert_is(interval([36, 2, 12, 0]), [0.0569, 0.3404]);
+    assert_is(interval([20, 2, 12, 16]), [0.0562, 0.3292]);
+    assert_is(interval([2, 0, 14, 34]), [0.1474, 0.4157]);
+    assert_is(interval([54, 0, 0, 0]), [-0.0664, 0.0664]);
+    assert_is(interval([1, 1, 97, 1]), [0.8737, 0.9850]);
+    assert_eq!(interval([0; 4]), Interval { low: -1.0, high: 1.0 });
 }
 
 #[test]

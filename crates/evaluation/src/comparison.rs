@@ -1,0 +1,156 @@
+//! The figures of several pipelines, with their intervals and their differences to the first pipeline.
+
+mod calculation;
+mod figure;
+
+use std::io::Write;
+
+use serde::Serialize;
+use sizeleak_labels::{LabelFile, MatchCounts};
+use sizeleak_text::cell;
+
+use crate::evaluation::Evaluation;
+use crate::judged_run::JudgedRun;
+use crate::statistics::Confidence;
+use crate::statistics::bootstrap::BlockBootstrap;
+use calculation::{BootstrapFigures, Calculation};
+use figure::RunOutcomes;
+pub use figure::{FIGURES, Figure, FigureDifference, FigureValue, Unit};
+
+/// The version of the JSON keys.
+const SCHEMA: u32 = 1;
+
+const DAY_NS: f64 = 86_400e9;
+
+/// How intervals are made.
+#[derive(Debug, Clone, Copy)]
+pub struct ComparisonOptions {
+    /// The probability that an interval holds the truth.
+    pub confidence: Confidence,
+    /// The seed of the bootstrap.
+    pub seed: u64,
+    /// How many samples the bootstrap draws.
+    pub samples: u32,
+}
+
+/// One of the pipelines that are compared.
+#[derive(Debug)]
+pub struct ComparedRun {
+    /// The pipeline, as the user named it.
+    pub pipeline: String,
+    /// Its answers.
+    pub run: JudgedRun,
+    /// `None` if the pipeline ends before candidates are made.
+    pub evaluation: Option<Evaluation>,
+}
+
+/// Several pipelines over the same labelled captures.
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    schema: u32,
+    /// Labelled commands.
+    pub commands: usize,
+    /// From the first to the last label or command.
+    days: f64,
+    /// The probability that an interval holds the truth.
+    pub confidence: Confidence,
+    seed: u64,
+    samples: u32,
+    /// How many commands a block of the bootstrap has.
+    block_length: usize,
+    /// The pipelines, in the order given.
+    pub pipelines: Vec<PipelineFigures>,
+}
+
+/// The figures of one pipeline.
+#[derive(Debug, Serialize)]
+pub struct PipelineFigures {
+    /// The pipeline, as the user named it.
+    pub pipeline: String,
+    #[serde(flatten)]
+    matches: MatchCounts,
+    /// In the order of [`FIGURES`](figure::FIGURES).
+    pub figures: Vec<FigureValue>,
+    evaluation: Option<Evaluation>,
+}
+
+/// A row of the CSV file; the fields are the columns.
+#[derive(Debug, Serialize)]
+struct CsvRow<'a> {
+    pipeline: &'a str,
+    figure: &'a str,
+    value: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    difference: Option<f64>,
+    difference_low: Option<f64>,
+    difference_high: Option<f64>,
+    p_value: Option<f64>,
+}
+
+impl Comparison {
+    /// Compares runs with the first of them.
+    pub fn new(labels: &LabelFile, runs: Vec<ComparedRun>, options: &ComparisonOptions) -> Self {
+        let ComparisonOptions { confidence, seed, samples } = *options;
+        let order = labels.order_by_time();
+        let days = days(&labels.times(), &runs);
+        let blocks = BlockBootstrap::new(order.len(), seed);
+        let block_length = blocks.length();
+        let outcomes: Vec<RunOutcomes<'_>> =
+            runs.iter().map(|one| RunOutcomes::new(&one.run, one.evaluation.as_ref())).collect();
+        let bootstrap = BootstrapFigures::draw(&outcomes, &order, blocks, samples);
+        let calculation = Calculation { runs: &outcomes, bootstrap: &bootstrap, days, confidence };
+        let figures: Vec<_> =
+            outcomes.iter().zip(0..).map(|(run, at)| (run.matches, calculation.figures(at))).collect();
+        let pipelines = runs.into_iter().zip(figures).map(|(run, (matches, figures))| PipelineFigures {
+            pipeline: run.pipeline,
+            matches,
+            figures,
+            evaluation: run.evaluation,
+        });
+        Self {
+            schema: SCHEMA,
+            commands: order.len(),
+            days,
+            confidence,
+            seed,
+            samples,
+            block_length,
+            pipelines: pipelines.collect(),
+        }
+    }
+
+    /// Writes a CSV row for each pipeline and figure; missing values are empty.
+    ///
+    /// # Errors
+    /// If the output fails.
+    pub fn write_csv(&self, output: impl Write) -> csv::Result<()> {
+        let mut writer = csv::Writer::from_writer(output);
+        for PipelineFigures { pipeline, figures, .. } in &self.pipelines {
+            for FigureValue { figure, value, interval, difference } in figures {
+                let difference = difference.as_ref();
+                let between = difference.and_then(|difference| difference.interval);
+                writer.serialize(CsvRow {
+                    pipeline: &cell(pipeline),
+                    figure,
+                    value: *value,
+                    low: interval.map(|interval| interval.low),
+                    high: interval.map(|interval| interval.high),
+                    difference: difference.map(|difference| difference.value),
+                    difference_low: between.map(|interval| interval.low),
+                    difference_high: between.map(|interval| interval.high),
+                    p_value: difference.and_then(|difference| difference.p_value),
+                })?;
+            }
+        }
+        writer.flush()?;
+        Ok(())
+    }
+}
+
+/// The days from the first to the last label or command.
+fn days(labels: &[i64], runs: &[ComparedRun]) -> f64 {
+    let times = runs.iter().flat_map(|one| one.run.after.times()).chain(labels.iter().copied());
+    let (first, last) = times.fold((i64::MAX, i64::MIN), |(first, last), time| (first.min(time), last.max(time)));
+    if first > last { 0.0 } else { last.abs_diff(first) as f64 / DAY_NS }
+}

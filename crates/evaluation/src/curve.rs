@@ -1,0 +1,113 @@
+//! How precision grows with the number of labels: models of samples of the labels, tested on commands that none of them
+//! was learned from.
+
+mod label_counts;
+mod point;
+
+use serde::Serialize;
+use sizeleak_labels::{LabelFile, Tolerance};
+use sizeleak_learning::TrainingSet;
+use sizeleak_model::{Action, Model, ModelSet};
+use sizeleak_pipeline::{Pipeline, PipelineInput};
+
+use crate::error::EvaluationError;
+use crate::evaluation::Evaluation;
+use crate::evaluator::judge_model;
+pub use label_counts::LabelCounts;
+use label_counts::draws;
+pub use point::{CurvePoint, DrawRemark, MedianScore, MedianShare};
+use point::{Draw, TestedModel};
+
+/// The version of the JSON keys.
+const SCHEMA: u32 = 2;
+
+/// One in this many labels is held out if there are no captures to test on.
+const HELD_OUT: usize = 3;
+
+/// Labels to learn from, and labels to test on with the pipeline that finds their commands.
+#[derive(Debug)]
+pub struct CurveInput<'a> {
+    /// The labels to learn from, with their commands.
+    pub training_set: TrainingSet<'a>,
+    /// The model of all labels: sizes are compared with its sizes, and its noise is used.
+    pub model: &'a Model,
+    /// The pipeline over the captures to test on.
+    pub pipeline: Pipeline,
+    /// The captures to test on.
+    pub input: &'a PipelineInput,
+    /// The labels to test on; `None` holds out the last of the labels to learn from.
+    pub test: Option<LabelFile>,
+    /// How far a command may be from its label, where it is tested.
+    pub tolerance: Tolerance,
+}
+
+/// The precision by number of labels.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct LearningCurve {
+    schema: u32,
+    /// How many labels the samples were drawn from.
+    pub drawn_from: usize,
+    /// How many labelled commands every model is tested on.
+    pub tested: usize,
+    /// In ascending order of labels.
+    pub points: Vec<CurvePoint>,
+}
+
+impl LearningCurve {
+    /// Learns from more and more labels, each time from several samples of them.
+    ///
+    /// # Errors
+    /// If there are too few labels, or a pipeline does not run. A sample that no model can be learned from is a refusal
+    /// of its point.
+    pub fn measure(input: &CurveInput<'_>, counts: &LabelCounts) -> Result<Self, EvaluationError> {
+        let labels = input.training_set.labels;
+        let rows = labels.order_by_time();
+        let held_out = if input.test.is_some() { 0 } else { rows.len() / HELD_OUT };
+        let (learned, tested) = rows.split_at(rows.len() - held_out);
+        let held = labels.subset(tested);
+        let test = input.test.as_ref().unwrap_or(&held);
+        if test.labels().rows.is_empty() {
+            return Err(labels
+                .fault(format!(
+                    "too few labels to hold some out: label at least {HELD_OUT} commands, or test on others \
+                (`--test-input`, `--test-labels`)"
+                ))
+                .into());
+        }
+        let counts = counts.up_to(labels.labels().actions.len(), learned.len());
+        let point = |count: usize| {
+            let tried: Vec<Draw> = draws(learned, count)
+                .iter()
+                .map(|rows| input.tried(rows, test))
+                .collect::<Result<_, EvaluationError>>()?;
+            Ok(CurvePoint::new(count, &tried))
+        };
+        let points = counts.into_iter().map(point).collect::<Result<_, EvaluationError>>()?;
+        Ok(Self { schema: SCHEMA, drawn_from: learned.len(), tested: test.labels().rows.len(), points })
+    }
+}
+
+impl CurveInput<'_> {
+    /// Whether the model of all labels has an action of this name and size.
+    fn has_size(&self, action: &Action) -> bool {
+        self.model.actions.iter().any(|known| known.name == action.name && known.size == action.size)
+    }
+
+    /// A model learned from some of the labels, tested on others.
+    fn tried(&self, rows: &[usize], test: &LabelFile) -> Result<Draw, EvaluationError> {
+        let labels = self.training_set.labels.subset(rows);
+        let (model, warnings) = match (TrainingSet { labels: &labels, ..self.training_set }).learn() {
+            // The commands were found with the noise of all labels.
+            Ok(learned) => (Model { noise: self.model.noise.clone(), ..learned.model }, learned.warnings),
+            Err(error) => return Ok(Draw::Refused(error.cause())),
+        };
+        let models = ModelSet::new(vec![model.clone()]).map_err(|fault| labels.fault(fault.to_string()))?;
+        let run = judge_model(&models, &self.pipeline, test, self.tolerance, 1.0, self.input)?;
+        Ok(Draw::Learned(Box::new(TestedModel {
+            sizes: model.actions.iter().filter(|action| self.has_size(action)).count(),
+            is_of_kinds: model.actions.is_empty(),
+            warnings,
+            evaluation: Evaluation::new(&run, None, None),
+        })))
+    }
+}

@@ -1,0 +1,354 @@
+//! Labels of a file and the commands they belong to.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use sizeleak_model::{Action, Inventory, InventoryError, Model};
+use thiserror::Error;
+
+use crate::capture_names::{LabelledCapture, NameRule};
+use crate::clock::{ClockShift, LabelClock};
+use crate::labels::{Label, LabelZone, Labels};
+use crate::matching::{Matching, Tolerance, match_labels};
+
+#[cfg(test)]
+mod tests;
+
+/// At most this many decisive shares of labels may be unused: half of those within the time of the captures' commands…
+const MIN_USED_WITHIN: usize = 2;
+
+/// …and three quarters of all.
+const MIN_USED: usize = 4;
+
+/// What labels in names are called in messages.
+const NAMES: &str = "the captures' names";
+
+/// The most counts (captures times actions) that names may stand for.
+const MAX_NAMED_COUNTS: usize = 1 << 26;
+
+/// Why labels cannot be used: one sentence that names the file and, if there is one, the line.
+#[derive(Debug, Error)]
+#[error("{file}: {fault}")]
+pub struct LabelFileError {
+    pub(crate) file: String,
+    pub(crate) fault: String,
+}
+
+impl LabelFileError {
+    /// What is wrong, without the name of the file.
+    pub fn fault(&self) -> &str {
+        &self.fault
+    }
+}
+
+/// How the times of a label file are to be read.
+#[derive(Debug, Clone, Default)]
+pub struct LabelTimes {
+    /// The zone of times that name none.
+    pub zone: Option<LabelZone>,
+    /// What is added to all times, in nanoseconds; `None` to estimate it.
+    pub offset_ns: Option<i64>,
+}
+
+/// The labels of a file, at least one.
+#[derive(Debug, Clone)]
+pub struct LabelFile {
+    pub(crate) path: PathBuf,
+    pub(crate) labels: Labels,
+    /// What the user set the clock to, in nanoseconds to add.
+    pub(crate) offset_ns: Option<i64>,
+    /// What is known of the clock; `None` before it was compared with commands. The times of the rows are corrected by
+    /// it.
+    pub(crate) clock: Option<LabelClock>,
+    /// What was left out, a sentence each.
+    pub(crate) left_out: Vec<String>,
+    /// Whether a program found them: commands without a label are then no news.
+    pub(crate) are_answers: bool,
+    /// The captures, by the lines of the rows from 1, if their names are the labels.
+    pub(crate) captures: Vec<LabelledCapture>,
+}
+
+impl LabelFile {
+    /// Reads labels.
+    ///
+    /// # Errors
+    /// [`LabelFileError`], with the file and the line.
+    pub fn read(path: &Path, times: &LabelTimes) -> Result<Self, LabelFileError> {
+        let fault = |fault: String| LabelFileError { file: path.display().to_string(), fault };
+        let file = File::open(path).map_err(|error| fault(error.to_string()))?;
+        let labels = Labels::read_in(file, times.zone.as_ref()).map_err(|error| fault(error.to_string()))?;
+        Self::of(path.to_owned(), labels, times.offset_ns)
+    }
+
+    /// Labels that are the names of captures of one command each. A label belongs to the first command in its capture.
+    ///
+    /// # Errors
+    /// [`LabelFileError`], for the first name without an action.
+    pub fn of_names(captures: &[LabelledCapture], rule: &NameRule) -> Result<Self, LabelFileError> {
+        let mut labels = Labels::default();
+        for (capture, line) in captures.iter().zip(1..) {
+            let fault =
+                |fault: &str| LabelFileError { file: capture.path.display().to_string(), fault: fault.to_owned() };
+            let (action, times) = rule.action(&capture.path).ok_or_else(|| {
+                fault("neither its name nor that of its folder is an action: name it, or give a `--label-pattern`")
+            })?;
+            let at = labels.actions.iter().position(|known| *known == action).unwrap_or_else(|| {
+                labels.actions.push(action);
+                labels.actions.len() - 1
+            });
+            let mut counts = vec![0; at + 1];
+            counts.iter_mut().skip(at).for_each(|count| *count = times);
+            let time_ns = capture.span.map_or(0, |[first, _]| first);
+            labels.rows.push(Label { time_ns, counts, line });
+        }
+        let actions = labels.actions.len();
+        if labels.rows.len().saturating_mul(actions) > MAX_NAMED_COUNTS {
+            let fault = "too many different actions: name them alike, or give a `--label-pattern`".to_owned();
+            return Err(LabelFileError { file: NAMES.to_owned(), fault });
+        }
+        labels.rows.iter_mut().for_each(|row| row.counts.resize(actions, 0));
+        Ok(Self { captures: captures.to_vec(), ..Self::of(PathBuf::from(NAMES), labels, None)? })
+    }
+
+    /// Labels that a program found in the commands of captures, with the times of these commands. Messages call them
+    /// `source`.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub fn of_answers(source: &str, labels: Labels) -> Result<Self, LabelFileError> {
+        let labels = Self::of(PathBuf::from(source), labels, None)?;
+        Ok(Self { clock: Some(LabelClock::Agrees), are_answers: true, ..labels })
+    }
+
+    /// Labels that come from `path`, a file or whatever else names them.
+    fn of(path: PathBuf, labels: Labels, offset_ns: Option<i64>) -> Result<Self, LabelFileError> {
+        let (left_out, captures) = (Vec::new(), Vec::new());
+        let file = Self { path, labels, offset_ns, clock: None, left_out, are_answers: false, captures };
+        if file.labels.rows.is_empty() {
+            return Err(file.fault("there is no row below the header: label at least one command".to_owned()));
+        }
+        Ok(file)
+    }
+
+    /// Checks that some section of the model knows the actions; returns a sentence about those that none knows, whose
+    /// commands cannot be recognised.
+    ///
+    /// # Errors
+    /// If no action is known.
+    pub fn check_actions(&self, models: &[Model]) -> Result<Option<String>, LabelFileError> {
+        let known: BTreeSet<&str> = models.iter().flat_map(Model::action_names).collect();
+        let unknown: Vec<String> = self
+            .labels
+            .actions
+            .iter()
+            .filter(|name| !known.contains(name.as_str()))
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let names = unknown.join(", ");
+        if unknown.len() < self.labels.actions.len() {
+            let file = self.path.display();
+            return Ok((!unknown.is_empty()).then(|| {
+                format!("{file}: the model does not know {names}: commands with them count as not found out")
+            }));
+        }
+        let known = known.into_iter().collect::<Vec<_>>().join(", ");
+        Err(self.fault(format!("the model knows none of the actions {names}, it has {known}: learn again with them")))
+    }
+
+    /// The labels that an inventory allows; the others are left out and named by [`LabelFile::unmatched`].
+    ///
+    /// # Errors
+    /// If the inventory contradicts itself or allows none of the labels.
+    pub fn within(mut self, inventory: &Inventory) -> Result<Self, LabelFileError> {
+        let action = |name: &String| Action::new(name, 1);
+        let has_device = |name: &String| {
+            let limits = inventory.limits(&[action(name)]);
+            !matches!(limits, Err(InventoryError::UnknownAction(_)))
+        };
+        let (known, unknown): (Vec<usize>, Vec<usize>) =
+            (0..self.labels.actions.len()).partition(|at| self.labels.actions.get(*at).is_some_and(has_device));
+        let actions: Vec<String> = known.iter().filter_map(|at| self.labels.actions.get(*at)).cloned().collect();
+        let names: Vec<String> =
+            unknown.iter().filter_map(|at| self.labels.actions.get(*at)).map(|name| format!("`{name}`")).collect();
+        if actions.is_empty() {
+            let fault = format!("no device of the inventory has the action {}", names.join(" or "));
+            return Err(self.fault(format!("{fault}: name the labels' actions in the inventory as in the labels")));
+        }
+        let limits = inventory.limits(&actions.iter().map(action).collect::<Vec<_>>());
+        let limits = limits.map_err(|error| self.fault(error.to_string()))?;
+        let pick = |counts: &[u32], picked: &[usize]| -> Vec<u32> {
+            picked.iter().map(|at| counts.get(*at).copied().unwrap_or(0)).collect()
+        };
+        let (mut kept, mut without_device, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, row) in self.labels.rows.iter().enumerate() {
+            let counts = pick(&row.counts, &known);
+            if pick(&row.counts, &unknown).iter().any(|count| *count > 0) {
+                without_device.push(at);
+            } else if limits.admits(&counts) {
+                kept.push(Label { counts, ..row.clone() });
+            } else {
+                beyond.push(at);
+            }
+        }
+        let (file, rows) = (self.path.display(), self.labels.rows.len());
+        let mut left_out = Vec::new();
+        if !without_device.is_empty() {
+            let (count, lines) = (without_device.len(), self.lines(&without_device));
+            left_out.push(format!(
+                "{file}: {count} of {rows} labels are left out, because no device of the inventory has the action {}: \
+                 {lines}",
+                names.join(" or ")
+            ));
+        }
+        if !beyond.is_empty() {
+            let (count, lines) = (beyond.len(), self.lines(&beyond));
+            left_out.push(format!(
+                "{file}: {count} of {rows} labels are left out, because the inventory has too few devices for their \
+                 actions: {lines}"
+            ));
+        }
+        if kept.is_empty() {
+            let all = left_out.join("; ");
+            let all = all.strip_prefix(&format!("{file}: ")).unwrap_or(&all).to_owned();
+            return Err(self.fault(format!("{all}; no label remains: correct the labels or the inventory")));
+        }
+        self.labels = Labels { actions, rows: kept, ..self.labels };
+        self.left_out.extend(left_out);
+        Ok(self)
+    }
+
+    /// An error that names this file.
+    pub fn fault(&self, fault: String) -> LabelFileError {
+        LabelFileError { file: self.path.display().to_string(), fault }
+    }
+
+    /// The content of the file; its times are corrected once it is [aligned](LabelFile::aligned).
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The time of each row, in nanoseconds since 1970.
+    pub fn times(&self) -> Vec<i64> {
+        self.labels.rows.iter().map(|row| row.time_ns).collect()
+    }
+
+    /// The indices of the rows, ordered by time.
+    pub fn order_by_time(&self) -> Vec<usize> {
+        let mut rows: Vec<usize> = (0..self.labels.rows.len()).collect();
+        rows.sort_by_key(|row| self.labels.rows.get(*row).map(|row| row.time_ns));
+        rows
+    }
+
+    /// Some of the rows alone.
+    #[must_use]
+    pub fn subset(&self, rows: &[usize]) -> Self {
+        let rows = rows.iter().filter_map(|row| self.labels.rows.get(*row)).cloned().collect();
+        let labels = Labels { actions: self.labels.actions.clone(), rows, ..self.labels };
+        let captures = self.captures.clone();
+        Self { path: self.path.clone(), labels, left_out: Vec::new(), captures, ..*self }
+    }
+
+    /// The tolerance that was given, or the usual one of labels with or without seconds.
+    pub fn tolerance(&self, given: Option<Tolerance>) -> Tolerance {
+        if !self.captures.is_empty() {
+            // Aligned labels have the times of their commands.
+            return Tolerance::EXACT;
+        }
+        given.unwrap_or(if self.labels.is_to_the_minute { Tolerance::OF_MINUTES } else { Tolerance::USUAL })
+    }
+
+    /// The labels with their times on the clock of the captures: the clock is compared with these commands, unless it
+    /// already was.
+    #[must_use]
+    pub fn aligned(&self, command_times: &[i64], tolerance: Tolerance) -> Self {
+        if self.clock.is_some() {
+            return self.clone();
+        }
+        if !self.captures.is_empty() {
+            return self.aligned_by_capture(command_times);
+        }
+        let clock = match self.offset_ns {
+            Some(offset_ns) => LabelClock::Given(offset_ns),
+            None => LabelClock::estimate(&self.times(), command_times, tolerance.nanoseconds()),
+        };
+        let mut aligned = self.clone();
+        if let Some(shift) = clock.shift() {
+            aligned.labels.rows.iter_mut().for_each(|row| row.time_ns = shift.apply(row.time_ns));
+        }
+        aligned.clock = Some(clock);
+        aligned
+    }
+
+    /// Each label with the time of the first command in its capture.
+    fn aligned_by_capture(&self, command_times: &[i64]) -> Self {
+        let mut commands = command_times.to_vec();
+        commands.sort_unstable();
+        let mut aligned = Self { clock: Some(LabelClock::Agrees), ..self.clone() };
+        let mut with_several = 0;
+        for row in &mut aligned.labels.rows {
+            let at = usize::try_from(row.line).ok().and_then(|line| line.checked_sub(1));
+            let Some([first, last]) = at.and_then(|at| self.captures.get(at)?.span) else { continue };
+            let start = commands.partition_point(|time| *time < first);
+            let mut within = commands.iter().skip(start).take_while(|time| **time <= last);
+            // Without a command its time is the capture's first, at which there is none.
+            row.time_ns = within.next().copied().unwrap_or(first);
+            with_several += usize::from(within.next().is_some());
+        }
+        if with_several > 0 {
+            let all = self.labels.rows.len();
+            aligned.left_out.push(format!(
+                "{with_several} of {all} captures hold several commands: the label is taken for the first of each"
+            ));
+        }
+        aligned
+    }
+
+    /// What is known of the clock; `None` before the labels are [aligned](LabelFile::aligned).
+    pub fn clock(&self) -> Option<LabelClock> {
+        self.clock
+    }
+
+    /// Matches the rows with commands, on the clock of the captures.
+    ///
+    /// # Errors
+    /// If no row is near a command: the clocks or files are wrong, and every figure would be too.
+    pub fn matching(&self, command_times: &[i64], tolerance: Tolerance) -> Result<Matching, LabelFileError> {
+        if command_times.is_empty() {
+            return Err(self.fault("there is no command in the captures".to_owned()));
+        }
+        let aligned = self.aligned(command_times, tolerance);
+        let matching = match_labels(&aligned.times(), command_times, tolerance.nanoseconds());
+        if matching.pairs.is_empty() {
+            return Err(aligned.unused(&matching, command_times, tolerance));
+        }
+        Ok(matching)
+    }
+
+    /// Checks that most rows have a command, of all that were found in the captures.
+    ///
+    /// # Errors
+    /// If fewer than half of the rows within the time of the commands have one, or fewer than a quarter of all.
+    pub fn check_use(
+        &self,
+        matching: &Matching,
+        command_times: &[i64],
+        tolerance: Tolerance,
+    ) -> Result<(), LabelFileError> {
+        let aligned = self.aligned(command_times, tolerance);
+        let (all, matched) = (aligned.labels.rows.len(), matching.pairs.len());
+        let is_used =
+            matched * MIN_USED_WITHIN >= aligned.within_time(command_times, tolerance) && matched * MIN_USED >= all;
+        if is_used { Ok(()) } else { Err(aligned.unused(matching, command_times, tolerance)) }
+    }
+
+    /// How many rows lie between the first command and the last.
+    pub(crate) fn within_time(&self, command_times: &[i64], tolerance: Tolerance) -> usize {
+        ClockShift::default().labels_within(&self.times(), command_times, tolerance.nanoseconds())
+    }
+}

@@ -1,0 +1,294 @@
+//! Times as labels write them, and what they mean in their file.
+//!
+//! Epoch times have the unit of their magnitude: below 10¹¹ they are seconds (until the year 5138), below 10¹⁴
+//! milliseconds, below 10¹⁷ microseconds, else nanoseconds; each of the last three means a time after 1973. All epoch
+//! times of a file have the same unit. Dates with a time of day are RFC 3339 or ISO 8601, with `T` or a blank between,
+//! with seconds or without.
+
+use std::str::FromStr;
+
+use jiff::civil::DateTime;
+use jiff::fmt::temporal::DateTimeParser;
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{Timestamp, Zoned};
+
+use super::error::LabelError;
+
+static PARSER: DateTimeParser = DateTimeParser::new();
+
+const MINUTE_NS: i64 = 60_000_000_000;
+
+/// This many times on whole minutes are no accident.
+const MIN_WHOLE_MINUTES: usize = 2;
+
+/// A unit of epoch times: its name, and the power of ten of nanoseconds that it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct EpochUnit {
+    name: &'static str,
+    /// Decimals down to the nanosecond.
+    decimals: usize,
+}
+
+const UNITS: [(u64, EpochUnit); 3] = [
+    (100_000_000_000, EpochUnit { name: "seconds", decimals: 9 }),
+    (100_000_000_000_000, EpochUnit { name: "milliseconds", decimals: 6 }),
+    (100_000_000_000_000_000, EpochUnit { name: "microseconds", decimals: 3 }),
+];
+
+const NANOSECONDS: EpochUnit = EpochUnit { name: "nanoseconds", decimals: 0 };
+
+/// Reads the times of one file, in order of its lines.
+pub(crate) struct TimeReader<'a> {
+    zone: Option<&'a LabelZone>,
+    unit: Option<EpochUnit>,
+    /// The time before, to tell apart what a clock shows twice.
+    before: Option<i64>,
+    times: usize,
+    /// Whether all times are on whole minutes.
+    are_whole_minutes: bool,
+    /// Whether all times have been written without seconds.
+    are_without_seconds: bool,
+}
+
+impl<'a> TimeReader<'a> {
+    /// A reader; `zone` is that of times that name none.
+    pub(crate) fn new(zone: Option<&'a LabelZone>) -> Self {
+        Self { zone, unit: None, before: None, times: 0, are_whole_minutes: true, are_without_seconds: true }
+    }
+
+    /// The next time, in nanoseconds since the epoch.
+    ///
+    /// # Errors
+    /// If the text is no time, lacks a zone, or has another unit than the times before.
+    pub(crate) fn read(&mut self, text: &str, line: u64) -> Result<i64, LabelError> {
+        let time = match EpochNumber::parse(text) {
+            Some(number) => {
+                self.are_without_seconds = false;
+                self.epoch(&number, text, line)?
+            }
+            None => self.calendar(text, line)?,
+        };
+        self.times += 1;
+        self.are_whole_minutes &= time % MINUTE_NS == 0;
+        self.before = Some(time);
+        Ok(time)
+    }
+
+    /// Whether the times have no seconds: none is written, or all are 0 and that is no accident.
+    pub(crate) fn is_to_the_minute(&self) -> bool {
+        let is_accident = self.times < MIN_WHOLE_MINUTES && !self.are_without_seconds;
+        self.times > 0 && self.are_whole_minutes && !is_accident
+    }
+
+    fn epoch(&mut self, number: &EpochNumber<'_>, text: &str, line: u64) -> Result<i64, LabelError> {
+        let unit = number.unit();
+        let expected = *self.unit.get_or_insert(unit);
+        if unit != expected {
+            let (unit, expected) = (unit.name, expected.name);
+            return Err(LabelError::Unit { line, text: text.to_owned(), unit, expected });
+        }
+        number.nanoseconds(unit).ok_or_else(|| LabelError::Time { line, text: text.to_owned() })
+    }
+
+    fn calendar(&mut self, text: &str, line: u64) -> Result<i64, LabelError> {
+        let fault = || LabelError::Time { line, text: text.to_owned() };
+        let of_day = TimeOfDay::find(text).ok_or_else(fault)?;
+        self.are_without_seconds &= !of_day.has_seconds;
+        let nanoseconds = |time: Timestamp| i64::try_from(time.as_nanosecond()).map_err(|_| fault());
+        if of_day.has_zone {
+            let offset = text.parse::<Timestamp>();
+            let named = || text.parse::<Zoned>().map(|zoned| zoned.timestamp());
+            return nanoseconds(offset.or_else(|_| named()).map_err(|_| fault())?);
+        }
+        let local: DateTime = text.parse().map_err(|_| fault())?;
+        let zone = self.zone.ok_or_else(|| LabelError::NoZone { line, text: text.to_owned() })?;
+        match zone.times_of(local).ok_or_else(fault)? {
+            ZonedTime::Once(time) => Ok(time),
+            // Rows are mostly in order of time, so the second pass over the hour is the one that goes on.
+            ZonedTime::Twice(earlier, later) => {
+                Ok(if self.before.is_some_and(|before| before > earlier) { later } else { earlier })
+            }
+            ZonedTime::Never => Err(LabelError::SkippedTime { line, text: text.to_owned() }),
+        }
+    }
+}
+
+/// A decimal number.
+struct EpochNumber<'a> {
+    is_negative: bool,
+    whole: u64,
+    decimals: &'a str,
+}
+
+impl<'a> EpochNumber<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+        let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));
+        let are_digits = whole.bytes().chain(decimals.bytes()).all(|byte| byte.is_ascii_digit());
+        (!whole.is_empty() && are_digits).then(|| whole.parse().ok())?.map(|whole| Self {
+            is_negative,
+            whole,
+            decimals,
+        })
+    }
+
+    fn unit(&self) -> EpochUnit {
+        UNITS.iter().find(|(above, _)| self.whole < *above).map_or(NANOSECONDS, |(_, unit)| *unit)
+    }
+
+    /// Without floating point, truncated to nanoseconds.
+    fn nanoseconds(&self, unit: EpochUnit) -> Option<i64> {
+        let decimals: String = self.decimals.chars().chain("000000000".chars()).take(unit.decimals).collect();
+        let decimals: i128 = if decimals.is_empty() { 0 } else { decimals.parse().ok()? };
+        let scale = 10_i128.pow(u32::try_from(unit.decimals).ok()?);
+        let since = i128::from(self.whole) * scale + decimals;
+        i64::try_from(if self.is_negative { -since } else { since }).ok()
+    }
+}
+
+/// What the time of day behind a date shows.
+struct TimeOfDay {
+    has_seconds: bool,
+    has_zone: bool,
+}
+
+impl TimeOfDay {
+    /// `None` without a time of day of at least hours and minutes.
+    fn find(text: &str) -> Option<Self> {
+        let (_, rest) = text.split_once(['T', 't', ' '])?;
+        let end = rest.find(['Z', 'z', '+', '-', '[']).unwrap_or(rest.len());
+        let (clock, zone) = rest.split_at_checked(end)?;
+        let digits = clock.bytes().take_while(|byte| !matches!(byte, b'.' | b',')).filter(u8::is_ascii_digit).count();
+        (digits >= 4).then_some(Self { has_seconds: digits > 4, has_zone: !zone.is_empty() })
+    }
+}
+
+/// A time zone: a name of the IANA database, or a fixed offset from UTC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelZone(TimeZone);
+
+impl FromStr for LabelZone {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if matches!(text, "Z" | "z") {
+            return Ok(Self(TimeZone::UTC));
+        }
+        let zone = PARSER.parse_time_zone(text);
+        zone.map(Self).map_err(|_| "write a time zone like Europe/Berlin, or an offset from UTC like +01:00".to_owned())
+    }
+}
+
+/// What a clock of the zone means.
+enum ZonedTime {
+    /// One time, in nanoseconds since the epoch.
+    Once(i64),
+    /// Two times, the earlier one first: clocks were put back.
+    Twice(i64, i64),
+    /// None: clocks were put forward over it.
+    Never,
+}
+
+impl LabelZone {
+    /// The times at which a clock of this zone shows `local`; `None` for a time beyond the years 1677 to 2262.
+    fn times_of(&self, local: DateTime) -> Option<ZonedTime> {
+        let ambiguous = self.0.to_ambiguous_timestamp(local);
+        let offset = ambiguous.offset();
+        let time = |time: Result<Timestamp, jiff::Error>| i64::try_from(time.ok()?.as_nanosecond()).ok();
+        Some(match offset {
+            AmbiguousOffset::Unambiguous { .. } => ZonedTime::Once(time(ambiguous.unambiguous())?),
+            AmbiguousOffset::Gap { .. } => ZonedTime::Never,
+            AmbiguousOffset::Fold { .. } => ZonedTime::Twice(time(ambiguous.earlier())?, time(ambiguous.later())?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The times of a file in a zone, and whether they are to the minute.
+    fn read(texts: &[&str], zone: Option<&str>) -> Result<(Vec<i64>, bool), String> {
+        let zone = zone.map(|zone| zone.parse().unwrap());
+        let mut reader = TimeReader::new(zone.as_ref());
+        let times = texts.iter().zip(2..).map(|(text, line)| reader.read(text, line));
+        let times = times.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        Ok((times, reader.is_to_the_minute()))
+    }
+
+    const EIGHT: i64 = 1_767_600_000_000_000_000;
+
+    #[test]
+    fn the_unit_of_epoch_times_is_that_of_their_magnitude() {
+        let once = |text: &str| read(&[text], None).unwrap().0[0];
+        for text in ["1767600000", "1767600000.0", "1767600000000", "1767600000000.0", "1767600000000000"] {
+            assert_eq!(once(text), EIGHT, "{text}");
+        }
+        assert_eq!(once("1767600000000000000"), EIGHT);
+        assert_eq!(once("1767600000123.5"), EIGHT + 123_500_000);
+        assert_eq!((once("-0.5"), once("0"), once("1767600000.1234567899")), (-500_000_000, 0, EIGHT + 123_456_789));
+    }
+
+    #[test]
+    fn epoch_times_of_a_file_have_one_unit() {
+        let error = read(&["1767600000", "1767600000000"], None).unwrap_err();
+        assert!(error.contains("line 3") && error.contains("milliseconds") && error.contains("in seconds"), "{error}");
+    }
+
+    #[test]
+    fn calendar_times_are_those_of_their_zone() {
+        let once = |text: &str, zone| read(&[text], zone).map(|(times, _)| times[0]);
+        for text in [
+            "2026-01-05T08:00:00Z",
+            "2026-01-05 08:00:00Z",
+            "2026-01-05T09:00:00+01:00",
+            "2026-01-05t08:00Z",
+            "20260105T080000Z",
+            "2026-01-05T09:00[Europe/Berlin]",
+            "2026-01-05T09:00:00+01:00[Europe/Berlin]",
+        ] {
+            assert_eq!(once(text, Some("+05:00")), Ok(EIGHT), "{text}");
+        }
+        for (text, zone) in [
+            ("2026-01-05T08:00:00", "UTC"),
+            ("2026-01-05 08:00", "Z"),
+            ("2026-01-05 09:00:00.000", "Europe/Berlin"),
+            ("2026-01-05 13:30", "+05:30"),
+        ] {
+            assert_eq!(once(text, Some(zone)), Ok(EIGHT), "{text} {zone}");
+        }
+        assert_eq!(once("2026-07-05 10:00", Some("Europe/Berlin")), once("2026-07-05T08:00Z", None));
+        assert!(once("2026-01-05 08:00:00", None).unwrap_err().contains("`--label-zone`"));
+    }
+
+    #[test]
+    fn times_that_a_clock_shows_twice_go_on_and_those_it_skips_are_errors() {
+        // Clocks were put back at 03:00 on 25 October.
+        let texts = ["2026-10-25 02:10", "2026-10-25 02:50", "2026-10-25 02:20", "2026-10-25 03:00"];
+        let (times, _) = read(&texts, Some("Europe/Berlin")).unwrap();
+        let minutes: Vec<i64> = times.windows(2).map(|pair| (pair[1] - pair[0]) / MINUTE_NS).collect();
+        assert_eq!(minutes, [40, 30, 40]);
+        let error = read(&["2026-03-29 02:30"], Some("Europe/Berlin")).unwrap_err();
+        assert!(error.contains("line 2") && error.contains("did not exist"), "{error}");
+    }
+
+    #[test]
+    fn times_to_the_minute_are_recognised() {
+        let is_to_the_minute = |texts: &[&str]| read(texts, Some("UTC")).unwrap().1;
+        assert!(is_to_the_minute(&["2026-01-05 08:00"]));
+        assert!(is_to_the_minute(&["1767600000", "1767600060.0"]));
+        assert!(!is_to_the_minute(&["1767600000"]), "by chance once in sixty times");
+        assert!(!is_to_the_minute(&["1767600000", "1767600061"]));
+        assert!(!is_to_the_minute(&["2026-01-05 08:00", "2026-01-05 08:00:01"]));
+        assert!(!is_to_the_minute(&[]));
+    }
+
+    #[test]
+    fn text_that_is_no_time_is_an_error_that_names_the_line() {
+        for text in ["", "yesterday", "2026-01-05", "2026-01-05T08", "08:00", "1e9", "99999999999999999999", "--1"] {
+            let error = read(&[text], Some("UTC")).unwrap_err();
+            assert!(error.starts_with(&format!("line 2: `{text}` is not a time")), "{text}: {error}");
+        }
+        assert!("Mars/Olympus".parse::<LabelZone>().is_err());
+    }
+}

@@ -1,0 +1,202 @@
+//! What is said of labels: their clock, and those without a command.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::clock::{ClockFit, ClockShift, LabelClock, chance_of_matches};
+use crate::label_file::{LabelFile, LabelFileError};
+use crate::matching::{Matching, Tolerance};
+
+/// How many labels or commands a remark names; the others are counted.
+const SHOWN: usize = 5;
+
+/// With fewer labels, chance says little.
+const MIN_FOR_CHANCE: usize = 5;
+
+/// No smaller probability is named: labels are not as independent as that.
+const MIN_CHANCE: f64 = 1e-9;
+
+/// Labels that match as well by chance with this probability are doubtful.
+const DOUBTFUL: f64 = 0.01;
+
+impl LabelFile {
+    /// Why most rows of aligned labels have no command.
+    pub(crate) fn unused(&self, matching: &Matching, command_times: &[i64], tolerance: Tolerance) -> LabelFileError {
+        let (all, matched) = (self.labels.rows.len(), matching.pairs.len());
+        let within = self.within_time(command_times, tolerance);
+        let share = if matched == 0 { "none".to_owned() } else { format!("only {matched}") };
+        let first_command = || command_times.iter().min().map_or_else(String::new, |time| timestamp(*time));
+        let place = if within == 0 {
+            format!(
+                "its first label is at {}, the first of {} commands at {}",
+                self.labels.rows.first().map_or(String::new(), |row| timestamp(row.time_ns)),
+                command_times.len(),
+                first_command(),
+            )
+        } else if within == all {
+            format!("all of them lie within the time of the captures' {} commands", command_times.len())
+        } else {
+            let last = command_times.iter().max().map_or_else(String::new, |time| timestamp(*time));
+            format!(
+                "{} of them lie outside the time of the captures' commands, {} to {last}",
+                all - within,
+                first_command()
+            )
+        };
+        let reason = self.reason(within * 2 < all);
+        let are = if matched > 1 { "are" } else { "is" };
+        self.fault(format!("{share} of its {all} labels {are} within {tolerance} of a command: {place}; {reason}"))
+    }
+
+    /// Why most labels have no command, as far as it can be told.
+    fn reason(&self, are_outside: bool) -> String {
+        match self.clock.unwrap_or_default() {
+            LabelClock::Given(_) => "is the `--label-offset` right?".to_owned(),
+            LabelClock::Ambiguous(fit) => format!(
+                "their clock may be off, but a shift by {} fits as well as one by {} (labels at equal distances): give \
+                 the right one with `--label-offset`",
+                signed(fit.shift.offset_ns),
+                signed(fit.next_ns),
+            ),
+            LabelClock::Agrees | LabelClock::Differs(_) if are_outside => {
+                "name the captures that cover the labels, or correct the labels' clock (`--label-offset`, \
+                 `--label-zone`)"
+                    .to_owned()
+            }
+            LabelClock::Agrees | LabelClock::Differs(_) => {
+                "no shift of their clock up to 26 h helps: are these the captures of the labels, is it the right \
+                 gateway, and does the segmenter find its commands (`--set command-segmenter.…`)?"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// A sentence for the clock, for labels that were left out, and for each kind of label or command without a partner,
+    /// with the first few of each.
+    pub fn unmatched(&self, matching: &Matching, command_times: &[i64], tolerance: Tolerance) -> Vec<String> {
+        let aligned = self.aligned(command_times, tolerance);
+        let (file, rows) = (self.path.display(), self.labels.rows.len());
+        let mut remarks = aligned.left_out.clone();
+        if self.labels.is_to_the_minute && tolerance == Tolerance::OF_MINUTES {
+            remarks.push(format!(
+                "{file}: the times have no seconds, so a command may be {tolerance} away (`--tolerance` sets another \
+                 limit)"
+            ));
+        }
+        remarks.extend(aligned.clock_in_words());
+        remarks.extend(aligned.doubt(matching, command_times, tolerance));
+        if !matching.missed.is_empty() {
+            let (count, lines) = (matching.missed.len(), aligned.lines(&matching.missed));
+            remarks.push(format!("{file}: {count} of {rows} labels have no command within {tolerance}: {lines}"));
+        }
+        let count = rows.saturating_sub(aligned.within_time(command_times, tolerance));
+        if count > 0 {
+            remarks.push(format!("{file}: {count} of these lie outside the time of the captures' commands"));
+        }
+        if !matching.ambiguous.is_empty() {
+            let (count, lines) = (matching.ambiguous.len(), aligned.lines(&matching.ambiguous));
+            remarks.push(format!("{file}: {count} of {rows} labels are only near commands of other labels: {lines}"));
+        }
+        if !matching.spurious.is_empty() && !self.are_answers {
+            let (count, all) = (matching.spurious.len(), command_times.len());
+            let times = matching.spurious.iter().filter_map(|at| command_times.get(*at)).map(|time| timestamp(*time));
+            remarks.push(format!("{count} of {all} commands have no label: {}", first_few(times, count)));
+        }
+        remarks
+    }
+
+    /// What is known of the clock, if it is not simply right.
+    fn clock_in_words(&self) -> Option<String> {
+        let (file, rows) = (self.path.display(), self.labels.rows.len());
+        let text = match self.clock.unwrap_or_default() {
+            LabelClock::Agrees => return None,
+            LabelClock::Given(offset_ns) => format!("{} is added to all times, as given", signed(offset_ns)),
+            LabelClock::Ambiguous(fit) => format!(
+                "the clock may be off: a shift by {} gives {} labels a command, one by {} gives {}, and none {}; none is \
+                 applied (`--label-offset` sets one)",
+                signed(fit.shift.offset_ns),
+                fit.matched,
+                signed(fit.next_ns),
+                fit.matched_by_next,
+                fit.matched_without,
+            ),
+            LabelClock::Differs(fit) => {
+                let ClockFit { matched, matched_without, matched_by_next, next_ns, by_chance, .. } = fit;
+                format!(
+                    "labels are {}: {matched} of {rows} labels match, {matched_without} without the shift, \
+                     {matched_by_next} by the next best of {}; chance finds such a shift with p < {:.0e} \
+                     (`--label-offset` sets another)",
+                    self.distance(&fit.shift),
+                    signed(next_ns),
+                    by_chance.max(MIN_CHANCE),
+                )
+            }
+        };
+        Some(format!("{file}: {text}"))
+    }
+
+    /// How far the clock is from that of the captures, in words.
+    fn distance(&self, shift: &ClockShift) -> String {
+        let ends = [
+            self.labels.rows.iter().map(|row| row.time_ns).min(),
+            self.labels.rows.iter().map(|row| row.time_ns).max(),
+        ];
+        let at = |time: Option<i64>| {
+            let offset_ns = time.map_or(shift.offset_ns, |time| shift.at(time));
+            let side = if offset_ns < 0 { "ahead of" } else { "behind" };
+            format!("{} {side} the capture", duration(offset_ns))
+        };
+        let [first, last] = ends.map(at);
+        if shift.drift == 0.0 { first } else { format!("{first} at first and {last} in the end (their clock drifts)") }
+    }
+
+    /// A warning, if chance would give as many labels a command.
+    fn doubt(&self, matching: &Matching, command_times: &[i64], tolerance: Tolerance) -> Option<String> {
+        let matched = matching.pairs.len();
+        let chance = chance_of_matches(&self.times(), command_times, tolerance.nanoseconds(), matched);
+        (self.labels.rows.len() >= MIN_FOR_CHANCE && chance > DOUBTFUL).then(|| {
+            format!(
+                "{}: commands are so frequent that chance gives {matched} labels a command within {tolerance} with \
+                 probability {chance:.2}: check the labels' clock, or find fewer commands",
+                self.path.display()
+            )
+        })
+    }
+
+    /// The first few of these rows, by line and time.
+    pub fn lines(&self, rows: &[usize]) -> String {
+        let named = rows.iter().filter_map(|row| self.labels.rows.get(*row));
+        let capture = |line: u64| self.captures.get(usize::try_from(line.checked_sub(1)?).ok()?);
+        let named = named.map(|row| match capture(row.line) {
+            Some(capture) => capture.path.display().to_string(),
+            None => format!("line {} ({})", row.line, timestamp(row.time_ns)),
+        });
+        first_few(named, rows.len())
+    }
+}
+
+/// A time in RFC 3339.
+fn timestamp(time_ns: i64) -> String {
+    Timestamp::from_nanosecond(time_ns.into()).map_or_else(|_| format!("{time_ns} ns"), |time| time.to_string())
+}
+
+/// Decimals of seconds are shown below this.
+const LONG_NS: i64 = 120_000_000_000;
+
+/// A duration without its sign, to a tenth of a second.
+fn duration(nanoseconds: i64) -> String {
+    let nanoseconds = nanoseconds.saturating_abs();
+    if nanoseconds < LONG_NS {
+        return format!("{:.1} s", nanoseconds as f64 / 1e9);
+    }
+    let tenth = 100_000_000;
+    format!("{:#}", SignedDuration::from_nanos(nanoseconds.saturating_add(tenth / 2) / tenth * tenth))
+}
+
+fn signed(nanoseconds: i64) -> String {
+    format!("{}{}", if nanoseconds < 0 { '-' } else { '+' }, duration(nanoseconds))
+}
+
+fn first_few(named: impl Iterator<Item = String>, all: usize) -> String {
+    let text = named.take(SHOWN).collect::<Vec<_>>().join(", ");
+    if all > SHOWN { format!("{text} and {} more", all - SHOWN) } else { text }
+}

@@ -1,0 +1,269 @@
+//! What pipelines are run over: captures, or saved streams. They are read once; every later run continues from what
+//! was kept of them before the segmenter.
+
+mod gateway_filter;
+mod joined_parts;
+mod part;
+
+use std::fmt::{Debug, Formatter, Write};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sizeleak_frame::{Frame, Notice};
+use sizeleak_packet::AddressSet;
+use sizeleak_platform::runtime::Interrupt;
+
+use crate::cause::RunEnding;
+use crate::error::RunError;
+use crate::input_error::InputError;
+use crate::pipeline::Pipeline;
+use crate::plan::RunOptions;
+use crate::run::PreparedRun;
+use crate::saved_stream::SavedStream;
+use gateway_filter::GatewayFilter;
+pub use joined_parts::Overlap;
+use joined_parts::join;
+pub use part::InputPart;
+use part::PartRecorder;
+
+/// The last stage whose output does not depend on how commands are found. It is small.
+const LAST_OF_FRONT: &str = "record-sizer";
+
+/// Where a pipeline's input comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InputSource {
+    /// The captures that the pipeline's `capture` reads, in order of time.
+    Captures,
+    /// These captures, one after another.
+    CaptureByCapture(Vec<PathBuf>),
+    /// Saved streams, one after another.
+    Streams(Vec<PathBuf>),
+}
+
+/// The input of several runs.
+pub struct PipelineInput {
+    source: InputSource,
+    overlap: Overlap,
+    /// The folder and the size of the cache, if it is used.
+    cache: Option<(PathBuf, u64)>,
+    /// Gets sentences for the user about the cache.
+    report: Box<dyn Fn(&str) + Send + Sync>,
+    kept: Mutex<Vec<(String, Arc<KeptInput>)>>,
+}
+
+impl Debug for PipelineInput {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("PipelineInput").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+/// What was kept of an input: a stream from which pipelines continue.
+struct KeptInput {
+    /// Deleted with its folder.
+    stream: PathBuf,
+    _folder: tempfile::TempDir,
+    /// The stage that the stream comes from.
+    stage: String,
+    /// What the parts are and when they are from, in order.
+    parts: Vec<InputPart>,
+    /// What is wrong with the input.
+    damage: Option<RunError>,
+}
+
+impl PipelineInput {
+    /// An input from this source.
+    pub fn new(source: InputSource) -> Self {
+        Self { source, overlap: Overlap::Refused, cache: None, report: Box::new(|_| {}), kept: Mutex::new(Vec::new()) }
+    }
+
+    /// Shifts the times of captures that overlap.
+    #[must_use]
+    pub fn with_overlap(self, overlap: Overlap) -> Self {
+        Self { overlap, ..self }
+    }
+
+    /// Uses the cache in this folder, of at most `limit` bytes; `report` gets sentences for the user.
+    #[must_use]
+    pub fn with_cache(self, folder: &Path, limit: u64, report: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { cache: Some((folder.to_owned(), limit)), report: Box::new(report), ..self }
+    }
+
+    /// Runs a pipeline over the input until it ends or a signal stops it: notices go to `on_notice`, all other frames to
+    /// `on_frame`.
+    ///
+    /// Returns what is wrong with the captures, if anything; frames from before the damage have been passed on.
+    ///
+    /// # Errors
+    /// If the pipeline does not run or is stopped.
+    pub fn observe(
+        &self,
+        pipeline: &Pipeline,
+        on_notice: &mut (dyn FnMut(&Notice) + Send),
+        on_frame: impl FnMut(Frame) + Send,
+    ) -> Result<Option<RunError>, InputError> {
+        let Some(kept) = self.kept(pipeline)? else {
+            return observe_run(pipeline.prepare()?, on_notice, on_frame);
+        };
+        let name = format!("the {} of the input", pipeline_words(&kept.stage));
+        let stream = SavedStream::of_file(name, File::open(&kept.stream).map_err(InputError::Recording)?)?;
+        let index = pipeline.index_of(&stream)?;
+        let options = RunOptions { from: Some((index, stream)), recorders: Vec::new() };
+        let damage = observe_run(pipeline.prepare_with(options)?, on_notice, on_frame)?;
+        Ok(kept.damage.clone().or(damage))
+    }
+
+    /// The parts of the input in order of time: files that are read one after another; none if they are read together.
+    ///
+    /// # Errors
+    /// As [`PipelineInput::observe`].
+    pub fn parts(&self, pipeline: &Pipeline) -> Result<Vec<InputPart>, InputError> {
+        Ok(self.kept(pipeline)?.map_or_else(Vec::new, |kept| kept.parts.clone()))
+    }
+
+    /// Whether the input begins with commands, so that there are no records to find others in.
+    ///
+    /// # Errors
+    /// As [`PipelineInput::observe`].
+    pub fn has_records(&self, pipeline: &Pipeline) -> Result<bool, InputError> {
+        Ok(self.kept(pipeline)?.is_none_or(|kept| kept.stage == LAST_OF_FRONT))
+    }
+
+    /// The files that are read as saved streams.
+    pub fn streams(&self) -> &[PathBuf] {
+        match &self.source {
+            InputSource::Streams(files) => files,
+            InputSource::Captures | InputSource::CaptureByCapture(_) => &[],
+        }
+    }
+
+    /// What was kept for a pipeline, made if it is the first with such a front; `None` if its stages up to the records
+    /// are not all known, so that it is run as a whole.
+    fn kept(&self, pipeline: &Pipeline) -> Result<Option<Arc<KeptInput>>, InputError> {
+        let Some(stage) = self.last_kept_stage(pipeline)? else { return Ok(None) };
+        let front = pipeline.until(&stage)?;
+        let key = key_of(&front);
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, kept)) = all.iter().find(|(other, _)| *other == key) {
+            return Ok(Some(Arc::clone(kept)));
+        }
+        let kept = Arc::new(self.keep(&front, stage)?);
+        all.push((key, Arc::clone(&kept)));
+        Ok(Some(kept))
+    }
+
+    /// The stage whose output is kept.
+    fn last_kept_stage(&self, pipeline: &Pipeline) -> Result<Option<String>, InputError> {
+        let known = pipeline.resolved_stages();
+        let records = known.iter().position(|stage| stage.entry.name == LAST_OF_FRONT);
+        let Some(first) = self.streams().first() else {
+            return match (records, &self.source) {
+                (None, InputSource::CaptureByCapture(_)) => Err(InputError::UnknownFront),
+                (records, _) => Ok(records.map(|_| LAST_OF_FRONT.to_owned())),
+            };
+        };
+        let stream = open_stream(first)?;
+        let maker = pipeline.index_of(&stream)?;
+        match (records, known.get(maker)) {
+            (Some(records), _) if maker <= records => Ok(Some(LAST_OF_FRONT.to_owned())),
+            (_, Some(stage)) => Ok(Some(stage.entry.name.to_owned())),
+            (_, None) => Err(InputError::UnknownFront),
+        }
+    }
+
+    /// Runs the front of a pipeline over all parts, and joins what it makes.
+    fn keep(&self, front: &Pipeline, stage: String) -> Result<KeptInput, InputError> {
+        let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir().map_err(InputError::Recording)?;
+        let gateways = match self.streams() {
+            [] => None,
+            _ => Some(gateways_of(front)?),
+        };
+        let mut recorder = PartRecorder::new(folder.path(), self.cache.as_ref(), &*self.report);
+        let mut filter = GatewayFilter::new(gateways);
+        match &self.source {
+            InputSource::Captures => recorder.record(front, PathBuf::new(), None, &mut filter)?,
+            InputSource::CaptureByCapture(captures) => {
+                let mut front = front.clone();
+                if captures.len() > 1 && front.option("flow-filter", "allow-absent").is_none() {
+                    // A capture of one event may lack the gateway.
+                    front.set("flow-filter", "allow-absent", true)?;
+                }
+                for capture in captures {
+                    if let Err(error) = File::open(capture)
+                        && captures.len() > 1
+                    {
+                        recorder.record_unreadable(&stage, capture, &error)?;
+                        continue;
+                    }
+                    front.read_captures(std::slice::from_ref(capture))?;
+                    recorder.record(&front, capture.clone(), None, &mut filter)?;
+                }
+            }
+            InputSource::Streams(files) => {
+                for file in files {
+                    let stream = open_stream(file)?;
+                    let index = front.index_of(&stream)?;
+                    recorder.record(front, file.clone(), Some((index, stream)), &mut filter)?;
+                }
+            }
+        }
+        filter.check(self.streams())?;
+        let (mut parts, damage) = recorder.finish();
+        let stream = folder.path().join("joined.frames.zst");
+        join(&mut parts, self.overlap, &stage, &stream)?;
+        let parts = if self.source == InputSource::Captures { Vec::new() } else { parts };
+        Ok(KeptInput { stream, _folder: folder, stage, parts, damage })
+    }
+}
+
+/// What the output of the front depends on.
+fn key_of(front: &Pipeline) -> String {
+    front.resolved_stages().iter().fold(String::new(), |mut key, stage| {
+        // Writing to a string does not fail.
+        _ = writeln!(key, "[{}]\n{}", stage.entry.name, stage.options);
+        key
+    })
+}
+
+fn open_stream(file: &Path) -> Result<SavedStream, InputError> {
+    Ok(SavedStream::open(file, &Interrupt::new())?)
+}
+
+/// The gateways that the user named; none are all.
+fn gateways_of(front: &Pipeline) -> Result<AddressSet, InputError> {
+    let named = front.option("flow-filter", "gateway").and_then(toml::Value::as_array);
+    let named = named.into_iter().flatten().filter_map(toml::Value::as_str);
+    AddressSet::parse(named).map_err(|error| InputError::Gateway(error.to_string()))
+}
+
+fn pipeline_words(stage: &str) -> &'static str {
+    if stage == LAST_OF_FRONT { "records" } else { "commands" }
+}
+
+/// Runs a pipeline until it ends or a signal stops it: notices go to `on_notice`, all other frames to `on_frame`.
+///
+/// Returns what is wrong with the captures, if anything; frames from before the damage have been passed on.
+///
+/// # Errors
+/// If the pipeline is stopped.
+fn observe_run(
+    run: PreparedRun,
+    on_notice: &mut (dyn FnMut(&Notice) + Send),
+    mut on_frame: impl FnMut(Frame) + Send,
+) -> Result<Option<RunError>, InputError> {
+    let mut sink = |frame: Frame| -> io::Result<()> {
+        match &frame {
+            Frame::Notice(notice) => on_notice(notice),
+            _ => on_frame(frame),
+        }
+        Ok(())
+    };
+    // A failing run sets its interrupt, so every run needs its own.
+    let interrupt = Interrupt::on_signals().map_err(InputError::Signals)?;
+    match run.run(&interrupt, &mut sink) {
+        Ok(report) if report.ending == RunEnding::Interrupted => Err(InputError::Interrupted),
+        Ok(_) => Ok(None),
+        Err(error) => Ok(Some(error)),
+    }
+}
