@@ -294,18 +294,15 @@ impl ProfileClassifier<'_> {
 
     /// The index of the request that a record of the service answers, if it does.
     fn answered_request(&self, sized: SizedRecord<'_>, role: LengthRole, history: &FlowHistory) -> Option<usize> {
-        let stats = |request: &Request| self.profile.gateway_stats(request.size);
-        let is_answered = |request: &Request| stats(request).is_none_or(GatewayLengthStats::is_answered);
-        let fits = |request: &Request| stats(request).is_none_or(|stats| stats.can_be_answered_by(sized.record.length));
+        let is_answered = |request: &Request| self.profile.is_answered(request.size);
+        let may_answer = |request: &Request| self.profile.may_answer(request.size, sized.record.length);
         let answer_within_ns = self.profile.answer_within_ns(self.limits);
         let request = match role {
             LengthRole::Unsolicited => None,
             // A length that always answers may do so late.
             LengthRole::AlwaysAnswer => history.find_request(sized, self.limits.reply_within_ns, is_answered),
             LengthRole::Answer => history.find_request(sized, answer_within_ns, is_answered),
-            LengthRole::Unknown => {
-                history.find_request(sized, answer_within_ns, |request| is_answered(request) && fits(request))
-            }
+            LengthRole::Unknown => history.find_request(sized, answer_within_ns, may_answer),
         };
         request.map(|(index, _)| index)
     }

@@ -1,6 +1,6 @@
 //! Periodic traffic: records that come at a steady interval, or after a steady silence, as keep-alives and polls do.
 
-use std::collections::VecDeque;
+use smallvec::SmallVec;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -41,16 +41,17 @@ impl Arrival {
 /// The last arrivals of one kind of unsolicited record.
 #[derive(Debug, Default)]
 pub(crate) struct PeriodicTraffic {
-    arrivals: VecDeque<Arrival>,
+    /// In place where there is one: most lengths that a busy service sends come once.
+    arrivals: SmallVec<[Arrival; 1]>,
 }
 
 impl PeriodicTraffic {
     /// Adds an arrival.
     pub(crate) fn add(&mut self, arrival: Arrival) {
         if self.arrivals.len() >= MAX_ARRIVALS {
-            self.arrivals.pop_front();
+            self.arrivals.remove(0);
         }
-        self.arrivals.push_back(arrival);
+        self.arrivals.push(arrival);
     }
 
     /// Whether this arrival is on a timer: on one that runs on and that most arrivals or a long run of them are on, or on

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use sizeleak_frame::{Direction, Record};
 use sizeleak_platform::runtime::TwoGenerationCache;
+use smallvec::SmallVec;
 
 use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
 use crate::message::FullLength;
@@ -101,8 +102,7 @@ impl TrafficProfile {
             self.learn_delay(record.length, delay_ns, limits);
         }
         let answer_within_ns = self.answer_within_ns(limits);
-        let is_answered = |length: u32| self.gateway_stats(length).is_none_or(GatewayLengthStats::is_answered);
-        let answers = history.find_request(sized, answer_within_ns, |request| is_answered(request.size)).is_some();
+        let answers = history.find_request(sized, answer_within_ns, |request| self.is_answered(request.size)).is_some();
         let continues_answer =
             history.service_burst == ServiceBurst::Answer && history.is_continued_by(record, limits.gap_ns);
         let arrival = history.arrival(record);
@@ -163,6 +163,17 @@ impl TrafficProfile {
         self.gateway.peek(&length)
     }
 
+    /// Whether requests of a length may be answered.
+    pub(crate) fn is_answered(&self, request: u32) -> bool {
+        self.gateway_stats(request).is_none_or(GatewayLengthStats::is_answered)
+    }
+
+    /// Whether a record of a length may answer requests of another.
+    pub(crate) fn may_answer(&self, request: u32, length: u32) -> bool {
+        let stats = self.gateway_stats(request);
+        stats.is_none_or(|stats| stats.is_answered() && stats.can_be_answered_by(length))
+    }
+
     /// Within what time the service answers: the option, or what was learned if that is longer.
     pub(crate) fn answer_within_ns(&self, limits: &TimeLimits) -> i64 {
         limits.answer_within_ns.max(self.answer_within_ns)
@@ -171,11 +182,8 @@ impl TrafficProfile {
     /// Whether a record of the service belongs to an exchange that the gateway began, where the service begins none: it
     /// is an answer, however late, unless such requests are not answered, or not by that length.
     pub(crate) fn is_late_answer(&self, record: &Record, history: &FlowHistory) -> bool {
-        let may_answer = |request: u32| {
-            let stats = self.gateway_stats(request);
-            stats.is_none_or(|stats| stats.is_answered() && stats.can_be_answered_by(record.length))
-        };
-        !self.service_begins && history.opening_request(record).is_some_and(may_answer)
+        !self.service_begins
+            && history.opening_request(record).is_some_and(|request| self.may_answer(request, record.length))
     }
 
     /// Whether a large record of the service answers a small one of the gateway: such small ones are mostly followed at
@@ -246,7 +254,7 @@ pub(crate) struct ServiceLengthStats {
     /// All of them, because a keep-alive that happens to come just after a request or an answer looks like an answer.
     arrivals: PeriodicTraffic,
     /// The last delays after the gateway's records, and how many there were.
-    delays: VecDeque<i64>,
+    delays: SmallVec<[i64; 2]>,
     delay_count: u32,
 }
 
@@ -282,9 +290,9 @@ impl ServiceLengthStats {
 
     fn add_delay(&mut self, delay_ns: i64) {
         if self.delays.len() >= MAX_DELAYS {
-            self.delays.pop_front();
+            self.delays.remove(0);
         }
-        self.delays.push_back(delay_ns.max(0));
+        self.delays.push(delay_ns.max(0));
         self.delay_count = self.delay_count.saturating_add(1);
     }
 
@@ -295,9 +303,9 @@ impl ServiceLengthStats {
         if u64::from(self.delay_count.saturating_sub(1)) * 4 < u64::from(self.count) || self.delays.len() < MIN_DELAYS {
             return None;
         }
-        let mut sorted: Vec<i64> = self.delays.iter().copied().collect();
+        let mut sorted = self.delays.clone();
         sorted.sort_unstable();
-        let usual_ns = sorted.get(sorted.len() / 2).copied()?;
+        let usual_ns = sorted[sorted.len() / 2];
         let is_usual = |delay_ns: &&i64| delay_ns.abs_diff(usual_ns) <= usual_ns.unsigned_abs() / 8;
         let usual_count = sorted.iter().filter(is_usual).count();
         (usual_count * 4 >= sorted.len() * 3).then(|| usual_ns.saturating_add(usual_ns / 2))
@@ -364,12 +372,12 @@ impl GatewayLengthStats {
     }
 
     /// Whether such records may be answered: not if hardly any was.
-    pub(crate) fn is_answered(&self) -> bool {
+    fn is_answered(&self) -> bool {
         self.count <= KNOWN || u64::from(self.answered) * 3 >= u64::from(self.count)
     }
 
     /// Whether a record of this length may be its answer: not if nearly all answers have another length.
-    pub(crate) fn can_be_answered_by(&self, length: u32) -> bool {
+    fn can_be_answered_by(&self, length: u32) -> bool {
         let has_usual_length = u64::from(self.usual_answer.votes) * 5 >= u64::from(self.answered) * 3;
         self.answered <= KNOWN || !has_usual_length || self.usual_answer.length == length
     }
