@@ -22,7 +22,7 @@ use sizeleak_platform::runtime::TwoGenerationCache;
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
 use crate::message::{MessagePart, MessageReassembler, Reassembly};
-use crate::noise_models::NoiseModels;
+use crate::noise_model::NoiseModels;
 use crate::options::TimeLimits;
 use crate::periodic::PeriodicTraffic;
 use crate::record_class::{Decision, RecordClass};

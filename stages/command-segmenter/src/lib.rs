@@ -44,18 +44,15 @@ mod learned;
 mod likelihood;
 mod message;
 mod noise_model;
-mod noise_models;
 mod open_commands;
 mod options;
 mod periodic;
 mod record_class;
-mod record_role;
 mod reply_windows;
 mod reports;
 mod rules;
 mod segmenter;
 mod service_classifier;
-mod silences;
 #[cfg(test)]
 mod testing;
 mod traffic_profile;
@@ -63,7 +60,7 @@ mod training;
 mod training_counts;
 
 pub use options::{Algorithm, CommandDirection, Options};
-pub use record_role::{ClassifiedRecord, RecordRole};
+pub use record_class::{ClassifiedRecord, RecordRole};
 pub use reply_windows::learn_reply_windows;
 pub use segmenter::{CommandSegmenter, SegmenterInput};
 pub use training::LabelledTraffic;

@@ -9,7 +9,7 @@ use sizeleak_model::{MIN_OCCURRENCES, ServiceRecords};
 use crate::noise_model::{NoiseModel, WELL_KNOWN};
 use crate::record_class::CommandCondition;
 
-/// A record is noise only if that is this much more likely than a command.
+/// A record is noise only if that is this much more likely than a command: of nine at the limit, one is a command.
 const LIKELIHOOD_RATIO: f64 = 8.0;
 
 /// Commands without a label may be this much more frequent at one size than expected.

@@ -1,11 +1,13 @@
-//! What a model knows about a gateway's records (its `[noise]`), looked up by size.
+//! What models know about a gateway's records (their `[noise]`), looked up by flow and size.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use sizeleak_frame::{Direction, Record};
+use sizeleak_flow_models::FlowModels;
+use sizeleak_frame::{Direction, Flow, Record, Session};
 use sizeleak_model::{
-    Action, Basis, GatewayRecords, Kind, MIN_OCCURRENCES, Model, NoiseStatistics, RecordLayout, ServiceRecords,
+    Action, Basis, Choice, GatewayRecords, Kind, MIN_OCCURRENCES, Model, ModelSet, NoiseStatistics, RecordLayout,
+    ServiceRecords,
 };
 
 /// Sizes may be this many bytes outside the range of the model: labelled commands may not have shown every ε.
@@ -115,6 +117,47 @@ impl NoiseModel {
     }
 }
 
+/// The noise of each section, and which section a flow has.
+#[derive(Debug)]
+pub(crate) struct NoiseModels {
+    flows: FlowModels,
+    /// Whether commands or reports are looked for.
+    direction: Direction,
+    /// Of each section; `None` where it knows nothing about records that are not commands.
+    sections: Vec<Option<NoiseModel>>,
+}
+
+impl NoiseModels {
+    /// What the sections know; `None` if none of them knows anything about records that are not commands.
+    pub(crate) fn new(models: &ModelSet, direction: Direction) -> Option<Self> {
+        let sections: Vec<Option<NoiseModel>> = models.sections().iter().map(NoiseModel::new).collect();
+        sections.iter().any(Option::is_some).then(|| Self {
+            flows: FlowModels::new(models.scopes()),
+            direction,
+            sections,
+        })
+    }
+
+    /// Remembers the ends of a flow.
+    pub(crate) fn add_flow(&mut self, flow: &Flow) {
+        self.flows.add_flow(flow);
+    }
+
+    /// Remembers the server name of a session.
+    pub(crate) fn add_session(&mut self, session: &Session) {
+        self.flows.add_session(session);
+    }
+
+    /// What is known about the records of a flow.
+    #[inline]
+    pub(crate) fn of_flow(&mut self, flow: u64) -> Option<&NoiseModel> {
+        match self.flows.choose(flow, self.direction) {
+            Choice::Covered(section) | Choice::Assumed(section, _) => self.sections.get(section)?.as_ref(),
+            Choice::Uncovered(_) => None,
+        }
+    }
+}
+
 /// The size of a record in a basis: the middle of its range.
 pub(crate) fn size_in_basis(basis: &Basis, record: &Record) -> u32 {
     // Commands of a session that the basis does not fit are refused by later stages; until then any size serves.
@@ -128,8 +171,8 @@ pub(crate) fn command_range(model: &Model) -> [i64; 2] {
     let sizes = || model.actions.iter().flat_map(Action::size_range);
     let tuples = model.neighbours.tuples();
     let epsilons = || tuples.iter().map(|tuple| tuple.epsilon);
-    let of_kinds = || model.kinds.iter().flat_map(|kinds| &kinds.list).flat_map(Kind::size_range);
-    let labelled = || tuples.iter().map(|tuple| tuple.size).chain(of_kinds());
+    let kind_sizes = || model.kinds.iter().flat_map(|kinds| &kinds.list).flat_map(Kind::size_range);
+    let labelled = || tuples.iter().map(|tuple| tuple.size).chain(kind_sizes());
     let least = sizes().min().map(|size| model.overhead.saturating_add(size));
     let least = least.map(|one_action| one_action.saturating_add(epsilons().min().unwrap_or(0)));
     let min = least.into_iter().chain(labelled()).min().unwrap_or(0);

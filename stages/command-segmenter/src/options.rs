@@ -7,8 +7,11 @@ use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sizeleak_frame::Direction;
 use sizeleak_model::{MAX_REPLY_WITHIN_MS, ModelSet, ReplyWindows};
 use sizeleak_platform::runtime::ConfigureError;
+
+use crate::noise_model::NoiseModels;
 
 /// A tiny record this soon after one of a command, in nanoseconds, is its last part: both were in one packet.
 pub(crate) const SAME_PACKET_NS: i64 = 500_000;
@@ -129,6 +132,34 @@ impl Options {
             (_, false) => CommandDirection::To,
         };
         self.direction.unwrap_or(learned)
+    }
+
+    /// What the models know about noise, if the algorithm is `learned`, which is the default with such a model.
+    pub(crate) fn noise_models(
+        &self,
+        models: Option<&ModelSet>,
+        direction: CommandDirection,
+    ) -> Result<Option<NoiseModels>, ConfigureError> {
+        let (models, first) = match (self.algorithm, models.zip(self.model.first())) {
+            (Some(Algorithm::Gap | Algorithm::Record | Algorithm::Adaptive), _) | (None, None) => return Ok(None),
+            (Some(Algorithm::Learned), None) => {
+                return Err(ConfigureError::Usage(
+                    "the algorithm `learned` needs a model: add `--model FILE`; `sizeleak learn` makes one".into(),
+                ));
+            }
+            (None | Some(Algorithm::Learned), Some(given)) => given,
+        };
+        let sender = match direction {
+            CommandDirection::From => Direction::FromGateway,
+            CommandDirection::To | CommandDirection::Both => Direction::ToGateway,
+        };
+        match NoiseModels::new(models, sender) {
+            None if self.algorithm.is_some() => Err(ConfigureError::Input(format!(
+                "{}: it has no [noise], which the algorithm `learned` needs: learn it again or use another algorithm",
+                first.display()
+            ))),
+            noise_models => Ok(noise_models),
+        }
     }
 
     /// The windows of replies, if one of them is given: with it, the other is the usual one.

@@ -1,4 +1,7 @@
-//! What a record is, and under which condition the message it belongs to is a command.
+//! What a record is, under which condition the message it belongs to is a command, and what each record turned out to be,
+//! for whoever wants to know it of more than commands.
+
+use sizeleak_frame::{Direction, Record};
 
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,5 +67,118 @@ impl Decision {
             RecordClass::CommandStart | RecordClass::CommandPart => self.condition,
             _ => CommandCondition::Never,
         }
+    }
+}
+
+/// What reports made of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReportRole {
+    Start,
+    /// It is a further part of a report.
+    Part,
+    /// It is the service's reply to a report.
+    Reply,
+    /// The gateway sends it by a timer.
+    Periodic,
+    /// The gateway answers what the service asked.
+    Answer,
+    None,
+}
+
+/// What a record of application data is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RecordRole {
+    /// It belongs to a message that is a command or, from the gateway, a report; whether that is emitted may depend on
+    /// its replies.
+    Message,
+    /// The other side's reply to a command or to a report.
+    Reply,
+    /// An answer to what the other side had asked.
+    Answer,
+    /// It comes by a timer: a keep-alive, or the request of a poll.
+    Periodic,
+    /// Too few bytes for any of these: a ping, an acknowledgement.
+    Small,
+    /// None of these.
+    Other,
+}
+
+/// A record of application data and what it is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassifiedRecord {
+    /// The flow that carries it.
+    pub flow: u64,
+    /// Which way it travels.
+    pub direction: Direction,
+    /// Its length on the wire in bytes.
+    pub length: u32,
+    /// What it is taken for.
+    pub role: RecordRole,
+}
+
+/// The records that were classified since they were last taken; none unless that was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct RoleLog {
+    records: Option<Vec<ClassifiedRecord>>,
+}
+
+impl RoleLog {
+    /// Keeps roles from now on.
+    pub(crate) fn begin(&mut self) {
+        self.records = Some(Vec::new());
+    }
+
+    /// Takes what was kept.
+    pub(crate) fn take(&mut self) -> Vec<ClassifiedRecord> {
+        self.records.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Keeps the role of a record, by what commands and reports made of it. The class is [`RecordClass::Reply`] only where
+    /// it is a reply to a command.
+    #[inline]
+    pub(crate) fn add(&mut self, record: &Record, class: RecordClass, report: ReportRole) {
+        if let Some(records) = &mut self.records {
+            let (flow, direction, length) = (record.flow, record.direction, record.length);
+            records.push(ClassifiedRecord { flow, direction, length, role: role(class, report) });
+        }
+    }
+}
+
+fn role(class: RecordClass, report: ReportRole) -> RecordRole {
+    match (class, report) {
+        (RecordClass::CommandStart | RecordClass::CommandPart, _) | (_, ReportRole::Start | ReportRole::Part) => {
+            RecordRole::Message
+        }
+        (RecordClass::Reply, _) | (_, ReportRole::Reply) => RecordRole::Reply,
+        (RecordClass::Tiny, _) => RecordRole::Small,
+        (RecordClass::KeepAlive, _) | (_, ReportRole::Periodic) => RecordRole::Periodic,
+        (RecordClass::Answer, _) | (_, ReportRole::Answer) => RecordRole::Answer,
+        (RecordClass::Telemetry | RecordClass::Unexplained, ReportRole::None) => RecordRole::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_count_where_commands_say_nothing() {
+        assert_eq!(role(RecordClass::Telemetry, ReportRole::Periodic), RecordRole::Periodic);
+        assert_eq!(role(RecordClass::Telemetry, ReportRole::None), RecordRole::Other);
+        assert_eq!(role(RecordClass::Reply, ReportRole::None), RecordRole::Reply);
+        assert_eq!(role(RecordClass::CommandStart, ReportRole::Periodic), RecordRole::Message);
+        assert_eq!(role(RecordClass::Answer, ReportRole::Reply), RecordRole::Reply);
+    }
+
+    #[test]
+    fn roles_are_kept_only_where_that_was_asked_for() {
+        let mut log = RoleLog::default();
+        let record = crate::testing::from(0, 90);
+        log.add(&record, RecordClass::Telemetry, ReportRole::None);
+        assert_eq!(log.take(), []);
+        log.begin();
+        log.add(&record, RecordClass::Telemetry, ReportRole::None);
+        assert_eq!(log.take().len(), 1);
+        assert_eq!(log.take(), []);
     }
 }

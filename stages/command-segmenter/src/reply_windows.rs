@@ -183,11 +183,11 @@ fn background_rate(background: impl Iterator<Item = Background>) -> f64 {
 /// Within what time most replies have come, beyond what the gateway sends at other times.
 fn time_of_most(commands: &[CommandDelays], within_ns: i64, rate: f64) -> i64 {
     let replies_until = |time_ns: i64| -> f64 {
-        let of = |command: &CommandDelays| {
+        let excess = |command: &CommandDelays| {
             let seen = command.delays.partition_point(|delay_ns| *delay_ns <= time_ns);
             seen as f64 - rate * command.observed_ns.min(time_ns) as f64
         };
-        commands.iter().map(of).sum()
+        commands.iter().map(excess).sum()
     };
     let most = MOST * replies_until(within_ns);
     let mut times = (1..).map(|steps: i64| steps * STEP_NS).take_while(|time_ns| *time_ns < within_ns);

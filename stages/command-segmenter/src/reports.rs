@@ -7,7 +7,7 @@ use crate::adaptive::ProfiledFlows;
 use crate::flow_history::{SizeClass, SizedRecord};
 use crate::open_commands::OpenCommands;
 use crate::options::TimeLimits;
-use crate::record_class::{Decision, RecordClass};
+use crate::record_class::{Decision, RecordClass, ReportRole};
 
 /// Finds reports among the records that belong to no command.
 #[derive(Debug, Default)]
@@ -20,21 +20,6 @@ pub(crate) struct ReportFinder {
 pub(crate) enum CommandRole {
     /// It is a command, a part of one or a reply to one.
     InCommand,
-    None,
-}
-
-/// What reports made of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReportRole {
-    Start,
-    /// It is a further part of a report.
-    Part,
-    /// It is the service's reply to a report.
-    Reply,
-    /// The gateway sends it by a timer.
-    Periodic,
-    /// The gateway answers what the service asked.
-    Answer,
     None,
 }
 

@@ -12,17 +12,21 @@ use sizeleak_platform::runtime::{ConfigureError, Emit, Node, Runnable, Stage, St
 use crate::adaptive::{AdaptiveAlgorithm, Queued};
 use crate::flow_history::{SizeClass, SizedRecord};
 use crate::learned::LearnedAlgorithm;
-use crate::noise_models::NoiseModels;
+use crate::noise_model::NoiseModels;
 use crate::open_commands::{FinishedCommand, OpenCommands};
 use crate::options::{Algorithm, CommandDirection, Options, TimeLimits};
-use crate::record_class::{Decision, RecordClass};
-use crate::record_role::{ClassifiedRecord, RoleLog};
-use crate::reports::{CommandRole, ReportFinder, ReportRole, reversed};
+use crate::record_class::{ClassifiedRecord, Decision, RecordClass, ReportRole, RoleLog};
+use crate::reports::{CommandRole, ReportFinder, reversed};
 use crate::rules::{MAX_FLOWS, RuleAlgorithm};
-use crate::silences::Silences;
 
 /// How far times may go back in nanoseconds, besides the wait for missing bytes.
 const LAG_NS: i64 = 2_000_000_000;
+
+/// Fewer records show no usual silence: of as many, the next silence is the longest in 1 case of 100 by chance.
+const MIN_RECORDS: u64 = 100;
+
+/// A silence this many times as long as every earlier one is unusual.
+const UNUSUAL: i64 = 10;
 
 /// Finds commands among records and counts the replies to them.
 #[derive(Debug)]
@@ -113,7 +117,7 @@ impl TryFrom<Frame> for SegmenterInput {
     }
 }
 
-/// The number of records of each kind.
+/// The number of records by what they are.
 #[derive(Debug, Default)]
 struct RecordCounts {
     commands: u64,
@@ -142,7 +146,7 @@ impl CommandSegmenter {
             files => Some(ModelSet::read(files).map_err(|error| ConfigureError::Input(error.to_string()))?),
         };
         let direction = options.direction(models.as_ref());
-        let noise_models = noise_models(options, models.as_ref(), direction)?;
+        let noise_models = options.noise_models(models.as_ref(), direction)?;
         let sections = models.iter().flat_map(ModelSet::sections);
         // Replies are counted as they were when each model was learned, or longer.
         let windows = sections.filter_map(|section| section.reply_windows).reduce(ReplyWindows::max);
@@ -359,31 +363,29 @@ impl CommandSegmenter {
     }
 }
 
-/// What the models know about noise, if the algorithm is `learned`, which is the default with such a model.
-fn noise_models(
-    options: &Options,
-    models: Option<&ModelSet>,
-    direction: CommandDirection,
-) -> Result<Option<NoiseModels>, ConfigureError> {
-    let (models, first) = match (options.algorithm, models.zip(options.model.first())) {
-        (Some(Algorithm::Gap | Algorithm::Record | Algorithm::Adaptive), _) | (None, None) => return Ok(None),
-        (Some(Algorithm::Learned), None) => {
-            return Err(ConfigureError::Usage(
-                "the algorithm `learned` needs a model: add `--model FILE`; `sizeleak learn` makes one".into(),
-            ));
+/// The longest silence between two records.
+#[derive(Debug, Default)]
+pub(crate) struct Silences {
+    records: u64,
+    last_ns: i64,
+    longest_ns: i64,
+}
+
+impl Silences {
+    /// Adds the next record.
+    #[inline]
+    pub(crate) fn add(&mut self, time_ns: i64) {
+        if self.records > 0 {
+            self.longest_ns = self.longest_ns.max(time_ns.saturating_sub(self.last_ns));
         }
-        (None | Some(Algorithm::Learned), Some(given)) => given,
-    };
-    let sender = match direction {
-        CommandDirection::From => Direction::FromGateway,
-        CommandDirection::To | CommandDirection::Both => Direction::ToGateway,
-    };
-    match NoiseModels::new(models, sender) {
-        None if options.algorithm.is_some() => Err(ConfigureError::Input(format!(
-            "{}: it has no [noise], which the algorithm `learned` needs: learn it again or use another algorithm",
-            first.display()
-        ))),
-        noise_models => Ok(noise_models),
+        self.records += 1;
+        self.last_ns = time_ns;
+    }
+
+    /// The longest silence so far, if this one is unusual compared with it.
+    pub(crate) fn exceeded_by(&self, silence_ns: i64) -> Option<i64> {
+        let is_unusual = self.records >= MIN_RECORDS && silence_ns / UNUSUAL > self.longest_ns;
+        is_unusual.then_some(self.longest_ns)
     }
 }
 

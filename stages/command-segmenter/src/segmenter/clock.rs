@@ -6,7 +6,7 @@ use sizeleak_platform::runtime::{ClockEvent, Emit, Stage, StageError};
 use super::CommandSegmenter;
 
 /// The most notices about clocks; more are only counted.
-const MOST_NOTICES: u64 = 64;
+const MAX_NOTICES: u64 = 64;
 
 impl CommandSegmenter {
     /// Processes a record that is not close in time to the one before.
@@ -73,7 +73,7 @@ impl CommandSegmenter {
     }
 
     fn notice(&self, time_ns: i64, flow: Option<u64>, detail: String, out: &mut dyn Emit) -> Result<(), StageError> {
-        if self.counts.odd_times + self.counts.clock_steps > MOST_NOTICES {
+        if self.counts.odd_times + self.counts.clock_steps > MAX_NOTICES {
             return Ok(());
         }
         let notice = Notice {

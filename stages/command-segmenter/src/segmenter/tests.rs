@@ -88,6 +88,20 @@ fn are_counted_once(commands: &[Command], records: &[Record]) -> bool {
 }
 
 #[test]
+fn a_silence_is_unusual_if_none_of_many_was_a_tenth_as_long() {
+    let mut silences = Silences::default();
+    for second in 0..99 {
+        silences.add(second * 1_000);
+        assert_eq!(silences.exceeded_by(i64::MAX), None, "too few records");
+    }
+    silences.add(98_000 + 5_000);
+    assert_eq!((silences.exceeded_by(50_000), silences.exceeded_by(50_010)), (None, Some(5_000)));
+    silences.add(i64::MIN);
+    silences.add(i64::MAX);
+    assert_eq!(silences.exceeded_by(i64::MAX), None);
+}
+
+#[test]
 fn replies_are_counted_until_the_gateway_is_silent() {
     let commands =
         segment(&gap(), &[to(0, 300), from(50, 60), from(300, 70), from(1000, 50), from(1900, 80), to(9000, 200)]);
@@ -99,17 +113,17 @@ fn replies_are_counted_until_the_gateway_is_silent() {
 #[test]
 fn replies_are_counted_with_the_last_command_and_may_be_to_an_earlier_one() {
     let records = [to(0, 300), from(50, 60), to(400, 310), from(450, 60), to(600, 320), from(650, 60), from(1_300, 60)];
-    let of = |commands: &[Command]| -> Vec<(u32, bool, Vec<u32>)> {
+    let told = |commands: &[Command]| -> Vec<(u32, bool, Vec<u32>)> {
         commands.iter().map(|one| (one.replies, one.overlapped, one.shared_replies.to_vec())).collect()
     };
     let commands = segment(&gap(), &records);
     // Most replies come within a second, so the last one is not to the first command.
-    assert_eq!(of(&commands), [(1, true, vec![]), (1, true, vec![1]), (2, false, vec![2, 1])]);
+    assert_eq!(told(&commands), [(1, true, vec![]), (1, true, vec![1]), (2, false, vec![2, 1])]);
     let soon = Options { reply_within: Some(SignedDuration::from_millis(800)), ..gap() };
-    assert_eq!(of(&segment(&soon, &records))[2], (2, false, vec![1, 1]));
+    assert_eq!(told(&segment(&soon, &records))[2], (2, false, vec![1, 1]));
     // Once the gateway is silent, what comes later is to the next command alone.
     let apart = segment(&gap(), &[to(0, 300), from(50, 60), to(2_000, 310), from(2_050, 60)]);
-    assert_eq!(of(&apart), [(1, false, vec![]), (1, false, vec![])]);
+    assert_eq!(told(&apart), [(1, false, vec![]), (1, false, vec![])]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The directions `from` and `both`: reports of the gateway.
 
 use super::*;
-use crate::record_role::{ClassifiedRecord, RecordRole};
+use crate::record_class::{ClassifiedRecord, RecordRole};
 
 fn options(direction: CommandDirection) -> Options {
     Options { direction: Some(direction), look_ahead: SignedDuration::from_mins(10), ..Options::default() }
