@@ -64,6 +64,7 @@ for c in A B C; do
     if [ -n "${OLD:-}" ]; then
         measure "old $c" "$old_run $folder/sizes.toml --input $f"
         measure "old $c, one processor" "taskset -c 0 $old_run $folder/sizes.toml --input $f"
+        measure "old four $c" "$old_run $folder/commands.toml --input $f"
         measure "old pipe $c" "$OLD/capture --quiet $f | $OLD/flow-filter --quiet --gateway $gateway | $OLD/record-sizer --quiet | $OLD/command-segmenter --quiet > /dev/null"
     fi
     measure "four $c" "$run $folder/commands.toml --input $f"
@@ -123,6 +124,10 @@ if [ -n "${OLD:-}" ]; then
     row 'the same on one processor' 'quotient "$(seconds "ours $c, one processor")" "$(seconds "old $c, one processor")"'
     row 'the same in a Unix pipe of four stages' 'quotient "$(seconds "pipe $c")" "$(seconds "old pipe $c")"'
 fi
+row 'first four stages, times the time of three' 'quotient "$(seconds "four $c")" "$(seconds "ours $c")"'
+if [ -n "${OLD:-}" ]; then
+    row 'first four stages, times the time of the other build' 'quotient "$(seconds "four $c")" "$(seconds "old four $c")"'
+fi
 row 'two processors against one' 'quotient "$(seconds "ours $c, one processor")" "$(seconds "ours $c")"'
 row 'first four stages, share of the read limit' 'quotient "$(seconds "read $c")" "$(seconds "four $c")"'
 row 'times as fast as tcpdump -w /dev/null host G' 'quotient "$(seconds "tcpdump $c")" "$(seconds "ours $c")"'
@@ -144,6 +149,7 @@ c=C
 printf '%-44s %26s\n' 'the least sizing: share of the read limit' "$(quotient "$(seconds 'read C')" "$(seconds 'size C')")"
 printf '%-44s %26s\n' 'the least sizing: user time a packet, ns' "$(user_time "taskset -c 0 $archive size $folder/C.pcap")"
 if [ -x /usr/bin/time ]; then
-    row 'peak memory, MB' '/usr/bin/time -f %M bash -c "exec $run $folder/sizes.toml --input $folder/$c.pcap" 2>&1 |
-        awk "{ printf \"%.1f\", \$1 / 1024 }"'
+    peak() { /usr/bin/time -f %M bash -c "exec $1" 2>&1 | awk '{ printf "%.1f", $1 / 1024 }'; }
+    row 'peak memory, MB' 'peak "$run $folder/sizes.toml --input $folder/$c.pcap"'
+    row 'the same with the first four stages' 'peak "$run $folder/commands.toml --input $folder/$c.pcap"'
 fi

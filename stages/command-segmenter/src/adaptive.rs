@@ -1,6 +1,6 @@
 //! The algorithm `adaptive`: it learns from the records themselves, and looks ahead before it classifies them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use sizeleak_frame::{Direction, Flow, Record};
 use sizeleak_platform::runtime::TwoGenerationCache;
@@ -25,9 +25,9 @@ const MAX_WAITING: usize = (1 << 16) - 1;
 #[derive(Debug, Default)]
 pub(crate) struct AdaptiveAlgorithm {
     flows: ProfiledFlows,
-    /// Records that are not learned from yet: one with an earlier time may follow.
-    unordered: TimeOrder,
+    /// By time, and by arrival where times are equal: first those that were learned from.
     waiting: VecDeque<Record>,
+    learned: usize,
     now_ns: Option<i64>,
     pub(crate) decided_early: u64,
 }
@@ -39,37 +39,40 @@ impl AdaptiveAlgorithm {
     }
 
     /// Queues a record.
-    pub(crate) fn add(&mut self, record: Record) {
+    pub(crate) fn add(&mut self, record: &Record) {
         self.now_ns = self.now_ns.max(Some(record.time_ns));
-        self.unordered.push(record);
+        let unlearned = self.waiting.range(self.learned..).rev();
+        let later = unlearned.take_while(|waiting| waiting.time_ns > record.time_ns).count();
+        self.waiting.insert(self.waiting.len() - later, record.clone());
     }
 
     /// Learns from the next record that none with an earlier time will follow, or from the next one at all.
     pub(crate) fn learn_next(&mut self, which: Queued, min_size: u64, limits: &TimeLimits) -> Option<&Record> {
-        let ordered_ns = self.now_ns?.saturating_sub(limits.hole_wait_ns.min(limits.look_ahead_ns));
-        let is_forced = which == Queued::All || self.waiting.is_empty() && self.unordered.len() > MAX_WAITING;
-        let record = self.unordered.pop_until(if is_forced { i64::MAX } else { ordered_ns })?;
-        self.flows.learn(SizedRecord::new(&record, SizeClass::of(&record, min_size)), limits);
-        self.waiting.push_back(record);
-        self.waiting.back()
+        let record = self.waiting.get(self.learned)?;
+        let is_ordered = self.now_ns?.saturating_sub(record.time_ns) >= limits.hole_wait_ns.min(limits.look_ahead_ns);
+        let is_forced = self.learned == 0 && self.waiting.len() > MAX_WAITING;
+        if which == Queued::Due && !is_ordered && !is_forced {
+            return None;
+        }
+        self.learned += 1;
+        self.flows.learn(SizedRecord::new(record, SizeClass::of(record, min_size)), limits);
+        Some(record)
     }
 
     /// The next record that has waited long enough.
     pub(crate) fn next_due(&mut self, limits: &TimeLimits) -> Option<Record> {
-        let now_ns = self.now_ns?;
-        let is_due = |record: &mut Record| now_ns.saturating_sub(record.time_ns) >= limits.look_ahead_ns;
-        if let Some(record) = self.waiting.pop_front_if(is_due) {
-            return Some(record);
-        }
-        if self.waiting.len() + self.unordered.len() <= MAX_WAITING {
+        let first = self.waiting.front().filter(|_| self.learned > 0)?;
+        let is_due = self.now_ns?.saturating_sub(first.time_ns) >= limits.look_ahead_ns;
+        if !is_due && self.waiting.len() <= MAX_WAITING {
             return None;
         }
-        self.decided_early += 1;
-        self.waiting.pop_front()
+        self.decided_early += u64::from(!is_due);
+        self.next()
     }
 
     /// The next record, however long it has waited.
     pub(crate) fn next(&mut self) -> Option<Record> {
+        self.learned = self.learned.checked_sub(1)?;
         self.waiting.pop_front()
     }
 
@@ -87,42 +90,6 @@ impl AdaptiveAlgorithm {
     /// How many flows and profiles were evicted.
     pub(crate) fn evicted(&self) -> u64 {
         self.flows.evicted()
-    }
-}
-
-/// Records by time, and by arrival where times are equal.
-#[derive(Debug, Default)]
-struct TimeOrder {
-    /// Those that came in this order, as nearly all do.
-    in_time: VecDeque<Record>,
-    /// Those that came after one with a later time. The last one in time is later than all of them.
-    late: BTreeMap<(i64, u64), Record>,
-    /// How many were late.
-    ever_late: u64,
-}
-
-impl TimeOrder {
-    fn len(&self) -> usize {
-        self.in_time.len() + self.late.len()
-    }
-
-    fn push(&mut self, record: Record) {
-        if self.in_time.back().is_none_or(|last| last.time_ns <= record.time_ns) {
-            self.in_time.push_back(record);
-        } else {
-            self.late.insert((record.time_ns, self.ever_late), record);
-            self.ever_late += 1;
-        }
-    }
-
-    /// Removes the first record if its time is not later than this.
-    fn pop_until(&mut self, until_ns: i64) -> Option<Record> {
-        let next_ns = self.in_time.front()?.time_ns;
-        match self.late.first_entry() {
-            Some(late) if late.key().0 < next_ns => (late.key().0 <= until_ns).then(|| late.remove()),
-            _ if next_ns <= until_ns => self.in_time.pop_front(),
-            _ => None,
-        }
     }
 }
 
@@ -305,5 +272,39 @@ impl ProfileClassifier<'_> {
             LengthRole::Unknown => history.find_request(sized, answer_within_ns, may_answer),
         };
         request.map(|(index, _)| index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::options::Options;
+    use crate::testing::from;
+
+    proptest! {
+        #[test]
+        fn records_are_learned_and_classified_by_time_then_arrival(
+            arrivals in prop::collection::vec((0i64..20, any::<bool>()), 0..80),
+        ) {
+            let limits = Options::default().time_limits(None).unwrap();
+            let mut adaptive = AdaptiveAlgorithm::default();
+            let (mut tree, mut expected) = (BTreeMap::new(), Vec::new());
+            for (arrived, (at_ms, learns)) in (0..).zip(arrivals) {
+                adaptive.add(&Record { flow: arrived, ..from(at_ms, 90) });
+                tree.insert((at_ms, arrived), arrived);
+                if learns {
+                    adaptive.learn_next(Queued::All, 0, &limits);
+                    expected.extend(tree.pop_first().map(|(_, arrived)| arrived));
+                }
+            }
+            while adaptive.learn_next(Queued::All, 0, &limits).is_some() {}
+            expected.extend(tree.into_values());
+            let classified: Vec<u64> = std::iter::from_fn(|| adaptive.next()).map(|record| record.flow).collect();
+            prop_assert_eq!(classified, expected);
+        }
     }
 }

@@ -46,7 +46,7 @@ enum HeldCommand {
 #[derive(Debug)]
 struct OpenCommand {
     order: CommandOrder,
-    command: Box<Command>,
+    command: Command,
     single_replies: Vec<SingleReply>,
     condition: CommandCondition,
     /// The last record of the command or of a reply.
@@ -85,7 +85,7 @@ impl From<OpenCommand> for FinishedCommand {
         if open.condition.is_met(open.command.replies) {
             let single_replies = open.single_replies.into();
             let shared_replies = open.earlier.iter().map(|earlier| earlier.shared).collect();
-            Self::Command(Box::new(Command { single_replies, shared_replies, ..*open.command }))
+            Self::Command(Box::new(Command { single_replies, shared_replies, ..open.command }))
         } else {
             Self::Noise(open.command.direction)
         }
@@ -99,7 +99,7 @@ impl OpenCommands {
         let order = CommandOrder { time_ns: record.start_ns, number: self.started };
         self.started += 1;
         self.incomplete_until_ns = None;
-        let command = Box::new(first_record(record));
+        let command = first_record(record);
         let key = (record.flow, record.direction);
         self.has_reports |= record.direction == Direction::FromGateway;
         let earlier = self.interrupt(key, record.start_ns, limits);

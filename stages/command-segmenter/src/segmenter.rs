@@ -197,7 +197,7 @@ impl CommandSegmenter {
         self.roles.take()
     }
 
-    fn process_record(&mut self, record: Record, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn process_record(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
         self.silences.add(record.time_ns);
         let is_data = !record.handshake && record.content_type == ContentType::ApplicationData;
         self.counts.handshake += u64::from(!is_data);
@@ -216,12 +216,12 @@ impl CommandSegmenter {
                 self.classify(&record, out)?;
             }
         } else {
-            self.advance(&record, out)?;
+            self.advance(record, out)?;
             if is_data {
                 if let Some(reports) = &mut self.reports {
-                    reports.learn(&record, self.min_size, &self.limits);
+                    reports.learn(record, self.min_size, &self.limits);
                 }
-                self.classify(&record, out)?;
+                self.classify(record, out)?;
             }
         }
         let evicted = self.algorithm.evicted();
@@ -398,7 +398,7 @@ impl Stage for CommandSegmenter {
             SegmenterInput::Record(record) => {
                 let record = if self.direction == CommandDirection::From { reversed(&record) } else { record };
                 if self.clock.follows(record.flow, record.time_ns) {
-                    self.process_record(record, out)
+                    self.process_record(&record, out)
                 } else {
                     self.record_of_odd_time(record, out)
                 }

@@ -39,7 +39,7 @@ impl CommandSegmenter {
     fn redated(&mut self, mut record: Record, ahead_ns: i64, out: &mut dyn Emit) -> Result<(), StageError> {
         record.time_ns = record.time_ns.saturating_sub(ahead_ns);
         record.start_ns = record.start_ns.saturating_sub(ahead_ns);
-        self.process_record(record, out)
+        self.process_record(&record, out)
     }
 
     /// Goes on at another time. A step forward is mostly a silence; only one that is unusual is reported, and only
