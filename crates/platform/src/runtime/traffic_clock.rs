@@ -25,10 +25,10 @@ pub const STEP_NS: i64 = 120_000_000_000;
 const ALONE_NS: i64 = 20_000_000_000;
 
 /// The most items that are held.
-const MOST_HELD: usize = 64;
+const MAX_HELD: usize = 64;
 
 /// The most flows whose offset is remembered.
-const MOST_APART: usize = 1024;
+const MAX_APART: usize = 1024;
 
 /// The observations that show a step back, of several flows.
 const STEP_BACK: usize = 3;
@@ -120,8 +120,8 @@ impl<T> TrafficClock<T> {
     /// Whether a clock with this lag can be in this state, and the items held are valid.
     pub fn is_valid(&self, lag_ns: i64, is_valid: impl Fn(&T) -> bool) -> bool {
         self.lag_ns == lag_ns
-            && self.held.len() <= MOST_HELD
-            && self.apart.len() <= MOST_APART
+            && self.held.len() <= MAX_HELD
+            && self.apart.len() <= MAX_APART
             && self.held.iter().all(|held| is_valid(&held.item))
     }
 
@@ -267,7 +267,7 @@ impl<T> TrafficClock<T> {
     fn set_apart(&mut self, flow: u64, more_ns: i64) {
         let offset_ns = self.apart.entry(flow).or_default();
         *offset_ns = offset_ns.saturating_add(more_ns);
-        if self.apart.len() > MOST_APART {
+        if self.apart.len() > MAX_APART {
             self.apart.pop_first();
         }
     }
@@ -312,7 +312,7 @@ impl<T> TrafficClock<T> {
         (have_several && (is_forward || self.held.len() >= STEP_BACK))
             || (is_only_flow && self.held.len() > 1)
             || last.time_ns.saturating_sub(first.time_ns) >= ALONE_NS
-            || self.held.len() >= MOST_HELD
+            || self.held.len() >= MAX_HELD
     }
 
     /// Goes on at the time of the first item that is held. The others are placed anew.

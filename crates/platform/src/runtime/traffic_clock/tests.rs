@@ -154,7 +154,7 @@ proptest! {
         prop_assert!(numbers.is_sorted(), "items keep their order");
         numbers.dedup();
         prop_assert_eq!(numbers.len(), observations.len());
-        prop_assert!(clocked.most_held < MOST_HELD);
+        prop_assert!(clocked.most_held < MAX_HELD);
     }
 
     #[test]
