@@ -1,21 +1,25 @@
 //! What an observer sees of secrets, as probabilities: the channel C(t | A) with the prior π(A).
 
+mod command_figures;
 mod key_figures;
 mod measures;
 mod observation;
 mod repeated;
 mod reply_noise;
 mod size_noise;
+mod varying_sizes;
 
 use std::collections::BTreeMap;
 
 use crate::space::{CommandGroup, SecretSums};
 
+pub use command_figures::CommandFigures;
 pub use key_figures::KeyFigures;
 pub use measures::{Certainty, Measures, SetSizes, TRIES, Tries};
 pub use observation::{Observation, Output};
-pub use reply_noise::{Observer, ReplyNoise};
-pub use size_noise::{EpsilonKnowledge, SizeNoise, block_bytes};
+pub use reply_noise::{Observer, ReplyClasses, ReplyNoise};
+pub use size_noise::{EpsilonKnowledge, ModelSizes, SizeNoise, block_bytes};
+pub use varying_sizes::VaryingSizes;
 
 /// Secrets of which the observer sees the same, with the same probabilities.
 #[derive(Debug, Clone, PartialEq)]

@@ -105,7 +105,7 @@ impl CommandSpace {
         let weight = if premises.prior == PriorName::Devices { WayWeight::Share } else { WayWeight::One };
         let ways = |inventory| DeviceWays::new(inventory, home.actions, &limits, weight);
         let ways = home.inventory.map(ways).transpose()?;
-        let is_cut = all.max_actions() > MAX_ACTIONS && home.max_actions >= MAX_ACTIONS;
+        let is_cut = all.max_actions().min(home.max_actions) > MAX_ACTIONS;
         let left_out = if is_cut { more_actions(home.prior, premises, MAX_ACTIONS) } else { 0.0 };
         Ok(Self { overhead: home.overhead, bytes, limits, weights, ways, left_out })
     }
@@ -115,7 +115,7 @@ impl CommandSpace {
     pub fn groups(&self) -> Option<Vec<CommandGroup>> {
         let parts = self.listed_parts().ok()?;
         let mut groups = Vec::new();
-        self.visit_all(&parts, |_| true, &mut |combination| {
+        self.visit_all(&parts, &mut |combination| {
             for (bytes, sums) in combination.by_bytes.iter() {
                 let probability = sums.weight * combination.factor;
                 groups.push(CommandGroup { bytes: self.size(bytes), commands: 1.0, probability });
@@ -140,7 +140,7 @@ impl CommandSpace {
         let parts = self.parts(|_| 0);
         self.check(&parts)?;
         let mut all: BTreeMap<i64, SecretSums> = BTreeMap::new();
-        self.visit_all(&parts, |_| true, &mut |combination| {
+        self.visit_all(&parts, &mut |combination| {
             for (bytes, sums) in combination.by_bytes.iter() {
                 all.entry(bytes).or_insert(SecretSums::NONE).add(&sums.scaled(combination.factor));
             }
@@ -177,9 +177,12 @@ impl CommandSpace {
         self.weights.by_habit(counts, &totals) + recurring.map(|(_, share)| share).sum::<f64>()
     }
 
-    /// The bytes of an action, the most frequent ones if they vary.
-    pub fn bytes_of(&self, action: usize) -> i64 {
-        self.bytes[action]
+    /// The bytes of a command's actions, the most frequent ones of those that vary.
+    pub fn bytes_of(&self, counts: &[u32]) -> i64 {
+        self.bytes
+            .iter()
+            .zip(counts)
+            .fold(0, |sum, (bytes, count)| sum.saturating_add(bytes.saturating_mul(i64::from(*count))))
     }
 
     /// The commands of so many actions, as counts of each, in ascending order of the bytes of their actions.
@@ -259,27 +262,22 @@ impl CommandSpace {
         self.ways.as_ref().map_or_else(Vec::new, |ways| ways.shares(of_classes))
     }
 
-    /// Calls `visit` with each combination of parts. Of actions that are not `sized`, no bytes are counted.
-    pub fn visit_all(&self, parts: &[Part], sized: impl Fn(usize) -> bool, visit: &mut dyn FnMut(&Combination<'_>)) {
+    /// Calls `visit` with each combination of parts.
+    pub fn visit_all(&self, parts: &[Part], visit: &mut dyn FnMut(&Combination<'_>)) {
         let visit = &mut |combination: &Combination<'_>| {
             visit(combination);
             ControlFlow::Continue(())
         };
-        let _ = self.visit(parts, sized, visit);
+        let _ = self.visit(parts, visit);
     }
 
     /// The same, until `visit` breaks.
-    pub fn visit(
-        &self,
-        parts: &[Part],
-        sized: impl Fn(usize) -> bool,
-        visit: &mut dyn FnMut(&Combination<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let of_parts: Vec<Vec<Pmf<SecretSums>>> = parts.iter().map(|part| self.by_number(part, &sized)).collect();
+    pub fn visit(&self, parts: &[Part], visit: &mut dyn FnMut(&Combination<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        let of_parts: Vec<Vec<Pmf<SecretSums>>> = parts.iter().map(|part| self.by_number(part)).collect();
         let mut walk = Walk {
             space: self,
             parts: parts.iter().zip(&of_parts).collect(),
-            recurring: self.recurring(parts, &sized),
+            recurring: self.recurring(parts),
             of_parts: Vec::new(),
             of_classes: vec![0; self.limits.classes()],
             visit,
@@ -288,12 +286,12 @@ impl CommandSpace {
     }
 
     /// All multisets of the actions of a part, by how many they are and by their bytes.
-    fn by_number(&self, part: &Part, sized: impl Fn(usize) -> bool) -> Vec<Pmf<SecretSums>> {
+    fn by_number(&self, part: &Part) -> Vec<Pmf<SecretSums>> {
         let most = self.limits.max_of_class(part.class).min(self.limits.max_actions()) as usize;
         let mut found = vec![Pmf::default(); most + 1];
         found[0] = Pmf::one(0, SecretSums::one(1.0));
         for action in &part.actions {
-            let bytes = if sized(*action) { self.bytes[*action] } else { 0 };
+            let bytes = self.bytes[*action];
             let mut next = vec![Pmf::default(); most + 1];
             for (before, of_others) in found.iter().enumerate() {
                 let factors = (0..).zip(&self.weights.of_action[*action]);
@@ -307,13 +305,13 @@ impl CommandSpace {
     }
 
     /// The commands that recur, by how many actions of each part they have.
-    fn recurring(&self, parts: &[Part], sized: impl Fn(usize) -> bool) -> BTreeMap<Vec<u32>, Vec<Recurring>> {
+    fn recurring(&self, parts: &[Part]) -> BTreeMap<Vec<u32>, Vec<Recurring>> {
         let mut found: BTreeMap<Vec<u32>, Vec<Recurring>> = BTreeMap::new();
         for (counts, share) in &self.weights.recurring {
             let of_part = |part: &Part| part.actions.iter().map(|action| counts[*action]).sum();
             let (mut bytes, mut by_habit) = (0, 1.0);
             for (action, count) in counts.iter().enumerate() {
-                bytes += if sized(action) { self.bytes[action] * i64::from(*count) } else { 0 };
+                bytes += self.bytes[action] * i64::from(*count);
                 by_habit *= self.weights.of_action[action][*count as usize];
             }
             let recurring = Recurring { bytes, by_habit, share: *share };
@@ -332,8 +330,7 @@ struct Recurring {
     share: f64,
 }
 
-/// Checks that sums over commands of up to `most` actions have room for every size. Of actions whose sizes vary, no bytes
-/// are counted in places.
+/// Checks that sums over commands of up to `most` actions have room for every size.
 fn check_width(bytes: &[i64], most: u32) -> Result<(), SpaceError> {
     let (least, greatest) = (bytes.iter().min().copied().unwrap_or(0), bytes.iter().max().copied().unwrap_or(0));
     let most_actions = i64::from(most);

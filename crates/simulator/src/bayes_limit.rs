@@ -1,31 +1,60 @@
-//! The Bayes limit: how well any method can identify a scenario's random commands, computed from the distributions that
-//! they are drawn from.
+//! The Bayes limit: how well any method can identify a scenario's random commands. It is what an audit finds of the
+//! scenario's true model: the distributions that its commands, sizes and replies are drawn from.
 //!
-//! The best answer to an observation is the command A with the greatest P(A, observation); it is right with probability
-//! Σ over observations of max over A of P(A, observation). Framing and authenticated encryption do not matter: they map
+//! Framing and authenticated encryption do not matter: they map
 //! longer messages to longer ones, so the size on the wire reveals the size of the JSON. Under a block cipher all sizes
 //! with the same number of blocks look alike, and padding makes more sizes look alike.
 
 mod action_traits;
-mod command_groups;
-mod counting;
-mod limit_error;
-mod observation;
 mod observed_sizes;
-mod reply_evidence;
-mod totals;
+mod true_channel;
 
 use std::collections::BTreeMap;
 
+use sizeleak_inference::channel::CommandFigures;
+use sizeleak_inference::space::{CommandSpace, Home, Premises, PriorName, SpaceError};
+use sizeleak_model::{Action, Device, Inventory};
+use thiserror::Error;
+
 use action_traits::ScenarioTraits;
-use command_groups::CommandGroups;
-pub use limit_error::BayesLimitError;
-use observation::{Learned, Observer, Period};
-use reply_evidence::SeenReplies;
+use true_channel::{Period, SeenReplies, TrueSizes, reply_noise};
 
 use crate::command_generator::{CapturePart, growing_id, id_widths};
-use crate::scenario::{Compression, DeviceIds, IdDraw, ReplyMode, Scenario};
+use crate::scenario::{Compression, DeviceIds, DeviceKind, IdDraw, ReplyMode, Scenario};
 use crate::schedule::before_change;
+use crate::{ScenarioError, SimulateError};
+
+/// The largest probability of all that is left out: half a unit of the last digit that is shown.
+const MAX_LEFT_OUT: f64 = 0.002;
+
+/// Why a limit cannot be computed.
+#[derive(Debug, Error)]
+pub enum BayesLimitError {
+    /// The scenario is invalid.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// Sizes depend on the device.
+    #[error("the limit can be computed only if `command.device-ids` is \"fixed\"")]
+    DeviceIds,
+    /// What an observer learns under a setting is not known.
+    #[error("the limit is not known where {0}")]
+    Setting(&'static str),
+    /// There are too many different commands or replies.
+    #[error(
+        "the limit cannot be computed: there are too many different commands and replies; lower `command.most-actions`"
+    )]
+    TooMany,
+    /// A message does not fit its framing.
+    #[error(transparent)]
+    Message(#[from] SimulateError),
+}
+
+impl From<SpaceError> for BayesLimitError {
+    /// A scenario has sizes, devices and a prior.
+    fn from(_: SpaceError) -> Self {
+        Self::TooMany
+    }
+}
 
 /// The best result that any method can reach on a scenario's random commands from their sizes and replies.
 ///
@@ -62,29 +91,53 @@ pub fn bayes_limit(scenario: &Scenario) -> Result<BayesLimit, BayesLimitError> {
     scenario.check()?;
     check_settings(scenario)?;
     let traits = ScenarioTraits::new(scenario);
-    let commands = CommandGroups::new(scenario, &traits)?;
-    let (mut alone, mut count, mut sizes) = (Learned::default(), Learned::default(), Learned::default());
+    let commands = true_commands(scenario, &traits)?;
+    let [mut alone, mut count, mut sizes] = [CommandFigures::default(); 3];
     for period in periods(scenario) {
-        let observer = Observer { scenario, traits: &traits, commands: &commands, period: &period };
         for (all, seen) in
             [(&mut alone, SeenReplies::None), (&mut count, SeenReplies::Number), (&mut sizes, SeenReplies::Sizes)]
         {
-            let learned = observer.learns(seen)?;
-            all.top_1 += period.share * learned.top_1;
-            all.leaked_bits += period.share * learned.leaked_bits;
-            all.neglected += period.share * learned.neglected;
+            let mut noise = TrueSizes::new(scenario, &traits, &period, seen);
+            let replies = reply_noise(scenario, &traits, &period, seen)?;
+            let learned = CommandFigures::new(&commands, &mut noise, &replies)?;
+            noise.check()?;
+            if learned.left_out > MAX_LEFT_OUT {
+                return Err(BayesLimitError::TooMany);
+            }
+            all.named += period.share * learned.named;
+            all.prior_bits += period.share * learned.prior_bits;
+            all.information_bits += period.share * learned.information_bits;
+            all.left_out += period.share * learned.left_out;
         }
     }
     Ok(BayesLimit {
-        top_1: alone.top_1,
-        top_1_with_reply_count: count.top_1,
-        top_1_with_replies: sizes.top_1,
-        prior_bits: commands.prior_bits,
-        leaked_bits: alone.leaked_bits,
-        leaked_bits_with_reply_count: count.leaked_bits,
-        leaked_bits_with_replies: sizes.leaked_bits,
-        neglected: alone.neglected.max(count.neglected).max(sizes.neglected),
+        top_1: alone.named,
+        top_1_with_reply_count: count.named,
+        top_1_with_replies: sizes.named,
+        prior_bits: alone.prior_bits,
+        leaked_bits: alone.information_bits,
+        leaked_bits_with_reply_count: count.information_bits,
+        leaked_bits_with_replies: sizes.information_bits,
+        neglected: alone.left_out.max(count.left_out).max(sizes.left_out),
     })
+}
+
+/// All commands that a scenario may draw: as many devices as the decay says, each as likely, with each of its actions.
+fn true_commands(scenario: &Scenario, traits: &ScenarioTraits) -> Result<CommandSpace, SpaceError> {
+    let names = scenario.action_names().into_iter();
+    let actions: Vec<Action> =
+        names.zip(&traits.actions).map(|(name, action)| Action::new(name, action.bytes as i64)).collect();
+    let device =
+        |kind: &DeviceKind| Device { name: kind.name.clone(), count: kind.count, actions: kind.actions.clone() };
+    let inventory = Inventory { devices: scenario.devices.iter().map(device).collect() };
+    let home = Home {
+        overhead: 0,
+        actions: &actions,
+        inventory: Some(&inventory),
+        prior: None,
+        max_actions: scenario.command.most_actions,
+    };
+    CommandSpace::new(home, &Premises { prior: PriorName::Devices, decay: Some(scenario.command.decay) })
 }
 
 /// Refuses a scenario where sizes or replies follow distributions that are not computed here.

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use sizeleak_model::Model;
 
-use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer, Output, ReplyNoise, SizeNoise};
+use sizeleak_inference::channel::{EpsilonKnowledge, ModelSizes, Observation, Observer, Output, ReplyNoise, SizeNoise};
 use sizeleak_inference::space::{CommandSpace, SpaceError};
 
 /// What an observer wants to know.
@@ -43,7 +43,7 @@ impl Joint {
     ) -> Result<Option<Self>, SpaceError> {
         if secret == Secret::Command {
             let Some(replies) = ReplyNoise::new(model, observer) else { return Ok(None) };
-            return Self::of_commands(space, model, SizeNoise::new(model, knowledge), &replies).map(Some);
+            return Self::of_commands(space, model, ModelSizes::new(model, knowledge), &replies).map(Some);
         }
         let Some(observation) = Observation::new(space, model, observer, knowledge)? else { return Ok(None) };
         let (names, channel): (Vec<String>, _) = match (secret, &observation.kinds) {
@@ -62,39 +62,31 @@ impl Joint {
     fn of_commands(
         space: &CommandSpace,
         model: &Model,
-        mut sizes: SizeNoise,
+        mut sizes: ModelSizes,
         replies: &ReplyNoise<'_>,
     ) -> Result<Self, SpaceError> {
         let parts = space.listed_parts()?;
         let (mut of_sizes, mut of_replies) = (BTreeMap::new(), BTreeMap::new());
         let mut joint = Self { secrets: Vec::new(), entries: Vec::new() };
-        let is_varying: Vec<bool> = (0..model.actions.len()).map(|action| sizes.varying(action).is_some()).collect();
-        let has_one_size = |action: usize| !is_varying.get(action).copied().unwrap_or(false);
-        space.visit_all(&parts, has_one_size, &mut |combination| {
-            let mut varying = vec![0; sizes.distributions()];
-            let mut classes = replies.of_command().to_vec();
+        let mut fault = None;
+        space.visit_all(&parts, &mut |combination| {
             let mut counts = vec![0; model.actions.len()];
             for (part, count) in parts.iter().zip(combination.of_parts) {
-                for action in part.actions() {
-                    if let Some(of_action) = counts.get_mut(*action) {
-                        *of_action = *count;
-                    }
-                    if let Some(varying) = sizes.varying(*action).and_then(|at| varying.get_mut(at)) {
-                        *varying += count;
-                    }
-                    for (class, sent) in classes.iter_mut().zip(replies.of_action(*action)) {
-                        *class += sent * count;
-                    }
-                }
+                part.actions().iter().for_each(|action| counts[*action] = *count);
             }
-            let actions = combination.of_parts.iter().sum::<u32>();
+            let (actions, varying) = (counts.iter().sum(), sizes.varying().of_counts(&counts));
+            let classes = replies.of_counts(&counts);
             for (bytes, sums) in combination.by_bytes.iter() {
                 let secret = joint.secrets.len() as u32;
                 joint.secrets.push(command_name(model, &counts));
-                let of_size = of_sizes.entry((bytes, varying.clone())).or_insert_with(|| sizes.sizes(bytes, &varying));
-                let of_reply = of_replies
-                    .entry((actions, classes.clone()))
-                    .or_insert_with(|| replies.distribution(actions, &classes));
+                let of_size =
+                    of_sizes.entry((bytes, varying.clone())).or_insert_with(|| sizes.sizes(bytes, actions, &varying));
+                let of_reply = of_replies.entry((actions, classes.clone())).or_insert_with(|| {
+                    replies.distribution(actions, &classes).unwrap_or_else(|error| {
+                        fault = Some(error);
+                        Vec::new()
+                    })
+                });
                 for (size, probability) in of_size.iter() {
                     let joint_with = |(replies, share): &(Vec<u32>, f64)| {
                         let output = Output { size: *size, replies: replies.clone() };
@@ -104,7 +96,7 @@ impl Joint {
                 }
             }
         });
-        Ok(joint)
+        fault.map_or(Ok(joint), Err)
     }
 
     /// Draws entries, each with its probability.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use sizeleak_model::Model;
 
-use sizeleak_inference::channel::{Channel, EpsilonKnowledge, Observation, Observer, SizeNoise};
+use sizeleak_inference::channel::{Channel, EpsilonKnowledge, ModelSizes, Observation, Observer, SizeNoise};
 use sizeleak_inference::space::{CommandSpace, SpaceError};
 
 /// Probabilities that differ by rounding are equal.
@@ -15,7 +15,7 @@ const ROUNDING: f64 = 1e-9;
 #[derive(Debug)]
 pub struct ModelObserver<'a> {
     space: &'a CommandSpace,
-    sizes: SizeNoise,
+    sizes: ModelSizes,
     guesses: BTreeMap<u64, Guess>,
     /// How often the guesses are right over all commands: V of the command and of the number of actions.
     named: NamedSecrets,
@@ -65,7 +65,7 @@ impl<'a> ModelObserver<'a> {
             number: guesses.iter().map(|guess| guess.joint_of_number).sum(),
         };
         let guesses = (0..).zip(guesses).map(|(output, guess)| (observation.output(output).size, guess)).collect();
-        Ok(Self { space, sizes: SizeNoise::new(model, knowledge), guesses, named })
+        Ok(Self { space, sizes: ModelSizes::new(model, knowledge), guesses, named })
     }
 
     /// V over all commands, as probable as the prior says.
@@ -122,15 +122,8 @@ impl<'a> ModelObserver<'a> {
 
     /// The sizes that a command is seen with, and their probabilities.
     fn sizes_of(&mut self, counts: &[u32]) -> Vec<(u64, f64)> {
-        let mut varying = vec![0; self.sizes.distributions()];
-        let mut bytes = 0_i64;
-        for (action, count) in counts.iter().enumerate() {
-            match self.sizes.varying(action).and_then(|at| varying.get_mut(at)) {
-                Some(varying) => *varying += count,
-                None => bytes = bytes.saturating_add(self.space.bytes_of(action).saturating_mul(i64::from(*count))),
-            }
-        }
-        self.sizes.sizes(bytes, &varying)
+        let varying = self.sizes.varying().of_counts(counts);
+        self.sizes.sizes(self.space.bytes_of(counts), counts.iter().sum(), &varying)
     }
 }
 

@@ -1,12 +1,13 @@
 //! What an observer sees of all commands of an inventory: a channel for each secret.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
 
 use sizeleak_model::Model;
 
 use super::reply_noise::{Observer, ReplyNoise};
-use super::size_noise::{EpsilonKnowledge, SizeNoise};
+use super::size_noise::{EpsilonKnowledge, ModelSizes, SizeNoise};
 use super::{Channel, ChannelRow};
 use crate::space::{CommandSpace, SecretSums, SpaceError, TypeSet};
 
@@ -55,19 +56,19 @@ pub struct Observation {
 
 /// What commands have in common that look alike.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct RowKey {
-    bytes: i64,
-    actions: u32,
+pub(super) struct RowKey {
+    pub(super) bytes: i64,
+    pub(super) actions: u32,
     /// How many actions whose sizes vary, by distribution.
-    varying: Vec<u32>,
+    pub(super) varying: Vec<u32>,
     /// How many replies of each class should come.
-    replies: Vec<u32>,
+    pub(super) replies: Vec<u32>,
 }
 
 /// Commands that look alike.
 #[derive(Debug, Clone)]
-struct Row {
-    secrets: SecretSums,
+pub(super) struct Row {
+    pub(super) secrets: SecretSums,
     /// How probable each set of kinds is.
     kinds: BTreeMap<TypeSet, f64>,
 }
@@ -85,7 +86,7 @@ impl Observation {
         knowledge: EpsilonKnowledge,
     ) -> Result<Option<Self>, SpaceError> {
         let Some(replies) = ReplyNoise::new(model, observer) else { return Ok(None) };
-        let mut sizes = SizeNoise::new(model, knowledge);
+        let mut sizes = ModelSizes::new(model, knowledge);
         let rows = rows(space, &sizes, &replies)?;
         let mut see = |replies: &ReplyNoise<'_>| {
             let seen = Seen::new(&rows, &mut sizes, replies, MAX_ENTRIES)?;
@@ -108,23 +109,21 @@ impl Observation {
 }
 
 /// All commands, in rows that look alike.
-fn rows(
+pub(super) fn rows(
     space: &CommandSpace,
-    sizes: &SizeNoise,
+    sizes: &impl SizeNoise,
     replies: &ReplyNoise<'_>,
 ) -> Result<BTreeMap<RowKey, Row>, SpaceError> {
-    let parts = space.parts(|action| (sizes.varying(action), replies.of_action(action)));
+    let parts = space.parts(|action| (sizes.varying().of_action(action), replies.of_action(action)));
     space.check(&parts)?;
     let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
-    let walk = space.visit(&parts, |action| sizes.varying(action).is_none(), &mut |combination| {
+    let walk = space.visit(&parts, &mut |combination| {
         let actions = combination.of_classes.iter().sum();
-        let mut varying = vec![0; sizes.distributions()];
+        let mut varying = vec![0; sizes.varying().distributions()];
         let mut classes = replies.of_command().to_vec();
         for (part, count) in parts.iter().zip(combination.of_parts) {
             let action = part.actions()[0];
-            if let Some(varying) = sizes.varying(action).and_then(|at| varying.get_mut(at)) {
-                *varying += count;
-            }
+            sizes.varying().of_action(action).iter().for_each(|at| varying[*at] += count);
             for (class, sent) in classes.iter_mut().zip(replies.of_action(action)) {
                 *class += sent * count;
             }
@@ -158,20 +157,20 @@ struct Seen {
 impl Seen {
     fn new(
         rows: &BTreeMap<RowKey, Row>,
-        size_noise: &mut SizeNoise,
+        size_noise: &mut impl SizeNoise,
         reply_noise: &ReplyNoise<'_>,
         most_entries: usize,
     ) -> Result<Self, SpaceError> {
         let (mut sizes, mut replies, mut outputs) = (Numbering::default(), Numbering::default(), Numbering::default());
-        let of_replies = numbered_replies(rows, reply_noise, &mut replies);
+        let of_replies = numbered_replies(rows, reply_noise, &mut replies)?;
         check_least_entries(rows, size_noise, &of_replies, most_entries)?;
         let mut of_sizes = BTreeMap::new();
         let mut entries = 0;
         let mut of_rows = Vec::with_capacity(rows.len());
         for RowKey { bytes, actions, varying, replies: classes } in rows.keys() {
             let of_size = of_sizes
-                .entry((*bytes, varying.as_slice()))
-                .or_insert_with(|| sizes.number_all(size_noise.sizes(*bytes, varying)));
+                .entry((*bytes, *actions, varying.as_slice()))
+                .or_insert_with(|| sizes.number_all(size_noise.sizes(*bytes, *actions, varying)));
             let of_reply = of_replies.get(&(*actions, classes.as_slice())).map_or(&[][..], Vec::as_slice);
             entries += of_size.len() * of_reply.len();
             if entries > most_entries || outputs.numbers.len() > MAX_OUTPUTS {
@@ -226,20 +225,20 @@ fn numbered_replies<'a>(
     rows: &'a BTreeMap<RowKey, Row>,
     noise: &ReplyNoise<'_>,
     numbering: &mut Numbering<Vec<u32>>,
-) -> NumberedReplies<'a> {
+) -> Result<NumberedReplies<'a>, SpaceError> {
     let mut found = BTreeMap::new();
     for RowKey { actions, replies, .. } in rows.keys() {
-        found
-            .entry((*actions, replies.as_slice()))
-            .or_insert_with(|| numbering.number_all(noise.distribution(*actions, replies)));
+        if let Entry::Vacant(entry) = found.entry((*actions, replies.as_slice())) {
+            entry.insert(numbering.number_all(noise.distribution(*actions, replies)?));
+        }
     }
-    found
+    Ok(found)
 }
 
 /// Checks that rows do not have more than `most` entries for sure, which takes much less time than to compute these.
 fn check_least_entries(
     rows: &BTreeMap<RowKey, Row>,
-    noise: &mut SizeNoise,
+    noise: &mut impl SizeNoise,
     of_replies: &NumberedReplies<'_>,
     most: usize,
 ) -> Result<(), SpaceError> {
@@ -331,7 +330,7 @@ mod tests {
     fn too_many_sizes_are_refused_before_a_distribution_of_sizes_is_computed() {
         let model = model(4, 5);
         let space = CommandSpace::new(&model, &PREMISES).unwrap();
-        let mut sizes = SizeNoise::new(&model, EpsilonKnowledge::Distribution);
+        let mut sizes = ModelSizes::new(&model, EpsilonKnowledge::Distribution);
         let rows = rows(&space, &sizes, &ReplyNoise::Unseen).unwrap();
         let least: usize = rows.keys().map(|key| sizes.least_sizes(key.bytes, &key.varying)).sum();
         let mut see = |most| {
@@ -346,9 +345,10 @@ mod tests {
     fn no_more_sizes_are_counted_than_are_seen() {
         let model = model(4, 5);
         for knowledge in [EpsilonKnowledge::Distribution, EpsilonKnowledge::Value] {
-            let mut sizes = SizeNoise::new(&model, knowledge);
+            let mut sizes = ModelSizes::new(&model, knowledge);
             for varying in [[0, 0, 0, 0], [1, 0, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 0, 4]] {
-                let (least, seen) = (sizes.least_sizes(40, &varying), sizes.sizes(40, &varying).len());
+                let (least, seen) =
+                    (sizes.least_sizes(40, &varying), sizes.sizes(40, varying.iter().sum(), &varying).len());
                 assert!(least <= seen && seen <= 40 * least, "{varying:?}: {least} of {seen}");
                 assert!(knowledge == EpsilonKnowledge::Distribution || least == seen, "{varying:?}: {least} of {seen}");
             }
@@ -361,7 +361,7 @@ mod tests {
         let space = CommandSpace::new(&model, &PREMISES).unwrap();
         let parts = space.parts(|action| action);
         let mut visits = 0;
-        let walk = space.visit(&parts, |_| true, &mut |_| {
+        let walk = space.visit(&parts, &mut |_| {
             visits += 1;
             if visits == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

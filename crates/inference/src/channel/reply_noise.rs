@@ -1,10 +1,17 @@
 //! What is seen of the replies to a command.
 
-use serde::Serialize;
-use sizeleak_model::{Model, ReplyCountModel, SingleReplies, choose};
+use std::collections::BTreeMap;
 
-/// What is less probable is left out.
-const LEAST_PROBABILITY: f64 = 1e-11;
+use serde::Serialize;
+use sizeleak_model::{Model, ReplyCountModel, SingleReplies};
+
+use crate::space::SpaceError;
+
+/// What is less probable is left out: of the 10⁴ that a reply distribution has at most, 10⁻⁷ together.
+pub(super) const LEAST_PROBABILITY: f64 = 1e-11;
+
+/// The most different outcomes of the replies of one class: as many take some seconds.
+const MAX_OUTCOMES: usize = 1 << 18;
 
 /// The most replies to a command.
 const MOST_REPLIES: u32 = 4096;
@@ -21,20 +28,55 @@ pub enum Observer {
     Replies,
 }
 
-/// Replies by class, or their number as the only entry; with their probabilities.
-type ReplyDistribution = Vec<(Vec<u32>, f64)>;
+/// How many replies of each look arrive, or their number as the only entry, with their probabilities.
+pub(super) type ReplyDistribution = Vec<(Vec<u32>, f64)>;
 
 /// How replies depend on commands.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum ReplyNoise<'a> {
     /// They are not seen.
     Unseen,
     /// By the number of actions.
     Count(&'a ReplyCountModel),
     /// By the number of replies of each class that a command should have.
-    Classes(&'a SingleReplies),
-    /// The same, and none is missing.
-    AllOfClasses(&'a SingleReplies),
+    Classes(ReplyClasses),
+}
+
+/// What is seen of replies of several classes, each by itself.
+#[derive(Debug, Clone)]
+pub struct ReplyClasses {
+    /// How many replies of each class an action sends, by its index.
+    pub per_action: Vec<Vec<u32>>,
+    /// How many any command has.
+    pub per_command: Vec<u32>,
+    /// What becomes of one reply of each class: how it looks, or `None` where it is lost, with the probability.
+    pub classes: Vec<Vec<(Option<usize>, f64)>>,
+    /// How many looks there are.
+    pub looks: usize,
+    /// Whether an observer sees what is computed, and not less.
+    ///
+    /// A model's replies are taken to be seen apart from each other and from foreign records, each with its class. An
+    /// observer of sizes sees that through noise, so it gives away at most as much.
+    pub is_exact: bool,
+}
+
+impl From<&SingleReplies> for ReplyClasses {
+    fn from(replies: &SingleReplies) -> Self {
+        let mut sizes: Vec<i64> =
+            replies.classes.iter().flat_map(|class| class.sizes.iter().map(|(size, _)| *size)).collect();
+        let all = sizes.len();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let are_apart = sizes.len() == all && replies.classes.iter().all(|class| class.unseen <= 0.0);
+        let outcomes = (0..).zip(&replies.classes);
+        Self {
+            per_action: replies.per_action.clone(),
+            per_command: replies.per_command.clone(),
+            classes: outcomes.map(|(at, class)| vec![(Some(at), 1.0 - class.missing), (None, class.missing)]).collect(),
+            looks: replies.classes.len(),
+            is_exact: replies.merged <= 0.0 && replies.foreign <= 0.0 && (are_apart || replies.classes.len() == 1),
+        }
+    }
 }
 
 impl<'a> ReplyNoise<'a> {
@@ -43,67 +85,56 @@ impl<'a> ReplyNoise<'a> {
         match observer {
             Observer::Sizes => Some(Self::Unseen),
             Observer::ReplyCount => model.replies.is_informative().then_some(Self::Count(&model.replies)),
-            Observer::Replies => model.single_replies.as_ref().map(Self::Classes),
+            Observer::Replies => model.single_replies.as_ref().map(|replies| Self::Classes(replies.into())),
         }
     }
 
     /// How many replies of each class an action sends, by its index; empty where classes do not matter.
-    pub fn of_action(&self, action: usize) -> &'a [u32] {
-        match self {
-            Self::Classes(replies) | Self::AllOfClasses(replies) => {
-                replies.per_action.get(action).map_or(&[][..], Vec::as_slice)
-            }
-            _ => &[],
-        }
+    pub fn of_action(&self, action: usize) -> &[u32] {
+        if let Self::Classes(replies) = self { &replies.per_action[action] } else { &[] }
     }
 
     /// How many replies of each class any command has; empty where classes do not matter.
-    pub fn of_command(&self) -> &'a [u32] {
-        match self {
-            Self::Classes(replies) | Self::AllOfClasses(replies) => &replies.per_command,
-            _ => &[],
+    pub fn of_command(&self) -> &[u32] {
+        if let Self::Classes(replies) = self { &replies.per_command } else { &[] }
+    }
+
+    /// How many replies of each class a command should have, given the counts of its actions.
+    pub fn of_counts(&self, counts: &[u32]) -> Vec<u32> {
+        let mut classes = self.of_command().to_vec();
+        for (action, count) in counts.iter().enumerate() {
+            classes.iter_mut().zip(self.of_action(action)).for_each(|(class, sent)| *class += sent * count);
         }
+        classes
     }
 
     /// Whether what an observer sees is what is computed, and not less.
-    ///
-    /// Replies are taken to be seen apart from each other and from foreign records, each with its class. An observer of
-    /// sizes sees that through noise, so it gives away at most as much.
     pub fn is_exact(&self) -> bool {
-        let replies = match self {
-            Self::Classes(replies) => replies,
-            Self::AllOfClasses(_) => return false,
-            _ => return true,
-        };
-        let mut sizes: Vec<i64> =
-            replies.classes.iter().flat_map(|class| class.sizes.iter().map(|(size, _)| *size)).collect();
-        let all = sizes.len();
-        sizes.sort_unstable();
-        sizes.dedup();
-        let are_apart = sizes.len() == all && replies.classes.iter().all(|class| class.unseen <= 0.0);
-        replies.merged <= 0.0 && replies.foreign <= 0.0 && (are_apart || replies.classes.len() == 1)
+        if let Self::Classes(replies) = self { replies.is_exact } else { true }
     }
 
     /// An observer who misses no reply, of whom more is known where there are too many combinations of missing ones;
-    /// `None` if this is one.
+    /// `None` without classes.
     pub fn without_loss(&self) -> Option<Self> {
-        match self {
-            Self::Classes(replies) => Some(Self::AllOfClasses(replies)),
-            _ => None,
-        }
+        let Self::Classes(replies) = self else { return None };
+        let classes = (0..replies.classes.len()).map(|at| vec![(Some(at), 1.0)]).collect();
+        let looks = replies.classes.len();
+        Some(Self::Classes(ReplyClasses { classes, looks, is_exact: false, ..replies.clone() }))
     }
 
     /// What is seen, with its probability: of a command of so many actions that should have so many replies of each
     /// class. What is less probable than 10⁻¹¹ is left out.
-    pub fn distribution(&self, actions: u32, classes: &[u32]) -> ReplyDistribution {
+    ///
+    /// # Errors
+    /// [`SpaceError::TooMany`].
+    pub fn distribution(&self, actions: u32, classes: &[u32]) -> Result<ReplyDistribution, SpaceError> {
         let found = match self {
             Self::Unseen => vec![(Vec::new(), 1.0)],
             Self::Count(replies) => counts(replies, actions),
-            Self::Classes(replies) => of_classes(replies, classes),
-            Self::AllOfClasses(_) => vec![(classes.to_vec(), 1.0)],
+            Self::Classes(replies) => SeenClasses::new(replies).above(classes, LEAST_PROBABILITY)?,
         };
         let all: f64 = found.iter().map(|(_, probability)| probability).sum();
-        found.into_iter().map(|(seen, probability)| (seen, probability / all)).collect()
+        Ok(found.into_iter().map(|(seen, probability)| (seen, probability / all)).collect())
     }
 }
 
@@ -122,24 +153,73 @@ fn counts(replies: &ReplyCountModel, actions: u32) -> ReplyDistribution {
     found
 }
 
-/// Each reply is missing with the probability of its class.
-fn of_classes(replies: &SingleReplies, classes: &[u32]) -> ReplyDistribution {
-    let mut found = vec![(Vec::new(), 1.0)];
-    for (class, sent) in replies.classes.iter().zip(classes) {
-        let mut more = Vec::new();
-        for (seen, probability) in found {
-            for left in 0..=*sent {
-                let (lost, kept) =
-                    (class.missing.powf(f64::from(sent - left)), (1.0 - class.missing).powf(f64::from(left)));
-                let probability: f64 = probability * choose(*sent, left) * lost * kept;
-                if probability > LEAST_PROBABILITY {
-                    let mut seen: Vec<u32> = seen.clone();
-                    seen.push(left);
-                    more.push((seen, probability));
+/// What is seen of so many replies of each class, as far as it was asked for.
+#[derive(Debug)]
+pub(super) struct SeenClasses<'a> {
+    replies: &'a ReplyClasses,
+    /// By class and number of replies: what is seen of them, the most probable first.
+    of_numbers: Vec<Vec<ReplyDistribution>>,
+}
+
+impl<'a> SeenClasses<'a> {
+    pub(super) fn new(replies: &'a ReplyClasses) -> Self {
+        let nothing = vec![vec![(vec![0; replies.looks], 1.0)]];
+        Self { replies, of_numbers: vec![nothing; replies.classes.len()] }
+    }
+
+    /// What is seen with at least about this probability, in the order of what it is.
+    pub(super) fn above(&mut self, classes: &[u32], least: f64) -> Result<ReplyDistribution, SpaceError> {
+        for (class, number) in classes.iter().enumerate() {
+            self.prepare(class, *number as usize)?;
+        }
+        let parts = self.of_numbers.iter().zip(classes).filter(|(_, number)| **number > 0);
+        let parts: Vec<&[(Vec<u32>, f64)]> =
+            parts.map(|(of_numbers, number)| of_numbers[*number as usize].as_slice()).collect();
+        let mut found = BTreeMap::new();
+        walk(&parts, &mut vec![0; self.replies.looks], 1.0, least, &mut found);
+        Ok(found.into_iter().collect())
+    }
+
+    fn prepare(&mut self, class: usize, number: usize) -> Result<(), SpaceError> {
+        let of_numbers = &mut self.of_numbers[class];
+        while of_numbers.len() <= number {
+            let mut more: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
+            for (seen, probability) in &of_numbers[of_numbers.len() - 1] {
+                for (look, share) in self.replies.classes[class].iter().filter(|(_, share)| *share > 0.0) {
+                    let mut seen = seen.clone();
+                    look.iter().for_each(|look| seen[*look] += 1);
+                    *more.entry(seen).or_default() += probability * share;
                 }
             }
+            if more.len() > MAX_OUTCOMES {
+                return Err(SpaceError::TooMany);
+            }
+            let mut more: ReplyDistribution = more.into_iter().collect();
+            more.sort_by(|one, other| other.1.total_cmp(&one.1));
+            of_numbers.push(more);
         }
-        found = more;
+        Ok(())
     }
-    found
+}
+
+/// All combinations of what is seen of the parts, each of which has its most probable outcome first.
+fn walk(
+    parts: &[&[(Vec<u32>, f64)]],
+    seen: &mut Vec<u32>,
+    probability: f64,
+    least: f64,
+    found: &mut BTreeMap<Vec<u32>, f64>,
+) {
+    let Some((first, others)) = parts.split_first() else {
+        *found.entry(seen.clone()).or_default() += probability;
+        return;
+    };
+    for (own, share) in *first {
+        if probability * share < least {
+            break;
+        }
+        seen.iter_mut().zip(own).for_each(|(seen, own)| *seen += own);
+        walk(others, seen, probability * share, least, found);
+        seen.iter_mut().zip(own).for_each(|(seen, own)| *seen -= own);
+    }
 }

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use sizeleak_model::policies::PaddingPolicy;
-use sizeleak_model::{Basis, EpsilonDistribution, LearnedPadding, Model};
+use sizeleak_model::{Basis, EpsilonDistribution, LearnedPadding, Model, Pmf};
 
-/// Less probable sizes of actions that vary are left out.
-const LEAST_PROBABILITY: f64 = 1e-12;
+use super::varying_sizes::VaryingSizes;
 
 /// What an observer knows of ε.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,24 +17,35 @@ pub enum EpsilonKnowledge {
     Value,
 }
 
-/// How sizes vary.
+/// With which sizes commands are seen.
+pub trait SizeNoise {
+    /// What varies of the bytes of actions.
+    fn varying(&self) -> &VaryingSizes;
+
+    /// The sizes with which a command is seen, in ascending order with their probabilities: `bytes` are those of its
+    /// actions, so many, and `varying` says how many of them there are of each distribution.
+    fn sizes(&mut self, bytes: i64, actions: u32, varying: &[u32]) -> Vec<(u64, f64)>;
+
+    /// At least so many sizes are seen of such a command, as [`Self::sizes`] would find with more work.
+    fn least_sizes(&mut self, _bytes: i64, _varying: &[u32]) -> usize {
+        1
+    }
+}
+
+/// The sizes of a model's commands.
 #[derive(Debug)]
-pub struct SizeNoise {
+pub struct ModelSizes {
     overhead: i64,
     /// `None` if the observer knows ε.
     epsilon: Option<EpsilonDistribution>,
-    /// The different distributions of the sizes of actions that vary.
-    varying: Vec<Vec<(i64, f64)>>,
-    /// Which of them an action has, by its index.
-    of_action: Vec<Option<usize>>,
+    varying: VaryingSizes,
     /// How commands are padded, where the model says it.
     padding: Option<PaddingPolicy>,
     blocks: Option<Blocks>,
     /// How often [`Self::sizes`] was computed.
     #[cfg(test)]
     pub(crate) distributions_made: usize,
-    /// What was computed before.
-    known_sums: BTreeMap<Vec<u32>, Vec<(i64, f64)>>,
+    /// P(ε | x) by x.
     known_epsilons: BTreeMap<i64, Vec<(i64, f64)>>,
 }
 
@@ -65,114 +75,29 @@ pub fn block_bytes(model: &Model) -> Option<u64> {
     Blocks::of(model).map(|blocks| blocks.bytes)
 }
 
-impl SizeNoise {
+impl ModelSizes {
     /// How the sizes of a model's commands vary for an observer.
     pub fn new(model: &Model, knowledge: EpsilonKnowledge) -> Self {
-        let mut varying: Vec<Vec<(i64, f64)>> = Vec::new();
-        let of_action = model.actions.iter().map(|action| {
-            let sizes: Vec<(i64, f64)> = action.sizes().collect();
-            action.varies().then(|| {
-                varying.iter().position(|known| *known == sizes).unwrap_or_else(|| {
-                    varying.push(sizes);
-                    varying.len() - 1
-                })
-            })
+        let varying = model.actions.iter().map(|action| {
+            let sizes = action.sizes().map(|(size, share)| (size - action.size, share));
+            action.varies().then(|| Pmf::from_values(sizes))
         });
-        let of_action = of_action.collect();
         let epsilon = (knowledge == EpsilonKnowledge::Distribution)
             .then(|| EpsilonDistribution::new(&model.neighbours, model.smoothing));
         let padding = match &model.learned.padding {
             Some(LearnedPadding::Policy(policy)) => Some(policy.clone()),
             _ => None,
         };
-        let blocks = Blocks::of(model);
-        let (known_sums, known_epsilons) = (BTreeMap::new(), BTreeMap::new());
         Self {
             overhead: model.overhead,
             epsilon,
-            varying,
-            of_action,
+            varying: VaryingSizes::new(varying),
             padding,
-            blocks,
+            blocks: Blocks::of(model),
             #[cfg(test)]
             distributions_made: 0,
-            known_sums,
-            known_epsilons,
+            known_epsilons: BTreeMap::new(),
         }
-    }
-
-    /// The distribution that an action's sizes have, by its index; `None` if it has a single one.
-    pub fn varying(&self, action: usize) -> Option<usize> {
-        self.of_action.get(action).copied().flatten()
-    }
-
-    /// How many distributions there are.
-    pub fn distributions(&self) -> usize {
-        self.varying.len()
-    }
-
-    /// The sizes with which a command is seen, in ascending order with their probabilities: `bytes` are those of its
-    /// actions of a single size, `varying` says how many it has of each distribution.
-    pub fn sizes(&mut self, bytes: i64, varying: &[u32]) -> Vec<(u64, f64)> {
-        #[cfg(test)]
-        (self.distributions_made += 1);
-        let without_varying = self.overhead.saturating_add(bytes);
-        let mut seen: BTreeMap<u64, f64> = BTreeMap::new();
-        for (added, probability) in self.sums(varying) {
-            let explained = without_varying.saturating_add(added);
-            for (epsilon, weight) in self.epsilons(explained).to_vec() {
-                let size = u64::try_from(explained.saturating_add(epsilon)).unwrap_or(0);
-                for (size, share) in self.on_the_wire(size) {
-                    *seen.entry(size).or_insert(0.0) += probability * weight * share;
-                }
-            }
-        }
-        let all: f64 = seen.values().sum();
-        seen.into_iter().map(|(size, probability)| (size, probability / all)).collect()
-    }
-
-    /// At least so many sizes are seen of such a command, as [`Self::sizes`] would find with more work: those with the least
-    /// ε that each sum of sizes allows.
-    pub fn least_sizes(&mut self, bytes: i64, varying: &[u32]) -> usize {
-        let are_exact = self.padding.is_none() && self.blocks.is_none();
-        if !are_exact || varying.iter().all(|count| *count == 0) {
-            return 1;
-        }
-        let without_varying = self.overhead.saturating_add(bytes);
-        let mut sizes: Vec<i64> = Vec::new();
-        for (added, _) in self.sums(varying) {
-            let explained = without_varying.saturating_add(added);
-            let least = self.epsilons(explained).first();
-            sizes.extend(least.map(|(epsilon, _)| explained.saturating_add(*epsilon).max(0)));
-        }
-        sizes.sort_unstable();
-        sizes.dedup();
-        sizes.len()
-    }
-
-    /// The bytes of actions whose sizes vary, so many of each distribution, with their probabilities.
-    fn sums(&mut self, varying: &[u32]) -> Vec<(i64, f64)> {
-        if let Some(known) = self.known_sums.get(varying) {
-            return known.clone();
-        }
-        let last = varying.iter().rposition(|count| *count > 0);
-        let found: Vec<(i64, f64)> = match last.and_then(|last| Some((last, self.varying.get(last)?.clone()))) {
-            None => vec![(0, 1.0)],
-            Some((last, distribution)) => {
-                let mut without_one = varying.to_vec();
-                without_one.get_mut(last).into_iter().for_each(|count| *count -= 1);
-                let mut sums = BTreeMap::new();
-                for (size, probability) in self.sums(&without_one) {
-                    for (added, share) in &distribution {
-                        *sums.entry(size + added).or_insert(0.0) += probability * share;
-                    }
-                }
-                sums.retain(|_, probability| *probability > LEAST_PROBABILITY);
-                sums.into_iter().collect()
-            }
-        };
-        self.known_sums.insert(varying.to_vec(), found.clone());
-        found
     }
 
     /// P(ε | x).
@@ -194,5 +119,45 @@ impl SizeNoise {
         let Some(Blocks { bytes, added }) = self.blocks else { return padded };
         let in_blocks = |size: u64| ((size + added).div_ceil(bytes) * bytes).saturating_sub(added);
         padded.into_iter().map(|(size, probability)| (in_blocks(size), probability)).collect()
+    }
+}
+
+impl SizeNoise for ModelSizes {
+    fn varying(&self) -> &VaryingSizes {
+        &self.varying
+    }
+
+    fn sizes(&mut self, bytes: i64, _actions: u32, varying: &[u32]) -> Vec<(u64, f64)> {
+        #[cfg(test)]
+        (self.distributions_made += 1);
+        let mut seen: BTreeMap<u64, f64> = BTreeMap::new();
+        for (added, probability) in self.varying.sum(varying).clone().iter() {
+            let explained = self.overhead.saturating_add(bytes).saturating_add(added);
+            for (epsilon, weight) in self.epsilons(explained).to_vec() {
+                let size = u64::try_from(explained.saturating_add(epsilon)).unwrap_or(0);
+                for (size, share) in self.on_the_wire(size) {
+                    *seen.entry(size).or_insert(0.0) += probability * weight * share;
+                }
+            }
+        }
+        let all: f64 = seen.values().sum();
+        seen.into_iter().map(|(size, probability)| (size, probability / all)).collect()
+    }
+
+    /// Those with the least ε that each sum of sizes allows.
+    fn least_sizes(&mut self, bytes: i64, varying: &[u32]) -> usize {
+        let are_exact = self.padding.is_none() && self.blocks.is_none();
+        if !are_exact || varying.iter().all(|count| *count == 0) {
+            return 1;
+        }
+        let mut sizes: Vec<i64> = Vec::new();
+        for (added, _) in self.varying.sum(varying).clone().iter() {
+            let explained = self.overhead.saturating_add(bytes).saturating_add(added);
+            let least = self.epsilons(explained).first();
+            sizes.extend(least.map(|(epsilon, _)| explained.saturating_add(*epsilon).max(0)));
+        }
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes.len()
     }
 }

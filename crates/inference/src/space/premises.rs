@@ -43,7 +43,7 @@ pub struct Home<'a> {
     pub inventory: Option<&'a Inventory>,
     /// What was learned of habits.
     pub prior: Option<&'a Prior>,
-    /// The most actions of a command that are counted, at most [`MAX_ACTIONS`].
+    /// The most actions of a command, whatever devices there are.
     pub max_actions: u32,
 }
 
@@ -54,7 +54,7 @@ impl<'a> From<&'a Model> for Home<'a> {
             actions: &model.actions,
             inventory: model.inventory.as_ref(),
             prior: model.prior.as_ref(),
-            max_actions: MAX_ACTIONS,
+            max_actions: u32::MAX,
         }
     }
 }

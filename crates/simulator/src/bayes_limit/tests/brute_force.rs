@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::enumeration::{choose, entropy};
 use super::{device, is_near};
 use crate::application::padded_length;
-use crate::bayes_limit::counting::{choose, entropy};
 use crate::bayes_limit::{BayesLimit, bayes_limit};
 use crate::command_generator::{DeviceAction, id_widths, number_probabilities};
 use crate::message_encoder::{App, BodyForm, MessageEncoder, done};

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::Scenario;
-use crate::bayes_limit::counting::choose;
 use crate::command_generator::number_probabilities;
 
 /// The distribution of a scenario's random commands, as multisets of actions.
@@ -60,4 +59,14 @@ fn ways_of_kind(devices: u32, actions: &[u128], most: u32) -> BTreeMap<u128, (u3
         found = more;
     }
     found
+}
+
+/// The binomial coefficient.
+pub(super) fn choose(all: u32, some: u32) -> f64 {
+    (0..some).map(|at| f64::from(all.saturating_sub(at)) / f64::from(at + 1)).product()
+}
+
+/// The entropy of a distribution, in bits.
+pub(super) fn entropy(probabilities: impl Iterator<Item = f64>) -> f64 {
+    probabilities.filter(|probability| *probability > 0.0).map(|probability| -probability * probability.log2()).sum()
 }

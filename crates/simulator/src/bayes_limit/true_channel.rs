@@ -1,0 +1,159 @@
+//! What an observer sees of a scenario's commands: their sizes, and their replies.
+
+use sizeleak_inference::channel::{ReplyClasses, ReplyNoise, SizeNoise, VaryingSizes};
+
+use super::action_traits::ScenarioTraits;
+use super::observed_sizes::ObservedSizes;
+use crate::SimulateError;
+use crate::scenario::{ReplyMode, ReplyPadding, Scenario};
+
+/// What an observer sees of replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SeenReplies {
+    None,
+    Number,
+    Sizes,
+}
+
+/// Commands whose bodies have the same form: those before or after new firmware, with ids of one width if ids grow.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Period {
+    /// The share of commands.
+    pub(super) share: f64,
+    /// The bytes that new firmware adds to each body.
+    pub(super) added_bytes: usize,
+    /// The digits of the message id, with their probabilities.
+    pub(super) id_widths: Vec<(u32, f64)>,
+}
+
+/// The sizes of a scenario's commands in one period. That of a reply to the whole command repeats the id and so depends on
+/// that of the command: where it is seen, it is part of the size.
+#[derive(Debug)]
+pub(super) struct TrueSizes<'a> {
+    scenario: &'a Scenario,
+    traits: &'a ScenarioTraits,
+    period: &'a Period,
+    seen: SeenReplies,
+    parameters: VaryingSizes,
+    observed: ObservedSizes<'a>,
+    /// Why the size of some message is not known.
+    fault: Option<SimulateError>,
+}
+
+impl<'a> TrueSizes<'a> {
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        traits: &'a ScenarioTraits,
+        period: &'a Period,
+        seen: SeenReplies,
+    ) -> Self {
+        let parameters = VaryingSizes::new(traits.actions.iter().map(|action| action.parameter.clone()));
+        let observed = ObservedSizes::new(scenario, period.added_bytes);
+        Self { scenario, traits, period, seen, parameters, observed, fault: None }
+    }
+
+    /// Whether the sizes of all messages were known.
+    pub(super) fn check(self) -> Result<(), SimulateError> {
+        self.fault.map_or(Ok(()), Err)
+    }
+
+    /// The size of the reply to a whole command, 0 if there is none, with its probability.
+    fn whole_reply(&mut self, id_width: u32) -> Result<Vec<(usize, f64)>, SimulateError> {
+        let settings = self.scenario.replies;
+        let size = match (settings.mode, self.seen) {
+            (ReplyMode::PerAction | ReplyMode::None, _) | (_, SeenReplies::None) => return Ok(vec![(0, 1.0)]),
+            (ReplyMode::PerCommand, SeenReplies::Number) => 1,
+            (ReplyMode::PerCommand, SeenReplies::Sizes) => self.observed.done(id_width)?,
+        };
+        Ok(vec![(size, 1.0 - settings.loss), (0, settings.loss)])
+    }
+
+    fn with_replies(&mut self, bytes: i64, actions: u32, varying: &[u32]) -> Result<Vec<(u64, f64)>, SimulateError> {
+        let mut sizes = Vec::new();
+        let parameters = self.parameters.sum(varying).clone();
+        for (width, width_share) in &self.period.id_widths {
+            let whole = self.whole_reply(*width)?;
+            for app in &self.traits.apps {
+                let fixed = app.base + app.more_bytes * actions as usize + bytes as usize + *width as usize;
+                for (length, length_share) in parameters.iter() {
+                    let size = self.observed.command(fixed + length as usize)? as u64;
+                    let share = width_share * app.share * length_share;
+                    // Bodies are far shorter than 4 GB.
+                    sizes.extend(whole.iter().map(|(reply, chance)| (size << 32 | *reply as u64, share * chance)));
+                }
+            }
+        }
+        sizes.sort_unstable_by_key(|(size, _)| *size);
+        sizes.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            kept.1 += if is_same { next.1 } else { 0.0 };
+            is_same
+        });
+        sizes.retain(|(_, share)| *share > 0.0);
+        Ok(sizes)
+    }
+}
+
+impl SizeNoise for TrueSizes<'_> {
+    fn varying(&self) -> &VaryingSizes {
+        &self.parameters
+    }
+
+    fn sizes(&mut self, bytes: i64, actions: u32, varying: &[u32]) -> Vec<(u64, f64)> {
+        self.with_replies(bytes, actions, varying).unwrap_or_else(|fault| {
+            self.fault = Some(fault);
+            Vec::new()
+        })
+    }
+}
+
+/// What is seen of the replies to single actions: how many of each size arrive, or how many.
+pub(super) fn reply_noise(
+    scenario: &Scenario,
+    traits: &ScenarioTraits,
+    period: &Period,
+    seen: SeenReplies,
+) -> Result<ReplyNoise<'static>, SimulateError> {
+    if seen == SeenReplies::None || scenario.replies.mode != ReplyMode::PerAction {
+        return Ok(ReplyNoise::Unseen);
+    }
+    let mut observed = ObservedSizes::new(scenario, period.added_bytes);
+    let (mut sizes, mut classes): (Vec<usize>, Vec<Vec<(Option<usize>, f64)>>) = (Vec::new(), Vec::new());
+    let mut class_of = |ReplyPadding { min, max }: ReplyPadding| -> Result<usize, SimulateError> {
+        let each = (1.0 - scenario.replies.loss) / f64::from(max - min + 1);
+        let mut class = vec![(None, scenario.replies.loss)];
+        for padding in min..=max {
+            let size = if seen == SeenReplies::Number { 0 } else { observed.status(padding)? };
+            let look = Some(index_of(&mut sizes, size));
+            match class.iter_mut().find(|(known, _)| *known == look) {
+                Some((_, share)) => *share += each,
+                None => class.push((look, each)),
+            }
+        }
+        Ok(index_of(&mut classes, class))
+    };
+    let of_actions: Vec<Vec<usize>> = traits
+        .actions
+        .iter()
+        .map(|action| action.replies.iter().copied().map(&mut class_of).collect())
+        .collect::<Result<_, SimulateError>>()?;
+    let per_action = |sent: &Vec<usize>| {
+        let mut row = vec![0; classes.len()];
+        sent.iter().for_each(|class| row[*class] += 1);
+        row
+    };
+    Ok(ReplyNoise::Classes(ReplyClasses {
+        per_action: of_actions.iter().map(per_action).collect(),
+        per_command: vec![0; classes.len()],
+        looks: sizes.len(),
+        is_exact: true,
+        classes,
+    }))
+}
+
+fn index_of<T: PartialEq>(known: &mut Vec<T>, wanted: T) -> usize {
+    known.iter().position(|one| *one == wanted).unwrap_or_else(|| {
+        known.push(wanted);
+        known.len() - 1
+    })
+}
