@@ -16,8 +16,8 @@ use crate::recorded_stream::decode;
 mod tests;
 
 /// How many bytes of stdout and stderr are kept; the rest is not read.
-const MOST_STDOUT: usize = 64 << 20;
-const MOST_STDERR: usize = 64 << 10;
+const MAX_STDOUT: usize = 64 << 20;
+const MAX_STDERR: usize = 64 << 10;
 
 /// How often a program is polled for its end.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -90,8 +90,8 @@ impl TestedProgram {
         let (stdout, stderr) = (Arc::new(CollectedOutput::default()), Arc::new(CollectedOutput::default()));
         let present = child.stdout.take().filter(|_| reader == StdoutReader::Present);
         let readers = [
-            present.map(|pipe| CollectedOutput::collect_on_thread(&stdout, pipe, MOST_STDOUT)),
-            child.stderr.take().map(|pipe| CollectedOutput::collect_on_thread(&stderr, pipe, MOST_STDERR)),
+            present.map(|pipe| CollectedOutput::collect_on_thread(&stdout, pipe, MAX_STDOUT)),
+            child.stderr.take().map(|pipe| CollectedOutput::collect_on_thread(&stderr, pipe, MAX_STDERR)),
         ];
         let (id, limit) = (child.id(), self.limit);
         let feeder = child.stdin.take().map(|stdin| {

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-
 use sizeleak_model::{Action, EpsilonDistribution, LabelledCommand};
 
 use crate::Fit;
@@ -17,25 +16,25 @@ use crate::sizes::Remainders;
 const ASSIGNMENTS: u32 = 999;
 
 /// The most commands that the test of residuals uses.
-const MOST_TESTED: usize = 2000;
+const MAX_TESTED: usize = 2000;
 
 /// The least multiple of bytes that counts as padding.
-const LEAST_PADDING: i64 = 4;
+const MIN_PADDING: i64 = 4;
 
 /// So many different sizes must be alike modulo the padding: fewer are by chance.
-const LEAST_SIZES: usize = 5;
+const MIN_SIZES: usize = 5;
 
 /// An action that occurs again is shorter by at least this share of its size if bodies are compressed.
 const COMPRESSED_SHARE: f64 = 0.2;
 
 /// Two forms of messages differ by at least so many bytes...
-const LEAST_FORM_BYTES: i64 = 3;
+const MIN_FORM_BYTES: i64 = 3;
 
 /// ...each has at least this share of the commands...
-const LEAST_FORM_SHARE: f64 = 0.1;
+const MIN_FORM_SHARE: f64 = 0.1;
 
 /// ...and between them lies at most this share.
-const MOST_BETWEEN: f64 = 0.02;
+const MAX_BETWEEN: f64 = 0.02;
 
 /// How the sizes of labelled commands deviate from the sum of their parts.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +55,7 @@ impl Additivity {
     /// Examines the commands of a fit, outliers included.
     pub fn of(fit: &Fit, commands: &[LabelledCommand]) -> Self {
         let sizes: Vec<i64> = fit.actions.iter().map(|action| action.size).collect();
-        let step = commands.len() / MOST_TESTED + 1;
+        let step = commands.len() / MAX_TESTED + 1;
         let used: Vec<&LabelledCommand> = commands.iter().step_by(step).collect();
         let varies = fit.actions.iter().any(Action::varies);
         let residuals = if varies { from_mean(fit, &used) } else { residuals(&sizes, commands, step) };
@@ -117,7 +116,7 @@ pub fn padding(sizes: impl Iterator<Item = i64>) -> Option<i64> {
     sizes.dedup();
     let steps = sizes.windows(2).map(|pair| if let [low, high] = pair { high - low } else { 0 });
     let common = steps.fold(0, greatest_common_divisor);
-    (sizes.len() >= LEAST_SIZES && common >= LEAST_PADDING).then_some(common)
+    (sizes.len() >= MIN_SIZES && common >= MIN_PADDING).then_some(common)
 }
 
 fn greatest_common_divisor(one: i64, other: i64) -> i64 {
@@ -184,7 +183,7 @@ fn repeated_shorter(sizes: &[i64], commands: &[LabelledCommand]) -> Option<f64> 
     // Repeats must not follow from the other counts.
     let undetermined = crate::experiment_design::undetermined_actions(sizes.len() + 1, &with_repeats);
     let repeated = with_repeats.iter().filter(|command| command.counts.last().is_some_and(|n| *n > 0)).count();
-    if !undetermined.is_empty() || repeated < LEAST_SIZES {
+    if !undetermined.is_empty() || repeated < MIN_SIZES {
         return None;
     }
     let fitted = least_absolute_deviations(sizes.len() + 1, &with_repeats);
@@ -203,7 +202,7 @@ fn forms(mut residuals: Vec<i64>) -> Option<(i64, f64)> {
         [low, high] => Some((high - low, at + 1)),
         _ => None,
     });
-    let least = (LEAST_FORM_SHARE * all as f64).ceil() as usize;
+    let least = (MIN_FORM_SHARE * all as f64).ceil() as usize;
     let (gap, from) = gaps.filter(|(_, from)| *from >= least && all - from >= least).max()?;
     let (lower, upper) = residuals.split_at_checked(from)?;
     let apart = median(upper) - median(lower);
@@ -214,7 +213,7 @@ fn forms(mut residuals: Vec<i64>) -> Option<(i64, f64)> {
         far.count() as f64
     };
     let between = (spread(lower) + spread(upper)) / all as f64;
-    (gap >= LEAST_FORM_BYTES && 2 * gap > apart && between <= MOST_BETWEEN.max(1.5 / all as f64))
+    (gap >= MIN_FORM_BYTES && 2 * gap > apart && between <= MAX_BETWEEN.max(1.5 / all as f64))
         .then_some((apart, (all - from) as f64 / all as f64))
 }
 

@@ -7,14 +7,11 @@
 
 mod blind_fit;
 mod certainty;
-mod error;
 mod expectation;
 mod learning;
 mod length_fields;
 mod lengths_alone;
 mod naming;
-mod observation;
-mod options;
 mod regression;
 mod reply_classes;
 mod rows;
@@ -22,9 +19,6 @@ mod search;
 mod sparsity;
 mod sums;
 
-pub use blind_fit::{Alternative, BlindAction, BlindFit, UncertainNames};
-pub use error::BlindFitError;
+pub use blind_fit::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Options, UncertainNames};
 pub use learning::learn;
 pub use length_fields::LengthFields;
-pub use observation::Observation;
-pub use options::Options;

@@ -4,7 +4,8 @@ mod doubts;
 
 use std::collections::BTreeMap;
 
-use sizeleak_model::{Kind, KindReplies, Kinds, LabelledCommand, SeenCommand, two_sided};
+use sizeleak_model::statistics::two_sided;
+use sizeleak_model::{Kind, KindReplies, Kinds, LabelledCommand, SeenCommand};
 
 pub use self::doubts::{doubted_labels, size_dependence};
 
@@ -24,10 +25,10 @@ const MIN_PROBABILITY: f64 = 1e-6;
 const MIN_GAIN: f64 = 3.0;
 
 /// The greatest share of commands of unseen kinds.
-const MOST_OTHER: f64 = 0.9;
+const MAX_OTHER: f64 = 0.9;
 
 /// The most commands that cross-validation leaves out one by one.
-const MOST_LEFT_OUT: usize = 512;
+const MAX_LEFT_OUT: usize = 512;
 
 /// The kinds of labelled commands whose counts are in the order of `names`; `None` without commands. Besides them,
 /// `others` commands were labelled. Of more than 4096 kinds, or 4096 different commands of a kind, the first are
@@ -70,7 +71,7 @@ pub fn learn_kinds<'a>(
     let spread = size_spread(&list);
     // Good and Turing: as often as kinds were seen once, commands are of a kind that was never seen.
     let once = list.iter().filter(|kind| kind.commands() == 1).count() as f64;
-    let other = rounded((once + 0.5) / (commands as f64 + others as f64 + 1.0)).clamp(1e-4, MOST_OTHER);
+    let other = rounded((once + 0.5) / (commands as f64 + others as f64 + 1.0)).clamp(1e-4, MAX_OTHER);
     let replies = reply_smoothing(&list);
     Some(Kinds { spread, other, replies, list })
 }
@@ -132,7 +133,7 @@ fn usual_bytes(kinds: &[Kind], spread: f64) -> f64 {
 /// The commands of kinds that were labelled more than once, each with its kind.
 fn left_out(kinds: &[Kind]) -> impl Iterator<Item = (&Kind, &SeenCommand)> {
     let repeated = kinds.iter().filter(|kind| kind.commands() > 1);
-    repeated.flat_map(|kind| kind.seen.iter().map(move |seen| (kind, seen))).take(MOST_LEFT_OUT)
+    repeated.flat_map(|kind| kind.seen.iter().map(move |seen| (kind, seen))).take(MAX_LEFT_OUT)
 }
 
 /// The other commands of a kind.

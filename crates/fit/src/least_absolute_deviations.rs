@@ -60,28 +60,27 @@ fn weighted_least_squares(actions: usize, commands: &[LabelledCommand], weights:
 
 /// Solves linear equations, whose last column is the right-hand side, by Gauss–Jordan elimination with partial
 /// pivoting. Unknowns that the equations do not determine are 0.
-fn solve(mut rows: Vec<Vec<f64>>, unknowns: usize) -> Vec<f64> {
+pub(crate) fn solve(mut rows: Vec<Vec<f64>>, unknowns: usize) -> Vec<f64> {
     let mut solution = vec![0.0; unknowns];
     let mut pivots = Vec::new();
     for column in 0..unknowns {
         let top = pivots.len();
-        let value = |row: &Vec<f64>| row.get(column).copied().unwrap_or(0.0);
+        let value = |row: &Vec<f64>| row[column];
         let scale = rows.iter().map(|row| value(row).abs()).fold(0.0, f64::max);
         let candidate = (top..rows.len()).max_by(|a, b| {
-            let at = |row: &usize| rows.get(*row).map_or(0.0, |row| value(row).abs());
-            at(a).total_cmp(&at(b))
+            let size = |row: &usize| value(&rows[*row]).abs();
+            size(a).total_cmp(&size(b))
         });
         let Some(candidate) = candidate else { break };
-        let pivot = rows.get(candidate).map_or(0.0, value);
+        let pivot = value(&rows[candidate]);
         if pivot.abs() <= PIVOT * scale.max(1.0) {
             continue;
         }
         rows.swap(top, candidate);
-        let Some(pivot_row) = rows.get_mut(top) else { break };
-        for cell in pivot_row.iter_mut() {
+        for cell in &mut rows[top] {
             *cell /= pivot;
         }
-        let pivot_row = pivot_row.clone();
+        let pivot_row = rows[top].clone();
         for (_, row) in rows.iter_mut().enumerate().filter(|(at, _)| *at != top) {
             let factor = value(row);
             if factor != 0.0 {
@@ -93,9 +92,7 @@ fn solve(mut rows: Vec<Vec<f64>>, unknowns: usize) -> Vec<f64> {
         pivots.push(column);
     }
     for (row, column) in rows.iter().zip(pivots) {
-        if let (Some(solution), Some(value)) = (solution.get_mut(column), row.last()) {
-            *solution = *value;
-        }
+        solution[column] = row[unknowns];
     }
     solution
 }

@@ -7,7 +7,7 @@ use sizeleak_model::{LabelledCommand, ReplyBytesModel};
 use crate::least_absolute_deviations::least_absolute_deviations;
 
 /// Fewer commands with replies do not show how far off their bytes may be.
-const FEWEST_COMMANDS: usize = 50;
+const MIN_COMMANDS: usize = 50;
 
 /// The gain in log-likelihood (in nats) that makes bytes informative, in addition to the gain that each further
 /// parameter brings by chance.
@@ -26,7 +26,7 @@ pub fn learn_reply_bytes(commands: &[LabelledCommand], actions: usize) -> Option
         ..command.clone()
     };
     let replied: Vec<&LabelledCommand> = commands.iter().filter(|command| command.replies > 0).collect();
-    if replied.len() < FEWEST_COMMANDS {
+    if replied.len() < MIN_COMMANDS {
         return None;
     }
     let alone: Vec<LabelledCommand> = replied.iter().map(|command| row(command, &[])).collect();

@@ -1,5 +1,6 @@
 //! Learning how many records a gateway sends in reply to a command.
 
+use sizeleak_model::statistics::middle;
 use sizeleak_model::{LabelledCommand, ReplyCountModel};
 
 /// The gain in log-likelihood (in nats) over a constant that makes replies informative.
@@ -53,9 +54,9 @@ fn slopes(points: &[(f64, f64)]) -> Vec<f64> {
     slopes
 }
 
+/// The lower one of two middle values.
 fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len().saturating_sub(1) / 2).copied()
+    middle(&mut values, f64::total_cmp).map(|[lower, _]| lower)
 }
 
 /// Rounds to thousandths, so that the model file stays readable.

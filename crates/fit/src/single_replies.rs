@@ -14,11 +14,11 @@ use self::merging::OddSizes;
 
 /// Rounds of expectation maximisation, and the change at which it ends early.
 const ROUNDS: usize = 300;
-const LEAST_CHANGE: f64 = 1e-5;
+const MIN_CHANGE: f64 = 1e-5;
 
 /// An action sends no reply of a size if it seems to send it more rarely than this, and another action this many times
 /// as often.
-const MOST_RARE: f64 = 0.06;
+const MAX_RARE: f64 = 0.06;
 const OFTEN: f64 = 8.0;
 
 /// The least mean number of replies that counts: six decimals show no smaller one.
@@ -28,11 +28,11 @@ const MIN_MEAN: f64 = 1e-6;
 const MAX_DISTINCT: usize = 4096;
 
 /// A reply is complete if its sizes make up all but this share of it.
-const MOST_SURPLUS: f64 = 0.1;
+const MAX_SURPLUS: f64 = 0.1;
 
 /// A size with a lesser share in a class, and far from the others, is foreign.
-const LEAST_OF_CLASS: f64 = 0.03;
-const LEAST_TIMES: f64 = 1.5;
+const MIN_OF_CLASS: f64 = 0.03;
+const MIN_TIMES: f64 = 1.5;
 
 /// Of fewer replies than this no size is taken to be foreign.
 const FEW_REPLIES: f64 = 10.0;
@@ -41,7 +41,7 @@ const FEW_REPLIES: f64 = 10.0;
 const LOSSES_ALIKE: f64 = 0.15;
 
 /// Fewer commands do not show how often replies are lost or foreign.
-const FEWEST_COMMANDS: usize = 20;
+const MIN_COMMANDS: usize = 20;
 
 /// Of fewer commands than this, each action must have as many to itself as [`OWN_COMMANDS`]: those it shares with
 /// others count in part. Otherwise it is a guess which replies are its own.
@@ -63,7 +63,7 @@ const MAX_LEARNED: usize = 20_000;
 const MAX_COMPARED: usize = 2000;
 
 /// No command decides alone.
-const LEAST_LN_LIKELIHOOD: f64 = -50.0;
+const MIN_LN_LIKELIHOOD: f64 = -50.0;
 
 /// The gain in log-likelihood (in nats) that makes replies informative, in addition to the gain that each
 /// further parameter brings by chance.
@@ -117,7 +117,7 @@ fn ln_likelihood(model: &SingleReplies, commands: &[LabelledCommand]) -> f64 {
     let of = |(command, replies): (&LabelledCommand, &Vec<i64>)| {
         let records: Vec<[i64; 2]> = replies.iter().map(|size| [*size; 2]).collect();
         let counts = model.class_counts(command.counts.iter().copied().enumerate());
-        SeenReplies::new(model, &records).ln_likelihood(&counts).max(LEAST_LN_LIKELIHOOD)
+        SeenReplies::new(model, &records).ln_likelihood(&counts).max(MIN_LN_LIKELIHOOD)
     };
     known.map(of).sum()
 }
@@ -134,7 +134,7 @@ fn tells_more(model: &SingleReplies, commands: &[LabelledCommand]) -> bool {
     let gain = |(command, records): &(&LabelledCommand, Vec<[i64; 2]>)| {
         let of = |model: &SingleReplies| {
             let counts = model.class_counts(command.counts.iter().copied().enumerate());
-            SeenReplies::new(model, records).ln_likelihood(&counts).max(LEAST_LN_LIKELIHOOD)
+            SeenReplies::new(model, records).ln_likelihood(&counts).max(MIN_LN_LIKELIHOOD)
         };
         of(model) - of(&independent)
     };
@@ -169,8 +169,8 @@ fn are_enough(commands: &[LabelledCommand], actions: usize) -> bool {
         known().map(|command| f64::from(count(command)) / command.total().max(1) as f64).sum()
     };
     match known().count() {
-        0..FEWEST_COMMANDS => false,
-        FEWEST_COMMANDS..MANY_COMMANDS => (0..actions).all(|action| own_commands(action) >= OWN_COMMANDS),
+        0..MIN_COMMANDS => false,
+        MIN_COMMANDS..MANY_COMMANDS => (0..actions).all(|action| own_commands(action) >= OWN_COMMANDS),
         _ => true,
     }
 }
@@ -227,7 +227,7 @@ impl Means {
 
     fn converge(&mut self, rows: &[Row]) {
         for _ in 0..ROUNDS {
-            if self.improve(rows) < LEAST_CHANGE {
+            if self.improve(rows) < MIN_CHANGE {
                 break;
             }
         }
@@ -241,7 +241,7 @@ impl Means {
         let actions = self.of_action.len().saturating_sub(1);
         for means in self.of_action.iter_mut().take(actions) {
             for (mean, greatest) in means.iter_mut().zip(&greatest) {
-                if *mean < MOST_RARE && *mean < greatest / OFTEN {
+                if *mean < MAX_RARE && *mean < greatest / OFTEN {
                     *mean = 0.0;
                 }
             }
@@ -411,13 +411,13 @@ fn single(of_size: &[f64], sizes: &[i64]) -> Vec<Reply> {
             && let Some(reply) = replies.get_mut(at)
         {
             let filled: f64 = reply.values().sum();
-            let part = mean.min(1.0 + MOST_SURPLUS - filled);
+            let part = mean.min(1.0 + MAX_SURPLUS - filled);
             *reply.entry(size).or_default() += part;
             mean -= part;
             // What is missing in a reply that is nearly full is lost, not another size.
-            if filled + part >= 1.0 - MOST_SURPLUS {
+            if filled + part >= 1.0 - MAX_SURPLUS {
                 at += 1;
-                mean = if mean < MOST_SURPLUS { 0.0 } else { mean };
+                mean = if mean < MAX_SURPLUS { 0.0 } else { mean };
             }
         }
     }
@@ -458,7 +458,7 @@ impl Pool {
     /// Takes out the sizes that are rare and far from the others.
     fn take_foreign(&mut self) -> BTreeMap<i64, f64> {
         let all = self.all_seen();
-        let least = if all < FEW_REPLIES { 0.0 } else { (all * LEAST_OF_CLASS).max(LEAST_TIMES) };
+        let least = if all < FEW_REPLIES { 0.0 } else { (all * MIN_OF_CLASS).max(MIN_TIMES) };
         let usual: Vec<i64> = self.seen.iter().filter(|(_, seen)| **seen >= least).map(|(size, _)| *size).collect();
         let (Some(shortest), Some(longest)) = (usual.first(), usual.last()) else { return BTreeMap::new() };
         let near = 2 + longest.abs_diff(*shortest);

@@ -1,6 +1,5 @@
 //! Learning the sizes |ac| and |aᵢ| from labelled commands, and ε with them.
 
-mod error;
 mod fitted_sizes;
 mod paper;
 mod remainders;
@@ -11,7 +10,7 @@ mod varying_sizes;
 
 use sizeleak_model::{Action, EpsilonTuple, FitMethod, LabelledCommand, MAX_TUPLES, Neighbours, Smoothing};
 
-pub use error::{FitError, MAX_FITTED_ACTIONS};
+pub use fitted_sizes::{FitError, MAX_FITTED_ACTIONS};
 pub(crate) use remainders::{Remainders, action_bytes};
 
 /// Sizes learned from labelled commands.

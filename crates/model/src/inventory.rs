@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Action, toml_error};
+use crate::Action;
 
 /// The largest number of device kinds in an inventory; every union of kinds is checked for a condition.
 pub const MAX_DEVICE_KINDS: usize = 16;
@@ -85,8 +85,7 @@ impl Inventory {
     /// # Errors
     /// [`InventoryError`].
     pub fn from_toml(text: &str) -> Result<Self, InventoryError> {
-        let inventory: Self =
-            toml::from_str(text).map_err(|error| InventoryError::Syntax(toml_error::describe(text, &error)))?;
+        let inventory: Self = toml::from_str(text).map_err(|error| InventoryError::Syntax(toml_fault(text, &error)))?;
         inventory.check()?;
         Ok(inventory)
     }
@@ -151,6 +150,13 @@ impl Inventory {
         names.retain(|name| !learned.contains(name));
         names
     }
+}
+
+/// What is wrong with a TOML text, in one line that names the line of the text if it is known.
+pub(crate) fn toml_fault(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map(|before| format!("line {}: ", before.matches('\n').count() + 1));
+    line.unwrap_or_default() + error.message()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::action::MAX_MESSAGE_SIZE;
-use crate::two_sided::two_sided;
+use crate::statistics::two_sided;
 
 /// The least and the greatest width of a kernel, in bytes.
 const SPREADS: [f64; 2] = [0.02, 1e6];

@@ -26,7 +26,6 @@ mod pmf;
 pub mod policies;
 mod prior;
 mod rank;
-mod recurring_commands;
 mod reply_bytes_model;
 mod reply_count_model;
 mod reply_deviation;
@@ -34,12 +33,13 @@ mod reply_windows;
 mod scope;
 mod shifted_model;
 mod single_replies;
+pub mod statistics;
 pub mod step_function;
 pub mod sum_distribution;
 #[cfg(test)]
 mod testing;
-mod toml_error;
-mod two_sided;
+
+pub use labels::{Label, LabelError, LabelZone, Labels};
 
 pub use action::{Action, MAX_MESSAGE_SIZE};
 pub use basis::{Basis, SizeError, WireSize};
@@ -62,12 +62,10 @@ pub use noise_statistics::{
     GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, NoiseStatistics, RecordLayout, ServiceRecords,
 };
 pub use pmf::{Multiples, Pmf, UNLIKELY, Weight};
-pub use prior::Prior;
+pub use prior::{Prior, RecurringCommand};
 pub use rank::Rank;
-pub use recurring_commands::RecurringCommand;
 pub use reply_bytes_model::ReplyBytesModel;
 pub use reply_count_model::ReplyCountModel;
 pub use reply_windows::{MAX_REPLY_WITHIN_MS, ReplyWindows};
 pub use scope::{Scope, ServiceName, ServiceNameError};
 pub use single_replies::{LikelihoodTable, ReplyClass, SeenReplies, SingleReplies};
-pub use two_sided::two_sided;

@@ -15,11 +15,12 @@ use thiserror::Error;
 
 use self::toml_text::{quoted, write_kinds, write_single_replies, write_table};
 use crate::action::MAX_MESSAGE_SIZE;
+use crate::inventory::toml_fault;
 use crate::neighbours::MAX_TUPLES;
 use crate::{
     Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding,
     Model, Neighbours, NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope,
-    SingleReplies, Smoothing, toml_error,
+    SingleReplies, Smoothing,
 };
 
 /// The newest schema version of the model file. Files without keys of this version are written as version 1, which
@@ -333,9 +334,9 @@ pub(crate) fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Mo
 
 /// Reads the sections of a file; a flat file has one.
 pub(crate) fn read_sections(text: &str) -> Result<Vec<Model>, ModelFault> {
-    let syntax = |error| ModelFault::Syntax(toml_error::describe(text, &error));
+    let syntax = |error| ModelFault::Syntax(toml_fault(text, &error));
     let start = toml::from_str::<SchemaOnly>(text)
-        .map_err(|error| ModelFault::Syntax(format!("this is not a model: {}", toml_error::describe(text, &error))))?;
+        .map_err(|error| ModelFault::Syntax(format!("this is not a model: {}", toml_fault(text, &error))))?;
     match start.schema {
         Some(toml::Value::Integer(schema)) if (FIRST_SCHEMA.into()..=SCHEMA.into()).contains(&schema) => {}
         Some(toml::Value::Integer(schema)) if schema > i64::from(SCHEMA) => {

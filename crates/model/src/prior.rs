@@ -17,8 +17,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recurring_commands::RecurringCommand;
-
 /// Commands of more actions are not habitual.
 const MAX_ACTIONS: u32 = 4096;
 
@@ -111,4 +109,19 @@ impl Prior {
         }
         None
     }
+}
+
+/// A command that recurs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecurringCommand {
+    /// How often each action occurs, in the order of the model.
+    pub counts: Vec<u32>,
+    /// The share of commands that are this one, beyond those with the same actions by chance.
+    pub share: f64,
+}
+
+impl RecurringCommand {
+    /// The most recurring commands of a model; the most frequent ones are kept.
+    pub const MAX_LISTED: usize = 256;
 }

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::two_sided::two_sided;
+use crate::statistics::two_sided;
 
 /// The largest parameter accepted, in bytes.
 const MAX_BYTES: f64 = 1e9;

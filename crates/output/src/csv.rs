@@ -7,7 +7,7 @@ use sizeleak_frame::Frame;
 
 use crate::columns::{Column, ColumnType, cell, cell_text, flat_columns, rows};
 use crate::flow_names::FlowNames;
-use crate::text_format::TextFormat;
+use crate::text_style::TextFormat;
 use crate::{HexLength, KindSelection, json};
 
 /// CSV of the one kind that is selected.

@@ -10,8 +10,7 @@ use sizeleak_text::escaped_json;
 
 use crate::HexLength;
 use crate::flow_names::FlowNames;
-use crate::text_format::TextFormat;
-use crate::text_style::hex;
+use crate::text_style::{TextFormat, hex};
 
 /// JSON lines.
 pub(crate) struct JsonLines {

@@ -15,7 +15,6 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod colours;
 mod columns;
 mod csv;
 mod flow_names;
@@ -25,16 +24,14 @@ mod parquet;
 pub mod plot;
 mod selection;
 mod table;
-mod text_format;
 mod text_style;
 mod time_format;
 mod writer;
 mod zeek;
 
-pub use colours::Colours;
 pub use columns::has_columns;
 pub use selection::KindSelection;
-pub use text_style::{HexLength, TextStyle};
+pub use text_style::{Colours, HexLength, TextStyle};
 pub use time_format::{Clock, TimeFormat};
 pub use writer::{OutputFormat, OutputWriter};
 pub use zeek::has_zeek_form;

@@ -4,22 +4,21 @@
 //! output need not be seekable, but only a finished file can be read.
 
 mod field;
-mod schema;
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::{ParquetError, Result};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::SerializedFileWriter;
 use sizeleak_frame::Frame;
 
 use self::field::Field;
-use self::schema::schema;
-use crate::columns::{Column, cell, columns, rows};
+use crate::columns::{Column, ColumnType, cell, columns, rows};
 use crate::flow_names::FlowNames;
 use crate::{HexLength, KindSelection, json};
+use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{Type, TypePtr};
 
 /// A row group is written once it has this many rows or about this many bytes.
 const MAX_ROWS: usize = 1 << 16;
@@ -129,6 +128,52 @@ fn fault(error: ParquetError) -> io::Error {
         },
         other => io::Error::other(other),
     }
+}
+
+/// The schema of a file with these columns.
+pub(super) fn schema(columns: &[Column]) -> Result<Type> {
+    let fields = columns.iter().map(|column| field(column.name, column.content)).collect::<Result<_>>()?;
+    Type::group_type_builder("frames").with_fields(fields).build()
+}
+
+fn field(name: &str, content: ColumnType) -> Result<TypePtr> {
+    let (physical, logical) = match content {
+        ColumnType::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),
+        ColumnType::Unsigned => (Physical::INT64, Some(LogicalType::integer(64, false))),
+        ColumnType::Signed => (Physical::INT64, Some(LogicalType::integer(64, true))),
+        ColumnType::Float => (Physical::DOUBLE, None),
+        ColumnType::Flag => (Physical::BOOLEAN, None),
+        ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnType::Bytes => (Physical::BYTE_ARRAY, None),
+        ColumnType::Texts => return list(name, field("element", ColumnType::Text)?),
+        ColumnType::Structs(fields) => {
+            let fields = fields.iter().map(|(name, content)| field(name, *content)).collect::<Result<_>>()?;
+            return list(name, group("element", Repetition::REQUIRED, None, fields)?);
+        }
+        ColumnType::Counts => {
+            let key = leaf("key", Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::REQUIRED)?;
+            let entry = vec![key, field("value", ColumnType::Unsigned)?];
+            let entries = group("key_value", Repetition::REPEATED, None, entry)?;
+            return group(name, Repetition::OPTIONAL, Some(LogicalType::Map), vec![entries]);
+        }
+    };
+    leaf(name, physical, logical, Repetition::OPTIONAL)
+}
+
+fn leaf(name: &str, physical: Physical, logical: Option<LogicalType>, repetition: Repetition) -> Result<TypePtr> {
+    let leaf = Type::primitive_type_builder(name, physical).with_logical_type(logical);
+    leaf.with_repetition(repetition).build().map(Arc::new)
+}
+
+/// A list in the three levels that the format specifies.
+fn list(name: &str, element: TypePtr) -> Result<TypePtr> {
+    let entries = group("list", Repetition::REPEATED, None, vec![element])?;
+    group(name, Repetition::OPTIONAL, Some(LogicalType::List), vec![entries])
+}
+
+fn group(name: &str, repetition: Repetition, logical: Option<LogicalType>, fields: Vec<TypePtr>) -> Result<TypePtr> {
+    let group = Type::group_type_builder(name).with_repetition(repetition).with_logical_type(logical);
+    group.with_fields(fields).build().map(Arc::new)
 }
 
 #[cfg(test)]

@@ -10,9 +10,8 @@ use anstyle::Style;
 use sizeleak_frame::{Actions, FlowId, Frame, Identification};
 use sizeleak_text::{escaped, fitted, width};
 
-use crate::colours::painted;
 use crate::flow_names::{FlowEnds, FlowNames};
-use crate::text_format::TextFormat;
+use crate::text_style::{TextFormat, painted};
 use crate::{TextStyle, TimeFormat, line};
 
 /// A human-readable table.

@@ -1,8 +1,12 @@
-//! The style of text output.
+//! How frames become text: the trait of the text formats, and their style.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{self, Write};
 
-use crate::{Colours, TimeFormat};
+use anstyle::{AnsiColor, Style};
+use sizeleak_frame::Frame;
+
+use crate::TimeFormat;
 
 /// How many bytes of a binary field are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,4 +48,78 @@ pub(crate) fn hex(bytes: &[u8], length: HexLength) -> String {
         text.push('…');
     }
     text
+}
+
+/// Whether a table is coloured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Colours {
+    /// No colours.
+    #[default]
+    Off,
+    /// The colours of the terminal's palette.
+    On,
+}
+
+impl Colours {
+    pub(crate) fn heading(self) -> Style {
+        self.style(Style::new().bold())
+    }
+
+    pub(crate) fn notice(self) -> Style {
+        self.style(AnsiColor::Yellow.on_default())
+    }
+
+    /// Green if more likely than not; red without a candidate.
+    pub(crate) fn probability(self, value: Option<f64>) -> Style {
+        self.style(match value {
+            Some(value) if value >= 0.9 => AnsiColor::Green.on_default().bold(),
+            Some(value) if value >= 0.5 => AnsiColor::Green.on_default(),
+            Some(_) => Style::new(),
+            None => AnsiColor::Red.on_default(),
+        })
+    }
+
+    fn style(self, style: Style) -> Style {
+        match self {
+            Self::Off => Style::new(),
+            Self::On => style,
+        }
+    }
+}
+
+/// Text in a style.
+pub(crate) fn painted(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Writes frames as text.
+pub(crate) trait TextFormat: Send {
+    /// Writes a selected frame.
+    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()>;
+
+    /// Observes a frame that is not selected but may describe others.
+    fn observe(&mut self, _: &Frame) {}
+
+    /// Writes the header once: before the first frame, or at the first flush of a stream without frames.
+    fn write_header(&mut self, _: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Writes what comes behind the last frame, once.
+    fn write_footer(&mut self, _: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enabled_colours_depend_on_the_probability() {
+        let shown = |colours: Colours, value| painted(colours.probability(value), "x");
+        assert_eq!([Some(0.95), Some(0.2), None].map(|value| shown(Colours::Off, value)), ["x"; 3]);
+        let expected = ["\u{1b}[1m\u{1b}[32mx\u{1b}[0m", "\u{1b}[32mx\u{1b}[0m", "x", "\u{1b}[31mx\u{1b}[0m"];
+        assert_eq!([Some(0.9), Some(0.5), Some(0.2), None].map(|value| shown(Colours::On, value)), expected);
+    }
 }

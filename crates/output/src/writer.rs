@@ -10,7 +10,7 @@ use crate::csv::Csv;
 use crate::json::JsonLines;
 use crate::parquet::ParquetFile;
 use crate::table::IdentificationTable;
-use crate::text_format::TextFormat;
+use crate::text_style::TextFormat;
 use crate::zeek::ZeekLog;
 use crate::{KindSelection, TextStyle};
 

@@ -12,7 +12,7 @@ use sizeleak_frame::{Frame, Transport};
 
 use crate::columns::{Column, ColumnType, cell, flat_columns, rows};
 use crate::flow_names::{FlowEnds, FlowNames};
-use crate::text_format::TextFormat;
+use crate::text_style::TextFormat;
 use crate::{HexLength, KindSelection, TimeFormat, json};
 
 /// What stands for null.

@@ -25,7 +25,7 @@ fn first_line() -> Vec<u8> {
 const DIGEST: usize = blake3::OUT_LEN;
 
 /// The longest file, and the longest content, in bytes: some ten times what the default limits of the stages allow.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// The level of compression; a higher one saves little.
 const LEVEL: i32 = 3;
@@ -70,7 +70,7 @@ pub enum CheckpointError {
     )]
     Version(String),
     /// It would be longer than can be read.
-    #[error("the state would take more than {MOST_BYTES} bytes: lower `max-flows` of flow-filter and record-sizer")]
+    #[error("the state would take more than {MAX_BYTES} bytes: lower `max-flows` of flow-filter and record-sizer")]
     TooLong,
 }
 
@@ -90,7 +90,7 @@ impl Checkpoint {
         if !file.metadata()?.is_file() {
             return Err(CheckpointError::Other);
         }
-        file.by_ref().take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        file.by_ref().take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         Self::from_bytes(&bytes)
     }
 
@@ -103,14 +103,14 @@ impl Checkpoint {
             return Err(CheckpointError::Other);
         }
         let (content, digest) = bytes.split_last_chunk::<DIGEST>().ok_or(CheckpointError::Damaged)?;
-        if bytes.len() as u64 > MOST_BYTES || blake3::hash(content).as_bytes() != digest {
+        if bytes.len() as u64 > MAX_BYTES || blake3::hash(content).as_bytes() != digest {
             return Err(CheckpointError::Damaged);
         }
         let compressed = content.get(first_line().len()..).ok_or(CheckpointError::Damaged)?;
         let mut plain = Vec::new();
         let decoder = zstd::Decoder::with_buffer(compressed).map_err(|_| CheckpointError::Damaged)?;
-        decoder.take(MOST_BYTES + 1).read_to_end(&mut plain).map_err(|_| CheckpointError::Damaged)?;
-        if plain.len() as u64 > MOST_BYTES {
+        decoder.take(MAX_BYTES + 1).read_to_end(&mut plain).map_err(|_| CheckpointError::Damaged)?;
+        if plain.len() as u64 > MAX_BYTES {
             return Err(CheckpointError::Damaged);
         }
         let read: Self = rmp_serde::from_slice(&plain).map_err(|_| CheckpointError::Damaged)?;
@@ -138,7 +138,7 @@ impl Checkpoint {
         let compressed = zstd::encode_all(&*plain, LEVEL)?;
         let mut bytes = [first_line(), compressed].concat();
         bytes.extend_from_slice(blake3::hash(&bytes).as_bytes());
-        if plain.len().max(bytes.len()) as u64 > MOST_BYTES {
+        if plain.len().max(bytes.len()) as u64 > MAX_BYTES {
             return Err(CheckpointError::TooLong);
         }
         Ok(bytes)
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn content_that_expands_without_end_is_refused() {
-        let zeros = zstd::encode_all(io::repeat(0).take(2 * MOST_BYTES), 1).unwrap();
+        let zeros = zstd::encode_all(io::repeat(0).take(2 * MAX_BYTES), 1).unwrap();
         assert!(zeros.len() < 1 << 20);
         let bomb = signed(&[first_line(), zeros].concat());
         assert!(matches!(Checkpoint::from_bytes(&bomb), Err(CheckpointError::Damaged)));

@@ -10,9 +10,9 @@ use toml::{Spanned, Table, Value};
 
 use crate::registry::{self, STAGES};
 use crate::settings::RunSettings;
-use crate::stage::{PipelineStage, SAVE, StageKind, save_path};
+use crate::stage::{PipelineStage, SAVE, StageKind, check_order, save_path};
 use crate::suggestion::{did_you_mean, fault_of_option, listed, nearest};
-use crate::{ConfigError, Mode, Pipeline, order, type_schema};
+use crate::{ConfigError, Mode, Pipeline, type_schema};
 
 /// A key and its value with their positions.
 struct KeyValue<'a> {
@@ -21,7 +21,7 @@ struct KeyValue<'a> {
 }
 
 /// The largest pipeline file that is read, in bytes.
-const LARGEST_FILE: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The keys at the top of the file.
 const TOP: [&str; 3] = [CACHE, "pipeline", "stage"];
@@ -40,8 +40,8 @@ impl Pipeline {
     /// impossible order.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
         let of_file = |error| ConfigError::of_file(file, &error);
-        if fs::metadata(file).map_err(of_file)?.len() > LARGEST_FILE {
-            let fault = format!("is not a pipeline file: it has more than {LARGEST_FILE} bytes");
+        if fs::metadata(file).map_err(of_file)?.len() > MAX_FILE_BYTES {
+            let fault = format!("is not a pipeline file: it has more than {MAX_FILE_BYTES} bytes");
             return Err(ConfigError::usage(fault).at(Some(file), None));
         }
         let text = fs::read_to_string(file).map_err(of_file)?;
@@ -91,7 +91,7 @@ impl Pipeline {
         settings.latency_log = settings.latency_log.map(|log| folder.join(log));
         let pipeline =
             Self { cache, file: Some(file.to_owned()), text: text.to_owned(), ..Self::new(stages, settings) };
-        order::check(&pipeline.stages).map_err(|(line, error)| error.at(Some(file), line).quoting(text))?;
+        check_order(&pipeline.stages).map_err(|(line, error)| error.at(Some(file), line).quoting(text))?;
         Ok(pipeline)
     }
 }

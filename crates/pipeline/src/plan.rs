@@ -21,8 +21,8 @@ use crate::recorder::OutputRecorder;
 use crate::run::PreparedRun;
 use crate::save::PendingSave;
 use crate::settings::fault_of_queue_depth;
-use crate::stage::{PipelineStage, SAVE, StageKind};
-use crate::{ConfigError, Mode, Pipeline, SavedStream, order};
+use crate::stage::{PipelineStage, SAVE, StageKind, check_order};
+use crate::{ConfigError, Mode, Pipeline, SavedStream};
 
 /// Where a run starts, and what it records.
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl Pipeline {
     /// # Errors
     /// As [`Pipeline::prepare`].
     pub fn prepare_with(&self, options: RunOptions) -> Result<PreparedRun, ConfigError> {
-        order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
+        check_order(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
         if let Some(fault) = fault_of_queue_depth(self.queue_depth) {
             return Err(ConfigError::usage(fault));
         }

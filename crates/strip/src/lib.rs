@@ -4,7 +4,7 @@
 //! reads ([`sizeleak_record_sizer::ReadBytes`]: record headers, headers of handshake messages, hellos). It holds packets
 //! back for a while, because a record boundary may be proven by what follows (`read_streams`), and then lets out only
 //! their headers (`layout`), corrected checksums (`checksum`), and those bytes. What comes out goes through both stages
-//! again, and the two results are compared (`comparison`): it is counted in how many flows they differ.
+//! again, and the two results are compared : it is counted in how many flows they differ.
 //!
 //! [`CaptureWriter`] writes the packets as pcap or pcapng.
 //!
@@ -32,18 +32,13 @@
 
 mod capture_writer;
 mod checksum;
-mod comparison;
-mod error;
 mod held_packet;
 mod layout;
 mod options;
 mod pipeline;
 mod read_streams;
-mod report;
 mod stripper;
 
 pub use capture_writer::{CaptureFormat, CaptureWriter};
-pub use error::StripError;
-pub use options::{DnsMessages, OtherPackets, StripOptions};
-pub use report::StripReport;
-pub use stripper::Stripper;
+pub use options::{DnsMessages, OtherPackets, StripError, StripOptions};
+pub use stripper::{StripReport, Stripper};

@@ -1,4 +1,9 @@
-//! Whose sizes are kept, and what becomes of other packets.
+//! Whose sizes are kept, what becomes of other packets, and why a capture cannot be stripped.
+
+use std::io;
+
+use sizeleak_platform::runtime::{ConfigureError, StageError};
+use thiserror::Error;
 
 /// What becomes of packets that are not from or to the gateway.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,4 +36,18 @@ pub struct StripOptions {
     pub others: OtherPackets,
     /// What becomes of DNS messages of the gateway.
     pub dns: DnsMessages,
+}
+
+/// Why a capture cannot be stripped.
+#[derive(Debug, Error)]
+pub enum StripError {
+    /// An option is missing or invalid.
+    #[error(transparent)]
+    Configure(#[from] ConfigureError),
+    /// A stage that looks for records failed: no packet is the gateway's, for example.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    /// The stripped capture cannot be written.
+    #[error("the capture cannot be written")]
+    Write(#[from] io::Error),
 }

@@ -5,8 +5,7 @@ use sizeleak_frame::{Frame, Packet, Packets, Segments};
 use sizeleak_platform::runtime::{Stage, StageError};
 use sizeleak_record_sizer::{ReadBytes, RecordSizer};
 
-use crate::error::StripError;
-use crate::options::StripOptions;
+use crate::options::{StripError, StripOptions};
 
 /// `flow-filter` and `record-sizer`.
 #[derive(Debug)]

@@ -1,21 +1,19 @@
 //! Packets in, packets without content out.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 
-use sizeleak_frame::{Packet, Segment};
+use sizeleak_frame::{Frame, Packet, Segment};
 use sizeleak_packet::AddressSet;
 use sizeleak_platform::runtime::ConfigureError;
 use sizeleak_record_sizer::datagram_read_bytes;
 
-use crate::comparison::FoundDigests;
-use crate::error::StripError;
 use crate::held_packet::HeldPacket;
 use crate::layout::Layout;
-use crate::options::{DnsMessages, OtherPackets, StripOptions};
+use crate::options::{DnsMessages, OtherPackets, StripError, StripOptions};
 use crate::pipeline::RecordPipeline;
 use crate::read_streams::ReadStreams;
-use crate::report::StripReport;
 
 /// Packets are held back as long as they need no more memory than this: until then it must be known what they are read
 /// for.
@@ -134,4 +132,75 @@ impl Stripper {
         self.stripped.take_read_bytes();
         Ok(write(held.packet())?)
     }
+}
+
+/// Flows share so many digests by their numbers.
+const DIGESTS: usize = 1 << 16;
+
+/// What was found in flows, in short.
+#[derive(Debug)]
+pub(crate) struct FoundDigests {
+    records: Vec<u64>,
+    notices: Vec<u64>,
+}
+
+impl FoundDigests {
+    pub(crate) fn new() -> Self {
+        Self { records: vec![0; DIGESTS], notices: vec![0; DIGESTS] }
+    }
+
+    /// Adds what was found. What concerns no flow, such as counts of packets that are not IP, does not matter.
+    pub(crate) fn add(&mut self, frames: &[Frame]) {
+        for frame in frames {
+            match frame {
+                Frame::Flow(flow) => add(&mut self.records, flow.flow, frame),
+                Frame::Session(session) => add(&mut self.records, session.flow, frame),
+                Frame::Record(record) => add(&mut self.records, record.flow, frame),
+                Frame::Notice(notice) => {
+                    if let Some(flow) = notice.flow {
+                        add(&mut self.notices, flow, frame);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// In how many flows other records are found, and in how many others only the notices differ.
+    pub(crate) fn differences(&self, other: &Self) -> (u64, u64) {
+        let records = self.records.iter().zip(&other.records).map(|(one, other)| one != other);
+        let notices = self.notices.iter().zip(&other.notices).map(|(one, other)| one != other);
+        let (mut differing_records, mut differing_notices) = (0, 0);
+        for (records, notices) in records.zip(notices) {
+            differing_records += u64::from(records);
+            differing_notices += u64::from(notices && !records);
+        }
+        (differing_records, differing_notices)
+    }
+}
+
+fn add(digests: &mut [u64], flow: u64, frame: &Frame) {
+    let Some(digest) = digests.get_mut((flow % DIGESTS as u64) as usize) else { return };
+    let mut hasher = DefaultHasher::new();
+    (*digest, format!("{frame:?}")).hash(&mut hasher);
+    *digest = hasher.finish();
+}
+
+/// What became of a capture, in packets and bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StripReport {
+    /// Packets that were let out.
+    pub packets: u64,
+    /// Packets that were left out, because they are not the gateway's.
+    pub dropped_packets: u64,
+    /// Captured bytes of payload that stay: record headers, hellos, and DNS messages on request.
+    pub kept_bytes: u64,
+    /// Captured bytes that became zero.
+    pub zeroed_bytes: u64,
+    /// Segments of the gateway that came in fragments of IP: of these, everything became zero.
+    pub fragmented_segments: u64,
+    /// Flows of the gateway in which other records are found than before; at least, if there are more than 60,000 flows.
+    pub differing_flows: u64,
+    /// Flows in which the same records are found, with other notices.
+    pub differing_notices: u64,
 }

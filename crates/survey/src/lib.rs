@@ -21,7 +21,6 @@
 mod address;
 mod busiest;
 mod connection;
-mod duration;
 mod report;
 mod run;
 mod score;
@@ -29,9 +28,9 @@ mod services;
 mod sizes;
 mod state;
 
-pub use duration::in_words;
 pub use report::{
     MessageKind, OtherPort, Protocol, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
     SurveyedService, TimesOfSize, Traffic, Verdict,
 };
 pub use run::{Coverage, SurveyError, SurveyOutcome, SurveyRun};
+pub use score::in_words;

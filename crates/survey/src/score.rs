@@ -10,7 +10,6 @@ use sizeleak_command_segmenter::RecordRole;
 use sizeleak_text::{escaped, shortened};
 
 use crate::address::{AddressTally, MANY_CLIENTS, is_private};
-use crate::duration::in_words;
 use crate::report::{Protocol, Reason, Verdict};
 use crate::services::Service;
 
@@ -32,19 +31,19 @@ const SMALL: u64 = 2048;
 const FEW_MESSAGES: u64 = 10;
 
 /// With fewer messages than this on all connections to a service, nothing is said at all.
-const FEWEST_MESSAGES: u64 = 20;
+const MIN_MESSAGES: u64 = 20;
 
 /// With as many messages, an address would show what it is.
 const MANY_MESSAGES: u64 = 200;
 
 /// More messages a minute than this are no low rate.
-const MOST_A_MINUTE: f64 = 120.0;
+const MAX_A_MINUTE: f64 = 120.0;
 
 /// Fewer messages by a timer show none.
-const FEWEST_PERIODIC: u64 = 3;
+const MIN_PERIODIC: u64 = 3;
 
 /// Fewer messages that look like commands may do so by chance.
-const FEWEST_COMMANDS: u64 = 5;
+const MIN_COMMANDS: u64 = 5;
 
 /// Gateways have no more services than this.
 const FEW_SERVICES: usize = 5;
@@ -73,7 +72,7 @@ pub(crate) fn judge(address: IpAddr, tally: &AddressTally, services: &[Service<'
     let reasons = [of_address(address), best.unwrap_or_default(), of_all_traffic(tally)].concat();
     let score = sum(&reasons).clamp(0, 100).unsigned_abs();
     let is_enough = |service: &Service<'_>| {
-        service.messages.count() >= FEWEST_MESSAGES && duration_ns(service) >= SHORT_NS && is_sized(service)
+        service.messages.count() >= MIN_MESSAGES && duration_ns(service) >= SHORT_NS && is_sized(service)
     };
     let verdict = match score {
         // Many short connections that show nothing of a gateway show that there is none.
@@ -110,13 +109,13 @@ fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
     let minutes = covered_ns(service) as f64 / (60.0 * SECOND_NS as f64);
     if minutes >= 1.0 && messages.count() >= FEW_MESSAGES {
         let rate = messages.count() as f64 / minutes;
-        if rate <= MOST_A_MINUTE {
+        if rate <= MAX_A_MINUTE {
             reasons.push(reason(10, &format!("there are few messages: {rate:.1} a minute")));
         }
     }
     let periodic = messages.of_role(RecordRole::Periodic);
     let small = messages.of_role(RecordRole::Small);
-    if periodic.saturating_add(small) >= FEWEST_PERIODIC {
+    if periodic.saturating_add(small) >= MIN_PERIODIC {
         let text = match (periodic, small) {
             (0, small) => format!("{small} messages are as small as keep-alives"),
             (periodic, 0) => format!("{periodic} messages come by a timer"),
@@ -128,7 +127,7 @@ fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
         reasons.push(reason(-15, "without TLS, many programs of computers and phones look like this, too"));
     }
     let (commands, replied) = (messages.commands.sizes.count, messages.commands.replied);
-    if commands >= FEWEST_COMMANDS {
+    if commands >= MIN_COMMANDS {
         let points = if replied.saturating_mul(2) >= commands { 20 } else { 10 };
         let text = format!("the service sent {commands} messages unprompted, {replied} of which were replied to");
         reasons.push(reason(points, &text));
@@ -161,7 +160,7 @@ fn of_all_traffic(tally: &AddressTally) -> Vec<Reason> {
         }
         _ => {}
     }
-    if tally.messages >= FEWEST_MESSAGES && tally.large.saturating_mul(5) >= tally.messages {
+    if tally.messages >= MIN_MESSAGES && tally.large.saturating_mul(5) >= tally.messages {
         let percent = tally.large as f64 / tally.messages as f64 * 100.0;
         reasons.push(reason(-20, &format!("{percent:.0} % of all its messages are parts of large transfers")));
     }
@@ -191,6 +190,23 @@ fn covered_ns(service: &Service<'_>) -> i64 {
     let spans = || service.connections.iter().filter_map(|(_, connection)| connection.span_ns);
     let (first, last) = (spans().map(|[first, _]| first).min(), spans().map(|[_, last]| last).max());
     first.zip(last).map_or(0, |(first, last)| last.saturating_sub(first))
+}
+
+/// A duration in nanoseconds, in its two greatest units: `2 h 31 min`.
+pub fn in_words(duration_ns: i64) -> String {
+    let seconds = duration_ns.max(0) / 1_000_000_000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let two = |greater: i64, unit: &str, lesser: i64, lesser_unit: &str| match lesser {
+        0 => format!("{greater} {unit}"),
+        _ => format!("{greater} {unit} {lesser} {lesser_unit}"),
+    };
+    match seconds {
+        0 => "under 1 s".to_owned(),
+        1..60 => format!("{seconds} s"),
+        60..3600 => two(minutes, "min", seconds % 60, "s"),
+        3600..86_400 => two(hours, "h", minutes % 60, "min"),
+        _ => two(days, "d", hours % 24, "h"),
+    }
 }
 
 #[cfg(test)]

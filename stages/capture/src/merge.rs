@@ -15,19 +15,19 @@ use crate::window::WINDOW_BYTES;
 
 /// The most files open at once. If more overlap in time, those whose next packet is latest are suspended: what has been
 /// read of them stays, so that each is opened again only once in a while.
-const MOST_OPEN: usize = 128;
+const MAX_OPEN: usize = 128;
 
 /// What is read of all open captures together, about, in bytes.
-const MOST_READ_BYTES: usize = 8 << 20;
+const MAX_READ_BYTES: usize = 8 << 20;
 
 /// What is read of one at once at least.
-const LEAST_READ_BYTES: usize = 4 << 10;
+const MIN_READ_BYTES: usize = 4 << 10;
 
 /// What is read of a file to find its start.
 const START_BYTES: usize = 64 << 10;
 
 /// While fewer files than this are open, each compressed one is decompressed on a thread of its own.
-const MOST_THREADED: usize = 4;
+const MAX_THREADED: usize = 4;
 
 /// What comes next.
 pub(crate) enum Next<'a> {
@@ -131,7 +131,7 @@ impl Merge {
         let Some(mut file) = self.waiting.pop_front() else { return Ok(()) };
         self.make_room();
         file.read_bytes = self.read_bytes();
-        let is_threaded = self.suspendable.len() < MOST_THREADED;
+        let is_threaded = self.suspendable.len() < MAX_THREADED;
         let decompression = if is_threaded { Decompression::Threaded } else { Decompression::Inline };
         tracing::info!(stage = NAME, file = %file.path.display(), "reads");
         match OpenCapture::open(file, &self.interrupt, decompression) {
@@ -195,7 +195,7 @@ impl Merge {
     /// Suspends the file whose next packet is latest if too many are open.
     fn make_room(&mut self) {
         let read_bytes = self.read_bytes();
-        if self.suspendable.len() >= MOST_OPEN
+        if self.suspendable.len() >= MAX_OPEN
             && let Some(latest) = self.suspendable.pop_last()
             && let Some(capture) = self.open.get_mut(&latest)
         {
@@ -206,6 +206,6 @@ impl Merge {
 
     /// How many bytes are read of each capture at once, so that memory does not grow with their number.
     fn read_bytes(&self) -> usize {
-        (MOST_READ_BYTES / (self.open.len() + 1)).clamp(LEAST_READ_BYTES, WINDOW_BYTES)
+        (MAX_READ_BYTES / (self.open.len() + 1)).clamp(MIN_READ_BYTES, WINDOW_BYTES)
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn notice(what: &'static str, time_ns: Option<i64>, detail: &impl Dis
 }
 
 /// At most this many notices report places where a file is damaged. More damage is only counted.
-const MOST_NOTICES_OF_FILE: u64 = 8;
+const MAX_NOTICES_OF_FILE: u64 = 8;
 
 /// Errors so far: each is reported at once; the first is returned after everything readable has been read. Damage that
 /// packets follow is no error at the end: what it costs is in a notice and a counter.
@@ -39,14 +39,13 @@ impl Failures {
     ) -> Result<(), Closed> {
         let (skipped, count) = (error.damage.skipped_bytes(), self.counts.entry(error.file.clone()).or_default());
         *count += 1;
-        if skipped.is_none() || *count <= MOST_NOTICES_OF_FILE {
+        if skipped.is_none() || *count <= MAX_NOTICES_OF_FILE {
             let what = match skipped {
                 Some(_) => what::RESYNC,
                 None if error.damage.is_cut() => what::TRUNCATED,
                 None => what::MALFORMED,
             };
-            let more =
-                if *count == MOST_NOTICES_OF_FILE { "; more of these in this file are only counted" } else { "" };
+            let more = if *count == MAX_NOTICES_OF_FILE { "; more of these in this file are only counted" } else { "" };
             out.emit(Notice { bytes: skipped, ..notice(what, time_ns, &format!("{error}{more}")) }.into())?;
         }
         if skipped.is_none() {

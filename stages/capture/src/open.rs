@@ -21,7 +21,7 @@ use crate::reader::CaptureReader;
 use crate::window::WINDOW_BYTES;
 
 /// The most memory that decompression may take, as a power of two: what `xz -9` and `zstd --long` need.
-const MOST_MEMORY_LOG: u32 = 27;
+const MAX_MEMORY_LOG: u32 = 27;
 
 /// Whether a file is read while it is written, and can be read only once: stdin (`-`) or a named pipe.
 pub(crate) fn is_stream(file: &Path) -> bool {
@@ -139,11 +139,11 @@ fn decompress(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, D
         Compression::Gzip => Box::new(MultiGzDecoder::new(whole)),
         Compression::Zstd => {
             let mut decoder = zstd::Decoder::new(whole).map_err(Damage::Open)?;
-            decoder.window_log_max(MOST_MEMORY_LOG).map_err(Damage::Open)?;
+            decoder.window_log_max(MAX_MEMORY_LOG).map_err(Damage::Open)?;
             Box::new(decoder)
         }
         Compression::Xz => {
-            let stream = Stream::new_stream_decoder(1 << MOST_MEMORY_LOG, CONCATENATED);
+            let stream = Stream::new_stream_decoder(1 << MAX_MEMORY_LOG, CONCATENATED);
             let stream = stream.map_err(|error| Damage::Open(error.into()))?;
             Box::new(XzDecoder::new_stream(whole, stream))
         }

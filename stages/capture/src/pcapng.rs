@@ -5,7 +5,7 @@ use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, parse_block_be, pars
 use crate::error::Damage;
 use crate::packet::{CapturedPacket, PacketVisitor};
 use crate::resync::{Candidate, PacketFormat};
-use crate::window::{LARGEST_PART, Window};
+use crate::window::{MAX_PART, Window};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -13,14 +13,14 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 const BIG_ENDIAN_MAGIC: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
-const LEAST_BLOCK_BYTES: u64 = 12;
+const MIN_BLOCK_BYTES: u64 = 12;
 /// Bytes of an enhanced or obsolete packet block before the data.
 const PACKET_HEADER_BYTES: usize = 28;
 /// Every block ends with its length once more.
 const TRAILER_BYTES: usize = 4;
 const BLOCK: &str = "block";
 const NANOSECONDS: u64 = 1_000_000_000;
-const MOST_INTERFACES: usize = 65_536;
+const MAX_INTERFACES: usize = 65_536;
 /// The longest block that is looked for behind damage.
 const LONGEST_BLOCK: usize = 1 << 20;
 
@@ -48,14 +48,14 @@ impl Pcapng {
     /// unless in a block too large to be checked first.
     pub(crate) fn skip_block(&mut self, window: &mut Window) -> Result<bool, Damage> {
         let offset = window.offset();
-        let Some(header) = window.peek(LEAST_BLOCK_BYTES, BLOCK)? else { return Ok(false) };
+        let Some(header) = window.peek(MIN_BLOCK_BYTES, BLOCK)? else { return Ok(false) };
         let kind = self.read_kind(header);
         let length = self.checked_length(header, offset)?;
         if is_packet(kind) {
             return Ok(false);
         }
         let has_meaning = matches!(kind, SECTION_HEADER | INTERFACE);
-        if !has_meaning && length > LARGEST_PART {
+        if !has_meaning && length > MAX_PART {
             // Names, statistics, keys and unknown blocks may have any length.
             return window.skip(length, BLOCK);
         }
@@ -68,7 +68,7 @@ impl Pcapng {
                 Some(Block::InterfaceDescription(description)) => Interface::new(&description),
                 _ => return Err(malformed(offset, "an interface description cannot be read")),
             };
-            if self.interfaces.len() >= MOST_INTERFACES {
+            if self.interfaces.len() >= MAX_INTERFACES {
                 return Err(malformed(offset, "a section with more interfaces than there can be"));
             }
             self.interfaces.push(interface);
@@ -83,7 +83,7 @@ impl Pcapng {
     /// consumes nothing.
     pub(crate) fn find_packet(&self, window: &mut Window) -> Result<Option<u64>, Damage> {
         let offset = window.offset();
-        let Some(header) = window.peek(LEAST_BLOCK_BYTES, BLOCK)? else { return Ok(None) };
+        let Some(header) = window.peek(MIN_BLOCK_BYTES, BLOCK)? else { return Ok(None) };
         let length = self.checked_length(header, offset)?;
         let Some(block) = window.peek(length, BLOCK)? else { return Ok(None) };
         let packet = self.packet(block);
@@ -188,7 +188,7 @@ impl Pcapng {
 
     fn checked_length(&self, header: &[u8], offset: u64) -> Result<u64, Damage> {
         let length = self.block_length(header).unwrap_or_default();
-        if length < LEAST_BLOCK_BYTES || !length.is_multiple_of(4) {
+        if length < MIN_BLOCK_BYTES || !length.is_multiple_of(4) {
             return Err(malformed(offset, &format!("a block claims to be {length} bytes long")));
         }
         Ok(length)
@@ -219,10 +219,10 @@ impl PacketFormat for Pcapng {
     /// Any block whose two lengths are the same; one with a packet must be readable.
     fn candidate(&self, bytes: &[u8]) -> Candidate {
         let (Some(kind), Some(length)) = (self.number(bytes), self.block_length(bytes)) else {
-            return Candidate::Incomplete(LEAST_BLOCK_BYTES as usize);
+            return Candidate::Incomplete(MIN_BLOCK_BYTES as usize);
         };
         let length = length as usize;
-        if length < LEAST_BLOCK_BYTES as usize || !length.is_multiple_of(4) || length > LONGEST_BLOCK {
+        if length < MIN_BLOCK_BYTES as usize || !length.is_multiple_of(4) || length > LONGEST_BLOCK {
             return Candidate::Implausible;
         }
         let Some(block) = bytes.get(..length) else { return Candidate::Incomplete(length) };

@@ -23,7 +23,7 @@ const PARCELS: usize = 192;
 const PARCEL_BYTES: usize = 64 << 10;
 
 /// The most captures read before their turn: each has its own buffer, and decompression takes more.
-const MOST_CAPTURES: usize = 8;
+const MAX_CAPTURES: usize = 8;
 
 /// Captures that are read before their turn, in the order of their turns.
 pub(crate) struct Prefetcher {
@@ -36,7 +36,7 @@ pub(crate) struct Prefetcher {
 impl Prefetcher {
     /// One that reads as many captures as there are processors besides the one for the current capture.
     pub(crate) fn new(selection: Selection, interrupt: Interrupt) -> Self {
-        Self { captures: VecDeque::new(), most: (processors() - 1).min(MOST_CAPTURES), selection, interrupt }
+        Self { captures: VecDeque::new(), most: (processors() - 1).min(MAX_CAPTURES), selection, interrupt }
     }
 
     /// Whether no capture is being read.

@@ -7,11 +7,11 @@
 use crate::window::Window;
 
 /// How far a packet's time may be before or after that of the one before, in nanoseconds: an hour, and a day.
-const MOST_BACK_NS: i64 = 3_600_000_000_000;
-const MOST_AHEAD_NS: i64 = 24 * MOST_BACK_NS;
+const MAX_BACK_NS: i64 = 3_600_000_000_000;
+const MAX_AHEAD_NS: i64 = 24 * MAX_BACK_NS;
 
 /// A chain of more packets than this is not followed: their bytes are too few, and each byte may begin one.
-const MOST_PACKETS: usize = 4096;
+const MAX_PACKETS: usize = 4096;
 
 /// A capture is read in steps of this many bytes.
 const STEP: usize = 256 << 10;
@@ -127,7 +127,7 @@ fn chain(bytes: &[u8], is_whole: bool, format: &impl PacketFormat) -> Chain {
         if packets >= wanted.packets && at >= wanted.bytes {
             return Chain::Believed;
         }
-        if packets >= MOST_PACKETS {
+        if packets >= MAX_PACKETS {
             return Chain::Refused;
         }
     }
@@ -135,5 +135,5 @@ fn chain(bytes: &[u8], is_whole: bool, format: &impl PacketFormat) -> Chain {
 
 /// Whether a packet at this time may follow one at the other.
 pub(crate) fn is_near(time_ns: i64, last_ns: i64) -> bool {
-    (-MOST_BACK_NS..=MOST_AHEAD_NS).contains(&time_ns.saturating_sub(last_ns))
+    (-MAX_BACK_NS..=MAX_AHEAD_NS).contains(&time_ns.saturating_sub(last_ns))
 }

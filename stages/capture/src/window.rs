@@ -13,7 +13,7 @@ pub(crate) const WINDOW_BYTES: usize = 256 << 10;
 
 /// The longest packet, or block that describes packets, in bytes. libpcap writes none above 256 KiB, and a batch with
 /// one must fit into a frame.
-pub(crate) const LARGEST_PART: u64 = 8 << 20;
+pub(crate) const MAX_PART: u64 = 8 << 20;
 
 /// Where more bytes come from.
 enum Supply {
@@ -108,7 +108,7 @@ impl Window {
     /// The next `length` bytes, not consumed; `None` at the end of the stream. Fewer bytes are damage: a `part` was
     /// cut.
     pub(crate) fn peek(&mut self, length: u64, part: &'static str) -> Result<Option<&[u8]>, Damage> {
-        if length > LARGEST_PART {
+        if length > MAX_PART {
             return Err(Damage::TooLarge { offset: self.offset, part, claimed: length });
         }
         let length = length as usize;

@@ -1,17 +1,19 @@
 //! The counters of the stage, and the notices that report only the first case of each kind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 
+use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Flow, Notice, SkippedPackets, what};
 use sizeleak_packet::{DnsMessage, NoIpHeader};
-use sizeleak_platform::runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::{MOST_COUNTED, sorted_table};
 
 use crate::ip_reassembly::IncompletePacket;
-use crate::services::{MOST_RESOLVED, Resolution};
+use crate::services::{MAX_RESOLVED, Resolution};
 
 /// The most reasons that are reported separately.
-const MOST_REASONS: usize = 64;
+const MAX_REASONS: usize = 64;
 
 /// The counters of the stage, and what was reported already.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -40,7 +42,7 @@ impl FilterCounters {
     /// Whether all can be counted on.
     pub(crate) fn are_valid(&self) -> bool {
         self.packets <= MOST_COUNTED
-            && self.reported_reasons.len() <= MOST_REASONS
+            && self.reported_reasons.len() <= MAX_REASONS
             && self.named().iter().all(|(_, count)| *count <= MOST_COUNTED)
     }
 
@@ -66,7 +68,7 @@ impl FilterCounters {
     /// Counts a packet without a readable IP header. The first packet for a reason is reported, unless it is routine.
     pub(crate) fn count_no_ip(&mut self, number: u64, reason: NoIpHeader) -> Option<Notice> {
         self.no_ip += 1;
-        if self.reported_reasons.len() >= MOST_REASONS || !self.reported_reasons.insert(reason) || reason.is_routine() {
+        if self.reported_reasons.len() >= MAX_REASONS || !self.reported_reasons.insert(reason) || reason.is_routine() {
             return None;
         }
         let detail = format!("packet {number}: {reason}; more of these are only counted");
@@ -116,7 +118,7 @@ impl FilterCounters {
             Resolution::Full => {
                 self.unkept_answers += 1;
                 let detail = format!(
-                    "of the addresses of a service that {resolver} told {client} not all were taken: no more than                      {MOST_RESOLVED} addresses and names are kept; {more}"
+                    "of the addresses of a service that {resolver} told {client} not all were taken: no more than                      {MAX_RESOLVED} addresses and names are kept; {more}"
                 );
                 (self.unkept_answers, what::EVICTED, detail)
             }
@@ -165,5 +167,40 @@ impl FilterCounters {
             ("unasked_answers", self.unasked_answers),
             ("unkept_answers", self.unkept_answers),
         ]
+    }
+}
+
+/// At most this many addresses are counted; those that appear later are not.
+const MAX_ADDRESSES: usize = 4096;
+const SHOWN: usize = 5;
+
+/// How many packets were from or to each address.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SeenAddresses {
+    #[serde(with = "sorted_table")]
+    packets: HashMap<IpAddr, u64, RandomState>,
+}
+
+impl SeenAddresses {
+    /// Whether so many addresses are counted, and all can be counted on.
+    pub(crate) fn are_valid(&self) -> bool {
+        self.packets.len() <= MAX_ADDRESSES && self.packets.values().all(|count| *count <= MOST_COUNTED)
+    }
+
+    pub(crate) fn count(&mut self, addresses: [IpAddr; 2]) {
+        for address in addresses {
+            if self.packets.len() < MAX_ADDRESSES || self.packets.contains_key(&address) {
+                *self.packets.entry(address).or_default() += 1;
+            }
+        }
+    }
+
+    /// The most frequent addresses, as text.
+    pub(crate) fn most_frequent(&self) -> String {
+        let mut counts: Vec<(u64, IpAddr)> = self.packets.iter().map(|(address, count)| (*count, *address)).collect();
+        counts.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        let shown: Vec<String> =
+            counts.iter().take(SHOWN).map(|(count, address)| format!("{address} ({count} packets)")).collect();
+        if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
     }
 }

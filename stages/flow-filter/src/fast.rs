@@ -13,7 +13,7 @@ use crate::flow_table::FlowRef;
 use crate::segment_writer::SegmentWriter;
 
 /// Enough for ten thousand flows, more than most gateways have at a time. The table takes 1 MiB.
-const MOST_ENTRIES: usize = 28_000;
+const MAX_ENTRIES: usize = 28_000;
 /// How many packets ahead headers are prefetched.
 const PREFETCH_AHEAD: usize = 6;
 /// The headers are in the cache lines of these two offsets.
@@ -65,7 +65,7 @@ impl FlowCache {
     /// Caches the flow of a packet that [`write_segments`](Self::write_segments) can read; others are ignored.
     pub(crate) fn insert(&mut self, packet: &Packet<'_>, flow: FlowRef, generation: u32) {
         let Some(segment) = TcpSegment::read(packet.link_type, packet.data) else { return };
-        if generation != self.generation || self.flows.len() >= MOST_ENTRIES {
+        if generation != self.generation || self.flows.len() >= MAX_ENTRIES {
             self.flows.clear();
             self.generation = generation;
         }

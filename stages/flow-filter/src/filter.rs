@@ -1,20 +1,19 @@
 //! The stage: packets in, the gateway's flows and segments out.
 
-mod state;
-
 use sizeleak_frame::{BatchLimit, Flow, Packet, Packets, Segment, Transport, what};
 use sizeleak_packet::{
     AddressPrefilter, AddressSet, CapturedBytes, Encapsulation, IpPacket, IpPayload, NoIpHeader, NoSegment,
     OpenedTunnel, TransportSegment, dns_message, fast, ip_bytes, may_be_tunnel, open_tunnel,
 };
-use sizeleak_platform::runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError};
+use sizeleak_platform::runtime::{
+    ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError, decode_state, encode_state,
+};
 
-use crate::counters::FilterCounters;
+use crate::counters::{FilterCounters, SeenAddresses};
 use crate::fast::FlowCache;
 use crate::flow_table::{FlowLookup, FlowRef, FlowTable, GatewayEnds};
 use crate::ip_reassembly::{FragmentLimits, IncompletePacket, IpReassembly};
 use crate::options::Options;
-use crate::seen_addresses::SeenAddresses;
 use crate::segment_writer::SegmentWriter;
 use crate::services::{Sender, ServiceSelection};
 use crate::tunnels::{TunnelSelection, TunnelTreatment};
@@ -400,6 +399,36 @@ impl StageOptions for Options {
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         Ok(Box::new(Node::new(FlowFilter::new(self)?)))
+    }
+}
+
+/// What outlasts a batch; the cache of flows only saves time.
+type State = (ServiceSelection, FlowTable, [IpReassembly; 2], SeenAddresses, FilterCounters);
+
+impl FlowFilter {
+    /// The state as bytes.
+    pub(super) fn state(&self) -> Result<Vec<u8>, StateError> {
+        let Self { services, flows, gateway_fragments, other_fragments, seen, counters, .. } = self;
+        encode_state(&(services, flows, [gateway_fragments, other_fragments], seen, counters))
+    }
+
+    /// Continues from a state.
+    pub(super) fn continue_from(&mut self, state: &[u8]) -> Result<(), StateError> {
+        self.take(decode_state(state)?).ok_or(StateError::Impossible)
+    }
+
+    /// Takes a state that was read; `None` if a filter with these options cannot be in it.
+    fn take(&mut self, (services, flows, [gateways, others], seen, counters): State) -> Option<()> {
+        (seen.are_valid() && counters.are_valid()).then_some(())?;
+        self.services = self.services.restored(services)?;
+        self.flows = self.flows.restored(flows)?;
+        self.gateway_fragments = self.gateway_fragments.restored(gateways)?;
+        self.other_fragments = self.other_fragments.restored(others)?;
+        (self.seen, self.counters) = (seen, counters);
+        if self.counters.gateway_packets > 0 {
+            self.prefilter.activate();
+        }
+        Some(())
     }
 }
 

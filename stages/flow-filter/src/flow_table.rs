@@ -85,7 +85,7 @@ pub(crate) struct FlowEntry {
 }
 
 /// At most this many connections in tunnels are known to those that look for the same ones elsewhere.
-const MOST_IN_TUNNELS: usize = 10_000;
+const MAX_IN_TUNNELS: usize = 10_000;
 
 /// The flows seen lately.
 #[derive(Debug, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ pub(crate) struct FlowTable {
 impl FlowTable {
     /// Remembers at most `capacity` flows.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { entries: TwoGenerations::new(capacity), in_tunnels: TwoGenerations::new(capacity.min(MOST_IN_TUNNELS)) }
+        Self { entries: TwoGenerations::new(capacity), in_tunnels: TwoGenerations::new(capacity.min(MAX_IN_TUNNELS)) }
     }
 
     /// The table that was read from a state, with this one's capacity; `None` if it cannot hold that.

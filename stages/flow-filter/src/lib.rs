@@ -33,7 +33,6 @@ mod flow_table;
 mod ip_reassembly;
 mod name_queries;
 mod options;
-mod seen_addresses;
 mod segment_writer;
 mod services;
 mod tunnels;

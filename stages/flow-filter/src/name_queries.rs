@@ -8,7 +8,7 @@ use sizeleak_packet::{DnsMessage, Encapsulation};
 use crate::two_generations::TwoGenerations;
 
 /// At most this many queries are remembered, those asked last in any case.
-const MOST_QUERIES: usize = 8192;
+const MAX_QUERIES: usize = 8192;
 
 /// What a query and its answer have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub(crate) struct NameQueries {
 
 impl Default for NameQueries {
     fn default() -> Self {
-        Self { queries: TwoGenerations::new(MOST_QUERIES) }
+        Self { queries: TwoGenerations::new(MAX_QUERIES) }
     }
 }
 

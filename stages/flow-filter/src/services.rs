@@ -13,7 +13,7 @@ use sizeleak_platform::runtime::ConfigureError;
 use crate::name_queries::{NameQueries, QueryKey};
 
 /// At most this many names and resolved addresses are remembered: more are an attack on memory, not a service.
-pub(crate) const MOST_RESOLVED: usize = 10_000;
+pub(crate) const MAX_RESOLVED: usize = 10_000;
 
 /// The services that are selected; all if none is named.
 #[derive(Debug, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ impl ServiceSelection {
     /// these cannot lead to it.
     pub(crate) fn restored(&self, read: Self) -> Option<Self> {
         let Self { names, resolved, queries, .. } = read;
-        let has_room = names.len() + resolved.len() <= MOST_RESOLVED.max(self.names.len());
+        let has_room = names.len() + resolved.len() <= MAX_RESOLVED.max(self.names.len());
         (has_room && names.is_superset(&self.names)).then_some(())?;
         let (addresses, resolvers, ports) = (self.addresses.clone(), self.resolvers.clone(), self.ports.clone());
         Some(Self { addresses, names, resolved, queries: self.queries.restored(queries)?, resolvers, ports })
@@ -150,7 +150,7 @@ impl ServiceSelection {
     }
 
     fn has_room(&self) -> bool {
-        self.resolved.len() + self.names.len() < MOST_RESOLVED
+        self.resolved.len() + self.names.len() < MAX_RESOLVED
     }
 }
 

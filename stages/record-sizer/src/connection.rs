@@ -6,12 +6,12 @@
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Direction, OwnedSegment, Segment};
 
+use crate::counters::PayloadUse;
 use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
 use crate::handshake::HandshakeReader;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
-use crate::payload_use::PayloadUse;
 use crate::per_direction::PerDirection;
 use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning};
 use crate::record::RecordWalker;

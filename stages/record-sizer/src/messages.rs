@@ -2,9 +2,9 @@
 //! the connection carries no TLS.
 
 use serde::{Deserialize, Serialize};
+use sizeleak_frame::Direction;
 
 use crate::chunk::Chunk;
-use crate::handshake_turns::HandshakeTurns;
 use crate::per_direction::PerDirection;
 
 /// How long the rest of a write may take, in nanoseconds: a sender that has more to send waits for an acknowledgement
@@ -147,6 +147,27 @@ impl MessageSizer {
     }
 }
 
+/// Counts how often the sides of a connection have taken turns.
+///
+/// Up to TLS 1.2 a full handshake takes four turns: the client's hello, the server's flight, the client's key exchange
+/// and `Finished`, the server's `Finished`. With TLS 1.3, and where a session is resumed, data may follow in the third
+/// turn already; in the fourth there is often a session ticket.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HandshakeTurns {
+    turns: u8,
+    last: Option<Direction>,
+}
+
+impl HandshakeTurns {
+    /// Takes the next message; returns whether it belongs to the handshake: one of the first three turns, or the first
+    /// message of the fourth.
+    pub(crate) fn message(&mut self, direction: Direction) -> bool {
+        let is_new = self.last.replace(direction) != Some(direction);
+        self.turns = self.turns.saturating_add(u8::from(is_new));
+        self.turns <= 3 || (self.turns == 4 && is_new)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,5 +229,14 @@ mod tests {
         assert_eq!(whole.map(|message| message.bytes), Some(3000));
         sizer.chunk(&segment(4, 1400, false));
         assert_eq!(sizer.gap(0, 5_000_000).map(|message| message.bytes), Some(1400), "how many is not known");
+    }
+
+    #[test]
+    fn three_turns_and_the_message_after_them_are_the_handshake() {
+        let (to, from) = (Direction::ToGateway, Direction::FromGateway);
+        let mut turns = HandshakeTurns::default();
+        let found: Vec<bool> =
+            [from, to, to, from, from, from, to, to, from, to].map(|direction| turns.message(direction)).into();
+        assert_eq!(found, [true, true, true, true, true, true, true, false, false, false]);
     }
 }

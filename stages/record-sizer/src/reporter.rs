@@ -5,13 +5,12 @@ use sizeleak_frame::{ContentType, Direction, Record, Segment, what};
 use sizeleak_platform::runtime::{Closed, Emit};
 
 use crate::connection::{Connection, Ending};
-use crate::counters::SizerCounters;
+use crate::counters::{PayloadUse, SizerCounters};
 use crate::dtls::DtlsRecord;
 use crate::findings::{Conflict, Findings, Incident, StreamBytes, TlsEvent};
 use crate::handshake::Hello;
 use crate::messages::{MessageEnd, SizedMessage};
 use crate::notices::{self, Notices};
-use crate::payload_use::PayloadUse;
 use crate::plaintext::DTLS_1_3;
 use crate::read_bytes::ReadBytes;
 use crate::record::{HEADER, SizedRecord};

@@ -1,4 +1,6 @@
-//! The result.
+//! What is known of commands beforehand, what a fit finds in them, or why there is none.
+
+use thiserror::Error;
 
 use super::length_fields::LengthFields;
 
@@ -79,4 +81,86 @@ impl BlindFit {
     pub fn grown(&self, size: i64) -> i64 {
         self.length_fields.grown(size.saturating_sub(self.record_bytes))
     }
+}
+
+/// What the caller knows of the commands beforehand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The most kinds of actions that are looked for.
+    pub most_actions: usize,
+    /// Sizes are sizes on the wire, of which an unknown part is due to encryption.
+    pub is_wire: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { most_actions: 24, is_wire: false }
+    }
+}
+
+/// One command as it was observed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Observation {
+    /// Its size in bytes: of the plaintext, or on the wire if the cipher suite is not known.
+    pub size: i64,
+    /// The sizes of its single replies in bytes, in any order; `None` if they were not all listed.
+    pub replies: Option<Vec<i64>>,
+    /// Its label, if it has one: how often each named action occurs. As long as the list of names.
+    pub counts: Option<Vec<u32>>,
+}
+
+/// Why sizes cannot be learned.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BlindFitError {
+    /// There are too few commands to start with.
+    #[error("{commands} commands are too few to learn sizes without labels; {needed} are needed at least")]
+    TooFewCommands {
+        /// Commands that can be used.
+        commands: usize,
+        /// Commands that are needed at least.
+        needed: usize,
+    },
+    /// The sizes of commands do not vary enough to tell actions from the rest of a command.
+    #[error(
+        "the commands have only {sizes} different sizes, which do not show what an action adds; {needed} are needed"
+    )]
+    TooFewSizes {
+        /// Different sizes of commands.
+        sizes: usize,
+        /// Different sizes that are needed at least.
+        needed: usize,
+    },
+    /// No sizes of actions explain the commands.
+    #[error("no sizes of actions explain the sizes of the commands: {explained} of {commands} are explained")]
+    NotAdditive {
+        /// Commands that the best fit explains.
+        explained: usize,
+        /// Commands that were used.
+        commands: usize,
+    },
+    /// Several sizes explain the commands as well.
+    #[error("the commands do not determine the sizes: {}", open_overheads(.overheads, *.more_commands))]
+    Undetermined {
+        /// The sizes of a command without actions that are left, most likely first, in bytes.
+        overheads: Vec<i64>,
+        /// How many more commands would settle it, if that can be estimated.
+        more_commands: Option<usize>,
+    },
+    /// A label has more or fewer counts than there are names.
+    #[error("a label has {counts} counts for {names} names of actions")]
+    LabelLength {
+        /// Counts of the label.
+        counts: usize,
+        /// Names of actions.
+        names: usize,
+    },
+}
+
+fn open_overheads(overheads: &[i64], more: Option<usize>) -> String {
+    let list: Vec<String> = overheads.iter().map(ToString::to_string).collect();
+    let more = more.map_or_else(
+        || "label one command of each action, or capture the replies".to_owned(),
+        |more| format!("about {more} more commands would settle it, or labels of single commands"),
+    );
+    format!("a command without actions may have {} bytes; {more}", list.join(" or "))
 }

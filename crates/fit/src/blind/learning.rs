@@ -2,29 +2,29 @@
 
 use super::certainty::{EXCLUDED, interval, more_commands};
 use super::expectation::{Expected, Step, expect, silent_start};
-use super::lengths_alone::{MOST_ACTIONS, search_lengths};
+use super::lengths_alone::{MAX_ACTIONS, search_lengths};
 use super::naming::{Exchange, Label, Naming, labels, name};
 use super::reply_classes::ReplyClasses;
-use super::rows::{MOST_ROWS, Rows};
+use super::rows::{MAX_ROWS, Rows};
 use super::search::{Candidate, fewest_replies, plain_step, planned, search};
 use super::sparsity::{Atom, atoms, cost_of_size, is_artefact, sparsify};
 use super::sums::Plan;
 use super::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Options, UncertainNames};
 
 /// Fewer commands are not worth a try.
-const FEWEST_COMMANDS: usize = 12;
+const MIN_COMMANDS: usize = 12;
 /// Fewer sizes do not show what an action adds.
-const FEWEST_SIZES: usize = 4;
+const MIN_SIZES: usize = 4;
 /// The largest share of commands that a fit may leave unexplained.
-const MOST_OUTLIERS: f64 = 0.3;
+const MAX_OUTLIERS: f64 = 0.3;
 /// The same from lengths alone, of which a wrong fit explains more.
-const MOST_OUTLIERS_OF_LENGTHS: f64 = 0.12;
+const MAX_OUTLIERS_OF_LENGTHS: f64 = 0.12;
 /// From lengths alone, the best explanation must be better by this than the others, in nats.
-const LEAST_DIFFERENCE: f64 = 3.0;
+const MIN_DIFFERENCE: f64 = 3.0;
 /// How many explanations are refined.
 const FINALISTS: usize = 10;
 /// How many of them may have one |ac| and one form of length fields.
-const MOST_ALIKE: usize = 6;
+const MAX_ALIKE: usize = 6;
 /// An explanation that is worse by more than this before it is refined, in nats, is not.
 const HOPELESS: f64 = 40.0;
 
@@ -50,17 +50,17 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     }
     let mut classes = ReplyClasses::of(observations);
     let mut rows = Rows::of(observations, &classes);
-    if rows.commands < FEWEST_COMMANDS {
-        return Err(BlindFitError::TooFewCommands { commands: rows.commands, needed: FEWEST_COMMANDS });
+    if rows.commands < MIN_COMMANDS {
+        return Err(BlindFitError::TooFewCommands { commands: rows.commands, needed: MIN_COMMANDS });
     }
     let sizes = rows.rows.iter().map(|row| row.size).collect::<std::collections::BTreeSet<i64>>().len();
-    if sizes < FEWEST_SIZES {
-        return Err(BlindFitError::TooFewSizes { sizes, needed: FEWEST_SIZES });
+    if sizes < MIN_SIZES {
+        return Err(BlindFitError::TooFewSizes { sizes, needed: MIN_SIZES });
     }
     if classes.sizes.is_empty() {
         rows = rows.of_small_sizes();
     }
-    let silent = if classes.sizes.is_empty() { MOST_ACTIONS / 2 } else { 3 };
+    let silent = if classes.sizes.is_empty() { MAX_ACTIONS / 2 } else { 3 };
     let mut found = if classes.sizes.is_empty() {
         search_lengths(&rows, options.is_wire)
     } else {
@@ -74,7 +74,7 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
         }
     }
     let not_additive = BlindFitError::NotAdditive { explained: 0, commands: rows.commands };
-    let Some((used, plan)) = planned(&rows, fewest_replies(&rows, 1000, 0.95), MOST_ROWS, classes.sizes.len(), silent)
+    let Some((used, plan)) = planned(&rows, fewest_replies(&rows, 1000, 0.95), MAX_ROWS, classes.sizes.len(), silent)
     else {
         return Err(not_additive);
     };
@@ -95,7 +95,7 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     refined.sort_by(|a, b| b.score.total_cmp(&a.score));
     let Some(best) = refined.first() else { return Err(not_additive) };
     let mut fit = result(best, &plan, step, &classes, names);
-    let most_outliers = if classes.sizes.is_empty() { MOST_OUTLIERS_OF_LENGTHS } else { MOST_OUTLIERS };
+    let most_outliers = if classes.sizes.is_empty() { MAX_OUTLIERS_OF_LENGTHS } else { MAX_OUTLIERS };
     if fit.actions.is_empty() || fit.outliers > most_outliers {
         let explained = ((1.0 - fit.outliers) * used.commands as f64) as usize;
         return Err(BlindFitError::NotAdditive { explained, commands: used.commands });
@@ -121,7 +121,7 @@ fn finalists(found: Vec<Candidate>) -> Vec<Candidate> {
         let alike = kept.iter().filter(|other| kind(other) == kind(&candidate));
         let is_first = alike.clone().next().is_none();
         let same = alike.filter(|other| other.overhead == candidate.overhead).count();
-        let is_near = kept.len() < FINALISTS && same < MOST_ALIKE && candidate.score() > best - HOPELESS;
+        let is_near = kept.len() < FINALISTS && same < MAX_ALIKE && candidate.score() > best - HOPELESS;
         if is_first || is_near {
             kept.push(candidate);
         }
@@ -134,7 +134,7 @@ fn determined(refined: &[Refined], commands: usize) -> Result<(), BlindFitError>
     let Some((best, others)) = refined.split_first() else { return Ok(()) };
     let differs = |other: &&Refined| other.candidate.overhead != best.candidate.overhead;
     let mut overheads = vec![best.candidate.overhead];
-    let is_close = |other: &&Refined| best.score - other.score < LEAST_DIFFERENCE;
+    let is_close = |other: &&Refined| best.score - other.score < MIN_DIFFERENCE;
     overheads.extend(others.iter().filter(differs).filter(is_close).map(|other| other.candidate.overhead));
     let Some(second) = others.iter().find(differs).filter(|_| overheads.len() > 1) else { return Ok(()) };
     Err(BlindFitError::Undetermined { overheads, more_commands: more_commands(commands, best.score - second.score) })

@@ -4,13 +4,13 @@ use super::expectation::{Parameters, Step, anchor, normalised};
 use super::length_fields::LengthFields;
 use super::rows::Rows;
 use super::search::{
-    Candidate, EPSILONS, Form, LARGEST_ACTION, SHORTEST_HTTP_HEAD, fixed_forms, is_known, plain_step, planned,
+    Candidate, EPSILONS, Form, MAX_ACTION_BYTES, MIN_HTTP_HEAD, fixed_forms, is_known, plain_step, planned,
 };
 use super::sparsity::cost_of_size;
 use super::sums::Plan;
 
 /// The most actions of a command that is used.
-pub(super) const MOST_ACTIONS: usize = 14;
+pub(super) const MAX_ACTIONS: usize = 14;
 /// The smallest and the largest size of the smallest action that is looked for, in bytes.
 const SMALLEST_ACTION: std::ops::RangeInclusive<i64> = 5..=120;
 /// How many explanations are kept for each form of length fields.
@@ -18,7 +18,7 @@ const KEPT: usize = 4;
 
 /// The best explanations, best first. The smallest commands have one action.
 pub(super) fn search_lengths(rows: &Rows, is_wire: bool) -> Vec<Candidate> {
-    let Some((few, plan)) = planned(rows, 1, 400, 0, MOST_ACTIONS / 2) else { return Vec::new() };
+    let Some((few, plan)) = planned(rows, 1, 400, 0, MAX_ACTIONS / 2) else { return Vec::new() };
     let Some(smallest) = rows.smallest() else { return Vec::new() };
     let step = plain_step(rows, usize::MAX);
     let mut found: Vec<Candidate> = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn search_lengths(rows: &Rows, is_wire: bool) -> Vec<Candidate> {
         }
     }
     // Content-Length grows by a digit somewhere: tried coarsely, then near the best.
-    let heads = (smallest - 101).max(SHORTEST_HTTP_HEAD)..=smallest - 20;
+    let heads = (smallest - 101).max(MIN_HTTP_HEAD)..=smallest - 20;
     let http = |head: i64| Form { fields: LengthFields::Http { head }, record_bytes: 0 };
     for head in heads.clone().step_by(12) {
         if !is_known(http(head), &few.rows, &found) {
@@ -90,7 +90,7 @@ fn sparse_score(candidate: &Candidate, plan: &Plan) -> f64 {
 
 /// Actions of any size from about the smallest on.
 fn start(plan: &Plan, action: i64) -> Parameters {
-    let sizes = ((action - 4).max(1)..=(2 * action).max(action + 20).min(LARGEST_ACTION))
+    let sizes = ((action - 4).max(1)..=(2 * action).max(action + 20).min(MAX_ACTION_BYTES))
         .map(|size| (size, if size - action <= 20 { 1.0 } else { 0.02 }));
     let silent: Vec<f64> = (0..=plan.most_silent)
         .map(|actions| if actions == 0 { 0.0 } else { 0.75_f64.powf(actions as f64) / 3.0 })

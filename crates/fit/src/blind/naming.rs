@@ -9,7 +9,7 @@ use super::search::Candidate;
 use super::sparsity::Atom;
 
 /// The most different labelled commands that are looked at, those of few actions first.
-const MOST_LABELS: usize = 400;
+const MAX_LABELS: usize = 400;
 /// The largest size of a named action in bytes.
 const LARGEST: i64 = 100_000;
 /// What a reply too many or too few costs, in nats.
@@ -45,7 +45,7 @@ pub(super) fn labels(observations: &[Observation], classes: &ReplyClasses) -> Ve
         let replies = replies.and_then(|replies| classes.counts(replies)).map(|(counts, _)| counts);
         *found.entry(Label { actions, counts, size: observation.size, replies }).or_default() += 1;
     }
-    found.into_iter().take(MOST_LABELS).collect()
+    found.into_iter().take(MAX_LABELS).collect()
 }
 
 /// The size and the class of replies of a named action.

@@ -1,16 +1,17 @@
 //! A first guess: a robust regression of sizes on numbers of replies.
 
 use super::rows::Row;
+use crate::least_absolute_deviations::solve;
 
 /// Weighted below the median: actions without a reply only add bytes.
 const QUANTILE: f64 = 0.4;
 /// Rows that it looks at, at most.
-const MOST_ROWS: usize = 1500;
+const MAX_ROWS: usize = 1500;
 
 /// The intercept, then the bytes for each class of replies. `sizes`: of each row, in bytes.
 pub(super) fn regression(rows: &[Row], sizes: &[i64]) -> Vec<f64> {
     let unknowns = rows.first().map_or(0, |row| row.replies.len()) + 1;
-    let every = rows.len().div_ceil(MOST_ROWS).max(1);
+    let every = rows.len().div_ceil(MAX_ROWS).max(1);
     let data: Vec<(Vec<f64>, f64, f64)> = rows
         .iter()
         .zip(sizes)
@@ -39,36 +40,9 @@ pub(super) fn regression(rows: &[Row], sizes: &[i64]) -> Vec<f64> {
                 *entry = *entry * (1.0 + 1e-9) + 1e-6;
             }
         }
-        solution = solve(matrix);
+        solution = solve(matrix, unknowns);
     }
     solution
-}
-
-/// Gauss-Jordan with pivots; each line ends with its right side.
-fn solve(mut lines: Vec<Vec<f64>>) -> Vec<f64> {
-    let unknowns = lines.len();
-    for column in 0..unknowns {
-        let entry = |line: &[f64]| line.get(column).copied().unwrap_or(0.0);
-        let pivot = (column..unknowns)
-            .max_by(|a, b| {
-                let size = |row: &usize| lines.get(*row).map_or(0.0, |line| entry(line).abs());
-                size(a).total_cmp(&size(b))
-            })
-            .unwrap_or(column);
-        lines.swap(column, pivot);
-        let Some(pivot_line) = lines.get(column).cloned() else { continue };
-        let divisor = entry(&pivot_line);
-        if divisor.abs() < 1e-12 {
-            continue;
-        }
-        for (row, line) in lines.iter_mut().enumerate() {
-            let factor = if row == column { 1.0 - 1.0 / divisor } else { entry(line) / divisor };
-            for (value, above) in line.iter_mut().zip(&pivot_line) {
-                *value -= factor * above;
-            }
-        }
-    }
-    lines.iter().map(|line| line.last().copied().filter(|value| value.is_finite()).unwrap_or(0.0)).collect()
 }
 
 #[cfg(test)]

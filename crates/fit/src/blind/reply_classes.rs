@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use super::Observation;
 
 /// Replies of a rarer size belong to no class.
-const LEAST_SHARE: f64 = 0.004;
+const MIN_SHARE: f64 = 0.004;
 /// The most classes that are told apart.
-const MOST_CLASSES: usize = 10;
+const MAX_CLASSES: usize = 10;
 /// A class whose count is the same in this share of the commands says nothing about actions.
 const CONSTANT_SHARE: f64 = 0.9;
 /// Replies are one by one for actions if so many commands have more than one.
 const SEVERAL_SHARE: f64 = 0.1;
 /// Replies of a command that are looked at, at most.
-const MOST_REPLIES: usize = 256;
+const MAX_REPLIES: usize = 256;
 
 /// The sizes of replies that occur often, and in which number they do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,14 +44,14 @@ impl ReplyClasses {
             let most = per_command.range((size, 0)..=(size, usize::MAX)).map(|(_, commands)| *commands).max();
             most.is_some_and(|most| most as f64 > CONSTANT_SHARE * commands as f64)
         };
-        let least = (LEAST_SHARE * total as f64).max(1.5);
+        let least = (MIN_SHARE * total as f64).max(1.5);
         let mut frequent: Vec<(usize, i64)> = occurrences
             .iter()
             .filter(|(size, count)| **count as f64 > least && !is_constant(**size))
             .map(|(size, count)| (*count, *size))
             .collect();
         frequent.sort_by(|a, b| b.cmp(a));
-        frequent.truncate(MOST_CLASSES);
+        frequent.truncate(MAX_CLASSES);
         let mut sizes: Vec<i64> = frequent.iter().map(|(_, size)| *size).collect();
         sizes.sort_unstable();
         // Two replies in one record look like a reply of their joint size.
@@ -86,7 +86,7 @@ impl ReplyClasses {
     pub(super) fn foreign(&self, observations: &[Observation]) -> f64 {
         let listed = observations.iter().filter_map(|observation| observation.replies.as_ref());
         let (commands, replies) = listed.fold((0, 0), |(commands, replies), listed| {
-            let foreign = listed.iter().take(MOST_REPLIES).filter(|reply| self.foreign.contains(reply)).count();
+            let foreign = listed.iter().take(MAX_REPLIES).filter(|reply| self.foreign.contains(reply)).count();
             (commands + 1, replies + foreign)
         });
         replies as f64 / f64::from(commands.max(1))
@@ -103,7 +103,7 @@ impl ReplyClasses {
             }
         };
         let tells = |reply: &&i64| !self.constant.contains(*reply) && !self.foreign.contains(*reply);
-        for reply in replies.iter().take(MOST_REPLIES).filter(tells) {
+        for reply in replies.iter().take(MAX_REPLIES).filter(tells) {
             match self.sizes.binary_search(reply) {
                 Ok(class) => add(class),
                 Err(_) => match self.parts(*reply)[..] {
@@ -129,7 +129,7 @@ impl ReplyClasses {
 
 fn counted(replies: &[i64]) -> BTreeMap<i64, usize> {
     let mut counts = BTreeMap::new();
-    for reply in replies.iter().take(MOST_REPLIES) {
+    for reply in replies.iter().take(MAX_REPLIES) {
         *counts.entry(*reply).or_default() += 1;
     }
     counts

@@ -8,7 +8,7 @@ use super::reply_classes::ReplyClasses;
 /// The largest size of a command that is used, in bytes.
 const LARGEST: i64 = 1 << 20;
 /// The most rows that a fit uses.
-pub(super) const MOST_ROWS: usize = 3000;
+pub(super) const MAX_ROWS: usize = 3000;
 
 /// From lengths alone, commands that are larger than the smallest by up to this are used, in bytes.
 const LARGER_BY: i64 = 250;

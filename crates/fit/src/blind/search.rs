@@ -11,12 +11,12 @@ pub(super) const EPSILONS: std::ops::RangeInclusive<i64> = -4..=0;
 /// How far from the first guess |ac| is looked for, in bytes.
 const SPAN: i64 = 8;
 /// The largest size of an action that is looked for, in bytes.
-pub(super) const LARGEST_ACTION: i64 = 600;
+pub(super) const MAX_ACTION_BYTES: i64 = 600;
 
 /// Of `HTTP/1.1 200 OK`, a Content-Type, `Content-Length: 99` and the empty line, in bytes.
-pub(super) const SHORTEST_HTTP_HEAD: i64 = 60;
+pub(super) const MIN_HTTP_HEAD: i64 = 60;
 /// Two frame headers, the status and a Content-Length, in bytes.
-const SHORTEST_HTTP2_HEAD: i64 = 22;
+const MIN_HTTP2_HEAD: i64 = 22;
 
 /// A form of length fields, and what encryption adds to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub(super) fn search(rows: &Rows, classes: usize, is_wire: bool) -> Vec<Candidat
     sort(&mut found);
     near.overhead = found.iter().find(|found| found.form == Form::PLAIN).map_or(near.overhead, |found| found.overhead);
     // Content-Length grows by a digit somewhere: tried coarsely beside the best without, then byte by byte.
-    for (make, shortest) in [(http as fn(i64) -> LengthFields, SHORTEST_HTTP_HEAD), (http2, SHORTEST_HTTP2_HEAD)] {
+    for (make, shortest) in [(http as fn(i64) -> LengthFields, MIN_HTTP_HEAD), (http2, MIN_HTTP2_HEAD)] {
         let mut heads: Vec<Candidate> = Vec::new();
         for head in ((smallest - 101).max(shortest)..=smallest - 20).step_by(4) {
             let form = Form { fields: make(head), record_bytes: 0 };
@@ -186,7 +186,7 @@ fn first_guess(rows: &Rows, plan: &Plan, form: Form, classes: usize, step: Step)
     let solution = regression(&rows.rows, &sizes);
     let (intercept, means) = solution.split_first().map_or((0.0, &[][..]), |(first, rest)| (*first, rest));
     let largest = means.iter().copied().fold(20.0, f64::max);
-    let most = ((largest * 1.6) as i64 + 30).clamp(40, LARGEST_ACTION);
+    let most = ((largest * 1.6) as i64 + 30).clamp(40, MAX_ACTION_BYTES);
     // No action is tiny beside the others: that would be an ε.
     let typical = if means.is_empty() { 35.0 } else { means.iter().sum::<f64>() / classes.max(1) as f64 };
     let least = (means.iter().copied().filter(|mean| *mean > 8.0).fold(typical, f64::min) / 3.0).max(1.0) as i64;

@@ -9,7 +9,7 @@ use super::search::Candidate;
 use super::sums::Plan;
 
 /// What is expected to occur less often than this does not.
-const LEAST_COUNT: f64 = 0.7;
+const MIN_COUNT: f64 = 0.7;
 
 /// An action that a fit shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -142,7 +142,7 @@ pub(super) fn atoms(parameters: &Parameters, expected: &Expected) -> Vec<Atom> {
             } else {
                 1.0
             };
-            if own * count >= LEAST_COUNT {
+            if own * count >= MIN_COUNT {
                 atoms.push(Atom { class, size: *size, count: count * own });
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::rows::Rows;
 
 /// The most sums that a fit tables.
-const MOST_SUMS: usize = 2000;
+const MAX_SUMS: usize = 2000;
 
 /// What is less likely is left out at the ends of a distribution: outliers are far more likely.
 const UNLIKELY: f64 = 1e-14;
@@ -124,7 +124,7 @@ impl Plan {
                 commands,
                 size: row.size,
             });
-            if plan.keys.len() > MOST_SUMS {
+            if plan.keys.len() > MAX_SUMS {
                 return None;
             }
         }

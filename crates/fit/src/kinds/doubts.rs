@@ -1,6 +1,7 @@
 //! Labels that do not fit kinds: single wrong ones, or all of them.
 
-use sizeleak_model::{Kind, Kinds, LabelledCommand, SeenCommand, two_sided};
+use sizeleak_model::statistics::two_sided;
+use sizeleak_model::{Kind, Kinds, LabelledCommand, SeenCommand};
 
 use crate::additivity::p_value;
 
@@ -8,19 +9,19 @@ use crate::additivity::p_value;
 const DOUBTED_RATIO: f64 = 100.0;
 
 /// ...and if its own kind and the other one were labelled so often.
-const LEAST_COMMANDS: u64 = 4;
+const MIN_COMMANDS: u64 = 4;
 
 /// The least width of a kind's sizes, in bytes.
-const LEAST_WIDTH: f64 = 0.6;
+const MIN_WIDTH: f64 = 0.6;
 
 /// Sizes that differ by less, in bytes, say nothing about whether labels are right.
-const LEAST_RANGE: i64 = 8;
+const MIN_RANGE: i64 = 8;
 
 /// With fewer labelled commands nothing is said.
-const LEAST_TESTED: usize = 10;
+const MIN_TESTED: usize = 10;
 
 /// The most commands of the permutation test.
-const MOST_TESTED: usize = 2000;
+const MAX_TESTED: usize = 2000;
 
 /// Indices of the commands whose size fits another kind far better than the other commands of their own; `names`
 /// are those of the counts.
@@ -30,9 +31,9 @@ pub fn doubted_labels(kinds: &Kinds, names: &[String], commands: &[LabelledComma
         let own = kinds.position(&counts)?;
         let size = command.sizes[1];
         let others = kinds.list.iter().enumerate().filter(|(kind, _)| *kind != own).map(|(_, kind)| kind);
-        let others = others.filter(|kind| kind.commands() >= LEAST_COMMANDS);
+        let others = others.filter(|kind| kind.commands() >= MIN_COMMANDS);
         let elsewhere = others.map(|kind| typical_density(kind, size)).fold(0.0, f64::max);
-        let own = kinds.list.get(own).filter(|kind| kind.commands() >= LEAST_COMMANDS)?;
+        let own = kinds.list.get(own).filter(|kind| kind.commands() >= MIN_COMMANDS)?;
         (elsewhere > DOUBTED_RATIO * typical_density(own, size)).then_some(at)
     };
     commands.iter().enumerate().filter_map(doubted).collect()
@@ -44,17 +45,17 @@ pub fn size_dependence(kinds: &Kinds) -> Option<f64> {
     let (mut sizes, mut groups) = (Vec::new(), Vec::new());
     for (kind, at) in kinds.list.iter().zip(0..) {
         for seen in &kind.seen {
-            for _ in 0..seen.times.min(MOST_TESTED as u64) {
+            for _ in 0..seen.times.min(MAX_TESTED as u64) {
                 sizes.push(seen.size);
                 groups.push(vec![at]);
             }
         }
     }
-    let step = sizes.len() / MOST_TESTED + 1;
+    let step = sizes.len() / MAX_TESTED + 1;
     let sizes: Vec<i64> = sizes.into_iter().step_by(step).collect();
     let groups: Vec<Vec<u32>> = groups.into_iter().step_by(step).collect();
     let range = sizes.iter().max()?.saturating_sub(*sizes.iter().min()?);
-    let is_tested = kinds.list.len() > 1 && sizes.len() >= LEAST_TESTED && range >= LEAST_RANGE;
+    let is_tested = kinds.list.len() > 1 && sizes.len() >= MIN_TESTED && range >= MIN_RANGE;
     is_tested.then(|| p_value(&sizes, &groups))
 }
 
@@ -62,7 +63,7 @@ pub fn size_dependence(kinds: &Kinds) -> Option<f64> {
 fn typical_density(kind: &Kind, size: i64) -> f64 {
     let median = weighted_median(kind, |seen| seen.size);
     let deviation = weighted_median(kind, |seen| seen.size.saturating_sub(median).saturating_abs());
-    two_sided(size.abs_diff(median) as f64, (deviation as f64).max(LEAST_WIDTH))
+    two_sided(size.abs_diff(median) as f64, (deviation as f64).max(MIN_WIDTH))
 }
 
 fn weighted_median(kind: &Kind, value: impl Fn(&SeenCommand) -> i64) -> i64 {

@@ -11,7 +11,7 @@ const MAX_COMBINATIONS: usize = 1 << 14;
 
 /// Rounds of scaling, and the relative change at which they end early.
 const ROUNDS: usize = 100;
-const LEAST_CHANGE: f64 = 1e-6;
+const MIN_CHANGE: f64 = 1e-6;
 
 /// How often the actions of each class of [`Limits`] occur in a command, and the share of free devices for all of them.
 struct Combination {
@@ -46,7 +46,7 @@ pub(super) fn shares(frequencies: &[f64], concentration: f64, limits: &Limits, c
         let next: Vec<f64> = weights.iter().zip(&scales).map(|(weight, scale)| weight * scale).collect();
         let sum: f64 = next.iter().sum();
         weights = next.into_iter().map(|weight| weight / sum).collect();
-        if scales.iter().all(|scale| (scale - 1.0).abs() < LEAST_CHANGE) {
+        if scales.iter().all(|scale| (scale - 1.0).abs() < MIN_CHANGE) {
             break;
         }
     }

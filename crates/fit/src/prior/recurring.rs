@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sizeleak_model::{LabelledCommand, RecurringCommand};
 
 /// A command that occurs less often is not known to recur.
-const FEWEST_TIMES: u64 = 3;
+const MIN_TIMES: u64 = 3;
 
 /// How many commands may be taken for recurring ones by chance, in one model.
 const FALSE_ALARMS: f64 = 0.01;
@@ -23,7 +23,7 @@ pub(super) fn recurring_commands(
     let (all, tested) = (commands.len() as f64, times.len().max(1) as f64);
     let found = times.into_iter().filter_map(|(counts, times)| {
         let expected = all * probability(counts);
-        let is_recurring = times >= FEWEST_TIMES && poisson_tail(times, expected) < FALSE_ALARMS / tested;
+        let is_recurring = times >= MIN_TIMES && poisson_tail(times, expected) < FALSE_ALARMS / tested;
         // One further command may be any other.
         let share = (times as f64 - expected) / (all + 1.0);
         is_recurring.then(|| RecurringCommand { counts: counts.to_vec(), share: (share * 1e6).floor() / 1e6 })

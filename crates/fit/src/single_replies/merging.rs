@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A size is several replies in one record if no action sends it more often than this, and each of the parts is this
 /// many times as frequent.
-const MOST_OF_MERGED: f64 = 0.3;
+const MAX_OF_MERGED: f64 = 0.3;
 const PARTS_MORE_FREQUENT: u64 = 4;
 
 /// The bytes that replies in one record share are learned from sizes that no action sends more often than this.
-const MOST_OF_RARE: f64 = 0.1;
+const MAX_OF_RARE: f64 = 0.1;
 
 /// The probability of an odd size that is not that of two replies.
 const NO_PAIR: f64 = 1e-3;
@@ -36,7 +36,7 @@ impl OddSizes {
             let rare = times.iter().filter(|(size, _)| greatest_mean(**size) < mean);
             rare.map(|(size, seen)| (*size, *seen)).collect()
         };
-        Self { odd: rarer_than(MOST_OF_MERGED), rare: rarer_than(MOST_OF_RARE), known: frequent(times) }
+        Self { odd: rarer_than(MAX_OF_MERGED), rare: rarer_than(MAX_OF_RARE), known: frequent(times) }
     }
 
     /// How many bytes two replies in one record seem to share.

@@ -6,8 +6,7 @@
 
 use sizeleak_model::LabelledCommand;
 
-use super::error::FitError;
-use super::fitted_sizes::{FittedSizes, median};
+use super::fitted_sizes::{FitError, FittedSizes, median};
 use super::remainders::action_bytes;
 
 pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<FittedSizes, FitError> {

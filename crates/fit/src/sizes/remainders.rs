@@ -1,9 +1,7 @@
 //! What remains of the commands' sizes without their actions, and how well a step function fits it.
 
-use sizeleak_model::{
-    LabelledCommand,
-    step_function::{StepFunction, step_cost},
-};
+use sizeleak_model::LabelledCommand;
+use sizeleak_model::step_function::{StepFunction, step_cost};
 
 /// Bytes of the actions of a command: Σ |aᵢ|·nbᵢ.
 pub(crate) fn action_bytes(sizes: &[i64], counts: &[u32]) -> i64 {

@@ -9,10 +9,8 @@ use std::borrow::Cow;
 
 use sizeleak_model::{LabelledCommand, MAX_MESSAGE_SIZE, step_function};
 
-use super::error::FitError;
-use super::fitted_sizes::{FittedSizes, median};
-use super::remainders::action_bytes;
-use super::remainders::{Remainder, Remainders};
+use super::fitted_sizes::{FitError, FittedSizes, median};
+use super::remainders::{Remainder, Remainders, action_bytes};
 use super::size_sampling::{SampledSizes, thinned};
 use super::size_search::SizeSearch;
 use crate::experiment_design::undetermined_actions;
@@ -22,10 +20,10 @@ use crate::least_absolute_deviations::least_absolute_deviations;
 const OUTLIER_BYTES: i64 = 8;
 
 /// The most commands that sizes are searched with.
-const MOST_SEARCHED: usize = 20_000;
+const MAX_SEARCHED: usize = 20_000;
 
 /// The least mean deviation of a command, in bytes.
-const LEAST_SCALE: f64 = 0.25;
+const MIN_SCALE: f64 = 0.25;
 
 /// ...unless at least this share of all commands deviates by nearly as much: then the gateway has two message forms.
 const MESSAGE_FORM_SHARE: f64 = 0.1;
@@ -67,7 +65,7 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
 
 /// The commands that sizes are searched with: very many are no better than some of them, evenly chosen.
 fn searched(commands: &[LabelledCommand]) -> Cow<'_, [LabelledCommand]> {
-    match commands.len() / MOST_SEARCHED {
+    match commands.len() / MAX_SEARCHED {
         0 => Cow::Borrowed(commands),
         more => Cow::Owned(commands.iter().step_by(more + 1).cloned().collect()),
     }
@@ -79,7 +77,7 @@ fn scale(actions: &[i64], commands: &[LabelledCommand]) -> f64 {
     let sum: f64 = Remainders::new(actions, commands).fitted().into_iter().map(deviation).sum();
     let free = commands.len().saturating_sub(actions.len() + 1) as f64;
     // As if one more command deviated by a byte.
-    ((sum + 1.0) / (free + 1.0)).clamp(LEAST_SCALE, OUTLIER_BYTES as f64)
+    ((sum + 1.0) / (free + 1.0)).clamp(MIN_SCALE, OUTLIER_BYTES as f64)
 }
 
 /// The commands that are far from their level and unlike most others.

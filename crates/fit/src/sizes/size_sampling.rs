@@ -7,21 +7,18 @@
 //! size that one state of the chain explains, so that ε reflects the uncertainty. The generator has a fixed seed: the
 //! same commands yield the same sizes.
 
-use rand::RngExt;
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-
 use sizeleak_model::{LabelledCommand, step_function};
 
-use super::remainders::action_bytes;
-use super::remainders::{Remainder, Remainders};
+use super::remainders::{Remainder, Remainders, action_bytes};
 use super::size_search::SizeSearch;
 
 /// The probability that an interval of sizes holds.
 const CREDIBLE: f64 = 0.95;
 
 /// Of more commands, so many evenly spaced ones are used: then the intervals are a little wide.
-const MOST_COMMANDS: usize = 2000;
+const MAX_COMMANDS: usize = 2000;
 
 /// The number of states sampled. With n samples, sample i gives the sizes of commands i, i + n, i + 2n...
 const SAMPLES: usize = 256;
@@ -97,7 +94,7 @@ impl SampledSizes {
 
 /// Evenly spaced ones of many commands.
 pub(crate) fn thinned(commands: &[LabelledCommand]) -> Vec<LabelledCommand> {
-    commands.iter().step_by(commands.len() / MOST_COMMANDS + 1).cloned().collect()
+    commands.iter().step_by(commands.len() / MAX_COMMANDS + 1).cloned().collect()
 }
 
 /// Proposes random changes. A change that costs n scales more is accepted with probability e⁻ⁿ.

@@ -13,7 +13,8 @@ mod search;
 
 use std::collections::BTreeSet;
 
-use sizeleak_model::{Action, EpsilonTuple, LabelledCommand, Neighbours, Smoothing, sum_distribution::SumDistribution};
+use sizeleak_model::sum_distribution::SumDistribution;
+use sizeleak_model::{Action, EpsilonTuple, LabelledCommand, Neighbours, Smoothing};
 
 use super::fitted_sizes::median;
 use crate::Fit;
@@ -22,7 +23,7 @@ use levels::Levels;
 use search::{Search, is_usable, moved};
 
 /// Levels are fitted to so many commands.
-const MOST_LEVELLED: usize = 4000;
+const MAX_LEVELLED: usize = 4000;
 
 /// A command whose label is wrong with a greater probability is an outlier.
 const OUTLIER: f64 = 0.99;
@@ -47,7 +48,7 @@ impl Search<'_> {
     /// The fit of these distributions.
     fn fit(&self, single: &Fit, parameters: &Parameters, levels: &Levels) -> Option<Fit> {
         let (intervals, certainty) = self.certainty(parameters, levels);
-        let evenly = (0..self.sizes.len()).step_by(self.sizes.len() / MOST_LEVELLED + 1);
+        let evenly = (0..self.sizes.len()).step_by(self.sizes.len() / MAX_LEVELLED + 1);
         let may_be_used = |at: &usize| self.commands.get(*at).is_some_and(is_usable);
         let levelled = groups(self.commands, evenly.filter(may_be_used));
         let levels = Levels::fit(&levelled, &self.sizes, self.overhead, parameters);

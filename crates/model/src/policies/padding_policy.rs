@@ -4,8 +4,7 @@ mod before_padding;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policies::padding_limits::{MAX_BUCKETS, MAX_PADDING_UNIT, MAX_RANDOM_BYTES, TLS_RECORD_BYTES};
-use crate::policies::policy_error::PolicyError;
+use crate::policies::policy_error::{MAX_BUCKETS, MAX_PADDING_UNIT, MAX_RANDOM_BYTES, PolicyError, TLS_RECORD_BYTES};
 
 /// To which sizes commands are padded. Sizes are bytes of plaintext: what an application gives to TLS as one message.
 ///

@@ -1,8 +1,6 @@
-//! Why a padding policy cannot be used.
+//! Why a padding policy cannot be used, and the limits that it must keep.
 
 use thiserror::Error;
-
-use crate::policies::padding_limits::{MAX_BUCKETS, MAX_PADDING_UNIT, MAX_RANDOM_BYTES};
 
 /// Why a padding policy cannot be used.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -48,3 +46,15 @@ pub enum PolicyError {
         padded: u64,
     },
 }
+
+/// The most bytes of a unit of padding, or of a size in a table.
+pub const MAX_PADDING_UNIT: u64 = 1 << 30;
+
+/// The most random bytes: every padded size of every command is summed over.
+pub const MAX_RANDOM_BYTES: u64 = 4096;
+
+/// The most sizes of a table.
+pub const MAX_BUCKETS: usize = 65_536;
+
+/// The most plaintext bytes of a TLS record (RFC 8446, section 5.1).
+pub const TLS_RECORD_BYTES: u64 = 1 << 14;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::action::MAX_MESSAGE_SIZE;
-use crate::two_sided::two_sided;
+use crate::statistics::two_sided;
 
 /// Foreign records of sizes never seen have any size up to this many bytes.
 const FOREIGN_RANGE: f64 = 2000.0;

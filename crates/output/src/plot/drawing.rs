@@ -15,16 +15,16 @@ use super::timeline::{Mark, Timeline, Truth};
 use crate::TimeFormat;
 
 /// Counts are written above the bars of up to this many commands.
-const MOST_COUNTS: usize = 60;
+const MAX_COUNTS: usize = 60;
 
 /// Names are truncated to this many characters.
-const MOST_CHARACTERS: usize = 20;
+const MAX_CHARACTERS: usize = 20;
 
 /// Titles and headings of groups are truncated to this many characters.
-const MOST_IN_TITLE: usize = 200;
+const MAX_IN_TITLE: usize = 200;
 
 /// The least height of a bar, and that of a command without actions.
-const LEAST_BAR: f64 = 4.0;
+const MIN_BAR: f64 = 4.0;
 
 /// A timeline as SVG, with times by the clock of `times`, below a title of its own unless one is given.
 ///
@@ -65,7 +65,7 @@ impl<'a> Picture<'a> {
 
     fn draw(&self, title: Option<&str>) -> Document {
         let Layout { all_width, all_height, .. } = self.layout;
-        let headline = title.map_or_else(|| self.headline(), |title| clean(title, MOST_IN_TITLE));
+        let headline = title.map_or_else(|| self.headline(), |title| clean(title, MAX_IN_TITLE));
         let (span, counts) = (self.span(), self.counts());
         let mut drawing = Document::new()
             .set("width", all_width)
@@ -145,7 +145,7 @@ impl<'a> Picture<'a> {
     /// The lanes and the headings of their groups.
     fn groups(&self, mut drawing: Document) -> Document {
         for (group, y) in self.lanes.groups.iter().zip(&self.layout.headings) {
-            let heading = text(20.0, *y, &clean(&group.name, MOST_IN_TITLE)).set("font-weight", "bold");
+            let heading = text(20.0, *y, &clean(&group.name, MAX_IN_TITLE)).set("font-weight", "bold");
             drawing = drawing.add(heading.set("class", "group"));
         }
         let lanes = self.lanes.groups.iter().flat_map(|group| &group.lanes);
@@ -184,7 +184,7 @@ impl<'a> Picture<'a> {
     }
 
     fn bar_height(&self, count: u64) -> f64 {
-        (self.layout.bar_height * count as f64 / self.lanes.most.max(1) as f64).max(LEAST_BAR)
+        (self.layout.bar_height * count as f64 / self.lanes.most.max(1) as f64).max(MIN_BAR)
     }
 
     fn command(&self, axis: &Axis, at: usize, mark: &Mark) -> Group {
@@ -193,7 +193,7 @@ impl<'a> Picture<'a> {
         let mut group =
             Group::new().set("class", "command").set("fill", colour).add(Title::new(self.tooltip(at, mark)));
         // Outlines of labels would hide them.
-        let has_counts = self.timeline.marks.len() <= MOST_COUNTS && self.timeline.truths.is_empty();
+        let has_counts = self.timeline.marks.len() <= MAX_COUNTS && self.timeline.truths.is_empty();
         for (lane, count) in bars_of(&self.lanes.marks, at) {
             let high = self.bar_height(*count);
             let top = self.layout.base(*lane) - high;
@@ -217,7 +217,7 @@ impl<'a> Picture<'a> {
         if is_alone {
             group = group.set("stroke-dasharray", "2 2");
             let bottom = TOP + self.layout.sizes_height;
-            group = group.add(rule(x, bottom - LEAST_BAR, x, bottom + LEAST_BAR).set("stroke", TEXT));
+            group = group.add(rule(x, bottom - MIN_BAR, x, bottom + MIN_BAR).set("stroke", TEXT));
         }
         for (lane, count) in bars_of(&self.lanes.truths, at) {
             let high = self.bar_height(*count);
@@ -251,13 +251,13 @@ fn bars_of(all: &[Vec<(usize, u64)>], at: usize) -> &[(usize, u64)] {
 /// `2 on, 1 colour`.
 fn listed(actions: &[(Arc<str>, u64)]) -> String {
     let each = actions.iter().filter(|(_, count)| *count > 0);
-    let each: Vec<String> = each.map(|(name, count)| format!("{count} {}", clean(name, MOST_CHARACTERS))).collect();
+    let each: Vec<String> = each.map(|(name, count)| format!("{count} {}", clean(name, MAX_CHARACTERS))).collect();
     if each.is_empty() { "no action".to_owned() } else { each.join(", ") }
 }
 
 fn name(lane: &Lane) -> String {
     match lane {
-        Lane::Action(_, name) => clean(name, MOST_CHARACTERS),
+        Lane::Action(_, name) => clean(name, MAX_CHARACTERS),
         Lane::OtherActions => "other actions".to_owned(),
         Lane::NoAction => "no action".to_owned(),
         Lane::Unexplained => "unexplained".to_owned(),

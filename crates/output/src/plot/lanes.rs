@@ -8,10 +8,10 @@ use super::timeline::{Mark, Timeline};
 use crate::flow_names::FlowEnds;
 
 /// The number of actions with a lane of their own; the others share one.
-const MOST_ACTIONS: usize = 40;
+const MAX_ACTIONS: usize = 40;
 
 /// The number of gateways and services with a group of their own; the others share one.
-const MOST_GROUPS: usize = 20;
+const MAX_GROUPS: usize = 20;
 
 /// A lane, in the order of the plot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,7 +99,7 @@ fn groups(timeline: &Timeline) -> (Vec<GroupKey>, BTreeMap<u64, usize>) {
     let mut keys: Vec<GroupKey> = flows.iter().map(|(_, key)| key.clone()).collect();
     keys.sort_unstable();
     keys.dedup();
-    let group = |key: &GroupKey| keys.binary_search(key).unwrap_or(0).min(MOST_GROUPS - 1);
+    let group = |key: &GroupKey| keys.binary_search(key).unwrap_or(0).min(MAX_GROUPS - 1);
     let groups = flows.iter().map(|(flow, key)| (*flow, group(key))).collect();
     (keys, groups)
 }
@@ -110,9 +110,9 @@ fn group_names(keys: &[GroupKey]) -> Vec<String> {
         let gateway = gateway.map_or_else(|| "unknown gateway".to_owned(), |gateway| gateway.to_string());
         format!("{gateway} and {}", service.as_deref().unwrap_or("an unknown service"))
     };
-    let mut names: Vec<String> = keys.iter().take(MOST_GROUPS).map(name).collect();
-    if let (Some(last), true) = (names.last_mut(), keys.len() > MOST_GROUPS) {
-        *last = format!("{} other gateways and services", keys.len() + 1 - MOST_GROUPS);
+    let mut names: Vec<String> = keys.iter().take(MAX_GROUPS).map(name).collect();
+    if let (Some(last), true) = (names.last_mut(), keys.len() > MAX_GROUPS) {
+        *last = format!("{} other gateways and services", keys.len() + 1 - MAX_GROUPS);
     }
     names
 }
@@ -161,10 +161,10 @@ impl Found {
 
     fn lane_of_action(&mut self, group: usize, name: &Arc<str>) -> Lane {
         let at = self.actions.iter().position(|known| known == name).unwrap_or(self.actions.len());
-        if at == self.actions.len() && at < MOST_ACTIONS {
+        if at == self.actions.len() && at < MAX_ACTIONS {
             self.actions.push(Arc::clone(name));
         }
-        let lane = if at < MOST_ACTIONS { Lane::Action(at, Arc::clone(name)) } else { Lane::OtherActions };
+        let lane = if at < MAX_ACTIONS { Lane::Action(at, Arc::clone(name)) } else { Lane::OtherActions };
         self.lane(group, lane)
     }
 
@@ -241,13 +241,13 @@ mod tests {
     fn lanes_are_bounded() {
         let one = |number: u64| identification(1, Some(vec![(&*format!("action {number}"), 1), ("on", 1)]));
         let lanes = Lanes::of(&timeline(&(0..200).map(one).collect::<Vec<_>>()));
-        assert_eq!((lanes.count(), lanes.groups[0].lanes.last()), (MOST_ACTIONS + 1, Some(&Lane::OtherActions)));
-        assert_eq!(lanes.marks[199], [(MOST_ACTIONS, 1), (1, 1)]);
+        assert_eq!((lanes.count(), lanes.groups[0].lanes.last()), (MAX_ACTIONS + 1, Some(&Lane::OtherActions)));
+        assert_eq!(lanes.marks[199], [(MAX_ACTIONS, 1), (1, 1)]);
         let service = |number: u64| flow(number, "192.0.2.20", &format!("203.0.113.1:{}", 1000 + number));
         let many = (0..200).flat_map(|number| [service(number), identification(number, None)]);
         let lanes = Lanes::of(&timeline(&many.collect::<Vec<_>>()));
-        assert_eq!(lanes.groups.len(), MOST_GROUPS);
-        assert_eq!(lanes.groups[MOST_GROUPS - 1].name, "181 other gateways and services");
+        assert_eq!(lanes.groups.len(), MAX_GROUPS);
+        assert_eq!(lanes.groups[MAX_GROUPS - 1].name, "181 other gateways and services");
     }
 
     #[test]

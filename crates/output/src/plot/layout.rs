@@ -18,7 +18,7 @@ const LEGEND_ENTRY: f64 = 165.0;
 const HEADING: f64 = 22.0;
 /// The height of a lane, unless the picture has a height.
 const LANE: f64 = 40.0;
-const LEAST_LANE: f64 = 16.0;
+const MIN_LANE: f64 = 16.0;
 /// The sizes take as much height as this many lanes.
 const SIZES: f64 = 3.0;
 /// The share of a lane that its highest bar takes.
@@ -73,8 +73,8 @@ impl Layout {
         let fixed = TOP + GAP + all_headings + AXIS + legend;
         let units = SIZES + lanes.count().max(1) as f64;
         let lane = size.height.map_or(LANE, |height| (f64::from(height) - fixed) / units);
-        if lane < LEAST_LANE {
-            return Err(TooSmall { lanes: lanes.count(), least: (fixed + units * LEAST_LANE).ceil() as u32 });
+        if lane < MIN_LANE {
+            return Err(TooSmall { lanes: lanes.count(), least: (fixed + units * MIN_LANE).ceil() as u32 });
         }
         let (mut headings, mut bases, mut y) = (Vec::new(), Vec::new(), TOP + lane * SIZES + GAP);
         for group in &lanes.groups {

@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::timeline::Timeline;
 
 /// The longest line, like the largest frame: 16 MiB.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// Why the input cannot be read any further. Everything before it has been read.
 #[derive(Debug, Error)]
@@ -95,10 +95,10 @@ fn read_lines(mut input: impl BufRead, timeline: &mut Timeline) -> Result<(), Pl
     let mut bytes = Vec::new();
     for line in 1.. {
         bytes.clear();
-        if input.by_ref().take(MOST_BYTES as u64 + 1).read_until(b'\n', &mut bytes)? == 0 {
+        if input.by_ref().take(MAX_BYTES as u64 + 1).read_until(b'\n', &mut bytes)? == 0 {
             break;
         }
-        if bytes.len() > MOST_BYTES {
+        if bytes.len() > MAX_BYTES {
             return Err(PlotSourceError::TooLong(line));
         }
         let parsed = parse(&bytes).map_err(|error| {

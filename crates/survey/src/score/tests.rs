@@ -158,3 +158,10 @@ fn names_in_reasons_hold_no_control_characters() {
     let judgement = judge("192.168.1.20".parse().unwrap(), &AddressTally::default(), &services, 0);
     assert!(judgement.reasons.iter().all(|reason| !reason.text.contains(char::is_control)), "{judgement:?}");
 }
+
+#[test]
+fn the_two_greatest_units_are_named() {
+    let words = [0, 59, 60, 3599, 3600, 9060, 90_061].map(|seconds| in_words(seconds * 1_000_000_000));
+    assert_eq!(words, ["under 1 s", "59 s", "1 min", "59 min 59 s", "1 h", "2 h 31 min", "1 d 1 h"]);
+    assert_eq!(in_words(i64::MIN), "under 1 s");
+}

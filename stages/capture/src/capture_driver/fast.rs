@@ -24,7 +24,7 @@ use crate::reader::CaptureReader;
 const PIECE_BYTES: usize = 512 << 10;
 
 /// The fewest pieces for which a second thread is worth starting.
-const LEAST_PIECES: u64 = 16;
+const MIN_PIECES: u64 = 16;
 
 /// Room in front of a piece for the beginning of a packet that ends in it.
 const HEADROOM: usize = 64 << 10;
@@ -46,7 +46,7 @@ pub(crate) fn run_in_pieces(driver: &mut CaptureDriver<'_>, piece_bytes: usize) 
             && driver.prefetcher.is_idle()
             && let Some(capture) = driver.merge.sole_plain_file()
             && let Some(file) = capture.reader.window.plain_file().cloned()
-            && file.length.saturating_sub(file.position) >= LEAST_PIECES * piece_bytes as u64
+            && file.length.saturating_sub(file.position) >= MIN_PIECES * piece_bytes as u64
         {
             let capture = capture.file.index;
             pieces += alternate(Turn { driver, capture, pieces: 0, ended: None }, &file, piece_bytes)?;

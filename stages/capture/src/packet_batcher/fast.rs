@@ -13,7 +13,7 @@ use crate::open_capture::OpenCapture;
 use crate::packet::{CapturedPacket, PacketVisitor, Visited};
 
 /// The fewest bytes that a packet takes in a capture besides its data.
-const LEAST_OVERHEAD: usize = 16;
+const MIN_OVERHEAD: usize = 16;
 
 /// How far ahead, in bytes, the headers of packets are prefetched into the cache.
 const PREFETCH_DISTANCE: usize = 512;
@@ -28,7 +28,7 @@ impl PacketBatcher {
     /// Bytes of a capture that fit into the batch, whatever packets they hold; only the last packet may be longer.
     fn least_room(&self) -> usize {
         let rows = self.capacity.rows.saturating_sub(self.rows);
-        self.capacity.bytes.saturating_sub(self.bytes).min(rows * LEAST_OVERHEAD)
+        self.capacity.bytes.saturating_sub(self.bytes).min(rows * MIN_OVERHEAD)
     }
 }
 

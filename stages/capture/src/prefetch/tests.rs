@@ -73,7 +73,7 @@ proptest! {
         let not_dropped = Selection::NotDropped(prefilter(), BatchLimit::Contract);
         for selection in [Selection::All, Selection::Only(prefilter()), not_dropped] {
             let in_turn = run_driver(&files, &selection, 0, None);
-            for (most, piece_bytes) in [(1, None), (1, Some(4000)), (3, None), (3, Some(4000)), (MOST_CAPTURES, None)] {
+            for (most, piece_bytes) in [(1, None), (1, Some(4000)), (3, None), (3, Some(4000)), (MAX_CAPTURES, None)] {
                 let prefetched = run_driver(&files, &selection, most, piece_bytes);
                 prop_assert_eq!(&prefetched.1, &in_turn.1, "{}", most);
                 prop_assert!(prefetched.0 == in_turn.0, "{}: {} frames", most, prefetched.0.len());

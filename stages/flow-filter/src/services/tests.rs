@@ -101,11 +101,11 @@ fn only_answers_that_the_gateway_asked_for_or_of_named_resolvers_are_taken() {
 fn addresses_beyond_the_limit_are_reported() {
     let mut services = selection("hub.example");
     ask(&mut services, Sender::Gateway);
-    let bytes = response(MOST_RESOLVED as u32 - 2);
+    let bytes = response(MAX_RESOLVED as u32 - 2);
     assert_eq!(services.resolve(&message(DnsKind::Response, &bytes), Sender::Other, None), Resolution::Quiet);
-    let bytes = response(MOST_RESOLVED as u32 - 1);
+    let bytes = response(MAX_RESOLVED as u32 - 1);
     assert_eq!(services.resolve(&message(DnsKind::Response, &bytes), Sender::Other, None), Resolution::Full);
-    assert_eq!(services.resolved.len() + services.names.len(), MOST_RESOLVED);
+    assert_eq!(services.resolved.len() + services.names.len(), MAX_RESOLVED);
 }
 
 #[test]

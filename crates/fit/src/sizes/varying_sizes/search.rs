@@ -11,26 +11,26 @@ use super::levels::Levels;
 use crate::Fit;
 
 /// With more actions sizes stay single: their distributions would take too long to learn.
-const MOST_ACTIONS: usize = 64;
+const MAX_ACTIONS: usize = 64;
 
 /// From fewer commands no distribution is learned.
-const LEAST_COMMANDS: usize = 30;
+const MIN_COMMANDS: usize = 30;
 
 /// Commands of more actions say little about the sizes of one.
-const MOST_IN_COMMAND: u64 = 64;
+const MAX_IN_COMMAND: u64 = 64;
 
 /// Distributions are learned from so many commands: half of them those of the fewest actions, which say most.
-const MOST_COMMANDS: usize = 600;
+const MAX_COMMANDS: usize = 600;
 
 /// With a greater mean deviation in bytes, distributions are tried in any case.
 const GREAT_DEVIATION: f64 = 0.75;
 
 /// By how much distributions must raise the log-likelihood, beyond half the logarithm of the number of commands for
 /// each further size.
-const LEAST_GAIN: f64 = 4.0;
+const MIN_GAIN: f64 = 4.0;
 
 /// Sizes differ by at most so many bytes from the single one at the start.
-const MOST_DISTANCE: i64 = 48;
+const MAX_DISTANCE: i64 = 48;
 
 /// Values of ε that are looked at.
 const EPSILONS: std::ops::RangeInclusive<i64> = -8..=8;
@@ -39,13 +39,13 @@ const EPSILONS: std::ops::RangeInclusive<i64> = -8..=8;
 const OVERHEADS: [i64; 7] = [0, -2, 2, -4, 4, -6, 6];
 
 /// It does so with this many commands.
-const MOST_AT_START: usize = 200;
+const MAX_AT_START: usize = 200;
 
 /// Levels under single sizes that rise more often follow what varies, and are no start.
-const MOST_RISES: usize = 2;
+const MAX_RISES: usize = 2;
 
 /// The sizes of all actions are moved together by up to so many bytes.
-const MOST_MOVES: usize = 4;
+const MAX_MOVES: usize = 4;
 
 /// A rarer size is no parameter.
 const COUNTED_SHARE: f64 = 1e-3;
@@ -84,12 +84,11 @@ impl<'a> Search<'a> {
     /// `None` if there is nothing to learn.
     pub(super) fn new(fit: &Fit, commands: &'a [LabelledCommand]) -> Option<Self> {
         let is_exact = |command: &LabelledCommand| command.sizes[0] == command.sizes[1];
-        if fit.actions.len() > MOST_ACTIONS || fit.actions.iter().any(Action::varies) || !commands.iter().all(is_exact)
-        {
+        if fit.actions.len() > MAX_ACTIONS || fit.actions.iter().any(Action::varies) || !commands.iter().all(is_exact) {
             return None;
         }
         let used = used(fit.actions.len(), commands);
-        if used.len() < LEAST_COMMANDS {
+        if used.len() < MIN_COMMANDS {
             return None;
         }
         let single_sizes: Vec<i64> = fit.actions.iter().map(|action| action.size).collect();
@@ -154,7 +153,7 @@ impl<'a> Search<'a> {
 
     /// By how much so many further sizes must raise the log-likelihood.
     fn price(&self, sizes: usize) -> f64 {
-        LEAST_GAIN + 0.5 * sizes as f64 * (self.used.len() as f64).ln()
+        MIN_GAIN + 0.5 * sizes as f64 * (self.used.len() as f64).ln()
     }
 
     /// What the actions and ε of each command add up to.
@@ -165,7 +164,7 @@ impl<'a> Search<'a> {
     /// The distributions, if any action needs one, with the levels.
     pub(super) fn distributions(&self) -> Option<(Parameters, Levels)> {
         let start = self.start()?;
-        let of_single = Some(self.levels.clone()).filter(|levels| levels.rises() <= MOST_RISES);
+        let of_single = Some(self.levels.clone()).filter(|levels| levels.rises() <= MAX_RISES);
         // Larger sizes of all actions and a smaller overhead look alike at first.
         let (parameters, levels) = self.best_start(&start, of_single, &OVERHEADS, START_STEPS)?;
         let mut best = self.settled(parameters, levels);
@@ -173,7 +172,7 @@ impl<'a> Search<'a> {
             return None;
         }
         for by in [-1, 1] {
-            for _ in 0..MOST_MOVES {
+            for _ in 0..MAX_MOVES {
                 let Some(other) = self.all_moved(&best, by).filter(|other| other.score > best.score) else { break };
                 best = other;
             }
@@ -245,7 +244,7 @@ impl<'a> Search<'a> {
         let mut by_total: Vec<(u64, usize)> =
             self.used.iter().filter_map(|at| Some((self.commands.get(*at)?.total(), *at))).collect();
         by_total.sort_unstable();
-        groups(self.commands, by_total.into_iter().take(MOST_AT_START).map(|(_, at)| at))
+        groups(self.commands, by_total.into_iter().take(MAX_AT_START).map(|(_, at)| at))
     }
 
     /// Any size that small commands allow, for every action.
@@ -263,8 +262,8 @@ impl<'a> Search<'a> {
             let few = || with.iter().filter(|(total, _)| *total <= most_actions).map(|(_, remainder)| *remainder);
             let [least, most] = [few().min()?, few().max()?];
             // Wrong labels would make it tiny.
-            let least = (least.clamp(-MOST_DISTANCE, 0) - 1).max(-size / 2);
-            let most = most.clamp(0, MOST_DISTANCE) + 1;
+            let least = (least.clamp(-MAX_DISTANCE, 0) - 1).max(-size / 2);
+            let most = most.clamp(0, MAX_DISTANCE) + 1;
             let each = 1.0 / (most - least + 1) as f64;
             Some(SumDistribution::of((least..=most).map(|distance| (size + distance, each))))
         });
@@ -357,7 +356,7 @@ fn count(commands: &[LabelledCommand], at: usize, action: usize) -> u32 {
 
 /// Whether a command says something about the sizes of its actions.
 pub(super) fn is_usable(command: &LabelledCommand) -> bool {
-    (1..=MOST_IN_COMMAND).contains(&command.total())
+    (1..=MAX_IN_COMMAND).contains(&command.total())
 }
 
 /// The commands that distributions are learned from, in ascending order: those with the fewest actions for each
@@ -365,13 +364,13 @@ pub(super) fn is_usable(command: &LabelledCommand) -> bool {
 fn used(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
     let usable = || commands.iter().enumerate().filter(|(_, command)| is_usable(command));
     let mut by_total: Vec<(u64, usize)> = usable().map(|(at, command)| (command.total(), at)).collect();
-    if by_total.len() <= MOST_COMMANDS {
+    if by_total.len() <= MAX_COMMANDS {
         return usable().map(|(at, _)| at).collect();
     }
-    let others = by_total.iter().map(|(_, at)| *at).step_by(by_total.len() / (MOST_COMMANDS / 2) + 1);
+    let others = by_total.iter().map(|(_, at)| *at).step_by(by_total.len() / (MAX_COMMANDS / 2) + 1);
     let mut chosen: BTreeSet<usize> = others.collect();
     by_total.sort_unstable();
-    let of_each = (MOST_COMMANDS / 2 / actions.max(1)).max(4);
+    let of_each = (MAX_COMMANDS / 2 / actions.max(1)).max(4);
     for action in 0..actions {
         let with = by_total.iter().map(|(_, at)| *at).filter(|at| count(commands, *at, action) > 0);
         chosen.extend(with.take(of_each));
