@@ -15,25 +15,26 @@ use crate::sizes::Remainders;
 /// The number of random assignments of residuals to commands; the smallest p-value is one more than it, inverted.
 const ASSIGNMENTS: u32 = 999;
 
-/// The most commands that the test of residuals uses.
+/// The most commands that the test of residuals uses, a bound of its time.
 const MAX_TESTED: usize = 2000;
 
-/// The least multiple of bytes that counts as padding.
+/// The least multiple of bytes that counts as padding: sizes of actions may all be even by chance.
 const MIN_PADDING: i64 = 4;
 
-/// So many different sizes must be alike modulo the padding: fewer are by chance.
+/// The fewest different sizes that show padding: by chance, five sizes are alike modulo 4 in one of 256 cases.
 const MIN_SIZES: usize = 5;
 
-/// An action that occurs again is shorter by at least this share of its size if bodies are compressed.
+/// If bodies are compressed, an action that occurs again is shorter by at least this share of its size: a reference to
+/// the first one takes its place (RFC 1951), while a field that is left out is smaller.
 const COMPRESSED_SHARE: f64 = 0.2;
 
-/// Two forms of messages differ by at least so many bytes...
+/// The least distance of two forms of messages, in bytes: ids and length fields differ by less.
 const MIN_FORM_BYTES: i64 = 3;
 
-/// ...each has at least this share of the commands...
+/// The least share of the commands that each form has: fewer are wrong labels.
 const MIN_FORM_SHARE: f64 = 0.1;
 
-/// ...and between them lies at most this share.
+/// The greatest share of the commands that are far from their form, such as wrong labels.
 const MAX_BETWEEN: f64 = 0.02;
 
 /// How the sizes of labelled commands deviate from the sum of their parts.
@@ -42,8 +43,8 @@ pub struct Additivity {
     /// The probability that residuals would depend on the actions as much by chance: by the number of actions, and by
     /// the actions themselves if some were labelled several times; the smaller of both, times two.
     pub p_value: f64,
-    /// Mean deviation of a command from what its parts sum up to, in bytes. Where sizes vary, single commands deviate in
-    /// any case: then that of the means over commands of the same number of actions.
+    /// Mean deviation of a command from what its parts sum up to, in bytes. Where sizes vary, single commands deviate
+    /// in any case: then that of the means over commands of the same number of actions.
     pub mean_deviation: f64,
     /// By how many bytes an action that occurs again is shorter than the first time, if commands tell.
     pub repeated_shorter: Option<f64>,
@@ -79,7 +80,7 @@ impl Additivity {
     }
 }
 
-/// What is left of every so many commands without single sizes and levels, in bytes.
+/// What is left of every `step`th command without single sizes and levels, in bytes.
 fn residuals(sizes: &[i64], commands: &[LabelledCommand], step: usize) -> Vec<i64> {
     // Length fields grow in steps; what they add is no deviation.
     let fitted = Remainders::new(sizes, commands).fitted().into_iter().step_by(step);

@@ -8,26 +8,23 @@ use sizeleak_model::statistics::two_sided;
 use sizeleak_model::{Kind, KindReplies, Kinds, LabelledCommand, SeenCommand};
 
 pub use self::doubts::{doubted_labels, size_dependence};
+use crate::evidence::{MIN_PROBABILITY, STRONG, most_likely, rounded};
 
-/// The widths of kernels that are tried, in bytes.
+/// The widths of kernels that cross-validation chooses from, in bytes: each about twice the one before.
 const SPREADS_TRIED: [f64; 14] = [0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0, 5.0, 9.0, 16.0, 50.0, 200.0];
 
-/// The strengths of smoothing that are tried, in labelled commands.
+/// The strengths of smoothing that cross-validation chooses from, in labelled commands.
 const STRENGTHS_TRIED: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 20.0];
 
-/// Before any command is seen again, its size is taken to vary by about this many bytes.
+/// Before any command is seen again, its size is taken to vary by about this many bytes: an id with a digit more or
+/// less, or two. It weighs as much as one command.
 const USUAL_SPREAD: f64 = 1.5;
 
-/// The smallest probability in cross-validation, so that a single odd command does not decide.
-const MIN_PROBABILITY: f64 = 1e-6;
-
-/// The gain in log-likelihood (in nats) that makes replies informative.
-const MIN_GAIN: f64 = 3.0;
-
-/// The greatest share of commands of unseen kinds.
+/// The greatest share of commands of unseen kinds: a model of kinds that are hardly ever seen would answer nothing.
 const MAX_OTHER: f64 = 0.9;
 
-/// The most commands that cross-validation leaves out one by one.
+/// The most commands that cross-validation leaves out one by one, a bound of its time: each is compared with all others
+/// of its kind.
 const MAX_LEFT_OUT: usize = 512;
 
 /// The kinds of labelled commands whose counts are in the order of `names`; `None` without commands. Besides them,
@@ -79,19 +76,19 @@ pub fn learn_kinds<'a>(
 /// The width of the kernel of sizes that makes every command most likely, given the others of its kind and one more
 /// deviation of a usual size.
 fn size_spread(kinds: &[Kind]) -> f64 {
-    let ln_likelihood = |spread: &f64| {
+    let ln_likelihood = |spread: f64| {
         let of_kinds: f64 = left_out(kinds)
             .map(|(kind, one)| {
                 let others = (kind.commands() - 1) as f64;
                 let weight: f64 = without(kind, one)
-                    .map(|seen| seen.times as f64 * two_sided(seen.size.abs_diff(one.size) as f64, *spread))
+                    .map(|seen| seen.times as f64 * two_sided(seen.size.abs_diff(one.size) as f64, spread))
                     .sum();
                 one.times as f64 * (weight / others).max(MIN_PROBABILITY).ln()
             })
             .sum();
-        of_kinds + two_sided(USUAL_SPREAD, *spread).ln()
+        of_kinds + two_sided(USUAL_SPREAD, spread).ln()
     };
-    best(SPREADS_TRIED.into_iter(), ln_likelihood)
+    most_likely(SPREADS_TRIED, USUAL_SPREAD, ln_likelihood)
 }
 
 /// How replies are smoothed; `None` unless they tell kinds apart clearly better than by chance.
@@ -109,11 +106,11 @@ fn reply_smoothing(kinds: &[Kind]) -> Option<KindReplies> {
         };
         left_out(kinds).map(of_command).sum()
     };
-    let spread =
-        best(SPREADS_TRIED.into_iter(), |spread| usual_bytes(kinds, *spread) + two_sided(USUAL_SPREAD, *spread).ln());
-    let strength = best(STRENGTHS_TRIED.into_iter(), |strength| gain(&KindReplies { spread, strength: *strength }));
+    let usual = |spread| usual_bytes(kinds, spread) + two_sided(USUAL_SPREAD, spread).ln();
+    let spread = most_likely(SPREADS_TRIED, USUAL_SPREAD, usual);
+    let strength = most_likely(STRENGTHS_TRIED, 1.0, |strength| gain(&KindReplies { spread, strength }));
     let smoothing = KindReplies { spread, strength };
-    (gain(&smoothing) > MIN_GAIN + (kinds.len() as f64).ln()).then_some(smoothing)
+    (gain(&smoothing) > STRONG + (kinds.len() as f64).ln()).then_some(smoothing)
 }
 
 /// How likely the bytes of each command's replies are, given the others of its kind with as many replies.
@@ -142,22 +139,6 @@ fn without<'a>(kind: &'a Kind, one: &'a SeenCommand) -> impl Iterator<Item = See
         let own = u64::from(std::ptr::eq(seen, one));
         SeenCommand { times: seen.times - own.min(seen.times), ..*seen }
     })
-}
-
-/// The value with the greatest figure, the first among equals.
-fn best(values: impl Iterator<Item = f64>, figure: impl Fn(&f64) -> f64) -> f64 {
-    let mut best = (f64::NEG_INFINITY, USUAL_SPREAD);
-    for value in values {
-        let figure = figure(&value);
-        if figure > best.0 + 1e-9 {
-            best = (figure, value);
-        }
-    }
-    best.1
-}
-
-fn rounded(share: f64) -> f64 {
-    (share * 1e6).round() / 1e6
 }
 
 #[cfg(test)]

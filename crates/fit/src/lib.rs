@@ -2,8 +2,8 @@
 //!
 //! [`Fit`] learns the sizes of actions and ε; [`learn_kinds`] commands as they are, where labels do not separate their
 //! actions; [`learn_prior`] the probability of actions; [`learn_reply_counts`], [`learn_reply_bytes`] and
-//! [`learn_single_replies`] how replies depend on them. The types are those of `sizeleak-model`. Numbers and names only:
-//! no frames, captures or clocks.
+//! [`learn_single_replies`] how replies depend on them. The types are those of `sizeleak-model`. Numbers and names
+//! only: no frames, captures or clocks.
 //!
 //! ```
 //! use sizeleak_fit::Fit;
@@ -26,6 +26,7 @@
 
 mod additivity;
 pub mod blind;
+mod evidence;
 mod experiment_design;
 mod kinds;
 mod least_absolute_deviations;

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use sizeleak_model::{Action, Inventory, LabelledCommand, Limits, Prior, RecurringCommand};
 
 use self::recurring::recurring_commands;
+use crate::evidence::{most_likely, rounded};
 
-/// The strengths of smoothing to try, in labelled commands (or actions).
+/// The strengths of smoothing that the likelihood chooses from, in labelled commands (or actions).
 const STRENGTHS: [f64; 13] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
 
 /// Learns from labelled commands; `actions` are in the order of their counts.
@@ -46,7 +47,7 @@ fn of_habits(commands: &[&LabelledCommand], base_shares: &[f64], limits: &Limits
     let frequencies = frequencies(commands, base_shares);
     let concentration = concentration(commands, &frequencies);
     let shares = device_use::shares(&frequencies, concentration, limits, &times_of_numbers(commands));
-    let shares = shares.into_iter().map(rounded).collect();
+    let shares = shares.into_iter().map(shown).collect();
     Prior { numbers, decay, shares, concentration, recurring: Vec::new() }
 }
 
@@ -103,7 +104,7 @@ fn numbers(commands: &[&LabelledCommand], max_actions: u32) -> (Vec<f64>, f64) {
     let whole = 1.0 - decay.powf(most as f64);
     let base: Vec<f64> = (0..listed).map(|at| (1.0 - decay) * decay.powf(at as f64) / whole).collect();
     let smoothed = smoothed(&times, &base, commands.len() as f64);
-    (smoothed.into_iter().map(rounded).collect(), rounded(decay))
+    (smoothed.into_iter().map(shown).collect(), shown(decay))
 }
 
 /// How many commands have 1, 2, 3… actions.
@@ -126,7 +127,7 @@ fn decay(commands: &[&LabelledCommand], most: u64) -> f64 {
         let whole = (1.0 - decay.powf(most as f64)).ln() - (1.0 - decay).ln();
         (beyond_first + 1.0) * decay.ln() - commands.len() as f64 * whole + (1.0 - decay).ln()
     };
-    most_likely((1..1000).map(|thousandths| f64::from(thousandths) / 1000.0), likelihood)
+    most_likely((1..1000).map(|thousandths| f64::from(thousandths) / 1000.0), 0.5, likelihood)
 }
 
 /// Shares of actions without any observation: all devices are commanded equally often, with each of their actions.
@@ -166,12 +167,12 @@ fn smoothed(times: &[f64], base: &[f64], all: f64) -> Vec<f64> {
         let seen: f64 = times.iter().sum();
         occurrences - ln_rising(strength, seen)
     };
-    let strength = most_likely(STRENGTHS.into_iter().rev(), likelihood);
+    let strength = most_likely(STRENGTHS.into_iter().rev(), 0.5, likelihood);
     times.iter().zip(base).map(|(times, base)| (times + strength * base) / (all + strength)).collect()
 }
 
-/// The posterior mean of the concentration c, as 1 / (1 + c), of which before any observation each order of magnitude is
-/// as likely, between 0.0001 (shares hardly vary) and 1 (they always vary).
+/// The posterior mean of the concentration c, as 1 / (1 + c), of which before any observation each order of magnitude
+/// is as likely, between 0.0001 (shares hardly vary) and 1 (they always vary).
 fn concentration(commands: &[&LabelledCommand], shares: &[f64]) -> f64 {
     // How many commands have an action so often, and how many have so many actions.
     let mut times: BTreeMap<(usize, u32), f64> = BTreeMap::new();
@@ -222,20 +223,9 @@ fn stirling(x: f64) -> f64 {
     (x - 0.5) * x.ln() - x + 1.0 / (12.0 * x) - 1.0 / (360.0 * x * x * x)
 }
 
-/// The value with the greatest likelihood, the first among equals.
-fn most_likely(values: impl Iterator<Item = f64>, likelihood: impl Fn(f64) -> f64) -> f64 {
-    let mut best = (f64::NEG_INFINITY, 0.5);
-    for value in values {
-        let likelihood = likelihood(value);
-        if likelihood > best.0 + 1e-9 {
-            best = (likelihood, value);
-        }
-    }
-    best.1
-}
-
-fn rounded(share: f64) -> f64 {
-    ((share * 1e6).round() / 1e6).max(Prior::MIN_SHARE)
+/// A share as the model file shows it, never 0.
+fn shown(share: f64) -> f64 {
+    rounded(share).max(Prior::MIN_SHARE)
 }
 
 #[cfg(test)]

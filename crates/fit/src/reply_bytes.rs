@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 
 use sizeleak_model::{LabelledCommand, ReplyBytesModel};
 
+use crate::evidence::STRONG;
 use crate::least_absolute_deviations::least_absolute_deviations;
 
-/// Fewer commands with replies do not show how far off their bytes may be.
+/// The fewest commands with replies to learn from: one in ten is odd at most, and five of them show how far.
 const MIN_COMMANDS: usize = 50;
 
-/// The gain in log-likelihood (in nats) that makes bytes informative, in addition to the gain that each further
-/// parameter brings by chance.
-const MIN_GAIN: f64 = 3.0;
-
-/// The spread of odd replies if none was seen, in bytes.
+/// The spread of odd replies if none was seen, in bytes: about that of one reply more or less.
 const DEFAULT_ODD_SPREAD: f64 = 100.0;
 
 /// Learns from labelled commands of `actions` actions; `None` unless the actions explain the bytes clearly better
@@ -40,7 +37,7 @@ pub fn learn_reply_bytes(commands: &[LabelledCommand], actions: usize) -> Option
     let line = if ln_likelihood(&whole, &replied) >= ln_likelihood(&line, &replied) { whole } else { line };
     let gain = ln_likelihood(&line, &replied) - ln_likelihood(&alone, &replied);
     let by_chance = actions as f64 * (replied.len().max(1) as f64).ln();
-    (line.fault(actions).is_none() && gain > MIN_GAIN + by_chance).then_some(line)
+    (line.fault(actions).is_none() && gain > STRONG + by_chance).then_some(line)
 }
 
 /// The linear function with these parameters (fixed, per reply, per action) and the deviations from it.

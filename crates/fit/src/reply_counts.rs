@@ -3,8 +3,7 @@
 use sizeleak_model::statistics::middle;
 use sizeleak_model::{LabelledCommand, ReplyCountModel};
 
-/// The gain in log-likelihood (in nats) over a constant that makes replies informative.
-const MIN_GAIN: f64 = 3.0;
+use crate::evidence::STRONG;
 
 /// Learns from labelled commands. The slope is the median of the slopes between pairs of commands (Theil–Sen),
 /// which is robust against lost and unrelated replies. The replies are uninformative unless the line increases
@@ -15,7 +14,7 @@ pub fn learn_reply_counts(commands: &[LabelledCommand]) -> ReplyCountModel {
     let line = slope.and_then(|slope| through(&points, slope));
     let (Some(line), Some(constant)) = (line, through(&points, 0.0)) else { return ReplyCountModel::uninformative() };
     let gain = log_likelihood(&line, &points) - log_likelihood(&constant, &points);
-    if gain > MIN_GAIN + (points.len() as f64).ln() { line } else { ReplyCountModel::uninformative() }
+    if gain > STRONG + (points.len() as f64).ln() { line } else { ReplyCountModel::uninformative() }
 }
 
 /// The line with this slope through the median of the points, with the deviations from it.

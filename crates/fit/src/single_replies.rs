@@ -11,63 +11,64 @@ use std::collections::{BTreeMap, BTreeSet};
 use sizeleak_model::{LabelledCommand, ReplyClass, SeenReplies, SingleReplies};
 
 use self::merging::OddSizes;
+use crate::evidence::{STRONG, rounded};
 
-/// Rounds of expectation maximisation, and the change at which it ends early.
+/// The most rounds of expectation maximisation, and the change of a mean below which it ends. Means become whole
+/// numbers and shares of some per cent.
 const ROUNDS: usize = 300;
 const MIN_CHANGE: f64 = 1e-5;
 
-/// An action sends no reply of a size if it seems to send it more rarely than this, and another action this many times
-/// as often.
+/// An action sends no reply of a size if it seems to send it in fewer than six of a hundred cases, and another action
+/// eight times as often. Expectation maximisation converges slowly near 0, so that such means are what is left of it.
 const MAX_RARE: f64 = 0.06;
 const OFTEN: f64 = 8.0;
 
 /// The least mean number of replies that counts: six decimals show no smaller one.
 const MIN_MEAN: f64 = 1e-6;
 
-/// More different sizes than this are no classes.
+/// More different sizes than this are not learned, a bound of the memory: there is a mean of each size and action.
 const MAX_DISTINCT: usize = 4096;
 
-/// A reply is complete if its sizes make up all but this share of it.
+/// A reply is complete if its sizes make up all but this share of it: fewer replies than that are lost in a network
+/// that works.
 const MAX_SURPLUS: f64 = 0.1;
 
-/// A size with a lesser share in a class, and far from the others, is foreign.
+/// A size that is far from the others of its class, and has a smaller share than this or was seen once, is foreign.
 const MIN_OF_CLASS: f64 = 0.03;
 const MIN_TIMES: f64 = 1.5;
 
-/// Of fewer replies than this no size is taken to be foreign.
+/// With fewer replies than this a size that was seen once has no small share, and none is taken to be foreign.
 const FEW_REPLIES: f64 = 10.0;
 
-/// Replies of a class are missing in about as many cases: their shares differ by less.
+/// Two replies are of one class only if the shares of them that are missing differ by less than this, which is about
+/// three standard deviations of the share among a hundred replies, whatever it is.
 const LOSSES_ALIKE: f64 = 0.15;
 
-/// Fewer commands do not show how often replies are lost or foreign.
+/// The fewest commands to learn from: of fewer, one lost reply looks like a loss of more than 5 %.
 const MIN_COMMANDS: usize = 20;
 
-/// Of fewer commands than this, each action must have as many to itself as [`OWN_COMMANDS`]: those it shares with
-/// others count in part. Otherwise it is a guess which replies are its own.
+/// With fewer commands than this, each action must have [`OWN_COMMANDS`] of its own, where a command of several actions
+/// counts in part for each of them. Otherwise it is a guess which replies are its own.
 const MANY_COMMANDS: usize = 50;
 const OWN_COMMANDS: f64 = 3.0;
 
-/// Before any is seen, so many of a hundred replies share a record with the one before; this counts as much as so many
-/// replies do.
+/// The share of replies that are in the record of the reply before them, as far as is known before any is seen, and the
+/// number of replies that this counts as.
 const USUALLY_MERGED: f64 = 0.02;
 const MERGED_WEIGHT: f64 = 10.0;
 
-/// A share of merged replies that is not worth looking for, where none was seen.
+/// A share of merged replies below which none is looked for, where none was seen: the ways to read a command's replies
+/// multiply with it.
 const NEVER_MERGED: f64 = 1e-4;
 
-/// The most commands that are learned from: more do not change what is learned.
+/// The most commands that are learned from, a bound of the time.
 const MAX_LEARNED: usize = 20_000;
 
-/// The most commands that decide whether replies depend on actions.
+/// The most commands that decide whether replies depend on actions, a bound of the time.
 const MAX_COMPARED: usize = 2000;
 
-/// No command decides alone.
+/// The least logarithm of a command's likelihood, so that no odd command decides alone.
 const MIN_LN_LIKELIHOOD: f64 = -50.0;
-
-/// The gain in log-likelihood (in nats) that makes replies informative, in addition to the gain that each
-/// further parameter brings by chance.
-const MIN_GAIN: f64 = 3.0;
 
 /// Equal commands, with what replied.
 struct Row {
@@ -96,14 +97,14 @@ pub fn learn_single_replies(commands: &[LabelledCommand], actions: usize) -> Opt
     let rows = rows(commands, actions);
     let means = Means::fit(&rows, actions)?;
     let odd = OddSizes::new(&times(&rows), |size| means.greatest(size));
-    let of = |shared: i64| model_with(&rows, &odd, shared, actions);
-    let model = match (of(0), odd.shared_bytes()) {
+    let with_shared = |shared: i64| model_with(&rows, &odd, shared, actions);
+    let model = match (with_shared(0), odd.shared_bytes()) {
         (model, 0) => model?,
         // A foreign record may have the size of two replies that share bytes: then none of them is missing.
         (model, shared) => {
             let by_likelihood = |model: &SingleReplies| ln_likelihood(model, commands);
-            let both = [model, of(shared)].into_iter().flatten().map(|model| (by_likelihood(&model), model));
-            both.reduce(|none, some| if some.0 > none.0 + MIN_GAIN { some } else { none })?.1
+            let both = [model, with_shared(shared)].into_iter().flatten().map(|model| (by_likelihood(&model), model));
+            both.reduce(|none, some| if some.0 > none.0 + STRONG { some } else { none })?.1
         }
     };
     let depends_on_actions = model.per_action.iter().flatten().any(|number| *number > 0);
@@ -114,12 +115,16 @@ pub fn learn_single_replies(commands: &[LabelledCommand], actions: usize) -> Opt
 fn ln_likelihood(model: &SingleReplies, commands: &[LabelledCommand]) -> f64 {
     let step = (commands.len() / MAX_COMPARED).max(1);
     let known = commands.iter().step_by(step).filter_map(|one| Some((one, one.single_replies.as_ref()?)));
-    let of = |(command, replies): (&LabelledCommand, &Vec<i64>)| {
+    let of_command = |(command, replies): (&LabelledCommand, &Vec<i64>)| {
         let records: Vec<[i64; 2]> = replies.iter().map(|size| [*size; 2]).collect();
-        let counts = model.class_counts(command.counts.iter().copied().enumerate());
-        SeenReplies::new(model, &records).ln_likelihood(&counts).max(MIN_LN_LIKELIHOOD)
+        ln_likelihood_of_records(model, command, &records)
     };
-    known.map(of).sum()
+    known.map(of_command).sum()
+}
+
+fn ln_likelihood_of_records(model: &SingleReplies, command: &LabelledCommand, records: &[[i64; 2]]) -> f64 {
+    let counts = model.class_counts(command.counts.iter().copied().enumerate());
+    SeenReplies::new(model, records).ln_likelihood(&counts).max(MIN_LN_LIKELIHOOD)
 }
 
 /// Whether the replies depend on the actions: they are clearly more likely than if they were foreign.
@@ -132,15 +137,11 @@ fn tells_more(model: &SingleReplies, commands: &[LabelledCommand]) -> bool {
         .collect();
     let independent = independent(model, &compared);
     let gain = |(command, records): &(&LabelledCommand, Vec<[i64; 2]>)| {
-        let of = |model: &SingleReplies| {
-            let counts = model.class_counts(command.counts.iter().copied().enumerate());
-            SeenReplies::new(model, records).ln_likelihood(&counts).max(MIN_LN_LIKELIHOOD)
-        };
-        of(model) - of(&independent)
+        ln_likelihood_of_records(model, command, records) - ln_likelihood_of_records(&independent, command, records)
     };
     let parameters = model.per_action.len().max(model.classes.len()) as f64;
     let by_chance = parameters * (compared.len().max(1) as f64).ln() / 2.0;
-    compared.iter().map(gain).sum::<f64>() > MIN_GAIN + by_chance
+    compared.iter().map(gain).sum::<f64>() > STRONG + by_chance
 }
 
 /// The same sizes, as replies that no action sends.
@@ -175,7 +176,7 @@ fn are_enough(commands: &[LabelledCommand], actions: usize) -> bool {
     }
 }
 
-/// The model of replies of which two in one record share so many bytes.
+/// The model under the assumption that two replies in one record share `shared` bytes.
 fn model_with(rows: &[Row], odd: &OddSizes, shared: i64, actions: usize) -> Option<SingleReplies> {
     let (rows, merging) = split_merged(rows, odd, shared);
     model(&Means::fit(&rows, actions)?, &rows, &merging)
@@ -254,16 +255,13 @@ impl Means {
         for row in rows {
             for (size, number) in &row.replies {
                 let Ok(at) = self.sizes.binary_search(size) else { continue };
-                let mean = |action: usize| self.of_action.get(action).and_then(|means| means.get(at)).copied();
                 let weights = || {
                     let occurring = row.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-                    occurring.filter_map(|(action, count)| Some((action, f64::from(*count) * mean(action)?)))
+                    occurring.map(|(action, count)| (action, f64::from(*count) * self.of_action[action][at]))
                 };
                 let all: f64 = weights().map(|(_, weight)| weight).sum();
                 for (action, weight) in weights().filter(|_| all > 0.0) {
-                    if let Some(sum) = sums.get_mut(action).and_then(|sums| sums.get_mut(at)) {
-                        *sum += row.times as f64 * f64::from(*number) * weight / all;
-                    }
+                    sums[action][at] += row.times as f64 * f64::from(*number) * weight / all;
                 }
             }
         }
@@ -304,8 +302,8 @@ fn times(rows: &[Row]) -> BTreeMap<i64, u64> {
     times
 }
 
-/// Takes records apart that hold several replies, which share so many bytes: no action sends their size, and their parts
-/// are frequent.
+/// Takes records apart that hold several replies, which share `shared` bytes: no action sends their size, and their
+/// parts are frequent.
 fn split_merged(rows: &[Row], odd: &OddSizes, shared: i64) -> (Vec<Row>, Merging) {
     let parts = odd.parts(shared);
     let (mut merges, mut adjacent) = (0.0, 0.0);
@@ -347,7 +345,7 @@ fn model(means: &Means, rows: &[Row], merging: &Merging) -> Option<SingleReplies
     let mut foreign: BTreeMap<i64, f64> = BTreeMap::new();
     let commands: f64 = rows.iter().map(|row| row.times as f64).sum();
     for (action, of_size) in means.of_action.iter().enumerate() {
-        let occurrences = means.occurrences.get(action).copied().unwrap_or(0.0);
+        let occurrences = means.occurrences[action];
         let mut own = Vec::new();
         for reply in single(of_size, &means.sizes) {
             let seen: BTreeMap<i64, f64> = reply.iter().map(|(size, mean)| (*size, mean * occurrences)).collect();
@@ -468,8 +466,8 @@ impl Pool {
         foreign
     }
 
-    /// Whether both have the same distribution of sizes, as far as what was seen tells (Bayesian information criterion),
-    /// and about as many are missing: which of two actions has lost a reply is hard to tell.
+    /// Whether both have the same distribution of sizes, as far as what was seen tells (Bayesian information
+    /// criterion), and about as many are missing: which of two actions has lost a reply is hard to tell.
     fn is_like(&self, other: &Self) -> bool {
         let mut both = self.clone();
         both.add(other);
@@ -509,11 +507,6 @@ fn most_frequent(sizes: &mut Vec<(i64, u64)>) {
     sizes.sort_by_key(|(size, seen)| (std::cmp::Reverse(*seen), *size));
     sizes.truncate(SingleReplies::MAX_SIZES);
     sizes.sort_unstable();
-}
-
-/// Rounds to millionths, so that the model file stays readable.
-fn rounded(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
 }
 
 #[cfg(test)]

@@ -5,22 +5,26 @@ use sizeleak_model::{Kind, Kinds, LabelledCommand, SeenCommand};
 
 use crate::additivity::p_value;
 
-/// A label is doubted if the size of its command is so many times more likely for another kind.
+/// A label is doubted if the size of its command is a hundred times more likely for another kind: even if one label in
+/// a hundred is wrong, it is then more probably wrong than right.
 const DOUBTED_RATIO: f64 = 100.0;
 
-/// ...and if its own kind and the other one were labelled so often.
+/// Labels of rarer kinds are not doubted, and not in favour of rarer kinds: of three commands the median deviation is
+/// often 0, however much sizes vary.
 const MIN_COMMANDS: u64 = 4;
 
-/// The least width of a kind's sizes, in bytes.
+/// The least mean deviation of a kind's sizes, in bytes: one in two commands has an id that is a digit longer or
+/// shorter, which a few commands may not show.
 const MIN_WIDTH: f64 = 0.6;
 
-/// Sizes that differ by less, in bytes, say nothing about whether labels are right.
+/// Sizes that differ by less, in bytes, do not show whether labels are right: ids and length fields alone change them
+/// so much.
 const MIN_RANGE: i64 = 8;
 
-/// With fewer labelled commands nothing is said.
+/// The fewest labelled commands that are tested: with fewer, the test hardly ever finds that sizes depend on labels.
 const MIN_TESTED: usize = 10;
 
-/// The most commands of the permutation test.
+/// The most commands of the permutation test, a bound of its time.
 const MAX_TESTED: usize = 2000;
 
 /// Indices of the commands whose size fits another kind far better than the other commands of their own; `names`

@@ -6,10 +6,11 @@
 
 use sizeleak_model::Limits;
 
-/// The most combinations of how often the actions of each class occur; with more, devices are not taken into account.
+/// The most combinations of how often the actions of each class occur, a bound of the time; with more, devices are not
+/// taken into account.
 const MAX_COMBINATIONS: usize = 1 << 14;
 
-/// Rounds of scaling, and the relative change at which they end early.
+/// The most rounds of scaling, and the relative change below which they end: the model file shows six decimals.
 const ROUNDS: usize = 100;
 const MIN_CHANGE: f64 = 1e-6;
 
@@ -109,7 +110,7 @@ fn expected_shares(combinations: &[Combination], weights: &[f64], concentration:
     let mut all = vec![0.0; most + 1];
     let mut occurring = vec![vec![0.0; weights.len()]; most + 1];
     for Combination { totals, free } in combinations {
-        let weighed = totals.iter().zip(&factors).map(|(total, factors)| factors.get(*total as usize).unwrap_or(&0.0));
+        let weighed = totals.iter().zip(&factors).map(|(total, factors)| factors[*total as usize]);
         let weight = free * weighed.product::<f64>();
         let number: usize = totals.iter().map(|total| *total as usize).sum();
         let (Some(all), Some(occurring)) = (all.get_mut(number), occurring.get_mut(number)) else { continue };

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use sizeleak_model::{LabelledCommand, RecurringCommand};
 
-/// A command that occurs less often is not known to recur.
+/// The fewest occurrences of a command that recurs: twice may be one command that somebody repeated.
 const MIN_TIMES: u64 = 3;
 
-/// How many commands may be taken for recurring ones by chance, in one model.
+/// How many commands are taken for recurring ones by chance in one model: the error rate of all tests together
+/// (Bonferroni).
 const FALSE_ALARMS: f64 = 0.01;
 
 /// The commands that occur more often than chance explains, the most frequent first. `probability` is that of a

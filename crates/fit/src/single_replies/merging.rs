@@ -2,22 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A size is several replies in one record if no action sends it more often than this, and each of the parts is this
-/// many times as frequent.
+use crate::evidence::STRONG;
+
+/// A size may be that of several replies in one record if no action sends it in more than three of ten cases, and if
+/// each part was seen four times as often as the whole: two in a record are rarer than each of them alone.
 const MAX_OF_MERGED: f64 = 0.3;
 const PARTS_MORE_FREQUENT: u64 = 4;
 
-/// The bytes that replies in one record share are learned from sizes that no action sends more often than this.
+/// The bytes that replies in one record share are learned from rarer sizes, which no action sends in more than one of
+/// ten cases: a frequent size that happens to be a sum would decide alone.
 const MAX_OF_RARE: f64 = 0.1;
 
-/// The probability of an odd size that is not that of two replies.
+/// The probability of an odd size that is not that of two replies: one of about a thousand sizes that a reply may have.
 const NO_PAIR: f64 = 1e-3;
 
-/// How many sizes may be parts of others.
+/// The most sizes that may be parts of others, a bound of the time: all pairs and triples of them are tried.
 const MAX_PARTS: usize = 24;
-
-/// The gain in log-likelihood (in nats) that shared bytes must bring, beyond what the best of many brings by chance.
-const MIN_GAIN: f64 = 3.0;
 
 /// Sizes that no action sends often: those of several replies in one record, or of foreign ones.
 pub(super) struct OddSizes {
@@ -44,7 +44,7 @@ impl OddSizes {
         shared_bytes(&self.rare, &self.known)
     }
 
-    /// The sizes of records that hold several replies, which share so many bytes, with the sizes of those replies.
+    /// The sizes of records that hold several replies, which share `shared` bytes, with the sizes of those replies.
     pub(super) fn parts(&self, shared: i64) -> BTreeMap<i64, Vec<i64>> {
         let parts = |(size, seen): (&i64, &u64)| {
             Some((*size, parts_of(*size, seen * PARTS_MORE_FREQUENT, &self.known, shared)?))
@@ -81,14 +81,14 @@ fn shared_bytes(odd: &BTreeMap<i64, u64>, known: &[(i64, u64)]) -> i64 {
                 *pairs.entry(first + second - shared).or_default() += *seen as f64 * *also as f64 / all / all;
             }
         }
-        let of = |(size, seen): (&i64, &u64)| (NO_PAIR + pairs.get(size).copied().unwrap_or(0.0)).ln() * *seen as f64;
-        odd.iter().map(of).sum()
+        let probability = |size: &i64| NO_PAIR + pairs.get(size).copied().unwrap_or(0.0);
+        odd.iter().map(|(size, seen)| probability(size).ln() * *seen as f64).sum()
     };
     let sums = || parts().flat_map(|(first, _)| parts().map(move |(second, _)| first + second));
     let tried: BTreeSet<i64> = sums().flat_map(|sum| odd.keys().map(move |size| sum - size)).collect();
     let tried: Vec<i64> = tried.into_iter().filter(|shared| (0..longest).contains(shared)).collect();
     // The more are tried, the better the best one is by chance.
-    let least_gain = MIN_GAIN + (tried.len().max(1) as f64).ln();
+    let least_gain = STRONG + (tried.len().max(1) as f64).ln();
     let (none, mut best) = (explains(0), (explains(0), 0));
     for shared in tried {
         let likelihood = explains(shared);
@@ -99,14 +99,14 @@ fn shared_bytes(odd: &BTreeMap<i64, u64>, known: &[(i64, u64)]) -> i64 {
     best.1
 }
 
-/// The two or three sizes that add up to this one, less the bytes they share, each seen at least so often; those that
-/// are most frequent together.
+/// The two or three sizes that add up to this one, less the bytes they share, of those seen at least `least_times`
+/// times. Of several, those that are most frequent together.
 fn parts_of(size: i64, least_times: u64, known: &[(i64, u64)], shared: i64) -> Option<Vec<i64>> {
     let known: Vec<(i64, f64)> =
         known.iter().filter(|(_, seen)| *seen >= least_times).map(|(part, seen)| (*part, *seen as f64)).collect();
-    let of = |wanted: i64| {
+    let times_seen = |wanted: i64| {
         let at = known.binary_search_by_key(&wanted, |(part, _)| *part).ok()?;
-        known.get(at).map(|(_, seen)| *seen)
+        Some(known[at].1)
     };
     let mut best: Option<(f64, Vec<i64>)> = None;
     let mut consider = |weight: f64, parts: Vec<i64>| {
@@ -117,12 +117,12 @@ fn parts_of(size: i64, least_times: u64, known: &[(i64, u64)], shared: i64) -> O
     let all: f64 = known.iter().map(|(_, seen)| seen).sum();
     for (at, (first, seen)) in known.iter().enumerate() {
         let second = size + shared - first;
-        if let Some(other) = of(second).filter(|_| second >= *first) {
+        if let Some(other) = times_seen(second).filter(|_| second >= *first) {
             consider(seen * other, vec![*first, second]);
         }
         for (second, also) in known.iter().skip(at) {
             let third = size + 2 * shared - first - second;
-            if let Some(other) = of(third).filter(|_| third >= *second) {
+            if let Some(other) = times_seen(third).filter(|_| third >= *second) {
                 // Three in a record are rarer.
                 consider(seen * also * other / all * 0.02, vec![*first, *second, third]);
             }

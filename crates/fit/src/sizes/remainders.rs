@@ -34,9 +34,7 @@ impl Remainders {
         let bytes = |command: &LabelledCommand| action_bytes(actions, &command.counts);
         let mut order: Vec<(i64, usize)> = commands.iter().map(bytes).zip(0..).collect();
         order.sort_unstable();
-        let range = |(bytes, at): &(i64, usize)| {
-            commands.get(*at).map_or([0; 2], |command| command.sizes.map(|size| size.saturating_sub(*bytes)))
-        };
+        let range = |(bytes, at): &(i64, usize)| commands[*at].sizes.map(|size| size.saturating_sub(*bytes));
         let ranges = order.iter().map(range).collect();
         let (action_bytes, commands) = order.into_iter().unzip();
         Self { action_bytes, ranges, commands }

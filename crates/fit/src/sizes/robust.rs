@@ -2,7 +2,7 @@
 //!
 //! The search starts from least absolute deviations, which wrong labels bias little. It then improves the integer sizes
 //! one change at a time. The criterion is how well the remainders of the commands fit a step function of the bytes of
-//! their actions ([`crate::step_function`]): growing length fields are not mistaken for bytes of actions, and the cost
+//! their actions ([`step_function`]): growing length fields are not mistaken for bytes of actions, and the cost
 //! of a wrong label is bounded.
 
 use std::borrow::Cow;
@@ -16,16 +16,19 @@ use super::size_search::SizeSearch;
 use crate::experiment_design::undetermined_actions;
 use crate::least_absolute_deviations::least_absolute_deviations;
 
-/// A command whose remainder is further than this from its level is an outlier, in bytes...
+/// The greatest distance of a command's remainder from its level, in bytes; beyond it, the command is an outlier. Ids
+/// and length fields take fewer bytes. [`step_function`] caps deviations there, too.
 const OUTLIER_BYTES: i64 = 8;
 
-/// The most commands that sizes are searched with.
+/// The most commands that sizes are searched with, a bound of the time.
 const MAX_SEARCHED: usize = 20_000;
 
-/// The least mean deviation of a command, in bytes.
+/// The least mean deviation of a command, in bytes: exact labels, all of commands with ids of one width, would else
+/// make other sizes impossible that are a byte off in one command of four.
 const MIN_SCALE: f64 = 0.25;
 
-/// ...unless at least this share of all commands deviates by nearly as much: then the gateway has two message forms.
+/// If at least this share of all commands deviates as much as an outlier, it is none: the gateway has two message
+/// forms. Fewer labels than that are wrong.
 const MESSAGE_FORM_SHARE: f64 = 0.1;
 
 pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<FittedSizes, FitError> {

@@ -1,11 +1,11 @@
 //! How certain the sizes of actions are: sizes that fit the labelled commands nearly as well.
 //!
-//! With few labels, or under a block cipher, several sizes of an action may fit. A Markov chain over the action sizes (Metropolis et al.
-//! 1953) visits the sizes that the commands allow; as many bytes of deviation as commands usually have make a state e
-//! times less probable. The share of time that it spends at a size is the size's posterior probability. Where only
-//! ranges of the commands' sizes are known, the mean of the visited sizes is the estimate, and each command gets the
-//! size that one state of the chain explains, so that ε reflects the uncertainty. The generator has a fixed seed: the
-//! same commands yield the same sizes.
+//! With few labels, or under a block cipher, several sizes of an action may fit. A Markov chain over the action sizes
+//! (Metropolis et al. 1953) visits the sizes that the commands allow; as many bytes of deviation as commands usually
+//! have make a state e times less probable. The share of time that it spends at a size is the size's posterior
+//! probability. Where only ranges of the commands' sizes are known, the mean of the visited sizes is the estimate, and
+//! each command gets the size that one state of the chain explains, so that ε reflects the uncertainty. The generator
+//! has a fixed seed: the same commands yield the same sizes.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -14,13 +14,16 @@ use sizeleak_model::{LabelledCommand, step_function};
 use super::remainders::{Remainder, Remainders, action_bytes};
 use super::size_search::SizeSearch;
 
-/// The probability that an interval of sizes holds.
+/// The probability that an interval holds the size: the usual level of intervals, and that of all others in the
+/// reports.
 const CREDIBLE: f64 = 0.95;
 
-/// Of more commands, so many evenly spaced ones are used: then the intervals are a little wide.
+/// The most commands that are used, evenly spaced, a bound of the time. With more commands, intervals are a little
+/// wide.
 const MAX_COMMANDS: usize = 2000;
 
-/// The number of states sampled. With n samples, sample i gives the sizes of commands i, i + n, i + 2n...
+/// The number of states sampled: enough for 2.5 % of them at each end of an interval. With n samples, sample i gives
+/// the sizes of commands i, i + n, i + 2n...
 const SAMPLES: usize = 256;
 
 /// Proposals between two samples.

@@ -22,7 +22,7 @@ use expectation::{Parameters, Sums, groups, log_likelihood};
 use levels::Levels;
 use search::{Search, is_usable, moved};
 
-/// Levels are fitted to so many commands.
+/// The most commands that levels are fitted to, a bound of the time.
 const MAX_LEVELLED: usize = 4000;
 
 /// A command whose label is wrong with a greater probability is an outlier.
@@ -141,8 +141,8 @@ struct Remaining {
     outliers: Vec<usize>,
 }
 
-/// Sizes with how often they occur among so many, and a share for those that were not seen but lie between others or
-/// next to them: 1 / (n + 2), by the rule of succession.
+/// Sizes with their shares among `times` occurrences, and a share for those that were not seen but lie between others
+/// or next to them: 1 / (n + 2), by the rule of succession.
 fn with_unseen(sizes: &SumDistribution, times: f64) -> Vec<(i64, f64)> {
     if sizes.is_certain() {
         return sizes.values().collect();

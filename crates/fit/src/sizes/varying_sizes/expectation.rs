@@ -10,10 +10,11 @@ use sizeleak_model::{
 
 use std::collections::BTreeMap;
 
-/// One over the number of sizes that a command with a wrong label may have.
+/// One over the number of sizes that a command with a wrong label may have: those of about ten actions of forty bytes.
 pub(crate) const OUTLIER_DENSITY: f64 = 1.0 / 400.0;
 
-/// The least and the greatest share of commands with wrong labels.
+/// The least and the greatest share of commands with wrong labels: never none, and never so many that the others do not
+/// decide.
 const OUTLIER_SHARES: [f64; 2] = [0.001, 0.3];
 
 /// Sizes rarer than this are given up.
@@ -64,9 +65,9 @@ impl<'a> Sums<'a> {
 
     /// The distribution of the sum of some actions, without ε.
     pub(crate) fn of_actions(&mut self, counts: &[(usize, u32)]) -> SumDistribution {
-        counts.iter().fold(SumDistribution::certain(0), |sum, (action, count)| {
-            self.multiples.get_mut(*action).map_or_else(SumDistribution::default, |sums| sum.plus(sums.sum_of(*count)))
-        })
+        counts
+            .iter()
+            .fold(SumDistribution::certain(0), |sum, (action, count)| sum.plus(self.multiples[*action].sum_of(*count)))
     }
 
     /// The same with ε.
@@ -78,7 +79,7 @@ impl<'a> Sums<'a> {
     fn without_one(&mut self, counts: &[(usize, u32)]) -> Vec<(usize, u32, SumDistribution)> {
         let (mut varying, mut certain) = (Vec::new(), Vec::new());
         for part in counts {
-            let has_certain_size = self.multiples.get(part.0).is_none_or(Multiples::has_certain_size);
+            let has_certain_size = self.multiples[part.0].has_certain_size();
             if has_certain_size { certain.push(*part) } else { varying.push(*part) }
         }
         let certain = self.of_command(&certain);

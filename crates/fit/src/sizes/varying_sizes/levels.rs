@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use super::expectation::{Group, Parameters, Sums};
 
-/// Levels that are looked at, in bytes.
+/// Levels that are looked at, in bytes: what several length fields together add, and an overhead that is too large by
+/// 3.
 const LEVELS: [i64; 14] = [-3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
 
-/// By how much a step must raise the log-likelihood.
+/// By how much a step must raise the log-likelihood: its size may be any of some hundred, and its height any of ten.
 const STEP_PRICE: f64 = 8.0;
 
 /// A level for each size of a command, in bytes.
@@ -93,8 +94,8 @@ impl Levels {
         let mut level = best.map_or(0, |(level, _)| level);
         let mut of_sizes = Vec::with_capacity(before.len());
         for (size, before) in by_size.keys().zip(&before).rev() {
-            of_sizes.push((*size, LEVELS.get(level).copied().unwrap_or(0)));
-            level = before.get(level).copied().unwrap_or(level);
+            of_sizes.push((*size, LEVELS[level]));
+            level = before[level];
         }
         Self::of(of_sizes.into_iter())
     }

@@ -13,48 +13,52 @@ use crate::Fit;
 /// With more actions sizes stay single: their distributions would take too long to learn.
 const MAX_ACTIONS: usize = 64;
 
-/// From fewer commands no distribution is learned.
+/// The fewest commands that distributions are learned from: the price of the first further size is then ten percent of
+/// what one byte in all commands is worth.
 const MIN_COMMANDS: usize = 30;
 
 /// Commands of more actions say little about the sizes of one.
 const MAX_IN_COMMAND: u64 = 64;
 
-/// Distributions are learned from so many commands: half of them those of the fewest actions, which say most.
+/// The most commands that distributions are learned from, a bound of the time: half of them those of the fewest
+/// actions, which say most.
 const MAX_COMMANDS: usize = 600;
 
-/// With a greater mean deviation in bytes, distributions are tried in any case.
+/// With a greater mean deviation in bytes, distributions are tried in any case; otherwise a quick test decides. It only
+/// saves time.
 const GREAT_DEVIATION: f64 = 0.75;
 
 /// By how much distributions must raise the log-likelihood, beyond half the logarithm of the number of commands for
-/// each further size.
+/// each further size (the Bayesian information criterion): the start is the best of some fifty.
 const MIN_GAIN: f64 = 4.0;
 
-/// Sizes differ by at most so many bytes from the single one at the start.
+/// The greatest distance of sizes from the single one at the start, in bytes: that of short texts, such as names of
+/// rooms.
 const MAX_DISTANCE: i64 = 48;
 
-/// Values of ε that are looked at.
+/// Values of ε that are looked at: up to eight digits of an id more or less.
 const EPSILONS: std::ops::RangeInclusive<i64> = -8..=8;
 
 /// Where the start looks for the overhead: bytes from that of single sizes.
 const OVERHEADS: [i64; 7] = [0, -2, 2, -4, 4, -6, 6];
 
-/// It does so with this many commands.
+/// With how many commands it does so, a bound of the time.
 const MAX_AT_START: usize = 200;
 
 /// Levels under single sizes that rise more often follow what varies, and are no start.
 const MAX_RISES: usize = 2;
 
-/// The sizes of all actions are moved together by up to so many bytes.
+/// By how many bytes the sizes of all actions are moved together at most.
 const MAX_MOVES: usize = 4;
 
-/// A rarer size is no parameter.
+/// The least share of a size that counts as a parameter: with at most 600 commands, a rarer one occurred in none.
 const COUNTED_SHARE: f64 = 1e-3;
 
 /// An action that has its most frequent size with a greater share has it always: the others may be wrong labels.
 const SINGLE_SHARE: f64 = 0.97;
 
-/// Steps of the EM algorithm from each start, after all sizes are moved, between changes of the levels, without one action's distribution, and at
-/// the end.
+/// The most steps of the EM algorithm from each start, after all sizes are moved, between changes of the levels,
+/// without the distribution of one action, and at the end; bounds of the time.
 const START_STEPS: usize = 15;
 const MOVED_STEPS: usize = 6;
 const LEVEL_STEPS: usize = 20;
@@ -151,7 +155,7 @@ impl<'a> Search<'a> {
         with.iter().filter_map(of_command).sum()
     }
 
-    /// By how much so many further sizes must raise the log-likelihood.
+    /// By how much this number of further sizes must raise the log-likelihood.
     fn price(&self, sizes: usize) -> f64 {
         MIN_GAIN + 0.5 * sizes as f64 * (self.used.len() as f64).ln()
     }
@@ -284,9 +288,9 @@ impl<'a> Search<'a> {
             let Some((_, mut single)) = self.with_single(targets, parameters, action) else { continue };
             improve(&self.groups, targets, &mut single, SINGLE_STEPS);
             let without = log_likelihood(&self.groups, targets, &single);
-            let counted = parameters.sizes.get(action).map_or(0, further_sizes);
-            let greatest = parameters.sizes.get(action).map_or(1.0, |sizes| sizes.at(sizes.mode()));
-            if greatest > SINGLE_SHARE || likelihood - without < self.price(counted.max(1)) {
+            let sizes = &parameters.sizes[action];
+            let is_mostly_one = sizes.at(sizes.mode()) > SINGLE_SHARE;
+            if is_mostly_one || likelihood - without < self.price(further_sizes(sizes).max(1)) {
                 (*parameters, likelihood) = (single, without);
             }
         }
@@ -294,13 +298,11 @@ impl<'a> Search<'a> {
 
     /// The parameters with the best single size of an action, and their log-likelihood; `None` if it has one already.
     fn with_single(&self, targets: &[i64], parameters: &Parameters, action: usize) -> Option<(f64, Parameters)> {
-        let sizes = parameters.sizes.get(action).filter(|sizes| !sizes.is_certain())?;
+        let sizes = Some(&parameters.sizes[action]).filter(|sizes| !sizes.is_certain())?;
         let candidates: BTreeSet<i64> = [sizes.mode(), sizes.mean().round() as i64].into();
         let with = candidates.into_iter().map(|size| {
             let mut single = parameters.clone();
-            if let Some(slot) = single.sizes.get_mut(action) {
-                *slot = SumDistribution::certain(size);
-            }
+            single.sizes[action] = SumDistribution::certain(size);
             (log_likelihood(&self.groups, targets, &single), single)
         });
         with.max_by(|a, b| a.0.total_cmp(&b.0))
@@ -313,8 +315,7 @@ impl<'a> Search<'a> {
             for by in [-1, 1] {
                 let moved = moved(parameters, action, by);
                 let other = log_likelihood(&self.groups, targets, &moved);
-                let is_single = parameters.sizes.get(action).is_some_and(SumDistribution::is_certain);
-                if is_single && other > likelihood {
+                if parameters.sizes[action].is_certain() && other > likelihood {
                     (*parameters, likelihood) = (moved, other);
                 }
             }
@@ -344,9 +345,7 @@ fn start_epsilon() -> SumDistribution {
 /// The parameters with an action's sizes moved by some bytes.
 pub(super) fn moved(parameters: &Parameters, action: usize, by: i64) -> Parameters {
     let mut moved = parameters.clone();
-    if let Some(sizes) = moved.sizes.get_mut(action) {
-        *sizes = std::mem::take(sizes).moved(by);
-    }
+    moved.sizes[action] = std::mem::take(&mut moved.sizes[action]).moved(by);
     moved
 }
 

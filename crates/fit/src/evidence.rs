@@ -1,0 +1,34 @@
+//! When commands speak clearly enough for a further assumption, and which of several values they make most likely.
+
+/// The gain in log-likelihood (in nats) that a further assumption must bring, beyond what its parameters bring by
+/// chance: it is then twenty times as probable as the simpler one, which counts as strong evidence (Kass and Raftery:
+/// *Bayes factors*, JASA 90, 1995).
+pub(crate) const STRONG: f64 = 3.0;
+
+/// The smallest probability of a command in cross-validation. Wrong labels are a few in a hundred: one of them must not
+/// outweigh the others, which differ by some nats each.
+pub(crate) const MIN_PROBABILITY: f64 = 1e-6;
+
+/// Differences of log-likelihoods below this are errors of rounding.
+const ROUNDING: f64 = 1e-9;
+
+/// The value with the greatest log-likelihood, the first among equals; `usual` if none has one.
+pub(crate) fn most_likely(
+    values: impl IntoIterator<Item = f64>,
+    usual: f64,
+    ln_likelihood: impl Fn(f64) -> f64,
+) -> f64 {
+    let mut best = (f64::NEG_INFINITY, usual);
+    for value in values {
+        let ln_likelihood = ln_likelihood(value);
+        if ln_likelihood > best.0 + ROUNDING {
+            best = (ln_likelihood, value);
+        }
+    }
+    best.1
+}
+
+/// Rounds to millionths, so that the model file stays readable.
+pub(crate) fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
