@@ -35,7 +35,6 @@ mod shifted_model;
 mod single_replies;
 pub mod statistics;
 pub mod step_function;
-pub mod sum_distribution;
 #[cfg(test)]
 mod testing;
 

@@ -5,9 +5,9 @@ use super::search::Candidate;
 use super::sparsity::Atom;
 use super::sums::Plan;
 
-/// An explanation that is less likely by more than this, in nats, is excluded.
+/// An explanation that is less likely by more than this in nats is excluded: it is one of about a hundred and fifty.
 pub(super) const EXCLUDED: f64 = 5.0;
-/// How far from its most probable size an action's size is tried, in bytes.
+/// How far from its most probable size an action's size is tried, in bytes; beyond it, other explanations are nearer.
 const REACH: i64 = 4;
 
 /// The sizes of an action that the rows do not exclude, all else being equal.

@@ -1,6 +1,6 @@
 //! Expectation and maximisation: which sizes explain the rows best.
 
-use super::sums::{Distribution, Plan};
+use super::sums::Plan;
 
 /// Sizes rarer than this are given up, relative to the most frequent of their class.
 const NEGLIGIBLE: f64 = 1e-5;
@@ -57,13 +57,8 @@ pub(super) fn expect(plan: &Plan, targets: &[i64], parameters: &Parameters, dens
         outliers: 0.0,
     };
     for (row, target) in plan.rows.iter().zip(targets) {
-        let weights = parameters.silent.get(row.replies).map_or(&[][..], Vec::as_slice);
-        let weight = |silent: usize| {
-            let weight = weights.get(silent).copied().unwrap_or(0.0);
-            if row.is_known { 1.0 } else { weight }
-        };
-        let at = |tables: &[Distribution], sum: usize, value: i64| tables.get(sum).map_or(0.0, |sum| sum.at(value));
-        let explained: f64 = row.sums.iter().map(|(silent, sum)| weight(*silent) * at(&varied, *sum, *target)).sum();
+        let weight = |silent: usize| if row.is_known { 1.0 } else { parameters.silent[row.replies][silent] };
+        let explained: f64 = row.sums.iter().map(|(silent, sum)| weight(*silent) * varied[*sum].at(*target)).sum();
         let outlier = parameters.outliers * density;
         let total = (1.0 - parameters.outliers) * explained + outlier;
         expected.log_likelihood += row.commands * total.max(1e-300).ln();
@@ -73,25 +68,19 @@ pub(super) fn expect(plan: &Plan, targets: &[i64], parameters: &Parameters, dens
         }
         for (silent, sum) in &row.sums {
             let share = row.commands * (1.0 - parameters.outliers) * weight(*silent) / total;
-            let whole = share * at(&varied, *sum, *target);
+            let whole = share * varied[*sum].at(*target);
             if whole < 1e-7 {
                 continue;
             }
-            let count = expected.silent.get_mut(row.replies).and_then(|counts| counts.get_mut(*silent));
-            if let Some(count) = count.filter(|_| !row.is_known) {
-                *count += whole;
+            if !row.is_known {
+                expected.silent[row.replies][*silent] += whole;
             }
             for (count, (epsilon, probability)) in expected.epsilons.iter_mut().zip(&parameters.epsilons) {
-                *count += share * probability * at(&sums, *sum, *target - epsilon);
+                *count += share * probability * sums[*sum].at(*target - epsilon);
             }
             for (class, times, smaller) in plan.parts(*sum) {
-                let (Some(rest), Some(sizes), Some(counts)) =
-                    (varied.get(smaller), parameters.sizes.get(class), expected.sizes.get_mut(class))
-                else {
-                    continue;
-                };
-                for (count, (size, probability)) in counts.iter_mut().zip(sizes) {
-                    *count += times * share * probability * rest.at(*target - size);
+                for (count, (size, probability)) in expected.sizes[class].iter_mut().zip(&parameters.sizes[class]) {
+                    *count += times * share * probability * varied[smaller].at(*target - size);
                 }
             }
         }
@@ -227,13 +216,13 @@ pub(super) fn all_replying(sizes: &[Vec<(i64, f64)>], expected: &Expected) -> Ve
 }
 
 pub(super) fn share_at(shares: &[(i64, f64)], value: i64) -> f64 {
-    shares.binary_search_by_key(&value, |(size, _)| *size).ok().and_then(|at| shares.get(at)).map_or(0.0, |(_, p)| *p)
+    shares.binary_search_by_key(&value, |(size, _)| *size).map_or(0.0, |at| shares[at].1)
 }
 
-/// For up to so many replies: how many actions without one there are, if each of a command's actions is one of them
+/// For each number of replies: how many actions without one there are, if each of a command's actions is one of them
 /// with a small probability.
 pub(super) fn silent_start(plan: &Plan, probability: f64) -> Vec<Vec<f64>> {
-    let of = |replies: usize| {
+    let shares = |replies: usize| {
         let mut weight = 1.0;
         let weights: Vec<f64> = (0..=plan.most_silent)
             .map(|silent| {
@@ -246,5 +235,5 @@ pub(super) fn silent_start(plan: &Plan, probability: f64) -> Vec<Vec<f64>> {
         let total: f64 = weights.iter().sum();
         weights.into_iter().map(|weight| weight / total).collect()
     };
-    (0..=plan.most_replies).map(of).collect()
+    (0..=plan.most_replies).map(shares).collect()
 }

@@ -10,22 +10,23 @@ use super::search::{Candidate, fewest_replies, plain_step, planned, search};
 use super::sparsity::{Atom, atoms, cost_of_size, is_artefact, sparsify};
 use super::sums::Plan;
 use super::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Options, UncertainNames};
+use crate::evidence::STRONG;
 
-/// Fewer commands are not worth a try.
+/// The fewest commands to learn from: there are about as many unknown sizes and shares.
 const MIN_COMMANDS: usize = 12;
-/// Fewer sizes do not show what an action adds.
+/// The fewest different sizes of commands: three are explained by an overhead and two sizes of actions, whatever they
+/// are.
 const MIN_SIZES: usize = 4;
-/// The largest share of commands that a fit may leave unexplained.
+/// The largest share of commands that a fit may leave unexplained: the others decide by far.
 const MAX_OUTLIERS: f64 = 0.3;
-/// The same from lengths alone, of which a wrong fit explains more.
+/// The same from lengths alone, where a wrong fit explains most sizes by chance.
 const MAX_OUTLIERS_OF_LENGTHS: f64 = 0.12;
-/// From lengths alone, the best explanation must be better by this than the others, in nats.
-const MIN_DIFFERENCE: f64 = 3.0;
-/// How many explanations are refined.
+/// How many explanations are refined, a bound of the time.
 const FINALISTS: usize = 10;
 /// How many of them may have one |ac| and one form of length fields.
 const MAX_ALIKE: usize = 6;
-/// An explanation that is worse by more than this before it is refined, in nats, is not.
+/// An explanation that is worse by more than this in nats before it is refined is left out: refining adds a few nats
+/// for each of some ten sizes.
 const HOPELESS: f64 = 40.0;
 
 /// An explanation after it was refined.
@@ -134,7 +135,7 @@ fn determined(refined: &[Refined], commands: usize) -> Result<(), BlindFitError>
     let Some((best, others)) = refined.split_first() else { return Ok(()) };
     let differs = |other: &&Refined| other.candidate.overhead != best.candidate.overhead;
     let mut overheads = vec![best.candidate.overhead];
-    let is_close = |other: &&Refined| best.score - other.score < MIN_DIFFERENCE;
+    let is_close = |other: &&Refined| best.score - other.score < STRONG;
     overheads.extend(others.iter().filter(differs).filter(is_close).map(|other| other.candidate.overhead));
     let Some(second) = others.iter().find(differs).filter(|_| overheads.len() > 1) else { return Ok(()) };
     Err(BlindFitError::Undetermined { overheads, more_commands: more_commands(commands, best.score - second.score) })
@@ -231,11 +232,11 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
 
 /// The names that may be the other way round.
 fn uncertain_names(naming: &Naming, names: &[String]) -> Vec<UncertainNames> {
-    let of = |exchange: &Exchange| {
+    let uncertain = |exchange: &Exchange| {
         let [one, other] = exchange.names.map(|name| names.get(name).cloned());
         Some(UncertainNames { names: [one?, other?], probability: 1.0 / (1.0 + exchange.difference.max(0.0).exp()) })
     };
-    naming.exchanges.iter().filter_map(of).collect()
+    naming.exchanges.iter().filter_map(uncertain).collect()
 }
 
 impl Refined {

@@ -9,11 +9,11 @@ use super::search::{
 use super::sparsity::cost_of_size;
 use super::sums::Plan;
 
-/// The most actions of a command that is used.
+/// The most actions of a command that is used, a bound of the time: commands of few actions show most.
 pub(super) const MAX_ACTIONS: usize = 14;
 /// The smallest and the largest size of the smallest action that is looked for, in bytes.
 const SMALLEST_ACTION: std::ops::RangeInclusive<i64> = 5..=120;
-/// How many explanations are kept for each form of length fields.
+/// How many explanations are kept for each form of length fields, a bound of the time.
 const KEPT: usize = 4;
 
 /// The best explanations, best first. The smallest commands have one action.

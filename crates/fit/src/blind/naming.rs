@@ -8,17 +8,17 @@ use super::reply_classes::ReplyClasses;
 use super::search::Candidate;
 use super::sparsity::Atom;
 
-/// The most different labelled commands that are looked at, those of few actions first.
+/// The most different labelled commands that are looked at, those of few actions first; a bound of the time.
 const MAX_LABELS: usize = 400;
 /// The largest size of a named action in bytes.
-const LARGEST: i64 = 100_000;
-/// What a reply too many or too few costs, in nats.
+const MAX_NAMED_BYTES: i64 = 100_000;
+/// What a reply too many or too few costs, in nats: one in fifty is lost or belongs to something else.
 const WRONG_REPLY: f64 = 4.0;
-/// What a size that unlabelled commands do not show must explain better, in nats.
+/// What a size that unlabelled commands do not show must explain better, in nats: it is one of about four hundred.
 const OWN_SIZE: f64 = 6.0;
 /// Names are certain where every other assignment is less likely by this, in nats: a hundred times.
 const CERTAIN: f64 = 4.6;
-/// What it costs that an action shares its size and reply with another, in nats.
+/// What it costs that an action shares its size and reply with another, in nats: by chance one in 150 does.
 const SHARED: f64 = 5.0;
 
 /// A labelled command.
@@ -167,7 +167,7 @@ impl Evidence<'_> {
             let size = (self.target(label) - others) / i64::from(*count);
             for class in 0..=self.silent {
                 let occurs = label.replies.as_ref().and_then(|replies| replies.get(class)).is_some_and(|n| *n > 0);
-                if (1..=LARGEST).contains(&size) && (occurs || class == self.silent) {
+                if (1..=MAX_NAMED_BYTES).contains(&size) && (occurs || class == self.silent) {
                     options.insert(NamedSize { size, class }, -OWN_SIZE);
                 }
             }

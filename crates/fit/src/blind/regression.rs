@@ -3,9 +3,10 @@
 use super::rows::Row;
 use crate::least_absolute_deviations::solve;
 
-/// Weighted below the median: actions without a reply only add bytes.
+/// The quantile of the rows' sizes that the regression follows. It is below the median, since actions without a reply
+/// only add bytes.
 const QUANTILE: f64 = 0.4;
-/// Rows that it looks at, at most.
+/// The most rows that it looks at, a bound of the time.
 const MAX_ROWS: usize = 1500;
 
 /// The intercept, then the bytes for each class of replies. `sizes`: of each row, in bytes.

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use super::Observation;
 
-/// Replies of a rarer size belong to no class.
+/// The least share of a class among all replies. A rarer one would have no more than one or two of the few hundred
+/// commands that a fit begins with.
 const MIN_SHARE: f64 = 0.004;
-/// The most classes that are told apart.
+/// The most classes that are told apart, a bound of the time: there is a sum for every combination of their numbers.
 const MAX_CLASSES: usize = 10;
-/// A class whose count is the same in this share of the commands says nothing about actions.
+/// A class that the same number of replies has in a greater share of the commands says nothing about actions.
 const CONSTANT_SHARE: f64 = 0.9;
-/// Replies are one by one for actions if so many commands have more than one.
+/// Each action has a reply of its own only if at least this share of the commands has more than one reply: by far more
+/// commands have several actions.
 const SEVERAL_SHARE: f64 = 0.1;
-/// Replies of a command that are looked at, at most.
+/// The most replies of a command that are looked at, a bound of the time.
 const MAX_REPLIES: usize = 256;
 
 /// The sizes of replies that occur often, and in which number they do.

@@ -6,8 +6,8 @@ use super::Observation;
 use super::reply_classes::ReplyClasses;
 
 /// The largest size of a command that is used, in bytes.
-const LARGEST: i64 = 1 << 20;
-/// The most rows that a fit uses.
+const MAX_COMMAND_BYTES: i64 = 1 << 20;
+/// The most rows that a fit uses, a bound of the time.
 pub(super) const MAX_ROWS: usize = 3000;
 
 /// From lengths alone, commands that are larger than the smallest by up to this are used, in bytes.
@@ -109,7 +109,7 @@ impl Rows {
 }
 
 fn usable(observation: &Observation, classes: &ReplyClasses, most_other: usize) -> Option<(Vec<u8>, Option<u8>)> {
-    if !(1..=LARGEST).contains(&observation.size) {
+    if !(1..=MAX_COMMAND_BYTES).contains(&observation.size) {
         return None;
     }
     let actions: Option<u64> = observation.counts.as_ref().map(|counts| counts.iter().map(|n| u64::from(*n)).sum());

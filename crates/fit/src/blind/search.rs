@@ -6,7 +6,7 @@ use super::regression::regression;
 use super::rows::{Row, Rows};
 use super::sums::Plan;
 
-/// Values of ε that are looked for, in bytes: ids are at most so much shorter than they mostly are.
+/// Values of ε that are looked for, in bytes: an id is mostly of one width, and up to four digits shorter now and then.
 pub(super) const EPSILONS: std::ops::RangeInclusive<i64> = -4..=0;
 /// How far from the first guess |ac| is looked for, in bytes.
 const SPAN: i64 = 8;
@@ -62,7 +62,7 @@ impl Candidate {
         targets(plan, self.form, self.overhead)
     }
 
-    /// Improves it by so many steps.
+    /// Takes a number of steps of expectation maximisation.
     pub(super) fn improve(&mut self, plan: &Plan, steps: usize, step: Step) {
         let targets = self.targets(plan);
         let (parameters, log_likelihood) = repeat(plan, &targets, self.parameters.clone(), steps, step);
@@ -144,7 +144,7 @@ pub(super) fn sort(candidates: &mut [Candidate]) {
     candidates.sort_by(|a, b| b.score().total_cmp(&a.score()).then_with(|| a.overhead.cmp(&b.overhead)));
 }
 
-/// The rows of at most so many replies, or of fewer if that needs too many sums.
+/// The rows of at most `replies` replies, or of fewer if that needs too many sums.
 pub(super) fn planned(rows: &Rows, replies: usize, most: usize, classes: usize, silent: usize) -> Option<(Rows, Plan)> {
     (1..=replies).rev().find_map(|replies| {
         let few = rows.of_at_most(replies, most);
@@ -152,7 +152,8 @@ pub(super) fn planned(rows: &Rows, replies: usize, most: usize, classes: usize, 
     })
 }
 
-/// Commands of few actions show most: the fewest replies up to which there are so many commands, or so large a share.
+/// The fewest replies up to which there are enough commands, or the wanted share of all: commands of few actions show
+/// most.
 pub(super) fn fewest_replies(rows: &Rows, enough: usize, share: f64) -> usize {
     let commands = |replies: usize| -> usize {
         rows.rows.iter().filter(|row| row.replies() <= replies).map(|row| row.commands).sum()

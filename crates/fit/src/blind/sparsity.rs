@@ -8,7 +8,8 @@ use super::expectation::{
 use super::search::Candidate;
 use super::sums::Plan;
 
-/// What is expected to occur less often than this does not.
+/// The least expected number of occurrences of an action. One that occurred once is expected nearly once; several that
+/// share an occurrence are none.
 const MIN_COUNT: f64 = 0.7;
 
 /// An action that a fit shows.

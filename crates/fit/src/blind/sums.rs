@@ -2,54 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use sizeleak_model::Pmf;
+
 use super::rows::Rows;
 
-/// The most sums that a fit tables.
+/// The most sums that a fit tables, a bound of memory and time.
 const MAX_SUMS: usize = 2000;
-
-/// What is less likely is left out at the ends of a distribution: outliers are far more likely.
-const UNLIKELY: f64 = 1e-14;
-
-/// A distribution over integers.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Distribution {
-    /// The value of the first entry.
-    pub(super) low: i64,
-    pub(super) values: Vec<f64>,
-}
-
-impl Distribution {
-    fn certain(value: i64) -> Self {
-        Self { low: value, values: vec![1.0] }
-    }
-
-    pub(super) fn at(&self, value: i64) -> f64 {
-        usize::try_from(value.wrapping_sub(self.low))
-            .ok()
-            .and_then(|index| self.values.get(index))
-            .copied()
-            .unwrap_or(0.0)
-    }
-
-    /// The distribution of the sum of this and of one with these values.
-    fn plus(&self, values: &[(i64, f64)]) -> Self {
-        let (Some(first), Some(last)) = (values.first(), values.last()) else { return Self::default() };
-        let mut sum = vec![0.0; self.values.len() + usize::try_from(last.0 - first.0).unwrap_or(0)];
-        for (value, probability) in values {
-            let offset = usize::try_from(value - first.0).unwrap_or(0);
-            for (to, from) in sum.iter_mut().skip(offset).zip(&self.values) {
-                *to += probability * from;
-            }
-        }
-        let is_likely = |value: &f64| *value > UNLIKELY;
-        let start = sum.iter().position(is_likely).unwrap_or(0);
-        sum.truncate(sum.iter().rposition(is_likely).map_or(0, |end| end + 1));
-        Self {
-            low: self.low + first.0 + i64::try_from(start).unwrap_or(0),
-            values: sum.split_off(start.min(sum.len())),
-        }
-    }
-}
 
 /// How many actions of each class are added; the last entry is for actions without a reply.
 type Key = Vec<u8>;
@@ -85,8 +43,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// With up to so many actions without a reply, and so many in commands without replies. `None` if there are too
-    /// many different sums.
+    /// With up to `most_silent` actions without a reply, and `most_alone` in commands without any reply. `None` if
+    /// there are too many different sums.
     pub(super) fn of(rows: &Rows, classes: usize, most_silent: usize, most_alone: usize) -> Option<Self> {
         let mut plan = Self {
             keys: Vec::new(),
@@ -153,37 +111,32 @@ impl Plan {
 
     /// How often a class is in a sum, and the sum without one of it.
     pub(super) fn parts(&self, sum: usize) -> impl Iterator<Item = (usize, f64, usize)> {
-        let key = self.keys.get(sum).map_or(&[][..], Vec::as_slice);
-        let smaller = self.smaller.get(sum).map_or(&[][..], Vec::as_slice);
-        key.iter()
-            .zip(smaller)
+        self.keys[sum]
+            .iter()
+            .zip(&self.smaller[sum])
             .enumerate()
             .filter_map(|(class, (count, smaller))| smaller.map(|smaller| (class, f64::from(*count), smaller)))
     }
 
     /// The distributions of all sums, without and with ε.
-    pub(super) fn tables(
-        &self,
-        sizes: &[Vec<(i64, f64)>],
-        epsilons: &[(i64, f64)],
-    ) -> (Vec<Distribution>, Vec<Distribution>) {
-        let mut sums: Vec<Distribution> = Vec::with_capacity(self.keys.len());
+    pub(super) fn tables(&self, sizes: &[Vec<(i64, f64)>], epsilons: &[(i64, f64)]) -> (Vec<Pmf>, Vec<Pmf>) {
+        let distribution = |values: &[(i64, f64)]| Pmf::from_values(values.iter().copied());
+        let (each, epsilon) =
+            (sizes.iter().map(|sizes| distribution(sizes)).collect::<Vec<_>>(), distribution(epsilons));
+        let mut sums: Vec<Pmf> = Vec::with_capacity(self.keys.len());
         for smaller in &self.smaller {
             // Of the ways to make a sum, the cheapest: by the class of the fewest sizes.
-            let way = smaller
-                .iter()
-                .zip(sizes)
-                .filter_map(|(smaller, sizes)| smaller.map(|smaller| (sizes.len(), smaller, sizes)))
+            let ways = smaller.iter().zip(sizes).zip(&each);
+            let way = ways
+                .filter_map(|((smaller, sizes), one)| smaller.map(|smaller| (sizes.len(), smaller, one)))
                 .min_by_key(|(length, _, _)| *length);
             let sum = match way {
-                None => Distribution::certain(0),
-                Some((_, smaller, sizes)) => {
-                    sums.get(smaller).map_or_else(Distribution::default, |sum| sum.plus(sizes))
-                }
+                None => Pmf::certain(0),
+                Some((_, smaller, one)) => sums[smaller].convolve(one).trimmed(),
             };
             sums.push(sum);
         }
-        let varied = sums.iter().map(|sum| sum.plus(epsilons)).collect();
+        let varied = sums.iter().map(|sum| sum.convolve(&epsilon).trimmed()).collect();
         (sums, varied)
     }
 }

@@ -13,12 +13,11 @@ mod search;
 
 use std::collections::BTreeSet;
 
-use sizeleak_model::sum_distribution::SumDistribution;
-use sizeleak_model::{Action, EpsilonTuple, LabelledCommand, Neighbours, Smoothing};
+use sizeleak_model::{Action, EpsilonTuple, LabelledCommand, Neighbours, Pmf, Smoothing};
 
 use super::fitted_sizes::median;
 use crate::Fit;
-use expectation::{Parameters, Sums, groups, log_likelihood};
+use expectation::{Parameters, Sums, cells, groups, log_likelihood, plus};
 use levels::Levels;
 use search::{Search, is_usable, moved};
 
@@ -106,7 +105,7 @@ impl Search<'_> {
         let all = (0..self.commands.len()).filter(|at| self.commands.get(*at).is_some_and(is_usable));
         for group in groups(self.commands, all) {
             let of_actions = sums.of_actions(&group.counts);
-            let of_command = of_actions.plus(&parameters.epsilon);
+            let of_command = plus(&of_actions, &parameters.epsilon);
             for at in group.commands {
                 let Some(size) = self.sizes.get(at) else { continue };
                 let target = size - self.overhead - levels.at(*size);
@@ -114,7 +113,7 @@ impl Search<'_> {
                 let is_outlier = explained < (1.0 - OUTLIER) * parameters.likelihood(&of_command, target);
                 let quantile = (at as f64 * GOLDEN_RATIO).fract() * of_command.at(target);
                 let mut below = 0.0;
-                let epsilon = parameters.epsilon.values().find_map(|(epsilon, probability)| {
+                let epsilon = cells(&parameters.epsilon).find_map(|(epsilon, probability)| {
                     below += probability * of_actions.at(target - epsilon);
                     (below > quantile).then_some(epsilon)
                 });
@@ -143,15 +142,15 @@ struct Remaining {
 
 /// Sizes with their shares among `times` occurrences, and a share for those that were not seen but lie between others
 /// or next to them: 1 / (n + 2), by the rule of succession.
-fn with_unseen(sizes: &SumDistribution, times: f64) -> Vec<(i64, f64)> {
+fn with_unseen(sizes: &Pmf, times: f64) -> Vec<(i64, f64)> {
     if sizes.is_certain() {
-        return sizes.values().collect();
+        return cells(sizes).collect();
     }
-    let ends = [sizes.least - 1, sizes.least + i64::try_from(sizes.probabilities.len()).unwrap_or(i64::MAX)];
-    let between = sizes.values().filter(|(_, probability)| *probability <= 0.0).map(|(size, _)| size);
+    let ends = [sizes.least() - 1, sizes.end()];
+    let between = cells(sizes).filter(|(_, probability)| *probability <= 0.0).map(|(size, _)| size);
     let unseen: BTreeSet<i64> = ends.into_iter().chain(between).filter(|size| *size > 0).collect();
     let share = 1.0 / (times + 2.0);
-    let seen = sizes.values().filter(|(_, probability)| *probability > 0.0);
+    let seen = sizes.iter();
     let seen = seen.map(|(size, probability)| (size, probability * (1.0 - share)));
     let each = share / unseen.len().max(1) as f64;
     seen.chain(unseen.iter().map(|size| (*size, each))).collect()

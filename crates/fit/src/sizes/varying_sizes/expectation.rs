@@ -3,12 +3,9 @@
 //! A command with nᵢ occurrences of action i has the size |ac| + level + Σ of nᵢ sizes of each action + ε, and its
 //! probability is the convolution of their distributions; a small share of commands has any size (wrong labels).
 
-use sizeleak_model::{
-    LabelledCommand,
-    sum_distribution::{Multiples, SumDistribution},
-};
-
 use std::collections::BTreeMap;
+
+use sizeleak_model::{LabelledCommand, Multiples, Pmf};
 
 /// One over the number of sizes that a command with a wrong label may have: those of about ten actions of forty bytes.
 pub(crate) const OUTLIER_DENSITY: f64 = 1.0 / 400.0;
@@ -24,8 +21,8 @@ const NEGLIGIBLE: f64 = 1e-5;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Parameters {
     /// Of the sizes of each action.
-    pub(crate) sizes: Vec<SumDistribution>,
-    pub(crate) epsilon: SumDistribution,
+    pub(crate) sizes: Vec<Pmf>,
+    pub(crate) epsilon: Pmf,
     /// The share of commands that are not explained.
     pub(crate) outliers: f64,
 }
@@ -51,49 +48,57 @@ pub(crate) fn groups(commands: &[LabelledCommand], indices: impl Iterator<Item =
     by_counts.into_iter().map(|(counts, commands)| Group { counts: occurring(counts), commands }).collect()
 }
 
+/// The distribution of the sum of both.
+pub(crate) fn plus(one: &Pmf, other: &Pmf) -> Pmf {
+    one.convolve(other).trimmed()
+}
+
+/// All numbers from the first to the last with their probabilities, those between them that do not occur, too.
+pub(crate) fn cells(distribution: &Pmf) -> impl Iterator<Item = (i64, f64)> + Clone {
+    (distribution.least()..distribution.end()).map(|bytes| (bytes, distribution.at(bytes)))
+}
+
 /// The distributions of sums of sizes, computed as they are needed.
 pub(crate) struct Sums<'a> {
     multiples: Vec<Multiples>,
-    epsilon: &'a SumDistribution,
+    epsilon: &'a Pmf,
 }
 
 impl<'a> Sums<'a> {
     pub(crate) fn of(parameters: &'a Parameters) -> Self {
-        let multiples = parameters.sizes.iter().cloned().map(Multiples::of).collect();
+        let multiples = parameters.sizes.iter().cloned().map(Multiples::new).collect();
         Self { multiples, epsilon: &parameters.epsilon }
     }
 
     /// The distribution of the sum of some actions, without ε.
-    pub(crate) fn of_actions(&mut self, counts: &[(usize, u32)]) -> SumDistribution {
-        counts
-            .iter()
-            .fold(SumDistribution::certain(0), |sum, (action, count)| sum.plus(self.multiples[*action].sum_of(*count)))
+    pub(crate) fn of_actions(&mut self, counts: &[(usize, u32)]) -> Pmf {
+        counts.iter().fold(Pmf::certain(0), |sum, (action, count)| plus(&sum, self.multiples[*action].sum_of(*count)))
     }
 
     /// The same with ε.
-    pub(crate) fn of_command(&mut self, counts: &[(usize, u32)]) -> SumDistribution {
-        self.of_actions(counts).plus(self.epsilon)
+    pub(crate) fn of_command(&mut self, counts: &[(usize, u32)]) -> Pmf {
+        plus(&self.of_actions(counts), self.epsilon)
     }
 
     /// For each action whose size varies: the sum of all others, ε, and one occurrence less of its own.
-    fn without_one(&mut self, counts: &[(usize, u32)]) -> Vec<(usize, u32, SumDistribution)> {
+    fn without_one(&mut self, counts: &[(usize, u32)]) -> Vec<(usize, u32, Pmf)> {
         let (mut varying, mut certain) = (Vec::new(), Vec::new());
         for part in counts {
-            let has_certain_size = self.multiples[part.0].has_certain_size();
+            let has_certain_size = self.multiples[part.0].one().is_certain();
             if has_certain_size { certain.push(*part) } else { varying.push(*part) }
         }
         let certain = self.of_command(&certain);
         // Of the parts before each, and of those after it.
         let mut before = vec![certain];
         for part in &varying {
-            let next = before.last().map(|sum| sum.plus(&self.of_actions(&[*part]))).unwrap_or_default();
+            let next = before.last().map(|sum| plus(sum, &self.of_actions(&[*part]))).unwrap_or_default();
             before.push(next);
         }
-        let (mut after, mut found) = (SumDistribution::certain(0), Vec::new());
+        let (mut after, mut found) = (Pmf::certain(0), Vec::new());
         for ((action, count), before) in varying.iter().zip(&before).rev() {
-            let others = before.plus(&after).plus(&self.of_actions(&[(*action, count - 1)]));
+            let others = plus(&plus(before, &after), &self.of_actions(&[(*action, count - 1)]));
             found.push((*action, *count, others));
-            after = after.plus(&self.of_actions(&[(*action, *count)]));
+            after = plus(&after, &self.of_actions(&[(*action, *count)]));
         }
         found
     }
@@ -115,14 +120,14 @@ pub(crate) fn expect(groups: &[Group], targets: &[i64], parameters: &Parameters)
     let mut sums = Sums::of(parameters);
     let mut expected = Expected {
         log_likelihood: 0.0,
-        sizes: parameters.sizes.iter().map(|sizes| vec![0.0; sizes.probabilities.len()]).collect(),
-        epsilon: vec![0.0; parameters.epsilon.probabilities.len()],
+        sizes: parameters.sizes.iter().map(|sizes| vec![0.0; sizes.len()]).collect(),
+        epsilon: vec![0.0; parameters.epsilon.len()],
         outliers: 0.0,
         commands: 0.0,
     };
     for group in groups {
         let of_actions = sums.of_actions(&group.counts);
-        let of_command = of_actions.plus(&parameters.epsilon);
+        let of_command = plus(&of_actions, &parameters.epsilon);
         // For each target, how many commands have it, over its probability.
         let mut weights: BTreeMap<i64, f64> = BTreeMap::new();
         for target in group.commands.iter().filter_map(|at| targets.get(*at)) {
@@ -133,7 +138,7 @@ pub(crate) fn expect(groups: &[Group], targets: &[i64], parameters: &Parameters)
             expected.outliers += outlier / total;
             *weights.entry(*target).or_default() += (1.0 - parameters.outliers) / total;
         }
-        for (count, (epsilon, probability)) in expected.epsilon.iter_mut().zip(parameters.epsilon.values()) {
+        for (count, (epsilon, probability)) in expected.epsilon.iter_mut().zip(cells(&parameters.epsilon)) {
             let weighed = weights.iter().map(|(target, weight)| weight * of_actions.at(target - epsilon));
             *count += probability * weighed.sum::<f64>();
         }
@@ -141,7 +146,7 @@ pub(crate) fn expect(groups: &[Group], targets: &[i64], parameters: &Parameters)
             let (Some(sizes), Some(counts)) = (parameters.sizes.get(action), expected.sizes.get_mut(action)) else {
                 continue;
             };
-            for (count, (size, probability)) in counts.iter_mut().zip(sizes.values()) {
+            for (count, (size, probability)) in counts.iter_mut().zip(cells(sizes)) {
                 let weighed = weights.iter().map(|(target, weight)| weight * others.at(target - size));
                 *count += f64::from(times) * probability * weighed.sum::<f64>();
             }
@@ -159,7 +164,7 @@ impl Expected {
             .zip(&self.sizes)
             .map(|(sizes, counts)| if sizes.is_certain() { sizes.clone() } else { renewed(sizes, counts, 0.0) });
         // As if one more command had any ε: none is impossible for want of commands.
-        let prior = 1.0 / before.epsilon.probabilities.len() as f64;
+        let prior = 1.0 / before.epsilon.len() as f64;
         let [least, most] = OUTLIER_SHARES;
         Parameters {
             sizes: sizes.collect(),
@@ -170,14 +175,14 @@ impl Expected {
 }
 
 /// Probabilities from counts, each with a prior count besides.
-fn renewed(before: &SumDistribution, counts: &[f64], prior: f64) -> SumDistribution {
+fn renewed(before: &Pmf, counts: &[f64], prior: f64) -> Pmf {
     let all: f64 = counts.iter().map(|count| count + prior).sum();
     if !(all.is_finite() && all > f64::MIN_POSITIVE) {
         return before.clone();
     }
     let share = |count: &f64| (count + prior) / all;
     let probabilities = counts.iter().map(share).map(|share| if share > NEGLIGIBLE { share } else { 0.0 }).collect();
-    SumDistribution { least: before.least, probabilities }.without_unlikely_ends(0.0)
+    Pmf::from_least(before.least(), probabilities).without_ends(0.0)
 }
 
 /// Repeats both steps until the likelihood hardly grows; returns the log-likelihood of the parameters before the last.
@@ -208,7 +213,7 @@ pub(crate) fn log_likelihood(groups: &[Group], targets: &[i64], parameters: &Par
 
 impl Parameters {
     /// The probability of a target, given the distribution of those that are explained.
-    pub(crate) fn likelihood(&self, of_command: &SumDistribution, target: i64) -> f64 {
+    pub(crate) fn likelihood(&self, of_command: &Pmf, target: i64) -> f64 {
         (1.0 - self.outliers) * of_command.at(target) + self.outliers * OUTLIER_DENSITY
     }
 }

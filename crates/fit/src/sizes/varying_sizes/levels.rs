@@ -104,13 +104,13 @@ impl Levels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sizeleak_model::sum_distribution::SumDistribution;
+    use sizeleak_model::Pmf;
 
     #[test]
     fn steps_are_found_where_they_are() {
         let parameters = Parameters {
-            sizes: vec![SumDistribution::of([(20, 0.5), (21, 0.5)])],
-            epsilon: SumDistribution::of([(-1, 0.1), (0, 0.9)]),
+            sizes: vec![Pmf::from_values([(20, 0.5), (21, 0.5)])],
+            epsilon: Pmf::from_values([(-1, 0.1), (0, 0.9)]),
             outliers: 0.01,
         };
         let grown = |size: i64| size + if size >= 128 { 2 } else { 0 };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use sizeleak_model::{Action, LabelledCommand, sum_distribution::SumDistribution};
+use sizeleak_model::{Action, LabelledCommand, Pmf};
 
 use super::super::remainders::Remainders;
 use super::expectation::{Group, OUTLIER_DENSITY, Parameters, groups, improve, log_likelihood};
@@ -13,8 +13,7 @@ use crate::Fit;
 /// With more actions sizes stay single: their distributions would take too long to learn.
 const MAX_ACTIONS: usize = 64;
 
-/// The fewest commands that distributions are learned from: the price of the first further size is then ten percent of
-/// what one byte in all commands is worth.
+/// The fewest commands that distributions are learned from: of fewer, a size that one in ten has occurs in one or two.
 const MIN_COMMANDS: usize = 30;
 
 /// Commands of more actions say little about the sizes of one.
@@ -139,12 +138,11 @@ impl<'a> Search<'a> {
             self.used.iter().copied().partition(|at| count(self.commands, *at, action) > 0);
         let mut epsilon = start_epsilon();
         for deviation in without.iter().filter_map(|at| self.deviations.get(*at)) {
-            let at = usize::try_from(deviation - epsilon.least).ok();
-            if let Some(slot) = at.and_then(|at| epsilon.probabilities.get_mut(at)) {
-                *slot += 1.0;
+            if let Some(weight) = epsilon.get_mut(*deviation) {
+                *weight += 1.0;
             }
         }
-        let all: f64 = epsilon.probabilities.iter().sum();
+        let all = epsilon.total();
         let likelihood = |deviation: i64| 0.98 * epsilon.at(deviation) / all + 0.02 * OUTLIER_DENSITY;
         let of_command = |at: &usize| {
             let (deviation, count) = (*self.deviations.get(*at)?, f64::from(count(self.commands, *at, action)));
@@ -172,7 +170,7 @@ impl<'a> Search<'a> {
         // Larger sizes of all actions and a smaller overhead look alike at first.
         let (parameters, levels) = self.best_start(&start, of_single, &OVERHEADS, START_STEPS)?;
         let mut best = self.settled(parameters, levels);
-        if best.parameters.sizes.iter().all(SumDistribution::is_certain) {
+        if best.parameters.sizes.iter().all(Pmf::is_certain) {
             return None;
         }
         for by in [-1, 1] {
@@ -232,8 +230,8 @@ impl<'a> Search<'a> {
     /// The best explanation near one with the sizes of all actions some bytes larger, and ε or the levels smaller. No
     /// change of one size leads there. `None` if a size would be 0 or less.
     fn all_moved(&self, from: &Explanation, by: i64) -> Option<Explanation> {
-        let sizes: Vec<SumDistribution> = from.parameters.sizes.iter().map(|sizes| sizes.clone().moved(by)).collect();
-        if sizes.iter().any(|sizes| sizes.least <= 0) {
+        let sizes: Vec<Pmf> = from.parameters.sizes.iter().map(|sizes| sizes.clone().moved(by)).collect();
+        if sizes.iter().any(|sizes| sizes.least() <= 0) {
             return None;
         }
         // What was learned of ε may hold the levels of the sizes before.
@@ -269,7 +267,7 @@ impl<'a> Search<'a> {
             let least = (least.clamp(-MAX_DISTANCE, 0) - 1).max(-size / 2);
             let most = most.clamp(0, MAX_DISTANCE) + 1;
             let each = 1.0 / (most - least + 1) as f64;
-            Some(SumDistribution::of((least..=most).map(|distance| (size + distance, each))))
+            Some(Pmf::from_values((least..=most).map(|distance| (size + distance, each))))
         });
         Some(Parameters { sizes: sizes.collect::<Option<_>>()?, epsilon: start_epsilon(), outliers: 0.02 })
     }
@@ -302,7 +300,7 @@ impl<'a> Search<'a> {
         let candidates: BTreeSet<i64> = [sizes.mode(), sizes.mean().round() as i64].into();
         let with = candidates.into_iter().map(|size| {
             let mut single = parameters.clone();
-            single.sizes[action] = SumDistribution::certain(size);
+            single.sizes[action] = Pmf::certain(size);
             (log_likelihood(&self.groups, targets, &single), single)
         });
         with.max_by(|a, b| a.0.total_cmp(&b.0))
@@ -332,14 +330,14 @@ struct Explanation {
 }
 
 /// How many sizes there are beyond one.
-fn further_sizes(sizes: &SumDistribution) -> usize {
-    sizes.probabilities.iter().filter(|share| **share > COUNTED_SHARE).count().saturating_sub(1)
+fn further_sizes(sizes: &Pmf) -> usize {
+    sizes.iter().filter(|(_, share)| **share > COUNTED_SHARE).count().saturating_sub(1)
 }
 
-fn start_epsilon() -> SumDistribution {
+fn start_epsilon() -> Pmf {
     let weight = |epsilon: i64| 0.5_f64.powf(epsilon.abs() as f64);
     let all: f64 = EPSILONS.map(weight).sum();
-    SumDistribution::of(EPSILONS.map(|epsilon| (epsilon, weight(epsilon) / all)))
+    Pmf::from_values(EPSILONS.map(|epsilon| (epsilon, weight(epsilon) / all)))
 }
 
 /// The parameters with an action's sizes moved by some bytes.
