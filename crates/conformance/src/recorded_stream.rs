@@ -155,7 +155,7 @@ fn simulated_frames(kind: &str) -> Result<Vec<Frame>, RecordedStreamError> {
 
 /// The output of a further stage that replaces every command.
 fn append_stage(stage: &str, frames: Vec<Frame>, make: impl Fn(Command) -> Frame) -> Vec<Frame> {
-    let of = |frame| match frame {
+    let appended = |frame| match frame {
         Frame::Hello(mut hello) => {
             hello.upstream.push(hello.stage);
             Hello { stage: stage.to_owned(), ..*hello }.into()
@@ -167,7 +167,7 @@ fn append_stage(stage: &str, frames: Vec<Frame>, make: impl Fn(Command) -> Frame
         Frame::Command(command) => make(*command),
         other => other,
     };
-    frames.into_iter().map(of).collect()
+    frames.into_iter().map(appended).collect()
 }
 
 fn corrected(command: Command) -> Correction {

@@ -30,9 +30,9 @@ pub struct DeviceTypes {
 }
 
 impl DeviceTypes {
-    /// The types of an inventory that obeys its limits ([`crate::MAX_DEVICE_KINDS`]); further ones are left out.
+    /// The types of an inventory that obeys its limits ([`crate::MAX_DEVICE_TYPES`]); further ones are left out.
     pub fn new(inventory: &Inventory) -> Self {
-        let types_with = inventory.kinds_with().into_iter().map(|(action, types)| (action.to_owned(), types)).collect();
+        let types_with = inventory.types_with().into_iter().map(|(action, types)| (action.to_owned(), types)).collect();
         let types = || inventory.devices.iter().take(TypeSet::BITS as usize);
         let names = types().map(|device| device.name.clone()).collect();
         let counts = types().map(|device| device.count).collect();
@@ -45,8 +45,8 @@ impl DeviceTypes {
     }
 
     /// How probable it is for each type that a command with these actions is for a device of it, if every way to give
-    /// the actions to devices is as likely, one to a device at most. `None` if there is no way, or there are too many to
-    /// look at.
+    /// the actions to devices is as likely, one to a device at most. `None` if there is no way, or there are too many
+    /// to look at.
     pub fn addressed<'a>(&mut self, actions: impl IntoIterator<Item = (&'a str, u32)>) -> Option<Arc<[f64]>> {
         let mut totals: BTreeMap<TypeSet, u32> = BTreeMap::new();
         for (action, count) in actions {

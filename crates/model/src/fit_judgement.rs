@@ -1,4 +1,5 @@
-//! Whether a flow's commands fit the model that they are asked of: a sequential test with a bounded rate of false alarms.
+//! Whether a flow's commands fit the model that they are asked of: a sequential test with a bounded rate of false
+//! alarms.
 //!
 //! Two things are tested, each as long as the flow lasts:
 //!
@@ -20,20 +21,21 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The greatest probability that the test ever rejects a flow that fits.
 pub const FALSE_ALARMS: f64 = 0.001;
 
-/// A flow with fewer commands is not judged, unless it is rejected.
+/// The fewest commands by which a flow is judged, unless it is rejected: of fewer, too few sizes are new for the test
+/// to reach its level.
 pub const ENOUGH_COMMANDS: u64 = 10;
 
 /// The shares of odd commands that a model which fits may have.
 const ODD_SHARES: [f64; 8] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5];
 
-/// The share of odd ones among new sizes where a model does not fit.
+/// The share of odd ones among new sizes where a model does not fit: most, but a wrong model explains some by chance.
 const ODD_OF_MISFIT: f64 = 0.8;
 
 /// A size is odd if the model holds it for less probable than this part of the probability that it has where nothing is
 /// known. Habits may differ from those of the labels by as much.
 const BARELY: f64 = 0.01;
 
-/// How many commands what was not seen yet weighs as.
+/// How many commands the values that were not seen yet count as.
 const NEW: f64 = 2.0;
 
 /// The most sizes, and the most numbers of replies, of a flow that are remembered. Later ones are not tested.
@@ -121,8 +123,8 @@ impl FitJudgement {
         };
         self.unexplained += u64::from(!is_explained);
         if self.sizes.len() < MAX_VALUES && self.sizes.insert(sizes) {
-            let of = |odd: f64| if is_odd { odd } else { 1.0 - odd };
-            self.of_sizes.add(of(ODD_OF_MISFIT), of);
+            let probability = |odd: f64| if is_odd { odd } else { 1.0 - odd };
+            self.of_sizes.add(probability(ODD_OF_MISFIT), probability);
         }
     }
 
@@ -144,9 +146,9 @@ impl FitJudgement {
         greater + ((less - greater).exp() / 2.0 + 0.5).ln()
     }
 
-    /// What the probabilities of candidates are multiplied by: exactly 1 as long as the evidence E does not speak against
-    /// the fit, 1 / (1 + (αE)²) otherwise. That is above 0.9999 for one in ten of the flows that fit and rarely less; one
-    /// half where the flow is rejected; and soon next to nothing where commands go on not to fit.
+    /// What the probabilities of candidates are multiplied by: exactly 1 as long as the evidence E does not speak
+    /// against the fit, 1 / (1 + (αE)²) otherwise. That is above 0.9999 for one in ten of the flows that fit and rarely
+    /// less; one half where the flow is rejected; and soon next to nothing where commands go on not to fit.
     pub fn weight(&self) -> f64 {
         let ln_evidence = self.ln_evidence().max(if self.is_rejected { self.ln_worst } else { f64::NEG_INFINITY });
         if ln_evidence <= 0.0 { 1.0 } else { 1.0 / (1.0 + (FALSE_ALARMS * ln_evidence.exp_m1()).powi(2)) }

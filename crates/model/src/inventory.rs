@@ -7,28 +7,28 @@ use thiserror::Error;
 
 use crate::Action;
 
-/// The largest number of device kinds in an inventory; every union of kinds is checked for a condition.
-pub const MAX_DEVICE_KINDS: usize = 16;
+/// The largest number of device types in an inventory; every union of types is checked for a condition.
+pub const MAX_DEVICE_TYPES: usize = 16;
 
-/// The largest number of action classes (sets of kinds that share an action) in an inventory.
+/// The largest number of action classes (sets of types that share an action) in an inventory.
 pub const MAX_ACTION_CLASSES: usize = 64;
 
-/// The devices behind a gateway, by kind.
+/// The devices behind a gateway, by type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Inventory {
-    /// The kinds of device.
+    /// The types of device.
     #[serde(rename = "device", default)]
     pub devices: Vec<Device>,
 }
 
-/// A kind of device.
+/// A type of device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// The kind's name.
+    /// The type's name.
     pub name: String,
-    /// How many devices of this kind there are.
+    /// How many devices of this type there are.
     pub count: u32,
     /// The actions of such a device; a command has at most one action for each device.
     pub actions: Vec<String>,
@@ -40,37 +40,37 @@ pub enum InventoryError {
     /// The text is not an inventory.
     #[error("the inventory cannot be read: {0}")]
     Syntax(String),
-    /// Two kinds have the same name.
+    /// Two types have the same name.
     #[error("the inventory names the device `{0}` twice: add up their counts, or give them two names")]
     DuplicateDevice(String),
-    /// A kind lists an action twice.
+    /// A type lists an action twice.
     #[error("the inventory lists the action `{action}` of device `{device}` twice: list it once")]
     DuplicateAction {
-        /// The kind of device.
+        /// The type of device.
         device: String,
         /// The action.
         action: String,
     },
     /// There is no device.
-    #[error("the inventory has no [[device]]: add one for each kind, with `name`, `count` and `actions`")]
+    #[error("the inventory has no [[device]]: add one for each type, with `name`, `count` and `actions`")]
     NoDevices,
-    /// A kind has no devices.
+    /// A type has no devices.
     #[error("the inventory counts 0 of the device `{0}`: remove it, or give its number")]
     ZeroCount(String),
-    /// A kind has no actions.
+    /// A type has no actions.
     #[error("the device `{0}` of the inventory has no action: remove it, or list its actions")]
     NoActions(String),
     /// The name of a device or an action is empty.
     #[error("the inventory has an empty name in its device number {0}: name it")]
     EmptyName(usize),
-    /// There are too many kinds.
+    /// There are too many types.
     #[error(
-        "the inventory has {0} kinds of device, the limit is {MAX_DEVICE_KINDS}: merge kinds with the same actions"
+        "the inventory has {0} types of device, the limit is {MAX_DEVICE_TYPES}: merge types with the same actions"
     )]
-    TooManyKinds(usize),
-    /// Kinds share actions in too many ways.
+    TooManyTypes(usize),
+    /// Types share actions in too many ways.
     #[error(
-        "the inventory's kinds share actions in {0} different ways, the limit is {MAX_ACTION_CLASSES}: merge kinds \
+        "the inventory's types share actions in {0} different ways, the limit is {MAX_ACTION_CLASSES}: merge types \
          with nearly the same actions"
     )]
     TooManyClasses(usize),
@@ -97,7 +97,7 @@ impl Inventory {
     pub fn check(&self) -> Result<(), InventoryError> {
         match self.devices.len() {
             0 => return Err(InventoryError::NoDevices),
-            kinds if kinds > MAX_DEVICE_KINDS => return Err(InventoryError::TooManyKinds(kinds)),
+            types if types > MAX_DEVICE_TYPES => return Err(InventoryError::TooManyTypes(types)),
             _ => {}
         }
         let mut names = BTreeSet::new();
@@ -130,16 +130,16 @@ impl Inventory {
         names.filter(|name| seen.insert(*name)).collect()
     }
 
-    /// Which kinds have an action, as bits in the order of the inventory; kinds beyond the bits, which [`Self::check`]
+    /// Which types have an action, as bits in the order of the inventory; types beyond the bits, which [`Self::check`]
     /// refuses, are left out.
-    pub(crate) fn kinds_with(&self) -> BTreeMap<&str, u32> {
-        let mut kinds_with: BTreeMap<&str, u32> = BTreeMap::new();
-        for (kind, device) in (0..u32::BITS).zip(&self.devices) {
+    pub(crate) fn types_with(&self) -> BTreeMap<&str, u32> {
+        let mut types_with: BTreeMap<&str, u32> = BTreeMap::new();
+        for (at, device) in (0..u32::BITS).zip(&self.devices) {
             for action in &device.actions {
-                *kinds_with.entry(action).or_default() |= 1 << kind;
+                *types_with.entry(action).or_default() |= 1 << at;
             }
         }
-        kinds_with
+        types_with
     }
 
     /// The names of the devices' actions that are not among the learned `actions`; commands with them cannot be
@@ -185,8 +185,8 @@ mod tests {
         );
         assert!(error("[[devices]]").contains("devices"));
         assert!(error("").contains("no [[device]]"));
-        let kinds = (0..17).map(|kind| device(&kind.to_string(), 1, &["on"])).collect();
-        assert_eq!(Inventory { devices: kinds }.check(), Err(InventoryError::TooManyKinds(17)));
+        let types = (0..17).map(|at| device(&at.to_string(), 1, &["on"])).collect();
+        assert_eq!(Inventory { devices: types }.check(), Err(InventoryError::TooManyTypes(17)));
     }
 
     #[test]

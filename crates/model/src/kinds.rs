@@ -7,6 +7,9 @@
 //! P(size | kind) and P(replies | kind) are kernel estimates from few commands: a two-sided geometric kernel around
 //! each command seen, whose width all kinds share. It is chosen by leave-one-out cross-validation. Sizes that no kind
 //! had belong to something else with a small share, so that a size far from all kinds has no answer.
+//!
+//! Everywhere else, *kind* without more is the kind of a frame; this one is a kind *of command*, and devices have
+//! types.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +22,10 @@ const SPREADS: [f64; 2] = [0.02, 1e6];
 /// The smallest likelihood of replies, so that one odd reply does not exclude a kind.
 const MIN_LIKELIHOOD: f64 = 1e-6;
 
-/// If a greater share of commands is none of the kinds, a size that none has is nothing special.
-const MOST_UNKNOWN: f64 = 0.2;
+/// Where a greater share of commands belongs to no kind, a size that no kind has is nothing special.
+const MAX_UNKNOWN: f64 = 0.2;
 
-/// What no kind explains has any size up to this multiple of the largest one.
+/// Commands of no kind have any size up to this multiple of the largest known one.
 const OTHER_RANGE: f64 = 2.0;
 
 /// The kinds of a model, in order of first occurrence among the labels.
@@ -31,7 +34,7 @@ const OTHER_RANGE: f64 = 2.0;
 pub struct Kinds {
     /// Mean absolute deviation of sizes from those seen, in bytes.
     pub spread: f64,
-    /// The share of commands that are none of the kinds (Good and Turing: that of kinds labelled once).
+    /// The share of commands of no kind (Good and Turing: that of kinds labelled once).
     pub other: f64,
     /// How replies depend on the kind; `None` if they tell nothing.
     pub replies: Option<KindReplies>,
@@ -45,7 +48,7 @@ impl Kinds {
     pub const MAX_KINDS: usize = 4096;
 
     /// Weights of all explanations of a size, in no unit of its own: for each kind its share of commands times
-    /// P(size | kind); and the weight of everything that is none of the kinds.
+    /// P(size | kind); and the weight of a command of no kind.
     pub fn weights(&self, size: i64) -> (Vec<f64>, f64) {
         let all = self.list.iter().fold(0_u64, |sum, kind| sum.saturating_add(kind.commands())) as f64;
         let kinds = self.list.len() as f64;
@@ -58,7 +61,7 @@ impl Kinds {
 
     /// How probable a size is that no kind has: 0 where the kinds are known, `None` where there are too many others.
     pub fn probability_of_none(&self) -> Option<f64> {
-        (self.other <= MOST_UNKNOWN).then_some(0.0)
+        (self.other <= MAX_UNKNOWN).then_some(0.0)
     }
 
     /// The kind with exactly these actions, each named once, by its index.

@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum LearnedPadding {
-    /// All sizes are alike modulo so many bytes, as was found in the captures.
+    /// All sizes leave the same rest modulo this number of bytes, as was found in the captures.
     Modulo(u32),
     /// By a policy that is known.
     Policy(PaddingPolicy),
 }
 
 impl LearnedPadding {
-    /// The sizes that a message may have had before it was padded to one from `least` to `most` bytes, as a range; at most
-    /// 65536 of them. A size that the policy does not pad to is taken not to be padded.
+    /// The sizes that a message may have had before it was padded to one from `least` to `most` bytes, as a range; at
+    /// most 65536 of them. A size that the policy does not pad to is taken not to be padded.
     pub fn sizes_before(&self, [least, most]: [i64; 2]) -> [i64; 2] {
         match self {
             Self::Modulo(bytes) => [least.saturating_sub(i64::from(*bytes) - 1).max(0), most],
             Self::Policy(policy) => {
                 let before = |size: i64| policy.sizes_before(u64::try_from(size).ok()?);
                 // A block cipher leaves few sizes.
-                let all = (least..=most.min(least.saturating_add(MOST_SIZES))).filter_map(before);
+                let all = (least..=most.min(least.saturating_add(MAX_SIZES))).filter_map(before);
                 let range = all.reduce(|[first, last], [least, most]| [first.min(least), last.max(most)]);
                 let range = range.map(|range| range.map(|size| i64::try_from(size).unwrap_or(i64::MAX)));
-                range.map_or([least, most], |[first, last]| [first, last.min(first.saturating_add(MOST_BEFORE))])
+                range.map_or([least, most], |[first, last]| [first, last.min(first.saturating_add(MAX_BEFORE))])
             }
         }
     }
@@ -33,26 +33,26 @@ impl LearnedPadding {
     /// Whether messages are padded to any size from `least` to `most` bytes; true where only a range is known.
     pub fn pads_to(&self, [least, most]: [i64; 2]) -> bool {
         let Self::Policy(policy) = self else { return true };
-        let mut sizes = (least.max(0)..=most.min(least.saturating_add(MOST_SIZES))).map(|size| size as u64);
+        let mut sizes = (least.max(0)..=most.min(least.saturating_add(MAX_SIZES))).map(|size| size as u64);
         sizes.any(|size| policy.sizes_before(size).is_some())
     }
 
-    /// The probability that a message of `size` bytes is padded to one from `least` to `most` bytes; 1 where only a range
-    /// is known.
+    /// The probability that a message of `size` bytes is padded to one from `least` to `most` bytes; 1 where only a
+    /// range is known.
     pub fn probability(&self, size: i64, [least, most]: [i64; 2]) -> f64 {
         let (Self::Policy(policy), Ok(size)) = (self, u64::try_from(size)) else { return 1.0 };
-        let padded = (least.max(0)..=most.min(least.saturating_add(MOST_SIZES))).map(|size| size as u64);
+        let padded = (least.max(0)..=most.min(least.saturating_add(MAX_SIZES))).map(|size| size as u64);
         let probability: f64 = padded.map(|padded| policy.probability(size, padded)).sum();
         // Sizes that the policy does not pad to are taken not to be padded.
         if probability > 0.0 || self.pads_to([least, most]) { probability } else { 1.0 }
     }
 }
 
-/// The most sizes before padding, less one.
-const MOST_BEFORE: i64 = 65_535;
+/// The most sizes before padding, less one: those of a policy that pads to 64 KiB.
+const MAX_BEFORE: i64 = 65_535;
 
-/// The most sizes that a block cipher leaves, less one.
-const MOST_SIZES: i64 = 4096;
+/// The most sizes that a block cipher leaves, less one, a bound of the time: ciphers leave sixteen.
+const MAX_SIZES: i64 = 4096;
 
 #[cfg(test)]
 mod tests {

@@ -48,7 +48,7 @@ pub use fit_judgement::{
     ENOUGH_COMMANDS, FALSE_ALARMS, FitChange, FitJudgement, JudgedSize, MisfitCause, SizeExplanation,
 };
 pub use given_actions::{GivenActions, choose};
-pub use inventory::{Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_KINDS};
+pub use inventory::{Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_TYPES};
 pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};
 pub use labelled_command::{LabelledCommand, MAX_COUNT_OF_ACTION};
 pub use learned_padding::LearnedPadding;

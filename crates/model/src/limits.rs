@@ -8,8 +8,8 @@ use crate::{Action, Inventory, InventoryError};
 /// The commands that an inventory allows, for an ordered list of actions.
 ///
 /// A command has at most one action for each device, so a command is possible if every action can be assigned its own
-/// device: a bipartite b-matching. Actions that the same kinds of device have form a *class*. By Hall's theorem the
-/// matching exists if, for every set of kinds, the actions that only these kinds have do not outnumber their devices.
+/// device: a bipartite b-matching. Actions that the same types of device have form a *class*. By Hall's theorem the
+/// matching exists if, for every set of types, the actions that only these types have do not outnumber their devices.
 /// Of these conditions only those that no others imply are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -37,12 +37,12 @@ impl Inventory {
     pub fn limits(&self, actions: &[Action]) -> Result<Limits, InventoryError> {
         self.check()?;
         let counts: Vec<u32> = self.devices.iter().map(|device| device.count).collect();
-        let kinds_with = self.kinds_with();
-        let kinds = actions.iter().map(|action| {
-            let kinds = kinds_with.get(action.name.as_str()).copied();
-            kinds.ok_or_else(|| InventoryError::UnknownAction(action.name.clone()))
+        let types_with = self.types_with();
+        let types = actions.iter().map(|action| {
+            let types = types_with.get(action.name.as_str()).copied();
+            types.ok_or_else(|| InventoryError::UnknownAction(action.name.clone()))
         });
-        Limits::new(&counts, &kinds.collect::<Result<Vec<_>, _>>()?)
+        Limits::new(&counts, &types.collect::<Result<Vec<_>, _>>()?)
     }
 }
 
@@ -70,21 +70,21 @@ impl Condition {
 }
 
 impl Limits {
-    /// Limits from the number of devices of each kind (all above 0) and, for each action, the kinds that have it.
-    fn new(counts: &[u32], kinds_of_action: &[u32]) -> Result<Self, InventoryError> {
-        let mut kinds_of_class: Vec<u32> = Vec::new();
+    /// Limits from the number of devices of each type (all above 0) and, for each action, the types that have it.
+    fn new(counts: &[u32], types_of_action: &[u32]) -> Result<Self, InventoryError> {
+        let mut types_of_class: Vec<u32> = Vec::new();
         let mut class_of = Vec::new();
-        for kinds in kinds_of_action {
-            let class = kinds_of_class.iter().position(|known| known == kinds).unwrap_or(kinds_of_class.len());
-            if class == kinds_of_class.len() {
-                kinds_of_class.push(*kinds);
+        for types in types_of_action {
+            let class = types_of_class.iter().position(|known| known == types).unwrap_or(types_of_class.len());
+            if class == types_of_class.len() {
+                types_of_class.push(*types);
             }
             class_of.push(class);
         }
-        if kinds_of_class.len() > MAX_ACTION_CLASSES {
-            return Err(InventoryError::TooManyClasses(kinds_of_class.len()));
+        if types_of_class.len() > MAX_ACTION_CLASSES {
+            return Err(InventoryError::TooManyClasses(types_of_class.len()));
         }
-        Ok(Self { class_of, classes: kinds_of_class.len(), conditions: conditions(counts, &kinds_of_class) })
+        Ok(Self { class_of, classes: types_of_class.len(), conditions: conditions(counts, &types_of_class) })
     }
 
     /// No limits: any number of each of `actions` actions, all of one class.
@@ -175,17 +175,17 @@ impl Limits {
     }
 }
 
-/// The conditions that no others imply. A set of kinds has one if it is the union of the kinds of the classes inside it
+/// The conditions that no others imply. A set of types has one if it is the union of the types of the classes inside it
 /// (a larger set would have more devices for the same classes) and does not split into two parts without a common class
 /// (the conditions of the parts imply that of the set): the closed and inseparable sets of the polymatroid.
-fn conditions(counts: &[u32], kinds_of_class: &[u32]) -> Vec<Condition> {
+fn conditions(counts: &[u32], types_of_class: &[u32]) -> Vec<Condition> {
     let mut conditions = Vec::new();
     for set in 1..1_u32 << counts.len() {
-        let inside = kinds_of_class.iter().enumerate().filter(|(_, kinds)| *kinds & !set == 0);
+        let inside = types_of_class.iter().enumerate().filter(|(_, types)| *types & !set == 0);
         let (classes, covered) =
-            inside.clone().fold((0_u64, 0), |(classes, covered), (at, kinds)| (classes | 1 << at, covered | kinds));
-        if covered == set && is_connected(set, &inside.map(|(_, kinds)| *kinds)) {
-            let devices = counts.iter().enumerate().filter(|(kind, _)| set >> kind & 1 == 1);
+            inside.clone().fold((0_u64, 0), |(classes, covered), (at, types)| (classes | 1 << at, covered | types));
+        if covered == set && is_connected(set, &inside.map(|(_, types)| *types)) {
+            let devices = counts.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
             let max = devices.fold(0, |sum, (_, count)| count.saturating_add(sum));
             conditions.push(Condition { classes, max, devices: max });
         }
@@ -193,12 +193,12 @@ fn conditions(counts: &[u32], kinds_of_class: &[u32]) -> Vec<Condition> {
     conditions
 }
 
-/// Whether the classes connect all kinds of the set.
+/// Whether the classes connect all types of the set.
 fn is_connected(set: u32, classes: &(impl Iterator<Item = u32> + Clone)) -> bool {
     let mut reached = set & set.wrapping_neg();
     loop {
         let grown =
-            classes.clone().filter(|kinds| kinds & reached != 0).fold(reached, |reached, kinds| reached | kinds);
+            classes.clone().filter(|types| types & reached != 0).fold(reached, |reached, types| reached | types);
         if grown == reached {
             return reached == set;
         }

@@ -17,7 +17,7 @@ pub enum FitMethod {
     Robust,
 }
 
-/// By so many bytes ε may be greater than any that was learned.
+/// By how many bytes ε may be greater than any that was learned.
 const EPSILON_MARGIN: i64 = 64;
 
 /// Everything learned about a gateway.
@@ -122,8 +122,8 @@ impl Model {
     }
 
     /// The possible sizes of a command in this model's basis, as [`Basis::sizes`]. Where the model knows its services,
-    /// a session with them is taken to use the cipher suite that the model was learned on, as long as one end decides it.
-    /// Of a padded message they are those before the padding.
+    /// a session with them is taken to use the cipher suite that the model was learned on, as long as one end decides
+    /// it. Of a padded message they are those before the padding.
     ///
     /// # Errors
     /// [`SizeError`] if the model knows only wire sizes of an unknown service and the session's cipher suite is known.

@@ -63,9 +63,9 @@ pub enum Assumption {
 /// Why no section is used for a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Uncovered {
-    /// The gateway is none of the sections'.
+    /// No section is about the gateway.
     Gateway,
-    /// The service is none of the sections' of this gateway.
+    /// No section of this gateway is about the service.
     Service,
     /// Several sections could be meant.
     Ambiguous,
@@ -176,9 +176,9 @@ impl Scopes {
 
     /// The section for a flow.
     ///
-    /// A section of the flow's own gateway comes before one of any gateway. A gateway address that no section has is taken
-    /// to be a new address of the sections' gateway only if they have one gateway and the run shows one, and was asked for one: another gateway's
-    /// model would give wrong answers with confidence.
+    /// A section of the flow's own gateway comes before one of any gateway. A gateway address that no section has is
+    /// taken to be a new address of the sections' gateway only if they have one gateway and the run shows one, and was
+    /// asked for one: another gateway's model would give wrong answers with confidence.
     ///
     /// A known server name decides where sections name servers, then address and port, then the port alone (with an
     /// assumption), then a section for any service.

@@ -13,7 +13,7 @@ const MAX_PIECE: usize = 64;
 /// Memory that a piece is taken to need besides its bytes.
 const PIECE_COST: usize = 96;
 
-/// All pieces together may need so much memory; the oldest make room.
+/// The most memory that all pieces together need; the oldest make room.
 const MAX_BYTES: usize = 64 << 20;
 
 /// One direction of a flow.

@@ -134,7 +134,7 @@ impl Stripper {
     }
 }
 
-/// Flows share so many digests by their numbers.
+/// The number of digests that flows share by their numbers.
 const DIGESTS: usize = 1 << 16;
 
 /// What was found in flows, in short.
@@ -199,7 +199,8 @@ pub struct StripReport {
     pub zeroed_bytes: u64,
     /// Segments of the gateway that came in fragments of IP: of these, everything became zero.
     pub fragmented_segments: u64,
-    /// Flows of the gateway in which other records are found than before; at least, if there are more than 60,000 flows.
+    /// Flows of the gateway in which other records are found than before; at least, if there are more than 60,000
+    /// flows.
     pub differing_flows: u64,
     /// Flows in which the same records are found, with other notices.
     pub differing_notices: u64,

@@ -1,5 +1,5 @@
-//! What a survey says, as it is printed and written as JSON. Texts from the capture are as they were seen: whoever shows
-//! them escapes them.
+//! What a survey says, as it is printed and written as JSON. Texts from the capture are as they were seen: whoever
+//! shows them escapes them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -21,7 +21,7 @@ pub struct SurveyReport {
     pub silent_connections: u64,
     /// Connections and addresses with few messages that were left out, because there were too many.
     pub left_out: u64,
-    /// Notices of stages that were only counted, because there were too many: what is said to be TLS may be none.
+    /// Notices of stages that were only counted, because there were too many: what the survey calls TLS may be none.
     pub suppressed_notices: u64,
 }
 

@@ -1,8 +1,9 @@
 //! How much an address looks like a gateway, and why.
 //!
-//! A gateway keeps a connection to a service outside, on which small messages go both ways, few of them, some by a timer;
-//! the service begins exchanges, and the gateway replies. A computer or a phone talks to many services and moves large
-//! amounts. The points are a judgement, not a measurement: they order addresses, and the reasons are printed beside them.
+//! A gateway keeps a connection to a service outside, on which small messages go both ways, few of them, some by a
+//! timer; the service begins exchanges, and the gateway replies. A computer or a phone talks to many services and moves
+//! large amounts. The points are a judgement, not a measurement: they order addresses, and the reasons are printed
+//! beside them.
 
 use std::net::IpAddr;
 
@@ -27,22 +28,22 @@ const SHORT_NS: i64 = 60 * SECOND_NS;
 /// Messages that are smaller than this are small.
 const SMALL: u64 = 2048;
 
-/// With fewer messages than this in each direction nothing is said of their sizes.
+/// With fewer messages than this in each direction, their sizes are no reason.
 const FEW_MESSAGES: u64 = 10;
 
-/// With fewer messages than this on all connections to a service, nothing is said at all.
+/// With fewer messages than this on all connections to a service, there is no reason at all.
 const MIN_MESSAGES: u64 = 20;
 
-/// With as many messages, an address would show what it is.
+/// The number of messages from which on an address shows what it is.
 const MANY_MESSAGES: u64 = 200;
 
-/// More messages a minute than this are no low rate.
+/// The greatest rate that counts as low, in messages a minute.
 const MAX_A_MINUTE: f64 = 120.0;
 
-/// Fewer messages by a timer show none.
+/// The fewest messages that show a timer.
 const MIN_PERIODIC: u64 = 3;
 
-/// Fewer messages that look like commands may do so by chance.
+/// The fewest messages that look like commands and count: fewer may do so by chance.
 const MIN_COMMANDS: u64 = 5;
 
 /// Gateways have no more services than this.

@@ -150,7 +150,7 @@ impl Service<'_> {
 
     /// What a survey says of it.
     pub(crate) fn surveyed(&self) -> SurveyedService {
-        let of = |text: fn(&Connection) -> Option<&String>| {
+        let distinct = |text: fn(&Connection) -> Option<&String>| {
             let texts: BTreeSet<&String> = self.connections.iter().filter_map(|(_, other)| text(other)).collect();
             texts.into_iter().cloned().collect::<Vec<String>>()
         };
@@ -163,8 +163,8 @@ impl Service<'_> {
             ends: ends.into_iter().collect(),
             transport: transport_name(self.transport),
             protocol: self.protocol,
-            tls_versions: of(|connection| connection.tls_version.as_ref()),
-            cipher_suites: of(|connection| connection.cipher_suite.as_ref()),
+            tls_versions: distinct(|connection| connection.tls_version.as_ref()),
+            cipher_suites: distinct(|connection| connection.cipher_suite.as_ref()),
             joined_mid_stream: count(|connection| connection.joined_mid_stream() == Some(true)),
             opened_by_service: count(|connection| connection.is_opened_by_service),
             sized_by_segments: count(|connection| connection.is_sized_by_segments),

@@ -97,15 +97,15 @@ mod tests {
         fn all_messages_are_counted_however_many_sizes_there_are(
             one in prop::collection::vec(0_u64..20_000, 0..200), other in prop::collection::vec(0_u64..20_000, 0..200),
         ) {
-            let of = |list: &[u64]| {
+            let counted = |list: &[u64]| {
                 let mut sizes = Sizes::default();
                 for size in list {
                     sizes.add(*size);
                 }
                 sizes
             };
-            let mut merged = of(&one);
-            merged.merge(&of(&other));
+            let mut merged = counted(&one);
+            merged.merge(&counted(&other));
             let all = (one.len() + other.len()) as u64;
             prop_assert_eq!(merged.count, all);
             prop_assert_eq!(merged.ranges().map(|(_, _, count)| count).sum::<u64>(), all);

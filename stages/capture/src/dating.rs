@@ -75,7 +75,7 @@ impl Dating {
         dated_ns
     }
 
-    /// What to tell the user, if times were not used; of so many captures.
+    /// What to tell the user, if times were not used, about this number of captures.
     pub(crate) fn describe(&self, captures: u64) -> Option<String> {
         if self.is_untimed {
             return Some(format!(

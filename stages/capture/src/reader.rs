@@ -38,7 +38,7 @@ impl CaptureReader {
         Self::of(ByteSource::Stream(input), WINDOW_BYTES)
     }
 
-    /// As [`Self::new`], for a source that so many bytes are read from at once.
+    /// As [`Self::new`], reading this number of bytes at once.
     pub(crate) fn of(input: ByteSource, read_bytes: usize) -> Result<Self, Damage> {
         let mut window = Window::new(input, read_bytes);
         let magic = match window.peek(4, "capture") {

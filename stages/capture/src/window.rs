@@ -36,12 +36,12 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// A window at the beginning of a source, which reads so many bytes at once.
+    /// A window at the beginning of a source, which reads this number of bytes at once.
     pub(crate) fn new(source: ByteSource, read_bytes: usize) -> Self {
         Self { supply: Supply::Source(source), buffer: ReadBuffer::default(), read_bytes, offset: 0 }
     }
 
-    /// Reads so many bytes at once from now on.
+    /// Reads this number of bytes at once from now on.
     pub(crate) fn read_at_once(&mut self, read_bytes: usize) {
         self.read_bytes = read_bytes;
     }

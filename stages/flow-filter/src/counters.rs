@@ -182,7 +182,7 @@ pub(crate) struct SeenAddresses {
 }
 
 impl SeenAddresses {
-    /// Whether so many addresses are counted, and all can be counted on.
+    /// Whether this number of addresses can be counted, and each of them so often.
     pub(crate) fn are_valid(&self) -> bool {
         self.packets.len() <= MAX_ADDRESSES && self.packets.values().all(|count| *count <= MOST_COUNTED)
     }

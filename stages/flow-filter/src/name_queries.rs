@@ -50,7 +50,7 @@ impl Default for NameQueries {
 }
 
 impl NameQueries {
-    /// The queries that were read from a state; `None` if there cannot be so many.
+    /// The queries that were read from a state; `None` if there are more than can be.
     pub(crate) fn restored(&self, read: Self) -> Option<Self> {
         Some(Self { queries: self.queries.restored(read.queries)? })
     }

@@ -104,8 +104,8 @@ impl Successor {
 }
 
 impl Connection {
-    /// A connection without segments. With `burst_gap_ns`, bursts of segments with at most such pauses stand for records
-    /// as long as it shows none.
+    /// A connection without segments. With `burst_gap_ns`, bursts of segments with at most such pauses stand for
+    /// records as long as it shows none.
     pub(crate) fn new(burst_gap_ns: Option<i64>) -> Self {
         let mut connection = Self::default();
         if let Some(gap_ns) = burst_gap_ns {
@@ -304,7 +304,8 @@ impl Connection {
         self.streams.both().iter().any(|stream| stream.walker.version().is_some())
     }
 
-    /// Whether the next message, of which no header was read, belongs to the handshake of a connection seen from its SYN.
+    /// Whether the next message, of which no header was read, belongs to the handshake of a connection seen from its
+    /// SYN.
     pub(crate) fn is_handshake(&mut self, direction: Direction) -> bool {
         let saw_syn = self.streams.both().iter().any(|stream| stream.position.saw_syn());
         let messages = self.busy.as_mut().and_then(|busy| busy.messages.as_mut());
@@ -405,7 +406,7 @@ fn context(streams: &PerDirection<Stream>, busy: &BusyState, direction: Directio
 impl BusyState {
     /// The state in which a connection at rest is.
     fn of(streams: &PerDirection<Stream>) -> Box<Self> {
-        let of = |stream: &Stream| BusyStream {
+        let at_rest = |stream: &Stream| BusyStream {
             pending: PendingSegments::default(),
             framing: Framing::of(&stream.walker),
             handshake: HandshakeReader::default(),
@@ -413,7 +414,10 @@ impl BusyState {
             is_reported_not_tls: false,
         };
         Box::new(Self {
-            streams: PerDirection { to_gateway: of(&streams.to_gateway), from_gateway: of(&streams.from_gateway) },
+            streams: PerDirection {
+                to_gateway: at_rest(&streams.to_gateway),
+                from_gateway: at_rest(&streams.from_gateway),
+            },
             negotiation: Negotiation::default(),
             queue: Vec::new(),
             messages: None,

@@ -50,13 +50,13 @@ impl TlsEvent {
 pub(crate) enum Incident {
     /// Bytes are missing; zero where their number is unknown.
     Gap { bytes: u64 },
-    /// The gap of so many bytes that was reported last was none.
+    /// The gap that was reported last, of this number of bytes, was none.
     NotMissing { bytes: u64 },
     /// Record boundaries were found again after `skipped` captured bytes.
     Resync { skipped: u64 },
     /// Two packets contradict each other.
     Conflict(Conflict),
-    /// So many bytes of payload claimed a place in the stream that nothing confirmed.
+    /// This number of bytes of payload claimed a place in the stream that nothing confirmed.
     Unconfirmed { bytes: u64 },
     /// No record header where one should be.
     Malformed,

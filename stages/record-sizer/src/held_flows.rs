@@ -17,7 +17,7 @@ pub(crate) struct HeldFlows {
 }
 
 impl HeldFlows {
-    /// The flows that were read from a state; `None` if they cannot hold so much.
+    /// The flows that were read from a state; `None` if they hold more than they can.
     pub(crate) fn restored(read: Self) -> Option<Self> {
         let bytes = read.by_flow.values().try_fold(0, |sum: usize, (_, bytes)| sum.checked_add(*bytes))?;
         let is_valid = read.by_flow.values().all(|(_, bytes)| *bytes > 0) && bytes as u64 <= MOST_COUNTED;

@@ -137,7 +137,7 @@ impl HeldSegments {
         std::mem::take(&mut self.segments).iter().map(|(_, held)| held.chunk().length()).sum()
     }
 
-    /// Whether so many whole segments follow each other without a gap.
+    /// Whether at least this number of whole segments follow each other without a gap.
     pub(crate) fn has_run(&self, least: usize) -> bool {
         let mut run = Run::default();
         self.segments.iter().any(|(start, held)| run.add(*start, held) >= least)

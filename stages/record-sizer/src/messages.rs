@@ -20,7 +20,7 @@ const FULL_BYTES: std::ops::RangeInclusive<u64> = 536..=1500;
 pub(crate) enum MessageEnd {
     /// The end of a write: a segment that its sender pushes. One that is full or not pushed is continued by the next.
     Write,
-    /// A silence of more than so many nanoseconds, or data of the other side.
+    /// A silence of more than `gap_ns` nanoseconds, or data of the other side.
     Silence { gap_ns: i64 },
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// Whether so many notices can have been counted.
+    /// Whether these numbers of notices are possible.
     pub(crate) fn are_valid(&self) -> bool {
         self.by_flow.len() <= MAX_FLOWS && self.emitted <= MOST_COUNTED && self.suppressed <= MOST_COUNTED
     }
@@ -37,7 +37,7 @@ impl Notices {
     /// Emits a notice about a flow, after `segments` in all.
     pub(crate) fn emit(&mut self, notice: Notice, segments: u64, out: &mut dyn Emit) -> Result<(), Closed> {
         let allowance = BASE_ALLOWANCE.saturating_add(segments / SEGMENTS_PER_NOTICE);
-        // What a connection lost is said at its end, however much was said about it before.
+        // The notice of what a connection lost comes at its end, however many notices came before.
         let is_due = notice.what == what::LOSS || self.is_allowed(notice.flow.unwrap_or_default());
         if self.emitted >= allowance || !is_due {
             self.suppressed += 1;

@@ -23,7 +23,7 @@ use crate::stream_position::{StreamPosition, StreamStart, WINDOW, behind, first_
 /// After this many segments, a connection seen from the middle starts at the first of them.
 const FIRST_SEGMENTS: usize = 4;
 
-/// So many held segments that follow each other are believed without an acknowledgement.
+/// The number of held segments that are believed without an acknowledgement if they follow each other.
 const PROOF: usize = 3;
 
 /// The same where the capture holds no acknowledgements of the other side.
@@ -41,13 +41,13 @@ pub(crate) trait OrderedStream {
     fn chunk(&mut self, chunk: Chunk<'_>);
     /// The next `length` bytes of the stream are missing; zero where their number is unknown.
     fn gap(&mut self, length: u64, time_ns: i64);
-    /// The gap of so many bytes that was reported last was none: its bytes come next.
+    /// The gap that was reported last, of this number of bytes, was none: its bytes come next.
     fn not_missing(&mut self, bytes: u64, time_ns: i64);
     /// A retransmission differs from the bytes it repeats, which stay.
     fn conflict(&mut self, time_ns: i64);
     /// The last bytes were wrong: others stand in their place, which come next.
     fn contradicted(&mut self, time_ns: i64);
-    /// So many bytes of payload claimed a place in the stream that nothing confirmed. They are not used.
+    /// This number of bytes of payload claimed a place in the stream that nothing confirmed. They are not used.
     fn unconfirmed(&mut self, bytes: u64, time_ns: i64);
     /// A segment brought nothing new.
     fn retransmitted(&mut self);
@@ -360,8 +360,8 @@ impl Reassembly<'_> {
         }
     }
 
-    /// Ends the wait for missing bytes: gives up the first gap if what follows it is confirmed, and starts to doubt what
-    /// is held if not. Or ends the wait for an earlier first byte.
+    /// Ends the wait for missing bytes: gives up the first gap if what follows it is confirmed, and starts to doubt
+    /// what is held if not. Or ends the wait for an earlier first byte.
     pub(crate) fn end_wait(&mut self, out: &mut impl OrderedStream) {
         if !self.position.is_known() {
             self.start_at_first_held(out);
@@ -427,7 +427,7 @@ impl Reassembly<'_> {
         (1..=WINDOW).contains(&beyond)
     }
 
-    /// So many held segments that follow each other are believed without an acknowledgement.
+    /// The number of held segments that are believed without an acknowledgement if they follow each other.
     fn proof(&self) -> usize {
         if self.is_acknowledged() { PROOF } else { UNACKNOWLEDGED_PROOF }
     }

@@ -11,7 +11,7 @@ use sizeleak_platform::runtime::MOST_COUNTED;
 /// The number of runs kept for a direction; the oldest makes room.
 const MAX_RUNS: usize = 4;
 
-/// So many pieces that follow each other confirm a run without an acknowledgement. A SYN is one of them.
+/// The number of pieces that confirm a run without an acknowledgement if they follow each other. A SYN is one of them.
 const PROOF: usize = 3;
 
 /// The number of segments kept of a run; one that is longer and not confirmed is dropped.
@@ -98,7 +98,7 @@ impl Rivals {
         self.runs.is_empty()
     }
 
-    /// Whether so many runs are kept, and such ones.
+    /// Whether this number of runs can be kept, and each of them.
     pub(crate) fn is_valid(&self) -> bool {
         self.runs.len() <= MAX_RUNS && self.dropped <= MOST_COUNTED && self.runs.iter().all(Run::is_valid)
     }

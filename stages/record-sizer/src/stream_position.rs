@@ -72,7 +72,7 @@ impl StreamPosition {
         self.has_acknowledgement.then_some(self.acknowledgement)
     }
 
-    /// Notes that a gap of so many bytes, 0 where their number is unknown, starts at the next one.
+    /// Notes that a gap starts at the next byte, of this number of bytes, or 0 where it is unknown.
     pub(crate) fn start_gap(&mut self, bytes: u64) {
         (self.gap_start, self.gap_bytes, self.has_gap) = (self.next, bytes as u32, self.is_known());
     }

@@ -23,15 +23,15 @@ fn actions_are_limited_by_the_devices_that_have_them() {
 
 #[test]
 fn implied_conditions_are_omitted() {
-    let inventory = |kinds: &[(&str, &[&str])]| Inventory {
-        devices: kinds.iter().map(|(name, actions)| device(name, 2, actions)).collect(),
+    let inventory = |types: &[(&str, &[&str])]| Inventory {
+        devices: types.iter().map(|(name, actions)| device(name, 2, actions)).collect(),
     };
     let disjoint = inventory(&[("a", &["x"]), ("b", &["y"]), ("c", &["z"])]);
     let limits = disjoint.limits(&actions(&["x", "y", "z"])).unwrap();
     assert_eq!((limits.conditions().len(), limits.max_actions()), (3, 6));
     let unused = disjoint.limits(&actions(&["x"])).unwrap();
     assert_eq!((unused.conditions().len(), unused.max_actions()), (1, 2));
-    // Of seven sets of kinds: {b} and {c} hold no class, {a, c} is not connected.
+    // Of seven sets of types: {b} and {c} hold no class, {a, c} is not connected.
     let chain = inventory(&[("a", &["x", "y"]), ("b", &["y", "z"]), ("c", &["z"])]);
     assert_eq!(chain.limits(&actions(&["x", "y", "z"])).unwrap().conditions().len(), 4);
 }
@@ -76,10 +76,10 @@ fn fits(inventory: &Inventory, names: &[&str], counts: &[u32], used: &mut Vec<u3
 proptest! {
     #[test]
     fn admits_agrees_with_trying_all_assignments(
-        kinds in prop::collection::vec((1u32..4, prop::sample::subsequence(vec!["a", "b", "c", "d"], 1..=4)), 1..4),
+        types in prop::collection::vec((1u32..4, prop::sample::subsequence(vec!["a", "b", "c", "d"], 1..=4)), 1..4),
         counts in prop::collection::vec(0u32..4, 4),
     ) {
-        let devices = kinds.iter().enumerate().map(|(at, (count, actions))| device(&at.to_string(), *count, actions));
+        let devices = types.iter().enumerate().map(|(at, (count, actions))| device(&at.to_string(), *count, actions));
         let inventory = Inventory { devices: devices.collect() };
         let names = inventory.action_names();
         let counts = &counts[..names.len()];
@@ -90,12 +90,12 @@ proptest! {
 
     #[test]
     fn the_largest_command_uses_every_device(
-        kinds in prop::collection::vec((1u32..9, prop::sample::subsequence(vec!["a", "b", "c", "d"], 1..=4)), 1..7),
+        types in prop::collection::vec((1u32..9, prop::sample::subsequence(vec!["a", "b", "c", "d"], 1..=4)), 1..7),
     ) {
-        let devices = kinds.iter().enumerate().map(|(at, (count, actions))| device(&at.to_string(), *count, actions));
+        let devices = types.iter().enumerate().map(|(at, (count, actions))| device(&at.to_string(), *count, actions));
         let inventory = Inventory { devices: devices.collect() };
         let limits = inventory.limits(&actions(&["a", "b", "c", "d"]).into_iter()
             .filter(|action| inventory.action_names().contains(&action.name.as_str())).collect::<Vec<_>>()).unwrap();
-        prop_assert_eq!(limits.max_actions(), kinds.iter().map(|(count, _)| count).sum::<u32>());
+        prop_assert_eq!(limits.max_actions(), types.iter().map(|(count, _)| count).sum::<u32>());
     }
 }

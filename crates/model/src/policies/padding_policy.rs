@@ -16,7 +16,7 @@ pub enum PaddingPolicy {
     None,
     /// To the next multiple.
     Multiple {
-        /// Of so many bytes.
+        /// The unit in bytes.
         bytes: u64,
     },
     /// To the next power of two.
@@ -27,7 +27,7 @@ pub enum PaddingPolicy {
     /// TLS 1.3 record padding, as OpenSSL's `SSL_CTX_set_block_padding`: each record that is not full, with the byte of
     /// its content type, to the next multiple, at most 16384 bytes.
     Tls13Multiple {
-        /// Of so many bytes.
+        /// The unit in bytes.
         bytes: u64,
     },
     /// Random padding of 0 to `most` bytes, each number as likely.
@@ -39,7 +39,7 @@ pub enum PaddingPolicy {
     },
     /// All commands to one size.
     Constant {
-        /// So many bytes.
+        /// That size in bytes.
         bytes: u64,
     },
     /// To the smallest bucket that holds the command.

@@ -121,8 +121,8 @@ impl<'a> Picture<'a> {
         if labels == 0 {
             return format!("commands drawn: {drawn}");
         }
-        let of = |wanted: Verdict| self.verdicts.iter().filter(|verdict| **verdict == wanted).count();
-        let (right, wrong) = (of(Verdict::Right), of(Verdict::Wrong));
+        let count = |wanted: Verdict| self.verdicts.iter().filter(|verdict| **verdict == wanted).count();
+        let (right, wrong) = (count(Verdict::Right), count(Verdict::Wrong));
         format!(
             "commands drawn: {drawn}; labels: {labels}; the first candidate is right for {right} of {} labelled commands",
             right + wrong

@@ -55,14 +55,14 @@ fn fragments(frame: &[u8], identification: u8) -> Vec<Vec<u8>> {
     let Some((first, second)) = frame.get(34..).and_then(|payload| payload.split_at_checked(at)) else {
         return vec![frame.to_vec()];
     };
-    let of = |payload: &[u8], flags: [u8; 2]| {
+    let fragment = |payload: &[u8], flags: [u8; 2]| {
         let mut fragment = [&frame[..34], payload].concat();
         fragment[16..18].copy_from_slice(&(20 + payload.len() as u16).to_be_bytes());
         (fragment[18], fragment[19]) = (3, identification);
         fragment[20..22].copy_from_slice(&flags);
         fragment
     };
-    vec![of(first, [0x20, 0]), of(second, [0, at as u8 / 8])]
+    vec![fragment(first, [0x20, 0]), fragment(second, [0, at as u8 / 8])]
 }
 
 prop_compose! {
