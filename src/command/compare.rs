@@ -22,7 +22,7 @@ use super::output_option::{OutputOption, json_report};
 use super::pipeline_variant::PipelineVariant;
 
 /// At least this many samples lie beyond either end of an interval; with fewer, its ends would be random.
-const FEWEST_BEYOND: f64 = 5.0;
+const MIN_BEYOND: f64 = 5.0;
 
 /// Compare pipelines over the same labelled captures
 #[derive(Debug, Args)]
@@ -96,8 +96,8 @@ enum ComparisonFormat {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Arguments { confidence, seed, samples, .. } = *arguments;
-    if f64::from(samples) * confidence.tail() < FEWEST_BEYOND {
-        let fewest = (FEWEST_BEYOND / confidence.tail()).ceil();
+    if f64::from(samples) * confidence.tail() < MIN_BEYOND {
+        let fewest = (MIN_BEYOND / confidence.tail()).ceil();
         let share = confidence.share();
         return Err(Failure::usage(anyhow!("an interval of {share} needs at least `--samples {fewest}`")));
     }

@@ -27,7 +27,7 @@ fn unknown(kind: &str) -> String {
 }
 
 /// The most kinds of a stream that are remembered.
-const MOST_KINDS: usize = 64;
+const MAX_KINDS: usize = 64;
 
 /// The kinds that a stream has.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ pub(super) struct KindsSeen(BTreeSet<String>);
 impl KindsSeen {
     /// Takes the next frame.
     pub(super) fn add(&mut self, kind: &str) {
-        if !self.0.contains(kind) && self.0.len() < MOST_KINDS {
+        if !self.0.contains(kind) && self.0.len() < MAX_KINDS {
             self.0.insert(kind.to_owned());
         }
     }

@@ -10,13 +10,13 @@ use sizeleak_text::{escaped, shortened, width};
 pub(super) const NONE: &str = "–";
 
 /// Wider cells are cut: a table of them could not be read.
-const MOST_COLUMNS: usize = 120;
+const MAX_COLUMNS: usize = 120;
 
 /// A name from outside as it is shown in a table: on one line, and not too wide.
 pub(super) fn name_cell(name: &str) -> Cow<'_, str> {
     match escaped(name) {
-        Cow::Borrowed(name) => shortened(name, MOST_COLUMNS),
-        Cow::Owned(name) => shortened(&name, MOST_COLUMNS).into_owned().into(),
+        Cow::Borrowed(name) => shortened(name, MAX_COLUMNS),
+        Cow::Owned(name) => shortened(&name, MAX_COLUMNS).into_owned().into(),
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
         let rows = ["x".repeat(100_000), "a\nb\u{1b}[2J".to_owned()].map(|name| [name, "7".to_owned()]);
         let table = words(["action", "count"], rows);
         let lines: Vec<&str> = table.lines().collect();
-        assert_eq!((lines.len(), lines[1].chars().count()), (3, MOST_COLUMNS + 3));
+        assert_eq!((lines.len(), lines[1].chars().count()), (3, MAX_COLUMNS + 3));
         assert!(lines[1].contains("x…  7") && lines[2].starts_with(r"a\nb\u{1b}[2J  "), "{table}");
     }
 

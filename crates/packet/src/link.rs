@@ -28,7 +28,7 @@ pub enum NoIpHeader {
 }
 
 /// The most VLAN tags or MPLS labels that are skipped.
-const MOST_TAGS: usize = 8;
+const MAX_TAGS: usize = 8;
 
 /// The IP packet in a frame.
 ///
@@ -69,7 +69,7 @@ pub(crate) fn after_ethernet(data: &[u8], at: usize) -> Result<usize, NoIpHeader
 
 /// Skips VLAN tags, MPLS and PPPoE up to the IP header; `ether_type` is the type of what begins at `at`.
 pub(crate) fn after_ether_type(mut ether_type: u16, data: &[u8], mut at: usize) -> Result<usize, NoIpHeader> {
-    for _ in 0..=MOST_TAGS {
+    for _ in 0..=MAX_TAGS {
         match ether_type {
             0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
                 ether_type = big_endian(data, at + 2)?;
@@ -86,7 +86,7 @@ pub(crate) fn after_ether_type(mut ether_type: u16, data: &[u8], mut at: usize) 
 
 /// A stack of MPLS labels (RFC 3032). It does not say what follows the last one; IP is recognised by its version.
 fn after_mpls(data: &[u8], mut at: usize) -> Result<usize, NoIpHeader> {
-    for _ in 0..=MOST_TAGS {
+    for _ in 0..=MAX_TAGS {
         let third = data.get(at + 2).ok_or(NoIpHeader::Short)?;
         at += 4;
         if third & 1 == 1 {

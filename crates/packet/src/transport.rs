@@ -12,7 +12,7 @@ use crate::captured_bytes::CapturedBytes;
 use crate::ip::IpPacket;
 use crate::protocol::{ACK, TCP, UDP, is_ipv6_extension};
 
-const LEAST_TCP_HEADER: usize = 20;
+const MIN_TCP_HEADER: usize = 20;
 
 /// A TCP segment or a UDP datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,11 +60,11 @@ impl<'a> TransportSegment<'a> {
     /// RFC 9293, section 3.1.
     fn tcp(packet: &IpPacket<'a>) -> Option<Self> {
         let bytes = packet.payload.bytes;
-        let fixed: [u8; LEAST_TCP_HEADER] = *bytes.data().first_chunk()?;
+        let fixed: [u8; MIN_TCP_HEADER] = *bytes.data().first_chunk()?;
         let [from, from_low, to, to_low, s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, ..] = fixed;
         let header = usize::from(offset >> 4) * 4;
         // Every segment of a connection has a flag; in frames, rows without any are datagrams.
-        if header < LEAST_TCP_HEADER || header > bytes.length() as usize || flags == 0 {
+        if header < MIN_TCP_HEADER || header > bytes.length() as usize || flags == 0 {
             return None;
         }
         Some(Self {

@@ -13,13 +13,13 @@ use crate::command::text_table::{NONE, numbers, paragraph};
 const WIDTH: usize = 80;
 
 /// How many addresses are listed, and how many of them are shown with their services.
-const MOST_ADDRESSES: usize = 10;
-const MOST_SHOWN: usize = 3;
+const MAX_ADDRESSES: usize = 10;
+const MAX_SHOWN: usize = 3;
 
 /// How many services of an address, connections of a service, servers and ports are shown.
-const MOST_SERVICES: usize = 4;
-const MOST_CONNECTIONS: usize = 3;
-const MOST_OTHERS: usize = 5;
+const MAX_SERVICES: usize = 4;
+const MAX_CONNECTIONS: usize = 3;
+const MAX_OTHERS: usize = 5;
 
 /// The columns of sizes, and of the longest bar.
 const SIZES: usize = 46;
@@ -37,7 +37,7 @@ pub(super) fn table(
         parts.extend(["\n".to_owned(), addresses(&report.addresses)]);
     }
     // At least one, to show what there is; the likely and the possible ones come first.
-    for address in report.addresses.iter().take(likely.clamp(1, MOST_SHOWN)) {
+    for address in report.addresses.iter().take(likely.clamp(1, MAX_SHOWN)) {
         parts.extend(["\n".to_owned(), of_address(address, times)]);
         if let Some(lines) = next(address) {
             parts.push(format!("\nNext, for {}:\n{}", address.address, lines.concat()));
@@ -97,8 +97,8 @@ fn addresses(addresses: &[SurveyedAddress]) -> String {
         ]
     };
     let header = ["address", "gateway?", "score", "messages", "services"];
-    let table = numbers(header, addresses.iter().take(MOST_ADDRESSES).map(row));
-    match addresses.len().checked_sub(MOST_ADDRESSES) {
+    let table = numbers(header, addresses.iter().take(MAX_ADDRESSES).map(row));
+    match addresses.len().checked_sub(MAX_ADDRESSES) {
         Some(more @ 1..) => format!("{table}… {more} more (`--json` has all)\n"),
         _ => table,
     }
@@ -122,11 +122,11 @@ fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> String {
     };
     let reasons =
         address.reasons.iter().map(|Reason { points, text }| paragraph(&format!("{points:>+5}  {text}"), 7, WIDTH));
-    let services = address.services.iter().take(MOST_SERVICES);
+    let services = address.services.iter().take(MAX_SERVICES);
     let services = services.map(|service| format!("\n{}", of_service(service, times)));
     let title = format!("{} {is}: {} of 100 points\n", address.address, address.score);
     let mut parts: Vec<String> = std::iter::once(title).chain(reasons).chain(services).collect();
-    if let Some(more @ 1..) = address.services.len().checked_sub(MOST_SERVICES) {
+    if let Some(more @ 1..) = address.services.len().checked_sub(MAX_SERVICES) {
         parts.push(format!("\n  … {more} more services with fewer messages (`--json` has all)\n"));
     }
     parts.extend(other_ports(&address.other_ports));
@@ -135,13 +135,13 @@ fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> String {
 
 /// The ports whose connections had no messages.
 fn other_ports(ports: &[OtherPort]) -> Option<String> {
-    let named = ports.iter().take(MOST_OTHERS).map(|other| {
+    let named = ports.iter().take(MAX_OTHERS).map(|other| {
         let (transport, port) = (other.transport.to_uppercase(), other.port);
         let plural = if other.connections == 1 { "connection" } else { "connections" };
         format!("{transport} port {port} ({} {plural})", other.connections)
     });
     let named = named.collect::<Vec<_>>().join(", ");
-    let more = if ports.len() > MOST_OTHERS { ", …" } else { "" };
+    let more = if ports.len() > MAX_OTHERS { ", …" } else { "" };
     let text = format!("  without messages that could be sized: {named}{more}");
     (!ports.is_empty()).then(|| format!("\n{}", paragraph(&text, 2, WIDTH)))
 }
@@ -158,12 +158,12 @@ fn of_service(service: &SurveyedService, times: &TimeFormat) -> String {
     if messages(traffic) == 0 {
         return text;
     }
-    let shown = service.connections.iter().take(MOST_CONNECTIONS);
+    let shown = service.connections.iter().take(MAX_CONNECTIONS);
     let connections = numbers(
         [&format!("began{}", times.heading().trim_start_matches("time")), "open for", "to it", "from it", "handshake"],
         shown.map(|connection| connection_row(connection, times)),
     );
-    let more = match service.connections.len().checked_sub(MOST_CONNECTIONS) {
+    let more = match service.connections.len().checked_sub(MAX_CONNECTIONS) {
         Some(more @ 1..) => format!("    … {more} more connections with fewer messages\n"),
         _ => String::new(),
     };
@@ -261,11 +261,11 @@ fn servers(servers: &[Server]) -> String {
     if servers.is_empty() {
         return String::new();
     }
-    let named = servers.iter().take(MOST_OTHERS).map(|server| {
+    let named = servers.iter().take(MAX_OTHERS).map(|server| {
         let addresses = if server.clients == 1 { "address" } else { "addresses" };
         format!("{} ({} messages, from {} {addresses})", server.address, server.messages, server.clients)
     });
-    let more = if servers.len() > MOST_OTHERS { ", …" } else { "" };
+    let more = if servers.len() > MAX_OTHERS { ", …" } else { "" };
     let named = named.collect::<Vec<_>>().join(", ");
     let advice = "if one of them is the gateway, name it with `--gateway`";
     format!("\n{}", paragraph(&format!("Only others opened connections to: {named}{more}; {advice}."), 0, WIDTH))

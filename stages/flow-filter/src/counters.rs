@@ -7,7 +7,7 @@ use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Flow, Notice, SkippedPackets, what};
 use sizeleak_packet::{DnsMessage, NoIpHeader};
-use sizeleak_platform::runtime::{MOST_COUNTED, sorted_table};
+use sizeleak_platform::runtime::{MAX_COUNTED, sorted_table};
 
 use crate::ip_reassembly::IncompletePacket;
 use crate::services::{MAX_RESOLVED, Resolution};
@@ -41,9 +41,9 @@ pub(crate) struct FilterCounters {
 impl FilterCounters {
     /// Whether all can be counted on.
     pub(crate) fn are_valid(&self) -> bool {
-        self.packets <= MOST_COUNTED
+        self.packets <= MAX_COUNTED
             && self.reported_reasons.len() <= MAX_REASONS
-            && self.named().iter().all(|(_, count)| *count <= MOST_COUNTED)
+            && self.named().iter().all(|(_, count)| *count <= MAX_COUNTED)
     }
 
     /// Counts a packet captured at this time.
@@ -184,7 +184,7 @@ pub(crate) struct SeenAddresses {
 impl SeenAddresses {
     /// Whether this number of addresses can be counted, and each of them so often.
     pub(crate) fn are_valid(&self) -> bool {
-        self.packets.len() <= MAX_ADDRESSES && self.packets.values().all(|count| *count <= MOST_COUNTED)
+        self.packets.len() <= MAX_ADDRESSES && self.packets.values().all(|count| *count <= MAX_COUNTED)
     }
 
     pub(crate) fn count(&mut self, addresses: [IpAddr; 2]) {

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
 use sizeleak_packet::{Encapsulation, Fragment, IpPacket};
-use sizeleak_platform::runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MAX_COUNTED;
 
 /// How much is kept at a time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -140,7 +140,7 @@ impl IpReassembly {
         }
         let is_valid = read.partial.len() <= self.limits.packets
             && restored.bytes <= self.limits.bytes
-            && read.last_number <= MOST_COUNTED;
+            && read.last_number <= MAX_COUNTED;
         is_valid.then_some(Self { partial: read.partial, ..restored })
     }
 

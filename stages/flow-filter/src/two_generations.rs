@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
-use sizeleak_platform::runtime::{MOST_COUNTED, sorted_table};
+use sizeleak_platform::runtime::{MAX_COUNTED, sorted_table};
 
 /// A bounded map in two generations. When the young one is full, the old one is evicted, and the young one takes its
 /// place. So entries in use stay, and nothing depends on the order of the hash tables.
@@ -38,7 +38,7 @@ impl<K: Eq + Hash, V: Copy> TwoGenerations<K, V> {
         let Self { young, old, evicted, .. } = &read;
         let is_valid = young.len() <= self.half
             && old.len() <= self.half
-            && *evicted <= MOST_COUNTED
+            && *evicted <= MAX_COUNTED
             && !young.keys().any(|key| old.contains_key(key));
         is_valid.then_some(Self { half: self.half, ..read })
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::Segment;
-use sizeleak_platform::runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MAX_COUNTED;
 
 /// Defines the counters, in the order of `summary`.
 macro_rules! counters {
@@ -46,7 +46,7 @@ counters! {
 impl SizerCounters {
     /// Whether all can be counted on.
     pub(crate) fn are_valid(&self) -> bool {
-        self.segments <= MOST_COUNTED && self.all().iter().all(|(_, count)| *count <= MOST_COUNTED)
+        self.segments <= MAX_COUNTED && self.all().iter().all(|(_, count)| *count <= MAX_COUNTED)
     }
 
     /// Counts a segment or datagram, and what the snaplen cut off its payload.
@@ -70,7 +70,7 @@ pub(crate) struct PayloadUse {
 impl PayloadUse {
     /// Whether it can be counted on.
     pub(crate) fn is_valid(self) -> bool {
-        self.seen <= MOST_COUNTED
+        self.seen <= MAX_COUNTED
     }
 
     /// The share that was lost, in millionths. Bytes that are missing were not seen.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use sizeleak_platform::runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MAX_COUNTED;
 
 /// Flows that hold bytes, by deadline.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ impl HeldFlows {
     /// The flows that were read from a state; `None` if they hold more than they can.
     pub(crate) fn restored(read: Self) -> Option<Self> {
         let bytes = read.by_flow.values().try_fold(0, |sum: usize, (_, bytes)| sum.checked_add(*bytes))?;
-        let is_valid = read.by_flow.values().all(|(_, bytes)| *bytes > 0) && bytes as u64 <= MOST_COUNTED;
+        let is_valid = read.by_flow.values().all(|(_, bytes)| *bytes > 0) && bytes as u64 <= MAX_COUNTED;
         let by_deadline = read.by_flow.iter().map(|(flow, (deadline, _))| (*deadline, *flow)).collect();
         is_valid.then_some(Self { by_deadline, bytes, ..read })
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_platform::runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MAX_COUNTED;
 
 use crate::chunk::Chunk;
 
@@ -67,7 +67,7 @@ impl HeldSegments {
     pub(crate) fn is_valid(&self) -> bool {
         let mut end = 0;
         let are_in_order = self.segments.iter().all(|(start, held)| {
-            let is_next = *start >= end && *start <= MOST_COUNTED && !held.chunk().is_empty();
+            let is_next = *start >= end && *start <= MAX_COUNTED && !held.chunk().is_empty();
             end = start.saturating_add(held.chunk().length());
             is_next
         });

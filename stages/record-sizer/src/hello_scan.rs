@@ -1,7 +1,7 @@
 //! How a TLS connection starts: byte patterns specific enough to find it in a stream that began with something else.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_platform::runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MAX_COUNTED;
 
 use crate::chunk::Chunk;
 use crate::record::{HEADER, MAX_BODY};
@@ -64,7 +64,7 @@ impl HelloScan {
 
     /// Whether a scan can be there.
     pub(crate) fn is_valid(&self) -> bool {
-        self.tail.len() < HELLO && self.scanned <= MOST_COUNTED
+        self.tail.len() < HELLO && self.scanned <= MAX_COUNTED
     }
 
     /// Scans the next chunk of the stream.

@@ -12,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{OwnedSegment, Segment};
-use sizeleak_platform::runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MAX_COUNTED;
 
 use crate::chunk::Chunk;
 use crate::held_segments::HeldSegments;
@@ -118,7 +118,7 @@ impl PendingSegments {
 
     /// Whether a direction can be in this state.
     pub(crate) fn is_valid(&self) -> bool {
-        self.held.is_valid() && self.near <= MOST_COUNTED && self.rivals.is_valid()
+        self.held.is_valid() && self.near <= MAX_COUNTED && self.rivals.is_valid()
     }
 
     /// Bytes of memory that held segments are taken to need.

@@ -22,7 +22,7 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::ContentType;
-use sizeleak_platform::runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MAX_COUNTED;
 
 use crate::chunk::Chunk;
 use crate::hello_scan::{HELLO, is_hello};
@@ -97,8 +97,8 @@ impl BoundarySearch {
     pub(crate) fn is_valid(&self) -> bool {
         self.candidates.len() <= MAX_CANDIDATES
             && self.tail.len() < HEADER
-            && self.searched <= MOST_COUNTED
-            && self.candidates.iter().all(|candidate| candidate.walker.is_valid() && candidate.skipped <= MOST_COUNTED)
+            && self.searched <= MAX_COUNTED
+            && self.candidates.iter().all(|candidate| candidate.walker.is_valid() && candidate.skipped <= MAX_COUNTED)
     }
 
     /// Captured bytes searched so far.

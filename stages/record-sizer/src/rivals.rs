@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{OwnedSegment, Segment};
-use sizeleak_platform::runtime::MOST_COUNTED;
+use sizeleak_platform::runtime::MAX_COUNTED;
 
 /// The number of runs kept for a direction; the oldest makes room.
 const MAX_RUNS: usize = 4;
@@ -100,7 +100,7 @@ impl Rivals {
 
     /// Whether this number of runs can be kept, and each of them.
     pub(crate) fn is_valid(&self) -> bool {
-        self.runs.len() <= MAX_RUNS && self.dropped <= MOST_COUNTED && self.runs.iter().all(Run::is_valid)
+        self.runs.len() <= MAX_RUNS && self.dropped <= MAX_COUNTED && self.runs.iter().all(Run::is_valid)
     }
 
     /// Bytes of memory the runs are taken to need.

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 /// The greatest count in a state. Nothing that is counted comes near it, so counting on never overflows.
-pub const MOST_COUNTED: u64 = 1 << 62;
+pub const MAX_COUNTED: u64 = 1 << 62;
 
 /// A state cannot be written or used.
 #[derive(Debug, Error)]

@@ -9,10 +9,10 @@ use crate::telemetry::notice_tally::beginning;
 const STAGE: &str = "capture";
 
 /// At most this many captures have a line of their own.
-const MOST_LINES: usize = 200;
+const MAX_LINES: usize = 200;
 
 /// At most this many faults of one capture are told apart; `capture` reports fewer.
-const MOST_FAULTS: usize = 16;
+const MAX_FAULTS: usize = 16;
 
 /// What separates a capture's name from the place of its damage.
 const PLACE: &str = ": is damaged at byte ";
@@ -57,11 +57,11 @@ impl CaptureFaults {
             return;
         }
         if let Some(line) = self.lines.iter_mut().find(|line| line.name.as_deref().is_some_and(rest)) {
-            if line.faults.len() < MOST_FAULTS {
+            if line.faults.len() < MAX_FAULTS {
                 line.faults.push(fault);
             }
             line.is_error |= is_error;
-        } else if self.lines.len() < MOST_LINES {
+        } else if self.lines.len() < MAX_LINES {
             self.lines.push(FaultLine { name: name.map(str::to_owned), faults: vec![fault], is_error });
         } else {
             self.more += 1;
@@ -130,7 +130,7 @@ mod tests {
     fn captures_have_lines_in_order_and_their_number_is_bounded() {
         let all: Vec<_> = (0..1000).rev().map(|number| (what::MALFORMED, format!("{number}.pcap: is empty"))).collect();
         let faults = faults(&all);
-        assert_eq!((faults.lines.len(), faults.more), (MOST_LINES, 800));
+        assert_eq!((faults.lines.len(), faults.more), (MAX_LINES, 800));
         assert!(faults.lines.iter().zip(&all).all(|(line, (_, detail))| line.faults == [detail.as_str()]));
     }
 

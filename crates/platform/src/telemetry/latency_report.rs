@@ -16,7 +16,7 @@ use crate::telemetry::Latency;
 pub struct LatencyTable<'a>(pub &'a Summary);
 
 /// The names of stages are cut at this many columns.
-const MOST_COLUMNS: usize = 40;
+const MAX_COLUMNS: usize = 40;
 /// Longer names of stages are cut in tables and logs, in characters.
 const MAX_NAME: usize = 64;
 
@@ -26,7 +26,7 @@ impl Display for LatencyTable<'_> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.0.stages.iter().map(|row| escaped(&row.stage)).collect();
         let widest = names.iter().map(|name| width(name)).max().unwrap_or(0);
-        let columns = widest.clamp("stage".len(), MOST_COLUMNS);
+        let columns = widest.clamp("stage".len(), MAX_COLUMNS);
         write!(formatter, "{}  {:>11}  {:>11}", fitted("stage", columns), "frames in", "frames out")?;
         for heading in ["service", "queue"] {
             for (name, _) in QUANTILES {

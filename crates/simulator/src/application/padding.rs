@@ -15,7 +15,7 @@ use crate::tls::{MAX_PLAINTEXT, Side, record_plaintext};
 /// The longest padded message.
 const MAX_MESSAGE: usize = 1 << 26;
 /// The most bytes that a framing adds.
-const MOST_REST: usize = 131;
+const MAX_REST: usize = 131;
 /// The shortest and the longest Pong frame of either side; only the gateway masks it.
 const PONG_BYTES: [[usize; 2]; 2] = [[6, 131], [2, 127]];
 
@@ -162,7 +162,7 @@ fn fitting(scenario: &Scenario, side: Side, least: usize, padded: usize) -> Resu
             Some(rest) if can_add(scenario.session.framing, side, rest) => {
                 return Ok(Some(PaddedBody { length, rest }));
             }
-            Some(rest) if rest > MOST_REST => return Ok(None),
+            Some(rest) if rest > MAX_REST => return Ok(None),
             _ => (),
         }
     }
@@ -188,7 +188,7 @@ fn can_add(framing: Framing, side: Side, rest: usize) -> bool {
     match framing {
         _ if rest == 0 => true,
         Framing::Websocket => (least..=most).contains(&rest),
-        Framing::Http => rest <= MOST_REST,
+        Framing::Http => rest <= MAX_REST,
         Framing::Mqtt => false,
     }
 }
