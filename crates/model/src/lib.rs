@@ -38,8 +38,6 @@ pub mod step_function;
 #[cfg(test)]
 mod testing;
 
-pub use labels::{Label, LabelError, LabelZone, Labels};
-
 pub use action::{Action, MAX_MESSAGE_SIZE};
 pub use basis::{Basis, SizeError, WireSize};
 pub use device_types::DeviceTypes;

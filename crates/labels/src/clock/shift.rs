@@ -1,6 +1,7 @@
 //! A shift of a clock, constant or growing steadily.
 
 use serde::Serialize;
+use sizeleak_model::statistics::middle;
 
 use crate::matching::match_labels;
 
@@ -79,7 +80,7 @@ impl ClockShift {
     }
 }
 
+/// The upper one of two middle values.
 fn median<T: Copy>(mut values: Vec<T>, order: impl Fn(&T, &T) -> std::cmp::Ordering) -> Option<T> {
-    let half = values.len() / 2;
-    (half < values.len()).then(|| *values.select_nth_unstable_by(half, order).1)
+    middle(&mut values, order).map(|[_, upper]| upper)
 }
