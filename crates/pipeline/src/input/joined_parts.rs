@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, SCHEMA, Summary};
+use sizeleak_frame::{Frame, FrameReader, FrameWriter, Summary};
 
-use super::part::InputPart;
+use super::part::{InputPart, finish, hello};
 use crate::input_error::InputError;
 use crate::joined_streams;
 use crate::recording::{Compression, Recording, decompressed};
@@ -118,13 +118,7 @@ impl JoinedWriter {
 
     /// A run that failed at once may not even have said who it is.
     fn write_hello(&mut self) -> io::Result<()> {
-        let hello = Hello {
-            schema: SCHEMA,
-            stage: self.stage.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            upstream: Vec::new(),
-        };
-        self.writer.write(&Frame::Hello(Box::new(hello))).map_err(|error| io::Error::other(error.to_string()))
+        self.writer.write(&hello(&self.stage).into()).map_err(|error| io::Error::other(error.to_string()))
     }
 
     fn finish(mut self) -> io::Result<()> {
@@ -133,8 +127,7 @@ impl JoinedWriter {
         }
         let summary = Frame::Summary(std::mem::take(&mut self.summary));
         self.writer.write(&summary).map_err(|error| io::Error::other(error.to_string()))?;
-        let recorded = self.writer.into_output().map_err(|error| io::Error::other(error.to_string()))?;
-        recorded.finish().map(|_| ())
+        finish(self.writer)
     }
 }
 

@@ -58,7 +58,6 @@ impl<'a> PartRecorder<'a> {
         from: Option<(usize, SavedStream)>,
         filter: &mut GatewayFilter,
     ) -> Result<(), InputError> {
-        let kept = self.folder.join(format!("{}.frames.zst", self.parts.len()));
         let (session, options) = match (from, self.cache) {
             (None, Some((folder, limit))) => {
                 let store = CacheStore::new(folder.clone(), *limit);
@@ -67,9 +66,7 @@ impl<'a> PartRecorder<'a> {
             }
             (from, _) => (None, RunOptions { from, recorders: Vec::new() }),
         };
-        let file = File::create(&kept).map_err(InputError::Recording)?;
-        let recording = Recording::new(file, Compression::Zstd, None).map_err(InputError::Recording)?;
-        let mut writer = FrameWriter::new(recording);
+        let (kept, mut writer) = self.next_part()?;
         let mut span: Option<[i64; 2]> = None;
         let mut failure = None;
         let mut sink = |frame: Frame| -> io::Result<()> {
@@ -97,8 +94,7 @@ impl<'a> PartRecorder<'a> {
             Ok(_) => session.into_iter().for_each(|session| session.end(|text| (self.report)(&text))),
             Err(error) => self.damage = self.damage.take().or(Some(error)),
         }
-        let recorded = writer.into_output().map_err(|error| io::Error::other(error.to_string()));
-        recorded.and_then(Recording::finish).map_err(InputError::Recording)?;
+        finish(writer).map_err(InputError::Recording)?;
         self.parts.push(InputPart { path, span, kept });
         Ok(())
     }
@@ -109,8 +105,6 @@ impl<'a> PartRecorder<'a> {
     /// If that cannot be written.
     pub(super) fn record_unreadable(&mut self, stage: &str, path: &Path, error: &io::Error) -> Result<(), InputError> {
         let fault = RunError::of_input(format!("{}: {error}", path.display()));
-        let (stage, version) = (stage.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        let hello = Hello { schema: SCHEMA, stage, version, upstream: Vec::new() };
         let notice = Notice {
             time_ns: None,
             stage: fault.stage.clone().into(),
@@ -119,22 +113,37 @@ impl<'a> PartRecorder<'a> {
             bytes: None,
             detail: Some(fault.cause.clone()),
         };
-        let kept = self.folder.join(format!("{}.frames.zst", self.parts.len()));
-        let file = File::create(&kept).map_err(InputError::Recording)?;
-        let recording = Recording::new(file, Compression::Zstd, None).map_err(InputError::Recording)?;
-        let mut writer = FrameWriter::new(recording);
-        let written = [hello.into(), notice.into()].iter().try_for_each(|frame: &Frame| writer.write(frame));
-        let recorded = written.and_then(|()| writer.into_output()).map_err(|error| io::Error::other(error.to_string()));
-        recorded.and_then(Recording::finish).map_err(InputError::Recording)?;
+        let (kept, mut writer) = self.next_part()?;
+        let written = [hello(stage).into(), notice.into()].iter().try_for_each(|frame: &Frame| writer.write(frame));
+        written.map_err(|error| InputError::Recording(io::Error::other(error.to_string())))?;
+        finish(writer).map_err(InputError::Recording)?;
         self.parts.push(InputPart { path: path.to_owned(), span: None, kept });
         self.damage.get_or_insert(fault);
         Ok(())
+    }
+
+    /// The file of the next part.
+    fn next_part(&self) -> Result<(PathBuf, FrameWriter<Recording>), InputError> {
+        let kept = self.folder.join(format!("{}.frames.zst", self.parts.len()));
+        let recording = File::create(&kept).and_then(|file| Recording::new(file, Compression::Zstd, None));
+        Ok((kept, FrameWriter::new(recording.map_err(InputError::Recording)?)))
     }
 
     /// The parts, and what was wrong with the first that is damaged.
     pub(super) fn finish(self) -> (Vec<InputPart>, Option<RunError>) {
         (self.parts, self.damage)
     }
+}
+
+/// Completes the file of a part.
+pub(super) fn finish(writer: FrameWriter<Recording>) -> io::Result<()> {
+    writer.into_output().map_err(|error| io::Error::other(error.to_string()))?.finish().map(|_| ())
+}
+
+/// What a stream begins with, as if `stage` had written it.
+pub(super) fn hello(stage: &str) -> Hello {
+    let (stage, version) = (stage.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    Hello { schema: SCHEMA, stage, version, upstream: Vec::new() }
 }
 
 /// The times of the traffic that a frame is about.
