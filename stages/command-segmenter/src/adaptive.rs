@@ -33,12 +33,10 @@ pub(crate) struct AdaptiveAlgorithm {
 }
 
 impl AdaptiveAlgorithm {
-    /// The flows, and what is known about them.
     pub(crate) fn flows(&mut self) -> &mut ProfiledFlows {
         &mut self.flows
     }
 
-    /// Queues a record.
     pub(crate) fn add(&mut self, record: &Record) {
         self.now_ns = self.now_ns.max(Some(record.time_ns));
         let unlearned = self.waiting.range(self.learned..).rev();
@@ -76,7 +74,6 @@ impl AdaptiveAlgorithm {
         self.waiting.pop_front()
     }
 
-    /// Whether records of a flow were seen.
     pub(crate) fn knows(&self, flow: u64) -> bool {
         self.flows.knows(flow)
     }
@@ -87,7 +84,6 @@ impl AdaptiveAlgorithm {
         self.flows.restart_time();
     }
 
-    /// How many flows and profiles were evicted.
     pub(crate) fn evicted(&self) -> u64 {
         self.flows.evicted()
     }
@@ -120,7 +116,6 @@ impl Default for ProfiledFlows {
 }
 
 impl ProfiledFlows {
-    /// Remembers the addresses of a flow.
     pub(crate) fn add_flow(&mut self, flow: &Flow) {
         self.flows.get_or_default(flow.flow).endpoints = Some(self.tunnels.endpoints(flow));
     }
@@ -139,7 +134,6 @@ impl ProfiledFlows {
         }
     }
 
-    /// Whether records of a flow were seen.
     fn knows(&self, flow: u64) -> bool {
         self.flows.peek(&flow).is_some_and(|flow| flow.learned.is_known())
     }
@@ -148,7 +142,6 @@ impl ProfiledFlows {
         self.profiles.evicted() + self.flows.evicted()
     }
 
-    /// A flow, and the profile of its endpoints.
     #[inline]
     fn profiled(&mut self, number: u64) -> (&mut ProfiledFlow, &mut TrafficProfile) {
         let flow = self.flows.get_or_default(number);
@@ -156,13 +149,11 @@ impl ProfiledFlows {
         (flow, self.profiles.get_or_default(endpoints))
     }
 
-    /// Learns from the next record of a flow.
     pub(crate) fn learn(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) {
         let (flow, profile) = self.profiled(sized.record.flow);
         profile.learn(sized, &mut flow.learned, limits);
     }
 
-    /// Classifies a record.
     pub(crate) fn classify(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) -> Decision {
         let (ProfiledFlow { learned, classified: history, .. }, profile) = self.profiled(sized.record.flow);
         let classifier = ProfileClassifier { profile, limits };
@@ -189,7 +180,6 @@ impl ProfiledFlows {
     }
 }
 
-/// Which of the queued records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Queued {
     /// Those whose time has come.

@@ -56,7 +56,6 @@ impl Hash for EndpointPair {
 pub(crate) struct Tunnels(BTreeMap<String, u32>);
 
 impl Tunnels {
-    /// The endpoints of a flow.
     pub(crate) fn endpoints(&mut self, flow: &Flow) -> EndpointPair {
         let Flow { flow: id, gateway, service, .. } = *flow;
         let ends = match &flow.encapsulation {
@@ -78,7 +77,6 @@ impl Tunnels {
     }
 }
 
-/// The endpoints of flows.
 #[derive(Debug)]
 pub(crate) struct FlowEndpoints {
     flows: TwoGenerationCache<u64, Option<EndpointPair>>,
@@ -92,12 +90,10 @@ impl Default for FlowEndpoints {
 }
 
 impl FlowEndpoints {
-    /// Remembers the addresses of a flow.
     pub(crate) fn add(&mut self, flow: &Flow) {
         *self.flows.get_or_default(flow.flow) = Some(self.tunnels.endpoints(flow));
     }
 
-    /// The endpoints of a flow.
     #[inline]
     pub(crate) fn of(&mut self, flow: u64) -> EndpointPair {
         *self.flows.get_or_default(flow).get_or_insert_with(|| EndpointPair::unknown(flow))

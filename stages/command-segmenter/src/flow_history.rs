@@ -130,7 +130,6 @@ impl FlowHistory {
         (is_recent && !self.begins_exchange(record)).then_some(exchange.opening_size)
     }
 
-    /// Whether anything of the flow was seen before.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known_from_start || self.last.is_some()
     }
@@ -157,7 +156,6 @@ impl FlowHistory {
         self.requests.push_back(Request { time_ns, size, size_class: sized.size_class, latest_ns });
     }
 
-    /// When a record comes, and after what silence.
     pub(crate) fn arrival(&self, record: &Record) -> Arrival {
         let silence_ns = self.last.map(|last| record.start_ns.saturating_sub(last.time_ns));
         Arrival { time_ns: record.start_ns, silence_ns }
@@ -202,7 +200,6 @@ impl FlowHistory {
         if is_same_class(&first) { Some(first) } else { possible.find(is_same_class).or(Some(first)) }
     }
 
-    /// Removes an answered request by its index.
     pub(crate) fn remove_request(&mut self, index: usize) {
         self.requests.remove(index);
     }

@@ -56,7 +56,6 @@ impl CommandLabels {
         Self { commands, span }
     }
 
-    /// The label of the next message.
     fn next(&mut self, record: &Record) -> MessageLabel {
         if record.direction == Direction::FromGateway {
             return MessageLabel::Unlabelled;

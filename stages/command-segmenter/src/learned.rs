@@ -46,7 +46,6 @@ pub(crate) struct LearnedAlgorithm {
     flows: TwoGenerationCache<u64, LearnedFlow>,
 }
 
-/// The history of a flow.
 #[derive(Debug, Default)]
 struct LearnedFlow {
     history: FlowHistory,
@@ -56,7 +55,6 @@ struct LearnedFlow {
 }
 
 impl LearnedAlgorithm {
-    /// The algorithm with what a model knows.
     pub(crate) fn new(noise_models: NoiseModels, limits: &TimeLimits) -> Self {
         Self {
             noise_models,
@@ -67,35 +65,29 @@ impl LearnedAlgorithm {
         }
     }
 
-    /// Remembers the addresses of a flow.
     pub(crate) fn add_flow(&mut self, flow: &Flow) {
         self.endpoints.add(flow);
         self.noise_models.add_flow(flow);
     }
 
-    /// Remembers the server name of a session.
     pub(crate) fn add_session(&mut self, session: &Session) {
         self.noise_models.add_session(session);
     }
 
-    /// Whether records of a flow were seen.
     pub(crate) fn knows(&self, flow: u64) -> bool {
         self.flows.peek(&flow).is_some() || self.others.knows(flow)
     }
 
-    /// Forgets the times of earlier records.
     pub(crate) fn restart_time(&mut self) {
         self.timers.clear();
         self.flows.clear();
         self.others.restart_time();
     }
 
-    /// How many flows were evicted.
     pub(crate) fn evicted(&self) -> u64 {
         self.flows.evicted() + self.others.evicted()
     }
 
-    /// Classifies the next record of a flow.
     #[inline]
     pub(crate) fn classify(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) -> Decision {
         let Self { noise_models, others, endpoints, timers, flows } = self;

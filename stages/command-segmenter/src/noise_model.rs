@@ -61,7 +61,6 @@ impl NoiseModel {
         })
     }
 
-    /// The size of a record in the model's basis.
     pub(crate) fn size(&self, record: &Record) -> u32 {
         size_in_basis(&self.basis, record)
     }
@@ -71,17 +70,14 @@ impl NoiseModel {
         self.has_interval_timers
     }
 
-    /// What is known about records of a size to the gateway.
     pub(crate) fn service(&self, size: u32) -> Option<&ServiceRecords> {
         self.service.get(&size)
     }
 
-    /// What is known about records of a size from the gateway.
     pub(crate) fn gateway(&self, size: u32) -> Option<&GatewayRecords> {
         self.gateway.get(&size)
     }
 
-    /// How many labelled commands have a size.
     pub(crate) fn labelled_commands(&self, size: u32) -> u64 {
         let in_tuples = self.labelled_between([i64::from(size); 2]);
         self.service(size).map_or(0, |records| records.commands).max(in_tuples)
@@ -138,12 +134,10 @@ impl NoiseModels {
         })
     }
 
-    /// Remembers the ends of a flow.
     pub(crate) fn add_flow(&mut self, flow: &Flow) {
         self.flows.add_flow(flow);
     }
 
-    /// Remembers the server name of a session.
     pub(crate) fn add_session(&mut self, session: &Session) {
         self.flows.add_session(session);
     }

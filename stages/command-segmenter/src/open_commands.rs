@@ -205,7 +205,6 @@ impl OpenCommands {
         }
     }
 
-    /// Removes all commands.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = FinishedCommand> + use<> {
         let mut open = std::mem::take(&mut self.open);
         let commands = std::mem::take(&mut self.commands).into_values();

@@ -47,7 +47,6 @@ pub(crate) struct PeriodicTraffic {
 }
 
 impl PeriodicTraffic {
-    /// Adds an arrival.
     pub(crate) fn add(&mut self, arrival: Arrival) {
         if self.arrivals.len() >= MAX_ARRIVALS {
             self.arrivals.remove(0);
@@ -75,7 +74,6 @@ impl PeriodicTraffic {
         is_recent.then(|| has_neighbour(&sorted(self.times()), time_ns, period_ns))
     }
 
-    /// Whether most arrivals are on a timer.
     pub(crate) fn is_periodic(&self) -> bool {
         self.interval_timer().is_some() || self.idle_timer().is_some()
     }

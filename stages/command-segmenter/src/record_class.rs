@@ -123,12 +123,10 @@ pub(crate) struct RoleLog {
 }
 
 impl RoleLog {
-    /// Keeps roles from now on.
     pub(crate) fn begin(&mut self) {
         self.records = Some(Vec::new());
     }
 
-    /// Takes what was kept.
     pub(crate) fn take(&mut self) -> Vec<ClassifiedRecord> {
         self.records.as_mut().map(std::mem::take).unwrap_or_default()
     }

@@ -24,7 +24,6 @@ pub(crate) enum CommandRole {
 }
 
 impl ReportFinder {
-    /// Remembers the addresses of a flow.
     pub(crate) fn add_flow(&mut self, flow: &Flow) {
         self.flows.add_flow(flow);
     }
@@ -34,12 +33,10 @@ impl ReportFinder {
         self.flows.add_handshake(flow);
     }
 
-    /// Forgets the times of earlier records.
     pub(crate) fn restart_time(&mut self) {
         self.flows.restart_time();
     }
 
-    /// Learns from a record.
     pub(crate) fn learn(&mut self, record: &Record, min_size: u64, limits: &TimeLimits) {
         let reversed = reversed(record);
         self.flows.learn(SizedRecord::new(&reversed, SizeClass::of(record, min_size)), limits);

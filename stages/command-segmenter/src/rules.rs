@@ -44,7 +44,6 @@ impl RuleAlgorithm {
         Self { continued_within_ns, answer_within_ns, flows: HashMap::default(), evicted: 0 }
     }
 
-    /// Classifies a record.
     pub(crate) fn classify(&mut self, sized: SizedRecord<'_>) -> RecordClass {
         let SizedRecord { record, size_class, .. } = sized;
         match size_class {
@@ -57,17 +56,14 @@ impl RuleAlgorithm {
         }
     }
 
-    /// Whether records of a flow were seen.
     pub(crate) fn knows(&self, flow: u64) -> bool {
         self.flows.contains_key(&flow)
     }
 
-    /// Forgets the times of earlier records.
     pub(crate) fn restart_time(&mut self) {
         self.flows.clear();
     }
 
-    /// How many flows were evicted.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }

@@ -46,7 +46,6 @@ pub struct CommandSegmenter {
     roles: RoleLog,
 }
 
-/// The state of an algorithm.
 #[derive(Debug)]
 enum AlgorithmState {
     /// `gap` and `record`.
@@ -56,7 +55,6 @@ enum AlgorithmState {
 }
 
 impl AlgorithmState {
-    /// How many flows were evicted.
     fn evicted(&self) -> u64 {
         match self {
             Self::Rules(rules) => rules.evicted(),
@@ -65,7 +63,6 @@ impl AlgorithmState {
         }
     }
 
-    /// Whether records of a flow were seen.
     fn knows(&self, flow: u64) -> bool {
         match self {
             Self::Rules(rules) => rules.knows(flow),
@@ -74,7 +71,6 @@ impl AlgorithmState {
         }
     }
 
-    /// Remembers the addresses of a flow.
     fn add_flow(&mut self, flow: &Flow) {
         match self {
             Self::Rules(_) => {}
@@ -372,7 +368,6 @@ pub(crate) struct Silences {
 }
 
 impl Silences {
-    /// Adds the next record.
     #[inline]
     pub(crate) fn add(&mut self, time_ns: i64) {
         if self.records > 0 {

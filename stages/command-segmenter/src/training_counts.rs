@@ -40,7 +40,6 @@ struct GatewaySize {
     answers: BTreeMap<u32, u64>,
 }
 
-/// The state of a flow.
 #[derive(Debug, Default)]
 struct TrainingFlow {
     history: FlowHistory,
@@ -115,7 +114,6 @@ impl TrainingCounts {
         sizes.map(|(size, _)| *size).collect()
     }
 
-    /// How many labelled commands the gateway replied to.
     pub(crate) fn replied(&self) -> u64 {
         self.replied
     }
