@@ -147,7 +147,7 @@ fn solve(instances: &[Instance]) -> Vec<Value> {
 }
 
 #[test]
-#[ignore = "second tier: needs ortools"]
+#[ignore = "second tier: needs python3 with ortools"]
 fn counts_and_best_candidates_agree_with_cp_sat() {
     let mut random = Random(11);
     let instances: Vec<Instance> = (0..120).map(|_| Instance::random(&mut random)).collect();

@@ -52,7 +52,7 @@ struct Answer {
 }
 
 #[test]
-#[ignore = "second tier: needs scikit-learn"]
+#[ignore = "second tier: needs python3 with scikit-learn"]
 fn nearest_neighbours_are_those_of_scikit_learn() {
     let output = Command::new("python3").args(["-c", ORACLE]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

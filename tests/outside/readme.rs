@@ -115,28 +115,28 @@ fn check(document: &str, start: &str) -> Checked {
 }
 
 #[test]
-#[ignore = "second tier: needs jq, git and msgpack"]
+#[ignore = "second tier: needs jq, git and python3 with msgpack"]
 fn the_commands_of_the_readme_print_what_it_shows_and_leave_the_tree_as_it_was() {
     let Checked { ran, compared } = check("README.md", "");
     assert!(ran >= 4 && compared >= 2, "{ran} blocks were run, {compared} compared");
 }
 
 #[test]
-#[ignore = "second tier: needs jq, git and msgpack"]
+#[ignore = "second tier: needs jq, git and python3 with msgpack"]
 fn the_commands_of_the_guide_print_what_it_shows_and_leave_the_tree_as_it_was() {
     let Checked { ran, compared } = check("docs/guide.md", "");
     assert!(ran >= 4 && compared >= 2, "{ran} blocks were run, {compared} compared");
 }
 
 #[test]
-#[ignore = "second tier: needs jq, git and msgpack"]
+#[ignore = "second tier: needs jq, git and python3 with msgpack"]
 fn the_commands_of_the_audit_print_what_its_document_shows_and_leave_the_tree_as_it_was() {
     let Checked { ran, compared } = check("docs/audit.md", "");
     assert!(ran >= 3 && compared >= 2, "{ran} blocks were run, {compared} compared");
 }
 
 #[test]
-#[ignore = "second tier: needs jq, git and msgpack"]
+#[ignore = "second tier: needs jq, git and python3 with msgpack"]
 fn the_commands_of_the_examples_run_and_leave_the_tree_as_it_was() {
     for (document, start) in [("examples/home/README.md", ""), ("examples/segmenters/README.md", "examples/segmenters")]
     {

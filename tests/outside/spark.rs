@@ -27,7 +27,7 @@ fn on_a_cluster(folder: &Path, models: &[String]) -> Value {
 
 /// One test: a cluster takes seconds to start, and memory.
 #[test]
-#[ignore = "second tier: needs java, pyspark, pandas, pyarrow and msgpack"]
+#[ignore = "second tier: needs java and python3 with pyspark, pandas, pyarrow and msgpack"]
 fn rows_are_those_of_archive_or_there_are_none() {
     let folder = tempfile::tempdir().unwrap();
     let below = |name: &str| folder.path().join(name);

@@ -334,7 +334,7 @@ fn dry_run_says_what_would_be_read_and_writes_nothing() {
 }
 
 #[test]
-#[ignore = "second tier: needs duckdb and polars"]
+#[ignore = "second tier: needs python3 with duckdb and polars"]
 fn duckdb_and_polars_read_the_partitions() {
     let homes = Archive::new();
     damaged(archive(&homes, "out", &[]));
@@ -352,7 +352,7 @@ fn duckdb_and_polars_read_the_partitions() {
 }
 
 #[test]
-#[ignore = "second tier: needs duckdb and polars"]
+#[ignore = "second tier: needs python3 with duckdb and polars"]
 fn examples_of_the_documentation_find_answers() {
     let homes = Archive::new();
     damaged(archive(&homes, "results", &[]));

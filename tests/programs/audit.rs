@@ -87,7 +87,7 @@ fn the_bundled_home_leaks_what_it_is_known_to() {
 }
 
 #[test]
-#[ignore = "second tier: needs qif"]
+#[ignore = "second tier: needs python3 with qif"]
 fn figures_equal_those_of_libqif() {
     let folder = tempfile::tempdir().unwrap();
     let (inventory, exported) = (small(folder.path()), folder.path().join("joint.csv"));

@@ -181,7 +181,7 @@ for path in sys.argv[1:]:
 "#;
 
 #[test]
-#[ignore = "second tier: needs scikit-learn"]
+#[ignore = "second tier: needs python3 with scikit-learn"]
 fn information_is_that_of_scikit_learn() {
     let folder = tempfile::tempdir().unwrap();
     let figures = json(&mut audit(&[]));

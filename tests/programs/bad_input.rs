@@ -3,18 +3,35 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use support::programs::{GATEWAY, example, feed, program, root, sizeleak, stderr, stdout, with, write};
+use support::transcript::Transcript;
 
-/// Checks the exit code and that stderr is one line with these words (and, from `run`, a line that counts the output).
-fn assert_says(output: &Output, code: i32, words: &[&str]) {
-    let said = stderr(output);
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    let faults: Vec<&str> =
-        said.lines().filter(|line| !line.contains("notices:") && !is_count(line) && !is_quote(line)).collect();
-    assert_eq!(faults.len(), 1, "{said}");
-    assert!(words.iter().all(|word| faults[0].contains(word)), "{said}");
+/// Checks the exit code and that stderr is one line (and, from `run`, a line that counts the output), and adds it.
+#[track_caller]
+fn add(said: &mut Transcript, command: &Command, output: &Output, code: i32) {
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    let faults = text.lines().filter(|line| !line.contains("notices:") && !is_count(line) && !is_quote(line));
+    assert_eq!(faults.count(), 1, "{text}");
+    said.add_fault(command, output);
+}
+
+#[track_caller]
+fn run(said: &mut Transcript, mut command: Command, code: i32) -> Output {
+    let output = command.output().unwrap();
+    add(said, &command, &output, code);
+    output
+}
+
+#[track_caller]
+fn feed_to(said: &mut Transcript, command: Command, input: Vec<u8>, code: i32) -> Output {
+    let mut line = Command::new(command.get_program());
+    line.args(command.get_args());
+    let output = feed(command, input);
+    add(said, &line, &output, code);
+    output
 }
 
 /// The line of a pipeline file that an error is about.
@@ -27,28 +44,29 @@ fn is_count(line: &str) -> bool {
 }
 
 /// Runs the bundled pipeline over a capture, in every mode and as a pipe's first stage.
-fn assert_capture_says(capture: &Path, words: &[&str]) {
+fn run_capture(said: &mut Transcript, capture: &Path) {
     let file = capture.display().to_string();
     for mode in ["threads", "processes"] {
-        let output = sizeleak(&format!("run pipeline.toml --input {file} --mode {mode}")).output().unwrap();
-        assert_says(&output, 1, words);
+        run(said, sizeleak(&format!("run pipeline.toml --input {file} --mode {mode}")), 1);
     }
-    assert_says(&with("capture", &file).output().unwrap(), 1, words);
+    run(said, with("capture", &file), 1);
 }
 
 #[test]
 fn files_that_are_not_captures_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, content, words) in [
-        ("empty.pcap", &b""[..], &["empty.pcap", "is empty"][..]),
-        ("text.pcap", b"time,on,off\n1,1,0\n", &["text.pcap", "is no capture", "text `time`"]),
-        ("short.pcap", b"\xd4\xc3\xb2", &["short.pcap", "is no capture"]),
-        ("zeros.pcap", &[0; 64], &["zeros.pcap", "is no capture", "00 00 00 00"]),
-    ] {
-        assert_capture_says(&write(folder.path(), name, content), words);
+    let mut said = Transcript::of_folder(folder.path(), "[folder]");
+    for (name, content) in
+        [("text.pcap", &b"time,on,off\n1,1,0\n"[..]), ("short.pcap", b"\xd4\xc3\xb2"), ("zeros.pcap", &[0; 64])]
+    {
+        run_capture(&mut said, &write(folder.path(), name, content));
     }
-    assert_capture_says(&folder.path().join("missing.pcap"), &["missing.pcap", "No such file"]);
-    assert_capture_says(folder.path(), &["is a folder", "--recursive"]);
+    run_capture(&mut said, &folder.path().join("missing.pcap"));
+    run_capture(&mut said, folder.path());
+    for mode in ["threads", "processes"] {
+        run(&mut said, sizeleak(&format!("run pipeline.toml --gateway 10.9.8.7 --mode {mode}")), 1);
+    }
+    said.assert_shown("bad-captures");
 }
 
 #[test]
@@ -56,7 +74,9 @@ fn a_capture_cut_in_a_packet_is_processed_up_to_there() {
     let whole = fs::read(root().join(example("test.pcap"))).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "cut.pcap", &whole[..whole.len() / 2 + 7]);
-    assert_capture_says(&file, &["cut.pcap", "is cut at byte"]);
+    let mut said = Transcript::of_folder(folder.path(), "[folder]");
+    run_capture(&mut said, &file);
+    said.assert_shown("cut-capture");
     let all = stdout(&mut sizeleak("run pipeline.toml --format csv --quiet"));
     let part =
         sizeleak(&format!("run pipeline.toml --format csv --quiet --input {}", file.display())).output().unwrap();
@@ -68,32 +88,23 @@ fn a_capture_cut_in_a_packet_is_processed_up_to_there() {
 }
 
 #[test]
-fn a_gateway_without_packets_is_an_error() {
-    for mode in ["threads", "processes"] {
-        let output = sizeleak(&format!("run pipeline.toml --gateway 10.9.8.7 --mode {mode}")).output().unwrap();
-        assert_says(&output, 1, &["flow-filter", "10.9.8.7", GATEWAY]);
-    }
-}
-
-#[test]
 fn unusable_models_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let model = fs::read_to_string(root().join(example("model.toml"))).unwrap();
-    for (name, content, words) in [
-        ("newer.toml", model.replacen("schema = 2", "schema = 7", 1), ["newer.toml", "7"]),
-        ("cut.toml", model[..model.len() / 2].to_owned(), ["cut.toml", ""]),
-        ("other.toml", "[[stage]]\nrun = \"capture\"\n".to_owned(), ["other.toml", "not a model"]),
+    let mut said = Transcript::of_folder(folder.path(), "[folder]");
+    for (name, content) in [
+        ("newer.toml", model.replacen("schema = 2", "schema = 7", 1)),
+        ("cut.toml", model[..model.len() / 2].to_owned()),
+        ("other.toml", "[[stage]]\nrun = \"capture\"\n".to_owned()),
     ] {
         let file = write(folder.path(), name, content);
-        let output = sizeleak(&format!("run pipeline.toml --model {}", file.display())).output().unwrap();
-        assert_says(&output, 1, &words);
+        run(&mut said, sizeleak(&format!("run pipeline.toml --model {}", file.display())), 1);
         for stage in ["epsilon-corrector", "decomposer", "pruner"] {
-            let output = feed(with(stage, &format!("--model {}", file.display())), Vec::new());
-            assert_says(&output, 1, &words);
+            feed_to(&mut said, with(stage, &format!("--model {}", file.display())), Vec::new(), 1);
         }
     }
-    let output = sizeleak("run pipeline.toml --model no-such.toml").output().unwrap();
-    assert_says(&output, 1, &["no-such.toml", "No such file"]);
+    run(&mut said, sizeleak("run pipeline.toml --model no-such.toml"), 1);
+    said.assert_shown("bad-models");
 }
 
 #[test]
@@ -103,39 +114,34 @@ fn a_missing_file_is_reported_with_its_line_in_the_pipeline() {
     let file = write(folder.path(), "pipeline.toml", &text);
     let line = 1 + text.lines().position(|line| line.starts_with("files")).unwrap();
     let output = sizeleak(&format!("run {}", file.display())).output().unwrap();
-    assert_says(&output, 1, &[&format!("pipeline.toml, line {line}: "), "test.pcap", "No such file"]);
+    let words = stderr(&output);
+    assert!(words.contains(&format!("pipeline.toml, line {line}: ")) && words.contains("No such file"), "{words}");
     assert!(stderr(&output).ends_with(&format!("\n  {line} | files = [\"examples/home/test.pcap\"]\n")));
 }
 
 #[test]
 fn cut_and_broken_streams_are_reported() {
     let whole = stdout(&mut with("capture", &example("test.pcap")));
+    let mut said = Transcript::default();
     for cut in [whole.len() - 1, whole.len() / 2, 1000, 3] {
-        let output = feed(with("flow-filter", &format!("--gateway {GATEWAY}")), whole[..cut].to_vec());
-        assert_says(&output, 3, &["flow-filter", "ended"]);
+        feed_to(&mut said, with("flow-filter", &format!("--gateway {GATEWAY}")), whole[..cut].to_vec(), 3);
     }
     // Half a stream yields what half a capture holds.
     let half = feed(with("flow-filter", &format!("--gateway {GATEWAY}")), whole[..whole.len() / 2].to_vec());
     assert!(half.stdout.len() > 50_000, "{} bytes", half.stdout.len());
-    for (bytes, code, words) in [
-        (Vec::new(), 3, "empty"),
-        (b"GET / HTTP/1.1\r\n".to_vec(), 1, "value 1 of the frame stream"),
-        (vec![0xdf, 0xff, 0xff, 0xff, 0xff], 1, "16777216 bytes"),
-        ([vec![0x91; 1 << 16], vec![0xc0]].concat(), 1, "value 1"),
+    for (bytes, code) in [
+        (Vec::new(), 3),
+        (b"GET / HTTP/1.1\r\n".to_vec(), 1),
+        (vec![0xdf, 0xff, 0xff, 0xff, 0xff], 1),
+        ([vec![0x91; 1 << 16], vec![0xc0]].concat(), 1),
     ] {
-        for stage in ["flow-filter --gateway 1.2.3.4", "record-sizer", "command-segmenter"] {
+        for stage in ["flow-filter --gateway 1.2.3.4", "record-sizer", "command-segmenter", "sizeleak frames"] {
             let (name, arguments) = stage.split_once(' ').unwrap_or((stage, ""));
-            assert_says(&feed(with(name, arguments), bytes.clone()), code, &[words]);
+            feed_to(&mut said, with(name, arguments), bytes.clone(), code);
         }
-        assert_says(&feed(sizeleak("frames"), bytes), code, &[words]);
     }
-    let half = feed(sizeleak("frames"), whole[..whole.len() / 2].to_vec());
-    assert_says(&half, 3, &["stdin", "ended"]);
+    let half = feed_to(&mut said, sizeleak("frames"), whole[..whole.len() / 2].to_vec(), 3);
     assert!(half.stdout.len() > 10_000);
-}
-
-#[test]
-fn a_newer_schema_is_refused() {
     // {"hello": {"schema": 2, "stage": "capture", "version": "9", "upstream": []}}
     let mut hello = vec![0x81, 0xa5];
     hello.extend(b"hello");
@@ -146,7 +152,8 @@ fn a_newer_schema_is_refused() {
         hello.extend(name.bytes());
         hello.extend(value);
     }
-    assert_says(&feed(with("record-sizer", ""), hello), 1, &["`capture` 9", "schema 2", "knows 1"]);
+    feed_to(&mut said, with("record-sizer", ""), hello, 1);
+    said.assert_shown("bad-streams");
 }
 
 #[test]
@@ -178,6 +185,6 @@ fn wrong_usage_is_exit_code_2() {
     }
     for stage in ["flow-filter", "epsilon-corrector", "decomposer", "pruner"] {
         let output = feed(with(stage, ""), Vec::new());
-        assert_says(&output, 2, &["is missing"]);
+        assert!(output.status.code() == Some(2) && stderr(&output).contains("is missing"), "{}", stderr(&output));
     }
 }

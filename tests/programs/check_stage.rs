@@ -66,7 +66,7 @@ fn segmenter_in_rust_passes() {
 }
 
 #[test]
-#[ignore = "second tier: needs msgpack"]
+#[ignore = "second tier: needs python3 with msgpack"]
 fn stages_in_python_pass() {
     assert_passes(&[], &segmenters::python());
     let document = fs::read_to_string(root().join("docs/frames.md")).unwrap();
@@ -85,7 +85,7 @@ fn misbehaving(folder: &Path, right: &str, wrong: &str) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "second tier: needs msgpack"]
+#[ignore = "second tier: needs python3 with msgpack"]
 fn every_broken_rule_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut unexpected = Vec::new();
@@ -135,7 +135,7 @@ fn every_broken_rule_is_reported() {
 }
 
 #[test]
-#[ignore = "second tier: needs msgpack"]
+#[ignore = "second tier: needs python3 with msgpack"]
 fn missing_flush_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let command = misbehaving(folder.path(), "sys.stdout.flush()", "pass");

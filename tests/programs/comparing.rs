@@ -125,7 +125,7 @@ fn figures_equal_those_of_evaluate() {
 }
 
 #[test]
-#[ignore = "second tier: needs scipy"]
+#[ignore = "second tier: needs python3 with scipy"]
 fn intervals_and_tests_equal_those_of_scipy() {
     let mut scenario = small();
     scenario.test.commands = 300;
@@ -233,7 +233,7 @@ fn pipeline_without_candidates_has_only_the_figures_of_its_commands() {
 }
 
 #[test]
-#[ignore = "second tier: needs msgpack"]
+#[ignore = "second tier: needs python3 with msgpack"]
 fn segmenter_in_python_is_compared() {
     let burst = segmenters::folder().join("burst.toml").display().to_string();
     let mut command = sizeleak("compare pipeline.toml");

@@ -143,7 +143,7 @@ fn jq_keeps_every_digit_of_a_flow() {
 const PARQUET_READER: &str = include_str!("exports/read_parquet.py");
 
 #[test]
-#[ignore = "second tier: needs pyarrow, duckdb and polars"]
+#[ignore = "second tier: needs python3 with pyarrow, duckdb and polars"]
 fn parquet_readers_find_the_candidates_of_the_frames() {
     let folder = tempfile::tempdir().unwrap();
     for (name, stream) in [("home", stream_after(7)), ("odd", odd_stream())] {

@@ -83,7 +83,7 @@ fn assert_agree(log: &Path, summary: &Summary) {
 }
 
 #[test]
-#[ignore = "second tier: needs hdrhistogram"]
+#[ignore = "second tier: needs python3 with hdrhistogram"]
 fn another_implementation_reads_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("latency.hlog");

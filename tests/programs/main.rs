@@ -47,6 +47,7 @@ mod own_segmenters;
 mod parquet;
 mod pipeline_schema;
 mod plot;
+mod printed;
 mod processes;
 mod replay;
 mod reproducing;

@@ -120,7 +120,7 @@ fn metrics_grow_during_the_run() {
 
 /// How Prometheus itself parses them.
 #[test]
-#[ignore = "second tier: needs prometheus-client"]
+#[ignore = "second tier: needs python3 with prometheus-client"]
 fn prometheus_client_parses_the_metrics() {
     let mut served = Served::start(&mut run("threads"));
     served.send(&capture());

@@ -60,7 +60,7 @@ fn the_segmenter_in_rust_is_a_stage_in_a_pipe_and_in_both_modes() {
 }
 
 #[test]
-#[ignore = "second tier: needs msgpack"]
+#[ignore = "second tier: needs python3 with msgpack"]
 fn the_segmenter_in_python_does_the_same_in_a_pipe_and_in_both_modes() {
     let frames = traffic(&stream_of(&segmenters::python()));
     assert!(frames == traffic(&stream_of(&segmenters::rust())), "Python and Rust find different commands");

@@ -53,7 +53,7 @@ fn streams() -> Vec<Vec<u8>> {
 }
 
 #[test]
-#[ignore = "second tier: needs pyarrow"]
+#[ignore = "second tier: needs python3 with pyarrow"]
 fn arrow_reads_the_values_of_csv() {
     let folder = tempfile::tempdir().unwrap();
     let mut seen = Vec::new();

@@ -1,18 +1,18 @@
 //! `docs/pipeline.schema.json` matches the types, and accepts the pipeline files that the program accepts.
 
 use std::fs;
+use std::process::Command;
 
-use jsonschema::Validator;
-use serde_json::Value;
-use support::programs::{root, sizeleak, stderr, stdout, write};
+use support::programs::{feed, root, sizeleak, stderr, stdout, write};
 
-fn validator() -> Validator {
-    let text = fs::read_to_string(root().join("docs/pipeline.schema.json")).unwrap();
-    jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap()
-}
-
-fn json(toml: &str) -> Value {
-    serde_json::to_value(toml.parse::<toml::Table>().unwrap()).unwrap()
+/// Whether the schema accepts these files.
+fn are_valid<'a>(files: impl IntoIterator<Item = &'a str>) -> Vec<bool> {
+    let json = |toml: &str| serde_json::to_string(&toml.parse::<toml::Table>().unwrap()).unwrap() + "\n";
+    let mut python = Command::new("python3");
+    python.current_dir(root()).args(["tests/programs/pipeline_schema/validate.py", "docs/pipeline.schema.json"]);
+    let output = feed(python, files.into_iter().map(json).collect::<String>().into_bytes());
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap().lines().map(|line| line == "true").collect()
 }
 
 /// Whether the program accepts the form of a file; the files that it names may be missing.
@@ -34,23 +34,14 @@ fn committed_schema_is_current() {
     assert!(made == committed, "regenerate it: sizeleak schema > docs/pipeline.schema.json");
 }
 
-#[test]
-fn pipelines_of_the_repository_are_valid() {
-    for file in ["pipeline.toml", "examples/segmenters/burst.toml"] {
-        let text = fs::read_to_string(root().join(file)).unwrap();
-        let errors: Vec<String> = validator().iter_errors(&json(&text)).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{file}: {errors:?}");
-    }
-}
-
-#[test]
-fn schema_and_program_accept_the_same_files() {
+/// Pipeline files, and whether they are right.
+fn cases() -> Vec<(String, bool)> {
     let stage = |lines: &str| format!("[[stage]]\nrun = \"capture\"\nfiles = [\"absent.pcap\"]\n{lines}");
     let of = |name: &str, lines: &str| {
         stage(&format!("[[stage]]\ncommand = [\"cat\"]\n[[stage]]\nrun = \"{name}\"\n{lines}\n"))
     };
     let segmenter = |lines: &str| of("command-segmenter", lines);
-    for (toml, valid) in [
+    vec![
         (stage(""), true),
         (stage("[pipeline]\nmode = \"processes\"\nqueue-depth = 3\nlatency-log = \"x.hlog\""), true),
         (stage("[pipeline]\nmode = \"fast\""), false),
@@ -81,8 +72,25 @@ fn schema_and_program_accept_the_same_files() {
         (stage("[[stage]]\ncommand = [\"cat\"]\nrun = \"pruner\""), false),
         (stage("[[stage]]\nname = \"mine\""), false),
         ("[pipeline]\nmode = \"threads\"".to_owned(), false),
-    ] {
-        assert_eq!(validator().is_valid(&json(&toml)), valid, "the schema on {toml}");
-        assert_eq!(is_accepted(&toml), valid, "the program on {toml}");
+    ]
+}
+
+#[test]
+fn the_program_accepts_right_files_and_refuses_wrong_ones() {
+    for (toml, valid) in cases() {
+        assert_eq!(is_accepted(&toml), valid, "{toml}");
+    }
+}
+
+#[test]
+#[ignore = "second tier: needs python3 with jsonschema"]
+fn the_schema_accepts_what_the_program_accepts() {
+    let bundled = ["pipeline.toml", "examples/segmenters/burst.toml"];
+    let bundled = bundled.map(|file| (fs::read_to_string(root().join(file)).unwrap(), true));
+    let files: Vec<(String, bool)> = bundled.into_iter().chain(cases()).collect();
+    let found = are_valid(files.iter().map(|(toml, _)| toml.as_str()));
+    assert_eq!(found.len(), files.len());
+    for ((toml, valid), found) in files.iter().zip(found) {
+        assert_eq!(found, *valid, "{toml}");
     }
 }

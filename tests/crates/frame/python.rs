@@ -34,7 +34,7 @@ fn input() -> [Frame; 5] {
 }
 
 #[test]
-#[ignore = "second tier: needs msgpack"]
+#[ignore = "second tier: needs python3 with msgpack"]
 fn python_stage_passes_long_records_on() {
     let frames = input();
     let output = run(&encode(&frames));
@@ -49,7 +49,7 @@ fn python_stage_passes_long_records_on() {
 }
 
 #[test]
-#[ignore = "second tier: needs msgpack"]
+#[ignore = "second tier: needs python3 with msgpack"]
 fn python_stage_reports_a_cut_stream() {
     let stream = encode(&input());
     let cuts = [encode(&input()[..4]).len(), stream.len() - 3, 0];

@@ -29,4 +29,5 @@ pub mod size_table;
 pub mod timeless;
 pub mod tool;
 pub mod traffic;
+pub mod transcript;
 pub mod tshark;
