@@ -78,7 +78,7 @@ impl<W: Weight> Pmf<W> {
 
     /// The first number above all.
     pub fn end(&self) -> i64 {
-        self.least + self.weights.len() as i64
+        self.least + self.weights.len().cast_signed() as i64
     }
 
     /// How many consecutive numbers there are.
@@ -220,7 +220,7 @@ impl Pmf {
         let last = self.weights.iter().rposition(is_likely).unwrap_or(first);
         self.weights.truncate(last + 1);
         self.weights.drain(..first);
-        Self { least: self.least.saturating_add(first as i64), ..self }
+        Self { least: self.least.saturating_add(first.cast_signed() as i64), ..self }
     }
 
     /// The same with the sum 1.
