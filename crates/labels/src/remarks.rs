@@ -1,6 +1,7 @@
 //! What is said of labels: their clock, and those without a command.
 
 use jiff::{SignedDuration, Timestamp};
+use sizeleak_text::listed;
 
 use crate::clock::{ClockFit, ClockShift, LabelClock, chance_of_matches};
 use crate::label_file::{LabelFile, LabelFileError};
@@ -99,7 +100,7 @@ impl LabelFile {
         if !matching.spurious.is_empty() && !self.are_answers {
             let (count, all) = (matching.spurious.len(), command_times.len());
             let times = matching.spurious.iter().filter_map(|at| command_times.get(*at)).map(|time| timestamp(*time));
-            remarks.push(format!("{count} of {all} commands have no label: {}", first_few(times, count)));
+            remarks.push(format!("{count} of {all} commands have no label: {}", listed(times, SHOWN)));
         }
         remarks
     }
@@ -170,7 +171,7 @@ impl LabelFile {
             Some(capture) => capture.path.display().to_string(),
             None => format!("line {} ({})", row.line, timestamp(row.time_ns)),
         });
-        first_few(named, rows.len())
+        listed(named, SHOWN)
     }
 }
 
@@ -194,9 +195,4 @@ fn duration(nanoseconds: i64) -> String {
 
 fn signed(nanoseconds: i64) -> String {
     format!("{}{}", if nanoseconds < 0 { '-' } else { '+' }, duration(nanoseconds))
-}
-
-fn first_few(named: impl Iterator<Item = String>, all: usize) -> String {
-    let text = named.take(SHOWN).collect::<Vec<_>>().join(", ");
-    if all > SHOWN { format!("{text} and {} more", all - SHOWN) } else { text }
 }

@@ -5,6 +5,7 @@ use sizeleak_fit::{Additivity, Fit, FitError, Separation, doubted_labels, learn_
 use sizeleak_model::{
     Action, EpsilonTuple, FitMethod, Kind, Kinds, LabelledCommand, LearnedPadding, Neighbours, Smoothing,
 };
+use sizeleak_text::listed;
 
 /// With a smaller posterior probability the sizes found are not separated from others that fit nearly as well.
 const CERTAIN: f64 = 0.9;
@@ -256,8 +257,9 @@ impl LearnedSizes {
 
     /// What the kinds say, and what nothing says.
     fn describe_kinds(&mut self, names: &[String]) {
-        let listed_names =
-            |indices: &[usize]| listed(indices.iter().filter_map(|at| names.get(*at)).map(|name| format!("`{name}`")));
+        let listed_names = |indices: &[usize]| {
+            listed(indices.iter().filter_map(|at| names.get(*at)).map(|name| format!("`{name}`")), SHOWN)
+        };
         if !self.separation.absent.is_empty() {
             let absent = listed_names(&self.separation.absent);
             self.warnings.push(format!("no labelled command has {absent}: commands with them will not be recognised"));
@@ -275,7 +277,7 @@ impl LearnedSizes {
             ));
         } else if !self.separation.tied.is_empty() {
             let (tied, as_labelled) =
-                (listed_names(&self.separation.tied), listed(kinds.list.iter().map(Kind::in_words)));
+                (listed_names(&self.separation.tied), listed(kinds.list.iter().map(Kind::in_words), SHOWN));
             self.remarks.push(format!(
                 "the sizes of {tied} stay tied to each other: commands with them are answered only as they were \
                  labelled ({as_labelled})"
@@ -305,7 +307,7 @@ impl LearnedSizes {
             }
         }
         for (size, names) in of_size.into_iter().filter(|(_, names)| names.len() > 1) {
-            let names = listed(names.into_iter());
+            let names = listed(names, SHOWN);
             self.remarks.push(format!(
                 "{names} have the same size ({size} bytes): sizes do not tell them apart, only replies can"
             ));
@@ -320,7 +322,7 @@ impl LearnedSizes {
         let pairs = pairs.iter().map(|pair| pair.iter().filter_map(words).collect::<Vec<_>>().join(" and "));
         let pairs: Vec<String> = pairs.collect();
         if !pairs.is_empty() {
-            let pairs = listed(pairs.into_iter());
+            let pairs = listed(pairs, SHOWN);
             self.remarks.push(format!("{pairs} have the same sizes: sizes do not tell them apart, {replies}"));
         }
     }
@@ -331,7 +333,7 @@ fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
     let mut doubts = Vec::new();
     if fit.certainty < CERTAIN {
         let open = fit.actions.iter().zip(&fit.intervals).filter(|(_, [least, most])| least < most);
-        let open = listed(open.map(|(action, [least, most])| format!("`{}` {least} to {most}", action.name)));
+        let open = listed(open.map(|(action, [least, most])| format!("`{}` {least} to {most}", action.name)), SHOWN);
         let open = if open.is_empty() { "all sizes".to_owned() } else { format!("{open} bytes") };
         doubts.push(format!(
             "the labels leave sizes open: {open} (95 % credible), and these sizes together are right with a probability \
@@ -397,14 +399,7 @@ fn other_sizes(fit: &Fit, commands: &[LabelledCommand]) -> Option<String> {
         .actions
         .iter()
         .map(|action| format!("`{}` {} instead of {} bytes", action.name, action.size, size(&action.name)));
-    agrees.then(|| listed(differ))
-}
-
-/// The first few texts; the others are counted.
-fn listed(texts: impl Iterator<Item = String>) -> String {
-    let texts: Vec<String> = texts.collect();
-    let shown = texts.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    if texts.len() > SHOWN { format!("{shown} and {} more", texts.len() - SHOWN) } else { shown }
+    agrees.then(|| listed(differ, SHOWN))
 }
 
 #[cfg(test)]

@@ -20,4 +20,4 @@ pub use escape::{escaped, escaped_json, escaped_lines, needs_escape};
 pub use spreadsheet::cell;
 pub use stand_in::{may_be_stand_in, stand_in};
 pub use time::{parse_time, rfc_3339, utc};
-pub use width::{fitted, shortened, width};
+pub use width::{fitted, listed, shortened, width};

@@ -33,6 +33,16 @@ pub fn fitted(text: &str, columns: usize) -> String {
     fitted
 }
 
+/// The first few of some texts, separated by commas; the others are counted: `on, off and 3 more`.
+pub fn listed(texts: impl IntoIterator<Item = String>, shown: usize) -> String {
+    let mut texts = texts.into_iter();
+    let first = texts.by_ref().take(shown).collect::<Vec<_>>().join(", ");
+    match texts.count() {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -48,6 +58,12 @@ mod tests {
         assert_eq!(shortened("灯灯灯", 4), "灯…");
         assert_eq!((shortened("lamp", 1), shortened("lamp", 0)), ("…".into(), "".into()));
         assert_eq!(fitted("灯", 4), "灯  ");
+    }
+
+    #[test]
+    fn texts_beyond_the_first_few_are_counted() {
+        let texts = |count: usize| (0..count).map(|at| at.to_string());
+        assert_eq!([0, 1, 2, 3].map(|count| listed(texts(count), 2)), ["", "0", "0, 1", "0, 1 and 1 more"]);
     }
 
     #[test]

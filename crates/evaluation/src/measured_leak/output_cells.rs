@@ -62,9 +62,13 @@ pub(super) fn count_secrets(
     mut visit: impl FnMut(usize, &[usize], &[u32]),
 ) {
     for (cell, rows) in cells.rows.iter().enumerate() {
-        rows.iter().for_each(|row| counts[secrets[*row] as usize] += 1);
+        for row in rows {
+            counts[secrets[*row] as usize] += 1;
+        }
         visit(cell, rows, counts);
-        rows.iter().for_each(|row| counts[secrets[*row] as usize] = 0);
+        for row in rows {
+            counts[secrets[*row] as usize] = 0;
+        }
     }
 }
 

@@ -90,7 +90,7 @@ fn a_given_offset_is_used_without_an_estimate() {
     let commands: Vec<i64> = irregular().map(|second| second * SECOND).collect();
     let two = tolerance("2s").unwrap();
     let labels = LabelFile { offset_ns: Some(10 * SECOND), ..labels_at(irregular().map(|second| second - 23)) };
-    let error = labels.matching(&commands, two).and_then(|matching| Ok(labels.check_use(&matching, &commands, two)?));
+    let error = labels.matching(&commands, two).and_then(|matching| labels.check_use(&matching, &commands, two));
     assert!(error.unwrap_err().to_string().contains("`--label-offset`"));
     let labels = LabelFile { offset_ns: Some(23 * SECOND), ..labels };
     let matching = labels.matching(&commands, two).unwrap();
@@ -102,7 +102,7 @@ fn a_given_offset_is_used_without_an_estimate() {
 fn labels_of_which_most_are_unused_are_refused_with_the_reason() {
     let two = tolerance("2s").unwrap();
     let unused = |labels: &LabelFile, commands: &[i64]| {
-        let checked = labels.matching(commands, two).and_then(|found| Ok(labels.check_use(&found, commands, two)?));
+        let checked = labels.matching(commands, two).and_then(|found| labels.check_use(&found, commands, two));
         checked.unwrap_err().to_string()
     };
     let commands: Vec<i64> = irregular().map(|second| second * SECOND).collect();
