@@ -221,7 +221,7 @@ quiet() {
 curve() {
     simulate curve
     learn curve "$work/curve/learn.csv" "$work/all.toml" --curve=14,20,28,42,60,90,120,192 --json \
-        --test-capture "$work/curve/test.pcap" --test-labels "$work/curve/test.csv" > "$work/curve.json"
+        --test-input "$work/curve/test.pcap" --test-labels "$work/curve/test.csv" > "$work/curve.json"
     if [ -n "${JSON:-}" ]; then
         jq -c '.points[] | {name: (.labels | tostring)} + .' "$work/curve.json"
         return

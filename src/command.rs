@@ -3,6 +3,7 @@
 mod adapt;
 mod archive;
 mod audit;
+mod audited_model;
 mod cache;
 mod cache_folder;
 mod cache_use;
@@ -23,10 +24,12 @@ mod labelled_captures;
 mod learn;
 mod learning_options;
 mod loss;
+mod measure;
 mod notices;
 mod operand;
 mod output_form;
 mod output_option;
+mod pad;
 mod padding_option;
 mod pipeline_variant;
 mod plot;
@@ -76,6 +79,8 @@ enum Subcommands {
     Adapt(adapt::Arguments),
     Evaluate(evaluate::Arguments),
     Audit(audit::Arguments),
+    Measure(measure::Arguments),
+    Pad(pad::Arguments),
     Compare(compare::Arguments),
     Frames(frames::Arguments),
     Plot(plot::Arguments),
@@ -101,7 +106,9 @@ impl Subcommands {
             Self::Learn(arguments) => &arguments.captures.log,
             Self::Adapt(arguments) => &arguments.log,
             Self::Evaluate(arguments) => &arguments.input.captures.log,
-            Self::Audit(arguments) => &arguments.captures.log,
+            Self::Audit(arguments) => &arguments.log,
+            Self::Measure(arguments) => &arguments.captures.log,
+            Self::Pad(arguments) => &arguments.log,
             Self::Compare(arguments) => &arguments.input.captures.log,
             Self::Frames(arguments) => &arguments.log,
             Self::Plot(arguments) => &arguments.log,
@@ -130,6 +137,8 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Adapt(arguments) => adapt::run(&arguments),
         Subcommands::Evaluate(arguments) => evaluate::run(&arguments),
         Subcommands::Audit(arguments) => audit::run(&arguments),
+        Subcommands::Measure(arguments) => measure::run(&arguments),
+        Subcommands::Pad(arguments) => pad::run(&arguments),
         Subcommands::Compare(arguments) => compare::run(&arguments),
         Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Plot(arguments) => plot::run(&arguments),

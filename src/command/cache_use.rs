@@ -24,8 +24,8 @@ pub(super) struct CacheUse {
     #[command(flatten)]
     folder: CacheFolder,
 
-    /// The size limit of the cache on disk; the least recently used entries are evicted first
-    #[arg(long, value_name = "SIZE", default_value = "4GB", hide_short_help = true, help_heading = CACHE)]
+    /// The size limit of the cache on disk; the least recently used entries are evicted first [default: 4GB]
+    #[arg(long, value_name = "SIZE", default_value = "4GB", hide_default_value = true, hide_short_help = true, help_heading = CACHE)]
     cache_size: ByteSize,
 }
 

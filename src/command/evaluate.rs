@@ -8,8 +8,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
-use clap::{Args, ValueEnum};
+use anyhow::Context;
+use clap::Args;
 use sizeleak_evaluation::{
     BestPossible, Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, write_details,
 };
@@ -88,7 +88,7 @@ pub(crate) struct Arguments {
         hide_short_help = true,
         help_heading = FOLDS
     )]
-    fold_order: PartOrder,
+    fold_order: FoldOrder,
 
     #[command(flatten, next_help_heading = FOLDS)]
     learning: LearningOptions,
@@ -111,14 +111,10 @@ pub(crate) struct Arguments {
 
     /// Also show the figures if commands were padded
     ///
-    /// POLICY is a file that `sizeleak audit` wrote, or `multiple:BYTES`, `powers-of-two`, `padme`, `tls13:BYTES`,
+    /// POLICY is a file that `sizeleak pad` wrote, or `multiple:BYTES`, `powers-of-two`, `padme`, `tls13:BYTES`,
     /// `constant:BYTES`, `random:MOST`. Sizes are changed after commands are found; the observer knows the policy.
     #[arg(long, value_name = "POLICY", conflicts_with = "folds", hide_short_help = true, help_heading = OUTPUT)]
     what_if: Option<PaddingOption>,
-
-    /// Replaced by `sizeleak compare`
-    #[arg(long, value_name = "SETTING", hide = true)]
-    compare: Vec<String>,
 
     /// Also show the best possible on this simulated home
     ///
@@ -127,30 +123,7 @@ pub(crate) struct Arguments {
     scenario: Option<PathBuf>,
 }
 
-/// Which labels belong to the same part.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum PartOrder {
-    /// Each belongs to another part than the one before with the same actions
-    #[default]
-    Alternate,
-    /// Those that follow each other: how well does a model last?
-    Contiguous,
-}
-
-impl From<PartOrder> for FoldOrder {
-    fn from(order: PartOrder) -> Self {
-        match order {
-            PartOrder::Alternate => Self::Alternate,
-            PartOrder::Contiguous => Self::Contiguous,
-        }
-    }
-}
-
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    if !arguments.compare.is_empty() {
-        let settings = arguments.compare.join(" ");
-        return Err(Failure::usage(anyhow!("`--compare` is now a separate command: `sizeleak compare {settings} …`")));
-    }
     let input = &arguments.input;
     let format = arguments.output.form(arguments.format.named(), "sizeleak evaluate")?.unwrap_or_default();
     let limit = arguments.limit()?;
@@ -159,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let pipeline = input.pipeline(&named.map_or(standard, |file| PipelineVariant::File(file.to_owned())))?;
     arguments.check_files(&pipeline)?;
     if let Some(count) = arguments.folds {
-        let order = arguments.fold_order.into();
+        let order = arguments.fold_order;
         let folded = FoldedRun { input, learning: &arguments.learning, count, order }.evaluate(&pipeline)?;
         let FoldedEvaluation { evaluation, folds } = folded.figures;
         arguments.print(evaluation, Some(&folds), None, format)?;

@@ -99,7 +99,6 @@ pub(crate) struct Arguments {
     /// Test with --curve on this capture, not on the last third of the labels; can be repeated
     #[arg(
         long,
-        alias = "test-capture",
         value_name = "FILE",
         requires_all = ["curve", "test_labels"],
         hide_short_help = true,

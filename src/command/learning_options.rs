@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sizeleak_learning::{CipherSuite, LearningSettings};
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory};
 use sizeleak_platform::storage::RunFiles;
@@ -22,8 +22,8 @@ pub(super) struct LearningOptions {
     inventory: Option<PathBuf>,
 
     /// How sizes are learned
-    #[arg(long, value_enum, default_value_t = LearningMethod::Robust, hide_short_help = true)]
-    method: LearningMethod,
+    #[arg(long, value_enum, default_value_t = FitMethod::Robust, hide_short_help = true)]
+    method: FitMethod,
 
     /// The cipher suite, by its IANA name, of sessions whose handshake was not captured
     #[arg(long, value_name = "SUITE", hide_short_help = true)]
@@ -31,7 +31,7 @@ pub(super) struct LearningOptions {
 
     /// Commands are padded, by this policy
     ///
-    /// A file that `sizeleak audit` wrote, or `multiple:BYTES`, `powers-of-two`, `padme`, `tls13:BYTES`,
+    /// A file that `sizeleak pad` wrote, or `multiple:BYTES`, `powers-of-two`, `padme`, `tls13:BYTES`,
     /// `constant:BYTES`, `random:MOST`. Sizes are learned as ranges; the model holds the policy.
     #[arg(long, value_name = "POLICY", hide_short_help = true)]
     padding: Option<PaddingOption>,
@@ -42,24 +42,6 @@ pub(super) struct LearningOptions {
     /// actions make up is.
     #[arg(long, hide_short_help = true)]
     labels_are_complete: bool,
-}
-
-/// How sizes are learned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LearningMethod {
-    /// A fit over all labelled commands that outliers and growing length fields do not bias
-    Robust,
-    /// The paper's procedure, from commands of one action on one device and on two
-    Paper,
-}
-
-impl From<LearningMethod> for FitMethod {
-    fn from(method: LearningMethod) -> Self {
-        match method {
-            LearningMethod::Robust => FitMethod::Robust,
-            LearningMethod::Paper => FitMethod::Paper,
-        }
-    }
 }
 
 impl LearningOptions {
@@ -93,7 +75,7 @@ impl LearningOptions {
     }
 
     pub(super) fn method(&self) -> FitMethod {
-        self.method.into()
+        self.method
     }
 
     pub(super) fn labels_are_complete(&self) -> bool {

@@ -22,9 +22,6 @@ const STDOUT: &str = "stdout";
 #[derive(Debug, Args)]
 pub(super) struct OutputOption {
     /// Write to FILE; its name chooses the format
-    ///
-    /// FILE is replaced when everything is written; of a run that fails, the rest is left in FILE.partial. Pipes and
-    /// devices are written to directly.
     #[arg(short, long, short_alias = 'w', value_name = "FILE", help_heading = OUTPUT)]
     output: Option<PathBuf>,
 }

@@ -7,8 +7,8 @@ use super::help::OUTPUT;
 /// The format of a report.
 #[derive(Debug, Args)]
 pub(super) struct ReportFormatOption {
-    /// The format of what is printed [default: table]
-    #[arg(long, value_enum, help_heading = OUTPUT)]
+    /// The format of what is printed: table or json [default: table]
+    #[arg(long, value_enum, hide_possible_values = true, help_heading = OUTPUT)]
     format: Option<ReportFormat>,
 
     /// Print JSON: `--format json`

@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 
     /// Pad commands by this policy, in place of the scenario's
     ///
-    /// A file that `sizeleak audit` wrote, or a name, as in the scenario's `[padding]`.
+    /// A file that `sizeleak pad` wrote, or a name, as in the scenario's `[padding]`.
     #[arg(long, value_name = "POLICY")]
     padding: Option<PaddingOption>,
 

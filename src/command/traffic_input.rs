@@ -20,9 +20,7 @@ use super::operand::{Content, Operand};
 /// Captures or saved streams, and the pipeline file.
 #[derive(Debug, Args)]
 pub(super) struct TrafficInput {
-    /// Captures, saved streams or a pipeline file, recognised by content
-    ///
-    /// Captures are pcap or pcapng, also compressed; `-` is stdin. A saved stream is read as by `--from`.
+    /// Captures (`-` is stdin), saved streams or a pipeline file, recognised by content
     #[arg(value_name = "FILE", value_parser = Operand::parser(), value_hint = ValueHint::AnyPath)]
     pub(super) operands: Vec<Operand>,
 

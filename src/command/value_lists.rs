@@ -13,13 +13,12 @@ struct ListFlag {
     goes_on: fn(&str) -> bool,
 }
 
-const LIST_FLAGS: [ListFlag; 5] = [
+const LIST_FLAGS: [ListFlag; 4] = [
     ListFlag { flag: "--gateway", goes_on: |text| text.split(',').all(is_address) },
     ListFlag { flag: "--flow", goes_on: |text| text.split(',').all(is_flow) },
     ListFlag { flag: "--kind", goes_on: |text| text.split(',').all(is_word) && !Path::new(text).exists() },
     // They would be taken for captures to learn from.
     ListFlag { flag: "--test-input", goes_on: |_| true },
-    ListFlag { flag: "--test-capture", goes_on: |_| true },
 ];
 
 /// The arguments with the flag before every value of a list.
@@ -104,10 +103,10 @@ mod tests {
             "check-stage --kind packets -- flow-filter --gateway 10.0.0.1 10.0.0.2",
             "run --input a.pcap b.pcap --gateway",
             "run --gateway=10.0.0.1 10.0.0.2",
-            "learn --test-capture",
+            "learn --test-input",
         ] {
             assert_spread(typed, typed);
         }
-        assert_spread("learn --test-capture a b -v c", "learn --test-capture a --test-capture b -v c");
+        assert_spread("learn --test-input a b -v c", "learn --test-input a --test-input b -v c");
     }
 }

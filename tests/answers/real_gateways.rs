@@ -84,7 +84,7 @@ impl RealGateway {
 
     /// What all labels show that sizes give away, without a model.
     fn audit(&self) -> Value {
-        let mut audit = sizeleak("audit --json");
+        let mut audit = sizeleak("measure --json");
         let audited = audit.arg("--from").arg(&self.stream).arg("--labels").arg(&self.labels).output().unwrap();
         let said = String::from_utf8_lossy(&audited.stderr).into_owned();
         assert_eq!(audited.status.code(), Some(0), "{said}");

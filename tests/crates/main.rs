@@ -16,7 +16,6 @@ mod audit {
     mod bundled_home;
     mod countermeasure_oracles;
     mod floor_oracles;
-    mod message_trace;
     mod padding_bundled_home;
     mod refusals;
     mod table_oracles;

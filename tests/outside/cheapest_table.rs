@@ -38,9 +38,9 @@ fn scenario(layer: PaddingLayer) -> Scenario {
     scenario
 }
 
-/// The report of `audit --best` for the target.
+/// The report of `pad --best` for the target.
 fn best(home: &Home, more: &[&str]) -> Value {
-    let mut command = sizeleak("audit --best --without-floor --json --model");
+    let mut command = sizeleak("pad --best --without-floor --json --model");
     let output = run(command.arg(home.path("model.toml")).args(["--target", TARGET]).args(more));
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()

@@ -1,11 +1,15 @@
-//! `sizeleak audit` as a user runs it: its figures are those that other programs compute from what it exports.
+//! `sizeleak audit` as a user runs it: its figures are those that other programs compute from the same probabilities.
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{self, Command};
 use support::programs;
 
 use serde_json::Value;
+use sizeleak_audit::leakage::{Joint, Secret, with_inventory};
+use sizeleak_inference::channel::{EpsilonKnowledge, Observer, Output};
+use sizeleak_inference::space::{CommandSpace, Premises};
+use sizeleak_model::{Inventory, Model, ModelSet};
 use support::programs::{example, sizeleak, stderr, stdout, write};
 
 /// Computes measures from an exported joint distribution with libqif.
@@ -53,7 +57,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 fn failure(arguments: &[&str]) -> (Option<i32>, String) {
-    let output: Output = audit(arguments).output().unwrap();
+    let output: process::Output = audit(arguments).output().unwrap();
     assert!(output.stdout.is_empty(), "{arguments:?}");
     (output.status.code(), stderr(&output))
 }
@@ -64,6 +68,21 @@ fn number(value: &Value) -> f64 {
 
 fn small(folder: &Path) -> String {
     write(folder, "small.toml", SMALL).to_str().unwrap().to_owned()
+}
+
+/// The bundled model.
+fn bundled() -> Model {
+    let model = programs::root().join(example("model.toml"));
+    ModelSet::read(&[model]).unwrap().into_sections().into_iter().next().unwrap()
+}
+
+/// A joint distribution as rows for the oracle.
+fn listed(joint: &Joint) -> String {
+    let row = |(secret, Output { size, replies }, probability): &(u32, Output, f64)| {
+        let replies: Vec<String> = replies.iter().map(u32::to_string).collect();
+        format!("{secret},{size} {},{probability:e}\n", replies.join(" "))
+    };
+    "secret,observable,probability\n".to_owned() + &joint.entries.iter().map(row).collect::<String>()
 }
 
 #[test]
@@ -90,21 +109,22 @@ fn the_bundled_home_leaks_what_it_is_known_to() {
 #[ignore = "second tier: needs python3 with qif"]
 fn figures_equal_those_of_libqif() {
     let folder = tempfile::tempdir().unwrap();
-    let (inventory, exported) = (small(folder.path()), folder.path().join("joint.csv"));
-    let figures = json(&["--inventory", &inventory]);
-    for (observer, learned) in [("sizes", "by_size"), ("reply-count", "with_reply_count"), ("replies", "with_replies")]
+    let figures = json(&["--inventory", &small(folder.path())]);
+    let (model, _) = with_inventory(bundled(), Inventory::from_toml(SMALL).unwrap()).unwrap();
+    let space = CommandSpace::new(&model, &Premises::default()).unwrap();
+    for (observer, learned) in
+        [(Observer::Sizes, "by_size"), (Observer::ReplyCount, "with_reply_count"), (Observer::Replies, "with_replies")]
     {
-        for (secret, key) in [("command", "command"), ("number", "number"), ("devices", "kinds")] {
-            let export = ["--export", "csv", "--secret", secret, "--observer", observer, "-o"];
-            let mut command = audit(&["--inventory", &inventory]);
-            assert!(command.args(export).arg(&exported).status().unwrap().success());
-            let output = Command::new("python3").args(["-c", ORACLE]).arg(&exported).output().unwrap();
+        for (secret, key) in [(Secret::Command, "command"), (Secret::Number, "number"), (Secret::Kinds, "kinds")] {
+            let joint = Joint::new(&space, &model, secret, observer, EpsilonKnowledge::Distribution);
+            let listed = write(folder.path(), "joint.csv", listed(&joint.unwrap().unwrap()));
+            let output = Command::new("python3").args(["-c", ORACLE]).arg(&listed).output().unwrap();
             assert!(output.status.success(), "{}", stderr(&output));
             let wanted: Value = serde_json::from_slice(&output.stdout).unwrap();
             for (measure, wanted) in wanted.as_object().unwrap() {
                 let (found, wanted) = (number(&figures[learned][key][measure]), number(wanted));
                 let is_near = (found - wanted).abs() < 1e-9 * wanted.abs().max(1.0);
-                assert!(is_near, "{observer} {secret} {measure}: {found}, not {wanted}");
+                assert!(is_near, "{learned} {key} {measure}: {found}, not {wanted}");
             }
         }
     }
@@ -115,14 +135,16 @@ fn figures_equal_those_of_libqif() {
 fn fbleau_estimates_from_samples_what_is_computed() {
     let folder = tempfile::tempdir().unwrap();
     let figures = json(&[]);
-    for (secret, key) in [("number", "number"), ("devices", "kinds")] {
-        let samples = |name: &str, seed: &str, count: &str| {
-            let path = folder.path().join(name);
-            let arguments = ["--export", "samples", "--secret", secret, "--samples", count, "--seed", seed, "-o"];
-            assert!(audit(&arguments).arg(&path).status().unwrap().success());
-            path
+    let model = bundled();
+    let space = CommandSpace::new(&model, &Premises::default()).unwrap();
+    for (secret, key) in [(Secret::Number, "number"), (Secret::Kinds, "kinds")] {
+        let joint = Joint::new(&space, &model, secret, Observer::Sizes, EpsilonKnowledge::Distribution);
+        let joint = joint.unwrap().unwrap();
+        let samples = |name: &str, seed: u64, count: u32| {
+            let row = |(secret, output): (u32, &Output)| format!("{secret},{}\n", output.size);
+            write(folder.path(), name, joint.samples(count, seed).into_iter().map(row).collect::<String>())
         };
-        let (train, test) = (samples("train.csv", "1", "20000"), samples("test.csv", "2", "5000"));
+        let (train, test) = (samples("train.csv", 1, 20_000), samples("test.csv", 2, 5000));
         let output = Command::new("fbleau").arg("nn").args([train, test]).output().unwrap();
         let report = String::from_utf8(output.stdout).unwrap();
         let error = report.lines().find_map(|line| line.strip_prefix("Minimum estimate: ")).unwrap();

@@ -201,7 +201,7 @@ fn curve_shows_precision_by_number_of_labels() {
     assert_eq!(curve(&home, &["--curve"]), figures, "the same again");
 
     let others = [home.path("test.pcap"), home.path("test.csv")].map(|path| path.display().to_string());
-    let others = ["--curve=100,999,60", "--test-capture", &others[0], "--test-labels", &others[1]];
+    let others = ["--curve=100,999,60", "--test-input", &others[0], "--test-labels", &others[1]];
     let figures = curve(&home, &others);
     let points = figures["points"].as_array().unwrap();
     let labels: Vec<u64> = points.iter().map(|point| point["labels"].as_u64().unwrap()).collect();

@@ -28,11 +28,12 @@ pub enum FoldCount {
 
 /// Which labels, in order of time, belong to the same part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum FoldOrder {
-    /// Each belongs to another part than the one before with the same actions, so that every part has some of each.
+    /// Each belongs to another part than the one before with the same actions, so that every part has some of each
     #[default]
     Alternate,
-    /// Those that follow each other, which shows how well a model lasts.
+    /// Those that follow each other, which shows how well a model lasts
     Contiguous,
 }
 

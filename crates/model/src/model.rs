@@ -10,10 +10,11 @@ use crate::{
 /// How sizes are learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum FitMethod {
-    /// The paper's procedure, from commands of one action on one device and on two devices.
+    /// The paper's procedure, from commands of one action on one device and on two
     Paper,
-    /// A fit over all labelled commands that neither outliers nor growing length fields bias.
+    /// A fit over all labelled commands that outliers and growing length fields do not bias
     Robust,
 }
 

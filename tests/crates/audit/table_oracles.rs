@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn the_best_table_for_a_goal_is_the_best_of_all_tables_of_neighbours(
+    fn no_table_of_neighbours_is_better_than_the_best_of_the_frontier(
         rows in rows(9), objective in objective(), rules in rules(), share in 0.0_f64..1.0, is_target: bool,
     ) {
         let search = TableSearch { rows: &rows, objective, rules };
@@ -123,34 +123,49 @@ proptest! {
         } else {
             Goal::Budget(share * greatest(|table| table.1))
         };
-        let hull = search.hull();
         let value = |(leakage, bytes): (f64, f64)| if is_target { bytes } else { leakage };
         let met = all.iter().copied().filter(|(leakage, bytes)| goal.is_met(*leakage, *bytes)).map(value);
         let least = met.min_by(f64::total_cmp);
-        let found = search.best_for(goal, &hull).map(|table| value((table.leakage, table.added_bytes)));
-        prop_assert_eq!(found.is_some(), least.is_some());
+        let frontier = search.frontier();
+        let found = frontier.best(goal);
+        prop_assert!(found.is_some() || least.is_none());
         if let (Some(found), Some(least)) = (found, least) {
-            prop_assert!((found - least).abs() <= 1e-6 * least.abs() + 1e-9, "{} {}", found, least);
+            prop_assert!(goal.is_met(found.leakage, found.added_bytes));
+            prop_assert!(value((found.leakage, found.added_bytes)) <= least * (1.0 + 1e-6) + 1e-9, "{:?} {}", found, least);
         }
     }
 
     #[test]
-    fn exchange_obeys_rules_and_goal_and_is_between_the_best_table_and_the_best_map(
-        rows in rows(8), objective in objective(), rules in rules(), share in 0.0_f64..1.0,
+    fn a_target_costs_no_more_than_the_table_of_any_budget_that_reaches_it(
+        rows in rows(16), objective in objective(), rules in rules(),
     ) {
         let search = TableSearch { rows: &rows, objective, rules };
-        let hull = search.hull();
-        let Some(most) = hull.last().map(|table| table.added_bytes) else { return Ok(()) };
-        let goal = Goal::Budget(share * most);
-        let Some(found) = search.best_policy(goal, &hull) else { return Ok(()) };
-        let (leakage, bytes) = measured(&search, &places(&rows, &found.policy)).expect("it obeys the rules");
-        prop_assert!((leakage - found.leakage).abs() < 1e-9 && (bytes - found.added_bytes).abs() < 1e-9);
-        prop_assert!(goal.is_met(leakage, bytes));
-        prop_assert!(leakage <= search.best_for(goal, &hull).unwrap().leakage + 1e-9);
-        let all = all_maps(rows.len());
-        let met = all.iter().filter_map(|to| measured(&search, to)).filter(|(leakage, bytes)| goal.is_met(*leakage, *bytes));
-        let least = met.map(|(leakage, _)| leakage).fold(f64::INFINITY, f64::min);
-        prop_assert!(leakage >= least - 1e-9, "{} {}", leakage, least);
+        let frontier = search.frontier();
+        let most = frontier.tables().last().map_or(0.0, |table| table.added_bytes);
+        for step in 0..=100 {
+            let Some(of_budget) = frontier.best(Goal::Budget(most * f64::from(step) / 100.0)) else { continue };
+            let of_target = frontier.best(Goal::Target(of_budget.leakage)).expect("the table of the budget reaches it");
+            prop_assert!(of_target.added_bytes <= of_budget.added_bytes, "{:?} {:?}", of_target, of_budget);
+        }
+    }
+
+    #[test]
+    fn the_frontier_obeys_rules_and_has_no_better_map_than_there_is(
+        rows in rows(8), objective in objective(), rules in rules(),
+    ) {
+        let search = TableSearch { rows: &rows, objective, rules };
+        let all: Vec<_> = all_maps(rows.len()).iter().filter_map(|to| measured(&search, to)).collect();
+        let frontier = search.frontier();
+        for pair in frontier.tables().windows(2) {
+            prop_assert!(pair[0].added_bytes < pair[1].added_bytes && pair[0].leakage > pair[1].leakage);
+        }
+        for found in frontier.tables() {
+            let (leakage, bytes) = measured(&search, &places(&rows, &found.policy)).expect("it obeys the rules");
+            prop_assert!((leakage - found.leakage).abs() < 1e-9 && (bytes - found.added_bytes).abs() < 1e-9);
+            let met = all.iter().filter(|(_, bytes)| *bytes <= found.added_bytes + 1e-9);
+            let least = met.map(|(leakage, _)| *leakage).fold(f64::INFINITY, f64::min);
+            prop_assert!(leakage >= least - 1e-9, "{} {}", leakage, least);
+        }
     }
 }
 
@@ -170,9 +185,11 @@ fn unequal() -> Vec<SizeRow> {
 fn buckets_of_neighbours_are_not_always_the_best() {
     let rows = unequal();
     let search = TableSearch { rows: &rows, objective: Objective::Vulnerability, rules: TableRules::default() };
-    let hull = search.hull();
-    assert!((search.best_for(Goal::Budget(0.6), &hull).unwrap().leakage - 0.95).abs() < 1e-9);
-    let BestTable { policy, leakage, added_bytes } = search.best_policy(Goal::Budget(0.6), &hull).unwrap();
+    let of_neighbours = tables_of_neighbours(3).into_iter().filter_map(|to| measured(&search, &to));
+    let within = of_neighbours.filter(|(_, bytes)| *bytes <= 0.6).map(|(leakage, _)| leakage);
+    assert!((within.fold(f64::INFINITY, f64::min) - 0.95).abs() < 1e-9);
+    let frontier = search.frontier();
+    let BestTable { policy, leakage, added_bytes } = frontier.best(Goal::Budget(0.6)).unwrap().clone();
     assert_eq!(policy, PaddingPolicy::Map { sizes: vec![[1, 3], [2, 2], [3, 3]] });
     assert!((leakage - 0.70).abs() < 1e-9 && (added_bytes - 0.60).abs() < 1e-9);
 }
@@ -184,9 +201,9 @@ fn exchange_mostly_reaches_the_best_map() {
     for _ in 0..200 {
         let rows = rows(8).new_tree(&mut runner).unwrap().current();
         let search = TableSearch { rows: &rows, objective: Objective::Vulnerability, rules: TableRules::default() };
-        let hull = search.hull();
-        let goal = Goal::Budget(0.3 * hull.last().unwrap().added_bytes);
-        let found = search.best_policy(goal, &hull).unwrap();
+        let goal = Goal::Budget(0.3 * search.hull().last().unwrap().added_bytes);
+        let frontier = search.frontier();
+        let found = frontier.best(goal).unwrap();
         let all = all_maps(rows.len());
         let met =
             all.iter().filter_map(|to| measured(&search, to)).filter(|(leakage, bytes)| goal.is_met(*leakage, *bytes));
@@ -203,7 +220,7 @@ fn rules_that_no_table_obeys_give_none() {
     let rows = unequal();
     let rules = TableRules { fewest_commands: 4.0, ..TableRules::default() };
     let search = TableSearch { rows: &rows, objective: Objective::Vulnerability, rules };
-    assert!(search.hull().is_empty() && search.best_policy(Goal::Budget(9.0), &[]).is_none());
+    assert!(search.hull().is_empty() && search.frontier().best(Goal::Budget(9.0)).is_none());
     let nothing = TableSearch { rows: &[], ..search };
-    assert!(nothing.best_policy(Goal::Budget(9.0), &nothing.hull()).is_none_or(|table| table.leakage == 0.0));
+    assert!(nothing.frontier().best(Goal::Budget(9.0)).is_none_or(|table| table.leakage == 0.0));
 }

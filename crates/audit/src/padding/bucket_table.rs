@@ -1,17 +1,130 @@
-//! Tables of buckets that hold neighbouring sizes: the best one for given weights, and all on the convex hull.
+//! Tables of buckets that hold neighbouring sizes: what they are to achieve, and all of them on the convex hull of leakage
+//! and bytes.
 //!
 //! The best table of the sizes from i on is a bucket of the sizes i to j and the best table of those beyond:
 //! f(i) = minⱼ a · leakage(i..j) + b · bytes(i..j) + f(j + 1). Each ratio of the weights a and b gives a corner of the
 //! convex hull of all pairs of leakage and bytes; between two corners, the weights for which both are as good tell
 //! whether there is another.
 
+use serde::Serialize;
+
 use sizeleak_inference::space::SizeRow;
 
-use crate::padding::bucket::{Bucket, buckets_from};
-use crate::padding::table_rules::{Objective, TableRules};
+/// Which leakage a table is to make small. Sizes are taken to be determined by commands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Objective {
+    /// The Bayes vulnerability: how probable the observer's first guess is to be right; the sum over buckets of the
+    /// greatest prior in them.
+    #[default]
+    #[cfg_attr(feature = "clap", value(name = "named", help = "How often the best guess is right"))]
+    Vulnerability,
+    /// The mutual information of command and bucket in bits: the entropy of the bucket.
+    #[cfg_attr(feature = "clap", value(help = "The bits that sizes give away"))]
+    Information,
+    /// The number of buckets: the multiplicative Bayes capacity, which does not depend on the prior.
+    #[cfg_attr(feature = "clap", value(name = "sizes", help = "The number of sizes seen: the worst case over priors"))]
+    Buckets,
+}
 
-/// Improvements below this share are not looked for.
-const LEAST_IMPROVEMENT: f64 = 1e-5;
+/// What must hold for each bucket: the worst case, where a leakage is an average.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TableRules {
+    /// The most that the most probable command of a bucket may have of its probability; 1 for any.
+    pub most_posterior: f64,
+    /// The fewest commands in a bucket.
+    pub fewest_commands: f64,
+}
+
+impl Default for TableRules {
+    fn default() -> Self {
+        Self { most_posterior: 1.0, fewest_commands: 1.0 }
+    }
+}
+
+impl Objective {
+    /// What a bucket with these commands adds to the leakage.
+    pub fn of_bucket(self, bucket: &SizeRow) -> f64 {
+        match self {
+            Self::Vulnerability => bucket.greatest,
+            Self::Information if bucket.probability > 0.0 => -bucket.probability * bucket.probability.log2(),
+            Self::Information => 0.0,
+            Self::Buckets => 1.0,
+        }
+    }
+}
+
+impl TableRules {
+    /// Whether a bucket with these commands is allowed. A share that exceeds the limit by rounding alone is.
+    pub fn allow(&self, bucket: &SizeRow) -> bool {
+        bucket.commands >= self.fewest_commands * (1.0 - 1e-12)
+            && bucket.greatest <= self.most_posterior * bucket.probability * (1.0 + 1e-12)
+    }
+}
+
+/// What must be kept within, while the other of leakage and bytes is made small.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub enum Goal {
+    /// The least leakage with at most so many expected bytes added to a command.
+    #[serde(rename = "added-bytes")]
+    Budget(f64),
+    /// The fewest bytes with at most so much leakage.
+    #[serde(rename = "named")]
+    Target(f64),
+}
+
+impl Goal {
+    /// Whether a table is within the goal. One that exceeds it by rounding alone is.
+    pub fn is_met(self, leakage: f64, added_bytes: f64) -> bool {
+        match self {
+            Self::Budget(most) => added_bytes <= most + most.abs() * 1e-12,
+            Self::Target(most) => leakage <= most + most.abs() * 1e-12,
+        }
+    }
+
+    /// What is to be small.
+    pub(crate) fn value(self, leakage: f64, added_bytes: f64) -> f64 {
+        match self {
+            Self::Budget(_) => leakage,
+            Self::Target(_) => added_bytes,
+        }
+    }
+}
+
+/// A bucket of neighbouring sizes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Bucket {
+    /// The commands in it, padded to its size.
+    pub(crate) row: SizeRow,
+    /// The number of sizes up to its last one.
+    pub(crate) end: usize,
+    /// What it adds to the leakage.
+    pub(crate) leakage: f64,
+    /// The expected bytes that it adds to a command.
+    pub(crate) added_bytes: f64,
+}
+
+/// The buckets that begin with the size at `first`, by ascending end.
+pub(crate) fn buckets_from(rows: &[SizeRow], first: usize, objective: Objective) -> impl Iterator<Item = Bucket> {
+    let mut bucket: Option<Bucket> = None;
+    rows.iter().enumerate().skip(first).map(move |(at, row)| {
+        let next = match bucket {
+            None => Bucket { row: *row, end: at + 1, leakage: 0.0, added_bytes: 0.0 },
+            Some(before) => {
+                let further = before.row.probability * (row.bytes - before.row.bytes) as f64;
+                let mut merged = *row;
+                merged.add(&before.row);
+                Bucket { row: merged, end: at + 1, leakage: 0.0, added_bytes: before.added_bytes + further }
+            }
+        };
+        let next = Bucket { leakage: objective.of_bucket(&next.row), ..next };
+        bucket = Some(next);
+        next
+    })
+}
+
+/// Improvements of the weighted sum below this share are not looked for: reports show three digits.
+const MIN_IMPROVEMENT: f64 = 1e-5;
 
 /// A padding table whose buckets hold neighbouring sizes.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +188,7 @@ impl TableSearch<'_> {
         let mut ahead = vec![tightest];
         while let (Some(left), Some(right)) = (hull.last(), ahead.last()) {
             let between = Weights::between(left, right).and_then(|weights| {
-                let least = left.weighed(weights) * (1.0 - LEAST_IMPROVEMENT);
+                let least = left.weighed(weights) * (1.0 - MIN_IMPROVEMENT);
                 self.best(weights).filter(|table| table.weighed(weights) < least)
             });
             match between {

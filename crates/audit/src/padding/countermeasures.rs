@@ -1,9 +1,14 @@
-//! What a vendor can do about commands and replies, beside padding: send commands together or late, send dummies, and
-//! give replies one form.
+//! What a vendor can do about commands and replies, beside padding, and what that costs: send commands together or late,
+//! send dummies, and give replies one form.
 
 use std::fmt::{self, Display, Formatter};
 
+use serde::Serialize;
 use sizeleak_model::policies::PaddingPolicy;
+use sizeleak_model::{Model, ReplyClass};
+use thiserror::Error;
+
+use sizeleak_inference::channel::{Observation, Observer};
 
 /// What is done so that messages give away less.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,14 +38,17 @@ pub enum Sending {
 
 /// What replies look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum ReplyForm {
     /// As the gateway sends them.
+    #[cfg_attr(feature = "clap", value(skip))]
     AsTheyAre,
-    /// All of the size of the greatest one. Their number stays.
+    /// All are as long as the greatest one; their number stays
     OneSize,
-    /// One of that size to each message to the gateway, whatever it holds.
+    /// One of that size to each message to the gateway, whatever it holds
     OneReply,
-    /// None at all.
+    /// There are none
+    #[cfg_attr(feature = "clap", value(name = "none"))]
     NoReply,
 }
 
@@ -74,6 +82,160 @@ impl Display for Countermeasures {
     }
 }
 
+/// Why countermeasures cannot be judged.
+#[derive(Debug, Error, Clone, Copy, PartialEq)]
+pub enum CountermeasureError {
+    /// Too many commands share a record.
+    #[error(
+        "about {0:.0} commands would share a record, too many to sum over: take a shorter delay, or fewer commands a day"
+    )]
+    Crowded(f64),
+    /// Commands that share a record have too many sizes.
+    #[error(
+        "commands that share a record have too many sizes to sum over: take smaller batches, a shorter delay or a smaller \
+         inventory"
+    )]
+    TooManySizes,
+}
+
+/// The replies to a command, as far as a model knows them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ReplyTraffic {
+    /// How many there are, as is expected.
+    pub replies: Option<f64>,
+    /// Their bytes together, as is expected.
+    pub bytes: Option<f64>,
+    /// The bytes of the greatest one that was seen.
+    pub greatest: Option<f64>,
+}
+
+impl ReplyTraffic {
+    /// What a model says of the replies that its observer sees.
+    pub(crate) fn new(model: &Model, observer: Observer, observation: &Observation) -> Self {
+        let classes = expected_replies(observation);
+        let replies = Some(classes.iter().sum());
+        match &model.single_replies {
+            Some(single) if observer == Observer::Replies => {
+                let sizes = single.classes.iter().flat_map(|class| class.sizes.iter().map(|(size, _)| *size));
+                Self {
+                    replies,
+                    bytes: Some(
+                        single.classes.iter().zip(&classes).map(|(class, times)| mean_bytes(class) * times).sum(),
+                    ),
+                    greatest: sizes.max().map(|size| size as f64),
+                }
+            }
+            _ => Self { replies, bytes: None, greatest: None },
+        }
+    }
+}
+
+/// The expected number of replies of each class, or of all as the only entry.
+fn expected_replies(observation: &Observation) -> Vec<f64> {
+    let mut expected: Vec<f64> = Vec::new();
+    for row in &observation.command.rows {
+        for (output, probability) in &row.outputs {
+            let seen = observation.output(*output).replies;
+            expected.resize(expected.len().max(seen.len()), 0.0);
+            for (sum, times) in expected.iter_mut().zip(seen) {
+                *sum += row.secrets.weight * probability * f64::from(times);
+            }
+        }
+    }
+    expected
+}
+
+/// The mean bytes of a reply of a class.
+fn mean_bytes(class: &ReplyClass) -> f64 {
+    let all: f64 = class.sizes.iter().map(|(_, times)| *times as f64).sum();
+    let bytes: f64 = class.sizes.iter().map(|(size, times)| *size as f64 * *times as f64).sum();
+    if all > 0.0 { bytes / all } else { 0.0 }
+}
+
+/// Seconds of a day.
+pub(crate) const DAY: f64 = 86_400.0;
+
+/// What countermeasures cost for each command that a user sends, as is expected, compared with none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CountermeasureCost {
+    /// Bytes more to the gateway: padding and dummies.
+    pub added_bytes: f64,
+    /// These as a share of a command's bytes.
+    pub added_share: f64,
+    /// Bytes more of replies, negative if there are fewer; `None` if the model does not know it.
+    pub added_reply_bytes: Option<f64>,
+    /// Megabytes (10⁶ bytes) more a day, both ways; `None` if the model does not know those of replies.
+    pub megabytes_a_day: Option<f64>,
+    /// Messages more to the gateway a day, negative if there are fewer.
+    pub added_messages_a_day: f64,
+    /// Replies more a day, negative if there are fewer; `None` if the model does not know it.
+    pub added_replies_a_day: Option<f64>,
+    /// How many seconds later a command is sent, on average.
+    pub mean_delay_seconds: f64,
+    /// How many seconds later at most; `None` if there is no limit.
+    pub most_delay_seconds: Option<f64>,
+}
+
+/// Commands without countermeasures.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CommandTraffic {
+    /// The expected bytes of one.
+    pub(crate) bytes: f64,
+    /// How many there are a day.
+    pub(crate) a_day: f64,
+    pub(crate) replies: ReplyTraffic,
+}
+
+/// Records that commands, dummies among them, are sent in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordTraffic {
+    /// How many for each command.
+    pub(crate) per_command: f64,
+    /// The expected bytes of padding for each command.
+    pub(crate) padding: f64,
+}
+
+impl CountermeasureCost {
+    pub(crate) fn new(countermeasures: &Countermeasures, commands: &CommandTraffic, records: &RecordTraffic) -> Self {
+        // With dummies, there are so many commands for each real one.
+        let sent = 1.0 / (1.0 - countermeasures.dummies);
+        let messages = sent * records.per_command;
+        let added_bytes = sent * (commands.bytes + records.padding) - commands.bytes;
+        let ReplyTraffic { replies, bytes, greatest } = commands.replies;
+        let (replies_then, bytes_then) = match countermeasures.replies {
+            ReplyForm::AsTheyAre => (replies.map(|replies| sent * replies), bytes.map(|bytes| sent * bytes)),
+            ReplyForm::OneSize => {
+                let replies = replies.map(|replies| sent * replies);
+                (replies, replies.zip(greatest).map(|(replies, greatest)| replies * greatest))
+            }
+            ReplyForm::OneReply => (Some(messages), greatest.map(|greatest| messages * greatest)),
+            ReplyForm::NoReply => (Some(0.0), Some(0.0)),
+        };
+        let is_same = countermeasures.replies == ReplyForm::AsTheyAre && countermeasures.dummies <= 0.0;
+        let added = |before: Option<f64>, then: Option<f64>| {
+            if is_same { Some(0.0) } else { before.zip(then).map(|(before, then)| then - before) }
+        };
+        let added_reply_bytes = added(bytes, bytes_then);
+        let seconds_apart = DAY / (commands.a_day * sent);
+        let (mean_delay_seconds, most_delay_seconds) = match countermeasures.sending {
+            Sending::AtOnce => (0.0, Some(0.0)),
+            // The first waits for all others, the last for none.
+            Sending::Batches(commands) => (f64::from(commands.saturating_sub(1)) / 2.0 * seconds_apart, None),
+            Sending::Every(seconds) => (seconds / 2.0, Some(seconds)),
+        };
+        Self {
+            added_bytes,
+            added_share: if commands.bytes > 0.0 { added_bytes / commands.bytes } else { 0.0 },
+            added_reply_bytes,
+            megabytes_a_day: added_reply_bytes.map(|of_replies| (added_bytes + of_replies) * commands.a_day / 1e6),
+            added_messages_a_day: (messages - 1.0) * commands.a_day,
+            added_replies_a_day: added(replies, replies_then).map(|replies| replies * commands.a_day),
+            mean_delay_seconds,
+            most_delay_seconds,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,5 +250,62 @@ mod tests {
         };
         assert_eq!(all.to_string(), "padme, delay of 0.5 s, 12.5 % dummies, replies of one size");
         assert_eq!(Countermeasures::NONE.to_string(), "none");
+    }
+
+    /// Commands of 100 bytes with two replies of 15 bytes on average and 20 at most.
+    fn commands() -> CommandTraffic {
+        let replies = ReplyTraffic { replies: Some(2.0), bytes: Some(30.0), greatest: Some(20.0) };
+        CommandTraffic { bytes: 100.0, a_day: 864.0, replies }
+    }
+
+    fn cost(change: impl Fn(&mut Countermeasures), records: RecordTraffic) -> CountermeasureCost {
+        let mut countermeasures = Countermeasures::NONE;
+        change(&mut countermeasures);
+        CountermeasureCost::new(&countermeasures, &commands(), &records)
+    }
+
+    #[test]
+    fn dummies_cost_commands_and_their_replies() {
+        let alone = RecordTraffic { per_command: 1.0, padding: 20.0 };
+        let dummies = cost(|countermeasures| countermeasures.dummies = 0.5, alone);
+        assert_eq!((dummies.added_bytes, dummies.added_reply_bytes), (140.0, Some(30.0)));
+        assert_eq!((dummies.added_messages_a_day, dummies.added_replies_a_day), (864.0, Some(1728.0)));
+        assert_eq!(dummies.megabytes_a_day, Some(170.0 * 864.0 / 1e6));
+    }
+
+    #[test]
+    fn batches_wait_for_commands_and_save_messages() {
+        let records = RecordTraffic { per_command: 0.5, padding: 0.0 };
+        let pairs = cost(|countermeasures| countermeasures.sending = Sending::Batches(2), records);
+        assert_eq!((pairs.mean_delay_seconds, pairs.most_delay_seconds), (50.0, None));
+        assert_eq!((pairs.added_bytes, pairs.added_messages_a_day), (0.0, -432.0));
+        let with_dummies = |countermeasures: &mut Countermeasures| {
+            (countermeasures.sending, countermeasures.dummies) = (Sending::Batches(2), 0.5);
+        };
+        let filled = cost(with_dummies, records);
+        assert!((filled.mean_delay_seconds - 25.0).abs() < 1e-12, "dummies fill batches, too");
+    }
+
+    #[test]
+    fn one_reply_saves_bytes_and_one_size_costs_them() {
+        let alone = RecordTraffic { per_command: 1.0, padding: 0.0 };
+        let of = |form| cost(move |countermeasures| countermeasures.replies = form, alone);
+        let bytes =
+            [ReplyForm::OneSize, ReplyForm::OneReply, ReplyForm::NoReply].map(|form| of(form).added_reply_bytes);
+        assert_eq!(bytes, [Some(10.0), Some(-10.0), Some(-30.0)]);
+        assert_eq!(of(ReplyForm::OneReply).added_replies_a_day, Some(-864.0));
+    }
+
+    #[test]
+    fn what_a_model_does_not_know_of_replies_has_no_cost() {
+        let commands = CommandTraffic { replies: ReplyTraffic::default(), ..commands() };
+        let alone = RecordTraffic { per_command: 1.0, padding: 3.0 };
+        let of = |countermeasures: &Countermeasures| CountermeasureCost::new(countermeasures, &commands, &alone);
+        let padding = of(&Countermeasures::NONE);
+        assert_eq!((padding.added_reply_bytes, padding.megabytes_a_day), (Some(0.0), Some(3.0 * 864.0 / 1e6)));
+        let dummies = of(&Countermeasures { dummies: 0.1, ..Countermeasures::NONE });
+        assert_eq!((dummies.added_reply_bytes, dummies.megabytes_a_day), (None, None));
+        let unanswered = of(&Countermeasures { replies: ReplyForm::NoReply, ..Countermeasures::NONE });
+        assert_eq!((unanswered.added_reply_bytes, unanswered.added_replies_a_day), (None, None));
     }
 }

@@ -1,18 +1,15 @@
 //! The best table where ε makes sizes of a command vary.
 
-use std::iter;
-
 use sizeleak_model::policies::PaddingPolicy;
 
-use crate::padding::best_table::BestTable;
-use crate::padding::bucket_table::{BucketTable, TableSearch};
-use crate::padding::judged_policy::JudgedPolicy;
-use crate::padding::padded_home::PaddedHome;
-use crate::padding::table_goal::Goal;
-use crate::padding::table_rules::TableRules;
+use crate::padding::bucket_table::{Goal, TableRules, TableSearch};
+use crate::padding::cap_exchange::BestTable;
+use crate::padding::padded_home::{JudgedPolicy, PaddedHome};
 
-/// How often the search is repeated.
-const ROUNDS: usize = 12;
+/// By how much the rules are made stricter from one search to the next, and how often. The product, 7.6, is more than ε
+/// was seen to need.
+const STRICTER: f64 = 1.5;
+const MAX_SEARCHES: usize = 6;
 
 /// Why no table is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +21,11 @@ pub enum NoTable {
 }
 
 /// The best table for a goal. Where ε makes sizes vary, the search underestimates how often commands are named and
-/// overestimates how many share a bucket, so it is repeated with stricter demands until what is asked for is met.
+/// overestimates how many share a bucket. So tables of the frontier are judged, the best first, until one is what is
+/// asked for; where rules are given, frontiers of stricter rules are looked at as well.
+///
+/// A target takes the cheapest table of all these frontiers, and a budget one of them: so no budget that finds a table
+/// which reaches the target finds a cheaper one.
 ///
 /// # Errors
 /// [`NoTable`].
@@ -33,82 +34,47 @@ pub fn exact_table(
     search: &TableSearch<'_>,
     goal: Goal,
 ) -> Result<(BestTable, JudgedPolicy), NoTable> {
-    let wanted = search.rules;
-    let (mut rules, mut named_at_most) = (wanted, f64::INFINITY);
-    if let Goal::Target(target) = goal {
-        named_at_most = target;
-    }
-    for _ in 0..ROUNDS {
-        let search = TableSearch { rules, ..*search };
-        let hull = search.hull();
-        let searched = match goal {
-            Goal::Budget(bytes) => Goal::Budget(bytes),
-            Goal::Target(_) => Goal::Target(named_at_most),
-        };
-        let Some(table) = search.best_policy(searched, &hull) else {
-            let why = if hull.is_empty() { NoTable::Rules } else { NoTable::Goal };
-            return cheapest_of(home, &search, &hull, |judged| Demands::met_by(judged, goal, wanted).all()).ok_or(why);
-        };
+    let is_met = |judged: &JudgedPolicy| meets(judged, goal, search.rules);
+    let judged = |table: &BestTable| {
         let judged = JudgedPolicy::new(home, &table.policy);
-        let met = Demands::met_by(&judged, goal, wanted);
-        if met.all() {
-            return Ok((table, judged));
+        is_met(&judged).then(|| (table.clone(), judged))
+    };
+    let searches = if search.rules == TableRules::default() { 1 } else { MAX_SEARCHES };
+    let (mut rules, mut why) = (search.rules, NoTable::Rules);
+    let mut best: Option<(BestTable, JudgedPolicy)> = None;
+    for _ in 0..searches {
+        let frontier = TableSearch { rules, ..*search }.frontier();
+        if !frontier.tables().is_empty() && frontier.best(goal).is_none() {
+            why = NoTable::Goal;
         }
-        let command = &judged.by_size.command;
-        if let Goal::Target(target) = goal
-            && !met.goal
-        {
-            named_at_most = named_at_most * target / command.named * 0.999;
+        let found = frontier.by_value(goal).into_iter().find_map(judged);
+        let is_better = |(found, _): &(BestTable, JudgedPolicy)| {
+            best.as_ref().is_none_or(|(best, _)| found.added_bytes < best.added_bytes)
+        };
+        best = found.filter(is_better).or(best);
+        if best.is_some() && matches!(goal, Goal::Budget(_)) {
+            break;
         }
-        if !met.fewest_commands {
-            rules.fewest_commands *= (wanted.fewest_commands / command.smallest_set.max(1.0)).max(1.05);
-        }
-        if !met.most_posterior {
-            rules.most_posterior *= wanted.most_posterior / command.worst_posterior * 0.999;
-        }
+        rules.fewest_commands *= STRICTER;
+        rules.most_posterior /= STRICTER;
     }
-    Err(NoTable::Rules)
+    // Where the target is so close to guessing that ε, or rounding alone, goes beyond it.
+    let one_bucket = || {
+        let table = search.table(&[search.rows.len()]);
+        let policy = PaddingPolicy::Table { buckets: table.buckets };
+        judged(&BestTable { policy, leakage: table.leakage, added_bytes: table.added_bytes })
+    };
+    best.or_else(one_bucket).ok_or(why)
 }
 
-/// The table with the fewest bytes that is what is asked for, looked for from all commands in one bucket towards fewer
-/// bytes: where the target is so close to guessing that ε, or rounding alone, goes beyond it, the search demands too much.
-fn cheapest_of(
-    home: &PaddedHome,
-    search: &TableSearch<'_>,
-    hull: &[BucketTable],
-    is_within: impl Fn(&JudgedPolicy) -> bool,
-) -> Option<(BestTable, JudgedPolicy)> {
-    let one_bucket = search.table(&[search.rows.len()]);
-    let tables = iter::once(&one_bucket).chain(hull.iter().rev());
-    let judged = tables.map(|table| {
-        let policy = PaddingPolicy::Table { buckets: table.buckets.clone() };
-        let judged = JudgedPolicy::new(home, &policy);
-        (BestTable { policy, leakage: table.leakage, added_bytes: table.added_bytes }, judged)
-    });
-    judged.take_while(|(_, judged)| is_within(judged)).last()
-}
-
-/// Which demands a policy meets, but for rounding.
-struct Demands {
-    goal: bool,
-    fewest_commands: bool,
-    most_posterior: bool,
-}
-
-impl Demands {
-    fn met_by(judged: &JudgedPolicy, goal: Goal, rules: TableRules) -> Self {
-        let command = &judged.by_size.command;
-        Self {
-            goal: match goal {
-                Goal::Budget(bytes) => judged.added_bytes <= bytes * (1.0 + 1e-9),
-                Goal::Target(target) => command.named <= target * (1.0 + 1e-9),
-            },
-            fewest_commands: command.smallest_set >= rules.fewest_commands * (1.0 - 1e-9),
-            most_posterior: command.worst_posterior <= rules.most_posterior * (1.0 + 1e-9),
-        }
-    }
-
-    fn all(&self) -> bool {
-        self.goal && self.fewest_commands && self.most_posterior
-    }
+/// Whether a policy is what is asked for, but for rounding.
+fn meets(judged: &JudgedPolicy, goal: Goal, rules: TableRules) -> bool {
+    let command = &judged.by_size.command;
+    let is_goal_met = match goal {
+        Goal::Budget(bytes) => judged.added_bytes <= bytes * (1.0 + 1e-9),
+        Goal::Target(target) => command.named <= target * (1.0 + 1e-9),
+    };
+    is_goal_met
+        && command.smallest_set >= rules.fewest_commands * (1.0 - 1e-9)
+        && command.worst_posterior <= rules.most_posterior * (1.0 + 1e-9)
 }

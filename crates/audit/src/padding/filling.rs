@@ -9,10 +9,10 @@
 //! 10); the best set to move is a minimum cut, and long strides come first. Probabilities are rounded down to a grid of
 //! steps, on which the programme then has a best solution: what is found is never above the true minimum.
 
-use sizeleak_inference::space::CommandGroup;
+use sizeleak_model::policies::PaddedSize;
 
 use crate::padding::min_cut::{Network, Node};
-use sizeleak_model::policies::PaddedSize;
+use sizeleak_inference::space::CommandGroup;
 
 /// Steps of the grid in the greatest probability.
 const STEPS: f64 = (1_u64 << 24) as f64;

@@ -1,14 +1,80 @@
-//! The commands of a home as an observer sees them without padding, and with a policy.
+//! The commands of a home as an observer sees them, without padding and with a policy, and what that costs.
 
-use crate::leakage::Learned;
-use sizeleak_inference::channel::{Channel, EpsilonKnowledge};
-use sizeleak_inference::space::{CommandGroup, CommandSpace, SizeRow, SpaceError};
+use serde::Serialize;
 use sizeleak_model::Model;
 use sizeleak_model::policies::PaddingPolicy;
 
-use crate::padding::coarse_groups::coarse_groups;
-use crate::padding::padded_observation::seen_groups;
-use crate::padding::seen_sizes::SeenSizes;
+use crate::leakage::Learned;
+use crate::padding::padded_observation::{PaddedOutputs, coarse_groups, seen_groups, seen_rows};
+use sizeleak_inference::channel::{Channel, EpsilonKnowledge, Observation, Observer};
+use sizeleak_inference::space::{CommandGroup, CommandSpace, SizeRow, SpaceError};
+
+/// Bytes of commands, expected over all commands of an inventory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PaddingCost {
+    /// The expected bytes of a command without padding.
+    pub command_bytes: f64,
+    /// The expected bytes that padding adds to it.
+    pub added_bytes: f64,
+}
+
+impl PaddingCost {
+    /// What a policy costs for commands of these sizes.
+    pub fn of(rows: &[SizeRow], policy: &PaddingPolicy) -> Self {
+        let expected = |bytes: &dyn Fn(u64) -> f64| rows.iter().map(|row| row.probability * bytes(row.bytes)).sum();
+        Self {
+            command_bytes: expected(&|size| size as f64),
+            added_bytes: expected(&|size| expected_padding(policy, size)),
+        }
+    }
+
+    /// The bytes added, as a share of the bytes without padding; 0 if there are none.
+    pub fn share(&self) -> f64 {
+        if self.command_bytes > 0.0 { self.added_bytes / self.command_bytes } else { 0.0 }
+    }
+
+    /// The megabytes (10⁶ bytes) that so many commands a day are longer by.
+    pub fn megabytes_a_day(&self, commands: f64) -> f64 {
+        self.added_bytes * commands / 1e6
+    }
+}
+
+/// The expected bytes that a policy adds to a message.
+pub(crate) fn expected_padding(policy: &PaddingPolicy, bytes: u64) -> f64 {
+    let padded = policy.padded_sizes(bytes);
+    padded.iter().map(|padded| padded.probability * padded.bytes.saturating_sub(bytes) as f64).sum()
+}
+
+/// What an observer of sizes sees of all commands.
+#[derive(Debug)]
+pub(crate) struct SeenSizes {
+    /// Command by command.
+    pub(crate) observation: Observation,
+    /// By the size that is seen.
+    pub(crate) rows: Vec<SizeRow>,
+}
+
+impl SeenSizes {
+    /// The commands of `space`, which is of this model; `knowledge` is what the observer knows of ε.
+    ///
+    /// # Errors
+    /// [`SpaceError`].
+    pub(crate) fn new(space: &CommandSpace, model: &Model, knowledge: EpsilonKnowledge) -> Result<Self, SpaceError> {
+        let observation = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
+        let rows = seen_rows(&observation);
+        Ok(Self { observation, rows })
+    }
+
+    /// What a policy costs.
+    pub(crate) fn cost(&self, policy: &PaddingPolicy) -> PaddingCost {
+        PaddingCost::of(&self.rows, policy)
+    }
+
+    /// What is seen under a policy.
+    pub(crate) fn padded(&self, policy: &PaddingPolicy) -> PaddedOutputs {
+        PaddedOutputs::new(&self.observation, policy)
+    }
+}
 
 /// Probabilities are rounded to so many parts before they are compared.
 const ROUNDED_TO: f64 = 1e12;
@@ -74,5 +140,51 @@ impl PaddedHome {
     /// What is learned under a policy.
     pub fn padded(&self, policy: &PaddingPolicy) -> Learned {
         self.sizes.padded(policy).learned(&self.sizes.observation)
+    }
+}
+
+/// A padding policy with what it gives away and costs.
+#[derive(Debug, Clone, Serialize)]
+pub struct JudgedPolicy {
+    /// Its name.
+    pub name: String,
+    /// The expected bytes that it adds to a command.
+    pub added_bytes: f64,
+    /// These as a share of the command's bytes.
+    pub added_share: f64,
+    /// The megabytes that it adds a day.
+    pub megabytes_a_day: f64,
+    /// What an observer of one padded command learns.
+    pub by_size: Learned,
+}
+
+impl JudgedPolicy {
+    /// Judges a policy for a home: exactly, over all of its commands.
+    pub fn new(home: &PaddedHome, policy: &PaddingPolicy) -> Self {
+        let cost = PaddingCost::of(home.rows(), policy);
+        Self {
+            name: policy.to_string(),
+            added_bytes: cost.added_bytes,
+            added_share: cost.share(),
+            megabytes_a_day: cost.megabytes_a_day(home.commands_per_day),
+            by_size: home.padded(policy),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_expected_over_commands() {
+        let row = |bytes, probability| SizeRow { bytes, commands: 1.0, probability, greatest: probability, plogp: 0.0 };
+        let rows = [row(10, 0.75), row(30, 0.25)];
+        let cost = PaddingCost::of(&rows, &PaddingPolicy::Multiple { bytes: 16 });
+        assert_eq!(cost, PaddingCost { command_bytes: 15.0, added_bytes: 5.0 });
+        assert!((cost.share() - 1.0 / 3.0).abs() < 1e-12 && (cost.megabytes_a_day(1000.0) - 0.005).abs() < 1e-12);
+        let random = PaddingCost::of(&rows, &"random:6".parse().unwrap());
+        assert!((random.added_bytes - 3.0).abs() < 1e-12);
+        assert!(PaddingCost::of(&[], &PaddingPolicy::Padme).share().abs() < 1e-12);
     }
 }

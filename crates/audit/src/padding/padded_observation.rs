@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::leakage::Learned;
-use sizeleak_inference::channel::{Channel, ChannelRow, Observation, Output};
-use sizeleak_inference::space::{CommandGroup, SizeRow};
-
-use crate::padding::coarse_groups::coarse_groups;
 use sizeleak_model::policies::PaddingPolicy;
 
-use crate::padding::sparse_sums::SparseSums;
+use crate::leakage::Learned;
+use sizeleak_inference::channel::{Channel, ChannelRow, Observation, Output};
+use sizeleak_inference::space::{CommandGroup, KEPT, SizeRow};
 
 /// What padding makes of everything that an observer sees.
 #[derive(Debug, Clone)]
@@ -101,4 +98,76 @@ pub fn seen_rows(observation: &Observation) -> Vec<SizeRow> {
 /// floor for these groups is one for the commands.
 pub fn seen_groups(observation: &Observation) -> Vec<CommandGroup> {
     coarse_groups(observation, 1)
+}
+
+/// The commands of an observation by the size that is seen, rounded up to a multiple of `unit` bytes, and by their
+/// probability. A command that is seen with several of these counts as several, and rare commands that look alike are taken
+/// to be as probable as they are on average: so a floor for these groups is one for the commands.
+pub(crate) fn coarse_groups(observation: &Observation, unit: u64) -> Vec<CommandGroup> {
+    let mut groups = Vec::new();
+    for row in &observation.command.rows {
+        let mut sizes: BTreeMap<u64, f64> = BTreeMap::new();
+        for (output, probability) in &row.outputs {
+            let size = observation.output(*output).size;
+            *sizes.entry(size.checked_next_multiple_of(unit.max(1)).unwrap_or(size)).or_default() += probability;
+        }
+        for (bytes, probability) in sizes {
+            let part = row.secrets.scaled(probability);
+            let kept = part.greatest.iter().filter(|weight| **weight > 0.0);
+            groups.extend(kept.clone().map(|weight| CommandGroup { bytes, commands: 1.0, probability: *weight }));
+            let others = part.count - KEPT as f64;
+            if others >= 1.0 {
+                let weight = (part.weight - kept.sum::<f64>()).max(0.0);
+                groups.push(CommandGroup { bytes, commands: others, probability: weight / others });
+            }
+        }
+    }
+    groups
+}
+
+/// Sums by an index, of which few are not 0.
+#[derive(Debug)]
+pub(crate) struct SparseSums {
+    sums: Vec<f64>,
+    /// The indexes of the sums that something was added to.
+    touched: Vec<u32>,
+}
+
+impl SparseSums {
+    /// For indexes below `length`.
+    pub(crate) fn new(length: usize) -> Self {
+        Self { sums: vec![0.0; length], touched: Vec::new() }
+    }
+
+    /// Adds a positive value.
+    pub(crate) fn add(&mut self, index: u32, value: f64) {
+        let Some(sum) = self.sums.get_mut(index as usize).filter(|_| value > 0.0) else { return };
+        if *sum <= 0.0 {
+            self.touched.push(index);
+        }
+        *sum += value;
+    }
+
+    /// The sums by ascending index, which are 0 from here on.
+    pub(crate) fn take(&mut self) -> Vec<(u32, f64)> {
+        self.touched.sort_unstable();
+        let sums = &mut self.sums;
+        let take = |index: u32| Some((index, std::mem::take(sums.get_mut(index as usize)?)));
+        self.touched.drain(..).filter_map(take).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_come_in_order_and_are_gone_afterwards() {
+        let mut sums = SparseSums::new(9);
+        for (index, value) in [(7, 0.5), (2, 0.125), (7, 0.25), (3, 0.0)] {
+            sums.add(index, value);
+        }
+        assert_eq!(sums.take(), [(2, 0.125), (7, 0.75)]);
+        assert_eq!(sums.take(), []);
+    }
 }

@@ -12,14 +12,17 @@
 //! floor is the greatest of some lines, so it is a floor at every budget, and between the lines' corners slightly lower
 //! than the programme's minimum.
 
-use sizeleak_inference::space::CommandGroup;
+use std::collections::BTreeSet;
 
-use crate::padding::filling::{Filling, FloorOf};
-use crate::padding::table_goal::Goal;
 use sizeleak_model::policies::{Draw, PaddedSize, PaddingPolicy, RandomRow};
 
-/// Lines of a floor, at most.
-const MOST_LINES: usize = 64;
+use crate::padding::bucket_table::Goal;
+use crate::padding::filling::{Filling, FloorOf};
+use crate::padding::padded_home::{JudgedPolicy, PaddedHome};
+use sizeleak_inference::space::CommandGroup;
+
+/// Lines of a floor, at most: the gap between a convex curve and its chords falls with the square of their number.
+const MAX_LINES: usize = 64;
 
 /// The smallest Bayes vulnerability of any padding policy, for each number of bytes that it adds.
 #[derive(Debug)]
@@ -72,7 +75,7 @@ impl PaddingFloor {
     pub fn refine_once(&mut self, tolerance: f64) -> bool {
         let gaps = self.corners.windows(2).enumerate().map(|(at, pair)| (at, self.gap(pair)));
         match gaps.max_by(|a, b| a.1.total_cmp(&b.1)) {
-            Some((at, gap)) if gap > tolerance && self.lines.len() < MOST_LINES => {
+            Some((at, gap)) if gap > tolerance && self.lines.len() < MAX_LINES => {
                 self.split(at);
                 true
             }
@@ -102,7 +105,7 @@ impl PaddingFloor {
                 (bytes - self.added_bytes(target).unwrap_or(bytes)) / self.most_added_bytes().max(f64::MIN_POSITIVE)
             }
         };
-        let is_refined = gap > tolerance && self.lines.len() < MOST_LINES;
+        let is_refined = gap > tolerance && self.lines.len() < MAX_LINES;
         if is_refined {
             self.split(at);
         }
@@ -195,4 +198,83 @@ fn mixed(one: &[PaddedSize], other: &[PaddedSize], share: f64) -> Vec<PaddedSize
     });
     both.retain(|padded| padded.probability > 0.0);
     both
+}
+
+/// How far the policy may be from the best, in probability.
+const TOLERANCE: f64 = 0.0005;
+
+/// How often budgets are halved for a target.
+const ROUNDS: usize = 12;
+
+/// Sizes of which random tables are searched for, at most: time grows with the fourth power, and the floor of 830 sizes,
+/// of which a target needs a dozen budgets, takes 40 s.
+const MAX_SIZES: usize = 600;
+
+/// Bytes to multiples of which sizes are rounded up before the search.
+const UNITS: [u64; 6] = [1, 4, 8, 16, 32, 64];
+
+/// The best random table for a goal. The search takes each size that a command is seen with for a command of its own, which
+/// underestimates how often the command is named. So sizes are rounded up, too, which leaves a command fewer of them; the
+/// table that is exactly the best is taken.
+///
+/// `None` if none is found that reaches the goal.
+pub fn best_random_table(home: &PaddedHome, goal: Goal, draw: Draw) -> Option<(PaddingPolicy, JudgedPolicy)> {
+    let found = UNITS.into_iter().filter_map(|unit| CoarseSearch::new(home, unit, draw)?.found(goal));
+    let value = |judged: &JudgedPolicy| match goal {
+        Goal::Budget(_) => judged.by_size.command.named,
+        Goal::Target(_) => judged.added_bytes,
+    };
+    found.min_by(|(_, one), (_, other)| value(one).total_cmp(&value(other)))
+}
+
+/// The search for random tables of sizes that are rounded up.
+struct CoarseSearch<'a> {
+    home: &'a PaddedHome,
+    floor: PaddingFloor,
+    /// The expected bytes by which sizes are rounded up.
+    rounding: f64,
+    draw: Draw,
+}
+
+impl<'a> CoarseSearch<'a> {
+    /// `None` if there are so many sizes that it takes minutes.
+    fn new(home: &'a PaddedHome, unit: u64, draw: Draw) -> Option<Self> {
+        let (groups, rounding) = home.coarse(unit);
+        let sizes: BTreeSet<u64> = groups.iter().map(|group| group.bytes).collect();
+        let search = || Self { home, floor: PaddingFloor::new(&groups, FloorOf::SizePolicies), rounding, draw };
+        (sizes.len() <= MAX_SIZES).then(search)
+    }
+
+    /// The best table for a goal.
+    fn found(&mut self, goal: Goal) -> Option<(PaddingPolicy, JudgedPolicy)> {
+        let target = match goal {
+            Goal::Budget(bytes) => return (bytes >= self.rounding).then(|| self.within(bytes - self.rounding)),
+            Goal::Target(target) => target,
+        };
+        let (mut too_few, mut enough) = (0.0, self.floor.most_added_bytes());
+        let mut found = Some(self.within(enough)).filter(|(_, judged)| is_met(target, judged));
+        for _ in 0..ROUNDS {
+            found.as_ref()?;
+            let bytes = f64::midpoint(too_few, enough);
+            let within = self.within(bytes);
+            if is_met(target, &within.1) {
+                (found, enough) = (Some(within), bytes);
+            } else {
+                too_few = bytes;
+            }
+        }
+        found
+    }
+
+    /// The best table that adds so many expected bytes to sizes that are rounded up.
+    fn within(&mut self, bytes: f64) -> (PaddingPolicy, JudgedPolicy) {
+        self.floor.refine_at(Goal::Budget(bytes), TOLERANCE);
+        let policy = self.floor.policy(bytes, self.draw);
+        let judged = JudgedPolicy::new(self.home, &policy);
+        (policy, judged)
+    }
+}
+
+fn is_met(target: f64, judged: &JudgedPolicy) -> bool {
+    judged.by_size.command.named <= target * (1.0 + 1e-9)
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_inference::space::{CommandGroup, SizeRow};
-
 use sizeleak_model::policies::{PaddedSize, PaddingPolicy};
+
+use sizeleak_inference::space::{CommandGroup, SizeRow};
 
 /// The probability that the best guess is right after `observations` of the same command, whose padding of 0 to `most`
 /// bytes was drawn anew each time.

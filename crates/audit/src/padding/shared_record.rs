@@ -2,23 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_inference::channel::{Channel, ChannelRow, KeyFigures, Observation};
-use sizeleak_inference::space::SizeRow;
 use sizeleak_model::policies::{PaddedSize, PaddingPolicy};
 
-use crate::padding::countermeasure_error::CountermeasureError;
-use crate::padding::countermeasures::Sending;
-use crate::padding::sparse_sums::SparseSums;
+use crate::padding::countermeasures::{CountermeasureError, Sending};
+use crate::padding::padded_home::expected_padding;
+use crate::padding::padded_observation::SparseSums;
+use sizeleak_inference::channel::{Channel, ChannelRow, KeyFigures, Observation};
+use sizeleak_inference::space::SizeRow;
 
-/// The most commands that are expected to share a record with another one.
-const MOST_OTHERS: f64 = 32.0;
+/// The most commands that are expected to share a record with another one: sums of more have more sizes than are summed
+/// over in seconds.
+const MAX_OTHERS: f64 = 32.0;
 
-/// Less probable numbers of commands in an interval are left out, and less probable sums of sizes.
-const LEAST_PROBABILITY: f64 = 1e-17;
+/// Less probable numbers of commands in an interval are left out, and less probable sums of sizes: below the rounding of a
+/// sum that is near 1 (2⁻⁵³).
+const MIN_PROBABILITY: f64 = 1e-17;
 
 /// The worst cases are those of sizes of records that have at least this probability: what is left out does not change
 /// them.
-const LEAST_RECORD: f64 = 1e-9;
+const MIN_RECORD: f64 = 1e-9;
 
 /// The most sizes from the smallest to the greatest one of a record.
 const MAX_WIDTH: usize = 1 << 18;
@@ -144,7 +146,7 @@ impl SharedRecord {
             }
             ChannelRow { secrets: row.secrets, outputs: seen.take() }
         };
-        let least_probability = if let Sending::Every(_) = self.sending { LEAST_RECORD } else { 0.0 };
+        let least_probability = if let Sending::Every(_) = self.sending { MIN_RECORD } else { 0.0 };
         Ok(KeyFigures::of_rows(channel.rows.iter().map(in_records), records.outputs, least_probability))
     }
 }
@@ -186,24 +188,18 @@ impl PaddedRecords {
 
 /// The probability that a command is among 1, 2, … commands where `expected` others come in the same time.
 fn poisson(expected: f64) -> Result<Vec<f64>, CountermeasureError> {
-    if expected > MOST_OTHERS {
+    if expected > MAX_OTHERS {
         return Err(CountermeasureError::Crowded(expected));
     }
     let mut probabilities = Vec::new();
     let mut probability = (-expected).exp();
     // They fall beyond the expected number.
-    while probability > LEAST_PROBABILITY || (probabilities.len() as f64) < expected {
+    while probability > MIN_PROBABILITY || (probabilities.len() as f64) < expected {
         probabilities.push(probability);
         probability *= expected / probabilities.len() as f64;
     }
     let all: f64 = probabilities.iter().sum();
     Ok(probabilities.into_iter().map(|probability| probability / all).collect())
-}
-
-/// The expected bytes that a policy adds to a message.
-fn expected_padding(policy: &PaddingPolicy, bytes: u64) -> f64 {
-    let padded = policy.padded_sizes(bytes);
-    padded.iter().map(|padded| padded.probability * padded.bytes.saturating_sub(bytes) as f64).sum()
 }
 
 impl SumDistribution {
@@ -254,7 +250,7 @@ impl SumDistribution {
 
     /// The same without sums that are very improbable.
     fn without_rare_sums(mut self) -> Self {
-        self.probabilities.iter_mut().filter(|share| **share < LEAST_PROBABILITY).for_each(|share| *share = 0.0);
+        self.probabilities.iter_mut().filter(|share| **share < MIN_PROBABILITY).for_each(|share| *share = 0.0);
         let last = self.probabilities.iter().rposition(|share| *share > 0.0).map_or(0, |last| last + 1);
         self.probabilities.truncate(last);
         let all: f64 = self.probabilities.iter().sum();

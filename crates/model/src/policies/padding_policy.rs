@@ -64,10 +64,11 @@ pub enum PaddingPolicy {
 /// How random padding is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Draw {
-    /// Anew for every message. It averages out over repetitions of a command.
+    /// Anew for every message, which averages out over repetitions of a command
     Independent,
-    /// By a [`crate::policies::PaddingKey`] and the command: the same command always has the same padding.
+    /// By a secret key and the command: the same command always has the same padding
     Keyed,
 }
 

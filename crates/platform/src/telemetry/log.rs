@@ -42,12 +42,14 @@ pub struct LogFlags {
     #[arg(short, long, conflicts_with = "verbose", help_heading = MESSAGES)]
     quiet: bool,
 
-    /// The format of messages on stderr
+    /// The format of messages on stderr: text, or json with one object a line [default: text]
     #[arg(
         long,
         value_name = "FORMAT",
         value_enum,
         default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true,
         hide_short_help = true,
         help_heading = MESSAGES
     )]

@@ -2,12 +2,10 @@
 
 use anyhow::anyhow;
 use serde::Serialize;
-use sizeleak_audit::padding::{Draw, JudgedPolicy, PaddedHome, best_random_table, named_with_known_key};
+use sizeleak_audit::padding::{Draw, Goal, JudgedPolicy, PaddedHome, best_random_table, named_with_known_key};
 
-use super::best::Request;
-use super::best_for::BestFor;
-use super::best_policy::BestPolicy;
-use super::floor_figures::FloorFigures;
+use super::best::{BestPolicy, Request};
+use super::floor::FloorFigures;
 use super::judged::COLUMNS;
 use crate::command::failure::Failure;
 use crate::command::output_option::written_report;
@@ -51,7 +49,7 @@ impl<'a> BestRandom<'a> {
         draw: Draw,
         prior: &'a str,
     ) -> Result<Self, Failure> {
-        let found = best_random_table(home, request.goal.into(), draw);
+        let found = best_random_table(home, request.goal, draw);
         let (policy, padded) = found.ok_or_else(|| unmet(home, request.goal))?;
         let (table, of_table) = request.table(home)?;
         let [of_anew, of_table_anew] = [&policy, &table.policy].map(|policy| home.padded_channel(policy));
@@ -112,10 +110,10 @@ impl<'a> BestRandom<'a> {
         let (known, end) = (self.named_with_known_key, self.named_in_the_end);
         let padded = &self.found.padded;
         let better = match self.found.goal {
-            BestFor::AddedBytes(_) if padded.by_size.command.named > self.table.by_size.command.named => {
+            Goal::Budget(_) if padded.by_size.command.named > self.table.by_size.command.named => {
                 "The best table gives away less within the budget: use that. "
             }
-            BestFor::Named(_) if padded.added_bytes > self.table.added_bytes => {
+            Goal::Target(_) if padded.added_bytes > self.table.added_bytes => {
                 "The best table reaches the target with fewer bytes: use that. "
             }
             _ => "",
@@ -134,12 +132,10 @@ impl<'a> BestRandom<'a> {
 }
 
 /// Why no random table is found.
-fn unmet(home: &PaddedHome, goal: BestFor) -> Failure {
+fn unmet(home: &PaddedHome, goal: Goal) -> Failure {
     match goal {
-        BestFor::AddedBytes(bytes) => {
-            Failure::usage(anyhow!("no random table adds {bytes:.1} bytes: raise the budget"))
-        }
-        BestFor::Named(target) => Failure::usage(anyhow!(
+        Goal::Budget(bytes) => Failure::usage(anyhow!("no random table adds {bytes:.1} bytes: raise the budget")),
+        Goal::Target(target) => Failure::usage(anyhow!(
             "no random table is found that reaches the target of {}: raise it, or leave `--random` out; guessing alone is \
              right in {} of cases",
             percent(target),

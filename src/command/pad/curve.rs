@@ -1,13 +1,13 @@
 //! What padding policies give away against what they cost.
 
+use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::padding::{
     Draw, Goal, JudgedPolicy, Objective, PaddedHome, PaddingFloor, PaddingPolicy, TableRules, TableSearch,
 };
 use sizeleak_platform::telemetry::log::LogFlags;
 
-use super::floor_figures::{FloorChoice, floor_of};
-use super::floor_progress::FloorProgress;
+use super::floor::{FloorChoice, FloorProgress, floor_of};
 use super::judged::{COLUMNS, megabytes};
 use crate::command::failure::Failure;
 use crate::command::output_option::written_report;
@@ -28,6 +28,19 @@ const RANDOM: [u64; 3] = [8, 32, 128];
 
 /// Budgets of best tables, as shares of the bytes of commands.
 const BUDGETS: [f64; 9] = [0.005, 0.01, 0.02, 0.035, 0.05, 0.1, 0.2, 0.4, 0.8];
+
+/// Whether the curve is asked for, and its form.
+#[derive(Debug, Args)]
+#[group(id = "curves", conflicts_with = "table")]
+pub(super) struct CurveOptions {
+    /// Compare policies, the best tables and the floor of all by what they give away and cost
+    #[arg(long)]
+    curve: bool,
+
+    /// Print the curve as CSV
+    #[arg(long, conflicts_with_all = ["format", "json"], hide_short_help = true)]
+    pub(super) csv: bool,
+}
 
 /// What padding policies give away against what they cost, by ascending cost.
 #[derive(Serialize)]
@@ -159,10 +172,10 @@ fn policies(home: &PaddedHome) -> Vec<(String, PaddingPolicy)> {
     let mut named: Vec<(String, PaddingPolicy)> =
         policies.into_iter().map(|policy| (policy.to_string(), policy)).collect();
     let search = TableSearch { rows: home.rows(), objective: Objective::Vulnerability, rules: TableRules::default() };
-    let hull = search.hull();
+    let frontier = search.frontier();
     let tables = BUDGETS.iter().filter_map(|budget| {
-        let table = search.best_policy(Goal::Budget(budget * home.command_bytes), &hull)?;
-        Some((format!("best {}", table.policy), table.policy))
+        let policy = &frontier.best(Goal::Budget(budget * home.command_bytes))?.policy;
+        Some((format!("best {policy}"), policy.clone()))
     });
     named.extend(tables);
     named

@@ -1,9 +1,36 @@
-//! Which models padding can be computed for.
+//! For which commands padding is judged.
 
 use anyhow::anyhow;
+use clap::Args;
+use sizeleak_inference::channel::EpsilonKnowledge;
 use sizeleak_model::{Basis, LearnedPadding, Model};
 
 use crate::command::failure::Failure;
+
+/// What is taken to be known of commands.
+#[derive(Debug, Args)]
+pub(super) struct HomeOptions {
+    /// Commands a day, for the cost, and for how many share a record [default: 1000]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000, hide_default_value = true, hide_short_help = true,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    commands_per_day: u32,
+
+    /// Take every command to have its size without ε
+    #[arg(long, hide_short_help = true)]
+    pub(super) without_epsilon: bool,
+}
+
+impl HomeOptions {
+    /// What the observer knows of ε.
+    pub(super) fn knowledge(&self) -> EpsilonKnowledge {
+        if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution }
+    }
+
+    /// Commands a day.
+    pub(super) fn commands_per_day(&self) -> f64 {
+        f64::from(self.commands_per_day)
+    }
+}
 
 /// Refuses models whose sizes are not those that padding starts from.
 pub(super) fn check_sizes(model: &Model) -> Result<(), Failure> {

@@ -2,6 +2,17 @@
 
 use std::str::FromStr;
 
+use sizeleak_audit::padding::{Goal, PaddedHome};
+
+/// What a table is to be the best for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Demand {
+    /// The least leakage for these bytes.
+    Budget(Budget),
+    /// The fewest bytes for this leakage.
+    Target(Target),
+}
+
 /// The most bytes that padding may add to a command, as is expected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Budget {
@@ -20,9 +31,19 @@ pub(super) enum Target {
     AboveGuessing(f64),
 }
 
+impl Demand {
+    /// In bytes and probability, for the commands of a home.
+    pub(super) fn goal(self, home: &PaddedHome) -> Goal {
+        match self {
+            Self::Budget(budget) => Goal::Budget(budget.bytes(home.command_bytes)),
+            Self::Target(target) => Goal::Target(target.named(home.unpadded.command.guessing)),
+        }
+    }
+}
+
 impl Budget {
     /// In bytes, for commands of this many bytes.
-    pub(super) fn bytes(self, command_bytes: f64) -> f64 {
+    fn bytes(self, command_bytes: f64) -> f64 {
         match self {
             Self::Share(share) => share * command_bytes,
             Self::Bytes(bytes) => bytes,
@@ -32,7 +53,7 @@ impl Budget {
 
 impl Target {
     /// The probability, where guessing has this one.
-    pub(super) fn named(self, guessing: f64) -> f64 {
+    fn named(self, guessing: f64) -> f64 {
         match self {
             Self::Share(share) => share,
             Self::AboveGuessing(share) => guessing * (1.0 + share),

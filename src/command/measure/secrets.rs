@@ -8,7 +8,7 @@ use sizeleak_model::{Inventory, LabelledCommand};
 
 /// What an observer sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SeenBy {
+pub(super) enum SeenBy {
     /// The size.
     Sizes,
     /// Also the number of replies.

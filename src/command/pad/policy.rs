@@ -1,14 +1,8 @@
 //! The report on one padding policy.
 
-use std::fs;
-use std::path::Path;
-
-use anyhow::Context;
 use serde::Serialize;
 use sizeleak_audit::leakage::Learned;
-use sizeleak_audit::padding::{
-    Draw, JudgedPolicy, PaddedHome, PaddingPolicy, PolicyError, PolicyFile, named_after, named_with_known_key,
-};
+use sizeleak_audit::padding::{Draw, JudgedPolicy, PaddedHome, PaddingPolicy, named_after, named_with_known_key};
 
 use super::judged::{COLUMNS, opening, sentence, table};
 use crate::command::failure::Failure;
@@ -42,18 +36,6 @@ pub(super) struct PolicyReport<'a> {
 struct Repeated {
     observations: u32,
     named: f64,
-}
-
-/// The policy of this name, or in this file.
-pub(super) fn named(name: &str) -> Result<PaddingPolicy, Failure> {
-    match name.parse() {
-        Err(PolicyError::Name(_)) if Path::new(name).exists() => {
-            let text = fs::read_to_string(name).with_context(|| name.to_owned())?;
-            let file = PolicyFile::from_json(&text);
-            Ok(file.map_err(|error| Failure::from(error).context(name.to_owned()))?.policy)
-        }
-        policy => Ok(policy?),
-    }
 }
 
 impl<'a> PolicyReport<'a> {

@@ -1,40 +1,49 @@
-//! What is audited: a model's section, the devices, and how probable commands are before their size is seen.
+//! What a model is asked of: its section, the devices, and how probable commands are before their size is seen.
 
 use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use serde::Serialize;
 use sizeleak_audit::leakage::with_inventory;
 use sizeleak_inference::space::{Premises, PriorName};
 use sizeleak_model::{Inventory, Model, ModelSet};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 
-use crate::command::failure::Failure;
+use super::failure::Failure;
 
 /// The model, the devices and the prior.
 #[derive(Debug, Args)]
 pub(super) struct AuditedModel {
     /// The model of the gateway, made by `sizeleak learn`
-    #[arg(long, value_name = "FILE", required_unless_present = "labelled")]
-    pub(super) model: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
 
     /// Which section of a model of several services, from 1
     #[arg(long, value_name = "NUMBER", requires = "model", hide_short_help = true)]
-    pub(super) section: Option<usize>,
+    section: Option<usize>,
 
     /// The devices, if they are others than those of the model
     #[arg(long, value_name = "FILE")]
-    pub(super) inventory: Option<PathBuf>,
+    inventory: Option<PathBuf>,
 
-    /// How probable commands are before their size is seen
-    #[arg(long, value_enum, default_value_t, requires = "model")]
-    pub(super) prior: PriorName,
+    /// How probable commands are before their size is seen [default: learned]
+    #[arg(long, value_enum, default_value_t, hide_default_value = true, requires = "model", hide_short_help = true)]
+    prior: PriorName,
 
     /// How likely n + 1 actions are, compared with n [default: as learned]
     #[arg(long, value_name = "SHARE", value_parser = decay, requires = "model", hide_short_help = true)]
-    pub(super) decay: Option<f64>,
+    decay: Option<f64>,
+}
+
+/// The prior that was used.
+#[derive(Debug, Serialize)]
+pub(super) struct PriorReport {
+    name: PriorName,
+    decay: Option<f64>,
+    pub(super) sentence: String,
 }
 
 fn decay(text: &str) -> Result<f64, String> {
@@ -49,13 +58,18 @@ impl AuditedModel {
         self.inventory.iter().for_each(|path| files.reads("the inventory", path));
     }
 
+    /// The file with the model.
+    pub(super) fn path(&self) -> Option<&PathBuf> {
+        self.model.as_ref()
+    }
+
     /// What is taken to be known of commands.
     pub(super) fn premises(&self) -> Premises {
         Premises { prior: self.prior, decay: self.decay }
     }
 
     /// How probable commands are taken to be.
-    pub(super) fn prior_in_words(&self, model: &Model) -> String {
+    pub(super) fn prior(&self, model: &Model) -> PriorReport {
         let number = self.decay.map_or_else(
             || "the number of actions is as learned".to_owned(),
             |decay| format!("each number of actions is {decay} times as likely as one less"),
@@ -63,14 +77,15 @@ impl AuditedModel {
         let labels = model.learned.commands;
         let learned = format!("learned from {labels} labelled commands");
         let recurring = if self.prior == PriorName::Recurring { ", and which commands recur" } else { "" };
-        match self.prior {
+        let sentence = match self.prior {
             PriorName::Learned | PriorName::Recurring if self.decay.is_none() => format!("{learned}{recurring}"),
             PriorName::Learned | PriorName::Recurring => {
                 format!("how often each action occurs{recurring} is {learned}; {number}")
             }
             PriorName::Devices => format!("each device is as likely, and each of its actions; {number}"),
             PriorName::Flat => "each command is as likely".to_owned(),
-        }
+        };
+        PriorReport { name: self.prior, decay: self.decay, sentence }
     }
 
     /// The inventory that is named.

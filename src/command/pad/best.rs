@@ -2,16 +2,15 @@
 
 use anyhow::anyhow;
 use serde::Serialize;
+use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{
-    BestTable, JudgedPolicy, NoTable, Objective, PaddedHome, PaddingPolicy, SourceLanguage, TableRules, TableSearch,
-    exact_table, table_source,
+    BestTable, Goal, JudgedPolicy, NoTable, Objective, PaddedHome, PaddingPolicy, PolicyFile, SourceLanguage,
+    TableRules, TableSearch, exact_table, table_source,
 };
 use sizeleak_platform::telemetry::log::LogFlags;
 
-use super::best_for::BestFor;
-use super::best_policy::BestPolicy;
-use super::floor_figures::{FloorChoice, FloorFigures};
-use super::judged::COLUMNS;
+use super::floor::{FloorChoice, FloorFigures};
+use super::judged::{COLUMNS, opening, sentence, table};
 use crate::command::failure::Failure;
 use crate::command::output_option::written_report;
 use crate::command::report_format::ReportFormat;
@@ -32,7 +31,7 @@ pub(super) struct Best<'a> {
 /// Which table is looked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'a> {
-    pub(super) goal: BestFor,
+    pub(super) goal: Goal,
     pub(super) objective: Objective,
     pub(super) rules: TableRules,
     pub(super) floor: FloorChoice,
@@ -44,7 +43,7 @@ impl Request<'_> {
     /// The best table.
     pub(super) fn table(&self, home: &PaddedHome) -> Result<(BestTable, JudgedPolicy), Failure> {
         let search = TableSearch { rows: home.rows(), objective: self.objective, rules: self.rules };
-        exact_table(home, &search, self.goal.into()).map_err(|why| unmet(self.goal, home, why))
+        exact_table(home, &search, self.goal).map_err(|why| unmet(self.goal, home, why))
     }
 }
 
@@ -88,18 +87,70 @@ impl<'a> Best<'a> {
     }
 }
 
+/// The best policy for a goal, with what it gives away and costs.
+#[derive(Serialize)]
+pub(super) struct BestPolicy<'a> {
+    schema: u32,
+    pub(super) sentence: String,
+    prior: &'a str,
+    pub(super) goal: Goal,
+    pub(super) policy: PaddingPolicy,
+    commands_per_day: f64,
+    command_bytes: f64,
+    pub(super) padded: JudgedPolicy,
+    unpadded: &'a Learned,
+    #[serde(skip)]
+    home: &'a PaddedHome,
+}
+
+impl<'a> BestPolicy<'a> {
+    /// A policy that is `named` so in words.
+    pub(super) fn new(
+        home: &'a PaddedHome,
+        goal: Goal,
+        (policy, padded): (PaddingPolicy, JudgedPolicy),
+        named: &str,
+        prior: &'a str,
+    ) -> Self {
+        Self {
+            schema: 1,
+            sentence: sentence(&padded, home, named),
+            prior,
+            goal,
+            policy,
+            commands_per_day: home.commands_per_day,
+            command_bytes: home.command_bytes,
+            padded,
+            unpadded: &home.unpadded,
+            home,
+        }
+    }
+
+    /// As a policy file.
+    pub(super) fn json(&self) -> Result<String, Failure> {
+        Ok(PolicyFile::new(self.policy.clone(), Some(self.sentence.clone())).to_json().map_err(Failure::usage)?)
+    }
+
+    /// How the report begins as text.
+    pub(super) fn opening(&self) -> Vec<String> {
+        let mut parts = opening(&self.sentence, self.prior);
+        parts.push(table(&self.padded, self.home));
+        parts
+    }
+}
+
 /// Why no table is found.
-fn unmet(goal: BestFor, home: &PaddedHome, why: NoTable) -> Failure {
+fn unmet(goal: Goal, home: &PaddedHome, why: NoTable) -> Failure {
     let guessing = percent(home.unpadded.command.guessing);
     Failure::usage(match goal {
         _ if why == NoTable::Rules => anyhow!(
             "no table is found that obeys `--most-posterior` and `--least-set`: raise the one, or lower the other; all \
              commands in one bucket have a posterior of {guessing}"
         ),
-        BestFor::AddedBytes(bytes) => {
+        Goal::Budget(bytes) => {
             anyhow!("no table is within the budget of {bytes:.1} bytes a command: raise it")
         }
-        BestFor::Named(target) => anyhow!(
+        Goal::Target(target) => anyhow!(
             "no table reaches the target of {}: raise it; guessing alone is right in {guessing} of cases",
             percent(target)
         ),

@@ -1,28 +1,33 @@
-//! `sizeleak audit` on labelled captures: what it measures is what other programs measure on the same commands, what the
+//! `sizeleak measure`: what it measures is what other programs measure on the same commands, what the
 //! exact audit computes, and no more than labels can show.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 use sizeleak_evaluation::measured_leak::left_out_before;
+use sizeleak_labels::{LabelFile, LabelTimes};
+use sizeleak_learning::LabelledCommands;
+use sizeleak_model::LabelledCommand;
+use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout, write};
 
-/// The audit of captures of this gateway.
-fn audit_of(capture: &str, labels: &str, gateway: &str, arguments: &[&str]) -> Command {
-    let mut command = sizeleak("audit");
+/// The measures of captures of this gateway.
+fn measure_of(capture: &str, labels: &str, gateway: &str, arguments: &[&str]) -> Command {
+    let mut command = sizeleak("measure");
     command.args([capture, "--labels", labels, "--gateway", gateway]).args(arguments);
     command
 }
 
-/// The audit of the bundled home's test with these labels.
-fn audit_with(labels: &str, arguments: &[&str]) -> Command {
-    audit_of(&example("test.pcap"), labels, GATEWAY, arguments)
+/// Those of the bundled home's test with these labels.
+fn measure_with(labels: &str, arguments: &[&str]) -> Command {
+    measure_of(&example("test.pcap"), labels, GATEWAY, arguments)
 }
 
-fn audit(arguments: &[&str]) -> Command {
-    audit_with(&example("test.csv"), arguments)
+fn measure(arguments: &[&str]) -> Command {
+    measure_with(&example("test.csv"), arguments)
 }
 
 fn json(command: &mut Command) -> Value {
@@ -56,7 +61,7 @@ fn write_labels(folder: &Path, name: &str, head: &str, rows: &[String]) -> Strin
 
 #[test]
 fn it_begins_with_a_sentence_and_fits_80_columns() {
-    let text = text(&mut audit(&["--model", &example("model.toml")]));
+    let text = text(&mut measure(&["--model", &example("model.toml")]));
     let sentence = "An observer who sees only sizes names the exact command in 38 % of cases (32–44\n%; guessing: 7 %; 307 \
         labelled commands). An observer who knows the model names\n";
     assert!(text.starts_with(sentence), "{text}");
@@ -68,7 +73,7 @@ fn what_is_measured_holds_what_the_exact_audit_computes() {
     let model = example("model.toml");
     let premises = ["--prior", "devices", "--decay", "0.75"];
     let exact = json(sizeleak("audit --model").arg(&model).args(premises));
-    let measured = json(audit(&["--model", &model]).args(premises));
+    let measured = json(measure(&["--model", &model]).args(premises));
     let figures = &measured["model"]["figures"];
     for secret in ["command", "number"] {
         let (of_model, named) = (&figures[secret], number(&exact["by_size"][secret]["named"]));
@@ -111,7 +116,7 @@ fn another_home_is_measured_as_its_simulator_limits_it_and_a_model_that_is_wrong
         &model,
     ]);
     stdout(&mut learn);
-    let measured = json(&mut audit_of(&file("test.pcap"), &file("test.csv"), "fd00::20", &["--model", &model]));
+    let measured = json(&mut measure_of(&file("test.pcap"), &file("test.csv"), "fd00::20", &["--model", &model]));
     let command = &measured["by_size"]["command"];
     assert!(
         is_within(limit, &command["vulnerability"]) && is_within(limit, &command["from_others"]["interval"]),
@@ -150,15 +155,39 @@ fn named_by_fbleau(rows: &[&str], folder: &Path) -> usize {
     (0..rows.len()).filter(is_right).count()
 }
 
+/// The labelled commands of the bundled home's test as rows: the secret by a number, the size, and the replies that are seen.
+fn labelled_rows(secret: &str, observer: &str) -> String {
+    let mut pipeline = Pipeline::standard();
+    pipeline.read_captures(&[root().join(example("test.pcap"))]).unwrap();
+    pipeline.set_text(&format!("flow-filter.gateway={GATEWAY}")).unwrap();
+    let labels = LabelFile::read(&root().join(example("test.csv")), &LabelTimes::default()).unwrap();
+    let traffic = PipelineInput::new(InputSource::Captures);
+    let (finding, tolerance) = (pipeline.before("epsilon-corrector"), labels.tolerance(None));
+    let found = LabelledCommands::find(&traffic, &finding, &labels, tolerance, &mut |_| {}).unwrap();
+    let mut numbers: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
+    let row = |command: &LabelledCommand| {
+        let counts = if secret == "number" { vec![command.counts.iter().sum()] } else { command.counts.clone() };
+        let next = numbers.len();
+        let number = *numbers.entry(counts).or_insert(next);
+        let replies = match observer {
+            "sizes" => String::new(),
+            "reply-count" => format!(",{}", command.replies),
+            _ => format!(",{}", command.reply_bytes),
+        };
+        format!("{number},{}{replies}\n", command.sizes[1])
+    };
+    found.commands.iter().map(row).collect()
+}
+
 #[test]
 #[ignore = "second tier: needs fbleau"]
-fn fbleau_names_as_many_of_the_exported_commands() {
+fn fbleau_names_as_many_of_the_commands() {
     let folder = tempfile::tempdir().unwrap();
-    let figures = json(&mut audit(&[]));
+    let figures = json(&mut measure(&[]));
     for (secret, observer, seen_by, equals) in
         [("command", "sizes", "by_size", 12), ("number", "replies", "with_reply_bytes", 0)]
     {
-        let rows = text(&mut audit(&["--export", "samples", "--secret", secret, "--observer", observer]));
+        let rows = labelled_rows(secret, observer);
         let rows: Vec<&str> = rows.lines().collect();
         let named = number(&figures[seen_by][secret]["named"]["share"]) * rows.len() as f64;
         let wanted = named_by_fbleau(&rows, folder.path());
@@ -167,7 +196,7 @@ fn fbleau_names_as_many_of_the_exported_commands() {
     }
 }
 
-/// Computes the information of files of exported rows with scikit-learn, corrected by the number of values.
+/// Computes the information of files of rows with scikit-learn, corrected by the number of values.
 const INFORMATION: &str = r#"
 import csv, sys
 from math import log
@@ -184,13 +213,12 @@ for path in sys.argv[1:]:
 #[ignore = "second tier: needs python3 with scikit-learn"]
 fn information_is_that_of_scikit_learn() {
     let folder = tempfile::tempdir().unwrap();
-    let figures = json(&mut audit(&[]));
+    let figures = json(&mut measure(&[]));
     let observers = [("sizes", "by_size"), ("reply-count", "with_reply_count"), ("replies", "with_reply_bytes")];
     let cases: Vec<_> =
         observers.into_iter().flat_map(|seen| ["command", "number"].map(|secret| (secret, seen))).collect();
     let export = |(secret, (observer, _)): &(&str, (&str, &str))| {
-        let rows = text(&mut audit(&["--export", "samples", "--secret", secret, "--observer", observer]));
-        write(folder.path(), &format!("{secret}-{observer}.csv"), rows)
+        write(folder.path(), &format!("{secret}-{observer}.csv"), labelled_rows(secret, observer))
     };
     let files: Vec<PathBuf> = cases.iter().map(export).collect();
     let all = text(Command::new("python3").args(["-c", INFORMATION]).args(files));
@@ -210,7 +238,7 @@ fn labels_of_other_commands_are_not_said_to_be_given_away() {
     let dealt = |at: usize| format!("{},{}", part(&rows[at]).0, part(&rows[(at + 150) % rows.len()]).1);
     let dealt: Vec<String> = (0..rows.len()).map(dealt).collect();
     let labels = write_labels(folder.path(), "dealt.csv", &head, &dealt);
-    let measured = json(&mut audit_with(&labels, &[]));
+    let measured = json(&mut measure_with(&labels, &[]));
     let sentence = measured["sentence"].as_str().unwrap();
     assert!(sentence.ends_with("which is not certainly better than guessing."), "{sentence}");
     let leak = &measured["by_size"]["command"];
@@ -224,7 +252,7 @@ fn too_few_labels_and_equal_ones_allow_no_conclusion() {
     let (head, rows) = labels();
     let with = |name: &str, kept: &dyn Fn(&String) -> bool| {
         let kept: Vec<String> = rows.iter().filter(|row| kept(row)).cloned().collect();
-        json(&mut audit_with(&write_labels(folder.path(), name, &head, &kept), &["-q"]))
+        json(&mut measure_with(&write_labels(folder.path(), name, &head, &kept), &["-q"]))
     };
     let is_one = |row: &String, action: usize| {
         row.split(',')
@@ -255,18 +283,18 @@ fn a_model_is_judged_by_the_commands_that_it_knows_and_not_by_those_it_was_learn
     let folder = tempfile::tempdir().unwrap();
     let (head, rows) = labels();
     let renamed = write_labels(folder.path(), "renamed.csv", &head.replace("on,off", "an,aus"), &rows);
-    let measured = json(&mut audit_with(&renamed, &["--model", &example("model.toml")]));
+    let measured = json(&mut measure_with(&renamed, &["--model", &example("model.toml")]));
     let model = &measured["model"];
     assert_eq!((&model["commands"], &model["unknown_commands"]), (&68.into(), &239.into()));
     let sentence = measured["model_sentence"].as_str().unwrap();
     assert!(sentence.contains("of the 68 that it knows"), "{sentence}");
     let none = write_labels(folder.path(), "none.csv", "time,a,b,c,d,e,f,g", &rows);
-    let none = json(&mut audit_with(&none, &["--model", &example("model.toml")]));
+    let none = json(&mut measure_with(&none, &["--model", &example("model.toml")]));
     assert_eq!(none["model"]["fault"], "it knows none of the labelled commands");
     assert!(none["model_sentence"].is_null() && number(&none["by_size"]["command"]["named"]["share"]) > 0.3);
     // The bundled model was learned from the other capture.
     let mut own =
-        audit_of(&example("learn.pcap"), &example("learn.csv"), GATEWAY, &["--model", &example("model.toml")]);
+        measure_of(&example("learn.pcap"), &example("learn.csv"), GATEWAY, &["--model", &example("model.toml")]);
     let own = json(&mut own);
     assert_eq!(own["model"]["learned_from"], serde_json::json!(["learn.pcap"]));
     assert!(own["remarks"].to_string().contains("the model was learned from learn.pcap"), "{own}");
@@ -275,7 +303,7 @@ fn a_model_is_judged_by_the_commands_that_it_knows_and_not_by_those_it_was_learn
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_saved_records_the_same_figures() {
     let folder = tempfile::tempdir().unwrap();
-    let run = |seed: &str| stdout(audit(&["--json", "--seed", seed]).arg("-q"));
+    let run = |seed: &str| stdout(measure(&["--json", "--seed", seed]).arg("-q"));
     let first = run("7");
     assert_eq!(first, run("7"));
     let named = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap()["by_size"]["command"]["named"].clone();
@@ -284,12 +312,13 @@ fn the_same_seed_gives_the_same_bytes_and_saved_records_the_same_figures() {
     let mut save = sizeleak("run");
     save.args([&example("test.pcap"), "--gateway", GATEWAY, "--model", &example("model.toml"), "--set"]);
     stdout(save.arg(format!("record-sizer.save={}", saved.display())));
-    let from = stdout(sizeleak("audit --json --seed 7 -q --labels").arg(example("test.csv")).arg("--from").arg(&saved));
+    let from =
+        stdout(sizeleak("measure --json --seed 7 -q --labels").arg(example("test.csv")).arg("--from").arg(&saved));
     assert_eq!(String::from_utf8_lossy(&from), String::from_utf8_lossy(&first));
 }
 
 #[test]
-fn every_key_of_the_report_is_explained_in_the_help() {
+fn every_key_of_the_report_is_in_the_document() {
     fn keys(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Object(map) => map.iter().for_each(|(key, value)| {
@@ -300,11 +329,11 @@ fn every_key_of_the_report_is_explained_in_the_help() {
             _ => {}
         }
     }
-    let help = text(&mut sizeleak("audit --help"));
+    let document = fs::read_to_string(root().join("docs/audit.md")).unwrap();
     let mut found = Vec::new();
-    keys(&json(&mut audit(&["--model", &example("model.toml")])), &mut found);
+    keys(&json(&mut measure(&["--model", &example("model.toml")])), &mut found);
     assert!(found.len() > 100);
-    let unknown: Vec<&String> = found.iter().filter(|key| !help.contains(key.as_str())).collect();
+    let unknown: Vec<&String> = found.iter().filter(|key| !document.contains(&format!("`{key}`"))).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }
 
@@ -316,23 +345,19 @@ fn what_makes_no_sense_on_captures_is_refused_with_what_to_do() {
         (output.status.code(), stderr(&output))
     };
     let model = example("model.toml");
-    for (arguments, wanted) in [
-        (vec!["--export", "csv"], "`--export samples`"),
-        (vec!["--model", &model, "--best", "--budget", "20%"], "`sizeleak evaluate --what-if`"),
-        (vec!["--export", "samples", "--secret", "devices"], "`--inventory`"),
-        (vec!["--export", "samples", "--samples", "5"], "--labels"),
-        (vec!["--prior", "flat"], "--model"),
-    ] {
-        let (code, error) = refused(audit(&arguments));
+    for (arguments, wanted) in
+        [(vec!["--model", &model, "--budget", "20%"], "unexpected argument"), (vec!["--prior", "flat"], "--model")]
+    {
+        let (code, error) = refused(measure(&arguments));
         assert!(code == Some(2) && error.contains(wanted), "{arguments:?}: {error}");
     }
-    let mut unlabelled = sizeleak("audit --gateway");
+    let mut unlabelled = sizeleak("measure --gateway");
     unlabelled.args([GATEWAY, &example("test.pcap"), "--model", &model]);
     let (code, error) = refused(unlabelled);
     assert!(code == Some(2) && error.contains("--labels"), "{error}");
     let folder = tempfile::tempdir().unwrap();
     let (head, _) = labels();
     let late = write_labels(folder.path(), "late.csv", &head, &["1867600000,1,0,0,0,0,0,0".to_owned()]);
-    let (code, error) = refused(audit_with(&late, &[]));
+    let (code, error) = refused(measure_with(&late, &[]));
     assert!(code == Some(1) && error.contains("none of its 1 labels is within 2s of a command"), "{error}");
 }

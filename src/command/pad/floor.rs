@@ -1,10 +1,12 @@
-//! How near a padding policy is to the floor of all policies.
+//! The floor of all padding policies: how near one of them is to it. Progress is said on stderr, since it may take minutes.
 
+use std::time::{Duration, Instant};
+
+use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::padding::{FloorOf, Goal, JudgedPolicy, PaddedHome, PaddingFloor};
-use sizeleak_platform::telemetry::log::LogFlags;
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 
-use super::floor_progress::FloorProgress;
 use crate::command::text_table::percent;
 
 /// How far the floor may be below the true minimum.
@@ -12,6 +14,32 @@ const TOLERANCE: f64 = 0.0005;
 
 /// The floor of more sizes than this takes minutes.
 const MAX_FLOOR_SIZES: usize = 1000;
+
+/// How long nothing is said.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Whether the floor is computed.
+#[derive(Debug, Args)]
+#[group(id = "floor", multiple = false)]
+pub(super) struct FloorOptions {
+    /// Do not compute the floor of all policies, which takes the longest
+    #[arg(long, hide_short_help = true)]
+    without_floor: bool,
+
+    /// Compute the floor even of more than 1000 sizes, which takes minutes
+    #[arg(long, hide_short_help = true)]
+    with_floor: bool,
+}
+
+impl FloorOptions {
+    pub(super) fn choice(&self) -> FloorChoice {
+        match (self.without_floor, self.with_floor) {
+            (true, _) => FloorChoice::LeftOut,
+            (false, true) => FloorChoice::Computed,
+            (false, false) => FloorChoice::UnlessLong,
+        }
+    }
+}
 
 /// Whether the floor of all policies is computed, which takes the longest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,4 +117,34 @@ pub(super) fn floor_of(home: &PaddedHome, choice: FloorChoice) -> Result<Padding
         FloorChoice::UnlessLong | FloorChoice::Computed => {}
     }
     Ok(PaddingFloor::new(&home.groups, FloorOf::AnyPolicy))
+}
+
+/// Says now and then how far the floor is.
+#[derive(Debug)]
+pub(super) struct FloorProgress {
+    is_quiet: bool,
+    sizes: usize,
+    said: Instant,
+}
+
+impl FloorProgress {
+    /// Begins with the floor of so many sizes.
+    pub(super) fn begin(sizes: usize, log: &LogFlags) -> Self {
+        Self { is_quiet: log.is_quiet(), sizes, said: Instant::now() }
+    }
+
+    /// Takes steps until one says that there is none left.
+    pub(super) fn run(&mut self, mut step: impl FnMut() -> bool) {
+        let mut steps = 0;
+        while step() {
+            steps += 1;
+            if self.said.elapsed() >= INTERVAL && !self.is_quiet {
+                say(
+                    "note",
+                    &format!("the floor of {} sizes: prices of bytes tried: {steps} of at most 64", self.sizes),
+                );
+                self.said = Instant::now();
+            }
+        }
+    }
 }

@@ -1,0 +1,186 @@
+//! The frontier of tables: those of which no other that is found has as few bytes and as little leakage.
+//!
+//! A budget and a target look in the same frontier, which depends on neither: so a target never costs more than a table
+//! that a budget finds.
+//!
+//! It begins with the convex hull of tables of neighbouring sizes. Between two of its corners, beginnings of tables are
+//! extended bucket by bucket: of two with the same sizes, the one that is worse in both leakage and bytes is dropped, and
+//! so is one that cannot end inside the triangle of the corners, whatever follows. From the tables found, exchanges lead
+//! to others; each table that is tried on the way may be on the frontier.
+
+use crate::padding::bucket_table::{Bucket, BucketTable, Goal, TableSearch, Weights, buckets_from};
+use crate::padding::cap_exchange::{Assignment, BestTable, Staircase, Sums, Tried};
+
+/// Beginnings of tables that are kept for each number of sizes. Fewer are all kept, so that the tables between two corners
+/// are exact for small inventories.
+const MAX_BEGINNINGS: usize = 128;
+
+/// Gaps between corners of the hull, the widest first, in which tables are looked for: others are narrower than reports of
+/// three digits show.
+const MAX_GAPS: usize = 32;
+
+/// Tables from which exchanges start.
+const MAX_STARTS: usize = 64;
+
+/// Tables with ever more bytes and ever less leakage.
+#[derive(Debug, Clone, Default)]
+pub struct Frontier {
+    tables: Vec<BestTable>,
+}
+
+/// The first buckets of a table.
+#[derive(Debug, Clone, Copy)]
+struct Beginning {
+    leakage: f64,
+    added_bytes: f64,
+    /// The beginning without the last bucket, by the number of its sizes and its place among those.
+    before: (usize, usize),
+}
+
+impl TableSearch<'_> {
+    /// The frontier; empty if no table obeys the rules.
+    pub fn frontier(&self) -> Frontier {
+        let hull = self.hull();
+        let mut tables = Staircase::default();
+        let mut gaps: Vec<(&BucketTable, &BucketTable)> = hull.iter().zip(hull.iter().skip(1)).collect();
+        gaps.sort_by(|(a, below_a), (b, below_b)| {
+            (below_a.leakage / a.leakage).total_cmp(&(below_b.leakage / b.leakage))
+        });
+        let between = gaps.into_iter().take(MAX_GAPS).flat_map(|(left, right)| self.between(left, right));
+        for table in hull.iter().cloned().chain(between) {
+            self.assignment_of(&table.buckets).into_iter().for_each(|assignment| tables.offer(assignment));
+        }
+        let mut tried = Tried::default();
+        for start in tables.spread(MAX_STARTS) {
+            if tried.is_enough() {
+                break;
+            }
+            self.explore(start, &hull, &mut tried);
+        }
+        let mut maps = Staircase::default();
+        for assignment in tried.best.steps {
+            if assignment.is_of_neighbours() { tables.offer(assignment) } else { maps.offer(assignment) }
+        }
+        maps.steps.retain(|map| !tables.is_about_as_good_as(map));
+        for map in maps.steps {
+            tables.offer(map);
+        }
+        // Its ends are the cheapest table and the one with the least leakage, whatever is near them.
+        tables.refine();
+        for table in &hull {
+            self.assignment_of(&table.buckets).into_iter().for_each(|assignment| tables.offer(assignment));
+        }
+        Frontier { tables: tables.steps.iter().map(|found| found.table(self.rows)).collect() }
+    }
+
+    /// Exchanges that lead from a table to better ones.
+    fn explore(&self, start: &Assignment, hull: &[BucketTable], tried: &mut Tried) {
+        let Sums { leakage, added_bytes } = start.sums;
+        let above = hull.partition_point(|table| table.added_bytes <= added_bytes).clamp(1, hull.len().max(1));
+        if let (Some(left), Some(right)) = (hull.get(above - 1), hull.get(above))
+            && let Some(weights) = Weights::between(left, right)
+        {
+            self.descend(start, weights, tried);
+        }
+        for goal in [Goal::Budget(added_bytes), Goal::Target(leakage)] {
+            self.within(start, goal, tried);
+        }
+    }
+
+    /// Tables of neighbouring sizes in the triangle below the line between two corners of the hull.
+    fn between(&self, left: &BucketTable, right: &BucketTable) -> Vec<BucketTable> {
+        self.ends_between(left, right).unwrap_or_default().iter().map(|ends| self.table(ends)).collect()
+    }
+
+    fn ends_between(&self, left: &BucketTable, right: &BucketTable) -> Option<Vec<Vec<usize>>> {
+        let weights = Weights::between(left, right)?;
+        let bound = weights.of(left.leakage, right.added_bytes) * (1.0 + 1e-12);
+        let completions = self.completions(weights);
+        let width = (right.added_bytes - left.added_bytes) / MAX_BEGINNINGS as f64;
+        let mut beginnings: Vec<Vec<Beginning>> = vec![Vec::new(); self.rows.len() + 1];
+        beginnings.first_mut()?.push(Beginning { leakage: 0.0, added_bytes: 0.0, before: (0, 0) });
+        for first in 0..self.rows.len() {
+            let here = beginnings.get_mut(first).map(std::mem::take).map(|all| thinned(all, width)).unwrap_or_default();
+            for bucket in buckets_from(self.rows, first, self.objective) {
+                let beyond = completions.get(bucket.end)?.0;
+                let is_allowed = self.rules.allow(&bucket.row);
+                let (at_end, mut is_extended) = (beginnings.get_mut(bucket.end)?, false);
+                for (place, beginning) in here.iter().enumerate() {
+                    let next = beginning.with(&bucket, (first, place));
+                    is_extended |= weights.bytes * next.added_bytes <= bound;
+                    let may_end_between = weights.of(next.leakage, next.added_bytes) + beyond <= bound
+                        && next.added_bytes <= right.added_bytes
+                        && next.leakage <= left.leakage;
+                    if is_allowed && may_end_between {
+                        at_end.push(next);
+                    }
+                }
+                if !is_extended {
+                    break;
+                }
+            }
+            *beginnings.get_mut(first)? = here;
+        }
+        let whole = beginnings.last_mut().map(std::mem::take)?;
+        let ends = thinned(whole, width).into_iter().map(|end| {
+            let (mut ends, mut before) = (vec![self.rows.len()], end.before);
+            while before.0 > 0 {
+                ends.push(before.0);
+                before = beginnings.get(before.0)?.get(before.1)?.before;
+            }
+            ends.reverse();
+            Some(ends)
+        });
+        ends.collect()
+    }
+}
+
+impl Frontier {
+    /// The best table for a goal; `None` if none meets it.
+    pub fn best(&self, goal: Goal) -> Option<&BestTable> {
+        self.by_value(goal).first().copied()
+    }
+
+    /// The tables that meet a goal, the best first.
+    pub fn by_value(&self, goal: Goal) -> Vec<&BestTable> {
+        let mut tables: Vec<&BestTable> =
+            self.tables.iter().filter(|table| goal.is_met(table.leakage, table.added_bytes)).collect();
+        if let Goal::Budget(_) = goal {
+            tables.reverse();
+        }
+        tables
+    }
+
+    /// All tables, by ascending bytes.
+    pub fn tables(&self) -> &[BestTable] {
+        &self.tables
+    }
+}
+
+impl Beginning {
+    fn with(&self, bucket: &Bucket, before: (usize, usize)) -> Self {
+        Self { leakage: self.leakage + bucket.leakage, added_bytes: self.added_bytes + bucket.added_bytes, before }
+    }
+}
+
+/// Without those that have at least the bytes and the leakage of another; where still too many are left, without those
+/// that have nearly the bytes of another.
+fn thinned(mut beginnings: Vec<Beginning>, width: f64) -> Vec<Beginning> {
+    beginnings.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(a.leakage.total_cmp(&b.leakage)));
+    let mut least = f64::INFINITY;
+    beginnings.retain(|beginning| {
+        let is_better = beginning.leakage < least * (1.0 - 1e-12);
+        if is_better {
+            least = beginning.leakage;
+        }
+        is_better
+    });
+    if beginnings.len() > MAX_BEGINNINGS {
+        // The last of each width has the least leakage.
+        let in_width = |beginning: &Beginning| (beginning.added_bytes / width).floor();
+        let widths: Vec<f64> = beginnings.iter().map(in_width).collect();
+        let mut next = widths.iter().skip(1).chain([&f64::INFINITY]).zip(&widths);
+        beginnings.retain(|_| next.next().is_none_or(|(next, here)| next.total_cmp(here).is_ne()));
+    }
+    beginnings
+}

@@ -1,0 +1,110 @@
+//! `sizeleak measure`: how much labelled captures show that sizes give away, and how sure that is.
+
+mod model_check;
+mod report;
+mod secrets;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{ArgGroup, Args};
+use sizeleak_learning::LabelledCommands;
+use sizeleak_model::Model;
+use sizeleak_pipeline::Pipeline;
+
+use super::audited_model::AuditedModel;
+use super::evaluation_input::COVERED;
+use super::failure::Failure;
+use super::labelled_captures::LabelledCaptures;
+use super::notices::NoticeReport;
+use super::output_option::{OutputOption, written_report};
+use super::report_format::ReportFormatOption;
+use sizeleak_platform::telemetry::log::say;
+
+use model_check::ModelCheck;
+use report::MeasuredAudit;
+
+/// The first stage that needs a model of sizes.
+const CORRECTOR: &str = "epsilon-corrector";
+
+/// Measure what the sizes of commands give away, on labelled captures
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("labelled").args(["labels", "labels_from_names"]).required(true)))]
+#[command(after_help = "Examples:\n  \
+    sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20\n  \
+    sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20 --model model.toml")]
+#[command(after_long_help = "Examples:\n  \
+    sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20\n  \
+    sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20 --model model.toml\n\n\
+    It is measured how often an observer is right who learned from the labelled commands before; no model is needed. \
+    With `--model` it is also measured how often the observer of `sizeleak audit` is right there, beside what the \
+    model says. docs/audit.md explains every figure, and lists the keys of `--json`.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(super) captures: LabelledCaptures,
+
+    #[command(flatten)]
+    audited: AuditedModel,
+
+    /// The seed of permutations and bootstraps [default: 1]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_default_value = true, hide_short_help = true)]
+    seed: u64,
+
+    #[command(flatten)]
+    format: ReportFormatOption,
+
+    #[command(flatten)]
+    output: OutputOption,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let Arguments { captures, audited, seed, format, output } = arguments;
+    let format = output.form(format.named(), "sizeleak measure")?.unwrap_or_default();
+    let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[])?;
+    let mut files = captures.files(&pipeline);
+    audited.add_to(&mut files);
+    output.add_to(&mut files);
+    files.check()?;
+    let model = audited.path().map(|_| audited.model(&captures.log)).transpose()?;
+    let inventory = match &model {
+        Some(model) => model.inventory.clone(),
+        None => audited.inventory()?,
+    };
+    let commands = arguments.commands(pipeline)?;
+    let check = model.map(|model| arguments.check(&model, &commands)).transpose()?;
+    let report = MeasuredAudit::new(&commands, inventory.as_ref(), check, *seed);
+    output.write(&written_report(&report, format, || table::table(&report))?)?;
+    // The figures cover what is before the damage.
+    commands.damage.as_ref().map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(damage, COVERED)))
+}
+
+impl Arguments {
+    /// The labelled commands. What is to be said of labels goes to stderr.
+    fn commands(&self, mut pipeline: Pipeline) -> Result<LabelledCommands, Failure> {
+        let log = &self.captures.log;
+        if let Some(path) = self.audited.path() {
+            pipeline.use_models(&[path.clone()])?;
+        }
+        let traffic = self.captures.input(&pipeline)?;
+        let labels = self.captures.read_labels(&traffic, &pipeline)?;
+        let tolerance = labels.tolerance(self.captures.tolerance);
+        let mut notices = NoticeReport::new(log);
+        let finding = pipeline.before(CORRECTOR);
+        let found = LabelledCommands::find(&traffic, &finding, &labels, tolerance, &mut |notice| notices.add(notice));
+        notices.print(&found, |found| found.damage.as_ref());
+        let found = found?;
+        if !log.is_quiet() {
+            found.remarks.iter().for_each(|remark| say("note", remark));
+        }
+        Ok(found)
+    }
+
+    /// The model's observer on these commands.
+    fn check(&self, model: &Model, commands: &LabelledCommands) -> Result<ModelCheck, Failure> {
+        let known = self.captures.digests()?;
+        let is_same = |sha256: &str| known.iter().any(|capture| capture.sha256 == sha256);
+        let learned = model.learned.captures.iter().filter(|capture| is_same(&capture.sha256));
+        let learned = learned.map(|capture| capture.name.clone()).collect();
+        Ok(ModelCheck::new(model, &self.audited.premises(), commands, learned))
+    }
+}

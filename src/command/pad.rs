@@ -1,0 +1,199 @@
+//! `sizeleak pad`: what hides commands, and what it costs: a padding policy, the best table, the curve of all, and other
+//! countermeasures.
+
+mod best;
+mod best_random;
+mod countermeasure_options;
+mod countermeasures;
+mod curve;
+mod floor;
+mod home;
+mod judged;
+mod policy;
+mod quantity;
+mod table_options;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use sizeleak_audit::padding::{Countermeasures, Draw, HomeTraffic, PaddedHome, PaddingPolicy};
+use sizeleak_inference::channel::EpsilonKnowledge;
+use sizeleak_inference::space::{CommandSpace, SpaceError};
+use sizeleak_model::Model;
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::LogFlags;
+
+use super::audited_model::AuditedModel;
+use super::failure::Failure;
+use super::help::PADDING;
+use super::output_option::OutputOption;
+use super::report_format::{ReportFormat, ReportFormatOption};
+use best::{Best, Request};
+use best_random::BestRandom;
+use countermeasure_options::CountermeasureOptions;
+use countermeasures::{Comparison, CountermeasureReport, JudgedHome};
+use curve::{Curve, CurveOptions};
+use floor::FloorOptions;
+use home::{HomeOptions, check_sizes};
+use policy::PolicyReport;
+use quantity::Demand;
+use table_options::TableOptions;
+
+/// Find what hides commands, and what it costs: padding and other countermeasures
+#[derive(Debug, Args)]
+#[command(mut_arg("model", |model| model.required(true)))]
+#[command(after_help = "Examples:\n  \
+    sizeleak pad --model model.toml --curve\n  \
+    sizeleak pad --model model.toml --best --budget 20% --table-json table.json\n  \
+    sizeleak pad --model model.toml --policy table.json")]
+#[command(after_long_help = "Examples:\n  \
+    sizeleak pad --model model.toml --curve --csv -o curve.csv\n  \
+    sizeleak pad --model model.toml --best --budget 20% --least-set 10 --table-c padding_table.c\n  \
+    sizeleak pad --model model.toml --best --random --target 5%-of-guessing --table-json random.json\n  \
+    sizeleak pad --model model.toml --policy padme --dummies 30% --replies one-size\n\n\
+    Without `--policy`, `--best`, `--countermeasures` or one of these it is `--curve`. docs/padding.md explains every \
+    figure, and lists the keys of `--json`.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    audited: AuditedModel,
+
+    #[command(flatten, next_help_heading = PADDING)]
+    countermeasures: CountermeasureOptions,
+
+    #[command(flatten, next_help_heading = PADDING)]
+    table: TableOptions,
+
+    #[command(flatten, next_help_heading = PADDING)]
+    curve: CurveOptions,
+
+    #[command(flatten, next_help_heading = PADDING)]
+    floor: FloorOptions,
+
+    #[command(flatten, next_help_heading = PADDING)]
+    home: HomeOptions,
+
+    #[command(flatten)]
+    format: ReportFormatOption,
+
+    #[command(flatten)]
+    output: OutputOption,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
+}
+
+/// What is asked.
+#[derive(Debug)]
+enum Question {
+    /// What a policy gives away and costs.
+    Policy(PaddingPolicy),
+    /// The same of what else is done, beside padding or without.
+    Countermeasures(Countermeasures),
+    /// All countermeasures on top of a policy.
+    Comparison(PaddingPolicy),
+    /// Which table is the best.
+    Table(Demand),
+    /// Which random table is the best, drawn so.
+    RandomTable(Demand, Draw),
+    /// What all policies give away and cost.
+    Curve,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let mut files = RunFiles::new();
+    arguments.audited.add_to(&mut files);
+    arguments.countermeasures.add_to(&mut files);
+    arguments.table.add_to(&mut files);
+    arguments.output.add_to(&mut files);
+    files.check()?;
+    arguments.output.write(&arguments.report()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Arguments {
+    fn question(&self) -> Result<Question, Failure> {
+        let policy = self.countermeasures.policy()?;
+        if let Some(demand) = self.table.demand() {
+            return Ok(self.table.random.map_or(Question::Table(demand), |draw| Question::RandomTable(demand, draw)));
+        }
+        let given = policy.clone().unwrap_or(PaddingPolicy::None);
+        if self.countermeasures.are_compared() {
+            return Ok(Question::Comparison(given));
+        }
+        Ok(match (self.countermeasures.named(given), policy) {
+            (Some(named), _) => Question::Countermeasures(named),
+            (None, Some(policy)) => Question::Policy(policy),
+            (None, None) => Question::Curve,
+        })
+    }
+
+    /// The report; tables are written to their files.
+    fn report(&self) -> Result<Vec<u8>, Failure> {
+        let question = self.question()?;
+        let format = match self.curve.csv {
+            true => ReportFormat::Table,
+            false => self.output.form(self.format.named(), "sizeleak pad")?.unwrap_or_default(),
+        };
+        let model = self.audited.model(&self.log)?;
+        check_sizes(&model)?;
+        let space = CommandSpace::new(&model, &self.audited.premises())?;
+        let prior = self.audited.prior(&model).sentence;
+        let prior = if self.home.without_epsilon { format!("{prior}; ε is left out") } else { prior };
+        let home = || self.padded_home(&space, &model, self.home.knowledge());
+        match question {
+            Question::Policy(policy) => PolicyReport::new(&home()?, &policy, &prior).written(format),
+            Question::Countermeasures(named) => {
+                let traffic = self.traffic(&space, &model)?;
+                CountermeasureReport::new(&self.judged(&traffic, &prior), &named)?.written(format)
+            }
+            Question::Comparison(policy) => {
+                let traffic = self.traffic(&space, &model)?;
+                Comparison::new(&self.judged(&traffic, &prior), &policy).written(format)
+            }
+            Question::Curve => {
+                let curve = Curve::new(&home()?, self.floor.choice(), &prior, &self.log);
+                if self.curve.csv { curve.csv() } else { curve.written(format) }
+            }
+            Question::Table(demand) => {
+                let home = home()?;
+                let best = Best::new(&home, &self.request(demand, &home), &prior)?;
+                self.table.write(&best)?;
+                best.written(format)
+            }
+            Question::RandomTable(demand, draw) => {
+                let home = home()?;
+                let values = self.padded_home(&space, &model, EpsilonKnowledge::Value)?;
+                let best = BestRandom::new(&home, &values, &self.request(demand, &home), draw, &prior)?;
+                self.table.write_random(&best)?;
+                best.written(format)
+            }
+        }
+    }
+
+    fn padded_home(
+        &self,
+        space: &CommandSpace,
+        model: &Model,
+        knowledge: EpsilonKnowledge,
+    ) -> Result<PaddedHome, SpaceError> {
+        PaddedHome::new(space, model, knowledge, self.home.commands_per_day())
+    }
+
+    fn traffic(&self, space: &CommandSpace, model: &Model) -> Result<HomeTraffic, SpaceError> {
+        HomeTraffic::new(space, model, self.home.knowledge(), self.home.commands_per_day())
+    }
+
+    fn judged<'a>(&self, traffic: &'a HomeTraffic, prior: &'a str) -> JudgedHome<'a> {
+        JudgedHome { traffic, commands_per_day: self.home.commands_per_day(), prior }
+    }
+
+    fn request(&self, demand: Demand, home: &PaddedHome) -> Request<'_> {
+        Request {
+            goal: demand.goal(home),
+            objective: self.table.objective,
+            rules: self.table.rules(),
+            floor: self.floor.choice(),
+            log: &self.log,
+        }
+    }
+}
