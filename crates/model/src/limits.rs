@@ -27,6 +27,8 @@ pub struct Condition {
     max: u32,
     /// The number of devices with such actions; `u32::MAX` if only [`Limits::counting`] limits them.
     devices: u32,
+    /// Whether it still matters at the end how often they occur.
+    is_kept: bool,
 }
 
 impl Inventory {
@@ -60,6 +62,12 @@ impl Condition {
     /// The number of devices with actions of its classes; `u32::MAX` without an inventory.
     pub fn devices(&self) -> u32 {
         self.devices
+    }
+
+    /// Whether it still matters at the end of a command how often the actions of its classes occur
+    /// ([`Limits::counting_classes`]).
+    pub fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// How often the actions of its classes occur, given the totals of all classes.
@@ -100,7 +108,20 @@ impl Limits {
         let devices = self.counter().and_then(|at| self.conditions.get(at)).map_or(u32::MAX, Condition::devices);
         let mut conditions = self.conditions.clone();
         conditions.retain(|condition| condition.classes != all);
-        conditions.push(Condition { classes: all, max: most.min(self.max_actions()), devices });
+        conditions.push(Condition { classes: all, max: most.min(self.max_actions()), devices, is_kept: false });
+        Self { conditions, ..self.clone() }
+    }
+
+    /// These limits with a condition for each class, in order, that never fails: it counts the actions of the class.
+    #[must_use]
+    pub fn counting_classes(&self) -> Self {
+        let count = |class| Condition {
+            classes: 1_u64 << class,
+            max: self.max_of_class(class),
+            devices: u32::MAX,
+            is_kept: true,
+        };
+        let conditions = self.conditions.iter().copied().chain((0..self.classes).map(count)).collect();
         Self { conditions, ..self.clone() }
     }
 
@@ -187,7 +208,7 @@ fn conditions(counts: &[u32], types_of_class: &[u32]) -> Vec<Condition> {
         if covered == set && is_connected(set, &inside.map(|(_, types)| *types)) {
             let devices = counts.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
             let max = devices.fold(0, |sum, (_, count)| count.saturating_add(sum));
-            conditions.push(Condition { classes, max, devices: max });
+            conditions.push(Condition { classes, max, devices: max, is_kept: false });
         }
     }
     conditions

@@ -160,13 +160,6 @@ fn weights_of_numbers(command: &CommandSettings) -> Vec<f64> {
     (0..command.most_actions).map(|n| command.decay.powf(f64::from(n))).collect()
 }
 
-/// The probability of each number of actions of a random command, from one on.
-pub(crate) fn number_probabilities(command: &CommandSettings) -> Vec<f64> {
-    let weights = weights_of_numbers(command);
-    let sum: f64 = weights.iter().sum();
-    weights.into_iter().map(|weight| weight / sum).collect()
-}
-
 /// The probability of each number of digits of a message id.
 pub(crate) fn id_widths(id: MessageId) -> Vec<(u32, f64)> {
     // Each further digit means ten times as many numbers.

@@ -22,6 +22,8 @@ pub(crate) struct Automaton {
     pub(crate) layers: Vec<Layer>,
     /// The number of states of all layers together.
     pub(crate) state_count: usize,
+    /// Where walks end, by the state after the last layer: how far each condition that is kept is used up.
+    pub(crate) ends: Vec<Vec<u32>>,
 }
 
 /// What can be done with one action.
@@ -62,14 +64,18 @@ impl Automaton {
         for (position, &(action, size)) in order.iter().enumerate() {
             let later = order.iter().skip(position + 1).map(|(action, _)| limits.class_of(*action));
             let later = later.filter(|class| *class < limits.classes()).fold(0_u64, |set, class| set | 1 << class);
-            let open: Vec<bool> = limits.conditions().iter().map(|condition| condition.holds_any(later)).collect();
+            let open: Vec<bool> = limits.conditions().iter().map(|one| one.is_kept() || one.holds_any(later)).collect();
             let mut builder = LayerBuilder::new(entries);
             let states = builder.build(limits, limits.class_of(action), &open, MAX_STATES - state_count)?;
             entries = builder.next_entries;
             layers.push(Layer { action, size, offset: state_count, states });
             state_count += builder.keys.len();
         }
-        Some(Self { layers, state_count })
+        let kept = |used: Vec<u32>| {
+            let used = used.into_iter().zip(limits.conditions());
+            used.filter(|(_, condition)| condition.is_kept()).map(|(used, _)| used).collect()
+        };
+        Some(Self { layers, state_count, ends: entries.into_iter().map(kept).collect() })
     }
 }
 

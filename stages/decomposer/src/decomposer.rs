@@ -6,13 +6,15 @@ use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{
     Candidate, Command, Correction, Frame, Identification, Notice, SharedList, Shift, WeightedEpsilon, what,
 };
-use sizeleak_model::{Kinds, Model};
+use sizeleak_inference::space::{Home, PriorName};
+use sizeleak_model::{Kinds, Model, Prior};
 use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 use thiserror::Error;
 
 use crate::best_first::visit_ways;
 use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
+use crate::prior_walk::WalkPrior;
 use crate::recurring_candidates::RecurringCandidates;
 use crate::reply_candidates::{CommandReplies, ReplyAnswer, ReplyCandidate, ReplyCandidates};
 use crate::solver::{Solver, SolverError, SumTooLarge, action_sizes};
@@ -138,15 +140,42 @@ impl Decomposer {
     /// # Errors
     /// [`SolverError`] if the model's actions and inventory cannot be solved for.
     pub fn new(model: Model, limit: usize) -> Result<Self, SolverError> {
+        Self::with_prior(model, limit, PriorName::Recurring)
+    }
+
+    /// The same, where actions are as probable as a prior says; all are as likely where the model has learned none.
+    ///
+    /// # Errors
+    /// [`SolverError`].
+    pub fn with_prior(mut model: Model, limit: usize, prior: PriorName) -> Result<Self, SolverError> {
+        let learned = model.prior.take();
+        model.prior = match prior {
+            PriorName::Learned => learned.clone().map(|learned| Prior { recurring: Vec::new(), ..learned }),
+            PriorName::Recurring => learned.clone(),
+            PriorName::Devices | PriorName::Flat => None,
+        };
+        let by_devices = learned.as_ref().filter(|_| prior == PriorName::Devices);
+        if by_devices.is_some() && model.inventory.is_none() {
+            return Err(SolverError::NoDevices);
+        }
+        let of_devices = by_devices.map(|numbers| Home { prior: Some(numbers), ..Home::from(&model) });
+        let walk_prior = of_devices.map(WalkPrior::Devices).or(model.prior.as_ref().map(WalkPrior::Habit));
         let limits = model.limits()?;
         let has_sums = !model.actions.is_empty();
         let solver = has_sums.then(|| Solver::new(&model.actions, &limits)).transpose()?;
         let sizes = if has_sums { action_sizes(&model.actions)? } else { Vec::new() };
-        let varying_sizes = VaryingSizes::new(&model, &limits)?;
-        let tables =
-            |prior| [WeightTable::exact(&sizes, &limits, prior), WeightTable::geometric(&sizes, &limits, prior)];
-        let with_single_sizes = model.prior.as_ref().filter(|_| varying_sizes.is_none());
-        let weight_tables = with_single_sizes.into_iter().flat_map(tables).flatten().collect();
+        let varying_sizes = VaryingSizes::new(&model, &limits, walk_prior)?;
+        let tables = |prior: WalkPrior<'_>| {
+            let geometric = |habit| WeightTable::geometric(&sizes, &limits, habit);
+            let habit = if let WalkPrior::Habit(habit) = prior { Some(habit) } else { None };
+            [WeightTable::exact(&sizes, &limits, &prior), habit.and_then(geometric)]
+        };
+        let with_single_sizes = walk_prior.filter(|_| varying_sizes.is_none() && has_sums);
+        let weight_tables: Vec<WeightTable> = with_single_sizes.into_iter().flat_map(tables).flatten().collect();
+        let has_weights = varying_sizes.as_ref().map_or(!weight_tables.is_empty(), VaryingSizes::has_weights);
+        if by_devices.is_some() && has_sums && !has_weights {
+            return Err(SolverError::TooManyDevices);
+        }
         let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
         let kinds = KindCandidates::new(&model, &names);
         let prior = model.prior.as_ref();

@@ -3,7 +3,7 @@
 use sizeleak_model::{Kind, Limits, Model, Prior};
 
 use crate::automaton::Automaton;
-use crate::prior_walk::{COUNTED_ACTIONS, WalkSums, sum_walks, walk_weight};
+use crate::prior_walk::{COUNTED_ACTIONS, WalkPrior, WalkSums, sum_walks, walk_weight};
 use crate::solver::action_sizes;
 
 /// The entropy of a command's actions under the model's prior, in bits: H(A) = −Σ P(A) log₂ P(A) over all multisets
@@ -35,7 +35,8 @@ fn bits_of_sums(model: &Model) -> Option<f64> {
 
 /// The entropy over the walks through an automaton whose states count actions.
 fn entropy_bits(automaton: &Automaton, limits: &Limits, prior: &Prior) -> Option<f64> {
-    let by_actions = sum_walks(automaton, limits, prior, |_| ())?;
+    let walk_prior = WalkPrior::Habit(prior);
+    let by_actions = sum_walks(automaton, limits, &walk_prior, |_| ())?;
     // P(A) = P(n) · weight / weights of all walks of n actions; impossible numbers of actions take no share.
     let possible = || by_actions.iter().zip(0_u32..).skip(1).filter(|(walks, _)| walks.weight > 0.0);
     let all: f64 = possible().map(|(_, actions)| prior.ln_number(actions).exp()).sum();
@@ -47,7 +48,7 @@ fn entropy_bits(automaton: &Automaton, limits: &Limits, prior: &Prior) -> Option
     let by_habit = |counts: &[u32]| {
         let total = counts.iter().fold(0, |sum: u32, count| sum.saturating_add(*count));
         let walks = by_actions.get(total as usize).filter(|walks| walks.weight > 0.0);
-        let given = |walks: &WalkSums| walk_weight(automaton, limits, prior, counts) / walks.weight;
+        let given = |walks: &WalkSums| walk_weight(automaton, limits, &walk_prior, counts) / walks.weight;
         walks.map_or(0.0, |walks| prior.ln_number(total).exp() / all * given(walks))
     };
     let nats = with_recurring(nats, prior, by_habit);

@@ -40,5 +40,5 @@ mod weight_table;
 
 pub use decomposer::Decomposer;
 pub use entropy::prior_bits;
-pub use options::{Options, PriorKind};
+pub use options::Options;
 pub use solver::{Solutions, Solver, SolverError, SumTooLarge};

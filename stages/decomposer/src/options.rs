@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_flow_models::{build_per_section, model_files};
-use sizeleak_model::Prior;
+use sizeleak_inference::space::PriorName;
 use sizeleak_platform::runtime::{ConfigureError, Runnable, StageOptions};
 
 use crate::Decomposer;
@@ -33,7 +33,7 @@ pub struct Options {
 
     /// How probable actions are before a command's size is seen
     #[arg(long, value_enum, default_value_t = Options::default().prior)]
-    pub prior: PriorKind,
+    pub prior: PriorName,
 
     /// Allow any number of any action in a command, whatever devices the model's inventory has; the pruner has the same
     /// option
@@ -41,34 +41,11 @@ pub struct Options {
     pub free: bool,
 }
 
-/// What is assumed of actions before a command's size is seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PriorKind {
-    /// What the model learned of habits: how many actions commands have, and how often each one occurs
-    Learned,
-    /// Also that single commands recur, such as those of automations, as often as they were labelled
-    Recurring,
-    /// Nothing: every multiset of actions is equally likely
-    Flat,
-}
-
-impl PriorKind {
-    /// What is assumed, given what was learned.
-    fn of(self, learned: Prior) -> Option<Prior> {
-        match self {
-            Self::Learned => Some(Prior { recurring: Vec::new(), ..learned }),
-            Self::Recurring => Some(learned),
-            Self::Flat => None,
-        }
-    }
-}
-
 impl Default for Options {
     fn default() -> Self {
         // The paper's gateway has fewer than 1,000 candidates for any one sum. A list of this length takes 1.5 MB in a
         // frame.
-        Self { model: Vec::new(), limit: 10_000, prior: PriorKind::Learned, free: false }
+        Self { model: Vec::new(), limit: 10_000, prior: PriorName::Learned, free: false }
     }
 }
 
@@ -88,9 +65,8 @@ impl StageOptions for Options {
             return Err(ConfigureError::Usage("`limit` is 0: it must be at least 1".into()));
         }
         build_per_section(&self.model, |mut model| {
-            model.prior = model.prior.and_then(|prior| self.prior.of(prior));
             model.inventory = model.inventory.filter(|_| !self.free);
-            Decomposer::new(model, self.limit as usize)
+            Decomposer::with_prior(model, self.limit as usize, self.prior)
         })
     }
 }
@@ -114,7 +90,7 @@ mod tests {
         options.resolve_paths(Path::new("there"));
         assert_eq!(options, Options { model: vec!["there/m.toml".into()], limit: 5, ..Options::default() });
         let options: Options = toml::from_str("prior = \"flat\"\nfree = true").unwrap();
-        assert_eq!((options.prior, options.free), (PriorKind::Flat, true));
+        assert_eq!((options.prior, options.free), (PriorName::Flat, true));
         assert!(toml::from_str::<Options>("prior = \"best\"").is_err());
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
         assert!(toml::from_str::<Options>("limits = 5").is_err());

@@ -1,14 +1,43 @@
 //! The prior, as weights along the walks through an automaton whose states know the number of actions.
 //!
-//! Taking the nth of an action weighs [`Prior::ln_next`], times the share of its devices that are still free. The end
-//! of a walk of n actions weighs P(n) over the weights of all walks of n actions; that is up to the caller.
+//! By habit, taking the nth of an action weighs [`Prior::ln_next`], times the share of its devices that are still free. The
+//! end of a walk of n actions weighs P(n) over the weights of all walks of n actions; that is up to the caller. Where each
+//! device is as likely, taking the nth weighs 1 / n, and the end g(t) ([`CommandWeights`]).
 
+use sizeleak_inference::space::{CommandWeights, Home, Premises, PriorName};
 use sizeleak_model::{Condition, Limits, Prior};
 
 use crate::automaton::{Automaton, Layer};
 
 /// How many actions of a command the states may count. The first number for which the tables have room is used.
 pub(crate) const COUNTED_ACTIONS: [u32; 4] = [64, 32, 16, 8];
+
+/// What walks weigh.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum WalkPrior<'a> {
+    /// As learned of habits.
+    Habit(&'a Prior),
+    /// Each device of a home is as likely, and each of its actions.
+    Devices(Home<'a>),
+}
+
+impl WalkPrior<'_> {
+    /// The limits that walks of up to so many actions keep to.
+    pub(crate) fn limits(&self, limits: &Limits, most: u32) -> Limits {
+        match self {
+            Self::Habit(_) => limits.counting(most),
+            Self::Devices(_) => limits.counting(most).counting_classes(),
+        }
+    }
+
+    /// The logarithm of what the nth of an action weighs, where a share of its devices is free.
+    fn ln_next(&self, action: usize, nth: u32, free: f64) -> f64 {
+        match self {
+            Self::Habit(prior) => prior.ln_next(action, nth) + free.ln(),
+            Self::Devices(_) => -f64::from(nth).ln(),
+        }
+    }
+}
 
 /// The most transitions of an automaton, all states together.
 const MAX_TRANSITIONS: usize = 1 << 21;
@@ -46,7 +75,7 @@ impl WalkSums {
 pub(crate) fn sum_walks(
     automaton: &Automaton,
     limits: &Limits,
-    prior: &Prior,
+    prior: &WalkPrior<'_>,
     mut visit: impl FnMut(&[Transition]),
 ) -> Option<Vec<WalkSums>> {
     let mut entering = vec![WalkSums { weight: 1.0, weighted_ln: 0.0 }];
@@ -80,7 +109,7 @@ pub(crate) fn sum_walks(
 }
 
 /// The weight of the walk that takes each action this often; 0 where the limits do not allow it.
-pub(crate) fn walk_weight(automaton: &Automaton, limits: &Limits, prior: &Prior, counts: &[u32]) -> f64 {
+pub(crate) fn walk_weight(automaton: &Automaton, limits: &Limits, prior: &WalkPrior<'_>, counts: &[u32]) -> f64 {
     let (mut state, mut weight) = (0, 1.0);
     for layer in &automaton.layers {
         let taken = counts.get(layer.action).map_or(0, |count| *count as usize);
@@ -92,7 +121,12 @@ pub(crate) fn walk_weight(automaton: &Automaton, limits: &Limits, prior: &Prior,
 }
 
 /// Takes a layer's action 0, 1, 2… times from a state, as often as the limits allow.
-fn transitions_from(layer: &Layer, state: usize, limits: &Limits, prior: &Prior) -> impl Iterator<Item = Transition> {
+fn transitions_from(
+    layer: &Layer,
+    state: usize,
+    limits: &Limits,
+    prior: &WalkPrior<'_>,
+) -> impl Iterator<Item = Transition> {
     let class = limits.class_of(layer.action);
     let conditions = limits.conditions().iter().filter(move |condition| condition.holds_class(class));
     let devices = conditions.map(Condition::devices).min().unwrap_or(u32::MAX);
@@ -103,7 +137,7 @@ fn transitions_from(layer: &Layer, state: usize, limits: &Limits, prior: &Prior)
             Transition { weight: f64::exp(ln_weight), ln_weight, next: state.pass, actions: state.actions_so_far };
         nth += 1;
         let free = if devices == u32::MAX { 1.0 } else { f64::from(state.free_devices) / f64::from(devices) };
-        ln_weight += prior.ln_next(layer.action, nth) + free.ln();
+        ln_weight += prior.ln_next(layer.action, nth, free);
         at = state.take.and_then(|take| layer.states.get(take as usize));
         Some(transition)
     })
@@ -120,20 +154,36 @@ pub(crate) struct WeighedTransitions {
 
 impl WeighedTransitions {
     /// `None` where there are too many transitions.
-    pub(crate) fn new(automaton: &Automaton, limits: &Limits, prior: &Prior) -> Option<Self> {
+    pub(crate) fn new(automaton: &Automaton, limits: &Limits, prior: &WalkPrior<'_>) -> Option<Self> {
         let (mut transitions, mut firsts): (Vec<Transition>, Vec<usize>) = (Vec::new(), Vec::new());
         let by_actions = sum_walks(automaton, limits, prior, |of_state| {
             firsts.push(transitions.len());
             transitions.extend_from_slice(of_state);
         })?;
         let last_layer = firsts.get(automaton.layers.last()?.offset).copied()?;
-        for Transition { weight, ln_weight, actions, .. } in transitions.iter_mut().skip(last_layer) {
-            let all = by_actions.get(*actions as usize).map_or(0.0, |walks| walks.weight).max(f64::MIN_POSITIVE);
-            *ln_weight += prior.ln_number(*actions) - all.ln();
+        let ln_ends = ln_ends(automaton, limits, prior)?;
+        for Transition { weight, ln_weight, next, actions } in transitions.iter_mut().skip(last_layer) {
+            *ln_weight += match prior {
+                WalkPrior::Habit(prior) => {
+                    let all = by_actions[*actions as usize].weight.max(f64::MIN_POSITIVE);
+                    prior.ln_number(*actions) - all.ln()
+                }
+                // Behind the last layer all ends are one state.
+                WalkPrior::Devices(_) => ln_ends[std::mem::take(next) as usize],
+            };
             *weight = ln_weight.exp();
         }
         Some(Self { transitions, firsts })
     }
+}
+
+/// ln g(t) of each end of the walks where each device is as likely; `None` where that is too much to compute.
+fn ln_ends(automaton: &Automaton, limits: &Limits, prior: &WalkPrior<'_>) -> Option<Vec<f64>> {
+    let WalkPrior::Devices(home) = prior else { return Some(Vec::new()) };
+    let premises = Premises { prior: PriorName::Devices, decay: None };
+    let weights = CommandWeights::new(home, limits, &premises).ok()?;
+    let ln_end = |totals: &Vec<u32>| weights.of_totals.get(totals).copied().unwrap_or(0.0).ln();
+    Some(automaton.ends.iter().map(ln_end).collect())
 }
 
 /// The transitions of a state, by its index among all states.

@@ -43,6 +43,12 @@ pub enum SolverError {
          states: merge kinds with nearly the same actions, or count fewer devices"
     )]
     TooManyStates,
+    /// The prior is about devices.
+    #[error("the prior `devices` needs to know the devices: learn with an inventory, and leave `free` out")]
+    NoDevices,
+    /// Commands are not weighed by their devices.
+    #[error("the inventory has too many combinations of devices to weigh commands by them: choose another prior")]
+    TooManyDevices,
 }
 
 /// A sum whose table would take too much memory.

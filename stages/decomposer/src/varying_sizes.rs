@@ -17,6 +17,7 @@ use sizeleak_frame::{Candidate, SharedList};
 use sizeleak_model::{Action, Limits, Model};
 
 use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
+use crate::prior_walk::WalkPrior;
 use crate::solver::{SolverError, SumTooLarge};
 use crate::target_sums::TargetSum;
 use branch_weights::BranchWeights;
@@ -48,13 +49,22 @@ impl VaryingSizes {
     ///
     /// # Errors
     /// [`SolverError`] if the model's actions and inventory cannot be solved for.
-    pub(crate) fn new(model: &Model, limits: &Limits) -> Result<Option<Self>, SolverError> {
+    pub(crate) fn new(
+        model: &Model,
+        limits: &Limits,
+        prior: Option<WalkPrior<'_>>,
+    ) -> Result<Option<Self>, SolverError> {
         if !model.actions.iter().any(Action::varies) {
             return Ok(None);
         }
         let counts = RangeCount::new(&model.actions, limits)?;
-        let weights = BranchWeights::tables(&model.actions, limits, model.prior.as_ref());
-        Ok(Some(Self { weights, counts, has_prior: model.prior.is_some() }))
+        let weights = BranchWeights::tables(&model.actions, limits, prior);
+        Ok(Some(Self { weights, counts, has_prior: prior.is_some() }))
+    }
+
+    /// Whether there is room for the prior's weights.
+    pub(crate) fn has_weights(&self) -> bool {
+        !self.weights.is_empty()
     }
 
     /// The candidates for some sums, which are not empty, most probable first, at most `limit`; probabilities are among

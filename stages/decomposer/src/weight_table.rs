@@ -9,7 +9,7 @@
 use sizeleak_model::{Limits, Prior};
 
 use crate::automaton::{Automaton, Layer};
-use crate::prior_walk::{COUNTED_ACTIONS, Transition, WeighedTransitions, of_state};
+use crate::prior_walk::{COUNTED_ACTIONS, Transition, WalkPrior, WeighedTransitions, of_state};
 use crate::sum_table::{SmallerSums, SumTable};
 
 /// The most branches looked at for one command; the list ends there.
@@ -105,7 +105,7 @@ pub(crate) struct WeightedWay<'a> {
 
 impl WeightTable {
     /// Exact weights, for as many actions as there is room to count; `None` where there is no room for any.
-    pub(crate) fn exact(sizes: &[usize], limits: &Limits, prior: &Prior) -> Option<Self> {
+    pub(crate) fn exact(sizes: &[usize], limits: &Limits, prior: &WalkPrior<'_>) -> Option<Self> {
         let (smallest, largest) = (sizes.iter().min()?, sizes.iter().max()?);
         COUNTED_ACTIONS.iter().find_map(|most| {
             // Commands beyond this sum may have more actions than are counted.
@@ -113,7 +113,7 @@ impl WeightTable {
                 max if max <= *most => largest.saturating_mul(max as usize),
                 _ => smallest.saturating_mul(*most as usize + 1).saturating_sub(1),
             };
-            let limits = limits.counting(*most);
+            let limits = prior.limits(limits, *most);
             let automaton = Automaton::new(sizes, &limits)?;
             let table = SumTable::new(automaton.state_count, Some(max_sum));
             let factors = Factors::exact(&automaton, &limits, prior).filter(|_| table.has_room_for(max_sum))?;
@@ -261,7 +261,7 @@ impl WeightTable {
 
 impl Factors {
     /// `None` where they take too much room.
-    fn exact(automaton: &Automaton, limits: &Limits, prior: &Prior) -> Option<Self> {
+    fn exact(automaton: &Automaton, limits: &Limits, prior: &WalkPrior<'_>) -> Option<Self> {
         let WeighedTransitions { transitions, firsts } = WeighedTransitions::new(automaton, limits, prior)?;
         Some(Self::Exact { transitions, firsts })
     }

@@ -144,6 +144,7 @@ mod tests {
 
     use super::*;
     use crate::best_first::BestFirst;
+    use crate::prior_walk::WalkPrior;
 
     fn limits(devices: u32, actions: usize) -> Limits {
         let names: Vec<String> = (0..actions).map(|at| at.to_string()).collect();
@@ -176,7 +177,7 @@ mod tests {
             let limits = devices.map_or(Limits::free(sizes.len()), |count| limits(count, sizes.len()));
             let sums: Vec<(usize, f64)> = sums.into_iter().map(|(sum, weight)| (sum, weight.ln())).collect();
             let tables =
-                [WeightTable::exact(&sizes, &limits, &prior), WeightTable::geometric(&sizes, &limits, &prior)];
+                [WeightTable::exact(&sizes, &limits, &WalkPrior::Habit(&prior)), WeightTable::geometric(&sizes, &limits, &prior)];
             for table in tables {
                 let mut table = table.unwrap();
                 let largest = devices.map_or(30, |count| 30.min((count as usize + 2) * sizes.iter().max().unwrap()));

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use sizeleak_inference::space::{CommandSpace, Home, Premises, PriorName};
 use sizeleak_model::{Action, Device, Inventory, Limits, Prior};
 
 use super::*;
+use crate::prior_walk::WalkPrior;
 
 #[derive(Debug)]
 struct OwnedWay {
@@ -108,7 +110,7 @@ proptest! {
     ) {
         let limits = devices.map_or(Limits::free(3), |count| limits(&[(count, vec![0, 1, 2])], 3));
         let prior = prior(&shares, &numbers, concentration);
-        let mut table = WeightTable::exact(&sizes, &limits, &prior).unwrap();
+        let mut table = WeightTable::exact(&sizes, &limits, &WalkPrior::Habit(&prior)).unwrap();
         let greatest = *sizes.iter().max().unwrap();
         prop_assert!(table.prepare(devices.map_or(30, |count| 30.min(count as usize * greatest))));
         let count = devices.map_or(f64::INFINITY, f64::from);
@@ -144,7 +146,7 @@ fn free_devices_are_part_of_the_weight() {
     // Two lamps among four devices: both kinds take action 0, lamps take 1 too.
     let limits = limits(&[(2, vec![0]), (2, vec![0, 1])], 2);
     let prior = prior(&[0.5, 0.5], &[0.1, 0.9], 1e9);
-    let mut table = WeightTable::exact(&[10, 10], &limits, &prior).unwrap();
+    let mut table = WeightTable::exact(&[10, 10], &limits, &WalkPrior::Habit(&prior)).unwrap();
     assert!(table.prepare(20));
     let ways = best_ways(&table, &[(20, 0.0)], 9);
     let weights: Vec<(Vec<u32>, f64)> = ways.iter().map(|way| (dense(way, 2), way.ln_weight.exp() / 0.81)).collect();
@@ -171,7 +173,7 @@ fn a_megabyte_without_limits_has_first_ways() {
         assert!(way.ln_weight <= table.ln_total(sum));
     }
     assert!(!table.prepare(1 << 40));
-    let exact = WeightTable::exact(&sizes, &Limits::free(7), &prior).unwrap();
+    let exact = WeightTable::exact(&sizes, &Limits::free(7), &WalkPrior::Habit(&prior)).unwrap();
     assert!(!exact.clone().prepare(sum) && exact.clone().prepare(64 * 43));
 }
 
@@ -180,7 +182,7 @@ fn pending_deviations_are_bounded_by_the_ways_wanted() {
     let sizes: Vec<usize> = (0..300).map(|at| 40 + at % 150).collect();
     let limits = limits(&[(16, (0..300).collect())], 300);
     let prior = prior(&vec![1.0; 300], &[1.0; 16], 300.0);
-    let mut table = WeightTable::exact(&sizes, &limits, &prior).unwrap();
+    let mut table = WeightTable::exact(&sizes, &limits, &WalkPrior::Habit(&prior)).unwrap();
     assert!(table.prepare(1500));
     let mut ways = BestFirst::new(&table, &[(1500, 0.0)], 2000);
     let mut found = 0;
@@ -190,4 +192,48 @@ fn pending_deviations_are_bounded_by_the_ways_wanted() {
     assert_eq!(found, 2000);
     assert!(ways.pending.len() <= 2 * 2000 + 1024);
     assert!(ways.deviations > ways.pending.len() + 2000, "some were dropped");
+}
+
+proptest! {
+    /// The space is held to all ways to give actions to devices.
+    #[test]
+    fn where_devices_are_as_likely_ways_weigh_what_the_commands_of_the_space_do(
+        types in prop::collection::vec((1..4_u32, 1..32_u32), 1..4),
+        sizes in [1..9_i64, 1..9_i64, 1..9_i64, 1..9_i64, 1..9_i64],
+        share in 0.1..0.9_f64,
+    ) {
+        let of_type = |(at, (count, bits)): (usize, &(u32, u32))| Device {
+            name: at.to_string(),
+            count: *count,
+            actions: (0..5).filter(|action| bits >> action & 1 == 1).map(|action| action.to_string()).collect(),
+        };
+        let inventory = Inventory { devices: types.iter().enumerate().map(of_type).collect() };
+        let action = |name: &str| Action::new(name, sizes[name.parse::<usize>().unwrap()]);
+        let actions: Vec<Action> = inventory.action_names().into_iter().map(action).collect();
+        let prior = Prior {
+            numbers: vec![share],
+            decay: 0.5,
+            shares: vec![1.0 / actions.len() as f64; actions.len()],
+            concentration: 1.0,
+            recurring: Vec::new(),
+        };
+        let home = Home {
+            overhead: 0,
+            actions: &actions,
+            inventory: Some(&inventory),
+            prior: Some(&prior),
+            max_actions: u32::MAX,
+        };
+        let bytes: Vec<usize> = actions.iter().map(|action| action.size as usize).collect();
+        let limits = home.limits().unwrap();
+        let mut table = WeightTable::exact(&bytes, &limits, &WalkPrior::Devices(home)).unwrap();
+        let space = CommandSpace::new(home, &Premises { prior: PriorName::Devices, decay: None }).unwrap();
+        for row in space.size_rows().unwrap() {
+            let sum = row.bytes as usize;
+            prop_assert!(table.prepare(sum));
+            let (total, best) = (table.ln_total(sum).exp(), table.start(sum, 0.0).1.exp());
+            prop_assert!((total - row.probability).abs() < 1e-12, "{sum}: {total} {row:?}");
+            prop_assert!((best - row.greatest).abs() < 1e-12, "{sum}: {best} {row:?}");
+        }
+    }
 }

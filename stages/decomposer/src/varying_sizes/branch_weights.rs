@@ -12,7 +12,7 @@ use sizeleak_model::{Action, Limits, Prior};
 
 use super::distribution::{Distribution, add_multiple};
 use crate::automaton::{Automaton, Layer, State};
-use crate::prior_walk::{COUNTED_ACTIONS, Transition, WeighedTransitions, of_state};
+use crate::prior_walk::{COUNTED_ACTIONS, Transition, WalkPrior, WeighedTransitions, of_state};
 use crate::solver::action_sizes;
 use crate::sum_table::MAX_TABLE_BYTES;
 
@@ -54,14 +54,19 @@ pub(crate) struct Step {
 
 impl BranchWeights {
     /// Tables of increasing range. Without a prior every multiset of actions weighs 1.
-    pub(crate) fn tables(actions: &[Action], limits: &Limits, prior: Option<&Prior>) -> Vec<Self> {
+    pub(crate) fn tables(actions: &[Action], limits: &Limits, prior: Option<WalkPrior<'_>>) -> Vec<Self> {
         let exact =
-            prior.and_then(|prior| COUNTED_ACTIONS.iter().find_map(|most| Self::exact(actions, limits, prior, *most)));
-        exact.into_iter().chain(Self::geometric(actions, limits, prior)).collect()
+            prior.and_then(|prior| COUNTED_ACTIONS.iter().find_map(|most| Self::exact(actions, limits, &prior, *most)));
+        let geometric = match prior {
+            None => Self::geometric(actions, limits, None),
+            Some(WalkPrior::Habit(prior)) => Self::geometric(actions, limits, Some(prior)),
+            Some(WalkPrior::Devices(_)) => None,
+        };
+        exact.into_iter().chain(geometric).collect()
     }
 
     /// Weights of commands of up to `most` actions, or of all if there cannot be more; `None` without room for them.
-    fn exact(actions: &[Action], limits: &Limits, prior: &Prior, most: u32) -> Option<Self> {
+    fn exact(actions: &[Action], limits: &Limits, prior: &WalkPrior<'_>, most: u32) -> Option<Self> {
         let [smallest, largest] = [actions.iter().map(|action| action.size_range()[0]).min()?, largest(actions)?];
         let [smallest, largest] = [usize::try_from(smallest).ok()?, usize::try_from(largest).ok()?];
         // Commands beyond this sum may have more actions than are counted.
@@ -69,7 +74,7 @@ impl BranchWeights {
             max if max <= most => largest.saturating_mul(max as usize),
             _ => smallest.saturating_mul(most as usize + 1).saturating_sub(1),
         };
-        let limits = limits.counting(most);
+        let limits = prior.limits(limits, most);
         let automaton = Automaton::new(&action_sizes(actions).ok()?, &limits)?;
         let transitions = WeighedTransitions::new(&automaton, &limits, prior)?;
         let products = transitions.transitions.len();

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use sizeleak_model::Prior;
 
 use super::*;
+use crate::prior_walk::WalkPrior;
 
 const LEARNED: &str = "[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
     [learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\nbasis = \"wire\"\n";
@@ -82,7 +83,9 @@ fn names(model: &Model) -> SharedList<Arc<str>> {
 }
 
 fn found(model: &Model, targets: &[(i64, f64)], limit: usize) -> VaryingCandidates {
-    let mut varying = VaryingSizes::new(model, &model.limits().unwrap()).unwrap().unwrap();
+    let mut varying = VaryingSizes::new(model, &model.limits().unwrap(), model.prior.as_ref().map(WalkPrior::Habit))
+        .unwrap()
+        .unwrap();
     varying.candidates(&sums(targets), &names(model), limit).unwrap()
 }
 
@@ -166,7 +169,7 @@ proptest! {
         let model = model(&actions, None, Some(prior.clone()));
         let actions: Vec<Vec<(i64, f64)>> = model.actions.iter().map(|action| action.sizes().collect()).collect();
         let targets: Vec<(i64, f64)> = targets.into_iter().collect();
-        let mut tables = BranchWeights::tables(&model.actions, &model.limits().unwrap(), Some(&prior));
+        let mut tables = BranchWeights::tables(&model.actions, &model.limits().unwrap(), Some(WalkPrior::Habit(&prior)));
         prop_assert_eq!(tables.len(), 2);
         let table = &mut tables[1];
         prop_assert!(table.prepare(20));
@@ -203,7 +206,7 @@ fn a_range_that_no_command_has_is_unexplained() {
 #[test]
 fn sums_beyond_the_table_are_refused() {
     let model = model(&[vec![(40, 0.5), (41, 0.5)]], None, None);
-    let mut varying = VaryingSizes::new(&model, &model.limits().unwrap()).unwrap().unwrap();
+    let mut varying = VaryingSizes::new(&model, &model.limits().unwrap(), None).unwrap().unwrap();
     let refused = varying.candidates(&sums(&[(1 << 40, 1.0)]), &names(&model), 10);
     assert_eq!(refused.unwrap_err().sum, 1 << 40);
 }
@@ -211,5 +214,5 @@ fn sums_beyond_the_table_are_refused() {
 #[test]
 fn single_sizes_take_the_way_of_single_sizes() {
     let model = model(&[vec![(40, 1.0)]], None, None);
-    assert!(VaryingSizes::new(&model, &model.limits().unwrap()).unwrap().is_none());
+    assert!(VaryingSizes::new(&model, &model.limits().unwrap(), None).unwrap().is_none());
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::enumeration::{choose, entropy};
+use super::enumeration::{choose, entropy, number_probabilities};
 use super::{device, is_near};
 use crate::application::padded_length;
 use crate::bayes_limit::{BayesLimit, bayes_limit};
-use crate::command_generator::{DeviceAction, id_widths, number_probabilities};
+use crate::command_generator::{DeviceAction, id_widths};
 use crate::message_encoder::{App, BodyForm, MessageEncoder, done};
 use crate::scenario::{ActionValue, Framing, IdDraw, Parameter, ReplyMode, ReplyPadding, Suite};
 use crate::tls::Side;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::Scenario;
-use crate::command_generator::number_probabilities;
+use crate::scenario::CommandSettings;
 
 /// The distribution of a scenario's random commands, as multisets of actions.
 #[derive(Debug)]
@@ -69,4 +69,10 @@ pub(super) fn choose(all: u32, some: u32) -> f64 {
 /// The entropy of a distribution, in bits.
 pub(super) fn entropy(probabilities: impl Iterator<Item = f64>) -> f64 {
     probabilities.filter(|probability| *probability > 0.0).map(|probability| -probability * probability.log2()).sum()
+}
+
+/// The probability of each number of actions of a random command, from one on.
+pub(super) fn number_probabilities(command: &CommandSettings) -> Vec<f64> {
+    let weights = || (0..command.most_actions).map(|n| command.decay.powf(f64::from(n)));
+    weights().map(|weight| weight / weights().sum::<f64>()).collect()
 }
