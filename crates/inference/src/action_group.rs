@@ -29,6 +29,17 @@ pub(crate) struct ActionGroup {
     pub(crate) greatest: Vec<Vec<SumWeights>>,
 }
 
+/// The groups of a home with what their numbers need.
+#[derive(Debug, Clone)]
+pub(crate) struct Groups {
+    pub(crate) list: Vec<ActionGroup>,
+    /// How many replies of each class any command has.
+    pub(crate) per_command: Vec<u32>,
+    pub(crate) devices: DeviceLimits,
+    /// What each number of actions weighs, from 0.
+    pub(crate) number_weights: Vec<f64>,
+}
+
 /// The groups of all actions: those that send replies first, those that send the same classes side by side. Without
 /// single replies, an action's class in the inventory is its group.
 pub(crate) fn groups(

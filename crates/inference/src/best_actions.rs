@@ -8,7 +8,7 @@ use sizeleak_model::SeenReplies;
 
 use crate::action_group::ActionGroup;
 use crate::inference::{Beyond, ReplyInference, WeightedSum};
-use crate::numbers_search::FoundNumbers;
+use crate::joint_sums::Numbers;
 use crate::sum_weights::SumWeights;
 
 /// Listed actions have this much of the probability together, unless there are too many.
@@ -47,14 +47,10 @@ pub struct MostProbable {
     pub listed: Vec<InferredActions>,
 }
 
-/// Numbers of actions per group that matter.
+/// Numbers of actions, with their part of the total.
 #[derive(Debug)]
-struct Numbers {
-    of_groups: Vec<u32>,
-    /// The likelihood of the replies, as a multiple of the unit, and the prior without the sums' weights.
-    likelihood: f64,
-    prior: f64,
-    /// Their part of the total.
+struct Contribution {
+    numbers: Numbers,
     contribution: f64,
 }
 
@@ -75,7 +71,7 @@ impl ReplyInference {
             possible.extend(self.checked(sum.bytes)?.map(possible_sum));
         }
         let (all, ln_unit) = self.mattering_numbers(seen, &possible)?;
-        let total: f64 = all.iter().map(|numbers| numbers.contribution).sum();
+        let total: f64 = all.iter().map(|one| one.contribution).sum();
         let inferred = |Found { actions, sum, weight, joint }| InferredActions {
             actions,
             sum,
@@ -93,27 +89,33 @@ impl ReplyInference {
 
     /// The numbers of actions that matter, those first that contribute most, and the unit of their likelihoods as a
     /// logarithm.
-    fn mattering_numbers(&self, seen: &SeenReplies, sums: &[PossibleSum]) -> Result<(Vec<Numbers>, f64), Beyond> {
+    fn mattering_numbers(&self, seen: &SeenReplies, sums: &[PossibleSum]) -> Result<(Vec<Contribution>, f64), Beyond> {
+        let bytes = || sums.iter().map(|sum| sum.bytes);
+        let (Some(least), Some(most)) = (bytes().min(), bytes().max()) else {
+            return Ok((Vec::new(), f64::NEG_INFINITY));
+        };
         let weighted: Vec<(usize, f64)> = sums.iter().map(|sum| (sum.bytes, sum.weight)).collect();
-        let mut all: Vec<Numbers> = Vec::new();
-        let ln_unit = self.search(seen, &weighted, |is_new, found| {
-            if is_new {
-                all.clear();
-            }
-            let FoundNumbers { numbers, likelihood, prior, before, last } = found;
-            let of_sum = |(sum, weight): &(usize, f64)| weight * before.convolved_at(last, *sum);
-            let contribution = likelihood * prior * weighted.iter().map(of_sum).sum::<f64>();
-            if contribution > 0.0 {
-                all.push(Numbers { of_groups: numbers.to_vec(), likelihood, prior, contribution });
-            }
-            contribution
-        })?;
+        let mut joint = self.joint(seen, &weighted, [least, most]);
+        let weight = |numbers: &[u32]| {
+            let mut of_groups =
+                self.groups.list.iter().zip(numbers).map(|(group, number)| &group.sums[*number as usize]);
+            let last = of_groups.next_back();
+            let before = of_groups.fold(SumWeights::of_one(0, 1.0), |before, own| before.convolve(own));
+            let at = |sum: usize| last.map_or(0.0, |last| before.convolved_at(last, sum));
+            weighted.iter().map(|(sum, weight)| weight * at(*sum)).sum::<f64>()
+        };
+        let numbers = joint.numbers(weight)?;
+        let contribution = |numbers: Numbers| {
+            let contribution = numbers.likelihood * numbers.prior * weight(&numbers.of_groups);
+            Contribution { numbers, contribution }
+        };
+        let mut all: Vec<Contribution> = numbers.into_iter().map(contribution).collect();
         all.sort_by(|a, b| b.contribution.total_cmp(&a.contribution));
-        Ok((all, ln_unit))
+        Ok((all, joint.ln_unit()))
     }
 
     /// The actions above a threshold that is low enough, or as low as there is room for.
-    fn found(&self, all: &[Numbers], sums: &[PossibleSum], total: f64, limit: usize) -> Vec<Found> {
+    fn found(&self, all: &[Contribution], sums: &[PossibleSum], total: f64, limit: usize) -> Vec<Found> {
         let mut found = Vec::new();
         let (mut threshold, mut steps_left) = (FIRST_THRESHOLD, MOST_STEPS);
         while threshold >= LAST_THRESHOLD {
@@ -200,9 +202,9 @@ struct Position {
 }
 
 impl Listing<'_> {
-    fn list(&mut self, all: &[Numbers], sums: &[PossibleSum]) -> Result<(), TooMany> {
+    fn list(&mut self, all: &[Contribution], sums: &[PossibleSum]) -> Result<(), TooMany> {
         let least = self.least;
-        for numbers in all.iter().take_while(|numbers| numbers.contribution >= least) {
+        for Contribution { numbers, .. } in all.iter().take_while(|one| one.contribution >= least) {
             let mut before = vec![SumWeights::of_one(0, 1.0)];
             for (group, number) in self.groups.iter().zip(&numbers.of_groups) {
                 let greatest = group.greatest.first().and_then(|of_all| of_all.get(*number as usize));

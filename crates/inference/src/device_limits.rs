@@ -1,8 +1,11 @@
 //! What the inventory makes of the prior: which numbers of actions have a device each, and the share of devices that
 //! were still free.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Add;
 
+use foldhash::fast::RandomState;
 use sizeleak_model::{Condition, Limits, Prior};
 
 use crate::sum_weights::SumWeights;
@@ -16,11 +19,30 @@ const MAX_STATES: usize = 1 << 12;
 /// The most products of weights for sizes without replies.
 const MAX_PRODUCTS: usize = 1 << 31;
 
+/// The most totals whose share is kept.
+const MAX_KNOWN_SHARES: usize = 1 << 16;
+
 /// The inventory's limits with the order in which devices are given to classes of actions.
 #[derive(Debug, Clone)]
 pub(crate) struct DeviceLimits {
     limits: Limits,
     order: Vec<usize>,
+    max_actions: u32,
+    /// What one action of each class adds to [`Totals`].
+    places: Vec<u128>,
+    known_shares: RefCell<HashMap<Totals, f64, RandomState>>,
+}
+
+/// How many actions there are of each class of the inventory, as the digits of one number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(crate) struct Totals(u128);
+
+impl Add for Totals {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
 }
 
 /// What there is before the last class of actions.
@@ -35,9 +57,32 @@ struct BeforeLast<'a> {
 }
 
 impl DeviceLimits {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    /// `None` for more classes and devices than [`Totals`] can count.
+    pub(crate) fn new(limits: &Limits) -> Option<Self> {
         let limits = limits.counting(MOST_ACTIONS);
-        Self { order: limits.class_order(), limits }
+        let max_actions = limits.max_actions().min(MOST_ACTIONS);
+        let base = u128::from(max_actions) + 1;
+        let mut places = vec![1_u128];
+        for _ in 0..limits.classes() {
+            places.push(places.last()?.checked_mul(base)?);
+        }
+        Some(Self { order: limits.class_order(), limits, max_actions, places, known_shares: RefCell::default() })
+    }
+
+    pub(crate) fn totals_of(&self, class: usize, number: u32) -> Totals {
+        Totals(self.places[class] * u128::from(number))
+    }
+
+    /// See [`Self::share`].
+    pub(crate) fn share_of(&self, totals: Totals) -> f64 {
+        let mut known = self.known_shares.borrow_mut();
+        if known.len() >= MAX_KNOWN_SHARES {
+            known.clear();
+        }
+        *known.entry(totals).or_insert_with(|| {
+            let digit = |(place, next): (&u128, &u128)| (totals.0 % next / place) as u32;
+            self.share(&self.places.iter().zip(&self.places[1..]).map(digit).collect::<Vec<u32>>())
+        })
     }
 
     pub(crate) fn class_of(&self, action: usize) -> usize {
@@ -54,12 +99,7 @@ impl DeviceLimits {
 
     /// The most actions of a command.
     pub(crate) fn max_actions(&self) -> u32 {
-        self.limits.max_actions().min(MOST_ACTIONS)
-    }
-
-    /// Whether every action has a device, given how many there are of each class.
-    pub(crate) fn admits(&self, totals: &[u32]) -> bool {
-        self.limits.admits_totals(totals)
+        self.max_actions
     }
 
     /// The factor of the prior for devices that are free, given how many actions there are of each class; 0 beyond the

@@ -2,26 +2,13 @@
 
 use std::cell::OnceCell;
 
-use sizeleak_model::{Action, LikelihoodTable, Model, SeenReplies};
+use sizeleak_model::{Action, Model, SeenReplies};
 use thiserror::Error;
 
-use crate::action_group::{ActionGroup, SizedAction, groups, table_numbers};
+use crate::action_group::{ActionGroup, Groups, SizedAction, groups, table_numbers};
 use crate::device_limits::DeviceLimits;
-use crate::numbers_search::{FoundNumbers, Groups};
+use crate::joint_sums::{JointSums, TooMuchWork};
 use crate::sum_weights::SumWeights;
-
-/// What is left out of a probability is at most this share of it.
-const LEFT_OUT: f64 = 1e-7;
-
-/// By how much, in nats, the first threshold is below the greatest likelihood. Later ones are set by what was found.
-const FIRST_DEPTH: f64 = 20.0;
-
-/// By how much thresholds go down while nothing is found, and how often.
-const FURTHER_DEPTH: f64 = 40.0;
-const MOST_THRESHOLDS: u32 = 8;
-
-/// The most steps of a walk through the numbers of actions.
-const MOST_STEPS: u64 = 200_000;
 
 /// The most numbers that tables hold.
 const MOST_TABLE_NUMBERS: usize = 1 << 23;
@@ -44,6 +31,12 @@ pub enum Beyond {
     /// The replies leave more numbers of actions than can be looked at.
     #[error("the replies leave too many numbers of actions")]
     TooManyNumbers,
+}
+
+impl From<TooMuchWork> for Beyond {
+    fn from(_: TooMuchWork) -> Self {
+        Self::TooManyNumbers
+    }
 }
 
 /// Sums over all actions of a command, for one model.
@@ -78,7 +71,7 @@ impl ReplyInference {
         let actions: Option<Vec<SizedAction>> =
             model.actions.iter().map(|action| action.size).enumerate().map(sized).collect();
         let actions = actions.filter(|actions| !actions.is_empty())?;
-        let devices = DeviceLimits::new(&limits);
+        let devices = DeviceLimits::new(&limits)?;
         if table_numbers(&actions, devices.max_actions()) > MOST_TABLE_NUMBERS {
             return None;
         }
@@ -92,7 +85,8 @@ impl ReplyInference {
         let too_large = if is_counted { usize::MAX } else { smallest * (devices.max_actions() as usize + 1) };
         let replies = model.single_replies.as_ref();
         let list = groups(&actions, replies, prior, &devices);
-        let groups = Groups::new(list, replies, devices, number_weights);
+        let per_command = replies.map(|replies| replies.per_command.clone()).unwrap_or_default();
+        let groups = Groups { list, per_command, devices, number_weights };
         Some(Self { groups, of_class, size_totals: OnceCell::new(), too_large })
     }
 
@@ -114,21 +108,16 @@ impl ReplyInference {
     pub fn ln_sums_with_replies(&self, seen: &SeenReplies, sums: &[i64]) -> Result<Vec<f64>, Beyond> {
         let asked: Vec<Option<usize>> = sums.iter().map(|sum| self.checked(*sum)).collect::<Result<_, _>>()?;
         let possible: Vec<(usize, f64)> = asked.iter().flatten().map(|sum| (*sum, 1.0)).collect();
-        let mut found = vec![0.0; asked.len()];
-        let ln_unit = self.search(seen, &possible, |is_new, numbers| {
-            if is_new {
-                found.fill(0.0);
-            }
-            let FoundNumbers { likelihood, prior, before, last, .. } = numbers;
-            let mut all = 0.0;
-            for (found, sum) in found.iter_mut().zip(&asked) {
-                let own = sum.map_or(0.0, |sum| likelihood * prior * before.convolved_at(last, sum));
-                *found += own;
-                all += own;
-            }
-            all
-        })?;
-        Ok(found.into_iter().map(|found: f64| found.ln() + ln_unit).collect())
+        let mut found = vec![f64::NEG_INFINITY; sums.len()];
+        let (Some(least), Some(most)) = (asked.iter().flatten().min(), asked.iter().flatten().max()) else {
+            return Ok(found);
+        };
+        let mut joint = self.joint(seen, &possible, [*least, *most]);
+        let weights = joint.weights(&possible)?;
+        for (found, sum) in found.iter_mut().zip(&asked) {
+            *found = sum.map_or(0.0, |sum| weights[sum - least]).ln() + joint.ln_unit();
+        }
+        Ok(found)
     }
 
     /// ln Σ weight · P(sum, replies) for each of some alternatives, such as a command's size under different assumptions
@@ -149,60 +138,27 @@ impl ReplyInference {
             Some(seen) => self.ln_sums_with_replies(seen, &sums)?,
             None => self.ln_sums(&sums)?,
         };
-        let ln_sum = |sum: &WeightedSum| {
-            let found = sums.binary_search(&sum.bytes).ok().and_then(|at| found.get(at));
-            found.map_or(f64::NEG_INFINITY, |found| found + sum.weight.ln())
-        };
-        let ln_alternative = |alternative: &Vec<WeightedSum>| {
-            let greatest = alternative.iter().map(ln_sum).fold(f64::NEG_INFINITY, f64::max);
-            if greatest == f64::NEG_INFINITY {
-                return greatest;
-            }
-            greatest + alternative.iter().map(|sum| (ln_sum(sum) - greatest).exp()).sum::<f64>().ln()
-        };
+        let greatest = found.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if greatest == f64::NEG_INFINITY {
+            return Ok(vec![greatest; alternatives.len()]);
+        }
+        let found: Vec<f64> = found.into_iter().map(|found| (found - greatest).exp()).collect();
+        let term = |sum: &WeightedSum| sum.weight * sums.binary_search(&sum.bytes).map_or(0.0, |at| found[at]);
+        let ln_alternative = |alternative: &Vec<WeightedSum>| greatest + alternative.iter().map(term).sum::<f64>().ln();
         Ok(alternatives.iter().map(ln_alternative).collect())
     }
 
-    /// Visits the numbers of actions that matter to the probability of any of some sums, given with their weights, and
-    /// of the replies. `visit` returns what they add to it. Whenever the visits begin anew, since the ones before left out
-    /// too much, it gets true with the first one. Returns the unit of the likelihoods, as a logarithm.
-    pub(crate) fn search(
-        &self,
-        seen: &SeenReplies,
+    /// Some sums, given with their weights, together with the replies.
+    pub(crate) fn joint<'a>(
+        &'a self,
+        seen: &'a SeenReplies,
         sums: &[(usize, f64)],
-        mut visit: impl FnMut(bool, FoundNumbers<'_>) -> f64,
-    ) -> Result<f64, Beyond> {
-        let mut table = LikelihoodTable::new(seen, self.groups.most_replies());
-        let ln_unit = table.ln_unit();
-        let (Some(least), Some(most)) = (sums.iter().map(|sum| sum.0).min(), sums.iter().map(|sum| sum.0).max()) else {
-            return Ok(ln_unit);
-        };
-        if ln_unit == f64::NEG_INFINITY {
-            return Ok(ln_unit);
-        }
-        let weights: f64 = sums.iter().map(|(_, weight)| weight).sum();
-        let without_replies = self
-            .size_totals()
-            .map_or(weights, |totals| sums.iter().map(|(sum, weight)| weight * totals.at(*sum)).sum());
-        let (mut steps_left, mut depth) = (MOST_STEPS, FIRST_DEPTH);
-        for _ in 0..MOST_THRESHOLDS {
-            if without_replies <= 0.0 {
-                break;
-            }
-            let (mut found, mut is_new) = (0.0, true);
-            let threshold = (-depth).exp();
-            let steps = self.groups.visit(&mut table, threshold, [least, most], steps_left, |numbers| {
-                found += visit(std::mem::take(&mut is_new), numbers);
-            });
-            steps_left = steps.map_err(|_| Beyond::TooManyNumbers)?;
-            let enough = (without_replies / (LEFT_OUT * found)).ln();
-            if depth >= enough {
-                break;
-            }
-            // More is found there, so that it is enough.
-            depth = if enough.is_finite() { enough } else { depth + FURTHER_DEPTH };
-        }
-        Ok(ln_unit)
+        range: [usize; 2],
+    ) -> JointSums<'a> {
+        let totals = self.size_totals();
+        let without_replies =
+            sums.iter().map(|(sum, weight)| weight * totals.map_or(1.0, |totals| totals.at(*sum))).sum();
+        JointSums::new(&self.groups, seen, range, without_replies)
     }
 
     /// The sum as an index; `None` if no actions have it.

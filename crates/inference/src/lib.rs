@@ -21,7 +21,7 @@ mod best_actions;
 pub mod channel;
 mod device_limits;
 mod inference;
-mod numbers_search;
+mod joint_sums;
 pub mod space;
 mod sum_weights;
 

@@ -68,6 +68,21 @@ impl SumWeights {
         self.product(other, |sum, weight| *sum = sum.max(weight))
     }
 
+    /// Adds the convolution with others, times a factor, as far as there is room. `to` and `others` begin at some sum;
+    /// the first of `to` is `above` bytes below the sum of both firsts.
+    pub(crate) fn add_convolved(&self, others: &[f64], factor: f64, above: usize, room: usize, to: &mut Vec<f64>) {
+        let end = (above + self.weights.len() + others.len() - 1).min(room + 1);
+        if to.len() < end {
+            to.resize(end, 0.0);
+        }
+        for (at, weight) in (above..end).zip(&self.weights).filter(|(_, weight)| **weight > 0.0) {
+            let weight = factor * weight;
+            for (to, other) in to[at..].iter_mut().zip(others) {
+                *to += weight * other;
+            }
+        }
+    }
+
     /// The weight of one sum of their convolution.
     pub(crate) fn convolved_at(&self, other: &Self, sum: usize) -> f64 {
         let (short, long) = if self.weights.len() <= other.weights.len() { (self, other) } else { (other, self) };

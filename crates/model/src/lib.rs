@@ -65,4 +65,4 @@ pub use reply_bytes_model::ReplyBytesModel;
 pub use reply_count_model::ReplyCountModel;
 pub use reply_windows::{MAX_REPLY_WITHIN_MS, ReplyWindows};
 pub use scope::{Scope, ServiceName, ServiceNameError};
-pub use single_replies::{LikelihoodTable, ReplyClass, SeenReplies, SingleReplies};
+pub use single_replies::{Component, Interpretation, ReplyClass, ReplyReader, SeenReplies, SingleReplies};

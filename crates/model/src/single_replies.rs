@@ -11,12 +11,11 @@
 mod classes;
 mod interpretation;
 mod likelihood_bound;
-mod likelihood_table;
 mod seen_replies;
 
 pub use self::classes::{ReplyClass, SingleReplies};
-pub use self::likelihood_table::LikelihoodTable;
-pub use self::seen_replies::SeenReplies;
+pub use self::interpretation::Interpretation;
+pub use self::seen_replies::{Component, ReplyReader, SeenReplies};
 
 #[cfg(test)]
 mod tests;

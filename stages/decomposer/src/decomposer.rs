@@ -346,7 +346,7 @@ impl Decomposer {
 
     /// The candidates that are most probable given the replies; `None` where sizes alone have to do.
     fn by_replies(
-        &self,
+        &mut self,
         explained: &[ExplainedSum],
         replies: &CommandReplies,
         heaviest: f64,

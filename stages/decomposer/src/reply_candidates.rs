@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 
 use sizeleak_frame::Command;
 use sizeleak_inference::{InferredActions, MostProbable, ReplyInference, WeightedSum};
-use sizeleak_model::{Model, SeenReplies, WireSize};
+use sizeleak_model::{Model, ReplyReader, WireSize};
 
 use crate::target_sums::TargetSum;
 
@@ -23,6 +23,8 @@ const LEAST_PROBABILITY: f64 = 1e-280;
 pub(crate) struct ReplyCandidates {
     /// Built when it is first needed; `None` for a model that does not allow it.
     inference: OnceCell<Option<ReplyInference>>,
+    /// What reads replies that are longer by so many bytes than those that the model was learned from.
+    reader: Option<(i64, ReplyReader)>,
 }
 
 /// The replies to a command.
@@ -76,7 +78,7 @@ impl ReplyCandidates {
     /// The candidates with one of some sums that are most probable given these replies, at most `limit`. `None` where
     /// that is too much to compute, or where no actions explain both: sizes alone have to do.
     pub(crate) fn most_probable<'a>(
-        &self,
+        &mut self,
         model: &Model,
         replies: &CommandReplies,
         sums: impl Iterator<Item = &'a TargetSum>,
@@ -93,10 +95,11 @@ impl ReplyCandidates {
         let of_sizes = of_sizes.iter().zip(&sums).map(|(ln_sum, sum)| ln_sum.exp() * sum.weight);
         let ln_size = of_sizes.sum::<f64>().ln();
         let learned = model.single_replies.as_ref()?;
-        let seen = match replies.longer {
-            0 => SeenReplies::new(learned, &replies.sizes),
-            longer => SeenReplies::new(&learned.clone().longer_by(longer), &replies.sizes),
-        };
+        let longer = replies.longer;
+        if self.reader.as_ref().is_none_or(|(known, _)| *known != longer) {
+            self.reader = Some((longer, ReplyReader::new(learned.clone().longer_by(longer))));
+        }
+        let seen = self.reader.as_ref()?.1.read(&replies.sizes);
         let MostProbable { ln_total, listed } = inference.most_probable(&seen, &sums, limit).ok()?;
         let reply_probability = (ln_total - ln_size).exp().min(1.0);
         if listed.is_empty() || !ln_size.is_finite() || reply_probability < LEAST_PROBABILITY {

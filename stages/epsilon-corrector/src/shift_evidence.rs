@@ -1,11 +1,11 @@
 //! How well each shift explains a command: the likelihood of its size and of its single replies, whatever its actions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sizeleak_frame::{Command, WeightedEpsilon};
-use sizeleak_inference::{Beyond, ReplyInference};
-use sizeleak_model::{LikelihoodTable, Model, SeenReplies, SingleReplies, WireSize};
+use sizeleak_inference::{Beyond, ReplyInference, WeightedSum};
+use sizeleak_model::{Model, ReplyReader, WireSize};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
 use crate::shift_filter::{ShiftState, ShiftStates, Shifted};
@@ -23,7 +23,7 @@ pub(crate) struct ShiftEvidence {
     inference: ReplyInference,
     overhead: i64,
     /// The model's replies by how many bytes they are longer; none if they say nothing one by one.
-    replies: BTreeMap<i64, SingleReplies>,
+    replies: BTreeMap<i64, ReplyReader>,
     /// The likelihoods by the sizes of a command and its replies: the commands of a home recur.
     known: TwoGenerationCache<SeenSizes, Option<Arc<[f64]>>>,
 }
@@ -39,12 +39,11 @@ struct SeenSizes {
 /// The states with one shift of replies.
 #[derive(Debug)]
 struct EqualReplies {
-    /// The replies by the model with that shift; `None` if they say nothing.
-    seen: Option<SeenReplies>,
-    /// At least ln P(replies | actions) for any actions.
+    reply_bytes: i64,
+    /// At least ln P(size, replies) for any of the states.
     ln_bound: f64,
-    /// By their index.
-    states: Vec<(usize, ShiftState)>,
+    /// By their index, each with the sums that the command's actions may have, and their weights.
+    states: Vec<(usize, Vec<WeightedSum>)>,
 }
 
 impl ShiftEvidence {
@@ -55,7 +54,7 @@ impl ShiftEvidence {
         let (states, known) = (ShiftStates::new(shifted), TwoGenerationCache::new(MAX_CACHED));
         let longer = |state: &ShiftState| {
             let replies = model.single_replies.clone()?;
-            Some((state.reply_bytes, replies.longer_by(state.reply_bytes)))
+            Some((state.reply_bytes, ReplyReader::new(replies.longer_by(state.reply_bytes))))
         };
         let replies = states.list().iter().filter_map(longer).collect();
         Some(Self { states, inference, overhead: model.overhead, replies, known })
@@ -93,74 +92,53 @@ impl ShiftEvidence {
         }
         let mut found = vec![f64::NEG_INFINITY; self.states.list().len()];
         let mut greatest = f64::NEG_INFINITY;
-        for equal in self.by_replies(seen) {
-            if equal.ln_bound < greatest - NEGLIGIBLE {
+        for EqualReplies { reply_bytes, ln_bound, states } in self.by_replies(seen, epsilons) {
+            if ln_bound < greatest - NEGLIGIBLE {
                 break;
             }
-            for (at, ln_likelihood) in self.of_equal_replies(&equal, most, epsilons)? {
+            let replies = self.replies.get(&reply_bytes).zip(seen.replies.as_ref());
+            let replies = replies.map(|(reader, sizes)| reader.read(sizes));
+            let (at, alternatives): (Vec<usize>, Vec<Vec<WeightedSum>>) = states.into_iter().unzip();
+            let ln_likelihoods = self.inference.ln_alternatives(replies.as_ref(), &alternatives)?;
+            for (at, ln_likelihood) in at.into_iter().zip(ln_likelihoods) {
                 greatest = greatest.max(ln_likelihood);
-                if let Some(found) = found.get_mut(at) {
-                    *found = ln_likelihood;
-                }
+                found[at] = ln_likelihood;
             }
         }
         Ok(greatest.is_finite().then_some(found))
     }
 
-    /// The states by their shift of replies, those whose replies may be most likely first.
-    fn by_replies(&self, seen: &SeenSizes) -> Vec<EqualReplies> {
-        let states = || self.states.list().iter().copied().enumerate();
-        let Some(replies) = seen.replies.as_ref().filter(|_| !self.replies.is_empty()) else {
-            return vec![EqualReplies { seen: None, ln_bound: 0.0, states: states().collect() }];
+    /// The states by their shift of replies, those first that may be most likely.
+    fn by_replies(&self, seen: &SeenSizes, epsilons: &[WeightedEpsilon]) -> Vec<EqualReplies> {
+        let explained = seen.command[1].saturating_sub(self.overhead);
+        let sums = |state: &ShiftState| -> Vec<WeightedSum> {
+            let sum = |value: &WeightedEpsilon| WeightedSum {
+                bytes: explained.saturating_sub(state.bytes).saturating_sub(value.epsilon),
+                weight: value.weight,
+            };
+            epsilons.iter().map(sum).collect()
         };
-        let of_shift = |(bytes, classes): (&i64, &SingleReplies)| {
-            let seen = SeenReplies::new(classes, replies);
-            let ln_bound = ln_bound(&seen);
-            let states = states().filter(|(_, state)| state.reply_bytes == *bytes).collect();
-            EqualReplies { seen: Some(seen), ln_bound, states }
-        };
-        let mut all: Vec<EqualReplies> = self.replies.iter().map(of_shift).collect();
+        let states = self.states.list();
+        let alternatives: Vec<Vec<WeightedSum>> = states.iter().map(sums).collect();
+        // Where they are not known, replies alone bound it.
+        let of_sizes = self.inference.ln_alternatives(None, &alternatives);
+        let of_sizes = of_sizes.unwrap_or_else(|_| vec![0.0; states.len()]);
+        let mut by_replies: BTreeMap<i64, EqualReplies> = BTreeMap::new();
+        for ((at, alternative), (state, of_size)) in (0..).zip(alternatives).zip(states.iter().zip(of_sizes)) {
+            let reply_bytes = if seen.replies.is_some() { state.reply_bytes } else { 0 };
+            let none = || EqualReplies { reply_bytes, ln_bound: f64::NEG_INFINITY, states: Vec::new() };
+            let equal = by_replies.entry(reply_bytes).or_insert_with(none);
+            equal.ln_bound = equal.ln_bound.max(of_size);
+            equal.states.push((at, alternative));
+        }
+        let mut all: Vec<EqualReplies> = by_replies.into_values().collect();
+        for EqualReplies { reply_bytes, ln_bound, .. } in &mut all {
+            let of_replies = self.replies.get(reply_bytes).zip(seen.replies.as_ref());
+            *ln_bound += of_replies.map_or(0.0, |(reader, sizes)| reader.ln_bound(sizes));
+        }
         all.sort_by(|a, b| b.ln_bound.total_cmp(&a.ln_bound));
         all
     }
-
-    /// ln P(size, replies) for states with the same shift of replies, each with its index.
-    fn of_equal_replies(
-        &self,
-        equal: &EqualReplies,
-        size: i64,
-        epsilons: &[WeightedEpsilon],
-    ) -> Result<Vec<(usize, f64)>, Beyond> {
-        let weighted_sums = |state: &ShiftState| -> Vec<(i64, f64)> {
-            let explained = size.saturating_sub(self.overhead).saturating_sub(state.bytes);
-            epsilons.iter().map(|value| (explained.saturating_sub(value.epsilon), value.weight)).collect()
-        };
-        let asked: BTreeSet<i64> =
-            equal.states.iter().flat_map(|(_, state)| weighted_sums(state)).map(|(sum, _)| sum).collect();
-        let asked: Vec<i64> = asked.into_iter().collect();
-        let ln_sums = match &equal.seen {
-            Some(seen) => self.inference.ln_sums_with_replies(seen, &asked)?,
-            None => self.inference.ln_sums(&asked)?,
-        };
-        let greatest = ln_sums.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if !greatest.is_finite() {
-            return Ok(Vec::new());
-        }
-        let by_sum: BTreeMap<i64, f64> =
-            asked.into_iter().zip(ln_sums.into_iter().map(|ln_sum| (ln_sum - greatest).exp())).collect();
-        let of_state = |(at, state): &(usize, ShiftState)| {
-            let terms = weighted_sums(state).into_iter();
-            let terms = terms.map(|(sum, weight)| weight * by_sum.get(&sum).copied().unwrap_or(0.0));
-            (*at, terms.sum::<f64>().ln() + greatest)
-        };
-        Ok(equal.states.iter().map(of_state).collect())
-    }
-}
-
-/// At least ln P(replies | actions) for any actions: none of the ways to read the replies is likelier than the unit.
-fn ln_bound(seen: &SeenReplies) -> f64 {
-    let table = LikelihoodTable::new(seen, 0);
-    table.ln_unit() + (table.interpretations().len() as f64).ln()
 }
 
 /// The ranges of the sizes of single replies, in ascending order; `None` where they say nothing, or are not all known.
@@ -176,6 +154,7 @@ fn reply_sizes(model: &Model, command: &Command) -> Option<Vec<[i64; 2]>> {
 #[cfg(test)]
 mod tests {
     use sizeleak_frame::SingleReply;
+    use sizeleak_model::SeenReplies;
 
     use super::*;
 

@@ -16,7 +16,7 @@ use crate::fit_judge::{FitJudge, weighed};
 use crate::inventory_filter::InventoryFilter;
 use crate::overlap_queue::{OverlapQueue, RepliesKnown};
 use crate::posterior::Posterior;
-use crate::reply_evidence::ReplyEvidence;
+use crate::reply_evidence::{ReplyEvidence, ReplyModel};
 use crate::shared_evidence::{SharedEvidence, shares_of};
 use crate::shared_replies::ReplyShare;
 
@@ -47,9 +47,9 @@ pub enum PruningMode {
 pub struct Pruner {
     mode: PruningMode,
     keep: f64,
-    model: Model,
+    model: ReplyModel,
     /// The model where replies are longer, with the bytes, as a command needed it last.
-    longer: Option<(i64, Model)>,
+    longer: Option<(i64, ReplyModel)>,
     /// What waits for commands that may share its replies; only with [`PruningMode::Learned`].
     queue: OverlapQueue,
     /// The group whose replies were shared out last, with the shares of each command.
@@ -154,7 +154,7 @@ impl Pruner {
         Ok(Self {
             mode,
             keep,
-            model: model.clone(),
+            model: ReplyModel::new(model.clone()),
             longer: None,
             queue: OverlapQueue::default(),
             shared_out: None,
@@ -203,7 +203,7 @@ impl Pruner {
             plaintext: command.plaintext,
             records: command.records,
             replies: command.replies,
-            reply_bytes: if self.model.reply_bytes.is_some() || self.model.kinds.is_some() {
+            reply_bytes: if self.model.model.reply_bytes.is_some() || self.model.model.kinds.is_some() {
                 command.reply_bytes
             } else {
                 0
@@ -229,7 +229,7 @@ impl Pruner {
     }
 
     fn single_replies(&self, command: &Command) -> Vec<u32> {
-        if self.model.single_replies.is_none() {
+        if self.model.model.single_replies.is_none() {
             return Vec::new();
         }
         let mut lengths: Vec<u32> = command.single_replies.iter().map(|reply| reply.length).collect();
@@ -240,12 +240,13 @@ impl Pruner {
     /// Prepares the model where replies are longer by so many bytes.
     fn prepare_model(&mut self, longer: i64) {
         if longer != 0 && self.longer.as_ref().is_none_or(|(bytes, _)| *bytes != longer) {
-            self.longer = Some((longer, self.model.clone().with_longer_messages(0, longer)));
+            let model = self.model.model.clone().with_longer_messages(0, longer);
+            self.longer = Some((longer, ReplyModel::new(model)));
         }
     }
 
     /// The model that was prepared last for these replies.
-    fn model(&self, longer: i64) -> &Model {
+    fn model(&self, longer: i64) -> &ReplyModel {
         match &self.longer {
             Some((bytes, model)) if *bytes == longer => model,
             _ => &self.model,
@@ -256,7 +257,7 @@ impl Pruner {
     fn possible<'a>(&self, identification: &'a Identification) -> PossibleCandidates<'a> {
         let Identification { candidates, .. } = identification;
         let unlisted = unlisted(identification);
-        let mut posterior = Posterior::new(candidates, unlisted > 0 || self.model.kinds.is_some());
+        let mut posterior = Posterior::new(candidates, unlisted > 0 || self.model.model.kinds.is_some());
         let mut filter = self.inventory.for_list();
         let beyond_inventory = posterior.retain(|candidate| filter.allows(&candidate.actions));
         let is_possible = posterior.len() > 0;
@@ -350,7 +351,7 @@ impl Pruner {
             RepliesKnown::Grouped(..) if result.bounds.is_some() => self.counters.shared += 1,
             RepliesKnown::Grouped(..) | RepliesKnown::Unknown => self.counters.unknown_replies += 1,
         }
-        let (weight, misfit) = self.fit.judge(&self.model, &identification, result.reply_probability);
+        let (weight, misfit) = self.fit.judge(&self.model.model, &identification, result.reply_probability);
         if let Some(detail) = misfit {
             out.emit(notice(&identification, what::MISFIT, detail).into())?;
         }

@@ -7,10 +7,26 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use sizeleak_frame::{Actions, Command, SharedList};
-use sizeleak_model::{Kinds, Model, ReplyBytesModel, ReplyCountModel, SeenReplies, SingleReplies, WireSize};
+use sizeleak_model::{
+    Kinds, Model, ReplyBytesModel, ReplyCountModel, ReplyReader, SeenReplies, SingleReplies, WireSize,
+};
 
 /// Without an inventory, likelihoods are tabulated up to this number of actions.
 const MAX_ACTIONS: u32 = 4096;
+
+/// A model with what reads single replies by it.
+#[derive(Debug)]
+pub(crate) struct ReplyModel {
+    pub(crate) model: Model,
+    reader: Option<ReplyReader>,
+}
+
+impl ReplyModel {
+    pub(crate) fn new(model: Model) -> Self {
+        let reader = model.single_replies.clone().map(ReplyReader::new);
+        Self { model, reader }
+    }
+}
 
 /// What the replies to a command say about its actions.
 pub(crate) trait ActionEvidence {
@@ -87,13 +103,13 @@ struct ReplyByteEvidence<'a> {
 }
 
 impl<'a> SingleReplyEvidence<'a> {
-    fn new(model: &'a Model, command: &Command, size: WireSize) -> Option<Self> {
+    fn new(ReplyModel { model, reader }: &'a ReplyModel, command: &Command, size: WireSize) -> Option<Self> {
         let (classes, replies) = (model.single_replies.as_ref()?, command.all_single_replies()?);
         let ranges: Vec<[i64; 2]> =
             replies.iter().map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
         let names = model.actions.iter().map(|action| action.name.as_str()).collect();
         let (of_names, known) = (RefCell::default(), RefCell::default());
-        Some(Self { classes, names, seen: SeenReplies::new(classes, &ranges), of_names, known })
+        Some(Self { classes, names, seen: reader.as_ref()?.read(&ranges), of_names, known })
     }
 
     /// P(single replies | these actions).
@@ -131,8 +147,8 @@ impl<'a> SingleReplyEvidence<'a> {
 impl<'a> ReplyEvidence<'a> {
     /// The evidence of the replies to a command of up to `max_actions` actions; `None` if this gateway's replies say
     /// nothing about actions.
-    pub(crate) fn new(model: &'a Model, command: &Command, max_actions: u32) -> Option<Self> {
-        let replies = command.replies;
+    pub(crate) fn new(with_reader: &'a ReplyModel, command: &Command, max_actions: u32) -> Option<Self> {
+        let (model, replies) = (&with_reader.model, command.replies);
         let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
         let bytes = model.reply_bytes.as_ref().map(|reply_bytes| ReplyByteEvidence {
             model: reply_bytes,
@@ -145,7 +161,7 @@ impl<'a> ReplyEvidence<'a> {
         });
         // A model of kinds alone knows nothing of how replies depend on the number of actions.
         let counts = !model.actions.is_empty() && model.replies.is_informative();
-        let single = SingleReplyEvidence::new(model, command, size);
+        let single = SingleReplyEvidence::new(with_reader, command, size);
         let is_informative = counts || bytes.is_some() || single.is_some() || kinds.is_some();
         is_informative.then(|| {
             let numbers = 0..=max_actions.clamp(1, MAX_ACTIONS);
@@ -234,8 +250,8 @@ mod tests {
     use super::*;
     use crate::testing::{command, model};
 
-    fn counting() -> Model {
-        model("[replies]\nfixed = 1.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.02\n")
+    fn counting() -> ReplyModel {
+        ReplyModel::new(model("[replies]\nfixed = 1.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.02\n"))
     }
 
     fn actions(name: &str, count: u32) -> Actions {
@@ -268,11 +284,11 @@ mod tests {
 
     #[test]
     fn reply_bytes_distinguish_actions_with_equal_numbers_of_replies() {
-        let model = model(
+        let model = ReplyModel::new(model(
             "[replies]\nfixed = 1.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
              [reply_bytes]\nfixed = 10.0\nper_reply = 0.0\nper_action = [20.0, 31.0]\nspread = 0.5\nodd = 0.01\n\
              odd_spread = 100.0\n",
-        );
+        ));
         // 25 bytes are the cipher's overhead, as in the command.
         let evidence = ReplyEvidence::new(&model, &command(1, 10 + 31 + 25), 16).unwrap();
         let (on, off) = (evidence.likelihood(&actions("on", 1)), evidence.likelihood(&actions("off", 1)));
@@ -283,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_silent_gateway_has_no_evidence() {
-        let silent = model("[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n");
+        let silent = ReplyModel::new(model("[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n"));
         assert!(ReplyEvidence::new(&silent, &command(6, 0), 16).is_none());
     }
 }

@@ -6,10 +6,9 @@ use std::ops::RangeInclusive;
 
 use foldhash::fast::RandomState;
 use sizeleak_frame::{Actions, Command, Identification, SingleReply};
-use sizeleak_model::Model;
 
 use crate::posterior::Posterior;
-use crate::reply_evidence::{ActionEvidence, ReplyEvidence};
+use crate::reply_evidence::{ActionEvidence, ReplyEvidence, ReplyModel};
 use crate::shared_replies::{PooledReplies, ReplyShare, share_out};
 
 /// The most replies that are shared out.
@@ -32,7 +31,12 @@ pub(crate) struct SharedEvidence<'a> {
 
 impl<'a> SharedEvidence<'a> {
     /// The evidence of these shares for the actions of a command of up to `max_actions`; `None` if replies say nothing.
-    pub(crate) fn new(model: &'a Model, command: &Command, shares: &[ReplyShare], max_actions: u32) -> Option<Self> {
+    pub(crate) fn new(
+        model: &'a ReplyModel,
+        command: &Command,
+        shares: &[ReplyShare],
+        max_actions: u32,
+    ) -> Option<Self> {
         let of_share = |share: &ReplyShare| {
             let evidence = ReplyEvidence::new(model, &with_replies(command, &share.lengths), max_actions)?;
             Some((share.weight * orders(share.lengths.len()), evidence))
@@ -74,7 +78,7 @@ impl ActionEvidence for SharedEvidence<'_> {
 /// The shares of each command of a group whose candidates have these probabilities before the replies; `None` if the
 /// replies say nothing or cannot be shared out.
 pub(crate) fn shares_of(
-    model: &Model,
+    model: &ReplyModel,
     group: &[Identification],
     candidates: &[Posterior<'_>],
     max_actions: u32,

@@ -26,11 +26,11 @@ const MAX_MERGED: usize = 3;
 
 /// One way to read all records.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Interpretation {
+pub struct Interpretation {
     /// How many replies have each type, in the order of the types.
-    pub(super) replies: Vec<u32>,
+    pub replies: Vec<u32>,
     /// The logarithm of what does not depend on actions: merging, foreign records, and the order of all.
-    pub(super) ln_weight: f64,
+    pub ln_weight: f64,
 }
 
 /// One way to read one record.
@@ -46,11 +46,23 @@ enum Reading {
     },
 }
 
-/// Records of the same size, with the ways to read one of them, the most probable first.
+/// The ways to read a record of one size.
 #[derive(Debug)]
-struct EqualRecords {
+pub(super) struct RecordReadings {
+    /// The most probable first.
+    list: Vec<Reading>,
+    /// The greatest share of a class that has the size.
+    share: f64,
+    /// The weights of a foreign record, and of all ways to read it as two and as three replies.
+    foreign: f64,
+    merged: [f64; MAX_MERGED - 1],
+}
+
+/// Records of the same size, with the ways to read one of them.
+#[derive(Debug)]
+struct EqualRecords<'a> {
     count: u32,
-    readings: Vec<Reading>,
+    readings: &'a [Reading],
 }
 
 /// How records have been read so far.
@@ -62,20 +74,21 @@ struct Partial {
     foreign: u32,
 }
 
-/// The sizes of replies that some interpretation has, and the interpretations, given the range of each record's size.
-pub(super) fn interpretations(model: &SingleReplies, records: &[[i64; 2]]) -> (Vec<[i64; 2]>, Vec<Interpretation>) {
-    let mut sorted = records.to_vec();
-    sorted.sort_unstable();
-    let equal: Vec<EqualRecords> = sorted
-        .chunk_by(|a, b| a == b)
-        .filter_map(|equal| {
-            let size = *equal.first()?;
-            Some(EqualRecords { count: equal.len() as u32, readings: readings(model, size) })
-        })
+/// The sizes of replies that some interpretation has, and the interpretations, given the range of each record's size in
+/// ascending order.
+pub(super) fn interpretations<R: AsRef<RecordReadings>>(
+    model: &SingleReplies,
+    records: &[[i64; 2]],
+    readings: &[R],
+) -> (Vec<[i64; 2]>, Vec<Interpretation>) {
+    let counts = records.chunk_by(|a, b| a == b).map(|equal| equal.len() as u32);
+    let equal: Vec<EqualRecords<'_>> = counts
+        .zip(readings)
+        .map(|(count, readings)| EqualRecords { count, readings: &readings.as_ref().list })
         .collect();
     let mut types: Vec<[i64; 2]> = equal
         .iter()
-        .flat_map(|records| &records.readings)
+        .flat_map(|records| records.readings)
         .flat_map(|reading| if let Reading::Replies { sizes, .. } = reading { sizes.as_slice() } else { &[] })
         .copied()
         .collect();
@@ -96,13 +109,50 @@ pub(super) fn interpretations(model: &SingleReplies, records: &[[i64; 2]]) -> (V
     (types, finished)
 }
 
+/// At least ln P(records | actions) for any actions, given the range of each record's size in ascending order.
+///
+/// Of so many records that are read one by one, the shares of all ways to read one add up. That classes send just these
+/// replies, in any order, has a probability of at most 1; so a rare size brings in no more than the mean number of its
+/// replies, and the orders are those of equal records. Each further reply in a record can be in as many orders as there
+/// are replies.
+pub(super) fn ln_bound<R: AsRef<RecordReadings>>(records: &[[i64; 2]], readings: &[R]) -> f64 {
+    let most_replies = (MAX_MERGED * records.len()) as f64;
+    let of_equal = |(equal, readings): (&[[i64; 2]], &R)| {
+        let RecordReadings { share, foreign, merged: [two, three], .. } = readings.as_ref();
+        let read = (most_replies * share).min(1.0) + foreign + most_replies * (two + most_replies * three);
+        ln_factorial(equal.len() as u32) + equal.len() as f64 * read.ln()
+    };
+    let all: f64 = records.chunk_by(|a, b| a == b).zip(readings).map(of_equal).sum();
+    all - ln_factorial(records.len() as u32)
+}
+
+impl RecordReadings {
+    /// The ways to read a record whose size is in a range.
+    pub(super) fn new(model: &SingleReplies, size: [i64; 2]) -> Self {
+        let list = readings(model, size);
+        let (mut foreign, mut merged) = (0.0, [0.0; MAX_MERGED - 1]);
+        for reading in &list {
+            match reading {
+                Reading::Replies { sizes, weight } if sizes.len() > 1 => merged[sizes.len() - 2] += weight,
+                Reading::Replies { .. } => {}
+                Reading::Foreign { ln_weight } => foreign = ln_weight.exp(),
+            }
+        }
+        Self { list, share: greatest_share(model, size), foreign, merged }
+    }
+}
+
+/// The greatest share of replies with a size that a class has.
+fn greatest_share(model: &SingleReplies, size: [i64; 2]) -> f64 {
+    model.classes.iter().map(|class| class.share(size)).fold(0.0, f64::max)
+}
+
 /// The ways to read a record whose size is in a range, the most probable first.
 fn readings(model: &SingleReplies, size: [i64; 2]) -> Vec<Reading> {
-    let share = |size| model.classes.iter().map(|class| class.share(size)).fold(0.0, f64::max);
-    let single = (share(size), Reading::Replies { sizes: vec![size], weight: 1.0 });
+    let single = (greatest_share(model, size), Reading::Replies { sizes: vec![size], weight: 1.0 });
     let merged = if model.merged > 0.0 { merged_sizes(model, size) } else { Vec::new() };
     let merged = merged.into_iter().map(|sizes| {
-        let shares: f64 = sizes.iter().map(|size| share([*size; 2])).product();
+        let shares: f64 = sizes.iter().map(|size| greatest_share(model, [*size; 2])).product();
         let weight = orders(&sizes) * (1..sizes.len()).map(|_| model.merged).product::<f64>();
         let sizes = sizes.into_iter().map(|size| [size; 2]).collect();
         (weight * shares, Reading::Replies { sizes, weight })
@@ -160,7 +210,7 @@ fn orders(sizes: &[i64]) -> f64 {
 /// Reads `left` equal records with the readings from `at` on.
 fn extend(
     partial: &Partial,
-    records: &EqualRecords,
+    records: &EqualRecords<'_>,
     at: usize,
     left: u32,
     types: &[[i64; 2]],

@@ -1,7 +1,11 @@
 //! The likelihood of the replies to one command, given how many replies of each class it should have.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use super::classes::{LEAST_SHARE, ReplyClass, SingleReplies};
-use super::interpretation::{Interpretation, interpretations, ln_factorial};
+use super::interpretation::{Interpretation, RecordReadings, interpretations, ln_bound, ln_factorial};
 
 /// The most partial assignments of replies to classes, times the types of replies; the least probable ones beyond are
 /// dropped.
@@ -9,6 +13,9 @@ const MAX_PARTIAL: usize = 2048;
 
 /// By how much (in nats) an interpretation may be less likely than the best one, before it is left out.
 const FAR_LESS_LIKELY: f64 = 30.0;
+
+/// By how much (in nats) a term of a sum is below rounding beside the greatest.
+const NEGLIGIBLE: f64 = 40.0;
 
 /// How many interpretations are tried in search of the greatest likelihood.
 const MAX_TRIED: usize = 16;
@@ -24,10 +31,13 @@ pub struct SeenReplies {
 /// Classes that have types of replies in common, directly or through others. Components do not depend on each other;
 /// most are a single class.
 #[derive(Debug, Clone)]
-pub(super) struct Component {
+pub struct Component {
     pub(super) classes: Vec<ClassShares>,
     /// The types that they have, as indices into the types of the interpretations.
     pub(super) types: Vec<usize>,
+    /// How many replies of each type interpretations have, each once, and which of them each interpretation has.
+    pub(super) patterns: Vec<Vec<u32>>,
+    pattern_of: Vec<usize>,
 }
 
 /// What one class says of the types of its component.
@@ -35,6 +45,7 @@ pub(super) struct Component {
 pub(super) struct ClassShares {
     pub(super) class: usize,
     pub(super) missing: f64,
+    ln_missing: f64,
     /// Types that the class has.
     pub(super) types: Vec<TypeShare>,
 }
@@ -44,8 +55,79 @@ pub(super) struct TypeShare {
     /// Among the types of the component.
     pub(super) index: usize,
     pub(super) share: f64,
+    /// ln of the probability that a reply of the class comes and has the type.
+    ln_comes: f64,
     /// Whether no later class of the component has it.
     is_last: bool,
+}
+
+/// The most sizes that a reader knows.
+const MAX_KNOWN_SIZES: usize = 1 << 12;
+
+/// Reads the replies to one command after the other by one model. Their sizes recur, and what they may be is known then.
+#[derive(Debug)]
+pub struct ReplyReader {
+    model: SingleReplies,
+    readings: RefCell<HashMap<[i64; 2], Arc<RecordReadings>>>,
+    /// The share of each class that has a size.
+    shares: RefCell<HashMap<[i64; 2], Arc<[f64]>>>,
+}
+
+impl ReplyReader {
+    /// A reader by this model.
+    pub fn new(model: SingleReplies) -> Self {
+        Self { model, readings: RefCell::default(), shares: RefCell::default() }
+    }
+
+    /// The replies in records of these sizes: the least and the most bytes of each, in the basis of the model.
+    pub fn read(&self, records: &[[i64; 2]]) -> SeenReplies {
+        let sorted = sorted(records);
+        let readings = self.readings(&sorted);
+        let (types, interpretations) = interpretations(&self.model, &sorted, &readings);
+        let shares: Vec<Arc<[f64]>> = types.iter().map(|size| self.shares(*size)).collect();
+        let components = components(&shares, self.model.classes.len());
+        let components = components.into_iter().map(|classes| Component::new(&self.model, &shares, classes));
+        let mut seen = SeenReplies { components: components.collect(), interpretations };
+        seen.find_patterns();
+        seen.drop_improbable();
+        seen.find_patterns();
+        seen
+    }
+
+    /// At least ln P(replies | actions) of such records for any actions.
+    pub fn ln_bound(&self, records: &[[i64; 2]]) -> f64 {
+        let sorted = sorted(records);
+        let readings = self.readings(&sorted);
+        ln_bound(&sorted, &readings) - self.model.foreign
+    }
+
+    /// The ways to read the records of each size.
+    fn readings(&self, sorted: &[[i64; 2]]) -> Vec<Arc<RecordReadings>> {
+        let (model, mut readings) = (&self.model, self.readings.borrow_mut());
+        if readings.len() > MAX_KNOWN_SIZES {
+            readings.clear();
+        }
+        let of_size = |equal: &[[i64; 2]]| {
+            let known = readings.entry(equal[0]).or_insert_with(|| Arc::new(RecordReadings::new(model, equal[0])));
+            Arc::clone(known)
+        };
+        sorted.chunk_by(|a, b| a == b).map(of_size).collect()
+    }
+
+    fn shares(&self, size: [i64; 2]) -> Arc<[f64]> {
+        let (model, mut shares) = (&self.model, self.shares.borrow_mut());
+        if shares.len() > MAX_KNOWN_SIZES {
+            shares.clear();
+        }
+        let known = shares.entry(size);
+        Arc::clone(known.or_insert_with(|| model.classes.iter().map(|class| of_class(class, size)).collect()))
+    }
+}
+
+fn sorted(records: &[[i64; 2]]) -> Vec<[i64; 2]> {
+    let mut sorted = records.to_vec();
+    sorted.sort_unstable();
+    sorted
 }
 
 /// Replies to which some classes are assigned.
@@ -60,43 +142,63 @@ struct Partial {
 }
 
 impl SeenReplies {
-    /// The replies in records of these sizes: the least and the most bytes of each, in the basis of the model.
+    /// The ways to read the records.
+    pub fn interpretations(&self) -> &[Interpretation] {
+        &self.interpretations
+    }
+
+    /// Classes that have types of replies in common.
+    pub fn components(&self) -> &[Component] {
+        &self.components
+    }
+
+    /// The replies in records of these sizes: the least and the most bytes of each, in the basis of the model. See
+    /// [`ReplyReader`] for many commands.
     pub fn new(model: &SingleReplies, records: &[[i64; 2]]) -> Self {
-        let (types, interpretations) = interpretations(model, records);
-        let shares: Vec<Vec<f64>> =
-            model.classes.iter().map(|class| types.iter().map(|size| of_class(class, *size)).collect()).collect();
-        let components = components(&shares).into_iter().map(|classes| Component::new(model, &shares, classes));
-        let mut seen = Self { components: components.collect(), interpretations };
-        seen.drop_improbable();
-        seen
+        ReplyReader::new(model.clone()).read(records)
+    }
+
+    fn find_patterns(&mut self) {
+        for component in &mut self.components {
+            component.find_patterns(&self.interpretations);
+        }
     }
 
     /// Leaves the interpretations that can matter: even with the actions that suit them best, the others are far less
     /// likely than the best one.
     fn drop_improbable(&mut self) {
-        let greatest = |one: &Interpretation| self.ln_likelihood_by(one, &self.probable_counts(one));
-        let likelihoods: Vec<f64> = self.interpretations.iter().map(greatest).collect();
+        let greatest = |(at, one): (usize, &Interpretation)| {
+            let counts = self.probable_counts(one);
+            let of_components =
+                self.components.iter().map(|component| component.ln_ways(component.pattern_of(at), &counts));
+            one.ln_weight + of_components.sum::<f64>()
+        };
+        let likelihoods: Vec<f64> = self.interpretations.iter().enumerate().map(greatest).collect();
         let least = likelihoods.iter().copied().fold(f64::NEG_INFINITY, f64::max) - FAR_LESS_LIKELY;
         let mut likelihoods = likelihoods.into_iter();
         self.interpretations.retain(|_| likelihoods.next().is_some_and(|likelihood| likelihood >= least));
     }
 
-    fn ln_likelihood_by(&self, interpretation: &Interpretation, class_counts: &[u32]) -> f64 {
-        let add = |sum: f64, component: &Component| {
-            let sum = sum + component.ln_ways(&interpretation.replies, class_counts);
-            (sum > f64::NEG_INFINITY).then_some(sum)
-        };
-        self.components.iter().try_fold(interpretation.ln_weight, add).unwrap_or(f64::NEG_INFINITY)
-    }
-
     /// ln P(replies | how many replies of each class there should be); −∞ where it is 0.
     pub fn ln_likelihood(&self, class_counts: &[u32]) -> f64 {
-        let terms: Vec<f64> = self.interpretations.iter().map(|one| self.ln_likelihood_by(one, class_counts)).collect();
+        let mut terms: Vec<f64> = self.interpretations.iter().map(|one| one.ln_weight).collect();
+        for component in &self.components {
+            let of_pattern = |pattern| component.ln_ways(pattern, class_counts);
+            let of_patterns: Vec<f64> = (0..component.patterns()).map(of_pattern).collect();
+            if of_patterns.iter().all(|ln_ways| *ln_ways == f64::NEG_INFINITY) {
+                return f64::NEG_INFINITY;
+            }
+            for (term, pattern) in terms.iter_mut().zip(&component.pattern_of) {
+                *term += of_patterns[*pattern];
+            }
+        }
         let greatest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if greatest == f64::NEG_INFINITY {
             return greatest;
         }
-        greatest + terms.iter().map(|term| (term - greatest).exp()).sum::<f64>().ln()
+        // The others are less than rounding.
+        let matters = terms.iter().filter(|term| **term > greatest - NEGLIGIBLE);
+        greatest + matters.map(|term| (term - greatest).exp()).sum::<f64>().ln()
     }
 
     /// About the greatest ln P(replies | actions) of any actions: each reply is one of the class that has its size most
@@ -127,14 +229,10 @@ impl SeenReplies {
 }
 
 /// The classes of each component, given the share of each class that has each type.
-fn components(shares: &[Vec<f64>]) -> Vec<Vec<usize>> {
+fn components(shares: &[Arc<[f64]>], classes: usize) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = Vec::new();
-    for class in 0..shares.len() {
-        let has = |class: usize, of_type: usize| {
-            shares.get(class).and_then(|shares| shares.get(of_type)).is_some_and(|share| *share > 0.0)
-        };
-        let is_joined =
-            |other: &usize| (0..shares.first().map_or(0, Vec::len)).any(|at| has(class, at) && has(*other, at));
+    for class in 0..classes {
+        let is_joined = |other: &usize| shares.iter().any(|shares| shares[class] > 0.0 && shares[*other] > 0.0);
         let (joined, apart) = found.into_iter().partition(|classes| classes.iter().any(is_joined));
         let joined: Vec<Vec<usize>> = joined;
         found = apart;
@@ -145,54 +243,88 @@ fn components(shares: &[Vec<f64>]) -> Vec<Vec<usize>> {
 }
 
 impl Component {
-    fn new(model: &SingleReplies, shares: &[Vec<f64>], mut classes: Vec<usize>) -> Self {
+    fn new(model: &SingleReplies, shares: &[Arc<[f64]>], mut classes: Vec<usize>) -> Self {
         classes.sort_unstable();
-        let share = |class: usize, of_type: usize| {
-            shares.get(class).and_then(|shares| shares.get(of_type)).copied().unwrap_or(0.0)
-        };
-        let all_types = 0..shares.first().map_or(0, Vec::len);
-        let types: Vec<usize> = all_types.filter(|at| classes.iter().any(|class| share(*class, *at) > 0.0)).collect();
+        let share = |class: usize, of_type: usize| shares[of_type][class];
+        let types: Vec<usize> =
+            (0..shares.len()).filter(|at| classes.iter().any(|class| share(*class, *at) > 0.0)).collect();
         let of_class = |(position, class): (usize, &usize)| {
             let has_later = |at: usize| classes.iter().skip(position + 1).any(|later| share(*later, at) > 0.0);
             let own = types.iter().enumerate().filter(|(_, at)| share(*class, **at) > 0.0);
-            let own = own.map(|(index, at)| TypeShare { index, share: share(*class, *at), is_last: !has_later(*at) });
             let missing = model.classes.get(*class).map_or(0.0, |class| class.missing).max(LEAST_SHARE);
-            ClassShares { class: *class, missing, types: own.collect() }
+            let own = own.map(|(index, at)| {
+                let share = share(*class, *at);
+                TypeShare { index, share, ln_comes: (share * (1.0 - missing)).ln(), is_last: !has_later(*at) }
+            });
+            ClassShares { class: *class, missing, ln_missing: missing.ln(), types: own.collect() }
         };
         let classes = classes.iter().enumerate().map(of_class).collect();
-        Self { classes, types }
+        Self { classes, types, patterns: Vec::new(), pattern_of: Vec::new() }
     }
 
-    /// The logarithm of the probability that the replies of the classes, in an order, have the types that are seen,
-    /// summed over all ways to give the places to them.
-    pub(super) fn ln_ways(&self, seen: &[u32], class_counts: &[u32]) -> f64 {
-        let seen = |index: usize| self.types.get(index).and_then(|at| seen.get(*at)).copied().unwrap_or(0);
-        let count = |class: &ClassShares| class_counts.get(class.class).copied().unwrap_or(0);
+    /// The classes, by their indices.
+    pub fn classes(&self) -> impl Iterator<Item = usize> + Clone {
+        self.classes.iter().map(|class| class.class)
+    }
+
+    fn find_patterns(&mut self, interpretations: &[Interpretation]) {
+        self.patterns.clear();
+        self.pattern_of.clear();
+        for interpretation in interpretations {
+            let pattern = || self.types.iter().map(|at| interpretation.replies[*at]);
+            let known = self.patterns.iter().position(|known| known.iter().copied().eq(pattern()));
+            self.pattern_of.push(known.unwrap_or(self.patterns.len()));
+            if known.is_none() {
+                self.patterns.push(pattern().collect());
+            }
+        }
+    }
+
+    /// How many different replies of the component's types the interpretations have.
+    pub fn patterns(&self) -> usize {
+        self.patterns.len()
+    }
+
+    /// Which of them an interpretation has.
+    pub fn pattern_of(&self, interpretation: usize) -> usize {
+        self.pattern_of[interpretation]
+    }
+
+    /// A number of replies of each class from which on further ones only make a pattern less likely.
+    pub fn peak(&self, pattern: usize) -> u32 {
+        let missing = self.classes.iter().map(|class| class.missing).fold(0.0, f64::max);
+        peak(self.patterns[pattern].iter().sum(), missing)
+    }
+
+    /// The logarithm of the probability that the replies of the classes, in an order, have the types of a pattern, summed
+    /// over all ways to give the places to them.
+    pub fn ln_ways(&self, pattern: usize, class_counts: &[u32]) -> f64 {
+        let seen = &self.patterns[pattern];
+        let count = |class: &ClassShares| class_counts[class.class];
         match &self.classes[..] {
             [class] => {
                 let (mut free, mut ln_ways) = (count(class), 0.0);
-                for TypeShare { index, share, .. } in &class.types {
-                    let number = seen(*index);
+                for TypeShare { index, ln_comes, .. } in &class.types {
+                    let number = seen[*index];
                     if number > free {
                         return f64::NEG_INFINITY;
                     }
                     if number > 0 {
-                        ln_ways += f64::from(number) * (share * (1.0 - class.missing)).ln();
+                        ln_ways += f64::from(number) * ln_comes;
                         ln_ways += ln_factorial(free) - ln_factorial(free - number);
                         free -= number;
                     }
                 }
-                ln_ways + if free > 0 { f64::from(free) * class.missing.ln() } else { 0.0 }
+                ln_ways + if free > 0 { f64::from(free) * class.ln_missing } else { 0.0 }
             }
             classes => {
-                let seen: Vec<u32> = (0..self.types.len()).map(seen).collect();
                 let sent: Vec<u32> = classes.iter().map(count).collect();
                 if seen.iter().map(|seen| u64::from(*seen)).sum::<u64>()
                     > sent.iter().map(|sent| u64::from(*sent)).sum()
                 {
                     return f64::NEG_INFINITY;
                 }
-                self.ways(seen, &sent).ln()
+                self.ways(seen.clone(), &sent).ln()
             }
         }
     }
@@ -225,11 +357,16 @@ fn of_class(class: &ReplyClass, size: [i64; 2]) -> f64 {
     if share > LEAST_SHARE { share } else { 0.0 }
 }
 
+/// The number of replies that makes it most likely that `places` of them come.
+pub(super) fn peak(places: u32, missing: f64) -> u32 {
+    (f64::from(places) / (1.0 - missing)).floor() as u32
+}
+
 impl Partial {
     /// Gives some of the places of a type to replies of the class, in all ways. The places are chosen, and which replies
     /// are at them.
     fn take(&self, of_type: &TypeShare, missing: f64) -> impl Iterator<Item = Self> + use<'_> {
-        let TypeShare { index, share, is_last } = *of_type;
+        let TypeShare { index, share, is_last, .. } = *of_type;
         let seen = self.left.get(index).copied().unwrap_or(0);
         let mut weight = self.weight;
         (0..=seen.min(self.free)).filter_map(move |taken| {

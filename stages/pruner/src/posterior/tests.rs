@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use sizeleak_frame::Actions;
 
 use super::*;
+use crate::reply_evidence::ReplyModel;
 use crate::testing::{command, model};
 
 fn listed(candidates: &[(u32, f64)]) -> SharedList<Candidate> {
@@ -20,7 +21,7 @@ fn listed(candidates: &[(u32, f64)]) -> SharedList<Candidate> {
 /// All candidates after the replies, best first.
 fn weighed(listed: &SharedList<Candidate>, unlisted_count: u64, replies: u32) -> Posterior<'_> {
     let mut posterior = Posterior::new(listed, unlisted_count > 0);
-    let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
+    let model = ReplyModel::new(model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n"));
     let command = command(replies, 0);
     let evidence = ReplyEvidence::new(&model, &command, 16).unwrap();
     posterior.weigh(&evidence, None);
@@ -113,7 +114,7 @@ proptest! {
 
 #[test]
 fn unlisted_candidates_have_the_rest_of_the_given_probability() {
-    let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
+    let model = ReplyModel::new(model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n"));
     let command = command(4, 0);
     let evidence = ReplyEvidence::new(&model, &command, 16).unwrap();
     let all = listed(&[(4, 0.2), (5, 0.1), (9, 0.3), (2, 0.4)]);
