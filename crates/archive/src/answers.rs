@@ -1,19 +1,19 @@
 //! The answers of a point: the stages behind the records, and the partitions they fill.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use sizeleak_frame::{Frame, FrameSink};
-use sizeleak_pipeline::{ConfigError, Pipeline, RunEnding, RunOptions, SavedStream};
+use sizeleak_pipeline::{ConfigError, Pipeline, PreparedRun, RunEnding, RunOptions, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::{Tally, log};
 
 use crate::description::AnswersDescription;
 use crate::layout::{Layout, remove_file};
 use crate::part_format::PartFormat;
-use crate::partitions::Partitions;
+use crate::partitions::{Partitions, Writing};
 
 /// The stage that finds commands.
 const COMMAND_STAGE: &str = "command-segmenter";
@@ -27,7 +27,7 @@ pub(crate) struct StagedAnswers {
 }
 
 /// The most parcels of frames that wait between two stages: answers with all their candidates are large.
-const MOST_WAITING: usize = 1;
+const MAX_WAITING: usize = 1;
 
 /// The stage whose output records are.
 const RECORD_STAGE: &str = "record-sizer";
@@ -46,34 +46,48 @@ pub(crate) fn make(
     format: PartFormat,
     interrupt: &Interrupt,
 ) -> Result<StagedAnswers, String> {
-    let of_pipeline = |error: ConfigError| error.to_string();
-    let stream = SavedStream::joined(records, interrupt).map_err(of_pipeline)?;
-    let stages = pipeline.resolved_stages();
-    let record_stage = stages.iter().position(|stage| stage.entry.name == RECORD_STAGE).unwrap_or_default();
-    let options = RunOptions { from: Some((record_stage, stream)), recorders: Vec::new() };
     let mut pipeline = pipeline.clone();
-    pipeline.queue_depth = pipeline.queue_depth.min(MOST_WAITING);
-    let prepared = pipeline.prepare_with(options).map_err(of_pipeline)?;
+    pipeline.queue_depth = pipeline.queue_depth.min(MAX_WAITING);
     let folder = layout.staging().join(point);
     let of_folder = |error: io::Error| format!("{}: {error}", folder.display());
-    fs::create_dir(&folder).map_err(of_folder)?;
-    let mut sink =
-        AnswerSink { partitions: Partitions::new(folder.clone()), identifications: 0, notices: Tally::default() };
-    let report = prepared.run(&interrupt.of_part(), &mut sink).map_err(|error| error.to_string())?;
-    if report.ending != RunEnding::Done {
-        return Err("the run was stopped".to_owned());
+    let prepare = || prepared(&pipeline, records, interrupt).map_err(|error| error.to_string());
+    let mut run = prepare()?;
+    let mut writing = Writing::AtOnce;
+    loop {
+        fs::create_dir(&folder).map_err(of_folder)?;
+        let partitions = Partitions::new(folder.clone(), format, writing);
+        let mut sink = AnswerSink { partitions, identifications: 0, notices: Tally::default() };
+        let outcome = run.run(&interrupt.of_part(), &mut sink);
+        if sink.partitions.is_late() {
+            writing = Writing::AtTheEnd;
+            fs::remove_dir_all(&folder).map_err(of_folder)?;
+            run = prepare()?;
+            continue;
+        }
+        let report = outcome.map_err(|error| error.to_string())?;
+        if report.ending != RunEnding::Done {
+            return Err("the run was stopped".to_owned());
+        }
+        let stages = report.summary.map(|summary| summary.stages).unwrap_or_default();
+        let segmenter = stages.iter().find(|stage| stage.stage == COMMAND_STAGE);
+        let commands = segmenter.and_then(|stage| stage.counters.get("commands").copied());
+        let AnswerSink { partitions, identifications, notices } = sink;
+        let places = partitions.finish(&part_name(point, format)).map_err(of_folder)?;
+        let size =
+            |(place, now): &(PathBuf, PathBuf)| Ok((place.to_string_lossy().into_owned(), now.metadata()?.len()));
+        let parts = places.iter().map(size).collect::<io::Result<_>>().map_err(of_folder)?;
+        let notices = notices.iter().map(|(what, times)| (what.to_owned(), times)).collect();
+        let description = AnswersDescription { key, format, commands, identifications, notices, parts };
+        return Ok(StagedAnswers { description, parts: places });
     }
-    let stages = report.summary.map(|summary| summary.stages).unwrap_or_default();
-    let segmenter = stages.iter().find(|stage| stage.stage == COMMAND_STAGE);
-    let commands = segmenter.and_then(|stage| stage.counters.get("commands").copied());
-    let AnswerSink { partitions, identifications, notices } = sink;
-    let parts = partitions.finish(&part_name(point, format), format).map_err(of_folder)?;
-    let size = |(place, now): &(PathBuf, PathBuf)| Ok((place.to_string_lossy().into_owned(), now.metadata()?.len()));
-    let sizes: io::Result<BTreeMap<String, u64>> = parts.iter().map(size).collect();
-    let notices = notices.iter().map(|(what, times)| (what.to_owned(), times)).collect();
-    let sizes = sizes.map_err(of_folder)?;
-    let description = AnswersDescription { key, format, commands, identifications, notices, parts: sizes };
-    Ok(StagedAnswers { description, parts })
+}
+
+/// The stages behind the one that makes records, over these records.
+fn prepared(pipeline: &Pipeline, records: &[PathBuf], interrupt: &Interrupt) -> Result<PreparedRun, ConfigError> {
+    let stream = SavedStream::joined(records, interrupt)?;
+    let stages = pipeline.resolved_stages();
+    let record_stage = stages.iter().position(|stage| stage.entry.name == RECORD_STAGE).unwrap_or_default();
+    pipeline.prepare_with(RunOptions { from: Some((record_stage, stream)), recorders: Vec::new() })
 }
 
 /// The name of the files of a point in every partition.
