@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sizeleak_platform::runtime::{Node, Stage};
+use sizeleak_platform::runtime::{Node, Stage, StageOptions};
 use sizeleak_platform::storage::RunFiles;
 use toml::{Table, Value};
 
@@ -72,6 +72,26 @@ impl Pipeline {
         }
         replaced.for_each(|other| other.kind = StageKind::Embedded { name: S::NAME, build: build.clone() });
         Ok(())
+    }
+
+    /// Gives every stage of this type of options these, in place of all that it has. Paths are relative to the current
+    /// folder of the process.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such stage, or a path is not UTF-8.
+    pub fn configure<O: StageOptions>(&mut self, options: &O) -> Result<(), ConfigError> {
+        let table = |options| Table::try_from(options).map_err(|fault| ConfigError::usage(format!("{}: {fault}", O::NAME)));
+        let (mut set, defaults) = (table(options)?, table(&O::default())?);
+        set.retain(|key, value| defaults.get(key) != Some(value));
+        let mut found = false;
+        for stage in self.stages.iter_mut().filter(|stage| stage.name() == O::NAME) {
+            if let StageKind::BuiltIn { options, .. } = &mut stage.kind {
+                options.clone_from(&set);
+                stage.key_lines.retain(|(key, _)| key == SAVE);
+                found = true;
+            }
+        }
+        if found { Ok(()) } else { Err(ConfigError::usage(format!("the pipeline has no stage `{}`", O::NAME))) }
     }
 
     /// Sets an option of every stage of this name, like its key in a pipeline file. Paths are relative to the current

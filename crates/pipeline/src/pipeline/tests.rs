@@ -26,6 +26,24 @@ fn set_text_accepts_valid_options_and_reports_invalid_ones() {
 }
 
 #[test]
+fn typed_options_replace_those_that_were_set() {
+    let mut pipeline = Pipeline::standard();
+    pipeline.set_text("flow-filter.port=443").unwrap();
+    pipeline.set_text("flow-filter.save=f.frames").unwrap();
+    let mut other = pipeline.clone();
+    let options = sizeleak_flow_filter::Options { gateway: vec!["10.0.0.1".into()], ..Default::default() };
+    pipeline.configure(&options).unwrap();
+    assert_eq!(pipeline.options("flow-filter").unwrap().keys().collect::<Vec<_>>(), ["gateway"]);
+    assert_eq!(pipeline.first_save(), Some(1));
+    other.set("flow-filter", "gateway", vec!["10.0.0.1"]).unwrap();
+    other.set("flow-filter", "port", Vec::<i64>::new()).unwrap();
+    let resolved = |pipeline: &Pipeline| pipeline.resolved_stages()[1].options.clone();
+    assert_eq!(resolved(&pipeline), resolved(&other));
+    let error = pipeline.before("pruner").configure(&sizeleak_pruner::Options::default()).unwrap_err();
+    assert_eq!((error.exit_code(), error.fault.as_str()), (2, "the pipeline has no stage `pruner`"));
+}
+
+#[test]
 fn use_model_sets_every_stage_that_takes_a_model() {
     let mut pipeline = Pipeline::standard();
     pipeline.use_model(Path::new("m.toml")).unwrap();
