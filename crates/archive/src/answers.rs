@@ -10,9 +10,8 @@ use sizeleak_pipeline::{ConfigError, Pipeline, PreparedRun, RunEnding, RunOption
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::{Tally, log};
 
-use crate::description::AnswersDescription;
+use crate::description::{AnswersDescription, PartFormat};
 use crate::layout::{Layout, remove_file};
-use crate::part_format::PartFormat;
 use crate::partitions::{Partitions, Writing};
 
 /// The stage that finds commands.

@@ -11,22 +11,16 @@ use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
 
-use crate::description::PointDescription;
-use crate::discovery::{CapturePoint, PointsOf, capture_points};
-use crate::error::ArchiveError;
+use crate::description::{ANSWER, PartFormat, PointDescription};
+use crate::discovery::{Absence, CapturePoint, NamedPath, NamedPaths, PointsOf, capture_points};
+use crate::error::{ArchiveError, TapFault};
 use crate::keys::packet_stages;
 use crate::layout::{Layout, LockedLayout};
+use crate::left_out::{MissingCaptures, Settling, TimeRange, Unprocessed};
 use crate::manifest::Manifest;
-use crate::missing_captures::MissingCaptures;
-use crate::operands::{Absence, NamedPath, NamedPaths};
-use crate::part_format::{ANSWER, PartFormat};
 use crate::plan::ArchivePlan;
 use crate::point_run::{PointRun, is_by_time};
-use crate::settling::Settling;
-use crate::tap_fault::TapFault;
 use crate::taps::{Tap, with_tapped_point};
-use crate::time_range::TimeRange;
-use crate::unprocessed::Unprocessed;
 
 /// What to process, and where results go.
 #[derive(Debug, Clone)]
@@ -79,6 +73,23 @@ impl RunResults {
 }
 
 impl ArchiveRun {
+    /// Processes the captures below these folders into the folder `out`, point by point.
+    pub fn new(operands: Vec<PathBuf>, pipeline: Pipeline, out: PathBuf) -> Self {
+        Self {
+            operands,
+            taps: Vec::new(),
+            pipeline,
+            out,
+            format: PartFormat::default(),
+            jobs: 1,
+            points_of: PointsOf::default(),
+            missing: MissingCaptures::default(),
+            settle: Duration::ZERO,
+            range: TimeRange::default(),
+            interrupt: Interrupt::new(),
+        }
+    }
+
     /// What a run would do, as far as that is known without reading a capture. Nothing is written.
     ///
     /// # Errors

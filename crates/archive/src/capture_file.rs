@@ -12,7 +12,7 @@ use sizeleak_capture::{Damage, is_named_capture};
 pub(crate) const SPECIAL: &str = "a named pipe, a socket or a device";
 
 /// At most this many damaged places of a file are listed.
-const MOST_PLACES: usize = 16;
+const MAX_PLACES: usize = 16;
 
 /// What became of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -145,7 +145,7 @@ impl CaptureFile {
     pub(crate) fn add_damage(&mut self, damage: &Damage) {
         self.verdict = FileVerdict::Damaged;
         self.damaged_places += 1;
-        if self.damage.len() < MOST_PLACES {
+        if self.damage.len() < MAX_PLACES {
             self.damage.push(DamagedPlace { offset: damage.offset(), reason: damage.to_string() });
         }
     }

@@ -1,17 +1,17 @@
 //! What is known of a capture point: its files, and what its records and answers were made from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sizeleak_output::OutputFormat;
 
 use crate::capture_file::{CaptureFile, FileState};
 use crate::layout::Layout;
-use crate::part_format::PartFormat;
-use crate::tap_description::TapDescription;
+use crate::tap_streams::{TapClock, TapCounts};
 
 /// A file that changed within this many seconds before it was described may have changed again without a new time.
 const SETTLED_AFTER_S: i64 = 2;
@@ -138,4 +138,70 @@ pub(crate) fn forget_unsettled(files: &mut [DescribedFile], path: &Path) -> io::
         file.state = file.state.filter(|state| described - state.changed.0 > SETTLED_AFTER_S);
     }
     Ok(())
+}
+
+/// What was found out about a tap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TapDescription {
+    /// Its name.
+    pub name: String,
+    /// How many captures it has.
+    pub captures: u64,
+    /// How its clock differs from that of the first tap.
+    #[serde(flatten)]
+    pub clock: TapClock,
+    /// What became of its segments.
+    #[serde(flatten)]
+    pub counts: TapCounts,
+}
+
+/// Which files of a capture point one tap captured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TapFiles {
+    /// The name of the tap.
+    pub(crate) name: String,
+    /// Its files, as the point names them.
+    pub(crate) files: BTreeSet<PathBuf>,
+}
+
+impl TapFiles {
+    /// Those of these captures that are its.
+    pub(crate) fn captures<'a>(&'a self, captures: &'a [DescribedFile]) -> impl Iterator<Item = &'a DescribedFile> {
+        captures.iter().filter(|capture| self.files.contains(Path::new(&capture.file.path)))
+    }
+}
+
+/// The kind of frame that answers are.
+pub(crate) const ANSWER: &str = "identification";
+
+/// The format of the parts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartFormat {
+    /// Parquet, compressed by zstd.
+    #[default]
+    Parquet,
+    /// A JSON object a line.
+    Ndjson,
+}
+
+impl PartFormat {
+    /// All formats.
+    pub(crate) const ALL: [Self; 2] = [Self::Parquet, Self::Ndjson];
+
+    /// How names of parts end.
+    pub(crate) fn extension(self) -> &'static str {
+        match self {
+            Self::Parquet => "parquet",
+            Self::Ndjson => "ndjson",
+        }
+    }
+
+    /// The same format of another output.
+    pub(crate) fn output(self) -> OutputFormat {
+        match self {
+            Self::Parquet => OutputFormat::Parquet,
+            Self::Ndjson => OutputFormat::Ndjson,
+        }
+    }
 }

@@ -10,9 +10,7 @@ use blake3::{Hash, Hasher};
 use sizeleak_pipeline::cache::{CacheKeys, CacheableOutput};
 use sizeleak_pipeline::{MEANING, Mode, Pipeline};
 
-use crate::description::DescribedFile;
-use crate::part_format::PartFormat;
-use crate::tap_files::TapFiles;
+use crate::description::{DescribedFile, PartFormat, TapFiles};
 
 /// The stages that read packets: those up to the records.
 ///

@@ -1,19 +1,17 @@
 //! The manifest: what became of every file and every point, a line of JSON each.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::what;
 
 use crate::capture_file::{CaptureFile, FileVerdict};
-use crate::description::PointDescription;
+use crate::description::{PointDescription, TapDescription};
 use crate::error::ArchiveError;
 use crate::layout::Layout;
-use crate::tap_description::TapDescription;
-use crate::unprocessed::Unprocessed;
+use crate::left_out::Unprocessed;
 
 /// The results of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use sizeleak_frame::{Flow, Frame, FrameReader, FrameWriter, Hello, Identificatio
 use sizeleak_output::{KindSelection, OutputWriter, TextStyle};
 use sizeleak_text::utc;
 
+use crate::description::{ANSWER, PartFormat};
 use crate::error::io_error;
-use crate::part_format::{ANSWER, PartFormat};
 
 /// At most this many bytes of frames wait in memory.
 const MAX_WAITING: usize = 2 << 20;

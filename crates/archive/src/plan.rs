@@ -4,12 +4,11 @@ use std::mem;
 use std::path::{Path, PathBuf};
 
 use crate::chain::UnitBounds;
-use crate::description::{DescribedFile, PointDescription};
+use crate::description::{DescribedFile, PointDescription, TapFiles};
 use crate::discovery::CapturePoint;
 use crate::found_file::FoundFile;
 use crate::keys::{answers_key, end_key, records_key, taps_text};
 use crate::point_run::PointRun;
-use crate::tap_files::TapFiles;
 use crate::unit_store::{UnitStore, unit_name};
 
 /// What a run would do.

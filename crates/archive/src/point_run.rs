@@ -2,11 +2,10 @@
 //! describes it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::{io, thread};
 
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
@@ -15,18 +14,14 @@ use sizeleak_platform::telemetry::Progress;
 use crate::answers;
 use crate::capture_file::{CaptureFile, FileVerdict};
 use crate::chain::{Chain, UnitBounds};
-use crate::description::{AnswersDescription, DescribedFile, PointDescription, RecordsDescription};
+use crate::description::{AnswersDescription, DescribedFile, PartFormat, PointDescription, RecordsDescription};
 use crate::discovery::CapturePoint;
 use crate::found_file::FoundFile;
 use crate::keys::{answers_key, reading, taps_text};
 use crate::layout::{Layout, has_length, remove_file};
-use crate::missing_captures::MissingCaptures;
-use crate::part_format::PartFormat;
+use crate::left_out::{MissingCaptures, Settling, TimeRange, Unprocessed};
 use crate::records::RecordMaker;
-use crate::settling::Settling;
-use crate::time_range::TimeRange;
 use crate::unit_store::{UnitDescription, UnitStore};
-use crate::unprocessed::Unprocessed;
 
 /// What all points have in common.
 pub(crate) struct PointRun<'a> {

@@ -10,12 +10,11 @@ use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEndin
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
 
-use crate::description::DescribedFile;
+use crate::description::{DescribedFile, TapFiles};
 use crate::error::io_error;
 use crate::found_file::check_unchanged;
 use crate::keys::reading;
 use crate::read_share::ReadShare;
-use crate::tap_files::TapFiles;
 use crate::tapped_segments::{TapCaptures, read_merged};
 use crate::unit_store::{StoredFile, StoredState, UnitDescription, UnitStore, unit_name};
 

@@ -11,23 +11,16 @@
 //! flows. Memory is bounded, and the result depends only on the streams and their order.
 #![warn(clippy::indexing_slicing)]
 
-mod flow_bytes;
 mod known_traffic;
-mod merged_stream;
 mod merged_taps;
-mod segment_key;
-mod segment_part;
-mod segment_sample;
-mod sequence_ranges;
 mod tap_clock;
-mod tap_counts;
 mod tap_plan;
 mod tap_reader;
 
-pub use merged_stream::MergedStream;
+pub use merged_taps::MergedStream;
+pub use merged_taps::TapCounts;
 pub use merged_taps::{MergedTaps, TapError};
 pub use tap_clock::TapClock;
-pub use tap_counts::TapCounts;
 pub use tap_plan::{TapPlan, TapProfile};
 
 /// The name of the merging in streams: between `flow-filter` and `record-sizer`.

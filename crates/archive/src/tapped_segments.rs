@@ -7,17 +7,15 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::path::PathBuf;
 use std::thread::{self, ScopedJoinHandle};
 
-use crate::tap_streams::{MergedStream, MergedTaps, TapClock, TapCounts, TapPlan, TapProfile};
 use sizeleak_frame::{Frame, FrameSink, FrameWriter};
 use sizeleak_pipeline::{ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
 
-use crate::description::DescribedFile;
+use crate::description::{DescribedFile, TapDescription, TapFiles};
 use crate::error::io_error;
 use crate::read_share::ReadShare;
-use crate::tap_description::TapDescription;
-use crate::tap_files::TapFiles;
+use crate::tap_streams::{MergedStream, MergedTaps, TapClock, TapCounts, TapPlan, TapProfile};
 
 /// The stage that makes segments, and its option that a capture without a packet of the gateway is no error.
 const FLOW_FILTER: &str = "flow-filter";

@@ -9,10 +9,9 @@ use glob::PatternError;
 use sizeleak_capture::content_below;
 
 use crate::capture_file::{CaptureFile, SPECIAL};
-use crate::discovery::CapturePoint;
-use crate::operands::Matches;
-use crate::tap_fault::{LONGEST_NAME, TapFault};
-use crate::tap_files::TapFiles;
+use crate::description::TapFiles;
+use crate::discovery::{CapturePoint, Matches};
+use crate::error::{MAX_NAME, TapFault};
 
 /// A place where traffic was captured, and a pattern of its files: `NAME=GLOB`. A tap may have several patterns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +28,7 @@ impl FromStr for Tap {
     fn from_str(text: &str) -> Result<Self, TapFault> {
         let (name, pattern) = text.split_once('=').ok_or(TapFault::Form)?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(is_plain) || pattern.is_empty() {
+        if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_plain) || pattern.is_empty() {
             return Err(TapFault::Form);
         }
         Ok(Self { name: name.to_owned(), pattern: pattern.to_owned() })
@@ -167,8 +166,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::discovery::{PointsOf, capture_points};
-    use crate::operands::{Absence, NamedPaths};
+    use crate::discovery::{Absence, NamedPaths, PointsOf, capture_points};
 
     fn tap(name: &str, folder: &Path, pattern: &str) -> Tap {
         format!("{name}={}", folder.join(pattern).display()).parse().unwrap()

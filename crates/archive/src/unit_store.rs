@@ -2,19 +2,17 @@
 //! last. All three have the name of the unit, which says when it begins and what it was made from.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use blake3::Hash;
 use serde::{Deserialize, Serialize};
 use sizeleak_pipeline::Checkpoint;
 use sizeleak_text::utc;
 
-use crate::description::{DescribedFile, forget_unsettled};
+use crate::description::{DescribedFile, TapDescription, forget_unsettled};
 use crate::keys::digest_of;
 use crate::layout::{Layout, has_length, remove_file};
-use crate::tap_description::TapDescription;
 
 /// The endings of the files of a unit.
 const RECORDS: &str = "frames.zst";

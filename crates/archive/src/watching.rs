@@ -8,12 +8,11 @@ use sizeleak_platform::telemetry::Progress;
 
 use crate::archive_run::{ArchiveRun, RunResults};
 use crate::capture_file::{CaptureFile, FileState, FileVerdict};
-use crate::discovery::CapturePoint;
+use crate::discovery::{Absence, CapturePoint};
 use crate::error::ArchiveError;
 use crate::layout::LockedLayout;
+use crate::left_out::Settling;
 use crate::manifest::Manifest;
-use crate::operands::Absence;
-use crate::settling::Settling;
 
 /// Points that could not be processed are tried again after this time, although their files are as they were: the disk
 /// may have been full.

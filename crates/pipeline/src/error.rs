@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Longer lines are quoted up to here, in characters.
-const LONGEST_QUOTE: usize = 160;
+const MAX_QUOTE: usize = 160;
 
 /// An error in the configuration of a pipeline, or a file it names that cannot be used.
 #[derive(Debug, Error)]
@@ -82,7 +82,7 @@ impl ConfigError {
     /// The same with its line quoted from the text of its file.
     pub(crate) fn quoting(self, text: &str) -> Self {
         let line = self.line.and_then(|line| text.lines().nth(line.checked_sub(1)?));
-        let quote = line.map(|line| line.trim_end().chars().take(LONGEST_QUOTE).collect());
+        let quote = line.map(|line| line.trim_end().chars().take(MAX_QUOTE).collect());
         Self { quote, ..self }
     }
 

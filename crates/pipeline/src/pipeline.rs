@@ -80,7 +80,8 @@ impl Pipeline {
     /// # Errors
     /// [`ConfigError`] if there is no such stage, or a path is not UTF-8.
     pub fn configure<O: StageOptions>(&mut self, options: &O) -> Result<(), ConfigError> {
-        let table = |options| Table::try_from(options).map_err(|fault| ConfigError::usage(format!("{}: {fault}", O::NAME)));
+        let table =
+            |options| Table::try_from(options).map_err(|fault| ConfigError::usage(format!("{}: {fault}", O::NAME)));
         let (mut set, defaults) = (table(options)?, table(&O::default())?);
         set.retain(|key, value| defaults.get(key) != Some(value));
         let mut found = false;

@@ -16,7 +16,7 @@ use crate::held_pipe::{Messages, ProgramEnd};
 use crate::process_group::ProcessGroup;
 
 /// Longer lines on the stderr of a process are split, in bytes.
-const LONGEST_LINE: u64 = 4096;
+const MAX_LINE: u64 = 4096;
 
 /// A program that implements a stage.
 #[derive(Debug, Clone)]
@@ -159,7 +159,7 @@ fn lines(stream: impl Read) -> impl Iterator<Item = String> {
     let mut reader = BufReader::new(stream);
     std::iter::from_fn(move || {
         let mut line = Vec::new();
-        let read = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).ok()?;
+        let read = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).ok()?;
         (read > 0).then(|| String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned())
     })
 }
@@ -210,6 +210,6 @@ mod tests {
     #[test]
     fn endless_line_is_split() {
         let longest = lines(io::repeat(b'x').take(100_000)).map(|line| line.len()).max();
-        assert_eq!(longest, Some(LONGEST_LINE as usize));
+        assert_eq!(longest, Some(MAX_LINE as usize));
     }
 }

@@ -11,10 +11,10 @@ use sizeleak_platform::telemetry::log::{complain, say};
 use crate::command::failure::Failure;
 
 /// At most this many files and points that failed are named; `status` names all.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 /// At most this many points with doubtful answers are named; `status` names all.
-const MOST_DOUBTFUL: usize = 5;
+const MAX_DOUBTFUL: usize = 5;
 
 /// What makes answers doubtful, or leaves some out, and is no damage of a file.
 const DOUBTS: [&str; 7] =
@@ -35,10 +35,10 @@ pub(super) fn counts(manifest: &Manifest) -> String {
 
 /// Says what has failed, by name.
 pub(super) fn name(failures: &BTreeSet<(String, String)>) {
-    for (name, fault) in failures.iter().take(MOST_NAMED) {
+    for (name, fault) in failures.iter().take(MAX_NAMED) {
         complain("archive", &sentence(name, fault));
     }
-    if let Some(more) = failures.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
+    if let Some(more) = failures.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
         complain("archive", &format!("and {more} more"));
     }
 }
@@ -82,7 +82,7 @@ pub(super) fn doubts(point: &ManifestPoint) -> Option<String> {
 /// Says of the first points that have some, what makes their answers doubtful.
 pub(super) fn name_doubts(manifest: &Manifest, out: &Path) {
     let mut doubtful = manifest.points.iter().filter_map(|point| Some((&point.point, doubts(point)?)));
-    for (point, doubts) in doubtful.by_ref().take(MOST_DOUBTFUL) {
+    for (point, doubts) in doubtful.by_ref().take(MAX_DOUBTFUL) {
         let records = out.join("records").join(point);
         let shown = records.display();
         say("note", &format!("{point}: {doubts}: `sizeleak run -v '{shown}'/*.zst --model …` says why"));

@@ -20,10 +20,10 @@ use crate::command::text_table::{NONE, name_cell, numbers, paragraph};
 const COLUMNS: usize = 80;
 
 /// At most this many files that are no captures are listed; all that failed are.
-const MOST_OTHERS: usize = 10;
+const MAX_OTHERS: usize = 10;
 
 /// The most columns that the name of a point takes.
-const MOST_NAME: usize = 20;
+const MAX_NAME: usize = 20;
 
 /// Show what an archive holds, and which files are damaged or missing
 #[derive(Debug, Args)]
@@ -83,8 +83,8 @@ fn table(manifest: &Manifest) -> String {
         text = format!("{text}\nOutside of the range of time: {outside} captures, which `--json` lists\n");
     }
     let others: Vec<_> = with(manifest, FileVerdict::NoCapture).collect();
-    list(&mut text, "No captures", others.iter().take(MOST_OTHERS).cloned());
-    if let Some(more) = others.len().checked_sub(MOST_OTHERS).filter(|more| *more > 0) {
+    list(&mut text, "No captures", others.iter().take(MAX_OTHERS).cloned());
+    if let Some(more) = others.len().checked_sub(MAX_OTHERS).filter(|more| *more > 0) {
         return format!("{text}  and {more} more, which `--json` lists\n");
     }
     text
@@ -99,7 +99,7 @@ fn with(manifest: &Manifest, verdict: FileVerdict) -> impl Iterator<Item = (&str
 /// The end of a point's name, which tells it from others.
 fn end_of(name: &str) -> String {
     // Names of points are ASCII.
-    match name.len().checked_sub(MOST_NAME).and_then(|cut| name.get(cut + 1..)) {
+    match name.len().checked_sub(MAX_NAME).and_then(|cut| name.get(cut + 1..)) {
         Some(end) => format!("…{end}"),
         None => name.to_owned(),
     }

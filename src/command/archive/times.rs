@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use sizeleak_text::parse_time;
 
 /// More often than this would be waiting by looking.
-const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A duration that is not negative.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
@@ -17,7 +17,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 /// A duration between two looks at the same thing.
 pub(super) fn interval(text: &str) -> Result<Duration, String> {
     let interval = duration(text)?;
-    if interval < SHORTEST_INTERVAL { Err("it must be 100ms or more".to_owned()) } else { Ok(interval) }
+    if interval < MIN_INTERVAL { Err("it must be 100ms or more".to_owned()) } else { Ok(interval) }
 }
 
 /// A time in nanoseconds since 1970.

@@ -4,26 +4,24 @@ use std::collections::{HashMap, VecDeque};
 use std::iter;
 use std::ops::Range;
 
+use blake3::Hasher;
 use sizeleak_frame::{Direction, Segment};
-
-use crate::tap_streams::segment_key::{SegmentKey, is_datagram};
-use crate::tap_streams::sequence_ranges::SequenceRanges;
 
 /// Ranges are known for at least this long after they were seen, in nanoseconds, unless there are too many: retransmissions
 /// come later than the window is long.
 const RANGES_NS: u64 = 60_000_000_000;
 
 /// So many ranges are remembered at least; a direction of a flow counts as several.
-const MOST_RANGES: usize = 1 << 18;
+const MAX_RANGES: usize = 1 << 18;
 
 /// What a direction of a flow takes, in ranges.
 const DIRECTION_COST: usize = 16;
 
 /// After so many bytes of a direction, its sequence numbers might repeat before the ranges are forgotten.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// So many keys are remembered at most.
-const MOST_KEYS: usize = 1 << 17;
+const MAX_KEYS: usize = 1 << 17;
 
 /// What is known.
 #[derive(Debug, Default)]
@@ -68,7 +66,7 @@ impl KnownTraffic {
             let key = SegmentKey::of(segment);
             self.keys.insert(key, position_ns);
             self.keys_in_order.push_back((position_ns, key));
-            if self.keys_in_order.len() > MOST_KEYS {
+            if self.keys_in_order.len() > MAX_KEYS {
                 self.forget_first_key();
             }
         }
@@ -76,7 +74,7 @@ impl KnownTraffic {
 
     fn add_range(&mut self, segment: &Segment<'_>, position_ns: i64) {
         let payload = &mut self.payload;
-        if payload.cost > MOST_RANGES || payload.since_ns.abs_diff(position_ns) > RANGES_NS {
+        if payload.cost > MAX_RANGES || payload.since_ns.abs_diff(position_ns) > RANGES_NS {
             self.earlier_payload = std::mem::take(payload);
             payload.since_ns = position_ns;
         }
@@ -87,7 +85,7 @@ impl KnownTraffic {
         direction.ranges.add(first_byte(segment), segment.length);
         direction.bytes = direction.bytes.saturating_add(segment.length.into());
         payload.cost += direction.ranges.len().saturating_sub(ranges_before);
-        if direction.bytes > MOST_BYTES {
+        if direction.bytes > MAX_BYTES {
             payload.cost = usize::MAX;
         } else if payload.directions.len() > before {
             payload.cost = payload.cost.saturating_add(DIRECTION_COST);
@@ -147,8 +145,112 @@ fn missing_of(ranges: &SequenceRanges, first: u32, part: &Range<u32>) -> Vec<Ran
     missing.into_iter().map(|range| part.start + range.start..part.start + range.end).collect()
 }
 
+/// So many bytes of a datagram tell it from others: more than the header of a record of DTLS, and no more than a snaplen
+/// of 96 leaves behind the headers of IPv6 and UDP.
+const DATAGRAM_BYTES: usize = 32;
+
+/// A digest of everything about a segment that does not depend on where it was captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SegmentKey(u64);
+
+impl SegmentKey {
+    /// The key of a segment: of TCP by its header, of UDP by the beginning of its payload. Retransmissions have the key
+    /// of the first transmission unless their acknowledgement differs.
+    pub(crate) fn of(segment: &Segment<'_>) -> Self {
+        let mut hasher = Hasher::new();
+        hasher.update(&segment.flow.to_le_bytes());
+        hasher.update(&[segment.direction.number(), segment.flags]);
+        hasher.update(&segment.length.to_le_bytes());
+        if is_datagram(segment) {
+            hasher.update(segment.payload.get(..DATAGRAM_BYTES).unwrap_or(segment.payload));
+        } else {
+            hasher.update(&segment.sequence.to_le_bytes());
+            hasher.update(&segment.acknowledgement.unwrap_or_default().to_le_bytes());
+        }
+        let digest = hasher.finalize();
+        Self(digest.as_bytes().iter().take(8).fold(0, |key, byte| key << 8 | u64::from(*byte)))
+    }
+}
+
+/// Whether a row of segments is a UDP datagram: those have no flags, segments of TCP have one at least.
+pub(crate) fn is_datagram(segment: &Segment<'_>) -> bool {
+    segment.flags == 0
+}
+
+/// One more than the greatest sequence number.
+const END: u64 = 1 << 32;
+
+/// A set of sequence numbers.
+#[derive(Debug, Default)]
+pub(crate) struct SequenceRanges {
+    /// In order, not adjacent, each within the numbers from 0 to [`END`].
+    ranges: Vec<Range<u64>>,
+}
+
+impl SequenceRanges {
+    /// How many ranges there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Adds so many numbers from the first one.
+    pub(crate) fn add(&mut self, first: u32, length: u32) {
+        for part in parts(first, length) {
+            let begin = self.ranges.partition_point(|range| range.end < part.start);
+            let end = self.ranges.partition_point(|range| range.start <= part.end);
+            let touched = self.ranges.get(begin..end).unwrap_or_default();
+            let start = touched.first().map_or(part.start, |range| range.start.min(part.start));
+            let stop = touched.last().map_or(part.end, |range| range.end.max(part.end));
+            self.ranges.splice(begin..end, iter::once(start..stop));
+        }
+    }
+
+    /// Those of so many numbers from the first one that are not in the set: ranges of their distances from the first.
+    pub(crate) fn missing(&self, first: u32, length: u32) -> Vec<Range<u32>> {
+        let mut missing: Vec<Range<u32>> = Vec::new();
+        let mut distance = 0;
+        for part in parts(first, length) {
+            let mut at = part.start;
+            let begin = self.ranges.partition_point(|range| range.end <= part.start);
+            for range in self.ranges.iter().skip(begin).take_while(|range| range.start < part.end) {
+                if at < range.start {
+                    missing.push(distance + (at - part.start) as u32..distance + (range.start - part.start) as u32);
+                }
+                at = range.end;
+            }
+            if at < part.end {
+                missing.push(distance + (at - part.start) as u32..distance + (part.end - part.start) as u32);
+            }
+            distance += (part.end - part.start) as u32;
+        }
+        missing
+    }
+}
+
+/// The numbers up to the greatest one, and those behind it, from 0.
+fn parts(first: u32, length: u32) -> impl Iterator<Item = Range<u64>> {
+    let (start, end) = (u64::from(first), u64::from(first) + u64::from(length));
+    [start..end.min(END), 0..end.saturating_sub(END)].into_iter().filter(|part| !part.is_empty())
+}
+
+/// A part of a segment's payload, as if it had been sent alone. Only a part from the first byte on has the SYN.
+pub(crate) fn part<'a>(segment: &Segment<'a>, range: &Range<u32>) -> Segment<'a> {
+    let length = range.end.saturating_sub(range.start);
+    let captured = segment.payload.get(range.start as usize..).unwrap_or_default();
+    let payload = captured.get(..length as usize).unwrap_or(captured);
+    if range.start == 0 {
+        return Segment { length, payload, ..*segment };
+    }
+    // Without any flag it would be a datagram.
+    let flags = Some(segment.flags & !Segment::SYN).filter(|flags| *flags != 0).unwrap_or(Segment::PSH);
+    Segment { sequence: first_byte(segment).wrapping_add(range.start), length, payload, flags, ..*segment }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use sizeleak_frame::Direction;
+
     use super::*;
 
     const SECOND: i64 = 1_000_000_000;
@@ -214,10 +316,98 @@ mod tests {
             known.add(&segment(100 + flow as u32 * 3, 1), 0);
         }
         let directions = known.payload.directions.len() + known.earlier_payload.directions.len();
-        assert!(directions < 2 * MOST_RANGES / DIRECTION_COST + 4 && known.keys.len() <= MOST_KEYS, "{directions}");
+        assert!(directions < 2 * MAX_RANGES / DIRECTION_COST + 4 && known.keys.len() <= MAX_KEYS, "{directions}");
         assert_eq!(known.missing(&segment(100 + 299_997, 3)), one_part(1..3));
         known.add(&segment(0, u32::MAX), 0);
         known.add(&segment(0, 1), 0);
         assert_eq!(known.payload.directions.len(), 1, "numbers may repeat");
+    }
+
+    const SEGMENT: Segment<'_> = Segment {
+        time_ns: 5,
+        flow: 1,
+        direction: Direction::ToGateway,
+        sequence: 7,
+        flags: Segment::ACK,
+        length: 40,
+        payload: &[3; 40],
+        acknowledgement: Some(9),
+    };
+
+    #[test]
+    fn key_is_the_same_at_another_time_and_with_another_snaplen() {
+        let cut = Segment { time_ns: 99, payload: &[3; 2], ..SEGMENT };
+        assert_eq!(SegmentKey::of(&cut), SegmentKey::of(&SEGMENT));
+        let datagram = Segment { flags: 0, acknowledgement: None, ..SEGMENT };
+        let cut = Segment { time_ns: 99, payload: &[3; DATAGRAM_BYTES], ..datagram };
+        assert_eq!(SegmentKey::of(&cut), SegmentKey::of(&datagram));
+    }
+
+    #[test]
+    fn key_differs_where_the_header_or_the_datagram_does() {
+        let others = [
+            Segment { flow: 2, ..SEGMENT },
+            Segment { direction: Direction::FromGateway, ..SEGMENT },
+            Segment { sequence: 8, ..SEGMENT },
+            Segment { acknowledgement: Some(10), ..SEGMENT },
+            Segment { flags: Segment::ACK | Segment::PSH, ..SEGMENT },
+            Segment { length: 41, ..SEGMENT },
+            Segment { flags: 0, payload: &[4; 40], ..SEGMENT },
+            Segment { flags: 0, payload: &[3; 40], ..SEGMENT },
+        ];
+        let keys: std::collections::BTreeSet<_> = others.iter().chain([&SEGMENT]).map(SegmentKey::of).collect();
+        assert_eq!(keys.len(), others.len() + 1);
+    }
+
+    #[test]
+    fn ranges_that_touch_are_one_and_numbers_wrap_around() {
+        let mut ranges = SequenceRanges::default();
+        ranges.add(u32::MAX - 9, 15);
+        ranges.add(10, 10);
+        assert_eq!(ranges.len(), 3, "two of them at the ends of the numbers");
+        assert_eq!(ranges.missing(u32::MAX - 11, 40), [0..2, 17..22, 32..40]);
+        ranges.add(5, 5);
+        assert_eq!((ranges.len(), ranges.missing(u32::MAX - 9, 30)), (2, vec![]));
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_missing_unless_they_were_added(
+            added in prop::collection::vec((0u32..60, 0u32..9), 0..20), first in 0u32..60, length in 0u32..20,
+            origin in prop_oneof![Just(7u32), Just(u32::MAX - 40)],
+        ) {
+            let mut ranges = SequenceRanges::default();
+            for (at, length) in &added {
+                ranges.add(origin.wrapping_add(*at), *length);
+            }
+            let is_in = |number: u32| added.iter().any(|(at, length)| (*at..at + length).contains(&number));
+            let expected: Vec<u32> = (0..length).filter(|distance| !is_in(first + distance)).collect();
+            let missing = ranges.missing(origin.wrapping_add(first), length);
+            prop_assert_eq!(missing.into_iter().flatten().collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn part_of_a_segment_has_its_bytes_as_far_as_they_were_captured() {
+        let (direction, flags) = (Direction::ToGateway, Segment::SYN);
+        let payload = &[0, 1, 2, 3][..];
+        let whole = Segment {
+            time_ns: 1,
+            flow: 2,
+            direction,
+            sequence: u32::MAX,
+            flags,
+            length: 6,
+            payload,
+            acknowledgement: None,
+        };
+        let first = part(&whole, &(0..2));
+        assert_eq!(
+            (first.sequence, first.flags, first.length, first.payload),
+            (u32::MAX, Segment::SYN, 2, &[0, 1][..])
+        );
+        let middle = part(&whole, &(3..5));
+        assert_eq!((middle.sequence, middle.flags, middle.length, middle.payload), (3, Segment::PSH, 2, &[3][..]));
+        assert!(part(&whole, &(5..6)).payload.is_empty());
     }
 }

@@ -4,17 +4,18 @@
 //! enters the window; what another tap captured goes on only as far as it is not known when it leaves the window.
 
 use std::collections::{HashSet, VecDeque};
-use std::io::Read;
+use std::io::{self, BufRead, Cursor, Read};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::{
-    BatchLimit, Frame, Hello, OwnedSegment, ReadError, SCHEMA, Segment, Segments, StageSummary, Summary,
+    BATCH_BYTES, BatchLimit, Frame, FrameWriter, Hello, OwnedSegment, ReadError, SCHEMA, Segment, Segments,
+    StageSummary, Summary, WriteError,
 };
 use thiserror::Error;
 
 use crate::tap_streams::STAGE;
-use crate::tap_streams::known_traffic::{KnownTraffic, Missing};
-use crate::tap_streams::segment_part::part;
-use crate::tap_streams::tap_counts::TapCounts;
+use crate::tap_streams::known_traffic::{KnownTraffic, Missing, part};
 use crate::tap_streams::tap_plan::TapPlan;
 use crate::tap_streams::tap_reader::{TapItem, TapReader};
 
@@ -25,7 +26,7 @@ const WINDOW_NS: i64 = 1_000_000_000;
 const WINDOW_BYTES: usize = 16 << 20;
 
 /// So many flows are remembered as announced.
-const MOST_ANNOUNCED: usize = 1 << 17;
+const MAX_ANNOUNCED: usize = 1 << 17;
 
 /// Why streams cannot be merged.
 #[derive(Debug, Error)]
@@ -162,7 +163,7 @@ impl<R: Read> MergedTaps<R> {
         match item {
             TapItem::Segment(owned) => self.segment(tap, position_ns, &owned),
             TapItem::Other(Frame::Flow(flow)) => {
-                if self.announced.len() >= MOST_ANNOUNCED {
+                if self.announced.len() >= MAX_ANNOUNCED {
                     self.announced.clear();
                 }
                 if self.announced.insert(flow.flow) {
@@ -274,6 +275,111 @@ fn add(summary: &mut Summary, other: Summary) {
             }
             None => summary.stages.push(stage),
         }
+    }
+}
+
+/// How many segments of a tap went on, and how many were there already. Bytes are of payload on the wire.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TapCounts {
+    /// Segments of flows of which it is the primary tap: all go on.
+    pub primary_segments: u64,
+    /// The bytes in them.
+    pub primary_bytes: u64,
+    /// Segments of other flows that filled a gap.
+    pub filled_segments: u64,
+    /// The bytes that they filled.
+    pub filled_bytes: u64,
+    /// Segments of other flows that were dropped, because another tap saw them, too.
+    pub duplicate_segments: u64,
+    /// The bytes that were dropped, those of segments that filled a gap in part included.
+    pub duplicate_bytes: u64,
+}
+
+impl TapCounts {
+    /// All segments.
+    pub(crate) fn segments(&self) -> u64 {
+        self.primary_segments + self.filled_segments + self.duplicate_segments
+    }
+
+    /// All bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.primary_bytes + self.filled_bytes + self.duplicate_bytes
+    }
+
+    /// Those of all taps together.
+    pub(crate) fn sum(taps: &[Self]) -> Self {
+        let sum = |of: fn(&Self) -> u64| taps.iter().map(of).sum();
+        Self {
+            primary_segments: sum(|tap| tap.primary_segments),
+            primary_bytes: sum(|tap| tap.primary_bytes),
+            filled_segments: sum(|tap| tap.filled_segments),
+            filled_bytes: sum(|tap| tap.filled_bytes),
+            duplicate_segments: sum(|tap| tap.duplicate_segments),
+            duplicate_bytes: sum(|tap| tap.duplicate_bytes),
+        }
+    }
+
+    /// The counters of the merged stream's summary.
+    pub(crate) fn counters(&self) -> [(&'static str, u64); 4] {
+        [
+            ("duplicate_segments", self.duplicate_segments),
+            ("duplicate_bytes", self.duplicate_bytes),
+            ("filled_segments", self.filled_segments),
+            ("filled_bytes", self.filled_bytes),
+        ]
+    }
+}
+
+/// The bytes of a merged stream.
+pub struct MergedStream<R> {
+    taps: MergedTaps<R>,
+    /// Takes the counts at the end.
+    counts: Sender<Vec<TapCounts>>,
+    /// The next bytes.
+    bytes: Cursor<Vec<u8>>,
+}
+
+impl<R: Read> MergedStream<R> {
+    /// The bytes of this stream. What became of the segments of each tap is received at its end.
+    pub fn new(taps: MergedTaps<R>) -> (Self, Receiver<Vec<TapCounts>>) {
+        let (counts, counted) = channel();
+        (Self { taps, counts, bytes: Cursor::default() }, counted)
+    }
+
+    /// The next frames as bytes; none at the end.
+    fn next_bytes(&mut self) -> io::Result<Vec<u8>> {
+        let mut writer = FrameWriter::new(Vec::new());
+        while writer.output().len() < BATCH_BYTES {
+            let Some(frame) = self.taps.next_frame().map_err(error_of_tap)? else {
+                // Nobody may want to know.
+                _ = self.counts.send(self.taps.counts().to_vec());
+                break;
+            };
+            writer.write(&frame).map_err(error_of_frame)?;
+        }
+        writer.into_output().map_err(error_of_frame)
+    }
+}
+
+impl<R: Read> Read for MergedStream<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.bytes.fill_buf()?.is_empty() {
+            self.bytes = Cursor::new(self.next_bytes()?);
+        }
+        self.bytes.read(buffer)
+    }
+}
+
+fn error_of_tap(error: TapError) -> io::Error {
+    let TapError::Read { source, .. } = &error;
+    let kind = if source.is_cut() { io::ErrorKind::UnexpectedEof } else { io::ErrorKind::InvalidData };
+    io::Error::new(kind, error)
+}
+
+fn error_of_frame(error: WriteError) -> io::Error {
+    match error {
+        WriteError::Io(error) => error,
+        other => io::Error::other(other),
     }
 }
 

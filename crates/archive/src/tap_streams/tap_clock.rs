@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 /// A piece of a clock's course is of at least this many segments.
-const LEAST_OF_PIECE: usize = 16;
+const MIN_OF_PIECE: usize = 16;
 
 /// The most pieces.
-const MOST_PIECES: usize = 256;
+const MAX_PIECES: usize = 256;
 
 /// The offsets of pieces drift if one differs from that of all by more than so many times the spread.
-const LEAST_DRIFT: i64 = 3;
+const MIN_DRIFT: i64 = 3;
 
 /// What was found out about the clock of a tap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl TapClock {
             times.iter().map(|(own_ns, right_ns)| (*own_ns, own_ns.saturating_sub(*right_ns))).collect();
         offsets.sort_unstable();
         let Some(offset_ns) = median(offsets.iter().map(|(_, offset)| *offset)) else { return Self::as_it_is() };
-        let pieces = (offsets.len() / LEAST_OF_PIECE).clamp(1, MOST_PIECES);
+        let pieces = (offsets.len() / MIN_OF_PIECE).clamp(1, MAX_PIECES);
         let mut course = Vec::new();
         let mut deviations = Vec::new();
         for piece in offsets.chunks(offsets.len().div_ceil(pieces)) {
@@ -49,7 +49,7 @@ impl TapClock {
             course.push(point);
         }
         let spread_ns = median(deviations.into_iter()).unwrap_or_default();
-        let least = spread_ns.saturating_mul(LEAST_DRIFT);
+        let least = spread_ns.saturating_mul(MIN_DRIFT);
         if course.iter().all(|(_, offset)| offset.saturating_sub(offset_ns).saturating_abs() <= least) {
             course = vec![(0, offset_ns)];
         }

@@ -1,14 +1,15 @@
 //! How the streams of several taps are merged, as their profiles say.
 
+use std::collections::BTreeMap;
+
 use sizeleak_frame::{Frame, Notice, Segment, what};
 
 use crate::tap_streams::STAGE;
-use crate::tap_streams::flow_bytes::{FlowBytes, PrimaryTaps};
-use crate::tap_streams::segment_sample::SegmentSample;
+use crate::tap_streams::known_traffic::SegmentKey;
 use crate::tap_streams::tap_clock::TapClock;
 
 /// Less drift than this, in nanoseconds, is not worth a word.
-const LEAST_SAID_NS: u64 = 1_000_000;
+const MIN_SAID_NS: u64 = 1_000_000;
 
 /// What one tap saw: enough to compare it with others.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ impl TapPlan {
             return format!("tap `{name}` has no segment in common with {other} tap: its clock is taken as it is");
         }
         let side = if clock.offset_ns < 0 { "behind" } else { "ahead of" };
-        let drift = Some(clock.drift_ns).filter(|drift| drift.unsigned_abs() >= LEAST_SAID_NS);
+        let drift = Some(clock.drift_ns).filter(|drift| drift.unsigned_abs() >= MIN_SAID_NS);
         let drift = drift.map_or_else(String::new, |drift| format!(", with a drift of {:+.3} s", seconds(drift)));
         format!(
             "the clock of tap `{name}` is {:.3} s {side} that of the first tap{drift}: its times are corrected by that, \
@@ -132,6 +133,94 @@ fn compared_clocks(taps: &[TapProfile]) -> Vec<ComparedClock> {
         }
     }
     known.into_iter().flatten().collect()
+}
+
+/// Of at most this many flows it is known how much a tap saw: those with the least numbers, which are digests. That takes
+/// about 5 MB.
+const MAX_FLOWS: usize = 1 << 17;
+
+/// Bytes of payload that a tap captured.
+#[derive(Debug, Default)]
+pub(crate) struct FlowBytes {
+    flows: BTreeMap<u64, u64>,
+    total: u64,
+}
+
+impl FlowBytes {
+    /// Counts the payload of a segment, as far as the snaplen left it.
+    pub(crate) fn add(&mut self, segment: &Segment<'_>) {
+        let bytes = segment.payload.len() as u64;
+        self.total = self.total.saturating_add(bytes);
+        let flow = self.flows.entry(segment.flow).or_default();
+        *flow = flow.saturating_add(bytes);
+        if self.flows.len() > MAX_FLOWS {
+            self.flows.pop_last();
+        }
+    }
+}
+
+/// Which tap is the primary one of each flow.
+#[derive(Debug)]
+pub(crate) struct PrimaryTaps {
+    /// The flows of which another tap than the usual one captured most.
+    others: BTreeMap<u64, usize>,
+    /// The tap that captured most of all.
+    usual: usize,
+}
+
+impl PrimaryTaps {
+    /// The taps that captured most of each flow. Of several that captured as much, the first one.
+    pub(crate) fn of(taps: &[&FlowBytes]) -> Self {
+        let usual = first_greatest(taps.iter().map(|tap| tap.total));
+        let mut others = BTreeMap::new();
+        for flow in taps.iter().flat_map(|tap| tap.flows.keys()) {
+            let primary = first_greatest(taps.iter().map(|tap| tap.flows.get(flow).copied().unwrap_or_default()));
+            if primary != usual {
+                others.insert(*flow, primary);
+            }
+        }
+        Self { others, usual }
+    }
+
+    /// The primary tap of a flow.
+    pub(crate) fn of_flow(&self, flow: u64) -> usize {
+        self.others.get(&flow).copied().unwrap_or(self.usual)
+    }
+}
+
+fn first_greatest(bytes: impl Iterator<Item = u64>) -> usize {
+    let greatest = bytes.enumerate().reduce(|best, next| if next.1 > best.1 { next } else { best });
+    greatest.map_or(0, |(tap, _)| tap)
+}
+
+/// At most this many segments are in a sample, which takes about 5 MB.
+const MAX_SAMPLED: usize = 1 << 17;
+
+/// The times of those segments whose keys are the least. Taps that saw the same traffic sample the same segments, however
+/// much there is of it.
+#[derive(Debug, Default)]
+pub(crate) struct SegmentSample {
+    /// The time of each; `None` if the tap saw several segments of one key, which tell nothing about its clock.
+    times: BTreeMap<SegmentKey, Option<i64>>,
+}
+
+impl SegmentSample {
+    /// Adds a segment, if it has payload: empty ones are often alike.
+    pub(crate) fn add(&mut self, segment: &Segment<'_>) {
+        if segment.length == 0 {
+            return;
+        }
+        let seen = self.times.entry(SegmentKey::of(segment)).and_modify(|time| *time = None);
+        seen.or_insert(Some(segment.time_ns));
+        if self.times.len() > MAX_SAMPLED {
+            self.times.pop_last();
+        }
+    }
+
+    /// The times of segments that both taps saw once: here, and there.
+    pub(crate) fn common<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (i64, i64)> {
+        self.times.iter().filter_map(|(key, time)| Some(((*time)?, (*other.times.get(key)?)?)))
+    }
 }
 
 #[cfg(test)]
@@ -187,5 +276,63 @@ mod tests {
         assert_eq!(offsets, [(0, 0), (0, 0), (3, 10)]);
         let said: Vec<String> = plan.notices().filter_map(|notice| notice.detail).collect();
         assert!(said[0].contains("`wan` has no segment in common with any other tap"), "{said:?}");
+    }
+
+    fn flow_bytes(flows: &[(u64, &'static [u8])]) -> FlowBytes {
+        let mut bytes = FlowBytes::default();
+        for (flow, payload) in flows {
+            let direction = Direction::ToGateway;
+            let (time_ns, flow, flags, length) = (0, *flow, Segment::ACK, 100);
+            let segment =
+                Segment { time_ns, flow, direction, sequence: 0, flags, length, payload, acknowledgement: None };
+            bytes.add(&segment);
+        }
+        bytes
+    }
+
+    #[test]
+    fn tap_that_captured_most_of_a_flow_is_its_primary_and_the_first_of_equals() {
+        let one = flow_bytes(&[(1, &[0; 10]), (2, &[0; 5]), (2, &[0; 3]), (3, &[0; 4])]);
+        let other = flow_bytes(&[(1, &[0; 9]), (2, &[0; 9]), (3, &[0; 4]), (4, &[0; 1])]);
+        let primaries = PrimaryTaps::of(&[&one, &other]);
+        assert_eq!([1, 2, 3, 4, 5].map(|flow| primaries.of_flow(flow)), [0, 1, 0, 1, 1]);
+        let primaries = PrimaryTaps::of(&[&other, &one]);
+        assert_eq!([1, 2, 3, 4, 5].map(|flow| primaries.of_flow(flow)), [1, 0, 0, 0, 0]);
+    }
+
+    fn segment(sequence: u32, time_ns: i64) -> Segment<'static> {
+        Segment {
+            time_ns,
+            flow: 1,
+            direction: Direction::ToGateway,
+            sequence,
+            flags: Segment::ACK,
+            length: 1,
+            payload: &[1],
+            acknowledgement: None,
+        }
+    }
+
+    #[test]
+    fn segments_that_both_saw_once_are_common() {
+        let (mut one, mut other) = (SegmentSample::default(), SegmentSample::default());
+        (0..5).for_each(|number| one.add(&segment(number, number.into())));
+        (2..9).for_each(|number| other.add(&segment(number, i64::from(number) + 100)));
+        other.add(&segment(3, 500));
+        let mut common: Vec<_> = one.common(&other).collect();
+        common.sort_unstable();
+        assert_eq!(common, [(2, 102), (4, 104)]);
+    }
+
+    #[test]
+    fn samples_of_much_traffic_are_bounded_and_have_the_same_segments() {
+        let (mut one, mut other) = (SegmentSample::default(), SegmentSample::default());
+        let all = 3 * MAX_SAMPLED as u32;
+        (0..all).for_each(|number| one.add(&segment(number, 0)));
+        (0..all).rev().for_each(|number| other.add(&segment(number, 0)));
+        assert_eq!((one.times.len(), one.common(&other).count()), (MAX_SAMPLED, MAX_SAMPLED));
+        // A segment that was dropped does not come back by its repetition.
+        (0..all).for_each(|number| one.add(&segment(number, 0)));
+        assert_eq!(one.common(&other).count(), 0);
     }
 }
