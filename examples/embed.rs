@@ -1,10 +1,10 @@
 //! Runs a pipeline with a segmenter of its own: each application-data record that the service sends is a command.
 #![allow(missing_docs, unreachable_pub, clippy::print_stdout)]
 
-use sizeleak::Interrupt;
 use sizeleak::frame::{Command, ContentType, Direction, Frame, Record};
-use sizeleak::pipeline::Pipeline;
 use sizeleak::runtime::{Emit, Stage, StageError};
+use sizeleak::stages::flow_filter;
+use sizeleak::{Interrupt, Pipeline};
 
 struct EveryRecord;
 
@@ -31,7 +31,8 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut pipeline = Pipeline::standard().until("command-segmenter")?;
     pipeline.replace("command-segmenter", || EveryRecord)?;
     pipeline.read_captures(&["examples/home/test.pcap".into()])?;
-    pipeline.set("flow-filter", "gateway", vec!["192.168.1.20"])?;
+    let gateway = vec!["192.168.1.20".to_owned()];
+    pipeline.configure(&flow_filter::Options { gateway, ..Default::default() })?;
     let report = pipeline.prepare()?.run(&Interrupt::new(), &mut |_: Frame| Ok(()))?;
     for row in report.summary.into_iter().flat_map(|summary| summary.stages) {
         println!("{}: {} frames out", row.stage, row.frames_out);

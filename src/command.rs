@@ -7,6 +7,7 @@ mod audited_model;
 mod cache;
 mod cache_folder;
 mod cache_use;
+#[cfg(feature = "simulator")]
 mod check_stage;
 mod compare;
 mod continuation;
@@ -35,9 +36,11 @@ mod pipeline_variant;
 mod plot;
 mod progress;
 mod report_format;
+#[cfg(feature = "simulator")]
 mod reproduce;
 mod run;
 mod schema;
+#[cfg(feature = "simulator")]
 mod simulate;
 mod stage_options;
 mod start_point;
@@ -86,8 +89,11 @@ enum Subcommands {
     Plot(plot::Arguments),
     Cache(cache::Arguments),
     Strip(strip::Arguments),
+    #[cfg(feature = "simulator")]
     Simulate(simulate::Arguments),
+    #[cfg(feature = "simulator")]
     Reproduce(reproduce::Arguments),
+    #[cfg(feature = "simulator")]
     CheckStage(check_stage::Arguments),
     Init(init::Arguments),
     Schema(schema::Arguments),
@@ -144,8 +150,11 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Plot(arguments) => plot::run(&arguments),
         Subcommands::Cache(arguments) => cache::run(&arguments),
         Subcommands::Strip(arguments) => strip::run(&arguments),
+        #[cfg(feature = "simulator")]
         Subcommands::Simulate(arguments) => simulate::run(&arguments),
+        #[cfg(feature = "simulator")]
         Subcommands::Reproduce(arguments) => reproduce::run(&arguments),
+        #[cfg(feature = "simulator")]
         Subcommands::CheckStage(arguments) => check_stage::run(&arguments),
         Subcommands::Init(arguments) => init::run(&arguments),
         Subcommands::Schema(arguments) => schema::run(&arguments),

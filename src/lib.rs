@@ -1,17 +1,18 @@
 //! Shows what the sizes of encrypted messages give away about the people behind an `IoT` gateway.
 //!
-//! This library is the facade for programs that embed sizeleak. [`pipeline`] configures and runs the stages, in threads
-//! or processes; [`frame`] defines what they exchange; [`runtime`] has the traits of a stage; [`model`] holds what was
-//! learned about a gateway.
+//! This library is the facade for programs that embed sizeleak. A [`Pipeline`] of stages finds commands in captures and
+//! says which actions they may be. [`learning`] makes the model that it needs, [`evaluation`] judges its answers,
+//! [`audit`] computes what a model's sizes give away, [`archive`] keeps the answers of many captures.
 //!
 //! ```
-//! use sizeleak::Interrupt;
 //! use sizeleak::frame::Frame;
-//! use sizeleak::pipeline::Pipeline;
+//! use sizeleak::stages::flow_filter;
+//! use sizeleak::{Interrupt, Pipeline};
 //!
 //! let mut pipeline = Pipeline::standard().until("record-sizer")?;
 //! pipeline.read_captures(&["examples/home/test.pcap".into()])?;
-//! pipeline.set("flow-filter", "gateway", vec!["192.168.1.20"])?;
+//! let gateway = vec!["192.168.1.20".to_owned()];
+//! pipeline.configure(&flow_filter::Options { gateway, ..Default::default() })?;
 //! let mut bytes = 0;
 //! pipeline.prepare()?.run(&Interrupt::new(), &mut |frame: Frame| {
 //!     if let Frame::Record(record) = frame {
@@ -23,13 +24,249 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Pipeline::replace`](pipeline::Pipeline::replace) puts a stage of the embedding program into a pipeline;
-//! `examples/embed.rs` shows how.
+//! [`Pipeline::replace`] puts a stage of the embedding program into a pipeline; `examples/embed.rs` shows how.
+//!
+//! Parquet, and the simulator with its TLS, are Cargo features (`parquet`, `simulator`), which are on by default.
 
+/// Archives of rotated captures: an [`ArchiveRun`](archive::ArchiveRun) reads what is new, and keeps answers by gateway and
+/// day.
+///
+/// ```
+/// use sizeleak::archive::{ArchiveRun, PartFormat};
+/// use sizeleak::{Pipeline, Progress};
+///
+/// let results = tempfile::tempdir()?;
+/// let mut pipeline = Pipeline::standard();
+/// pipeline.set("flow-filter", "gateway", vec!["192.168.1.20"])?;
+/// pipeline.use_model("examples/home/model.toml".as_ref())?;
+/// let out = results.path().join("answers");
+/// let run = ArchiveRun::new(vec!["examples/home/test.pcap".into()], pipeline, out);
+/// let run = ArchiveRun { format: PartFormat::Ndjson, ..run };
+/// let manifest = run.run(&Progress::new())?.manifest;
+/// assert_eq!(manifest.points[0].identifications, Some(307));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub use sizeleak_archive as archive;
+
+/// What the sizes of a model's commands give away, and what padding costs and takes back.
+///
+/// ```
+/// use sizeleak::audit::leakage::Audit;
+/// use sizeleak::model::ModelSet;
+///
+/// let models = ModelSet::read(&["examples/home/model.toml"])?;
+/// let audit = Audit::new(&models.sections()[0], &Default::default())?;
+/// println!("{}", audit.sentence());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub use sizeleak_audit as audit;
+
+/// Pipelines judged by labels: an [`Evaluator`](evaluation::Evaluator) runs them, an
+/// [`Evaluation`](evaluation::Evaluation) has the figures.
+///
+/// ```
+/// use sizeleak::Pipeline;
+/// use sizeleak::evaluation::{Evaluation, Evaluator};
+/// use sizeleak::labels::{LabelFile, LabelTimes};
+/// use sizeleak::model::ModelSet;
+/// use sizeleak::pipeline::{InputSource, PipelineInput};
+///
+/// let models = ModelSet::read(&["examples/home/model.toml"])?;
+/// let labels = LabelFile::read("examples/home/test.csv".as_ref(), &LabelTimes::default())?;
+/// let mut pipeline = Pipeline::standard();
+/// pipeline.read_captures(&["examples/home/test.pcap".into()])?;
+/// pipeline.set("flow-filter", "gateway", vec!["192.168.1.20"])?;
+/// pipeline.use_model("examples/home/model.toml".as_ref())?;
+/// let input = PipelineInput::new(InputSource::Captures);
+/// let evaluator = Evaluator::new(models.sections(), &labels, labels.tolerance(None), 0.95, &input)?;
+/// let judged = evaluator.judge(&pipeline, &mut |notice| println!("{}", notice.what))?;
+/// let evaluation = Evaluation::new(&judged, evaluator.prior_bits(&pipeline), None);
+/// assert!(evaluation.commands > 300);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub use sizeleak_evaluation as evaluation;
+
+/// What flows between the stages: a [`Frame`](frame::Frame) of each kind, and readers and writers of streams.
+///
+/// ```
+/// use sizeleak::frame::{Command, Frame, FrameReader, FrameWriter, Hello, Summary};
+///
+/// let mut writer = FrameWriter::new(Vec::new());
+/// writer.write(&Frame::Hello(Box::new(Hello { stage: "mine".into(), ..Default::default() })))?;
+/// writer.write(&Command { flow: 7, size: 233, ..Default::default() }.into())?;
+/// writer.write(&Frame::Summary(Summary::default()))?;
+/// let stream = writer.into_output()?;
+/// let mut reader = FrameReader::new(&stream[..]);
+/// let mut sizes = Vec::new();
+/// while let Some(frame) = reader.next_frame()? {
+///     if let Frame::Command(command) = frame {
+///         sizes.push(command.size);
+///     }
+/// }
+/// assert_eq!(sizes, [233]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub use sizeleak_frame as frame;
+
+/// Labels: when which actions were sent, on a clock that is compared with that of the captures.
+///
+/// ```
+/// use sizeleak::labels::{LabelFile, LabelTimes};
+///
+/// let labels = LabelFile::read("examples/home/learn.csv".as_ref(), &LabelTimes::default())?;
+/// assert!(labels.labels().actions.iter().any(|action| action == "toggle"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub use sizeleak_labels as labels;
+
+/// From labelled captures to a model: a [`LearningRun`](learning::LearningRun) finds the commands and fits their sizes.
+///
+/// ```
+/// use sizeleak::Pipeline;
+/// use sizeleak::labels::{LabelFile, LabelTimes};
+/// use sizeleak::learning::{LearningRun, LearningSettings};
+/// use sizeleak::model::Inventory;
+/// use sizeleak::pipeline::{InputSource, PipelineInput};
+///
+/// let labels = LabelFile::read("examples/home/learn.csv".as_ref(), &LabelTimes::default())?;
+/// let inventory = Inventory::from_toml(&std::fs::read_to_string("examples/home/inventory.toml")?)?;
+/// let mut pipeline = Pipeline::standard().until("command-segmenter")?;
+/// pipeline.read_captures(&["examples/home/learn.pcap".into()])?;
+/// pipeline.set("flow-filter", "gateway", vec!["192.168.1.20"])?;
+/// let input = PipelineInput::new(InputSource::Captures);
+/// let settings = LearningSettings { inventory: Some(inventory), ..Default::default() };
+/// let tolerance = labels.tolerance(None);
+/// let run = LearningRun { labels: &labels, input: &input, tolerance, settings: &settings };
+/// let sections = run.learn(&pipeline, &mut |_| {})?.learned?;
+/// assert!(sections[0].model.actions.iter().any(|action| action.name == "toggle"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub use sizeleak_learning as learning;
+
+/// What was learned about a gateway: a [`ModelSet`](model::ModelSet) is a file, a [`Model`](model::Model) one section of it.
+///
+/// ```
+/// use sizeleak::model::ModelSet;
+///
+/// let models = ModelSet::read(&["examples/home/model.toml"])?;
+/// for action in &models.sections()[0].actions {
+///     println!("{}: {} bytes", action.name, action.size);
+/// }
+/// assert_eq!(ModelSet::from_toml(&models.to_toml())?.to_toml(), models.to_toml());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub use sizeleak_model as model;
+
+/// Frames for people and other programs: an [`OutputWriter`](output::OutputWriter) writes them as a table, JSON, CSV,
+/// Parquet or a log.
+///
+/// ```
+/// use sizeleak::frame::Command;
+/// use sizeleak::output::{KindSelection, OutputFormat, OutputWriter, TextStyle};
+///
+/// let mut text = Vec::new();
+/// let style = TextStyle::default();
+/// let mut writer = OutputWriter::new(OutputFormat::Ndjson, KindSelection::Results, style, &mut text)?;
+/// writer.write(&Command { flow: 7, size: 233, ..Default::default() }.into())?;
+/// writer.finish()?;
+/// drop(writer);
+/// assert!(String::from_utf8(text)?.contains(r#""size":233"#));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub use sizeleak_output as output;
+
+/// Pipelines, and what runs and keeps them: [`Pipeline`], its cache and its recordings.
+///
+/// A run can continue from the frames that another one has saved:
+///
+/// ```
+/// use sizeleak::frame::Frame;
+/// use sizeleak::pipeline::{RunOptions, SavedStream};
+/// use sizeleak::{Interrupt, Pipeline};
+///
+/// let folder = tempfile::tempdir()?;
+/// let records = folder.path().join("records.frames.zst");
+/// let mut first = Pipeline::standard().until("record-sizer")?;
+/// first.read_captures(&["examples/home/test.pcap".into()])?;
+/// first.set("flow-filter", "gateway", vec!["192.168.1.20"])?;
+/// first.set("record-sizer", "save", records.display().to_string())?;
+/// first.prepare()?.run(&Interrupt::new(), &mut |_: Frame| Ok(()))?;
+///
+/// let pipeline = Pipeline::standard().until("command-segmenter")?;
+/// let stream = SavedStream::open(&records, &Interrupt::new())?;
+/// let from = Some((pipeline.index_of(&stream)?, stream));
+/// let mut commands = 0;
+/// pipeline.prepare_with(RunOptions { from, recorders: Vec::new() })?.run(&Interrupt::new(), &mut |frame: Frame| {
+///     commands += usize::from(matches!(frame, Frame::Command(_)));
+///     Ok(())
+/// })?;
+/// assert!(commands >= 307);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub use sizeleak_pipeline as pipeline;
-pub use sizeleak_pipeline::{ConfigError, RunError, cache, recording, registry};
+pub use sizeleak_pipeline::{ConfigError, Pipeline, RunError, cache, recording, registry};
+
+/// What a stage is made of: a [`Stage`](runtime::Stage) sees frames and emits frames. [`Interrupt`] ends a run.
+///
+/// ```
+/// use sizeleak::frame::{Direction, Record};
+/// use sizeleak::runtime::{Emit, Stage, StageError};
+///
+/// /// Drops all records to the gateway.
+/// struct FromGateway;
+///
+/// impl Stage for FromGateway {
+///     const NAME: &'static str = "from-gateway";
+///     type Input = Record;
+///
+///     fn process(&mut self, record: Record, out: &mut dyn Emit) -> Result<(), StageError> {
+///         if record.direction == Direction::FromGateway { out.emit(record.into()) } else { Ok(()) }
+///     }
+///
+///     fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
+///         Ok(())
+///     }
+/// }
+///
+/// let mut pipeline = sizeleak::Pipeline::standard();
+/// pipeline.replace("command-segmenter", || FromGateway)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub use sizeleak_platform::runtime;
 pub use sizeleak_platform::runtime::Interrupt;
+pub use sizeleak_platform::telemetry::Progress;
+
+/// Labelled captures with real TLS, of a home that a [`Scenario`](simulator::Scenario) describes.
+///
+/// ```
+/// use sizeleak::simulator::{Scenario, simulate};
+///
+/// let scenario = Scenario::from_toml("[test]\ncommands = 20")?;
+/// let simulation = simulate(&scenario, 7)?;
+/// assert_eq!(simulation.test.truths.len(), 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "simulator")]
+pub use sizeleak_simulator as simulator;
+
+/// The standard stages, each with its `Options`, which [`Pipeline::configure`] takes and a stage's program, too.
+///
+/// ```
+/// use sizeleak::stages::{decomposer, pruner};
+///
+/// let mut pipeline = sizeleak::Pipeline::standard();
+/// let model = vec!["examples/home/model.toml".into()];
+/// pipeline.configure(&decomposer::Options { model: model.clone(), limit: 20, ..Default::default() })?;
+/// pipeline.configure(&pruner::Options { model, keep: 0.99, ..Default::default() })?;
+/// assert_eq!(pipeline.option("decomposer", "limit").and_then(|limit| limit.as_integer()), Some(20));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub mod stages {
+    pub use sizeleak_capture as capture;
+    pub use sizeleak_command_segmenter as command_segmenter;
+    pub use sizeleak_decomposer as decomposer;
+    pub use sizeleak_epsilon_corrector as epsilon_corrector;
+    pub use sizeleak_flow_filter as flow_filter;
+    pub use sizeleak_pruner as pruner;
+    pub use sizeleak_record_sizer as record_sizer;
+}

@@ -210,11 +210,9 @@ impl Arguments {
             pipeline.use_models(&self.model)?;
         }
         self.options.set_others(&mut pipeline)?;
+        let out = self.output.clone().unwrap_or_default();
         Ok(ArchiveRun {
-            operands: self.captures.clone(),
             taps: self.tap.clone(),
-            pipeline: pipeline.without_saves(),
-            out: self.output.clone().unwrap_or_default(),
             format: self.format.into(),
             jobs: self.jobs.get(),
             points_of: if self.one_point { PointsOf::Operands } else { PointsOf::Folders },
@@ -222,6 +220,7 @@ impl Arguments {
             settle: self.choice.settle(),
             range: self.choice.range()?,
             interrupt: Interrupt::on_signals()?,
+            ..ArchiveRun::new(self.captures.clone(), pipeline.without_saves(), out)
         })
     }
 }

@@ -9,7 +9,9 @@ use anyhow::anyhow;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::SignedDuration;
-use sizeleak_conformance::{ConformanceReport, ConsumedKind, RecordedStream, TestedProgram, check};
+use sizeleak_conformance::{
+    ConformanceReport, ConsumedKind, RecordedStream, RecordedStreamError, TestedProgram, check,
+};
 
 use super::failure::Failure;
 use super::output_option::{print_json, print_text};
@@ -86,5 +88,15 @@ impl Arguments {
         }
         let command: Vec<_> = self.command.iter().map(|part| part.to_string_lossy()).collect();
         print_json(&report.to_json(&command.join(" "), self.kind.name()))
+    }
+}
+
+impl From<RecordedStreamError> for Failure {
+    fn from(error: RecordedStreamError) -> Self {
+        match error {
+            RecordedStreamError::Config(error) => error.into(),
+            RecordedStreamError::Run(error) => error.into(),
+            error => anyhow::Error::from(error).into(),
+        }
     }
 }

@@ -4,7 +4,6 @@ mod folds;
 mod table;
 mod what_if;
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -15,6 +14,7 @@ use sizeleak_evaluation::{
 };
 use sizeleak_pipeline::{ModelFit, Pipeline};
 use sizeleak_platform::telemetry::log::say;
+#[cfg(feature = "simulator")]
 use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
 use sizeleak_text::escaped_lines;
 
@@ -182,10 +182,20 @@ impl Arguments {
         Ok(files.check()?)
     }
 
+    #[cfg(not(feature = "simulator"))]
+    fn limit(&self) -> anyhow::Result<Option<BestPossible>> {
+        anyhow::ensure!(
+            self.scenario.is_none(),
+            "`--scenario` needs the simulator, without which this program was built"
+        );
+        Ok(None)
+    }
+
+    #[cfg(feature = "simulator")]
     fn limit(&self) -> anyhow::Result<Option<BestPossible>> {
         let Some(path) = &self.scenario else { return Ok(None) };
         let name = || path.display().to_string();
-        let text = fs::read_to_string(path).with_context(name)?;
+        let text = std::fs::read_to_string(path).with_context(name)?;
         let scenario = Scenario::from_toml(&text).with_context(name)?;
         let limit = bayes_limit(&scenario).with_context(name)?;
         let BayesLimit { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies, .. } = limit;

@@ -5,14 +5,12 @@ use std::io;
 
 use anyhow::anyhow;
 use sizeleak_archive::ArchiveError;
-use sizeleak_conformance::RecordedStreamError;
 use sizeleak_evaluation::EvaluationError;
 use sizeleak_labels::LabelFileError;
 use sizeleak_learning::LearningError;
 use sizeleak_model::ModelError;
 use sizeleak_pipeline::{ConfigError, InputError, RunError};
 use sizeleak_platform::storage::{FileConflict, OutputError};
-use sizeleak_simulator::SimulateError;
 use sizeleak_strip::StripError;
 use sizeleak_survey::SurveyError;
 
@@ -61,7 +59,7 @@ macro_rules! input {
     )*};
 }
 
-input!(anyhow::Error, io::Error, csv::Error, LabelFileError, ModelError, OutputError, SimulateError);
+input!(anyhow::Error, io::Error, csv::Error, LabelFileError, ModelError, OutputError);
 
 impl From<FileConflict> for Failure {
     fn from(conflict: FileConflict) -> Self {
@@ -129,16 +127,6 @@ impl From<StripError> for Failure {
         match &error {
             StripError::Configure(fault) => Self { code: fault.exit_code(), error: error.into() },
             _ => Self { code: 1, error: error.into() },
-        }
-    }
-}
-
-impl From<RecordedStreamError> for Failure {
-    fn from(error: RecordedStreamError) -> Self {
-        match error {
-            RecordedStreamError::Config(error) => error.into(),
-            RecordedStreamError::Run(error) => error.into(),
-            error => Self { code: 1, error: error.into() },
         }
     }
 }

@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_simulator::{BayesLimit, Scenario, Simulation, bayes_limit, simulate};
+use sizeleak_simulator::{BayesLimit, Scenario, SimulateError, Simulation, bayes_limit, simulate};
 
 use super::failure::Failure;
 use super::padding_option::PaddingOption;
@@ -90,5 +90,11 @@ fn best_possible(scenario: &Scenario) -> String {
             // Only what would change a figure.
             if neglected < 0.000_5 { figures } else { format!("{figures} (at most {} more)", percent(neglected)) }
         }
+    }
+}
+
+impl From<SimulateError> for Failure {
+    fn from(error: SimulateError) -> Self {
+        anyhow::Error::from(error).into()
     }
 }

@@ -24,7 +24,7 @@ const MAX_ACTIONS: u32 = 16;
 const MAX_NOT_AS_PADDED: f64 = 0.05;
 
 /// How a model is learned, whatever the labels and commands.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct LearningSettings {
     /// Whether every command between the first label and the last has a label: then what has none is no command.
     pub labels_are_complete: bool,

@@ -8,13 +8,14 @@ use crate::{
 };
 
 /// How sizes are learned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum FitMethod {
     /// The paper's procedure, from commands of one action on one device and on two
     Paper,
     /// A fit over all labelled commands that outliers and growing length fields do not bias
+    #[default]
     Robust,
 }
 

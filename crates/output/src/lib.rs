@@ -20,6 +20,7 @@ mod csv;
 mod flow_names;
 mod json;
 mod line;
+#[cfg(feature = "parquet")]
 mod parquet;
 pub mod plot;
 mod selection;

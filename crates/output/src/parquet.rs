@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use sizeleak_frame::Frame;
 
-use self::field::Field;
+use self::field::{Field, without_candidates};
 use crate::columns::{Column, ColumnType, cell, columns, rows};
 use crate::flow_names::FlowNames;
 use crate::{HexLength, KindSelection, json};
@@ -23,6 +23,9 @@ use parquet::schema::types::{Type, TypePtr};
 /// A row group is written once it has this many rows or about this many bytes.
 const MAX_ROWS: usize = 1 << 16;
 const MAX_BYTES: usize = 4 << 20;
+
+/// The column of most of what answers hold.
+const CANDIDATES: &str = "candidates";
 
 /// Writes a Parquet file.
 pub(crate) struct ParquetFile<W: Write + Send> {
@@ -71,12 +74,17 @@ impl<W: Write + Send> ParquetFile<W> {
             Frame::Segments(batch) => Box::new(batch.iter().map(|segment| segment.payload)),
             _ => Box::new(std::iter::empty()),
         };
+        let apart = without_candidates(frame);
+        let (frame, candidates) = apart.as_ref().map_or((frame, None), |(row, list)| (row, Some(*list)));
         for (_, mut body) in json::rows(frame, HexLength::AtMost(0))? {
             self.names.add_to(frame, &mut body);
             let wire = wire.next().unwrap_or_default();
             for row in rows(&body) {
-                let fields = self.columns.iter_mut();
-                self.bytes += fields.map(|(column, field)| field.push(cell(row, column.name), wire)).sum::<usize>();
+                for (column, field) in &mut self.columns {
+                    let pushed =
+                        candidates.filter(|_| column.name == CANDIDATES).and_then(|it| field.push_candidates(it));
+                    self.bytes += pushed.unwrap_or_else(|| field.push(cell(row, column.name), wire));
+                }
                 self.rows += 1;
             }
             if self.rows >= MAX_ROWS || self.bytes >= MAX_BYTES {

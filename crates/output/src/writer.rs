@@ -8,6 +8,7 @@ use sizeleak_frame::{Frame, FrameSink, FrameWriter, WriteError};
 
 use crate::csv::Csv;
 use crate::json::JsonLines;
+#[cfg(feature = "parquet")]
 use crate::parquet::ParquetFile;
 use crate::table::IdentificationTable;
 use crate::text_style::TextFormat;
@@ -41,7 +42,11 @@ pub struct OutputWriter<W: Write + Send> {
 
 enum Target<W: Write + Send> {
     Frames(FrameWriter<W>),
-    Text { format: Box<dyn TextFormat>, output: BufWriter<W> },
+    Text {
+        format: Box<dyn TextFormat>,
+        output: BufWriter<W>,
+    },
+    #[cfg(feature = "parquet")]
     Parquet(Box<ParquetFile<W>>),
 }
 
@@ -56,6 +61,9 @@ impl<W: Write + Send> OutputWriter<W> {
             OutputFormat::Ndjson => Box::new(JsonLines::new(style.binary)),
             OutputFormat::Csv => Box::new(Csv::new(&selection, style.binary)),
             OutputFormat::Zeek => Box::new(ZeekLog::new(&selection, style.binary)),
+            #[cfg(not(feature = "parquet"))]
+            OutputFormat::Parquet => return Err(io::Error::other("this program was built without Parquet")),
+            #[cfg(feature = "parquet")]
             OutputFormat::Parquet => {
                 let target = Target::Parquet(Box::new(ParquetFile::new(&selection, output)?));
                 return Ok(Self { selection, target });
@@ -82,7 +90,9 @@ impl<W: Write + Send> OutputWriter<W> {
                 }
                 Ok(())
             }
+            #[cfg(feature = "parquet")]
             Target::Parquet(file) if is_selected => frames.iter().try_for_each(|frame| file.write(frame)),
+            #[cfg(feature = "parquet")]
             Target::Parquet(file) => {
                 for frame in frames {
                     file.observe(frame);
@@ -124,6 +134,7 @@ impl<W: Write + Send> OutputWriter<W> {
                 output.flush()
             }
             // Small row groups would be slow to read.
+            #[cfg(feature = "parquet")]
             Target::Parquet(_) => Ok(()),
         }
     }
@@ -134,6 +145,7 @@ impl<W: Write + Send> OutputWriter<W> {
     /// I/O errors of the output.
     pub fn finish(&mut self) -> io::Result<()> {
         match &mut self.target {
+            #[cfg(feature = "parquet")]
             Target::Parquet(file) => file.finish(),
             Target::Text { format, output } => {
                 format.write_header(output)?;

@@ -1,11 +1,14 @@
 //! The values of a column for the next row group, with the levels that say where a value is null and where a list begins
 //! (as in Dremel; <https://parquet.apache.org/docs/file-format/nestedencoding/>).
 
+mod fast;
+
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::errors::{ParquetError, Result};
 use serde_json::Value;
 
+pub(super) use self::fast::without_candidates;
 use crate::columns::ColumnType;
 
 /// A column, or a field of a struct in one.
@@ -148,8 +151,18 @@ impl Leaf {
         Self { content, values: Values::of(content), definitions: Vec::new(), repetitions, is_required: false }
     }
 
-    fn push(&mut self, value: Option<&Value>, wire: &[u8], Levels { definition, repetition }: Levels) -> usize {
-        let bytes = value.and_then(|value| self.values.push(value, self.content, wire));
+    fn push(&mut self, value: Option<&Value>, wire: &[u8], levels: Levels) -> usize {
+        let content = self.content;
+        self.push_with(levels, |values| values.push(value?, content, wire))
+    }
+
+    /// Adds what `push` adds, or null.
+    fn push_with(
+        &mut self,
+        Levels { definition, repetition }: Levels,
+        push: impl FnOnce(&mut Values) -> Option<usize>,
+    ) -> usize {
+        let bytes = push(&mut self.values);
         let is_there = bytes.is_some() && !self.is_required;
         self.push_level(Levels { definition: definition + i16::from(is_there), repetition }) + bytes.unwrap_or(0)
     }
@@ -203,15 +216,32 @@ impl Values {
     fn push(&mut self, value: &Value, content: ColumnType, wire: &[u8]) -> Option<usize> {
         match self {
             // The bits of an unsigned number: the logical type says how to read them.
-            Self::Integers(values) => values.push(value.as_i64().or_else(|| value.as_u64().map(u64::cast_signed))?),
-            Self::Floats(values) => values.push(value.as_f64()?),
-            Self::Flags(values) => values.push(value.as_bool()?),
-            Self::Bytes(values) => {
-                let bytes = if content == ColumnType::Bytes { wire } else { value.as_str()?.as_bytes() };
-                values.push(bytes.to_vec().into());
-                return Some(size_of::<ByteArray>() + bytes.len());
+            Self::Integers(_) => self.push_integer(value.as_i64().or_else(|| value.as_u64().map(u64::cast_signed))?),
+            Self::Floats(_) => self.push_float(value.as_f64()?),
+            Self::Flags(values) => {
+                values.push(value.as_bool()?);
+                Some(size_of::<i64>())
             }
+            Self::Bytes(_) if content == ColumnType::Bytes => self.push_bytes(wire),
+            Self::Bytes(_) => self.push_bytes(value.as_str()?.as_bytes()),
         }
+    }
+
+    fn push_integer(&mut self, value: i64) -> Option<usize> {
+        let Self::Integers(values) = self else { return None };
+        values.push(value);
         Some(size_of::<i64>())
+    }
+
+    fn push_float(&mut self, value: f64) -> Option<usize> {
+        let Self::Floats(values) = self else { return None };
+        values.push(value);
+        Some(size_of::<f64>())
+    }
+
+    fn push_bytes(&mut self, value: &[u8]) -> Option<usize> {
+        let Self::Bytes(values) = self else { return None };
+        values.push(value.to_vec().into());
+        Some(size_of::<ByteArray>() + value.len())
     }
 }
