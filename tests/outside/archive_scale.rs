@@ -51,6 +51,7 @@ fn expected(rotated: &Rotated) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "second tier: takes minutes"]
 fn answers_of_hundreds_of_files_are_those_of_one_run_over_one_capture() {
     let rotated = Rotated::by_one_tap();
     let out = rotated.path().join("out");
@@ -79,6 +80,7 @@ fn with_jobs(mut command: Command) -> Command {
 }
 
 #[test]
+#[ignore = "second tier: takes minutes"]
 fn a_file_that_appears_late_gives_the_bytes_of_a_fresh_call() {
     let rotated = Rotated::by_one_tap();
     let [out, fresh] = ["out", "fresh"].map(|name| rotated.path().join(name));
@@ -93,6 +95,7 @@ fn a_file_that_appears_late_gives_the_bytes_of_a_fresh_call() {
 }
 
 #[test]
+#[ignore = "second tier: takes minutes"]
 fn calls_that_are_killed_twenty_times_leave_the_bytes_of_one_that_was_not() {
     let rotated = Rotated::by_one_tap();
     let [out, whole] = ["out", "whole"].map(|name| rotated.path().join(name));
@@ -113,6 +116,7 @@ fn calls_that_are_killed_twenty_times_leave_the_bytes_of_one_that_was_not() {
 }
 
 #[test]
+#[ignore = "second tier: takes minutes"]
 fn two_taps_that_lose_packets_give_the_answers_of_the_whole_traffic() {
     let rotated = Rotated::by_two_taps();
     let out = rotated.path().join("out");

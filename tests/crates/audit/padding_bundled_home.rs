@@ -171,7 +171,7 @@ fn a_target_costs_no_more_than_the_table_of_any_budget_that_reaches_it() {
 }
 
 #[test]
-#[ignore = "takes a minute"]
+#[ignore = "second tier: takes a minute"]
 fn no_policy_leaks_less_than_the_floor() {
     let (groups, _, bytes) = home();
     let mut floor = PaddingFloor::new(&groups, FloorOf::AnyPolicy);
