@@ -89,10 +89,11 @@ pub use sizeleak_evaluation as evaluation;
 /// What flows between the stages: a [`Frame`](frame::Frame) of each kind, and readers and writers of streams.
 ///
 /// ```
-/// use sizeleak::frame::{Command, Frame, FrameReader, FrameWriter, Hello, Summary};
+/// use sizeleak::frame::{Command, Frame, FrameReader, FrameWriter, Hello, SCHEMA, Summary};
 ///
 /// let mut writer = FrameWriter::new(Vec::new());
-/// writer.write(&Frame::Hello(Box::new(Hello { stage: "mine".into(), ..Default::default() })))?;
+/// let (stage, version) = ("mine".to_owned(), "1".to_owned());
+/// writer.write(&Frame::Hello(Box::new(Hello { schema: SCHEMA, stage, version, upstream: Vec::new() })))?;
 /// writer.write(&Command { flow: 7, size: 233, ..Default::default() }.into())?;
 /// writer.write(&Frame::Summary(Summary::default()))?;
 /// let stream = writer.into_output()?;
@@ -220,7 +221,10 @@ pub use sizeleak_pipeline::{ConfigError, Pipeline, RunError, cache, recording, r
 ///     type Input = Record;
 ///
 ///     fn process(&mut self, record: Record, out: &mut dyn Emit) -> Result<(), StageError> {
-///         if record.direction == Direction::FromGateway { out.emit(record.into()) } else { Ok(()) }
+///         if record.direction == Direction::FromGateway {
+///             out.emit(record.into())?;
+///         }
+///         Ok(())
 ///     }
 ///
 ///     fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
