@@ -259,9 +259,9 @@ fn the_best_random_table_costs_a_fifth_of_the_best_table_and_gives_the_key_away(
     let best = json(folder.path(), &[&request[..], &AS_DRAWN].concat());
     let command = &best["padded"]["by_size"]["command"];
     assert!(percent(&command["named"]) <= 1.05 * percent(&command["guessing"]) + 1e-6, "{command}");
-    // 7.0 % and 38.9 %: below the 20 % that the floor of all policies allows.
+    // 7.0 % and 35.7 %: below the 20 % that the floor of all policies allows.
     assert!((6.5..7.5).contains(&percent(&best["padded"]["added_share"])), "{}", best["padded"]);
-    assert!((38.5..39.7).contains(&percent(&best["table"]["added_share"])), "{}", best["table"]);
+    assert!((35.0..36.5).contains(&percent(&best["table"]["added_share"])), "{}", best["table"]);
     let [two, end, once, key] =
         ["named_after_two", "named_in_the_end", "named_without_epsilon", "named_with_known_key"].map(|key| &best[key]);
     assert!(

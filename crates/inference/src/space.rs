@@ -237,6 +237,9 @@ impl CommandSpace {
     }
 
     /// Checks that there are not too many combinations of parts.
+    ///
+    /// # Errors
+    /// [`SpaceError::TooMany`] if there are.
     pub fn check(&self, parts: &[Part]) -> Result<(), SpaceError> {
         let combinations = self.combinations(parts);
         // Between how many sizes the commands of a combination are.
@@ -377,7 +380,9 @@ impl Walk<'_> {
         let mut by_bytes = Cow::Borrowed(commands);
         for Recurring { bytes, by_habit, share } in self.recurring.get(&self.of_parts).into_iter().flatten() {
             let sums = by_bytes.to_mut().get_mut(*bytes);
-            sums.into_iter().for_each(|sums| sums.raise(*by_habit, by_habit + share / factor));
+            if let Some(sums) = sums {
+                sums.raise(*by_habit, by_habit + share / factor);
+            }
         }
         let (of_parts, of_classes) = (&self.of_parts, &self.of_classes);
         (self.visit)(&Combination { of_parts, of_classes, by_bytes: &by_bytes, factor })

@@ -126,7 +126,7 @@ pub fn bayes_limit(scenario: &Scenario) -> Result<BayesLimit, BayesLimitError> {
 fn true_commands(scenario: &Scenario, traits: &ScenarioTraits) -> Result<CommandSpace, SpaceError> {
     let names = scenario.action_names().into_iter();
     let actions: Vec<Action> =
-        names.zip(&traits.actions).map(|(name, action)| Action::new(name, action.bytes as i64)).collect();
+        names.zip(&traits.actions).map(|(name, action)| Action::new(name, action.bytes.cast_signed() as i64)).collect();
     let device =
         |kind: &DeviceKind| Device { name: kind.name.clone(), count: kind.count, actions: kind.actions.clone() };
     let inventory = Inventory { devices: scenario.devices.iter().map(device).collect() };

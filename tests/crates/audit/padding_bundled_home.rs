@@ -144,7 +144,7 @@ fn guessing_times_one_and_a_twentieth_costs_nearly_half_of_the_bytes_with_multip
 }
 
 #[test]
-fn guessing_times_one_and_a_twentieth_costs_two_fifths_more_bytes_with_a_table() {
+fn guessing_times_one_and_a_twentieth_costs_over_a_third_more_bytes_with_a_table() {
     let (groups, rows, bytes) = home();
     let guess = groups.iter().map(|group| group.probability).fold(0.0, f64::max);
     assert!(is_near(guess, 5.64));
@@ -152,8 +152,8 @@ fn guessing_times_one_and_a_twentieth_costs_two_fifths_more_bytes_with_a_table()
     let frontier = search.frontier();
     let table = frontier.best(Goal::Target(1.05 * guess)).unwrap();
     assert!(table.leakage <= 1.05 * guess);
-    // Tables of neighbouring sizes on the hull cost 39.4 %; the exchange saves half a point.
-    assert!((38.5..39.7).contains(&(table.added_bytes / bytes * 100.0)), "{}", table.added_bytes / bytes);
+    // Tables of neighbouring sizes on the hull cost 39.4 %; those between its corners, and exchange, save the rest.
+    assert!((35.0..36.5).contains(&(table.added_bytes / bytes * 100.0)), "{}", table.added_bytes / bytes);
 }
 
 #[test]

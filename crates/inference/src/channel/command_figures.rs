@@ -107,14 +107,13 @@ impl CommandFigures {
                 classes: &key.replies,
                 joint: Joint { all: share * secrets.weight, greatest: share * secrets.most() },
             };
-            let bits = match reply_bits.get(&(key.actions, &key.replies)) {
-                Some(bits) => *bits,
-                None => {
-                    let of_reply = seen.above(&cell(0, 1.0), LEAST_PROBABILITY)?.0;
-                    let bits = entropy(of_reply.into_iter().map(|(_, share)| share));
-                    reply_bits.insert((key.actions, &key.replies), bits);
-                    bits
-                }
+            let bits = if let Some(bits) = reply_bits.get(&(key.actions, &key.replies)) {
+                *bits
+            } else {
+                let of_reply = seen.above(&cell(0, 1.0), LEAST_PROBABILITY)?.0;
+                let bits = entropy(of_reply.into_iter().map(|(_, share)| share));
+                reply_bits.insert((key.actions, &key.replies), bits);
+                bits
             };
             self.guessing = self.guessing.max(secrets.most());
             self.prior_bits -= secrets.weighted_log;

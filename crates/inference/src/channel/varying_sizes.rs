@@ -43,7 +43,9 @@ impl VaryingSizes {
     pub fn of_counts(&self, counts: &[u32]) -> Vec<u32> {
         let mut varying = vec![0; self.one.len()];
         for (at, count) in self.of_action.iter().zip(counts) {
-            at.iter().for_each(|at| varying[*at] += count);
+            if let Some(at) = at {
+                varying[*at] += count;
+            }
         }
         varying
     }

@@ -88,7 +88,9 @@ impl CommandWeights {
         }
         let recurring = if premises.prior == PriorName::Recurring { recurring(home.prior, limits) } else { Vec::new() };
         let by_habit = 1.0 - recurring.iter().map(|(_, share)| share).sum::<f64>();
-        of_totals.values_mut().for_each(|weight| *weight *= by_habit);
+        for weight in of_totals.values_mut() {
+            *weight *= by_habit;
+        }
         Ok(Self { of_action, of_totals, recurring })
     }
 

@@ -64,7 +64,7 @@ fn added_bytes(encoder: &MessageEncoder, app: App, action: usize) -> usize {
 
 fn distribution(parameter: &Parameter) -> Pmf {
     let lengths = parameter.lengths().into_iter();
-    Pmf::from_values(lengths.map(|(length, count)| (length as i64, count as f64))).normalised()
+    Pmf::from_values(lengths.map(|(length, count)| (length.cast_signed() as i64, count as f64))).normalised()
 }
 
 /// The apps that send commands. In messages of another app each action has the same number of bytes more.

@@ -139,7 +139,9 @@ pub(super) fn reply_noise(
         .collect::<Result<_, SimulateError>>()?;
     let per_action = |sent: &Vec<usize>| {
         let mut row = vec![0; classes.len()];
-        sent.iter().for_each(|class| row[*class] += 1);
+        for class in sent {
+            row[*class] += 1;
+        }
         row
     };
     Ok(ReplyNoise::Classes(ReplyClasses {
