@@ -26,7 +26,7 @@ use super::notices::NoticeReport;
 use super::output_option::{print_json, print_text, write, writes_stdout};
 use super::report_format::ReportFormatOption;
 
-/// Learn a gateway's sizes from captures, with labels of their commands or without
+/// Learn a gateway's sizes from captures, with labels or without
 #[derive(Debug, Args)]
 #[command(mut_args(|argument| match argument.get_id().as_str() {
     // Only the curve has a format.

@@ -27,7 +27,7 @@ use report::MeasuredAudit;
 /// The first stage that needs a model of sizes.
 const CORRECTOR: &str = "epsilon-corrector";
 
-/// Measure what the sizes of commands give away, on labelled captures
+/// Measure what sizes give away, on labelled captures
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("labelled").args(["labels", "labels_from_names"]).required(true)))]
 #[command(after_help = "Examples:\n  \

@@ -39,7 +39,7 @@ use policy::PolicyReport;
 use quantity::Demand;
 use table_options::TableOptions;
 
-/// Find what hides commands, and what it costs: padding and other countermeasures
+/// Find the padding that hides commands, and what it costs
 #[derive(Debug, Args)]
 #[command(mut_arg("model", |model| model.required(true)))]
 #[command(after_help = "Examples:\n  \

@@ -21,7 +21,7 @@ use super::output_option::{print_json, print_text, writes_stdout};
 use super::report_format::ReportFormatOption;
 use super::text_style::ClockOption;
 
-/// Find gateways in captures without a model, and show what they send and receive
+/// Find gateways in captures, and show what they send and receive
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  \

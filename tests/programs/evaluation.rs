@@ -221,13 +221,6 @@ fn share_of_the_bayes_limit_is_shown() {
     assert_eq!(home.evaluate("model.toml", &["--credible", "1.5"]).status.code(), Some(2));
 }
 
-#[test]
-fn compare_option_names_the_command_that_replaced_it() {
-    let home = home_with_model(3);
-    let output = home.evaluate("model.toml", &["--compare", "pruner.mode=paper", "--compare", "standard"]);
-    assert_fails(&output, 2, &["sizeleak compare pruner.mode=paper standard"]);
-}
-
 /// Credible sets grow with the probability they hold, and the confusion matrix contains every occurrence of an action.
 #[test]
 fn figures_are_consistent() {

@@ -187,7 +187,7 @@ impl<'a> SeenClasses<'a> {
             for (seen, probability) in &of_numbers[of_numbers.len() - 1] {
                 for (look, share) in self.replies.classes[class].iter().filter(|(_, share)| *share > 0.0) {
                     let mut seen = seen.clone();
-                    for look in look {
+                    if let Some(look) = look {
                         seen[*look] += 1;
                     }
                     *more.entry(seen).or_default() += probability * share;
