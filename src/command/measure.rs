@@ -29,6 +29,7 @@ const CORRECTOR: &str = "epsilon-corrector";
 
 /// Measure what sizes give away, on labelled captures
 #[derive(Debug, Args)]
+#[command(override_usage = "sizeleak measure [OPTIONS] --labels <FILE> [FILE]...")]
 #[command(group(ArgGroup::new("labelled").args(["labels", "labels_from_names"]).required(true)))]
 #[command(after_help = "Examples:\n  \
     sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20\n  \
