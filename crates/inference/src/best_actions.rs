@@ -99,9 +99,9 @@ impl ReplyInference {
         let weight = |numbers: &[u32]| {
             let mut of_groups =
                 self.groups.list.iter().zip(numbers).map(|(group, number)| &group.sums[*number as usize]);
-            let last = of_groups.next_back();
+            let behind = of_groups.next_back();
             let before = of_groups.fold(SumWeights::of_one(0, 1.0), |before, own| before.convolve(own));
-            let at = |sum: usize| last.map_or(0.0, |last| before.convolved_at(last, sum));
+            let at = |sum: usize| behind.map_or(0.0, |behind| before.convolved_at(behind, sum));
             weighted.iter().map(|(sum, weight)| weight * at(*sum)).sum::<f64>()
         };
         let numbers = joint.numbers(weight)?;

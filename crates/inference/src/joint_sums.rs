@@ -205,8 +205,7 @@ impl<'a> JointSums<'a> {
             let (mut found, mut is_new, mut is_too_low) = (0.0, true, false);
             for (interpretation, ln_greatest) in self.ranked.clone() {
                 let left = depth - (ln_unit - ln_greatest);
-                // NaN is not above.
-                if !(left >= 0.0) {
+                if left.is_nan() || left < 0.0 {
                     break;
                 }
                 self.find_choices(interpretation, left, &mut work_left)?;

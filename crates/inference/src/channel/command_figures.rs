@@ -69,7 +69,7 @@ impl CommandFigures {
         for of_size in cells.chunk_by(|one, next| one.size == next.size) {
             let mut joint: BTreeMap<Vec<u32>, Joint> = BTreeMap::new();
             for cell in of_size {
-                let (of_reply, missing) = seen.above(cell, LEAST_PROBABILITY / cell.joint.all)?;
+                let SeenOfReplies { shares: of_reply, missing } = seen.above(cell, LEAST_PROBABILITY / cell.joint.all)?;
                 figures.left_out += missing * cell.joint.all;
                 for (replies, share) in of_reply {
                     joint.entry(replies).or_default().add(cell.joint, share);
@@ -110,7 +110,7 @@ impl CommandFigures {
             let bits = if let Some(bits) = reply_bits.get(&(key.actions, &key.replies)) {
                 *bits
             } else {
-                let of_reply = seen.above(&cell(0, 1.0), LEAST_PROBABILITY)?.0;
+                let of_reply = seen.above(&cell(0, 1.0), LEAST_PROBABILITY)?.shares;
                 let bits = entropy(of_reply.into_iter().map(|(_, share)| share));
                 reply_bits.insert((key.actions, &key.replies), bits);
                 bits
@@ -143,6 +143,14 @@ enum SeenReplies<'a> {
     OfClasses(SeenClasses<'a>),
 }
 
+/// What may be seen of the replies to a command.
+struct SeenOfReplies {
+    /// What is seen, each with its probability.
+    shares: Vec<(Vec<u32>, f64)>,
+    /// The probability of what is left out.
+    missing: f64,
+}
+
 impl<'a> SeenReplies<'a> {
     fn new(replies: &'a ReplyNoise<'a>) -> Self {
         if let ReplyNoise::Classes(classes) = replies {
@@ -153,13 +161,13 @@ impl<'a> SeenReplies<'a> {
     }
 
     /// What is seen of the replies to a command with at least about this probability, and that of the rest.
-    fn above(&mut self, cell: &Cell<'_>, least: f64) -> Result<(Vec<(Vec<u32>, f64)>, f64), SpaceError> {
+    fn above(&mut self, cell: &Cell<'_>, least: f64) -> Result<SeenOfReplies, SpaceError> {
         let found = match self {
             Self::OfActions(replies) => replies.distribution(cell.actions, &[])?,
             Self::OfClasses(classes) => classes.above(cell.classes, least)?,
         };
         let all: f64 = found.iter().map(|(_, share)| share).sum();
-        Ok((found, (1.0 - all).max(0.0)))
+        Ok(SeenOfReplies { shares: found, missing: (1.0 - all).max(0.0) })
     }
 }
 

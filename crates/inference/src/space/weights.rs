@@ -44,6 +44,7 @@ impl CommandWeights {
             })
             .collect::<Option<_>>()
             .ok_or(SpaceError::NoPrior)?;
+        #[expect(clippy::type_complexity, reason = "one function, which the prior chooses")]
         let weight: Box<dyn Fn(&[u32]) -> f64> = match premises.prior {
             PriorName::Learned | PriorName::Recurring => {
                 let order = limits.class_order();

@@ -118,7 +118,8 @@ pub(super) fn reply_noise(
         return Ok(ReplyNoise::Unseen);
     }
     let mut observed = ObservedSizes::new(scenario, period.added_bytes);
-    let (mut sizes, mut classes): (Vec<usize>, Vec<Vec<(Option<usize>, f64)>>) = (Vec::new(), Vec::new());
+    let mut sizes: Vec<usize> = Vec::new();
+    let mut classes: Vec<Vec<(Option<usize>, f64)>> = Vec::new();
     let mut class_of = |ReplyPadding { min, max }: ReplyPadding| -> Result<usize, SimulateError> {
         let each = (1.0 - scenario.replies.loss) / f64::from(max - min + 1);
         let mut class = vec![(None, scenario.replies.loss)];
