@@ -84,7 +84,7 @@ impl Arguments {
     fn commands(&self, mut pipeline: Pipeline) -> Result<LabelledCommands, Failure> {
         let log = &self.captures.log;
         if let Some(path) = self.audited.path() {
-            pipeline.use_models(&[path.clone()])?;
+            pipeline.use_models(std::slice::from_ref(path))?;
         }
         let traffic = self.captures.input(&pipeline)?;
         let labels = self.captures.read_labels(&traffic, &pipeline)?;

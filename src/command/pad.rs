@@ -130,9 +130,10 @@ impl Arguments {
     /// The report; tables are written to their files.
     fn report(&self) -> Result<Vec<u8>, Failure> {
         let question = self.question()?;
-        let format = match self.curve.csv {
-            true => ReportFormat::Table,
-            false => self.output.form(self.format.named(), "sizeleak pad")?.unwrap_or_default(),
+        let format = if self.curve.csv {
+            ReportFormat::Table
+        } else {
+            self.output.form(self.format.named(), "sizeleak pad")?.unwrap_or_default()
         };
         let model = self.audited.model(&self.log)?;
         check_sizes(&model)?;

@@ -37,7 +37,7 @@ impl Random {
 impl Instance {
     fn random(random: &mut Random) -> Self {
         let actions = random.within(2, 5) as usize;
-        let sizes: Vec<i64> = (0..actions).map(|_| random.within(20, 32) as i64).collect();
+        let sizes: Vec<i64> = (0..actions).map(|_| random.within(20, 32).cast_signed()).collect();
         let mut kinds = vec![(random.within(2, 6) as u32, (0..actions).collect())];
         for _ in 0..random.within(0, 2) {
             let some: Vec<usize> = (0..actions).filter(|_| random.within(0, 1) == 1).collect();
@@ -57,7 +57,7 @@ impl Instance {
         // The sum of some actions that the first kind can take, or one byte more.
         let taken = random.within(1, kinds[0].0.into());
         let sum: i64 = (0..taken).map(|_| sizes[random.within(0, actions as u64 - 1) as usize]).sum();
-        Self { sizes, kinds, sum: sum + random.within(0, 1) as i64, prior }
+        Self { sizes, kinds, sum: sum + random.within(0, 1).cast_signed(), prior }
     }
 
     fn devices(&self) -> u32 {

@@ -128,7 +128,7 @@ impl<'a> BestPolicy<'a> {
 
     /// As a policy file.
     pub(super) fn json(&self) -> Result<String, Failure> {
-        Ok(PolicyFile::new(self.policy.clone(), Some(self.sentence.clone())).to_json().map_err(Failure::usage)?)
+        PolicyFile::new(self.policy.clone(), Some(self.sentence.clone())).to_json().map_err(Failure::usage)
     }
 
     /// How the report begins as text.

@@ -46,7 +46,9 @@ impl CountermeasureOptions {
     /// Adds the file with the policy.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
         let file = self.policy.as_ref().and_then(PaddingOption::file);
-        file.iter().for_each(|path| files.reads("`--policy`", path));
+        if let Some(path) = file {
+            files.reads("`--policy`", path);
+        }
     }
 
     /// The policy that is named.

@@ -75,7 +75,9 @@ impl TableOptions {
             ("`--table-rust`", &self.table_rust),
         ];
         for (role, path) in tables {
-            path.iter().for_each(|path| files.writes(role, path));
+            if let Some(path) = path {
+                files.writes(role, path);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Audits of small homes against their definitions, computed over all ways to give actions to devices.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use sizeleak_audit::leakage::{Joint, Secret};
@@ -32,18 +33,18 @@ impl Home {
         let actions = self.actions();
         for action in &actions {
             let size = self.sizes[*action];
-            text += &format!("[[action]]\nname = \"a{action}\"\nsize = {size}\n");
+            write!(text, "[[action]]\nname = \"a{action}\"\nsize = {size}\n").unwrap();
             if self.varies && *action == actions[0] {
-                text += &format!("sizes = [[{size}, 0.75], [{}, 0.25]]\n", size + 2);
+                writeln!(text, "sizes = [[{size}, 0.75], [{}, 0.25]]", size + 2).unwrap();
             }
         }
         for (kind, (count, bits)) in self.kinds.iter().enumerate() {
             let own: Vec<String> = (0..4).filter(|at| bits >> at & 1 == 1).map(|at| format!("\"a{at}\"")).collect();
-            text += &format!("[[device]]\nname = \"k{kind}\"\ncount = {count}\nactions = [{}]\n", own.join(", "));
+            write!(text, "[[device]]\nname = \"k{kind}\"\ncount = {count}\nactions = [{}]\n", own.join(", ")).unwrap();
         }
         let share = 1.0 / actions.len() as f64;
         let shares: Vec<String> = actions.iter().map(|_| share.to_string()).collect();
-        text += &format!(
+        write!(text,
             "[prior]\nnumbers = [0.4, 0.3]\ndecay = 0.5\nshares = [{}]\nconcentration = 3.0\n\
              [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.02\n\
              [single_replies]\nmerged = 0.01\nshared = 0\nforeign = 0.0\nforeign_sizes = []\nper_command = [1, 0]\n\
@@ -52,7 +53,7 @@ impl Home {
              [learned]\nmethod = \"robust\"\ncommands = 10\nversion = \"0.1.0\"\nbasis = \"wire\"\n",
             shares.join(", "),
             actions.iter().map(|action| self.replies[*action]).collect::<Vec<_>>()
-        );
+        ).unwrap();
         Model::from_toml(&text).unwrap()
     }
 

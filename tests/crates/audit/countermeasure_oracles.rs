@@ -1,6 +1,7 @@
 //! Countermeasures against their definitions, over all commands of small homes that may share a record.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
@@ -35,13 +36,14 @@ impl Home {
                 .to_owned();
         let actions: Vec<usize> = (0..3).filter(|at| self.kinds.iter().any(|(_, bits)| bits >> at & 1 == 1)).collect();
         for action in &actions {
-            text += &format!("[[action]]\nname = \"a{action}\"\nsize = {}\n", self.sizes[*action]);
+            write!(text, "[[action]]\nname = \"a{action}\"\nsize = {}\n", self.sizes[*action]).unwrap();
         }
         for (kind, (count, bits)) in self.kinds.iter().enumerate() {
             let own: Vec<String> = (0..3).filter(|at| bits >> at & 1 == 1).map(|at| format!("\"a{at}\"")).collect();
-            text += &format!("[[device]]\nname = \"k{kind}\"\ncount = {count}\nactions = [{}]\n", own.join(", "));
+            write!(text, "[[device]]\nname = \"k{kind}\"\ncount = {count}\nactions = [{}]\n", own.join(", ")).unwrap();
         }
-        text += &format!(
+        write!(
+            text,
             "[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.02\n\
              [single_replies]\nmerged = 0.0\nshared = 0\nforeign = 0.0\nforeign_sizes = []\nper_command = [1, 0]\n\
              per_action = {:?}\n\
@@ -49,7 +51,8 @@ impl Home {
              {{ missing = 0.2, unseen = 0.0, sizes = [[7, 3], [8, 1]] }}]\n\
              [learned]\nmethod = \"robust\"\ncommands = 10\nversion = \"0.1.0\"\nbasis = \"wire\"\n",
             actions.iter().map(|action| self.replies[*action]).collect::<Vec<_>>()
-        );
+        )
+        .unwrap();
         Model::from_toml(&text).unwrap()
     }
 

@@ -125,7 +125,7 @@ proptest! {
             }
         }
         let mut solver = Solver::new(&actions(&sizes), &Limits::free(sizes.len())).unwrap();
-        prop_assert_eq!(solver.count(sum as i64).unwrap(), u64::try_from(coefficients[sum]).unwrap_or(u64::MAX));
+        prop_assert_eq!(solver.count(i64::try_from(sum).unwrap()).unwrap(), u64::try_from(coefficients[sum]).unwrap_or(u64::MAX));
     }
 }
 
@@ -155,7 +155,7 @@ proptest! {
         }
         let mut solver = solver(&sizes, &[(first, "abcd"), (second, "cdef")]);
         for (sum, expected) in expected.into_iter().enumerate() {
-            prop_assert_eq!(u128::from(solver.count(sum as i64).unwrap()), expected, "sum {}", sum);
+            prop_assert_eq!(u128::from(solver.count(i64::try_from(sum).unwrap()).unwrap()), expected, "sum {}", sum);
         }
     }
 }
@@ -176,7 +176,7 @@ fn the_papers_gateway_agrees_with_counting_by_number() {
     }
     let limits = inventory(&kinds).limits(&actions(&sizes)).unwrap();
     for (sum, expected) in expected.iter().enumerate() {
-        let sum = sum as i64;
+        let sum = i64::try_from(sum).unwrap();
         assert_eq!(u128::from(solver.count(sum).unwrap()), *expected, "sum {sum}");
         let mut solutions = solver.solutions(sum).unwrap();
         let mut distinct = BTreeSet::new();
@@ -187,7 +187,7 @@ fn the_papers_gateway_agrees_with_counting_by_number() {
         assert_eq!(distinct.len() as u128, *expected);
     }
     assert!(expected.iter().sum::<u128>() > 50_000);
-    assert_eq!(solver.count(most_sum as i64 + 1), Ok(0));
+    assert_eq!(solver.count(i64::try_from(most_sum).unwrap() + 1), Ok(0));
 }
 
 /// Kinds without a common action: the product of the kinds' polynomials.
@@ -212,6 +212,10 @@ fn many_kinds_agree_with_multiplying_their_polynomials() {
         expected = product;
     }
     for (sum, expected) in expected.into_iter().enumerate() {
-        assert_eq!(solver.count(sum as i64).unwrap(), u64::try_from(expected).unwrap_or(u64::MAX), "sum {sum}");
+        assert_eq!(
+            solver.count(i64::try_from(sum).unwrap()).unwrap(),
+            u64::try_from(expected).unwrap_or(u64::MAX),
+            "sum {sum}"
+        );
     }
 }

@@ -4,7 +4,9 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::missing_errors_doc,
     clippy::missing_panics_doc,
+    clippy::new_without_default,
     clippy::print_stdout,
     reason = "a test fails by panicking"
 )]

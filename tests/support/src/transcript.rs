@@ -57,7 +57,7 @@ impl Transcript {
             Err(_) => text.push_str("(frames)\n"),
         }
         for line in stderr(output).lines() {
-            text.push_str(&format!("! {line}"));
+            write!(text, "! {line}").unwrap();
             text.truncate(text.trim_end().len());
             text.push('\n');
         }

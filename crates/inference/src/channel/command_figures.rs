@@ -69,7 +69,8 @@ impl CommandFigures {
         for of_size in cells.chunk_by(|one, next| one.size == next.size) {
             let mut joint: BTreeMap<Vec<u32>, Joint> = BTreeMap::new();
             for cell in of_size {
-                let SeenOfReplies { shares: of_reply, missing } = seen.above(cell, LEAST_PROBABILITY / cell.joint.all)?;
+                let SeenOfReplies { shares: of_reply, missing } =
+                    seen.above(cell, LEAST_PROBABILITY / cell.joint.all)?;
                 figures.left_out += missing * cell.joint.all;
                 for (replies, share) in of_reply {
                     joint.entry(replies).or_default().add(cell.joint, share);

@@ -163,7 +163,9 @@ mod tests {
         for at in [0, 5, 11] {
             let sums = |weights: &[f64]| {
                 let mut sums = SecretSums::NONE;
-                weights.iter().for_each(|weight| sums.add(&SecretSums::one(*weight)));
+                for weight in weights {
+                    sums.add(&SecretSums::one(*weight));
+                }
                 sums
             };
             let mut raised = sums(&weights);
