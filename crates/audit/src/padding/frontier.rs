@@ -19,6 +19,9 @@ const MAX_BEGINNINGS: usize = 128;
 /// three digits show.
 const MAX_GAPS: usize = 32;
 
+/// Beginnings that are extended, at most, over all gaps: about a second of work.
+const MAX_EXTENDED: usize = 100_000_000;
+
 /// Tables from which exchanges start.
 const MAX_STARTS: usize = 64;
 
@@ -46,8 +49,14 @@ impl TableSearch<'_> {
         gaps.sort_by(|(a, below_a), (b, below_b)| {
             (below_a.leakage / a.leakage).total_cmp(&(below_b.leakage / b.leakage))
         });
-        let between = gaps.into_iter().take(MAX_GAPS).flat_map(|(left, right)| self.between(left, right));
-        for table in hull.iter().cloned().chain(between) {
+        let mut extended = 0;
+        let mut found = hull.clone();
+        for (left, right) in gaps.into_iter().take(MAX_GAPS) {
+            if extended <= MAX_EXTENDED {
+                found.extend(self.between(left, right, &mut extended));
+            }
+        }
+        for table in found {
             self.assignment_of(&table.buckets).into_iter().for_each(|assignment| tables.offer(assignment));
         }
         let mut tried = Tried::default();
@@ -88,11 +97,11 @@ impl TableSearch<'_> {
     }
 
     /// Tables of neighbouring sizes in the triangle below the line between two corners of the hull.
-    fn between(&self, left: &BucketTable, right: &BucketTable) -> Vec<BucketTable> {
-        self.ends_between(left, right).unwrap_or_default().iter().map(|ends| self.table(ends)).collect()
+    fn between(&self, left: &BucketTable, right: &BucketTable, extended: &mut usize) -> Vec<BucketTable> {
+        self.ends_between(left, right, extended).unwrap_or_default().iter().map(|ends| self.table(ends)).collect()
     }
 
-    fn ends_between(&self, left: &BucketTable, right: &BucketTable) -> Option<Vec<Vec<usize>>> {
+    fn ends_between(&self, left: &BucketTable, right: &BucketTable, extended: &mut usize) -> Option<Vec<Vec<usize>>> {
         let weights = Weights::between(left, right)?;
         let bound = weights.of(left.leakage, right.added_bytes) * (1.0 + 1e-12);
         let completions = self.completions(weights);
@@ -105,15 +114,19 @@ impl TableSearch<'_> {
                 let beyond = completions.get(bucket.end)?.0;
                 let is_allowed = self.rules.allow(&bucket.row);
                 let (at_end, mut is_extended) = (beginnings.get_mut(bucket.end)?, false);
+                *extended += here.len();
                 for (place, beginning) in here.iter().enumerate() {
                     let next = beginning.with(&bucket, (first, place));
-                    is_extended |= weights.bytes * next.added_bytes <= bound;
+                    is_extended |= next.added_bytes <= right.added_bytes;
                     let may_end_between = weights.of(next.leakage, next.added_bytes) + beyond <= bound
                         && next.added_bytes <= right.added_bytes
                         && next.leakage <= left.leakage;
                     if is_allowed && may_end_between {
                         at_end.push(next);
                     }
+                }
+                if at_end.len() > 8 * MAX_BEGINNINGS {
+                    *at_end = thinned(std::mem::take(at_end), width);
                 }
                 if !is_extended {
                     break;
