@@ -132,7 +132,7 @@ fn the_commands_of_the_guide_print_what_it_shows_and_leave_the_tree_as_it_was() 
 #[ignore = "second tier: needs jq, git and python3 with msgpack"]
 fn the_commands_of_the_audit_print_what_its_document_shows_and_leave_the_tree_as_it_was() {
     let Checked { ran, compared } = check("docs/audit.md", "");
-    assert!(ran >= 3 && compared >= 2, "{ran} blocks were run, {compared} compared");
+    assert!(ran >= 2 && compared >= 2, "{ran} blocks were run, {compared} compared");
 }
 
 #[test]

@@ -15,7 +15,7 @@ from cluster import PATIENCE, Cluster
 from held_program import HeldProgram
 
 HERE = Path(__file__).resolve().parent
-JOB = HERE.parent.parent / "deploy" / "spark" / "job.py"
+JOB = HERE.parents[2] / "deploy" / "spark" / "job.py"
 GATEWAYS = ("--gateway", "192.168.1.20", "--gateway", "192.168.1.21", "--gateway", "fd00::20")
 
 
