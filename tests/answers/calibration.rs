@@ -3,13 +3,12 @@
 //! `cargo test --test answers calibration:: -- --nocapture` shows the figures.
 
 use std::fs;
-use std::path::PathBuf;
 
 use serde_json::Value;
 use sizeleak_simulator::Scenario;
 use sizeleak_simulator::scenario::{ReplyPadding, Suite};
 use support::home::{Home, run, small};
-use support::programs::{GATEWAY, feed, sizeleak, stderr, stdout, with};
+use support::programs::{sizeleak, stderr};
 
 /// The default of `pruner.keep`.
 const KEEP: f64 = 0.999;
@@ -20,15 +19,6 @@ fn home_of_classes(mut scenario: Scenario, padding: [u32; 3]) -> Scenario {
         action.replies = Some(vec![ReplyPadding { min: padding, max: padding }]);
     }
     scenario
-}
-
-/// The records of one of a home's captures as a stream.
-fn records(home: &Home, capture: &str) -> PathBuf {
-    let packets = stdout(&mut with("capture", home.path(capture).to_str().unwrap()));
-    let segments = feed(with("flow-filter", &format!("--gateway {GATEWAY}")), packets).stdout;
-    let path = home.path(&format!("{capture}.frames"));
-    fs::write(&path, feed(with("record-sizer", ""), segments).stdout).unwrap();
-    path
 }
 
 fn number(figures: &Value, keys: [&str; 2]) -> f64 {
@@ -42,7 +32,7 @@ fn the_pruner_keeps_what_it_promises_from_twenty_labels_on() {
     let (mut listed, mut lost) = (0.0, 0.0);
     for seed in [91_101, 91_102] {
         let home = Home::new(&scenario, seed);
-        let [learned, tested] = ["learn.pcap", "test.pcap"].map(|capture| records(&home, capture));
+        let [learned, tested] = ["learn.pcap", "test.pcap"].map(|capture| home.records(capture));
         let text = fs::read_to_string(home.path("learn.csv")).unwrap();
         for labels in [20, 40, 80] {
             let few: Vec<&str> = text.lines().take(labels + 1).collect();

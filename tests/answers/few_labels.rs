@@ -3,13 +3,12 @@
 //! `cargo test --test answers few_labels:: -- --nocapture` shows the figures.
 
 use std::fs;
-use std::path::PathBuf;
 
 use serde_json::Value;
 use sizeleak_simulator::Scenario;
 use sizeleak_simulator::scenario::Framing;
 use support::home::{Home, run};
-use support::programs::{GATEWAY, feed, sizeleak, stderr, stdout, with};
+use support::programs::{sizeleak, stderr};
 
 /// How far the calibration error of a model without a warning may be above that of perfect answers.
 const MOST_ABOVE_CHANCE: f64 = 0.05;
@@ -24,22 +23,13 @@ impl Draw {
     }
 }
 
-/// The records of one of a home's captures as a stream.
-fn records(home: &Home, capture: &str) -> PathBuf {
-    let packets = stdout(&mut with("capture", home.path(capture).to_str().unwrap()));
-    let segments = feed(with("flow-filter", &format!("--gateway {GATEWAY}")), packets).stdout;
-    let path = home.path(&format!("{capture}.frames"));
-    fs::write(&path, feed(with("record-sizer", ""), segments).stdout).unwrap();
-    path
-}
-
 /// Learns from `draws` random sets of `fewest` to `most` labels. Returns how many models came without a warning, and the
 /// greatest distance of their calibration error from that of perfect answers.
 fn without_a_warning(framing: Framing, seed: u64, draws: usize, [fewest, most]: [usize; 2]) -> (usize, f64) {
     let mut scenario = Scenario::default();
     scenario.session.framing = framing;
     let home = Home::new(&scenario, seed);
-    let [learned, tested] = ["learn.pcap", "test.pcap"].map(|capture| records(&home, capture));
+    let [learned, tested] = ["learn.pcap", "test.pcap"].map(|capture| home.records(capture));
     let text = fs::read_to_string(home.path("learn.csv")).unwrap();
     let (head, rows) = text.split_once('\n').unwrap();
     let rows: Vec<&str> = rows.lines().collect();

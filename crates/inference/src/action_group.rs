@@ -1,16 +1,15 @@
 //! Groups of actions that replies and inventory do not tell apart, and the sums that some actions of a group have.
 
-use sizeleak_model::{Prior, SingleReplies};
+use sizeleak_model::{Pmf, Prior, SingleReplies};
 
 use crate::device_limits::DeviceLimits;
-use crate::sum_weights::SumWeights;
 
 /// An action with its size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SizedAction {
     /// Its index in the model's list.
     pub(crate) index: usize,
-    pub(crate) size: usize,
+    pub(crate) size: i64,
 }
 
 /// Actions of the same devices with the same numbers of replies.
@@ -22,11 +21,11 @@ pub(crate) struct ActionGroup {
     /// How many replies of each class one of the actions sends, without those it does not send.
     pub(crate) sent: Vec<(usize, u32)>,
     /// The sums of k of the actions, by k, weighted by the prior without what depends on other groups.
-    pub(crate) sums: Vec<SumWeights>,
+    pub(crate) sums: Vec<Pmf>,
     /// The sums of each action that occurs k times: by the action's position, then by k.
-    pub(crate) occurrences: Vec<Vec<SumWeights>>,
+    pub(crate) occurrences: Vec<Vec<Pmf>>,
     /// The greatest weight of one multiset of k of the actions from some action on: by the action's position, then by k.
-    pub(crate) greatest: Vec<Vec<SumWeights>>,
+    pub(crate) greatest: Vec<Vec<Pmf>>,
 }
 
 /// The groups of a home with what their numbers need.
@@ -83,19 +82,19 @@ struct GroupKey {
 impl ActionGroup {
     fn new(actions: Vec<SizedAction>, class: usize, sent: Vec<(usize, u32)>, prior: &Prior, most: u32) -> Self {
         let none = || {
-            let mut none = vec![SumWeights::default(); most as usize + 1];
+            let mut none = vec![Pmf::default(); most as usize + 1];
             if let Some(first) = none.first_mut() {
-                *first = SumWeights::of_one(0, 1.0);
+                *first = Pmf::one(0, 1.0);
             }
             none
         };
         let of_action = |action: &SizedAction| (0..=most).map(|times| occurrences(*action, times, prior)).collect();
-        let all: Vec<Vec<SumWeights>> = actions.iter().map(of_action).collect();
+        let all: Vec<Vec<Pmf>> = actions.iter().map(of_action).collect();
         let (mut sums, mut greatest) = (none(), vec![none()]);
         for own in all.iter().rev() {
-            sums = with_action(&sums, own, SumWeights::convolve, SumWeights::add);
+            sums = with_action(&sums, own, Pmf::convolve, |sums, more| sums.add_moved(more, 0, 1.0));
             let later = greatest.last().cloned().unwrap_or_default();
-            greatest.push(with_action(&later, own, SumWeights::convolve_greatest, SumWeights::raise));
+            greatest.push(with_action(&later, own, Pmf::convolve_greatest, |sums, more| sums.raise(more, 1.0)));
         }
         greatest.reverse();
         Self { actions, class, sent, sums, occurrences: all, greatest }
@@ -103,23 +102,23 @@ impl ActionGroup {
 }
 
 /// The sums of an action that occurs some times, with their weights. The one place that says which sizes an action has.
-fn occurrences(action: SizedAction, times: u32, prior: &Prior) -> SumWeights {
+fn occurrences(action: SizedAction, times: u32, prior: &Prior) -> Pmf {
     let ln_weight: f64 = (1..=times).map(|nth| prior.ln_next(action.index, nth)).sum();
-    SumWeights::of_one(action.size * times as usize, ln_weight.exp())
+    Pmf::one(action.size * i64::from(times), ln_weight.exp())
 }
 
 /// The sums of k actions, by k, from those without an action and from those of this action alone.
 fn with_action(
-    without: &[SumWeights],
-    occurrences: &[SumWeights],
-    combine: impl Fn(&SumWeights, &SumWeights) -> SumWeights,
-    join: impl Fn(&mut SumWeights, &SumWeights, f64),
-) -> Vec<SumWeights> {
+    without: &[Pmf],
+    occurrences: &[Pmf],
+    combine: impl Fn(&Pmf, &Pmf) -> Pmf,
+    join: impl Fn(&mut Pmf, &Pmf),
+) -> Vec<Pmf> {
     let of_number = |number: usize| {
-        let mut sums = SumWeights::default();
+        let mut sums = Pmf::default();
         for (rest, own) in without.iter().take(number + 1).zip(occurrences.iter().take(number + 1).rev()) {
             if !rest.is_empty() {
-                join(&mut sums, &combine(rest, own), 1.0);
+                join(&mut sums, &combine(rest, own));
             }
         }
         sums
@@ -130,7 +129,7 @@ fn with_action(
 /// About how many numbers the tables of these actions hold, at most `most` of them at a time.
 pub(crate) fn table_numbers(actions: &[SizedAction], most: u32) -> usize {
     let sizes = || actions.iter().map(|action| action.size);
-    let range = sizes().max().unwrap_or(0) - sizes().min().unwrap_or(0) + 1;
+    let range = (sizes().max().unwrap_or(0) - sizes().min().unwrap_or(0) + 1) as usize;
     let most = most as usize + 1;
     range.saturating_mul(most * most / 2).saturating_mul(actions.len() + 2)
 }

@@ -4,12 +4,11 @@
 //! actions are tried whose best completion is above a threshold, which is lowered until what is listed has nearly all of
 //! the probability.
 
-use sizeleak_model::SeenReplies;
+use sizeleak_model::{Pmf, SeenReplies};
 
 use crate::action_group::ActionGroup;
 use crate::inference::{Beyond, ReplyInference, WeightedSum};
 use crate::joint_sums::Numbers;
-use crate::sum_weights::SumWeights;
 
 /// Listed actions have this much of the probability together, unless there are too many.
 const LISTED_SHARE: f64 = 1.0 - 1e-6;
@@ -94,14 +93,14 @@ impl ReplyInference {
         let (Some(least), Some(most)) = (bytes().min(), bytes().max()) else {
             return Ok((Vec::new(), f64::NEG_INFINITY));
         };
-        let weighted: Vec<(usize, f64)> = sums.iter().map(|sum| (sum.bytes, sum.weight)).collect();
+        let weighted: Vec<(i64, f64)> = sums.iter().map(|sum| (sum.bytes, sum.weight)).collect();
         let mut joint = self.joint(seen, &weighted, [least, most]);
         let weight = |numbers: &[u32]| {
             let mut of_groups =
                 self.groups.list.iter().zip(numbers).map(|(group, number)| &group.sums[*number as usize]);
             let behind = of_groups.next_back();
-            let before = of_groups.fold(SumWeights::of_one(0, 1.0), |before, own| before.convolve(own));
-            let at = |sum: usize| behind.map_or(0.0, |behind| before.convolved_at(behind, sum));
+            let before = of_groups.fold(Pmf::one(0, 1.0), |before, own| before.convolve(own));
+            let at = |sum: i64| behind.map_or(0.0, |behind| before.convolved_at(behind, sum));
             weighted.iter().map(|(sum, weight)| weight * at(*sum)).sum::<f64>()
         };
         let numbers = joint.numbers(weight)?;
@@ -147,7 +146,7 @@ impl ReplyInference {
 struct PossibleSum {
     /// Among the given ones.
     index: usize,
-    bytes: usize,
+    bytes: i64,
     weight: f64,
 }
 
@@ -182,7 +181,7 @@ struct Listing<'a> {
 struct Fixed<'a> {
     numbers: &'a Numbers,
     /// The greatest weights of the groups before each one.
-    before: Vec<SumWeights>,
+    before: Vec<Pmf>,
     sum: usize,
 }
 
@@ -194,9 +193,9 @@ struct Position {
     action: usize,
     /// How many actions of the group are still to be chosen, and their sum.
     number: u32,
-    own: usize,
+    own: i64,
     /// The sum of the groups before.
-    rest: usize,
+    rest: i64,
     /// The joint weight so far.
     joint: f64,
 }
@@ -205,7 +204,7 @@ impl Listing<'_> {
     fn list(&mut self, all: &[Contribution], sums: &[PossibleSum]) -> Result<(), TooMany> {
         let least = self.least;
         for Contribution { numbers, .. } in all.iter().take_while(|one| one.contribution >= least) {
-            let mut before = vec![SumWeights::of_one(0, 1.0)];
+            let mut before = vec![Pmf::one(0, 1.0)];
             for (group, number) in self.groups.iter().zip(&numbers.of_groups) {
                 let greatest = group.greatest.first().and_then(|of_all| of_all.get(*number as usize));
                 let next = before.last().zip(greatest).map(|(before, own)| before.convolve_greatest(own));
@@ -222,7 +221,7 @@ impl Listing<'_> {
     }
 
     /// Chooses the sum of the group before `end`, given that of all groups up to it.
-    fn choose_sum(&mut self, fixed: &Fixed<'_>, end: usize, sum: usize, joint: f64) -> Result<(), TooMany> {
+    fn choose_sum(&mut self, fixed: &Fixed<'_>, end: usize, sum: i64, joint: f64) -> Result<(), TooMany> {
         let Some(group) = end.checked_sub(1) else {
             if sum == 0 {
                 self.push(fixed, joint)?;
@@ -233,8 +232,11 @@ impl Listing<'_> {
         let groups = self.groups;
         let (Some(own), Some(before)) = (groups.get(group), fixed.before.get(group)) else { return Ok(()) };
         let sums = own.greatest.first().and_then(|of_all| of_all.get(number as usize));
-        for (own, greatest) in sums.into_iter().flat_map(SumWeights::iter) {
-            let Some(rest) = sum.checked_sub(own) else { break };
+        for (own, greatest) in sums.into_iter().flat_map(Pmf::iter) {
+            let rest = sum - own;
+            if rest < 0 {
+                break;
+            }
             if joint * greatest * before.at(rest) >= self.least {
                 self.choose_action(fixed, Position { group, action: 0, number, own, rest, joint })?;
             }
@@ -257,7 +259,10 @@ impl Listing<'_> {
                 continue;
             };
             for (size, weight) in of_times.iter() {
-                let Some(own) = at.own.checked_sub(size) else { break };
+                let own = at.own - size;
+                if own < 0 {
+                    break;
+                }
                 let joint = at.joint * weight;
                 if joint * later.at(own) * before.at(at.rest) < self.least {
                     continue;

@@ -6,9 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Add;
 
 use foldhash::fast::RandomState;
-use sizeleak_model::{Condition, Limits, Prior};
-
-use crate::sum_weights::SumWeights;
+use sizeleak_model::{Condition, Limits, Pmf, Prior};
 
 /// The most actions of a command that are counted, as in the decomposer's exact table.
 pub(crate) const MOST_ACTIONS: u32 = 64;
@@ -53,7 +51,7 @@ struct BeforeLast<'a> {
     /// The prior's factor for free devices.
     factor: f64,
     /// Their sums; the devices' factors of earlier classes are in the weights.
-    sums: &'a SumWeights,
+    sums: &'a Pmf,
 }
 
 impl DeviceLimits {
@@ -137,9 +135,9 @@ impl DeviceLimits {
 
     /// What each number of actions weighs, from 0: P(n) over the weights of all multisets of n actions, given the weights
     /// of the sums of k actions of each class. `None` where devices can be used up in too many ways.
-    pub(crate) fn number_weights(&self, prior: &Prior, of_class: &[Vec<SumWeights>]) -> Option<Vec<f64>> {
-        let totals: Vec<Vec<SumWeights>> =
-            of_class.iter().map(|sums| sums.iter().map(|sums| SumWeights::of_one(0, sums.total())).collect()).collect();
+    pub(crate) fn number_weights(&self, prior: &Prior, of_class: &[Vec<Pmf>]) -> Option<Vec<f64>> {
+        let totals: Vec<Vec<Pmf>> =
+            of_class.iter().map(|sums| sums.iter().map(|sums| Pmf::one(0, sums.total())).collect()).collect();
         let mut all = vec![0.0; self.max_actions() as usize + 1];
         let last_class = totals.get(*self.order.last()?)?;
         self.visit_last(&totals, |before, number| {
@@ -152,33 +150,33 @@ impl DeviceLimits {
     }
 
     /// The weights of all sums of actions, whatever the actions.
-    pub(crate) fn size_totals(&self, number_weights: &[f64], of_class: &[Vec<SumWeights>]) -> Option<SumWeights> {
+    pub(crate) fn size_totals(&self, number_weights: &[f64], of_class: &[Vec<Pmf>]) -> Option<Pmf> {
         let last_class = of_class.get(*self.order.last()?)?;
         // What comes before k actions of the last class, by k.
-        let mut before = vec![SumWeights::default(); last_class.len()];
+        let mut before = vec![Pmf::default(); last_class.len()];
         self.visit_last(of_class, |state, number| {
             let weight = number_weights.get(state.actions + number).copied().unwrap_or(0.0);
             if let Some(before) = before.get_mut(number) {
-                before.add(state.sums, state.factor * weight);
+                before.add_moved(state.sums, 0, state.factor * weight);
             }
         })?;
-        let mut totals = SumWeights::default();
+        let mut totals = Pmf::default();
         for (before, last) in before.iter().zip(last_class) {
-            totals.add(&before.convolve(last), 1.0);
+            totals.add_moved(&before.convolve(last), 0, 1.0);
         }
         Some(totals)
     }
 
     /// Gives devices to one class after the other. Calls `visit` for each state before the last class with each number of
     /// that class's actions; the factor is then that of the last class's devices too.
-    fn visit_last(&self, of_class: &[Vec<SumWeights>], mut visit: impl FnMut(BeforeLast<'_>, usize)) -> Option<()> {
+    fn visit_last(&self, of_class: &[Vec<Pmf>], mut visit: impl FnMut(BeforeLast<'_>, usize)) -> Option<()> {
         let counter = self.limits.counter()?;
         let mut products = 0_usize;
-        let mut states = BTreeMap::from([(vec![0; self.limits.conditions().len()], SumWeights::of_one(0, 1.0))]);
+        let mut states = BTreeMap::from([(vec![0; self.limits.conditions().len()], Pmf::one(0, 1.0))]);
         for (position, class) in self.order.iter().enumerate() {
             let is_last = position + 1 == self.order.len();
             let later = self.order.iter().skip(position + 1).fold(0_u64, |set, class| set | 1 << class);
-            let mut next: BTreeMap<Vec<u32>, SumWeights> = BTreeMap::new();
+            let mut next: BTreeMap<Vec<u32>, Pmf> = BTreeMap::new();
             for (mut used, sums) in states {
                 let mut share = Some(1.0);
                 let actions = used.get(counter).copied()? as usize;
@@ -192,7 +190,7 @@ impl DeviceLimits {
                             return None;
                         }
                         let key = self.still_open(&used, later, counter);
-                        next.entry(key).or_default().add(&sums.convolve(of_number), factor);
+                        next.entry(key).or_default().add_moved(&sums.convolve(of_number), 0, factor);
                     }
                     share = self.take(*class, &mut used).map(|free| factor * free);
                 }

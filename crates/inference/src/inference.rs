@@ -2,13 +2,12 @@
 
 use std::cell::OnceCell;
 
-use sizeleak_model::{Action, Model, SeenReplies};
+use sizeleak_model::{Action, Model, Pmf, SeenReplies};
 use thiserror::Error;
 
 use crate::action_group::{ActionGroup, Groups, SizedAction, groups, table_numbers};
 use crate::device_limits::DeviceLimits;
 use crate::joint_sums::{JointSums, TooMuchWork};
-use crate::sum_weights::SumWeights;
 
 /// The most numbers that tables hold.
 const MOST_TABLE_NUMBERS: usize = 1 << 23;
@@ -47,12 +46,12 @@ impl From<TooMuchWork> for Beyond {
 pub struct ReplyInference {
     pub(crate) groups: Groups,
     /// The weights of the sums of k actions, by the inventory's class and k.
-    of_class: Vec<Vec<SumWeights>>,
+    of_class: Vec<Vec<Pmf>>,
     /// The probability of each sum without replies, once it is needed; `None` where devices can be used up in too many
     /// ways.
-    size_totals: OnceCell<Option<SumWeights>>,
+    size_totals: OnceCell<Option<Pmf>>,
     /// The least sum that may be of more actions than are counted.
-    too_large: usize,
+    too_large: i64,
 }
 
 impl ReplyInference {
@@ -64,10 +63,7 @@ impl ReplyInference {
         }
         let prior = model.prior.as_ref()?;
         let limits = model.limits().ok()?;
-        let sized = |(index, size): (usize, i64)| {
-            let size = usize::try_from(size).ok().filter(|size| *size > 0)?;
-            Some(SizedAction { index, size })
-        };
+        let sized = |(index, size): (usize, i64)| (size > 0).then_some(SizedAction { index, size });
         let actions: Option<Vec<SizedAction>> =
             model.actions.iter().map(|action| action.size).enumerate().map(sized).collect();
         let actions = actions.filter(|actions| !actions.is_empty())?;
@@ -82,7 +78,7 @@ impl ReplyInference {
         let number_weights = devices.number_weights(prior, &of_class)?;
         let smallest = actions.iter().map(|action| action.size).min()?;
         let is_counted = limits.max_actions() <= devices.max_actions();
-        let too_large = if is_counted { usize::MAX } else { smallest * (devices.max_actions() as usize + 1) };
+        let too_large = if is_counted { i64::MAX } else { smallest * (i64::from(devices.max_actions()) + 1) };
         let replies = model.single_replies.as_ref();
         let list = groups(&actions, replies, prior, &devices);
         let per_command = replies.map(|replies| replies.per_command.clone()).unwrap_or_default();
@@ -106,8 +102,8 @@ impl ReplyInference {
     /// # Errors
     /// [`Beyond`].
     pub fn ln_sums_with_replies(&self, seen: &SeenReplies, sums: &[i64]) -> Result<Vec<f64>, Beyond> {
-        let asked: Vec<Option<usize>> = sums.iter().map(|sum| self.checked(*sum)).collect::<Result<_, _>>()?;
-        let possible: Vec<(usize, f64)> = asked.iter().flatten().map(|sum| (*sum, 1.0)).collect();
+        let asked: Vec<Option<i64>> = sums.iter().map(|sum| self.checked(*sum)).collect::<Result<_, _>>()?;
+        let possible: Vec<(i64, f64)> = asked.iter().flatten().map(|sum| (*sum, 1.0)).collect();
         let mut found = vec![f64::NEG_INFINITY; sums.len()];
         let (Some(least), Some(most)) = (asked.iter().flatten().min(), asked.iter().flatten().max()) else {
             return Ok(found);
@@ -115,7 +111,7 @@ impl ReplyInference {
         let mut joint = self.joint(seen, &possible, [*least, *most]);
         let weights = joint.weights(&possible)?;
         for (found, sum) in found.iter_mut().zip(&asked) {
-            *found = sum.map_or(0.0, |sum| weights[sum - least]).ln() + joint.ln_unit();
+            *found = sum.map_or(0.0, |sum| weights[(sum - least) as usize]).ln() + joint.ln_unit();
         }
         Ok(found)
     }
@@ -149,25 +145,19 @@ impl ReplyInference {
     }
 
     /// Some sums, given with their weights, together with the replies.
-    pub(crate) fn joint<'a>(
-        &'a self,
-        seen: &'a SeenReplies,
-        sums: &[(usize, f64)],
-        range: [usize; 2],
-    ) -> JointSums<'a> {
+    pub(crate) fn joint<'a>(&'a self, seen: &'a SeenReplies, sums: &[(i64, f64)], range: [i64; 2]) -> JointSums<'a> {
         let totals = self.size_totals();
         let without_replies =
             sums.iter().map(|(sum, weight)| weight * totals.map_or(1.0, |totals| totals.at(*sum))).sum();
         JointSums::new(&self.groups, seen, range, without_replies)
     }
 
-    /// The sum as an index; `None` if no actions have it.
-    pub(crate) fn checked(&self, sum: i64) -> Result<Option<usize>, Beyond> {
-        let Ok(index) = usize::try_from(sum) else { return Ok(None) };
-        if index >= self.too_large { Err(Beyond::LargeSum(sum)) } else { Ok(Some(index)) }
+    /// The sum; `None` if no actions have it.
+    pub(crate) fn checked(&self, sum: i64) -> Result<Option<i64>, Beyond> {
+        if sum >= self.too_large { Err(Beyond::LargeSum(sum)) } else { Ok((sum >= 0).then_some(sum)) }
     }
 
-    fn size_totals(&self) -> Option<&SumWeights> {
+    fn size_totals(&self) -> Option<&Pmf> {
         let totals = || self.groups.devices.size_totals(&self.groups.number_weights, &self.of_class);
         self.size_totals.get_or_init(totals).as_ref()
     }

@@ -8,11 +8,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use sizeleak_model::{Component, Interpretation, SeenReplies};
+use sizeleak_model::{Component, Interpretation, Pmf, SeenReplies};
 
 use crate::action_group::{ActionGroup, Groups};
 use crate::device_limits::Totals;
-use crate::sum_weights::SumWeights;
 
 /// What is left out of a probability is at most this share of it.
 const LEFT_OUT: f64 = 1e-7;
@@ -42,7 +41,7 @@ pub(crate) struct JointSums<'a> {
     /// The interpretations with the greatest likelihood that each can have, the likeliest first.
     ranked: Vec<(usize, f64)>,
     /// The least and the greatest sum that matter, in bytes.
-    sums: [usize; 2],
+    sums: [i64; 2],
     /// The probability that the sums have without replies.
     without_replies: f64,
     work_left: usize,
@@ -82,7 +81,7 @@ struct Choice<'a> {
     actions: usize,
     /// How likely the replies are, as a multiple of the greatest likelihood in the block.
     likelihood: f64,
-    sums: Cow<'a, SumWeights>,
+    sums: Cow<'a, Pmf>,
 }
 
 /// One way to read the replies, with what the actions of each block may be.
@@ -90,8 +89,8 @@ struct Choice<'a> {
 struct Reading<'b, 'a> {
     choices: Vec<Vec<&'b Choice<'a>>>,
     /// The least sum of all blocks together, and how far others may be above it.
-    base: usize,
-    room: usize,
+    base: i64,
+    room: i64,
     /// Less likely numbers are left out, as a multiple of the greatest likelihood of this reading.
     least_likely: f64,
     /// That greatest likelihood, as a multiple of the unit.
@@ -120,7 +119,7 @@ struct State {
 
 impl<'a> JointSums<'a> {
     /// For sums in a range, which without replies have a probability together.
-    pub(crate) fn new(groups: &'a Groups, seen: &'a SeenReplies, sums: [usize; 2], without_replies: f64) -> Self {
+    pub(crate) fn new(groups: &'a Groups, seen: &'a SeenReplies, sums: [i64; 2], without_replies: f64) -> Self {
         let blocks = blocks(groups, seen);
         let ln_greatest = |(at, interpretation): (usize, &Interpretation)| {
             let of_blocks = blocks.iter().map(|block| block.patterns[block.pattern_of[at]].ln_greatest);
@@ -137,9 +136,9 @@ impl<'a> JointSums<'a> {
     }
 
     /// The weights of all sums in the range, as multiples of the unit; near enough for those that are asked for.
-    pub(crate) fn weights(&mut self, asked: &[(usize, f64)]) -> Result<Vec<f64>, TooMuchWork> {
+    pub(crate) fn weights(&mut self, asked: &[(i64, f64)]) -> Result<Vec<f64>, TooMuchWork> {
         let [least, most] = self.sums;
-        let mut found = vec![0.0; most - least + 1];
+        let mut found = vec![0.0; (most - least + 1) as usize];
         self.search(|joint, reading, is_new, work_left| {
             if is_new {
                 found.fill(0.0);
@@ -147,11 +146,11 @@ impl<'a> JointSums<'a> {
             let Reading { base, greatest, .. } = reading;
             for (totals, State { actions, weights, .. }) in reading.convolved(joint, work_left)? {
                 let weight = greatest * joint.prior(actions, totals);
-                for (sum, of_sum) in (*base..).zip(weights).skip(least.saturating_sub(*base)) {
-                    found[sum - least] += weight * of_sum;
+                for (sum, of_sum) in (*base..).zip(weights).skip((least - base).max(0) as usize) {
+                    found[(sum - least) as usize] += weight * of_sum;
                 }
             }
-            Ok(asked.iter().map(|(sum, weight)| weight * found[sum - least]).sum())
+            Ok(asked.iter().map(|(sum, weight)| weight * found[(sum - least) as usize]).sum())
         })?;
         Ok(found)
     }
@@ -246,7 +245,7 @@ impl<'a> JointSums<'a> {
                 totals: Totals::default(),
                 actions: 0,
                 likelihood: 1.0,
-                sums: Cow::Owned(SumWeights::of_one(0, 1.0)),
+                sums: Cow::Owned(Pmf::one(0, 1.0)),
             };
             walk.descend(&start)?;
             let choices = walk.list;
@@ -264,13 +263,34 @@ impl<'a> JointSums<'a> {
             all.iter().filter(|choice| choice.likelihood >= least_likely).collect()
         };
         let mut choices: Vec<Vec<&Choice<'a>>> = self.blocks.iter().map(likely).collect();
-        let base = choices.iter().map(least).try_fold(0_usize, |sum, least| sum.checked_add(least?))?;
-        let room = self.sums[1].checked_sub(base)?;
+        let base = choices.iter().map(least).try_fold(0_i64, |sum, least| sum.checked_add(least?))?;
+        let room = self.sums[1].checked_sub(base).filter(|room| *room >= 0)?;
         for choices in &mut choices {
             let least = least(choices)?;
             choices.retain(|choice| choice.sums.least() - least <= room);
         }
         Some(Reading { choices, base, room, least_likely, greatest })
+    }
+}
+
+impl State {
+    /// Adds the sums of a choice and of what the blocks before may be, as far as there is room. The least of both together
+    /// is `above` bytes above the first of the own weights.
+    fn add_sums(&mut self, before: &[f64], choice: &Choice<'_>, above: usize, room: usize) {
+        let end = (above + choice.sums.len() + before.len() - 1).min(room + 1);
+        if self.weights.len() < end {
+            self.weights.resize(end, 0.0);
+        }
+        for (sum, weight) in choice.sums.iter() {
+            let at = above + (sum - choice.sums.least()) as usize;
+            if at >= end {
+                break;
+            }
+            let weight = choice.likelihood * weight;
+            for (own, before) in self.weights[at..].iter_mut().zip(before) {
+                *own += weight * before;
+            }
+        }
     }
 }
 
@@ -311,7 +331,7 @@ impl<'a> Reading<'_, 'a> {
                     let joined = next.entry(*totals + choice.totals);
                     let joined = joined.or_insert_with(|| State { actions, likelihood, weights: Vec::new() });
                     joined.likelihood = joined.likelihood.max(likelihood);
-                    choice.sums.add_convolved(&state.weights, choice.likelihood, above, self.room, &mut joined.weights);
+                    joined.add_sums(&state.weights, choice, above as usize, self.room as usize);
                 }
             }
             states = next;
@@ -345,7 +365,7 @@ impl<V: FnMut(&[u32], f64, usize, Totals)> Descent<'_, '_, '_, V> {
     fn descend(
         &mut self,
         at: usize,
-        room: usize,
+        room: i64,
         likelihood: f64,
         actions: usize,
         totals: Totals,
@@ -359,8 +379,8 @@ impl<V: FnMut(&[u32], f64, usize, Totals)> Descent<'_, '_, '_, V> {
         for choice in choices {
             *self.work_left = self.work_left.checked_sub(STEP_PRODUCTS).ok_or(TooMuchWork)?;
             let (likelihood, actions) = (likelihood * choice.likelihood, actions + choice.actions);
-            let Some(room) = room.checked_sub(choice.sums.least() - least) else { continue };
-            if likelihood < reading.least_likely || actions >= joint.groups.number_weights.len() {
+            let room = room - (choice.sums.least() - least);
+            if room < 0 || likelihood < reading.least_likely || actions >= joint.groups.number_weights.len() {
                 continue;
             }
             for (group, number) in joint.blocks[at].groups.iter().zip(&choice.numbers) {
@@ -378,7 +398,7 @@ struct Walk<'a, 'b> {
     block: &'b Block<'a>,
     pattern: usize,
     /// The greatest sum that matters.
-    most: usize,
+    most: i64,
     /// Numbers whose replies are less likely by more nats are left out.
     depth: f64,
     class_counts: Vec<u32>,

@@ -23,7 +23,6 @@ mod device_limits;
 mod inference;
 mod joint_sums;
 pub mod space;
-mod sum_weights;
 
 pub use best_actions::{InferredActions, MostProbable};
 pub use inference::{Beyond, ReplyInference, WeightedSum};

@@ -23,8 +23,8 @@ use weights::more_actions;
 pub use device_ways::TypeSet;
 pub use error::SpaceError;
 pub use premises::{Home, MAX_ACTIONS, Premises, PriorName};
-pub(crate) use secret_sums::insert;
 pub use secret_sums::{KEPT, SecretSums};
+pub(crate) use secret_sums::{insert, weight_log};
 pub use size_row::{CommandGroup, SizeRow};
 pub use weights::CommandWeights;
 

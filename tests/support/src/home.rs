@@ -9,7 +9,7 @@ use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_simulator::{Scenario, simulate};
 use tempfile::TempDir;
 
-use crate::programs::{GATEWAY, sizeleak, stderr};
+use crate::programs::{GATEWAY, feed, sizeleak, stderr, stdout, with};
 
 /// The captures, labels and inventory of a simulation, in a temporary folder.
 pub struct Home {
@@ -37,6 +37,15 @@ impl Home {
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// The records of one of its captures as a stream.
+    pub fn records(&self, capture: &str) -> PathBuf {
+        let packets = stdout(&mut with("capture", self.path(capture).to_str().unwrap()));
+        let segments = feed(with("flow-filter", &format!("--gateway {GATEWAY}")), packets).stdout;
+        let path = self.path(&format!("{capture}.frames"));
+        fs::write(&path, feed(with("record-sizer", ""), segments).stdout).unwrap();
+        path
     }
 
     /// Writes the model that `from` was learned as, with a policy that it knows, to `model.toml`.

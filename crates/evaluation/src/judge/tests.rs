@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Command, SharedList};
+use sizeleak_frame::Command;
 
 use super::TruthRank::{Absent, Listed, Undecided, Unlisted};
 use super::*;
@@ -34,17 +34,10 @@ fn identification(plaintext: u64, candidates: &[(u32, u32, i64)], candidate_coun
         ..Command::default()
     };
     Identification {
-        command,
         candidates: candidates.iter().map(candidate).collect(),
         candidate_count,
         listed: candidates.len() as u64,
-        min_actions: None,
-        max_actions: None,
-        size_probability: None,
-        reply_probability: None,
-        shifts: SharedList::default(),
-        numbers: SharedList::default(),
-        device_types: SharedList::default(),
+        ..Identification::unanswered(command)
     }
 }
 
@@ -109,17 +102,10 @@ fn summary(probabilities: &[f64], candidate_count: u64) -> ProbabilitySummary {
     let candidate =
         |probability: &f64| Candidate { actions: Actions::default(), epsilon: 0, probability: *probability };
     let identification = Identification {
-        command,
         candidates: probabilities.iter().map(candidate).collect(),
         candidate_count,
         listed: probabilities.len() as u64,
-        min_actions: None,
-        max_actions: None,
-        size_probability: None,
-        reply_probability: None,
-        shifts: SharedList::default(),
-        numbers: SharedList::default(),
-        device_types: SharedList::default(),
+        ..Identification::unanswered(command)
     };
     ProbabilitySummary::new(&identification, 0.95)
 }

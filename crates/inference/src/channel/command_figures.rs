@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::key_figures::bits;
 use super::observation::{Row, RowKey, rows};
 use super::reply_noise::{LEAST_PROBABILITY, ReplyNoise, SeenClasses};
 use super::size_noise::SizeNoise;
@@ -174,5 +175,5 @@ impl<'a> SeenReplies<'a> {
 
 /// The entropy of a distribution, in bits.
 fn entropy(probabilities: impl Iterator<Item = f64>) -> f64 {
-    probabilities.filter(|probability| *probability > 0.0).map(|probability| -probability * probability.log2()).sum()
+    probabilities.map(bits).sum()
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::channel::{Channel, ChannelRow};
-use crate::space::{KEPT, SecretSums, insert};
+use crate::space::{KEPT, SecretSums, insert, weight_log};
 
 /// The measures by which channels of many outputs are compared: those of [`super::Measures`] that need no pairs of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -134,6 +134,6 @@ impl SeenOutputs {
 }
 
 /// −p·log₂ p.
-fn bits(probability: f64) -> f64 {
-    if probability > 0.0 { -probability * probability.log2() } else { 0.0 }
+pub(super) fn bits(probability: f64) -> f64 {
+    -weight_log(probability)
 }

@@ -118,7 +118,7 @@ impl Weight for SecretSums {
 }
 
 /// w·log₂ w.
-fn weight_log(weight: f64) -> f64 {
+pub(crate) fn weight_log(weight: f64) -> f64 {
     if weight > 0.0 { weight * weight.log2() } else { 0.0 }
 }
 

@@ -1,5 +1,7 @@
 //! Commands of one size: those that are equally probable, and what is known of all together. Rows of several sizes can be merged, as padding merges them.
 
+use super::secret_sums::weight_log;
+
 /// Commands of one size that are equally probable.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CommandGroup {
@@ -43,7 +45,7 @@ impl SizeRow {
 
     fn of(group: &CommandGroup) -> Self {
         let CommandGroup { bytes, commands, probability } = *group;
-        let plogp = if probability > 0.0 { commands * probability * probability.log2() } else { 0.0 };
+        let plogp = commands * weight_log(probability);
         Self { bytes, commands, probability: commands * probability, greatest: probability, plogp }
     }
 

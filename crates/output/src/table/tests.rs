@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sizeleak_frame::{
     Candidate, Command, ContentType, Correction, Direction, Flow, Hello, Notice, Packet, Packets, Record, Segment,
-    Segments, Session, SharedList, StageSummary, Summary, Transport, Unknown, WeightedEpsilon,
+    Segments, Session, StageSummary, Summary, Transport, Unknown, WeightedEpsilon,
 };
 
 use super::*;
@@ -34,17 +34,10 @@ fn command() -> Command {
 
 fn identification(candidates: Vec<Candidate>, count: u64) -> Frame {
     Frame::from(Identification {
-        command: command(),
         listed: candidates.len() as u64,
         candidates: candidates.into(),
         candidate_count: count,
-        min_actions: None,
-        max_actions: None,
-        size_probability: None,
-        reply_probability: None,
-        shifts: SharedList::default(),
-        numbers: SharedList::default(),
-        device_types: SharedList::default(),
+        ..Identification::unanswered(command())
     })
 }
 

@@ -28,9 +28,10 @@ impl Row {
 pub(super) fn inputs(homes: &[Vec<PcapPacket<'_>>; 2]) -> Vec<(&'static str, Vec<u8>)> {
     let [old, new] = homes.each_ref().map(|home| rows(home));
     let mut gap = old.clone();
-    let lost = gap.remove(gap.iter().rposition(|row| row.payload.len() > 60).unwrap());
+    let at = gap.iter().rposition(|row| row.payload.len() > 60).unwrap();
+    let lost = gap.remove(at);
     // The next of that direction begins where it would have.
-    if let Some(next) = gap.iter_mut().rfind(|row| (row.kind ^ lost.kind) & FROM_GATEWAY == 0) {
+    if let Some(next) = gap[at..].iter_mut().find(|row| (row.kind ^ lost.kind) & FROM_GATEWAY == 0) {
         next.shift = i16::try_from(lost.payload.len()).unwrap();
         next.kind |= LATER;
     }
