@@ -45,7 +45,7 @@ from segments import START_COLUMNS, find_starts, make_segments  # noqa: E402
 from settings import Settings  # noqa: E402
 
 # At most this many tasks of the first phase; beyond that a task has several captures.
-MOST_TASKS = 10_000
+MAX_TASKS = 10_000
 
 
 def arguments(texts):
@@ -163,7 +163,7 @@ def run(spark, options):
 
 def tasks(spark, rows):
     """The numbers of rows, in as many tasks as is useful."""
-    return spark.range(0, len(rows), 1, numPartitions=max(1, min(len(rows), MOST_TASKS)))
+    return spark.range(0, len(rows), 1, numPartitions=max(1, min(len(rows), MAX_TASKS)))
 
 
 def in_order_of_start(spark, settings, captures):

@@ -4,7 +4,7 @@ Both are found by what stages noticed. What cannot be known in a task, because i
 the traffic of another gateway, is never silently different."""
 
 # At most this many damaged captures are named; the results name all.
-MOST_NAMED = 20
+MAX_NAMED = 20
 
 # Of the packets that wait for others, or of flows that are forgotten.
 BY_OTHER_TRAFFIC = ("clock", "evicted", "gap")
@@ -12,10 +12,10 @@ BY_OTHER_TRAFFIC = ("clock", "evicted", "gap")
 
 def remarks(captures, gateways, damaged):
     """Sentences on the reports of captures and gateways, and on pairs of a damaged capture and what is wrong."""
-    for path, fault in damaged[:MOST_NAMED]:
+    for path, fault in damaged[:MAX_NAMED]:
         yield f"{path}: {fault}"
-    if len(damaged) > MOST_NAMED:
-        yield f"and {len(damaged) - MOST_NAMED} more damaged captures; the folder `quarantine` of the results names all"
+    if len(damaged) > MAX_NAMED:
+        yield f"and {len(damaged) - MAX_NAMED} more damaged captures; the folder `quarantine` of the results names all"
     silent = sorted({report["point"] for report in captures} - {report["point"] for report in gateways})
     if silent:
         yield f"no packet of {len(silent)} points, such as {silent[0]}, is from or to a gateway"

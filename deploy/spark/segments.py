@@ -21,7 +21,7 @@ LONGEST_FRAME = 17 << 20
 # The begin of a `segments` frame of one row.
 ONE_SEGMENT = msgpack.packb({"segments": [None]})[:-1]
 
-LEAST_TIME_NS = -(2**63)
+MIN_TIME_NS = -(2**63)
 
 # What `capture` says of a file of which something is missing (docs/frames.md, section 4).
 DAMAGE = ("failed", "malformed", "resync", "truncated", "unsupported")
@@ -125,7 +125,7 @@ def segment_rows(stream, file, report, settings):
     segments, notices = Counter(), Counter()
     networks = [ip_network(gateway, strict=False) for gateway in settings.gateways]
     packer = msgpack.Packer()
-    greatest_ns, sequence = LEAST_TIME_NS, 0
+    greatest_ns, sequence = MIN_TIME_NS, 0
     for kind, body in frames(stream):
         if kind == "segments":
             for segment in body:

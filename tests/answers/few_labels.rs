@@ -11,7 +11,7 @@ use support::home::{Home, run};
 use support::programs::{sizeleak, stderr};
 
 /// How far the calibration error of a model without a warning may be above that of perfect answers.
-const MOST_ABOVE_CHANCE: f64 = 0.05;
+const MAX_ABOVE_CHANCE: f64 = 0.05;
 
 /// Uniform random numbers, always the same.
 struct Draw(u64);
@@ -62,9 +62,9 @@ fn without_a_warning(framing: Framing, seed: u64, draws: usize, [fewest, most]: 
 /// Models of few labels are doubted; those that are not are calibrated, and there are some of enough labels.
 fn few_labels_are_doubted(framing: Framing, seed: u64, draws: usize) {
     let (_, worst) = without_a_warning(framing, seed, draws, [5, 20]);
-    assert!(worst <= MOST_ABOVE_CHANCE, "{worst}");
+    assert!(worst <= MAX_ABOVE_CHANCE, "{worst}");
     let (silent, worst) = without_a_warning(framing, seed, draws / 4, [80, 120]);
-    assert!(silent > 0 && worst <= MOST_ABOVE_CHANCE, "{silent} without a warning, {worst}");
+    assert!(silent > 0 && worst <= MAX_ABOVE_CHANCE, "{silent} without a warning, {worst}");
 }
 
 #[test]

@@ -346,7 +346,7 @@ fn names_of_files_are_escaped() {
 #[test]
 #[ignore = "second tier: needs prlimit"]
 fn a_flood_of_connections_hides_no_gateway_and_takes_bounded_memory() {
-    const MOST_BYTES: u64 = 160 << 20;
+    const MAX_BYTES: u64 = 160 << 20;
     let mut made = Made::new();
     made.traffic = Traffic::bundled();
     let begin = made.traffic.0[0].0;
@@ -358,7 +358,7 @@ fn a_flood_of_connections_hides_no_gateway_and_takes_bounded_memory() {
     }
     let capture = made.write();
     let mut command = Command::new("prlimit");
-    command.arg(format!("--data={MOST_BYTES}")).args(["--", env!("CARGO_BIN_EXE_sizeleak"), "survey", "--json"]);
+    command.arg(format!("--data={MAX_BYTES}")).args(["--", env!("CARGO_BIN_EXE_sizeleak"), "survey", "--json"]);
     let output = run(command.arg(&capture));
     assert!(output.status.success(), "{}", stderr(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

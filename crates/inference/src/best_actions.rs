@@ -22,7 +22,7 @@ const LAST_THRESHOLD: f64 = 1e-10;
 const FIRST_LISTED: usize = 1000;
 
 /// The most steps of the search within known numbers.
-const MOST_STEPS: u64 = 1_000_000;
+const MAX_STEPS: u64 = 1_000_000;
 
 /// Actions that explain a command.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +116,7 @@ impl ReplyInference {
     /// The actions above a threshold that is low enough, or as low as there is room for.
     fn found(&self, all: &[Contribution], sums: &[PossibleSum], total: f64, limit: usize) -> Vec<Found> {
         let mut found = Vec::new();
-        let (mut threshold, mut steps_left) = (FIRST_THRESHOLD, MOST_STEPS);
+        let (mut threshold, mut steps_left) = (FIRST_THRESHOLD, MAX_STEPS);
         while threshold >= LAST_THRESHOLD {
             let mut listing = Listing {
                 groups: &self.groups.list,

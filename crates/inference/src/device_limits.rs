@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use sizeleak_model::{Condition, Limits, Pmf, Prior};
 
 /// The most actions of a command that are counted, as in the decomposer's exact table.
-pub(crate) const MOST_ACTIONS: u32 = 64;
+pub(crate) const MAX_ACTIONS: u32 = 64;
 
 /// The most states of used devices between two classes.
 const MAX_STATES: usize = 1 << 12;
@@ -57,8 +57,8 @@ struct BeforeLast<'a> {
 impl DeviceLimits {
     /// `None` for more classes and devices than [`Totals`] can count.
     pub(crate) fn new(limits: &Limits) -> Option<Self> {
-        let limits = limits.counting(MOST_ACTIONS);
-        let max_actions = limits.max_actions().min(MOST_ACTIONS);
+        let limits = limits.counting(MAX_ACTIONS);
+        let max_actions = limits.max_actions().min(MAX_ACTIONS);
         let base = u128::from(max_actions) + 1;
         let mut places = vec![1_u128];
         for _ in 0..limits.classes() {
@@ -92,7 +92,7 @@ impl DeviceLimits {
     }
 
     pub(crate) fn max_of_class(&self, class: usize) -> u32 {
-        self.limits.max_of_class(class).min(MOST_ACTIONS)
+        self.limits.max_of_class(class).min(MAX_ACTIONS)
     }
 
     /// The most actions of a command.

@@ -10,7 +10,7 @@ use crate::device_limits::DeviceLimits;
 use crate::joint_sums::{JointSums, TooMuchWork};
 
 /// The most numbers that tables hold.
-const MOST_TABLE_NUMBERS: usize = 1 << 23;
+const MAX_TABLE_NUMBERS: usize = 1 << 23;
 
 /// A sum that a command's actions may have, with its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,7 +68,7 @@ impl ReplyInference {
             model.actions.iter().map(|action| action.size).enumerate().map(sized).collect();
         let actions = actions.filter(|actions| !actions.is_empty())?;
         let devices = DeviceLimits::new(&limits)?;
-        if table_numbers(&actions, devices.max_actions()) > MOST_TABLE_NUMBERS {
+        if table_numbers(&actions, devices.max_actions()) > MAX_TABLE_NUMBERS {
             return None;
         }
         let mut of_class = vec![Vec::new(); devices.classes()];

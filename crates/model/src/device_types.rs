@@ -7,10 +7,10 @@ use crate::given_actions::GivenActions;
 use crate::inventory::Inventory;
 
 /// So many answers are remembered.
-const MOST_KNOWN: usize = 4096;
+const MAX_KNOWN: usize = 4096;
 
 /// Ways to share out actions that are looked at for one answer, at most.
-const MOST_STEPS: usize = 1 << 17;
+const MAX_STEPS: usize = 1 << 17;
 
 /// Types of devices, as bits in the order of the inventory.
 type TypeSet = u32;
@@ -58,7 +58,7 @@ impl DeviceTypes {
             return known.clone();
         }
         let found = self.compute(&totals);
-        if self.known.len() >= MOST_KNOWN {
+        if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
         self.known.insert(totals, found.clone());
@@ -91,7 +91,7 @@ impl DeviceTypes {
                     };
                     given = given.into_iter().flat_map(more).collect();
                     steps += given.len();
-                    if steps > MOST_STEPS {
+                    if steps > MAX_STEPS {
                         return None;
                     }
                 }

@@ -6,10 +6,10 @@ use sizeleak_frame::{Actions, Candidate, SharedList};
 use sizeleak_model::{Kind, Model};
 
 /// Below this probability a kind is not listed.
-const LEAST_PROBABILITY: f64 = 1e-6;
+const MIN_PROBABILITY: f64 = 1e-6;
 
 /// If all explanations together are less probable than this, the command is something that was never labelled.
-const LEAST_EXPLAINED: f64 = 0.05;
+const MIN_EXPLAINED: f64 = 0.05;
 
 /// The kinds of a model with their actions as candidates have them.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl KindCandidates {
         let sums = self.additive_share * additive.size_probability * (1.0 - kinds.other);
         let explained = sums + of_kinds * weights.iter().sum::<f64>();
         let all = explained + other;
-        if all <= 0.0 || explained / all < LEAST_EXPLAINED {
+        if all <= 0.0 || explained / all < MIN_EXPLAINED {
             return KindAnswer::default();
         }
         let of_kind = |((kind, actions), weight): ((&Kind, &Actions), &f64)| Candidate {
@@ -75,7 +75,7 @@ impl KindCandidates {
         let scaled =
             |candidate: &Candidate| Candidate { probability: candidate.probability * sums / all, ..candidate.clone() };
         let mut candidates: Vec<Candidate> =
-            of_kinds.filter(|candidate| candidate.probability >= LEAST_PROBABILITY).collect();
+            of_kinds.filter(|candidate| candidate.probability >= MIN_PROBABILITY).collect();
         candidates.extend(additive.listed.iter().map(scaled));
         // Equal ones stay in the order of the labels.
         candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));

@@ -9,10 +9,10 @@ use sizeleak_model::{Action, Limits, Prior, RecurringCommand};
 use crate::target_sums::TargetSum;
 
 /// Less probable sums are left out.
-const LEAST_PROBABILITY: f64 = 1e-12;
+const MIN_PROBABILITY: f64 = 1e-12;
 
 /// A command of more actions is not taken for one that recurs.
-const MOST_ACTIONS: u64 = 4096;
+const MAX_ACTIONS: u64 = 4096;
 
 /// The commands of a prior that recur, as candidates have them.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl RecurringCandidates {
         names: &SharedList<Arc<str>>,
     ) -> Option<Self> {
         let total = |counts: &[u32]| counts.iter().map(|count| u64::from(*count)).sum::<u64>();
-        let is_allowed = |counts: &[u32]| limits.admits(counts) && total(counts) <= MOST_ACTIONS;
+        let is_allowed = |counts: &[u32]| limits.admits(counts) && total(counts) <= MAX_ACTIONS;
         let allowed = prior.recurring.iter().filter(|command| is_allowed(&command.counts));
         let of_command = |RecurringCommand { counts, share }: &RecurringCommand| {
             let occurring = (0..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0);
@@ -109,7 +109,7 @@ fn sums_of(actions: &[Action], counts: &[u32]) -> BTreeMap<i64, f64> {
                     *longer.entry(sum.saturating_add(size)).or_default() += probability * share;
                 }
             }
-            longer.retain(|_, probability| *probability > LEAST_PROBABILITY);
+            longer.retain(|_, probability| *probability > MIN_PROBABILITY);
             sums = longer;
         }
     }

@@ -16,7 +16,7 @@ use crate::target_sums::TargetSum;
 const MAX_SUMS: usize = 4096;
 
 /// Below this probability of the replies, quotients by it are not exact.
-const LEAST_PROBABILITY: f64 = 1e-280;
+const MIN_PROBABILITY: f64 = 1e-280;
 
 /// What the replies to commands say, for one model.
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ impl ReplyCandidates {
         let seen = self.reader.as_ref()?.1.read(&replies.sizes);
         let MostProbable { ln_total, listed } = inference.most_probable(&seen, &sums, limit).ok()?;
         let reply_probability = (ln_total - ln_size).exp().min(1.0);
-        if listed.is_empty() || !ln_size.is_finite() || reply_probability < LEAST_PROBABILITY {
+        if listed.is_empty() || !ln_size.is_finite() || reply_probability < MIN_PROBABILITY {
             return None;
         }
         let candidate = |InferredActions { actions, sum, ln_weight, .. }| {

@@ -23,7 +23,7 @@ const FOREIGN_ACKNOWLEDGEMENT: u16 = 1 << 13;
 /// Nanoseconds.
 const HOUR: i64 = 3_600_000_000_000;
 /// The longest body of a record (RFC 5246, section 6.2.3).
-const MOST_BODY: u32 = (1 << 14) + 2048;
+const MAX_BODY: u32 = (1 << 14) + 2048;
 
 /// Sizes the records in bytes as segments.
 pub fn record_finder(bytes: &[u8]) {
@@ -41,7 +41,7 @@ pub fn record_finder(bytes: &[u8]) {
 
     for frame in &out {
         let Frame::Record(record) = frame else { continue };
-        assert!(record.length <= MOST_BODY || stands_for_segments(&out, record.flow), "{record:?}");
+        assert!(record.length <= MAX_BODY || stands_for_segments(&out, record.flow), "{record:?}");
         assert!(record.start_ns <= record.time_ns, "{record:?}");
         if let Some([least, most]) = record.plaintext {
             assert!(least <= most && most <= record.length.into(), "{record:?}");

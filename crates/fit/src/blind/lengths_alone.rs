@@ -12,7 +12,7 @@ use super::sums::Plan;
 /// The most actions of a command that is used, a bound of the time: commands of few actions show most.
 pub(super) const MAX_ACTIONS: usize = 14;
 /// The smallest and the largest size of the smallest action that is looked for, in bytes.
-const SMALLEST_ACTION: std::ops::RangeInclusive<i64> = 5..=120;
+const ACTION_BYTES: std::ops::RangeInclusive<i64> = 5..=120;
 /// How many explanations are kept for each form of length fields, a bound of the time.
 const KEPT: usize = 4;
 
@@ -24,7 +24,7 @@ pub(super) fn search_lengths(rows: &Rows, is_wire: bool) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     for form in fixed_forms(is_wire) {
         if form == Form::PLAIN || !is_known(form, &few.rows, &found) {
-            found.extend(overheads(&plan, form, smallest, SMALLEST_ACTION, step));
+            found.extend(overheads(&plan, form, smallest, ACTION_BYTES, step));
         }
     }
     // Content-Length grows by a digit somewhere: tried coarsely, then near the best.
@@ -32,7 +32,7 @@ pub(super) fn search_lengths(rows: &Rows, is_wire: bool) -> Vec<Candidate> {
     let http = |head: i64| Form { fields: LengthFields::Http { head }, record_bytes: 0 };
     for head in heads.clone().step_by(12) {
         if !is_known(http(head), &few.rows, &found) {
-            found.extend(overheads(&plan, http(head), smallest, SMALLEST_ACTION, step).into_iter().take(2));
+            found.extend(overheads(&plan, http(head), smallest, ACTION_BYTES, step).into_iter().take(2));
         }
     }
     sort_sparse(&mut found, &plan);

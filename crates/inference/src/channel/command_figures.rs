@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::key_figures::bits;
 use super::observation::{Row, RowKey, rows};
-use super::reply_noise::{LEAST_PROBABILITY, ReplyNoise, SeenClasses};
+use super::reply_noise::{MIN_PROBABILITY, ReplyNoise, SeenClasses};
 use super::size_noise::SizeNoise;
 use crate::space::{CommandSpace, SpaceError};
 
@@ -70,8 +70,7 @@ impl CommandFigures {
         for of_size in cells.chunk_by(|one, next| one.size == next.size) {
             let mut joint: BTreeMap<Vec<u32>, Joint> = BTreeMap::new();
             for cell in of_size {
-                let SeenOfReplies { shares: of_reply, missing } =
-                    seen.above(cell, LEAST_PROBABILITY / cell.joint.all)?;
+                let SeenOfReplies { shares: of_reply, missing } = seen.above(cell, MIN_PROBABILITY / cell.joint.all)?;
                 figures.left_out += missing * cell.joint.all;
                 for (replies, share) in of_reply {
                     joint.entry(replies).or_default().add(cell.joint, share);
@@ -112,7 +111,7 @@ impl CommandFigures {
             let bits = if let Some(bits) = reply_bits.get(&(key.actions, &key.replies)) {
                 *bits
             } else {
-                let of_reply = seen.above(&cell(0, 1.0), LEAST_PROBABILITY)?.shares;
+                let of_reply = seen.above(&cell(0, 1.0), MIN_PROBABILITY)?.shares;
                 let bits = entropy(of_reply.into_iter().map(|(_, share)| share));
                 reply_bits.insert((key.actions, &key.replies), bits);
                 bits

@@ -8,13 +8,13 @@ use sizeleak_model::{Model, ReplyCountModel, SingleReplies};
 use crate::space::SpaceError;
 
 /// What is less probable is left out: of the 10⁴ that a reply distribution has at most, 10⁻⁷ together.
-pub(super) const LEAST_PROBABILITY: f64 = 1e-11;
+pub(super) const MIN_PROBABILITY: f64 = 1e-11;
 
 /// The most different outcomes of the replies of one class: as many take some seconds.
 const MAX_OUTCOMES: usize = 1 << 18;
 
 /// The most replies to a command.
-const MOST_REPLIES: u32 = 4096;
+const MAX_REPLIES: u32 = 4096;
 
 /// What an observer sees of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -131,7 +131,7 @@ impl<'a> ReplyNoise<'a> {
         let found = match self {
             Self::Unseen => vec![(Vec::new(), 1.0)],
             Self::Count(replies) => counts(replies, actions),
-            Self::Classes(replies) => SeenClasses::new(replies).above(classes, LEAST_PROBABILITY)?,
+            Self::Classes(replies) => SeenClasses::new(replies).above(classes, MIN_PROBABILITY)?,
         };
         let all: f64 = found.iter().map(|(_, probability)| probability).sum();
         Ok(found.into_iter().map(|(seen, probability)| (seen, probability / all)).collect())
@@ -141,10 +141,10 @@ impl<'a> ReplyNoise<'a> {
 fn counts(replies: &ReplyCountModel, actions: u32) -> ReplyDistribution {
     let mut found = Vec::new();
     let mut all = 0.0;
-    for count in 0..MOST_REPLIES {
+    for count in 0..MAX_REPLIES {
         let probability = replies.likelihood(count, actions);
         all += probability;
-        if probability > LEAST_PROBABILITY {
+        if probability > MIN_PROBABILITY {
             found.push((vec![count], probability));
         } else if all > 0.5 {
             break;

@@ -12,7 +12,7 @@ const FOREIGN_RANGE: f64 = 2000.0;
 const FAR: f64 = 2.0;
 
 /// The least share: nothing is impossible.
-pub(super) const LEAST_SHARE: f64 = 1e-6;
+pub(super) const MIN_SHARE: f64 = 1e-6;
 
 /// P(single replies | actions).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 use std::sync::LazyLock;
 
-use super::classes::{LEAST_SHARE, SingleReplies};
+use super::classes::{MIN_SHARE, SingleReplies};
 
 /// The most ways to read one record that are looked at.
 const MAX_READINGS: usize = 8;
@@ -19,7 +19,7 @@ const MAX_WORK: usize = 512;
 const MAX_SIZES_MERGED: usize = 16;
 
 /// Less probable ways to read a record are left out.
-const LEAST_WEIGHT: f64 = 1e-9;
+const MIN_WEIGHT: f64 = 1e-9;
 
 /// The most replies in one record.
 const MAX_MERGED: usize = 3;
@@ -157,10 +157,10 @@ fn readings(model: &SingleReplies, size: [i64; 2]) -> Vec<Reading> {
         let sizes = sizes.into_iter().map(|size| [size; 2]).collect();
         (weight * shares, Reading::Replies { sizes, weight })
     });
-    let foreign = model.foreign.max(LEAST_SHARE) * model.foreign_share(size);
+    let foreign = model.foreign.max(MIN_SHARE) * model.foreign_share(size);
     let foreign = (foreign, Reading::Foreign { ln_weight: foreign.ln() });
     let mut weighted: Vec<(f64, Reading)> = [single].into_iter().chain(merged).collect();
-    weighted.retain(|(weight, _)| *weight > LEAST_WEIGHT);
+    weighted.retain(|(weight, _)| *weight > MIN_WEIGHT);
     weighted.sort_by(|a, b| b.0.total_cmp(&a.0));
     weighted.truncate(MAX_READINGS - 1);
     weighted.push(foreign);

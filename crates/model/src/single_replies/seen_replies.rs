@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::classes::{LEAST_SHARE, ReplyClass, SingleReplies};
+use super::classes::{MIN_SHARE, ReplyClass, SingleReplies};
 use super::interpretation::{Interpretation, RecordReadings, interpretations, ln_bound, ln_factorial};
 
 /// The most partial assignments of replies to classes, times the types of replies; the least probable ones beyond are
@@ -251,7 +251,7 @@ impl Component {
         let of_class = |(position, class): (usize, &usize)| {
             let has_later = |at: usize| classes.iter().skip(position + 1).any(|later| share(*later, at) > 0.0);
             let own = types.iter().enumerate().filter(|(_, at)| share(*class, **at) > 0.0);
-            let missing = model.classes.get(*class).map_or(0.0, |class| class.missing).max(LEAST_SHARE);
+            let missing = model.classes.get(*class).map_or(0.0, |class| class.missing).max(MIN_SHARE);
             let own = own.map(|(index, at)| {
                 let share = share(*class, *at);
                 TypeShare { index, share, ln_comes: (share * (1.0 - missing)).ln(), is_last: !has_later(*at) }
@@ -354,7 +354,7 @@ impl Component {
 /// The share of a class that has a size; 0 where it hardly ever has it, so that most replies have one class.
 fn of_class(class: &ReplyClass, size: [i64; 2]) -> f64 {
     let share = class.share(size);
-    if share > LEAST_SHARE { share } else { 0.0 }
+    if share > MIN_SHARE { share } else { 0.0 }
 }
 
 /// The number of replies that makes it most likely that `places` of them come.

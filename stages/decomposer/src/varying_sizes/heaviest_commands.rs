@@ -14,7 +14,7 @@ const FALL: f64 = 8.0;
 const NEGLIGIBLE: f64 = 1e-9;
 
 /// ...or where none of them weighs as much as this one.
-const LEAST_SHARE: f64 = 1e-15;
+const MIN_SHARE: f64 = 1e-15;
 
 /// The most branches that are looked at under one threshold, in numbers that their distributions have: a second's work.
 const MAX_WORK: usize = 1 << 28;
@@ -77,7 +77,7 @@ pub(crate) fn heaviest_commands(weights: &BranchWeights, targets: &Targets, most
     let total = search.weight_of(0, 0, &Distribution::zero());
     let mut commands = Vec::new();
     let mut share = FIRST_SHARE;
-    while share > LEAST_SHARE && total > 0.0 {
+    while share > MIN_SHARE && total > 0.0 {
         let Some(found) = search.above(share * total) else { break };
         commands = found;
         let weight: f64 = commands.iter().map(|command| command.weight).sum();
