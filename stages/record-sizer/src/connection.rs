@@ -15,7 +15,7 @@ use crate::options::Limits;
 use crate::per_direction::PerDirection;
 use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning};
 use crate::record::RecordWalker;
-use crate::rivals::Run;
+use crate::rivals::{Rivals, Run, SynAge};
 use crate::session::{Negotiation, TlsSession};
 use crate::session_keys::SessionKeys;
 use crate::stream_position::StreamPosition;
@@ -164,7 +164,34 @@ impl Connection {
 
     /// Takes the SYN of another connection on the same ports, which may be forged.
     pub(crate) fn rival_syn(&mut self, direction: Direction, sequence: u32) {
-        self.parts().2.streams.of_mut(direction).pending.rivals.start_with_syn(sequence);
+        self.rivals(direction).start_with_syn(sequence);
+    }
+
+    /// Takes the SYN of this connection again. If it has data, that may be another one with the same number.
+    pub(crate) fn repeated_syn(&mut self, direction: Direction, sequence: u32) {
+        if self.reassembly(direction).has_data() {
+            self.rivals(direction).repeat_syn(sequence);
+        }
+    }
+
+    /// Takes a SYN that answers one of the other side. With another number than before, both begin another connection,
+    /// even if that other SYN has the number of this one. With the same number, the stream has to tell.
+    pub(crate) fn answered_syn(&mut self, segment: &Segment<'_>, meaning: SynMeaning) {
+        let Some(asked) = segment.acknowledgement.map(|number| number.wrapping_sub(1)) else { return };
+        let other = segment.direction.reversed();
+        let is_other = meaning == SynMeaning::NewConnection;
+        if is_other && self.reassembly(other).syn_meaning(asked) == SynMeaning::Known {
+            self.rival_syn(other, asked);
+        }
+        match self.rivals(other).answer_syn(asked) {
+            Some(SynAge::New) => self.rivals(segment.direction).start_with_syn(segment.sequence),
+            Some(SynAge::MayRepeat) => self.rivals(segment.direction).repeat_syn(segment.sequence),
+            None => {}
+        }
+    }
+
+    fn rivals(&mut self, direction: Direction) -> &mut Rivals {
+        &mut self.parts().2.streams.of_mut(direction).pending.rivals
     }
 
     /// Takes a segment with payload. Returns the segments of another connection on the same ports, once it is confirmed
@@ -215,7 +242,7 @@ impl Connection {
 
     /// The connection that a confirmed run starts, with the run of the other direction that it acknowledges.
     fn successor(&mut self, direction: Direction, run: Run) -> Successor {
-        let others = self.parts().2.streams.of_mut(direction.reversed()).pending.rivals.take_other_connections();
+        let others = self.rivals(direction.reversed()).take_other_connections();
         let acknowledges = |other: &Run| {
             let mut numbers = run.segments.iter().filter_map(|owned| owned.segment().acknowledgement);
             numbers.any(|number| other.covers(number))
@@ -473,6 +500,6 @@ mod tests {
     #[test]
     fn documented_memory_of_a_connection_holds() {
         let (resting, busy) = (size_of::<Connection>(), size_of::<BusyState>());
-        assert!(resting <= 152 && busy <= 344, "{resting} bytes, and {busy} while busy");
+        assert!(resting <= 160 && busy <= 344, "{resting} bytes, and {busy} while busy");
     }
 }

@@ -179,6 +179,7 @@ impl Reassembly<'_> {
         let is_syn = segment.flags & Segment::SYN != 0;
         let sequence = segment.sequence.wrapping_add(is_syn.into());
         if self.position.is_known() && sequence == self.position.next && self.pending.is_idle() {
+            self.position.note_start(sequence, segment.payload);
             self.position.next = sequence.wrapping_add(segment.length);
             self.position.remember(segment);
             out.chunk(Chunk::of(segment));
@@ -190,7 +191,11 @@ impl Reassembly<'_> {
 
     /// Takes a segment that is not simply the next one.
     fn place(&mut self, segment: &Segment<'_>, sequence: u32, out: &mut impl OrderedStream) {
-        if self.position.is_known() && self.continues(segment, sequence) {
+        if self.position.begins_anew(sequence, segment.payload) {
+            return self.another_handshake(segment, sequence);
+        }
+        let is_another = self.pending.rivals.await_data_at(sequence);
+        if !is_another && self.position.is_known() && self.continues(segment, sequence) {
             return self.put_in_order(segment, sequence, out);
         }
         if self.pending.rivals.extend(segment, sequence) {
@@ -202,6 +207,19 @@ impl Reassembly<'_> {
             Placement::Claims(claim) => self.pending.rivals.start(claim, segment, sequence),
             Placement::Contradicts => self.contradiction(segment, sequence, out),
             Placement::Repeats => out.retransmitted(),
+        }
+    }
+
+    /// Takes the first segment of another connection whose numbers are the same. Where its SYN was seen, that is a part
+    /// of it.
+    fn another_handshake(&mut self, segment: &Segment<'_>, sequence: u32) {
+        let syn = sequence.wrapping_sub(1);
+        let rivals = &mut self.pending.rivals;
+        if rivals.answer_syn(syn).is_some() {
+            rivals.start_with_syn(syn);
+        }
+        if !rivals.extend(segment, sequence) {
+            rivals.start(Claim::OtherConnection, segment, sequence);
         }
     }
 
@@ -493,6 +511,7 @@ impl Reassembly<'_> {
                 (self.position.last, self.position.last_bytes) = (next as u32, first_bytes(held.chunk().payload));
             }
             let chunk = Chunk { sequence: next as u32, ..held.chunk() };
+            self.position.note_start(chunk.sequence, chunk.payload);
             next += chunk.length();
             out.chunk(chunk);
         }

@@ -32,6 +32,15 @@ pub(crate) enum Proof {
     Pieces,
 }
 
+/// What the number of a SYN says about its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SynAge {
+    /// It is another than the present one.
+    New,
+    /// It may be the present one.
+    MayRepeat,
+}
+
 /// Where a run says that the stream continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Claim {
@@ -55,6 +64,8 @@ pub(crate) struct Run {
     pub(crate) next: u32,
     pub(crate) segments: Vec<OwnedSegment>,
     is_acknowledged: bool,
+    /// Whether its SYN has the number of the present connection, so that its data may be repetitions too.
+    may_repeat: bool,
 }
 
 impl Run {
@@ -63,6 +74,11 @@ impl Run {
         let offset = acknowledgement.wrapping_sub(self.start);
         let least = u32::from(self.syn.is_none());
         (least..=self.next.wrapping_sub(self.start)).contains(&offset)
+    }
+
+    /// Whether it is a handshake of TCP that was answered, and waits for its first data.
+    fn awaits_data(&self) -> bool {
+        self.syn.is_some() && self.is_acknowledged && !self.may_repeat && self.segments.is_empty()
     }
 
     fn is_valid(&self) -> bool {
@@ -113,7 +129,9 @@ impl Rivals {
         if self.runs.iter().any(|run| run.segments.iter().any(|kept| is_same(kept, segment))) {
             return true;
         }
-        let Some(index) = self.runs.iter().rposition(|run| run.next == sequence) else { return false };
+        let Some(index) = self.runs.iter().rposition(|run| run.next == sequence && !run.may_repeat) else {
+            return false;
+        };
         if self.runs.get(index).is_some_and(|run| run.segments.len() >= MAX_SEGMENTS) {
             self.dropped += self.runs.remove(index).payload_bytes();
             return false;
@@ -129,7 +147,7 @@ impl Rivals {
     pub(crate) fn start(&mut self, claim: Claim, segment: &Segment<'_>, sequence: u32) {
         let next = sequence.wrapping_add(segment.length);
         let segments = vec![OwnedSegment::of(segment)];
-        self.add(Run { claim, syn: None, start: sequence, next, segments, is_acknowledged: false });
+        self.add(Run { claim, syn: None, start: sequence, next, segments, is_acknowledged: false, may_repeat: false });
     }
 
     /// Starts a run that is confirmed already.
@@ -142,12 +160,37 @@ impl Rivals {
 
     /// Starts a run with a SYN of this sequence number.
     pub(crate) fn start_with_syn(&mut self, sequence: u32) {
-        if self.runs.iter().any(|run| run.syn == Some(sequence)) {
+        self.repeat_syn(sequence);
+        if let Some(run) = self.with_syn(sequence) {
+            run.may_repeat = false;
+        }
+    }
+
+    /// Starts a run with a SYN that the present connection may have begun with.
+    pub(crate) fn repeat_syn(&mut self, sequence: u32) {
+        if self.with_syn(sequence).is_some() {
             return;
         }
-        let start = sequence.wrapping_add(1);
-        let (claim, syn) = (Claim::OtherConnection, Some(sequence));
-        self.add(Run { claim, syn, start, next: start, segments: Vec::new(), is_acknowledged: false });
+        let (claim, start, segments) = (Claim::OtherConnection, sequence.wrapping_add(1), Vec::new());
+        let syn = Some(sequence);
+        self.add(Run { claim, syn, start, next: start, segments, is_acknowledged: false, may_repeat: true });
+    }
+
+    fn with_syn(&mut self, sequence: u32) -> Option<&mut Run> {
+        self.runs.iter_mut().find(|run| run.syn == Some(sequence))
+    }
+
+    /// The run that starts with a SYN of this sequence number was answered by a SYN. Whether there is one, and if so,
+    /// whether it may be a repetition.
+    pub(crate) fn answer_syn(&mut self, sequence: u32) -> Option<SynAge> {
+        let run = self.with_syn(sequence)?;
+        run.is_acknowledged = true;
+        Some(if run.may_repeat { SynAge::MayRepeat } else { SynAge::New })
+    }
+
+    /// Whether a segment with this sequence number is the first data behind a handshake of TCP that was answered.
+    pub(crate) fn await_data_at(&self, sequence: u32) -> bool {
+        self.runs.iter().any(|run| run.next == sequence && run.awaits_data())
     }
 
     fn add(&mut self, run: Run) {

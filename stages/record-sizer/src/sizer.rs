@@ -159,19 +159,21 @@ impl RecordSizer {
         if is_syn {
             let meaning = connection.syn_meaning(segment);
             match meaning {
-                SynMeaning::Known => {}
+                SynMeaning::Known => connection.repeated_syn(segment.direction, segment.sequence),
                 SynMeaning::Opens => connection.open(segment.direction, segment.sequence, findings),
                 SynMeaning::NewConnection => connection.rival_syn(segment.direction, segment.sequence),
             }
+            connection.answered_syn(segment, meaning);
         }
-        let mut successor = None;
-        if connection.held_bytes() > 0 {
-            successor = connection.acknowledge(segment, findings);
+        if connection.held_bytes() > 0
+            && let Some(successor) = connection.acknowledge(segment, findings)
+        {
+            self.supersede(segment.flow, &successor, segment.time_ns, out)?;
         }
-        if segment.length > 0 && successor.is_none() {
-            successor = connection.segment(segment, findings);
-        }
-        if let Some(successor) = successor {
+        if segment.length > 0
+            && let Some(connection) = self.connections.find(segment.flow)
+            && let Some(successor) = connection.segment(segment, &mut self.findings)
+        {
             self.supersede(segment.flow, &successor, segment.time_ns, out)?;
         }
         self.report_and_release(segment.flow, out)

@@ -15,6 +15,8 @@ pub(crate) struct StreamPosition {
     pub(crate) next: u32,
     /// The sequence number of the first byte, once it is known.
     pub(crate) first: u32,
+    /// A digest of the random number in the hello that the stream begins with; 0 where that was not seen.
+    pub(crate) first_hello: u32,
     /// The sequence number of the last segment accepted, and its first bytes, by which a repetition is recognised.
     pub(crate) last: u32,
     pub(crate) last_bytes: u32,
@@ -48,6 +50,23 @@ impl StreamPosition {
     /// Whether its SYN was seen.
     pub(crate) fn saw_syn(self) -> bool {
         self.start == StreamStart::Syn
+    }
+
+    /// Takes bytes that are accepted at this sequence number: those of a hello at the start are remembered.
+    #[inline]
+    pub(crate) fn note_start(&mut self, sequence: u32, payload: &[u8]) {
+        if sequence == self.first {
+            self.first_hello = hello_digest(payload).unwrap_or(0);
+        }
+    }
+
+    /// Whether a segment at the start of the stream is a hello of another handshake than the one that the stream begins
+    /// with.
+    pub(crate) fn begins_anew(self, sequence: u32, payload: &[u8]) -> bool {
+        self.is_known()
+            && sequence == self.first
+            && self.first_hello != 0
+            && hello_digest(payload).is_some_and(|digest| digest != self.first_hello)
     }
 
     /// Remembers an accepted segment, to recognise repetitions of it.
@@ -98,6 +117,14 @@ pub(crate) fn is_near(one: u32, other: u32) -> bool {
 #[inline]
 pub(crate) fn first_bytes(payload: &[u8]) -> u32 {
     payload.first_chunk().map_or(0, |header| header_digest(*header))
+}
+
+/// A digest of the random number of the `ClientHello` or `ServerHello` that a payload begins with, never 0. Two
+/// handshakes differ in it (RFC 8446 section 4.1.2).
+fn hello_digest(payload: &[u8]) -> Option<u32> {
+    let (&[22, 3, _, _, _, 1 | 2, ..], hello) = payload.split_first_chunk::<11>()? else { return None };
+    let words = hello.first_chunk::<32>()?.as_chunks::<4>().0;
+    Some(words.iter().fold(1, |digest: u32, word| (digest.rotate_left(5) ^ u32::from_be_bytes(*word)).max(1)))
 }
 
 #[inline]
