@@ -6,8 +6,9 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use sizeleak_decomposer::{Decomposer, Solver};
+use sizeleak_decomposer::Decomposer;
 use sizeleak_frame::{Command, Correction, Frame, SharedList, SingleReply, WeightedEpsilon};
+use sizeleak_inference::search::Solver;
 use sizeleak_model::Model;
 use sizeleak_platform::runtime::Stage;
 

@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use serde_json::{Value, json};
-use sizeleak_decomposer::{Decomposer, Solver};
+use sizeleak_decomposer::Decomposer;
 use sizeleak_frame::{Correction, Frame, Identification, WeightedEpsilon};
+use sizeleak_inference::search::Solver;
 use sizeleak_model::{Model, Prior};
 use sizeleak_platform::runtime::Stage;
 

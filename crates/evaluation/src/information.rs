@@ -52,7 +52,7 @@ pub(crate) fn prior_bits(pipeline: &Pipeline, model: &Model) -> Option<f64> {
     }
     known.inventory = known.inventory.filter(|_| !is("free", true.into()));
     let flat = || flat_prior_bits(&known.limits().ok()?, known.actions.len());
-    sizeleak_decomposer::prior_bits(&known).or_else(flat)
+    sizeleak_inference::search::prior_bits(&known).or_else(flat)
 }
 
 /// The entropy, in bits, of a command of `actions` kinds of action if every command the inventory allows is equally

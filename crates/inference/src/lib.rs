@@ -22,6 +22,7 @@ pub mod channel;
 mod device_limits;
 mod inference;
 mod joint_sums;
+pub mod search;
 pub mod space;
 
 pub use best_actions::{InferredActions, MostProbable};

@@ -6,21 +6,17 @@ use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{
     Candidate, Command, Correction, Frame, Identification, Notice, SharedList, Shift, WeightedEpsilon, what,
 };
+use sizeleak_inference::search::{HeaviestWays, RangeCount, Solver, SolverError, SumTooLarge, WalkPrior, WayWeights};
 use sizeleak_inference::space::{Home, PriorName};
-use sizeleak_model::{Kinds, Model, Prior};
+use sizeleak_model::{Action, Kinds, Model, Prior};
 use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 use thiserror::Error;
 
-use crate::best_first::visit_ways;
 use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
-use crate::prior_walk::WalkPrior;
 use crate::recurring_candidates::RecurringCandidates;
 use crate::reply_candidates::{CommandReplies, ReplyAnswer, ReplyCandidate, ReplyCandidates};
-use crate::solver::{Solver, SolverError, SumTooLarge, action_sizes};
 use crate::target_sums::{TargetSum, target_sums};
-use crate::varying_sizes::VaryingSizes;
-use crate::weight_table::WeightTable;
 
 /// The most bytes that cached decompositions take.
 const MAX_CACHE_BYTES: usize = 16 << 20;
@@ -39,12 +35,14 @@ pub struct Decomposer {
     /// `None` if the model has no sizes of actions.
     solver: Option<Solver>,
     /// `None` if every action has a single size.
-    varying_sizes: Option<VaryingSizes>,
+    ranges: Option<RangeCount>,
     /// `None` if the model has no kinds.
     kinds: Option<KindCandidates>,
     /// The prior's weights, by tables of increasing range; the first with room for a command's sums is used. None if
-    /// the prior is flat.
-    weight_tables: Vec<WeightTable>,
+    /// the prior is flat and every action has a single size.
+    weight_tables: Vec<WayWeights>,
+    /// Whether the weights are those of a prior.
+    has_prior: bool,
     /// `None` if the prior has no commands that recur.
     recurring: Option<RecurringCandidates>,
     /// For sizes with more candidates than are listed.
@@ -163,17 +161,12 @@ impl Decomposer {
         let limits = model.limits()?;
         let has_sums = !model.actions.is_empty();
         let solver = has_sums.then(|| Solver::new(&model.actions, &limits)).transpose()?;
-        let sizes = if has_sums { action_sizes(&model.actions)? } else { Vec::new() };
-        let varying_sizes = VaryingSizes::new(&model, &limits, walk_prior)?;
-        let tables = |prior: WalkPrior<'_>| {
-            let geometric = |habit| WeightTable::geometric(&sizes, &limits, habit);
-            let habit = if let WalkPrior::Habit(habit) = prior { Some(habit) } else { None };
-            [WeightTable::exact(&sizes, &limits, &prior), habit.and_then(geometric)]
-        };
-        let with_single_sizes = walk_prior.filter(|_| varying_sizes.is_none() && has_sums);
-        let weight_tables: Vec<WeightTable> = with_single_sizes.into_iter().flat_map(tables).flatten().collect();
-        let has_weights = varying_sizes.as_ref().map_or(!weight_tables.is_empty(), VaryingSizes::has_weights);
-        if by_devices.is_some() && has_sums && !has_weights {
+        let varies = model.actions.iter().any(Action::varies);
+        let ranges = varies.then(|| RangeCount::new(&model.actions, &limits)).transpose()?;
+        let is_weighed = has_sums && (varies || walk_prior.is_some());
+        let tables = is_weighed.then(|| WayWeights::tables(&model.actions, &limits, walk_prior));
+        let (weight_tables, has_prior) = (tables.unwrap_or_default(), walk_prior.is_some());
+        if by_devices.is_some() && has_sums && weight_tables.is_empty() {
             return Err(SolverError::TooManyDevices);
         }
         let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
@@ -186,9 +179,10 @@ impl Decomposer {
             model,
             names,
             solver,
-            varying_sizes,
+            ranges,
             kinds,
             weight_tables,
+            has_prior,
             recurring,
             with_replies,
             limit,
@@ -252,7 +246,7 @@ impl Decomposer {
 
     /// Whether a size has more candidates than can be listed, all of them sums of single sizes by habit.
     fn is_cut(&mut self, sizes: CommandSizes, epsilons: &SharedList<WeightedEpsilon>) -> bool {
-        if self.varying_sizes.is_some() || self.recurring.is_some() {
+        if self.ranges.is_some() || self.recurring.is_some() {
             return false;
         }
         if let Some((known, is_cut)) = self.cuts.recall(&sizes)
@@ -309,13 +303,12 @@ impl Decomposer {
         let no_solution = || {
             if is_range { Unexplained::NoSolutionInRange(*least, *most) } else { Unexplained::NoSolution(*least) }
         };
-        if let Some(varying_sizes) = &mut self.varying_sizes {
-            let found = varying_sizes.candidates(&sums, &self.names, self.limit)?;
-            let probability = found.ln_total.map(|ln_total| (ln_total + heaviest.ln()).exp().min(1.0));
-            if found.listed.is_empty() {
+        if self.ranges.is_some() {
+            let (listed, count, ln_total) = self.of_varying_sizes(&sums)?;
+            if listed.is_empty() {
                 return Err(no_solution());
             }
-            let (listed, count) = (found.listed, found.count);
+            let probability = self.has_prior.then(|| (ln_total + heaviest.ln()).exp().min(1.0));
             let found = FoundCandidates { listed, count, probability, reply_probability: None };
             return Ok(self.with_recurring(found, &sums, heaviest));
         }
@@ -327,11 +320,13 @@ impl Decomposer {
         if let Some(found) = replies.as_ref().and_then(|replies| self.by_replies(&explained, replies, heaviest)) {
             return Ok(FoundCandidates { count, ..found });
         }
-        let (listed, probability) = match self.most_probable(&explained, count) {
-            Some((listed, ln_total)) => (listed, Some((ln_total + heaviest.ln()).exp().min(1.0))),
-            None => (self.in_solver_order(&explained)?, None),
-        };
         let sums: Vec<TargetSum> = explained.iter().map(|explained| explained.sum).collect();
+        let (listed, probability) = match self.most_probable(&sums, count) {
+            Some((listed, ln_total)) if ln_total.is_finite() => {
+                (listed, Some((ln_total + heaviest.ln()).exp().min(1.0)))
+            }
+            _ => (self.in_solver_order(&explained)?, None),
+        };
         let found = FoundCandidates { listed, count, probability, reply_probability: None };
         Ok(self.with_recurring(found, &sums, heaviest))
     }
@@ -375,26 +370,39 @@ impl Decomposer {
         counted.filter(|explained| !matches!(explained, Ok(ExplainedSum { count: 0, .. }))).collect()
     }
 
+    /// The candidates where actions have several sizes, most probable first; how many commands there are whose range of
+    /// sizes holds this one's; and the logarithm of their weight.
+    fn of_varying_sizes(&mut self, sums: &[TargetSum]) -> Result<(SharedList<Candidate>, u64, f64), SumTooLarge> {
+        let nothing = (SharedList::default(), 0, f64::NEG_INFINITY);
+        let bytes = || sums.iter().map(|sum| sum.bytes);
+        let (Some(ranges), Some(least), Some(most)) = (&mut self.ranges, bytes().min(), bytes().max()) else {
+            return Ok(nothing);
+        };
+        let count = ranges.count([least, most])?;
+        if count == 0 {
+            return Ok(nothing);
+        }
+        let reach = self.weight_tables.iter().map(WayWeights::reach).max().unwrap_or(0);
+        let (listed, ln_total) = self.most_probable(sums, count).ok_or(SumTooLarge { sum: most, reach })?;
+        Ok((listed, count, ln_total))
+    }
+
     /// The candidates by the prior, most probable first; `None` without a prior, or without room for its weights.
     /// Probabilities are among all candidates, listed or not. Returns the logarithm of their total weight too.
-    fn most_probable(&mut self, explained: &[ExplainedSum], count: u64) -> Option<(SharedList<Candidate>, f64)> {
-        let bytes = |explained: &ExplainedSum| usize::try_from(explained.sum.bytes).ok();
-        let largest = explained.iter().map(bytes).max().flatten()?;
+    fn most_probable(&mut self, sums: &[TargetSum], count: u64) -> Option<(SharedList<Candidate>, f64)> {
+        let most = usize::try_from(sums.iter().map(|sum| sum.bytes).max()?).ok()?;
+        let largest = most.min(self.ranges.as_ref().map_or(usize::MAX, RangeCount::largest_sum));
         let weights = self.weight_tables.iter_mut().find_map(|table| table.prepare(largest).then_some(&*table))?;
-        let sums = explained.iter().map(|explained| Some((bytes(explained)?, explained.sum.weight.ln())));
-        let sums: Vec<(usize, f64)> = sums.collect::<Option<_>>()?;
-        let ln_total = ln_sum(sums.iter().map(|(bytes, ln_weight)| ln_weight + weights.ln_total(*bytes)));
-        if !ln_total.is_finite() {
-            return None;
-        }
+        let weighted: Vec<(i64, f64)> = sums.iter().map(|sum| (sum.bytes, sum.weight)).collect();
+        let ways = HeaviestWays::find(weights, &weighted, count, self.limit.min(MAX_CANDIDATES));
         let mut list = CandidateList::new(&self.names, self.limit);
-        visit_ways(weights, &sums, count, self.limit.min(MAX_CANDIDATES), |way| {
-            let Some(ExplainedSum { sum, .. }) = explained.get(way.sum) else { return false };
-            let probability = (way.ln_weight - ln_total).exp().min(1.0);
-            list.push(way.actions.iter().copied(), sum.epsilon, probability);
-            list.has_room()
-        });
-        Some((list.into_candidates(), ln_total))
+        for way in ways.iter() {
+            if !list.has_room() {
+                break;
+            }
+            list.push(way.actions.iter().copied(), sums[way.sum].epsilon, way.probability);
+        }
+        Some((list.into_candidates(), ways.ln_total()))
     }
 
     /// The candidates with a flat prior: those of the heaviest sum first.
@@ -498,12 +506,6 @@ impl SectionStage for Decomposer {
 /// How many candidates there are; `u64::MAX` stands for that many or more.
 fn count(explained: &[ExplainedSum]) -> u64 {
     explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count))
-}
-
-/// ln Σ exp(x).
-fn ln_sum(terms: impl Iterator<Item = f64> + Clone) -> f64 {
-    let greatest = terms.clone().fold(f64::NEG_INFINITY, f64::max);
-    if greatest.is_finite() { greatest + terms.map(|term| (term - greatest).exp()).sum::<f64>().ln() } else { greatest }
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use sizeleak_audit::leakage::{Joint, Secret};
-use sizeleak_decomposer::prior_bits;
 use sizeleak_inference::channel::{Channel, EpsilonKnowledge, Observation, Observer};
+use sizeleak_inference::search::prior_bits;
 use sizeleak_inference::space::{CommandSpace, Premises, PriorName, SizeRow};
 use sizeleak_model::{EpsilonDistribution, Model, RecurringCommand};
 

@@ -1,6 +1,6 @@
 //! The solver at its limits: saturation, memory, invalid sizes.
 
-use sizeleak_decomposer::{Solver, SolverError, SumTooLarge};
+use sizeleak_inference::search::{Solver, SolverError, SumTooLarge};
 use sizeleak_model::{Action, Device, Inventory, Limits};
 
 fn actions(sizes: impl IntoIterator<Item = i64>) -> Vec<Action> {

@@ -3,8 +3,9 @@
 
 use std::fmt::Write;
 
-use sizeleak_decomposer::{Decomposer, Solver};
+use sizeleak_decomposer::Decomposer;
 use sizeleak_frame::{Command, Correction, Frame, Identification, WeightedEpsilon};
+use sizeleak_inference::search::Solver;
 use sizeleak_model::{Action, Limits, Model, Prior};
 use sizeleak_platform::runtime::Stage;
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use sizeleak_decomposer::Solver;
+use sizeleak_inference::search::Solver;
 use sizeleak_model::{Action, Device, Inventory, Limits};
 
 const LETTERS: &str = "abcdefghijkl";

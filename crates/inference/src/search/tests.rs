@@ -1,13 +1,12 @@
-//! Best-first search against brute force, and its bounds.
+//! The heaviest ways and all their weights against brute force, and the bounds of tables.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use sizeleak_inference::space::{CommandSpace, Home, Premises, PriorName};
 use sizeleak_model::{Action, Device, Inventory, Limits, Prior};
 
 use super::*;
-use crate::prior_walk::WalkPrior;
+use crate::space::{CommandSpace, Home, Premises, PriorName};
 
 #[derive(Debug)]
 struct OwnedWay {
@@ -16,14 +15,26 @@ struct OwnedWay {
     ln_weight: f64,
 }
 
-/// Best-first search alone.
-fn best_ways(table: &WeightTable, sums: &[(usize, f64)], max_ways: usize) -> Vec<OwnedWay> {
-    let mut search = BestFirst::new(table, sums, max_ways);
-    let mut ways = Vec::new();
-    while let Some(WeightedWay { sum, actions, ln_weight }) = search.advance() {
-        ways.push(OwnedWay { sum, actions: actions.to_vec(), ln_weight });
-    }
-    ways
+/// The heaviest ways of single sizes, with the logarithms of sums' weights.
+fn heaviest_ways(table: &WayWeights, sums: &[(usize, f64)], count: u64, most: usize) -> Vec<OwnedWay> {
+    let sums: Vec<(i64, f64)> = sums.iter().map(|(bytes, ln_weight)| (*bytes as i64, ln_weight.exp())).collect();
+    let found = HeaviestWays::find(table, &sums, count, most);
+    let owned = |way: Way<'_>| OwnedWay {
+        sum: way.sum,
+        actions: way.actions.to_vec(),
+        ln_weight: way.probability.ln() + found.ln_total(),
+    };
+    found.iter().map(owned).collect()
+}
+
+fn ln_total(table: &WayWeights, sum: usize) -> f64 {
+    HeaviestWays::find(table, &[(sum as i64, 1.0)], 1, 1).ln_total()
+}
+
+/// Tables for actions of single sizes.
+fn tables(sizes: &[usize], limits: &Limits, prior: WalkPrior<'_>) -> Vec<WayWeights> {
+    let action = |(at, size): (usize, &usize)| Action::new(at.to_string(), *size as i64);
+    WayWeights::tables(&sizes.iter().enumerate().map(action).collect::<Vec<_>>(), limits, Some(prior))
 }
 
 fn actions(number: usize) -> Vec<Action> {
@@ -107,10 +118,11 @@ proptest! {
         devices in prop::option::of(1u32..6),
         sums in prop::collection::btree_map(1usize..30, 0.01f64..1.0, 1..4),
         most in 1usize..40,
+        at_once: bool,
     ) {
         let limits = devices.map_or(Limits::free(3), |count| limits(&[(count, vec![0, 1, 2])], 3));
         let prior = prior(&shares, &numbers, concentration);
-        let mut table = WeightTable::exact(&sizes, &limits, &WalkPrior::Habit(&prior)).unwrap();
+        let mut table = tables(&sizes, &limits, WalkPrior::Habit(&prior)).remove(0);
         let greatest = *sizes.iter().max().unwrap();
         prop_assert!(table.prepare(devices.map_or(30, |count| 30.min(count as usize * greatest))));
         let count = devices.map_or(f64::INFINITY, f64::from);
@@ -124,11 +136,13 @@ proptest! {
             let of_sum = all.iter().filter(|(counts, _)| size(counts) == *sum);
             let of_sum: Vec<f64> = of_sum.map(|(_, own)| own * weight.exp()).collect();
             let mass: f64 = of_sum.iter().sum();
-            prop_assert!((table.ln_total(*sum).exp() * weight.exp() - mass).abs() <= 1e-9 * mass);
+            prop_assert!((ln_total(&table, *sum).exp() * weight.exp() - mass).abs() <= 1e-9 * mass);
             expected.extend(of_sum);
         }
         expected.sort_by(|a, b| b.total_cmp(a));
-        let ways = best_ways(&table, &sums, most);
+        let all_ways = expected.len() as u64;
+        // Whether all ways are found at once or those above a falling threshold.
+        let ways = heaviest_ways(&table, &sums, if at_once { all_ways } else { u64::MAX }, most);
         prop_assert_eq!(ways.len(), most.min(expected.len()));
         let mut distinct = std::collections::BTreeSet::new();
         for (way, expected) in ways.iter().zip(&expected) {
@@ -146,9 +160,9 @@ fn free_devices_are_part_of_the_weight() {
     // Two lamps among four devices: both kinds take action 0, lamps take 1 too.
     let limits = limits(&[(2, vec![0]), (2, vec![0, 1])], 2);
     let prior = prior(&[0.5, 0.5], &[0.1, 0.9], 1e9);
-    let mut table = WeightTable::exact(&[10, 10], &limits, &WalkPrior::Habit(&prior)).unwrap();
+    let mut table = tables(&[10, 10], &limits, WalkPrior::Habit(&prior)).remove(0);
     assert!(table.prepare(20));
-    let ways = best_ways(&table, &[(20, 0.0)], 9);
+    let ways = heaviest_ways(&table, &[(20, 0.0)], 3, 9);
     let weights: Vec<(Vec<u32>, f64)> = ways.iter().map(|way| (dense(way, 2), way.ln_weight.exp() / 0.81)).collect();
     // 0 twice: ½ · 4/4 · 3/4; once each: 2/2 · 3/4; 1 twice: ½ · 2/2 · 1/2. In all 1.375.
     let expected = [(vec![1, 1], 0.75 / 1.375), (vec![2, 0], 0.375 / 1.375), (vec![0, 2], 0.25 / 1.375)];
@@ -162,36 +176,40 @@ fn free_devices_are_part_of_the_weight() {
 fn a_megabyte_without_limits_has_first_ways() {
     let sizes = [43, 44, 46, 47, 49, 52, 55];
     let prior = prior(&[3.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0], &[1.0], 9.0);
-    let mut table = WeightTable::geometric(&sizes, &Limits::free(7), &prior).unwrap();
+    let [exact, mut table] = tables(&sizes, &Limits::free(7), WalkPrior::Habit(&prior)).try_into().unwrap();
     let sum = 1_000_000;
     assert!(table.prepare(sum));
-    let ways = best_ways(&table, &[(sum, 0.0)], 5);
+    let ways = heaviest_ways(&table, &[(sum, 0.0)], u64::MAX, 5);
     assert_eq!(ways.len(), 5);
     for way in &ways {
         let made: usize = way.actions.iter().map(|(action, count)| sizes[*action as usize] * *count as usize).sum();
         assert_eq!(made, sum);
-        assert!(way.ln_weight <= table.ln_total(sum));
+        assert!(way.ln_weight <= ln_total(&table, sum));
     }
     assert!(!table.prepare(1 << 40));
-    let exact = WeightTable::exact(&sizes, &Limits::free(7), &WalkPrior::Habit(&prior)).unwrap();
     assert!(!exact.clone().prepare(sum) && exact.clone().prepare(64 * 43));
 }
 
 #[test]
-fn pending_deviations_are_bounded_by_the_ways_wanted() {
+fn the_heaviest_of_many_ways_are_found_without_storing_the_others() {
     let sizes: Vec<usize> = (0..300).map(|at| 40 + at % 150).collect();
     let limits = limits(&[(16, (0..300).collect())], 300);
     let prior = prior(&vec![1.0; 300], &[1.0; 16], 300.0);
-    let mut table = WeightTable::exact(&sizes, &limits, &WalkPrior::Habit(&prior)).unwrap();
+    let mut table = tables(&sizes, &limits, WalkPrior::Habit(&prior)).remove(0);
     assert!(table.prepare(1500));
-    let mut ways = BestFirst::new(&table, &[(1500, 0.0)], 2000);
-    let mut found = 0;
-    while ways.advance().is_some() {
-        found += 1;
-    }
-    assert_eq!(found, 2000);
-    assert!(ways.pending.len() <= 2 * 2000 + 1024);
-    assert!(ways.deviations > ways.pending.len() + 2000, "some were dropped");
+    let [few, many] = [200, 2000].map(|most| heaviest_ways(&table, &[(1500, 0.0)], u64::MAX, most));
+    assert_eq!((few.len(), many.len()), (200, 2000));
+    assert!(many.is_sorted_by(|one, next| one.ln_weight >= next.ln_weight));
+    assert!(few.iter().zip(&many).all(|(one, other)| (one.ln_weight - other.ln_weight).abs() < 1e-9));
+}
+
+#[test]
+fn memory_is_bounded() {
+    let free = |actions: usize| (0..actions).map(|at| Action::new(at.to_string(), 40)).collect::<Vec<_>>();
+    let reach = |actions: usize| {
+        Solver::new(&free(actions), &Limits::free(actions)).unwrap().count(i64::MAX).unwrap_err().reach
+    };
+    assert_eq!((reach(1), reach(1 << 14)), ((1 << 25) - 1, (1 << 11) - 1));
 }
 
 proptest! {
@@ -226,12 +244,13 @@ proptest! {
         };
         let bytes: Vec<usize> = actions.iter().map(|action| action.size as usize).collect();
         let limits = home.limits().unwrap();
-        let mut table = WeightTable::exact(&bytes, &limits, &WalkPrior::Devices(home)).unwrap();
+        let mut table = tables(&bytes, &limits, WalkPrior::Devices(home)).remove(0);
         let space = CommandSpace::new(home, &Premises { prior: PriorName::Devices, decay: None }).unwrap();
         for row in space.size_rows().unwrap() {
             let sum = row.bytes as usize;
             prop_assert!(table.prepare(sum));
-            let (total, best) = (table.ln_total(sum).exp(), table.start(sum, 0.0).1.exp());
+            let best = heaviest_ways(&table, &[(sum, 0.0)], u64::MAX, 1)[0].ln_weight.exp();
+            let total = ln_total(&table, sum).exp();
             prop_assert!((total - row.probability).abs() < 1e-12, "{sum}: {total} {row:?}");
             prop_assert!((best - row.greatest).abs() < 1e-12, "{sum}: {best} {row:?}");
         }

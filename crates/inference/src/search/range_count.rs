@@ -11,19 +11,21 @@
 
 use sizeleak_model::{Action, Limits};
 
-use crate::solver::{Solver, SolverError, SumTooLarge};
+use super::solver::{Solver, SolverError, SumTooLarge};
 
 /// Counts multisets by their ranges.
 #[derive(Debug)]
-pub(crate) struct RangeCount {
+pub struct RangeCount {
     by_least: CumulativeCount,
     by_most: CumulativeCount,
 }
 
 impl RangeCount {
+    /// A counter for these actions within these limits.
+    ///
     /// # Errors
     /// [`SolverError`] if the actions and limits cannot be solved for.
-    pub(crate) fn new(actions: &[Action], limits: &Limits) -> Result<Self, SolverError> {
+    pub fn new(actions: &[Action], limits: &Limits) -> Result<Self, SolverError> {
         let with_size = |size: fn([i64; 2]) -> i64| -> Vec<Action> {
             actions.iter().map(|action| Action::new(action.name.clone(), size(action.size_range()))).collect()
         };
@@ -38,7 +40,7 @@ impl RangeCount {
     ///
     /// # Errors
     /// [`SumTooLarge`].
-    pub(crate) fn count(&mut self, [least, most]: [i64; 2]) -> Result<u64, SumTooLarge> {
+    pub fn count(&mut self, [least, most]: [i64; 2]) -> Result<u64, SumTooLarge> {
         let may_be_smaller = self.by_least.up_to(most)?;
         if may_be_smaller == u64::MAX {
             return Ok(u64::MAX);
@@ -47,7 +49,7 @@ impl RangeCount {
     }
 
     /// The largest sum that any command can have; `usize::MAX` without an inventory.
-    pub(crate) fn largest_sum(&self) -> usize {
+    pub fn largest_sum(&self) -> usize {
         self.by_most.solver.largest_sum().unwrap_or(usize::MAX)
     }
 }

@@ -10,22 +10,21 @@
 //! ```
 //!
 //! Each multiset of actions is one walk, so counts are exact. The inventory is part of the recursion, so nothing has to
-//! be filtered afterwards. A row of the table (all `i` and `q` of one `s`) depends on rows of smaller sums only.
-//! Enumeration walks the table without dead ends, and stores nothing but the current walk.
+//! be filtered afterwards. Enumeration walks the table without dead ends, and stores nothing but the current walk.
 
-use sizeleak_model::{Action, InventoryError, Limits};
+use sizeleak_model::{Action, InventoryError, Limits, Pmf};
 use thiserror::Error;
 
-use crate::automaton::{Automaton, Layer, MAX_STATES, State};
-use crate::sum_table::{MAX_TABLE_BYTES, SmallerSums, SumTable};
+use super::automaton::{Automaton, Layer, MAX_STATES, State};
+use super::way_table::{MAX_TABLE_BYTES, Priors, Walks, WayTable};
 
 /// Counts and enumerates the multisets of actions that make up a sum.
 #[derive(Debug, Clone)]
 pub struct Solver {
-    automaton: Automaton,
+    walks: Walks,
     /// The largest sum that any command can have, if the inventory sets one.
     max_sum: Option<usize>,
-    table: SumTable<u64>,
+    table: WayTable<u64>,
 }
 
 /// Why a model's actions cannot be solved for.
@@ -78,8 +77,10 @@ impl Solver {
             let largest = sizes.iter().copied().max().unwrap_or(0);
             largest.saturating_mul(limits.max_actions() as usize)
         });
-        let table = SumTable::new(automaton.state_count, max_sum);
-        Ok(Self { automaton, max_sum, table })
+        let table = WayTable::new(automaton.state_count, max_sum.unwrap_or(usize::MAX));
+        let sizes = automaton.layers.iter().map(|layer| Pmf::certain(layer.size as i64)).collect();
+        let priors = Priors::Geometric(vec![1.0; automaton.layers.len()]);
+        Ok(Self { walks: Walks { automaton, priors, sizes }, max_sum, table })
     }
 
     /// How many multisets of actions make up `sum` bytes; `u64::MAX` stands for that many or more. A look-up, if this
@@ -99,11 +100,11 @@ impl Solver {
     /// [`SumTooLarge`].
     pub fn solutions(&mut self, sum: i64) -> Result<Solutions<'_>, SumTooLarge> {
         let start = self.prepare(sum)?.filter(|sum| self.ways(0, 0, *sum) > 0);
-        Ok(Solutions { start, path: Vec::new(), counts: vec![0; self.automaton.layers.len()], solver: self })
+        Ok(Solutions { start, path: Vec::new(), counts: vec![0; self.walks.sizes.len()], solver: self })
     }
 
     /// The largest sum that any command can have, if the inventory sets one.
-    pub(crate) fn largest_sum(&self) -> Option<usize> {
+    pub(super) fn largest_sum(&self) -> Option<usize> {
         self.max_sum
     }
 
@@ -113,46 +114,28 @@ impl Solver {
         if self.max_sum.is_some_and(|max| wanted > max as u64) {
             return Ok(None);
         }
-        let wanted = usize::try_from(wanted).ok().filter(|wanted| self.table.has_room_for(*wanted));
+        let wanted = usize::try_from(wanted).ok().filter(|wanted| *wanted <= self.table.max_sum());
         let wanted = wanted.ok_or_else(|| SumTooLarge { sum, reach: self.table.max_sum() })?;
-        let Self { automaton, table, .. } = self;
-        table.grow(wanted, |sum, smaller, row| fill(automaton, sum, smaller, row));
+        if let Some(width) = self.table.wider(wanted) {
+            self.table.fill(&self.walks, width);
+        }
         Ok(Some(wanted))
     }
 
     /// How many ways make up a sum that is in the table, from a state of a layer on.
     fn ways(&self, layer: usize, state: u32, sum: usize) -> u64 {
-        let Some(layer) = self.automaton.layers.get(layer) else { return u64::from(sum == 0) };
-        self.table.cell(sum, layer.offset + state as usize)
+        let Some(layer) = self.walks.automaton.layers.get(layer) else { return u64::from(sum == 0) };
+        self.table.row(layer.offset + state as usize)[sum]
     }
 }
 
 /// The actions' sizes in bytes.
-pub(crate) fn action_sizes(actions: &[Action]) -> Result<Vec<usize>, SolverError> {
+pub(super) fn action_sizes(actions: &[Action]) -> Result<Vec<usize>, SolverError> {
     let sizes = actions.iter().map(|action| {
         let size = usize::try_from(action.size).ok().filter(|size| *size > 0);
         size.ok_or_else(|| SolverError::NoSize(action.name.clone()))
     });
     sizes.collect()
-}
-
-/// Counts the ways to make up one sum from every state, given those of all smaller sums.
-fn fill(automaton: &Automaton, sum: usize, smaller: &SmallerSums<'_, u64>, row: &mut [u64]) {
-    let mut rest = row;
-    let mut next: &mut [u64] = &mut [u64::from(sum == 0)];
-    for layer in automaton.layers.iter().rev() {
-        let (earlier_layers, current) = rest.split_at_mut(layer.offset);
-        let with_one_less = sum
-            .checked_sub(layer.size)
-            .map(|sum| smaller.cells(sum, layer.offset, layer.states.len()))
-            .unwrap_or_default();
-        for (cell, state) in current.iter_mut().zip(&layer.states) {
-            let passed = next.get(state.pass as usize).copied().unwrap_or(0);
-            let taken = state.take.and_then(|state| with_one_less.get(state as usize)).copied().unwrap_or(0);
-            *cell = passed.saturating_add(taken);
-        }
-        (rest, next) = (earlier_layers, current);
-    }
 }
 
 /// Enumerates the multisets of actions that make up a sum.
@@ -229,7 +212,7 @@ impl<'a> Solutions<'a> {
 
     /// The layer behind the path.
     fn layer(&self) -> Option<&'a Layer> {
-        self.solver.automaton.layers.get(self.path.len())
+        self.solver.walks.automaton.layers.get(self.path.len())
     }
 
     fn set(&mut self, action: usize, count: u32) {

@@ -11,52 +11,52 @@ use std::collections::BTreeMap;
 use sizeleak_model::Limits;
 
 /// The most states of an automaton.
-pub(crate) const MAX_STATES: usize = 1 << 16;
+pub(super) const MAX_STATES: usize = 1 << 16;
 
 /// The most numbers that the states of a layer hold while it is built.
 const MAX_STATE_NUMBERS: usize = 1 << 24;
 
 /// The layers of all actions, in the solver's order.
 #[derive(Debug, Clone)]
-pub(crate) struct Automaton {
-    pub(crate) layers: Vec<Layer>,
+pub(super) struct Automaton {
+    pub(super) layers: Vec<Layer>,
     /// The number of states of all layers together.
-    pub(crate) state_count: usize,
+    pub(super) state_count: usize,
     /// Where walks end, by the state after the last layer: how far each condition that is kept is used up.
-    pub(crate) ends: Vec<Vec<u32>>,
+    pub(super) ends: Vec<Vec<u32>>,
 }
 
 /// What can be done with one action.
 #[derive(Debug, Clone)]
-pub(crate) struct Layer {
+pub(super) struct Layer {
     /// The action's index in the model's list.
-    pub(crate) action: usize,
+    pub(super) action: usize,
     /// The action's size in bytes.
-    pub(crate) size: usize,
+    pub(super) size: usize,
     /// How many states the earlier layers have together.
-    pub(crate) offset: usize,
+    pub(super) offset: usize,
     /// A walk begins in the first state of the first layer.
-    pub(crate) states: Vec<State>,
+    pub(super) states: Vec<State>,
 }
 
 /// Where a state leads.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct State {
+pub(super) struct State {
     /// The state of this layer after one more of the action; `None` where no device is free for it.
-    pub(crate) take: Option<u32>,
+    pub(super) take: Option<u32>,
     /// The state of this layer from which one more of the action leads here.
-    pub(crate) untake: Option<u32>,
+    pub(super) untake: Option<u32>,
     /// The state of the next layer after passing on.
-    pub(crate) pass: u32,
+    pub(super) pass: u32,
     /// How many devices are free for the action; `u32::MAX` without an inventory.
-    pub(crate) free_devices: u32,
+    pub(super) free_devices: u32,
     /// How many actions were taken so far, if the limits count them ([`Limits::counter`]); else 0.
-    pub(crate) actions_so_far: u32,
+    pub(super) actions_so_far: u32,
 }
 
 impl Automaton {
     /// An automaton over actions of these sizes; `None` where it would have more than [`MAX_STATES`] states.
-    pub(crate) fn new(sizes: &[usize], limits: &Limits) -> Option<Self> {
+    pub(super) fn new(sizes: &[usize], limits: &Limits) -> Option<Self> {
         let order = order(sizes, limits);
         let mut layers: Vec<Layer> = Vec::new();
         let mut state_count = 0;

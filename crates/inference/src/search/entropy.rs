@@ -2,9 +2,9 @@
 
 use sizeleak_model::{Kind, Limits, Model, Prior};
 
-use crate::automaton::Automaton;
-use crate::prior_walk::{COUNTED_ACTIONS, WalkPrior, WalkSums, sum_walks, walk_weight};
-use crate::solver::action_sizes;
+use super::automaton::Automaton;
+use super::prior_walk::{COUNTED_ACTIONS, WalkPrior, WalkSums, sum_walks, walk_weight};
+use super::solver::action_sizes;
 
 /// The entropy of a command's actions under the model's prior, in bits: H(A) = −Σ P(A) log₂ P(A) over all multisets
 /// within the inventory, and over the kinds of the model. Without an inventory, over multisets of up to 64 actions, or

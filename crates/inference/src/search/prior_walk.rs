@@ -4,17 +4,17 @@
 //! end of a walk of n actions weighs P(n) over the weights of all walks of n actions; that is up to the caller. Where each
 //! device is as likely, taking the nth weighs 1 / n, and the end g(t) ([`CommandWeights`]).
 
-use sizeleak_inference::space::{CommandWeights, Home, Premises, PriorName};
 use sizeleak_model::{Condition, Limits, Prior};
 
-use crate::automaton::{Automaton, Layer};
+use super::automaton::{Automaton, Layer};
+use crate::space::{CommandWeights, Home, Premises, PriorName};
 
 /// How many actions of a command the states may count. The first number for which the tables have room is used.
-pub(crate) const COUNTED_ACTIONS: [u32; 4] = [64, 32, 16, 8];
+pub(super) const COUNTED_ACTIONS: [u32; 4] = [64, 32, 16, 8];
 
 /// What walks weigh.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum WalkPrior<'a> {
+pub enum WalkPrior<'a> {
     /// As learned of habits.
     Habit(&'a Prior),
     /// Each device of a home is as likely, and each of its actions.
@@ -23,7 +23,7 @@ pub(crate) enum WalkPrior<'a> {
 
 impl WalkPrior<'_> {
     /// The limits that walks of up to so many actions keep to.
-    pub(crate) fn limits(&self, limits: &Limits, most: u32) -> Limits {
+    pub(super) fn limits(&self, limits: &Limits, most: u32) -> Limits {
         match self {
             Self::Habit(_) => limits.counting(most),
             Self::Devices(_) => limits.counting(most).counting_classes(),
@@ -44,22 +44,22 @@ const MAX_TRANSITIONS: usize = 1 << 21;
 
 /// Takes an action some number of times, and leads on to the next layer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Transition {
-    pub(crate) weight: f64,
-    pub(crate) ln_weight: f64,
+pub(super) struct Transition {
+    pub(super) weight: f64,
+    pub(super) ln_weight: f64,
     /// The state of the next layer.
-    pub(crate) next: u32,
+    pub(super) next: u32,
     /// How many actions the walk has then.
-    pub(crate) actions: u32,
+    pub(super) actions: u32,
 }
 
 /// Sums over walks.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct WalkSums {
+pub(super) struct WalkSums {
     /// Σ w over their weights w.
-    pub(crate) weight: f64,
+    pub(super) weight: f64,
     /// Σ w ln w.
-    pub(crate) weighted_ln: f64,
+    pub(super) weighted_ln: f64,
 }
 
 impl WalkSums {
@@ -72,7 +72,7 @@ impl WalkSums {
 
 /// Calls `visit` with the transitions of each state of each layer, in order. Returns sums over all walks, by their
 /// number of actions; `None` where there are too many transitions.
-pub(crate) fn sum_walks(
+pub(super) fn sum_walks(
     automaton: &Automaton,
     limits: &Limits,
     prior: &WalkPrior<'_>,
@@ -109,7 +109,7 @@ pub(crate) fn sum_walks(
 }
 
 /// The weight of the walk that takes each action this often; 0 where the limits do not allow it.
-pub(crate) fn walk_weight(automaton: &Automaton, limits: &Limits, prior: &WalkPrior<'_>, counts: &[u32]) -> f64 {
+pub(super) fn walk_weight(automaton: &Automaton, limits: &Limits, prior: &WalkPrior<'_>, counts: &[u32]) -> f64 {
     let (mut state, mut weight) = (0, 1.0);
     for layer in &automaton.layers {
         let taken = counts.get(layer.action).map_or(0, |count| *count as usize);
@@ -146,15 +146,15 @@ fn transitions_from(
 /// The transitions of all states, weighed so that the product along a walk is P(A): those of the last layer have P(n)
 /// over the weights of all walks of n actions besides.
 #[derive(Debug, Clone)]
-pub(crate) struct WeighedTransitions {
-    pub(crate) transitions: Vec<Transition>,
+pub(super) struct WeighedTransitions {
+    pub(super) transitions: Vec<Transition>,
     /// The index of each state's first transition, by the state's index among all states.
-    pub(crate) firsts: Vec<usize>,
+    pub(super) firsts: Vec<usize>,
 }
 
 impl WeighedTransitions {
     /// `None` where there are too many transitions.
-    pub(crate) fn new(automaton: &Automaton, limits: &Limits, prior: &WalkPrior<'_>) -> Option<Self> {
+    pub(super) fn new(automaton: &Automaton, limits: &Limits, prior: &WalkPrior<'_>) -> Option<Self> {
         let (mut transitions, mut firsts): (Vec<Transition>, Vec<usize>) = (Vec::new(), Vec::new());
         let by_actions = sum_walks(automaton, limits, prior, |of_state| {
             firsts.push(transitions.len());
@@ -187,7 +187,7 @@ fn ln_ends(automaton: &Automaton, limits: &Limits, prior: &WalkPrior<'_>) -> Opt
 }
 
 /// The transitions of a state, by its index among all states.
-pub(crate) fn of_state<'a>(transitions: &'a [Transition], firsts: &[usize], state: usize) -> &'a [Transition] {
+pub(super) fn of_state<'a>(transitions: &'a [Transition], firsts: &[usize], state: usize) -> &'a [Transition] {
     let first = firsts.get(state).copied().unwrap_or(transitions.len());
     let end = firsts.get(state + 1).copied().unwrap_or(transitions.len());
     transitions.get(first..end).unwrap_or_default()

@@ -1,0 +1,173 @@
+//! How probable the ways to make up sums are under the prior: the total weight of all ways to each sum, and from every
+//! state of the automaton on a weight that no way exceeds.
+//!
+//! The prior's factors lie on the transitions of a walk through the automaton (see `prior_walk`). Exact weights need
+//! states that count actions. Where commands may have too many actions for that, the number of actions is taken to be
+//! geometric, and actions to be independent of each other: one factor for each action taken, with no more states than
+//! counting needs.
+
+use sizeleak_model::{Action, Limits, Pmf, Prior};
+
+use super::automaton::{Automaton, Layer};
+use super::prior_walk::{COUNTED_ACTIONS, WalkPrior, WeighedTransitions};
+use super::solver::action_sizes;
+use super::way_table::{Heaviest, Priors, Walks, WayTable};
+
+/// The most products that filling a table takes; some seconds.
+const MAX_PRODUCTS: usize = 1 << 32;
+
+/// Weights of the ways to make up sums, over one automaton.
+#[derive(Debug, Clone)]
+pub struct WayWeights {
+    walks: Walks,
+    /// In all weights, each byte has the factor exp(`ln_per_byte`) besides, so that they neither vanish nor overflow; it
+    /// cancels out. The factor of an action has it for the least size, and the sizes for what is beyond that.
+    ln_per_byte: f64,
+    /// Of all ways to each sum.
+    totals: Vec<f64>,
+    heaviest: WayTable<Heaviest>,
+}
+
+impl WayWeights {
+    /// Tables of increasing range. Without a prior every multiset of actions weighs 1.
+    pub fn tables(actions: &[Action], limits: &Limits, prior: Option<WalkPrior<'_>>) -> Vec<Self> {
+        let exact =
+            prior.and_then(|prior| COUNTED_ACTIONS.iter().find_map(|most| Self::exact(actions, limits, &prior, *most)));
+        let geometric = match prior {
+            None => Self::geometric(actions, limits, None),
+            Some(WalkPrior::Habit(prior)) => Self::geometric(actions, limits, Some(prior)),
+            Some(WalkPrior::Devices(_)) => None,
+        };
+        exact.into_iter().chain(geometric).collect()
+    }
+
+    /// Weights of commands of up to `most` actions, or of all if there cannot be more; `None` without room for them.
+    fn exact(actions: &[Action], limits: &Limits, prior: &WalkPrior<'_>, most: u32) -> Option<Self> {
+        let range = |at: usize| actions.iter().map(move |action| action.size_range()[at]);
+        let [smallest, largest] = [range(0).min()?, range(1).max()?];
+        let [smallest, largest] = [usize::try_from(smallest).ok()?, usize::try_from(largest).ok()?];
+        // Commands beyond this sum may have more actions than are counted.
+        let max_sum = match limits.max_actions() {
+            max if max <= most => largest.saturating_mul(max as usize),
+            _ => smallest.saturating_mul(most as usize + 1).saturating_sub(1),
+        };
+        let limits = prior.limits(limits, most);
+        let automaton = Automaton::new(&action_sizes(actions).ok()?, &limits)?;
+        let transitions = WeighedTransitions::new(&automaton, &limits, prior)?;
+        let products = transitions.transitions.len();
+        let weights = Self::new(automaton, Priors::Exact(transitions), actions, (max_sum, 0.0), products)?;
+        (weights.reach() == max_sum).then_some(weights)
+    }
+
+    /// Approximate weights, for any number of actions.
+    fn geometric(actions: &[Action], limits: &Limits, prior: Option<&Prior>) -> Option<Self> {
+        let automaton = Automaton::new(&action_sizes(actions).ok()?, limits)?;
+        let ln_factor = |layer: &Layer| prior.map_or(0.0, |prior| prior.ln_next(layer.action, 1) + prior.decay.ln());
+        // The heaviest action for its size then weighs about 1, and no other more.
+        let per_byte = automaton.layers.iter().map(|layer| -ln_factor(layer) / layer.size as f64);
+        let ln_per_byte = per_byte.fold(f64::INFINITY, f64::min);
+        let ln_per_byte = if ln_per_byte.is_finite() { ln_per_byte } else { 0.0 };
+        let least = |layer: &Layer| actions[layer.action].size_range()[0] as f64;
+        let factor = |layer: &Layer| (ln_factor(layer) + ln_per_byte * least(layer)).exp();
+        let priors = Priors::Geometric(automaton.layers.iter().map(factor).collect());
+        let products = automaton.state_count;
+        Self::new(automaton, priors, actions, (usize::MAX, ln_per_byte), products)
+    }
+
+    /// An empty table; `products` are those of a sum, were every size single.
+    fn new(
+        automaton: Automaton,
+        priors: Priors,
+        actions: &[Action],
+        (max_sum, ln_per_byte): (usize, f64),
+        products: usize,
+    ) -> Option<Self> {
+        let sizes = |layer: &Layer| {
+            let [least, _] = actions[layer.action].size_range();
+            let factor = |size: i64| (ln_per_byte * (size - least) as f64).exp();
+            Pmf::from_values(actions[layer.action].sizes().map(|(size, share)| (size, share * factor(size))))
+        };
+        let sizes: Vec<Pmf> = automaton.layers.iter().map(sizes).collect();
+        if sizes.iter().any(|sizes| sizes.least() <= 0) {
+            return None;
+        }
+        let widest = sizes.iter().map(Pmf::len).max()?;
+        let in_time = (MAX_PRODUCTS / products.saturating_mul(widest).max(1)).checked_sub(1)?;
+        let heaviest = WayTable::new(automaton.state_count, max_sum.min(in_time));
+        Some(Self { walks: Walks { automaton, priors, sizes }, ln_per_byte, totals: Vec::new(), heaviest })
+    }
+
+    /// The largest sum there is room for, in bytes.
+    pub fn reach(&self) -> usize {
+        self.heaviest.max_sum()
+    }
+
+    /// Computes the table up to this sum; returns whether there is room for it.
+    pub fn prepare(&mut self, sum: usize) -> bool {
+        if sum > self.reach() {
+            return false;
+        }
+        if let Some(width) = self.heaviest.wider(sum) {
+            self.heaviest.fill(&self.walks, width);
+            let totals = &mut self.totals;
+            self.walks.visit_rows(width, |offset, rows: &[Vec<f64>]| {
+                if offset == 0 {
+                    totals.clone_from(&rows[0]);
+                }
+            });
+        }
+        true
+    }
+
+    /// The logarithm of the factor that each byte has besides its weight.
+    pub(super) fn ln_per_byte(&self) -> f64 {
+        self.ln_per_byte
+    }
+
+    /// The weights of all ways to each sum there is.
+    pub(super) fn totals(&self) -> &[f64] {
+        &self.totals
+    }
+
+    /// For each number of bytes left, what no way from a state on exceeds; `None` beyond the last layer.
+    pub(super) fn heaviest(&self, layer: usize, state: u32) -> Option<&[Heaviest]> {
+        let layer = self.walks.automaton.layers.get(layer)?;
+        Some(self.heaviest.row(layer.offset + state as usize))
+    }
+
+    /// A state's index among those of all layers; the next one beyond the last layer.
+    pub(super) fn index(&self, layer: usize, state: u32) -> usize {
+        let layers = &self.walks.automaton.layers;
+        layers.get(layer).map_or(self.walks.automaton.state_count, |layer| layer.offset + state as usize)
+    }
+
+    /// How many states all layers have together.
+    pub(super) fn states(&self) -> usize {
+        self.walks.automaton.state_count
+    }
+
+    /// Taking a layer's action 0, 1, 2… times from a state: what that weighs, and the state of the next layer.
+    pub(super) fn steps(&self, layer: usize, state: u32) -> impl Iterator<Item = (f64, u32)> {
+        self.walks.steps(layer, state)
+    }
+
+    /// How many layers there are: one for each action.
+    pub(super) fn layers(&self) -> usize {
+        self.walks.sizes.len()
+    }
+
+    /// The action of a layer, by its index in the model's list.
+    pub(super) fn action(&self, layer: usize) -> usize {
+        self.walks.automaton.layers[layer].action
+    }
+
+    /// The sizes of a layer's action.
+    pub(super) fn sizes(&self, layer: usize) -> &Pmf {
+        &self.walks.sizes[layer]
+    }
+
+    /// Whether an action has several sizes.
+    pub(super) fn varies(&self) -> bool {
+        self.walks.sizes.iter().any(|sizes| !sizes.is_certain())
+    }
+}
