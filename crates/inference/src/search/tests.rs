@@ -1,5 +1,7 @@
 //! The heaviest ways and all their weights against brute force, and the bounds of tables.
 
+mod varying_sizes;
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

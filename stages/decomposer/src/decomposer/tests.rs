@@ -15,7 +15,7 @@ fn model(actions: &[(&str, i64)], plugs: Option<u32>) -> Model {
     let device = plugs
         .map(|count| format!("[[device]]\nname = \"plug\"\ncount = {count}\nactions = {names:?}\n"))
         .unwrap_or_default();
-    let head = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n";
+    let head = "schema = 2\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n";
     Model::from_toml(&format!("{head}{}{device}{LEARNED}", list.concat())).unwrap()
 }
 
@@ -154,4 +154,29 @@ fn extreme_sizes_are_unexplained() {
     assert_eq!(identification.candidate_count, 1, "the run goes on");
     let (_, notices) = decompose(&mut free, [141, 141], &[(0, f64::NAN)]);
     assert_eq!(notices.len(), 1);
+}
+
+/// A model whose one action has two sizes.
+fn varying(plugs: Option<u32>) -> Model {
+    let text = model(&[("on", 40)], plugs).to_toml();
+    Model::from_toml(&text.replace("size = 40\n", "size = 40\nsizes = [[40, 0.5], [41, 0.5]]\n")).unwrap()
+}
+
+#[test]
+fn a_range_that_no_command_has_is_unexplained() {
+    let mut decomposer = Decomposer::new(varying(Some(2)), 10).unwrap();
+    for target in [39, 42, 79, 83, 1 << 40] {
+        let (found, notices) = decompose(&mut decomposer, [60 + target; 2], &[(0, 1.0)]);
+        assert_eq!((found.candidate_count, found.listed), (0, 0), "{target}");
+        assert!(detail(&notices).contains("no actions add up to"), "{notices:?}");
+    }
+    let (found, _) = decompose(&mut decomposer, [60 + 81; 2], &[(0, 1.0)]);
+    assert_eq!((found.candidate_count, found.listed), (1, 1));
+}
+
+#[test]
+fn varying_sizes_beyond_the_table_are_refused() {
+    let mut decomposer = Decomposer::new(varying(None), 10).unwrap();
+    let (_, notices) = decompose(&mut decomposer, [60 + (1 << 40); 2], &[(0, 1.0)]);
+    assert!(detail(&notices).contains("bytes are beyond the"), "{notices:?}");
 }
