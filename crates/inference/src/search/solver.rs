@@ -78,7 +78,7 @@ impl Solver {
             largest.saturating_mul(limits.max_actions() as usize)
         });
         let table = WayTable::new(automaton.state_count, max_sum.unwrap_or(usize::MAX));
-        let sizes = automaton.layers.iter().map(|layer| Pmf::certain(layer.size as i64)).collect();
+        let sizes = automaton.layers.iter().map(|layer| Pmf::certain(layer.size.cast_signed() as i64)).collect();
         let priors = Priors::Geometric(vec![1.0; automaton.layers.len()]);
         Ok(Self { walks: Walks { automaton, priors, sizes }, max_sum, table })
     }

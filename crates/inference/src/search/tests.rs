@@ -19,7 +19,8 @@ struct OwnedWay {
 
 /// The heaviest ways of single sizes, with the logarithms of sums' weights.
 fn heaviest_ways(table: &WayWeights, sums: &[(usize, f64)], count: u64, most: usize) -> Vec<OwnedWay> {
-    let sums: Vec<(i64, f64)> = sums.iter().map(|(bytes, ln_weight)| (*bytes as i64, ln_weight.exp())).collect();
+    let sums: Vec<(i64, f64)> =
+        sums.iter().map(|(bytes, ln_weight)| (bytes.cast_signed() as i64, ln_weight.exp())).collect();
     let found = HeaviestWays::find(table, &sums, count, most);
     let owned = |way: Way<'_>| OwnedWay {
         sum: way.sum,
@@ -30,12 +31,12 @@ fn heaviest_ways(table: &WayWeights, sums: &[(usize, f64)], count: u64, most: us
 }
 
 fn ln_total(table: &WayWeights, sum: usize) -> f64 {
-    HeaviestWays::find(table, &[(sum as i64, 1.0)], 1, 1).ln_total()
+    HeaviestWays::find(table, &[(sum.cast_signed() as i64, 1.0)], 1, 1).ln_total()
 }
 
 /// Tables for actions of single sizes.
 fn tables(sizes: &[usize], limits: &Limits, prior: WalkPrior<'_>) -> Vec<WayWeights> {
-    let action = |(at, size): (usize, &usize)| Action::new(at.to_string(), *size as i64);
+    let action = |(at, size): (usize, &usize)| Action::new(at.to_string(), size.cast_signed() as i64);
     WayWeights::tables(&sizes.iter().enumerate().map(action).collect::<Vec<_>>(), limits, Some(prior))
 }
 
