@@ -165,7 +165,7 @@ fn copy(
     loop {
         let buffered = match reader.buffered_frame() {
             Ok(Some(frame)) => {
-                seen.add(frame.kind());
+                seen.add(&frame);
                 writer.write(&frame)?;
                 continue;
             }

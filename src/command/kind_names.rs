@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sizeleak_frame::KINDS;
+use sizeleak_frame::{Frame, KINDS, what};
 use sizeleak_pipeline::suggestion::did_you_mean;
 use sizeleak_platform::telemetry::log::say;
 
@@ -31,22 +31,40 @@ const MAX_KINDS: usize = 64;
 
 /// The kinds that a stream has.
 #[derive(Debug, Default)]
-pub(super) struct KindsSeen(BTreeSet<String>);
+pub(super) struct KindsSeen {
+    kinds: BTreeSet<String>,
+    /// What is wrong with the times of the captures, as far as that was said.
+    clock: Option<String>,
+}
 
 impl KindsSeen {
     /// Takes the next frame.
-    pub(super) fn add(&mut self, kind: &str) {
-        if !self.0.contains(kind) && self.0.len() < MAX_KINDS {
-            self.0.insert(kind.to_owned());
+    pub(super) fn add(&mut self, frame: &Frame) {
+        let kind = frame.kind();
+        if !self.kinds.contains(kind) && self.kinds.len() < MAX_KINDS {
+            self.kinds.insert(kind.to_owned());
+        }
+        if let Frame::Notice(notice) = frame
+            && notice.stage == "capture"
+            && notice.what == what::CLOCK
+        {
+            self.clock.clone_from(&notice.detail);
         }
     }
 
     /// Says which of the kinds that were wanted were not there.
     pub(super) fn report_absent(&self, wanted: &[String]) {
-        for kind in wanted.iter().filter(|kind| !self.0.contains(*kind)) {
+        for kind in wanted.iter().filter(|kind| !self.kinds.contains(*kind)) {
             let known = if KINDS.contains(&&**kind) { "" } else { ", a kind that this program does not know" };
-            let seen = self.0.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-            say("note", &format!("there is no frame of kind `{kind}`{known}; the stream has {seen}"));
+            let seen = self.kinds.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            // Records need no times; what is made of them does.
+            let why = match &self.clock {
+                Some(clock) if matches!(&**kind, "command" | "correction" | "identification") => {
+                    format!(". Why: {clock}")
+                }
+                _ => String::new(),
+            };
+            say("note", &format!("there is no frame of kind `{kind}`{known}; the stream has {seen}{why}"));
         }
     }
 }

@@ -100,6 +100,11 @@ impl Source for Capture {
             CaptureOrder::Untimed => driver.run_in_given_order(Dating::untimed())?,
         }
         let CaptureDriver { merge, batcher, .. } = driver;
+        if self.order == CaptureOrder::Time
+            && let Some(detail) = batcher.describe_standing_time()
+        {
+            out.emit(notice(what::CLOCK, batcher.last_ns(), &detail).into())?;
+        }
         (self.bytes, self.packets) = (merge.bytes, batcher.counts.packets);
         self.counters = vec![
             ("files", file_count),

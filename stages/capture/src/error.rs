@@ -37,6 +37,9 @@ pub enum Damage {
     /// It does not begin like a capture.
     #[error("is no capture: it begins with {0}, where pcap or pcapng (plain or compressed) is wanted")]
     NotCapture(String),
+    /// It is a capture of some other program.
+    #[error("is a capture of {0}, whose format is not read: `editcap -F pcapng FILE FILE.pcapng` converts it")]
+    OtherFormat(&'static str),
     /// It stands in the place of a capture.
     #[error("is {0}")]
     StandIn(&'static str),

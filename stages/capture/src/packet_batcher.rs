@@ -81,7 +81,13 @@ pub(crate) struct PacketBatcher {
     pub(crate) counts: PacketCounts,
     /// The time of the last packet in a batch, or of one passed over before it.
     last_row_ns: Option<i64>,
+    /// The time of the first packet, and whether any was found to have another one.
+    first_ns: Option<i64>,
+    time_moves: bool,
 }
+
+/// The fewest packets whose equal times are taken to say nothing: a few may be of one moment.
+const MIN_STANDING: u64 = 10;
 
 impl PacketBatcher {
     pub(crate) fn new(selection: Selection) -> Self {
@@ -97,6 +103,8 @@ impl PacketBatcher {
             passed_over: SkippedPackets::default(),
             counts: PacketCounts::default(),
             last_row_ns: None,
+            first_ns: None,
+            time_moves: false,
         };
         batcher.start_batch();
         batcher
@@ -194,7 +202,10 @@ impl PacketBatcher {
     pub(crate) fn continue_from(&mut self, other: Self) {
         debug_assert!(self.batch.is_empty() && self.passed_over.packets == 0, "a batch is lost");
         let (counts, last_row_ns, copies_data) = (self.counts, self.last_row_ns, self.copies_data);
-        *self = Self { copies_data, last_row_ns: other.last_row_ns.or(last_row_ns), ..other };
+        let first_ns = self.first_ns.or(other.first_ns);
+        let time_moves = self.time_moves || other.time_moves || other.first_ns.is_some_and(|ns| Some(ns) != first_ns);
+        let last_row_ns = other.last_row_ns.or(last_row_ns);
+        *self = Self { copies_data, last_row_ns, first_ns, time_moves, ..other };
         self.counts.packets += counts.packets;
         self.counts.snaplen_cut += counts.snaplen_cut;
         self.counts.passed_over += counts.passed_over;
@@ -222,9 +233,26 @@ impl PacketBatcher {
         is_full
     }
 
+    /// What to tell the user where all packets have the same time.
+    pub(crate) fn describe_standing_time(&self) -> Option<String> {
+        let packets = self.counts.packets;
+        (packets >= MIN_STANDING && !self.time_moves).then(|| {
+            format!(
+                "all {packets} packets have the same time, which says nothing: they are taken in their order. Records are \
+                 sized, but commands are told apart by times: `--order untimed` with the segmenter's algorithm `gap` \
+                 dates the packets evenly"
+            )
+        })
+    }
+
     /// Ends the batch and returns it, if it stands for any packet.
     pub(crate) fn finish(&mut self) -> Option<Packets> {
         self.count_passed_over();
+        if !self.time_moves {
+            let first_ns = self.batch.iter().next().map(|packet| packet.time_ns).or(self.last_row_ns);
+            self.first_ns = self.first_ns.or(first_ns);
+            self.time_moves = [first_ns, self.last_row_ns].iter().any(|ns| *ns != self.first_ns);
+        }
         self.start_batch();
         let next = Packets::with_capacity(self.batch.len());
         let batch = std::mem::replace(&mut self.batch, next);

@@ -1,4 +1,5 @@
-//! Classic pcap (draft-ietf-opsawg-pcap), and the "modified" variant of old Linux systems with longer packet headers.
+//! Classic pcap (draft-ietf-opsawg-pcap), the "modified" variant of old Linux systems with longer packet headers, and the
+//! versions whose packet headers have the two lengths in the other order.
 
 use pcap_parser::pcap::{PcapHeader, parse_pcap_header};
 
@@ -25,6 +26,7 @@ const LONGEST_ON_WIRE: u32 = 1 << 20;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pcap {
     layout: Layout,
+    lengths: Lengths,
     /// Nanoseconds per unit of the sub-second field.
     fraction_ns: u16,
     link_type: u16,
@@ -49,7 +51,33 @@ enum Layout {
     BigEndian,
     /// Little-endian, with 8 bytes about the interface after the usual fields.
     Modified,
+    /// The same in the other byte order.
+    ModifiedBigEndian,
 }
+
+/// The order of the two lengths in a packet header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lengths {
+    CapturedFirst,
+    OriginalFirst,
+    /// Programs that wrote this version do not agree: the lesser one is that of the captured bytes.
+    Unknown,
+}
+
+impl Lengths {
+    /// As libpcap takes them: the order changed with version 2.3, and 2.543 is of one system that did not follow.
+    fn of(header: &PcapHeader) -> Self {
+        match (header.version_major, header.version_minor) {
+            (2, 3) => Self::Unknown,
+            (2, ..3 | 543) | (..2, _) => Self::OriginalFirst,
+            _ => Self::CapturedFirst,
+        }
+    }
+}
+
+/// The first bytes of the modified variant in big-endian order, which the parser does not know.
+const MODIFIED_BIG_ENDIAN: [u8; 4] = [0xa1, 0xb2, 0xcd, 0x34];
+const BIG_ENDIAN: [u8; 4] = [0xa1, 0xb2, 0xc3, 0xd4];
 
 impl Layout {
     fn of(header: &PcapHeader) -> Self {
@@ -63,23 +91,34 @@ impl Layout {
     }
 
     fn header_bytes(self) -> u64 {
-        if self == Self::Modified { MODIFIED_HEADER_BYTES } else { RECORD_HEADER_BYTES }
+        match self {
+            Self::Modified | Self::ModifiedBigEndian => MODIFIED_HEADER_BYTES,
+            Self::LittleEndian | Self::BigEndian => RECORD_HEADER_BYTES,
+        }
     }
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a few instructions a packet")]
     fn u32(self, bytes: [u8; 4]) -> u32 {
-        if self == Self::BigEndian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+        match self {
+            Self::BigEndian | Self::ModifiedBigEndian => u32::from_be_bytes(bytes),
+            Self::LittleEndian | Self::Modified => u32::from_le_bytes(bytes),
+        }
     }
 }
 
 impl Pcap {
     pub(crate) fn read_header(window: &mut Window) -> Result<Self, Damage> {
-        let header = window.take(HEADER_BYTES, "file header")?.ok_or(Damage::Empty)?;
-        let (_, header) = parse_pcap_header(header)
+        let mut bytes = window.take(HEADER_BYTES, "file header")?.ok_or(Damage::Empty)?.to_vec();
+        let is_modified_big_endian = bytes.starts_with(&MODIFIED_BIG_ENDIAN);
+        if is_modified_big_endian {
+            bytes.splice(..BIG_ENDIAN.len(), BIG_ENDIAN);
+        }
+        let (_, header) = parse_pcap_header(&bytes)
             .map_err(|_| Damage::Malformed { offset: 0, fault: "its file header cannot be read".to_owned() })?;
         Ok(Self {
-            layout: Layout::of(&header),
+            layout: if is_modified_big_endian { Layout::ModifiedBigEndian } else { Layout::of(&header) },
+            lengths: Lengths::of(&header),
             fraction_ns: if header.is_nanosecond_precision() { 1 } else { 1000 },
             // The upper half of the field is the length of a frame check sequence, not the type.
             link_type: (header.network.0 & 0xffff) as u16,
@@ -137,11 +176,12 @@ impl Pcap {
     /// Hands the packets that are whole in the window to a visitor; returns how many it took.
     pub(crate) fn visit_buffered(&mut self, window: &mut Window, visitor: &mut impl PacketVisitor) -> u64 {
         let (this, bytes, buffer) = (*self, window.available(), window.shared());
-        let visited = match this.layout {
+        let visited = match (this.layout, this.lengths) {
             // Nearly all captures. The same loop with a constant layout is twice as fast.
-            Layout::LittleEndian => {
-                visitor.visit(bytes, buffer, move |bytes| Self { layout: Layout::LittleEndian, ..this }.parse(bytes))
-            }
+            (Layout::LittleEndian, Lengths::CapturedFirst) => visitor.visit(bytes, buffer, move |bytes| {
+                let (layout, lengths) = (Layout::LittleEndian, Lengths::CapturedFirst);
+                Self { layout, lengths, ..this }.parse(bytes)
+            }),
             _ => visitor.visit(bytes, buffer, move |bytes| this.parse(bytes)),
         };
         window.consume(visited.bytes);
@@ -177,7 +217,13 @@ impl Pcap {
         let number = |at: usize| {
             self.layout.u32([at, at + 1, at + 2, at + 3].map(|at| header.get(at).copied().unwrap_or_default()))
         };
-        Some(RecordHeader { seconds: number(0), fraction: number(4), captured: number(8), original: number(12) })
+        let (seconds, fraction, first, second) = (number(0), number(4), number(8), number(12));
+        let (captured, original) = match self.lengths {
+            Lengths::CapturedFirst => (first, second),
+            Lengths::OriginalFirst => (second, first),
+            Lengths::Unknown => (first.min(second), first.max(second)),
+        };
+        Some(RecordHeader { seconds, fraction, captured, original })
     }
 
     #[inline(always)]

@@ -53,12 +53,15 @@ impl CaptureReader {
             | [0xa1, 0xb2, 0xc3, 0xd4]
             | [0x4d, 0x3c, 0xb2, 0xa1]
             | [0xa1, 0xb2, 0x3c, 0x4d]
-            | [0x34, 0xcd, 0xb2, 0xa1] => Format::Pcap(Pcap::read_header(&mut window)?),
+            | [0x34, 0xcd, 0xb2, 0xa1]
+            | [0xa1, 0xb2, 0xcd, 0x34] => Format::Pcap(Pcap::read_header(&mut window)?),
             _ => {
                 // A pipe may bring a few bytes at once.
                 while may_be_stand_in(window.available())
                     && window.peek(window.available().len() as u64 + 1, "capture").is_ok()
                 {}
+                // Enough for what tells other formats; a shorter file is none of them.
+                _ = window.peek(16, "capture");
                 return Err(not_capture(window.available()));
             }
         };
@@ -134,6 +137,9 @@ fn not_capture(beginning: &[u8]) -> Damage {
     if let Some(what) = stand_in(beginning) {
         return Damage::StandIn(what);
     }
+    if let Some(format) = other_format(beginning) {
+        return Damage::OtherFormat(format);
+    }
     let shown = beginning.get(..beginning.len().min(4)).unwrap_or_default();
     let looks = match beginning {
         [0x81, ..] => "a sizeleak frame stream".to_owned(),
@@ -147,4 +153,26 @@ fn not_capture(beginning: &[u8]) -> Damage {
         }
     };
     Damage::NotCapture(looks)
+}
+
+/// The program or device whose captures begin like this, in a format that is not read.
+fn other_format(beginning: &[u8]) -> Option<&'static str> {
+    match beginning {
+        [b's', b'n', b'o', b'o', b'p', 0, 0, 0, ..] => Some("snoop"),
+        [b'R', b'T', b'S', b'S', ..] | [b'G', b'M', b'B', b'U', ..] => Some("Microsoft Network Monitor"),
+        [0x54, 0x52, 0x00, 0x64, 0x00, ..] | [0, 0, 0, 1, 0, 0, 0, 0, 0, 7, 0xd0, 0, ..] => Some("nettl (HP-UX)"),
+        // ERF has no magic number: a time since the epoch, a type, and a length that is not shorter than the header.
+        [_, _, _, _, s0, s1, s2, s3, kind, _, high, low, _, _, wire_high, wire_low, ..] => {
+            /// The years 2000 to 2040.
+            const SECONDS: std::ops::Range<u32> = 946_684_800..2_208_988_800;
+            const HEADER: u16 = 16;
+            let length = u16::from_be_bytes([*high, *low]);
+            let is_erf = SECONDS.contains(&u32::from_le_bytes([*s0, *s1, *s2, *s3]))
+                && (1..=48).contains(&(kind & 0x7f))
+                && length > HEADER
+                && u16::from_be_bytes([*wire_high, *wire_low]) > 0;
+            is_erf.then_some("a DAG card (ERF)")
+        }
+        _ => None,
+    }
 }

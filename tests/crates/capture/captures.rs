@@ -132,6 +132,90 @@ fn modified_pcap_is_read() {
     assert!(read_one(&bytes[..bytes.len() - 1]).1.unwrap().contains("1 bytes before the end of a packet"));
 }
 
+/// The modified variant in the other byte order.
+#[test]
+fn modified_big_endian_pcap_is_read() {
+    let written = some_packets(5, 1_000_000_000);
+    let plain = pcap(&written, Endianness::Big, TsResolution::MicroSecond);
+    let mut bytes = [&[0xa1, 0xb2, 0xcd, 0x34], &plain[4..24]].concat();
+    let mut at = 24;
+    for (_, data, _) in &written {
+        let end = at + 16 + data.len();
+        bytes.extend([&plain[at..at + 16], &[0, 0, 0, 1, 0, 8, 4, 0], &plain[at + 16..end]].concat());
+        at = end;
+    }
+    let (read, error) = read_one(&bytes);
+    assert_eq!(error, None);
+    assert_same(&read, &written);
+}
+
+#[test]
+fn lengths_in_the_other_order_are_read_as_the_version_says() {
+    let cut: Vec<Written> =
+        some_packets(6, 1_000_000_000).into_iter().map(|(time, data, _)| (time, data, 1500)).collect();
+    let swapped = |version: [u8; 4], packets: std::ops::Range<usize>| {
+        let mut bytes = little_endian(&cut);
+        bytes[4..8].copy_from_slice(&version);
+        let mut at = 24;
+        for (number, (_, data, _)) in cut.iter().enumerate() {
+            if packets.contains(&number) {
+                bytes[at + 8..at + 16].rotate_left(4);
+            }
+            at += 16 + data.len();
+        }
+        bytes
+    };
+    // Before 2.3 always, in 2.3 some, in 2.543 always, else never.
+    for (version, packets) in [([2, 0, 2, 0], 0..6), ([2, 0, 3, 0], 2..5), ([2, 0, 31, 2], 0..6), ([2, 0, 4, 0], 0..0)]
+    {
+        let (read, error) = read_one(&swapped(version, packets));
+        assert_eq!(error, None, "{version:?}");
+        assert_same(&read, &cut);
+    }
+}
+
+#[test]
+fn captures_of_other_programs_are_named_with_what_converts_them() {
+    let erf = [&[0, 0, 0, 0][..], &1_700_000_000_u32.to_le_bytes(), &[2, 4, 0, 82, 0, 0, 0, 64], &[0; 66]].concat();
+    let nettl = [&[0x54, 0x52, 0, 0x64, 0][..], &[0; 20]].concat();
+    for (bytes, name) in [
+        (&b"snoop\0\0\0\0\0\0\x02\0\0\0\x04"[..], "snoop"),
+        (b"GMBU\0\x02\x01\0", "Microsoft Network Monitor"),
+        (b"RTSS\x0b\x01\x01\0", "Microsoft Network Monitor"),
+        (&nettl, "nettl (HP-UX)"),
+        (&erf, "a DAG card (ERF)"),
+    ] {
+        let error = read_one(bytes).1.unwrap();
+        assert!(error.contains(&format!("is a capture of {name}, whose format is not read: `editcap")), "{error}");
+    }
+}
+
+#[test]
+fn times_that_are_all_equal_are_said_to_say_nothing() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let clock = |times: &dyn Fn(u64) -> u64, count: u64| {
+        let packets: Vec<Written> = (0..count).map(|at| (times(at), vec![at as u8; 60], 60)).collect();
+        let mut out: Vec<Frame> = Vec::new();
+        let path = file(&folder, "times.pcap", &little_endian(&packets));
+        Capture::new(vec![path]).run(&mut out, &Interrupt::new()).unwrap();
+        let notices = out.into_iter().filter_map(|frame| match frame {
+            Frame::Notice(notice) if notice.what == "clock" => notice.detail.clone(),
+            _ => None,
+        });
+        notices.collect::<Vec<_>>()
+    };
+    for time_ns in [0, 1_700_000_000_000_000_000] {
+        let said = clock(&|_| time_ns, 700);
+        assert_eq!(said.len(), 1);
+        assert!(said[0].starts_with("all 700 packets have the same time, which says nothing"), "{said:?}");
+    }
+    // One that differs is enough, wherever it is; and a few packets may be of one moment.
+    for odd in [0, 300, 699] {
+        assert_eq!(clock(&|at| 5 + u64::from(at >= odd && odd > 0) + u64::from(at > 0 && odd == 0), 700), [""; 0]);
+    }
+    assert_eq!(clock(&|_| 7, 9), [""; 0]);
+}
+
 #[test]
 fn blocks_larger_than_the_buffer_are_read_or_skipped() {
     let block = |kind: u32, body: &[u8]| {
