@@ -18,7 +18,12 @@ const THOROUGH: u64 = 64 << 10;
 /// Whether a handshake record with a `ClientHello` or a `ServerHello` starts with these bytes (RFC 8446 section 4).
 /// Fewer than one in 2⁵⁸ positions of random bytes match.
 pub(crate) fn is_hello(bytes: &[u8]) -> bool {
-    let [22, 3, 0..=4, high, low, 1 | 2, message @ .., 3, 0..=4] = bytes else { return false };
+    // TLCP (GB/T 38636) has version 1.1.
+    let ([22, 3, 0..=4, high, low, 1 | 2, message @ .., 3, 0..=4] | [22, 1, 1, high, low, 1 | 2, message @ .., 1, 1]) =
+        bytes
+    else {
+        return false;
+    };
     let [long, middle, short] = message else { return false };
     let record = u32::from_be_bytes([0, 0, *high, *low]);
     let message = u32::from_be_bytes([0, *long, *middle, *short]);

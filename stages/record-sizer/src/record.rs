@@ -14,11 +14,14 @@ pub(crate) const MAX_BODY: u16 = (1 << 14) + 2048;
 /// Bytes of a record header.
 pub(crate) const HEADER: usize = 5;
 
+/// Stands for version 1.1, that of TLCP (GB/T 38636), where only the second byte of version 3.x is kept.
+pub(crate) const TLCP: u8 = 0x11;
+
 /// A plausible record header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) content_type: ContentType,
-    /// The second byte of the version; the first is 3.
+    /// The second byte of the version, whose first is 3; or [`TLCP`].
     pub(crate) minor: u8,
     pub(crate) length: u16,
 }
@@ -29,19 +32,20 @@ impl Header {
     pub(crate) fn parse([content_type, major, minor, high, low]: [u8; HEADER]) -> Option<Self> {
         let content_type = ContentType::try_from(content_type).ok()?;
         let length = u16::from_be_bytes([high, low]);
-        let plausible = major == 3 && minor <= 4 && length <= MAX_BODY;
-        plausible.then_some(Self { content_type, minor, length })
+        let (plausible, minor) = if major == 3 { (minor <= 4, minor) } else { (major == 1 && minor == 1, TLCP) };
+        (plausible && length <= MAX_BODY).then_some(Self { content_type, minor, length })
     }
 
     /// Whether a record can have it.
     pub(crate) fn is_valid(self) -> bool {
-        self.minor <= 4 && self.length <= MAX_BODY
+        (self.minor <= 4 || self.minor == TLCP) && self.length <= MAX_BODY
     }
 
     /// The bytes it was parsed from.
     pub(crate) fn to_bytes(self) -> [u8; HEADER] {
         let [high, low] = self.length.to_be_bytes();
-        [self.content_type.into(), 3, self.minor, high, low]
+        let [major, minor] = if self.minor == TLCP { [1, 1] } else { [3, self.minor] };
+        [self.content_type.into(), major, minor, high, low]
     }
 }
 

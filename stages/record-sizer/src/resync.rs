@@ -286,7 +286,7 @@ impl Candidate {
 }
 
 fn likely_header(bytes: &[u8]) -> Option<Header> {
-    // Nearly all positions fail here.
+    // Nearly all positions fail here. Boundaries of TLCP are not searched for.
     if bytes.get(1) != Some(&3) {
         return None;
     }

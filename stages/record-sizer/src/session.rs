@@ -231,6 +231,7 @@ impl TlsSession<'_> {
 fn version_name(version: u16) -> String {
     match version {
         0x0002 => "SSL 2.0".into(),
+        0x0101 => "TLCP 1.1".into(),
         0x0300 => "SSL 3.0".into(),
         0x0301 => "TLS 1.0".into(),
         0x0302 => "TLS 1.1".into(),

@@ -355,3 +355,31 @@ fn dtls_is_sized_quic_is_reported_and_other_datagrams_are_counted() {
     assert_eq!(notices(&frames), ["unsupported"]);
     assert!(counts.contains(&("quic_flows", 1)) && counts.contains(&("other_datagrams", 3)));
 }
+
+/// GB/T 38636: records have version 1.1, and so has the hello in them.
+#[test]
+fn tlcp_is_sized_like_tls() {
+    let mut noise = Noise(9);
+    let hello = |kind: u8, rest: &[u8]| {
+        let body = [&[1, 1][..], &[7; 32], rest].concat();
+        [&[22, 1, 1, 0, body.len() as u8 + 4, kind, 0, 0, body.len() as u8][..], &body].concat()
+    };
+    let mut data = stream(&[(20, 1), (22, 96), (23, 300), (23, 4000)], &mut noise);
+    let mut at = 0;
+    while at < data.len() {
+        data[at + 1..at + 3].copy_from_slice(&[1, 1]);
+        at += 5 + usize::from(u16::from_be_bytes([data[at + 3], data[at + 4]]));
+    }
+    // ECC_SM4_CBC_SM3.
+    let client = [hello(1, &[0, 0, 2, 0xe0, 0x13, 1, 0]), data.clone()].concat();
+    let server = [hello(2, &[0, 0xe0, 0x13, 0]), data].concat();
+    let rows = [vec![syn(FROM, 0, 0), syn(TO, 0, 0)], segments(FROM, 1, &client, 700), segments(TO, 1, &server, 1460)];
+    let frames = size(&rows.concat());
+    assert_eq!(records(&frames, FROM), [(22, 45), (20, 1), (22, 96), (23, 300), (23, 4000)]);
+    assert_eq!(records(&frames, TO), [(22, 42), (20, 1), (22, 96), (23, 300), (23, 4000)]);
+    let sessions = frames.iter().filter_map(|frame| match frame {
+        Frame::Session(session) => session.tls_version.clone(),
+        _ => None,
+    });
+    assert_eq!((sessions.collect::<Vec<_>>(), notices(&frames)), (vec!["TLCP 1.1".to_owned()], Vec::new()));
+}
