@@ -41,6 +41,8 @@ pub mod what {
     pub const EVICTED: &str = "evicted";
     /// An unsupported link or network layer.
     pub const UNSUPPORTED: &str = "unsupported";
+    /// Packets of a protocol that is recognised, but whose messages are not sized.
+    pub const NOT_SIZED: &str = "not_sized";
     /// Payload that claims a place in a connection, and that neither an acknowledgement nor further segments confirm.
     pub const UNCONFIRMED: &str = "unconfirmed";
     /// The share of a connection's payload that was not used.

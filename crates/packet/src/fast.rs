@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::address_set::AddressPair;
 use crate::captured_bytes::CapturedBytes;
-use crate::protocol::{ACK, DNS_PORT, ETHERNET, TCP, UDP, VXLAN_PORT, may_be_tunnel};
+use crate::protocol::{ACK, DNS_PORT, ETHERNET, TCP, UDP, is_tunnel_port, may_be_tunnel};
 
 const ETHERNET_HEADER: usize = 14;
 const IPV4_HEADER: usize = 20;
@@ -59,7 +59,7 @@ fn concerns_its_ends_only(protocol: u8, ports: Option<&[u8]>) -> bool {
         return !may_be_tunnel(protocol);
     }
     let Some([s0, s1, d0, d1, ..]) = ports else { return false };
-    u16::from_be_bytes([*s0, *s1]) != DNS_PORT && u16::from_be_bytes([*d0, *d1]) != VXLAN_PORT
+    u16::from_be_bytes([*s0, *s1]) != DNS_PORT && !is_tunnel_port(u16::from_be_bytes([*d0, *d1]))
 }
 
 /// A TCP segment in an IPv4 packet without options that is not a fragment.

@@ -37,6 +37,7 @@ mod link;
 mod protocol;
 mod transport;
 mod tunnel;
+mod unsized_protocol;
 
 pub use address_prefilter::AddressPrefilter;
 pub use address_set::{AddressPair, AddressSet, InvalidAddress};
@@ -47,3 +48,4 @@ pub use link::{NoIpHeader, ip_bytes};
 pub use protocol::may_be_tunnel;
 pub use transport::{NoSegment, TransportSegment};
 pub use tunnel::{Encapsulation, OpenedTunnel, TunnelKind, open_tunnel};
+pub use unsized_protocol::UnsizedProtocol;

@@ -6,7 +6,6 @@ use std::fmt::{Display, Formatter};
 use serde::{Deserialize, Serialize};
 
 use crate::captured_bytes::CapturedBytes;
-use crate::protocol::ETHERNET;
 
 /// Why a frame or a tunnel has no readable IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,6 +22,14 @@ pub enum NoIpHeader {
     Short,
     /// A GRE header of a version other than 0, or with a source route.
     Gre,
+    /// An ERSPAN header of another type than I, II and III.
+    Erspan,
+    /// A frame that only Wi-Fi itself needs: beacons and the like.
+    WifiControl,
+    /// A Wi-Fi frame whose content the radio has encrypted (WPA).
+    EncryptedWifi,
+    /// A Wi-Fi frame that holds several.
+    WifiAggregate,
     /// A tunnel inside a tunnel.
     Nested,
 }
@@ -40,16 +47,149 @@ pub fn ip_bytes(link_type: u16, frame: CapturedBytes<'_>) -> Result<CapturedByte
 
 fn ip_offset(link_type: u16, data: &[u8]) -> Result<usize, NoIpHeader> {
     match link_type {
+        // PPI and PKTAP precede a frame of the link type that they name.
+        192 => after_link_type(u32_at(data, 4, u32::from_le_bytes)?, data, little_endian(data, 2)?.into()),
+        258 => {
+            let length = u32_at(data, 0, u32::from_le_bytes)?;
+            after_link_type(u32_at(data, 8, u32::from_le_bytes)?, data, length as usize)
+        }
+        other => after_link_type(other.into(), data, 0),
+    }
+}
+
+/// The offset of the IP header in a frame of this link type that begins at `at`.
+fn after_link_type(link_type: u32, data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+    match link_type {
         // NULL: the address family in the byte order of the capturing machine; LOOP: in network order.
-        0 | 108 => after_address_family(data),
-        ETHERNET => after_ethernet(data, 0),
-        9 | 50 => after_ppp(data, 0),
-        51 => after_pppoe(data, 0),
-        12 | 14 | 101 | 228 | 229 => ip_at(data, 0),
+        0 | 108 => after_address_family(data, at),
+        1 => after_ethernet(data, at),
+        9 | 50 => after_ppp(data, at),
+        // PPP behind a byte that says in which direction.
+        166 | 204 => after_ppp(data, at + 1),
+        51 => after_pppoe(data, at),
+        12 | 14 | 101 | 228 | 229 => ip_at(data, at),
+        104 => after_cisco_hdlc(data, at),
+        105 => after_wifi(data, at),
+        107 => after_frame_relay(data, at),
         // Linux cooked capture, version 1 and 2.
-        113 => after_ether_type(big_endian(data, 14)?, data, 16),
-        276 => after_ether_type(big_endian(data, 0)?, data, 20),
-        other => Err(NoIpHeader::LinkType(other)),
+        113 => after_ether_type(big_endian(data, at + 14)?, data, at + 16),
+        276 => after_ether_type(big_endian(data, at)?, data, at + 20),
+        // OpenBSD's IPsec: address family, index and flags. Its packet filter: a header that says its length.
+        109 => ip_at(data, at + 12),
+        117 => ip_at(data, at + usize::from(*data.get(at).ok_or(NoIpHeader::Short)?).next_multiple_of(4)),
+        // 802.11 behind a header of the radio: Prism, radiotap, AVS.
+        119 => after_wifi(data, at.saturating_add(u32_at(data, at + 4, u32::from_le_bytes)? as usize)),
+        127 => after_radiotap(data, at),
+        163 => after_wifi(data, at.saturating_add(u32_at(data, at + 4, u32::from_be_bytes)? as usize)),
+        178..=181 => after_juniper(link_type, data, at),
+        239 => after_nflog(data, at),
+        other => Err(NoIpHeader::LinkType(u16::try_from(other).unwrap_or(u16::MAX))),
+    }
+}
+
+/// Cisco's HDLC: address, control, EtherType.
+fn after_cisco_hdlc(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+    after_ether_type(big_endian(data, at + 2)?, data, at + 4)
+}
+
+/// Frame Relay (RFC 2427): an address whose last byte has its lowest bit set; then an EtherType, as Cisco writes it, or a
+/// control byte and a protocol.
+fn after_frame_relay(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+    const MAX_ADDRESS: usize = 4;
+    let address = data.get(at..).ok_or(NoIpHeader::Short)?;
+    let last = address.iter().take(MAX_ADDRESS).position(|byte| byte & 1 == 1).ok_or(NoIpHeader::Other)?;
+    let at = at + last + 1;
+    let rest = data.get(at..).unwrap_or_default();
+    // A byte of padding may precede the protocol.
+    let padding = usize::from(rest.get(1) == Some(&0));
+    match (rest, rest.get(1 + padding..).unwrap_or_default()) {
+        ([0x08, 0x00, ..] | [0x86, 0xdd, ..], _) => after_ether_type(big_endian(data, at)?, data, at + 2),
+        ([3, ..], [0xcc | 0x8e, ..]) => ip_at(data, at + padding + 2),
+        ([3, ..], [0x80, 0, 0, 0, ..]) => after_ether_type(big_endian(data, at + padding + 5)?, data, at + padding + 7),
+        (_, []) => Err(NoIpHeader::Short),
+        _ => Err(NoIpHeader::Other),
+    }
+}
+
+/// IEEE 802.11: data frames lead to IP, unless the radio's own encryption hides it.
+pub(crate) fn after_wifi(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+    after_wifi_header(data, at, 1)
+}
+
+/// The same, where the header is filled up to a multiple of `alignment`.
+fn after_wifi_header(data: &[u8], at: usize, alignment: usize) -> Result<usize, NoIpHeader> {
+    const DATA: u8 = 0x08;
+    const WITHOUT_DATA: u8 = 0x40;
+    const WITH_QUALITY: u8 = 0x80;
+    const BETWEEN_STATIONS: u8 = 0x03;
+    const ENCRYPTED: u8 = 0x40;
+    const WITH_CONTROL: u8 = 0x80;
+    const AGGREGATE: u8 = 0x80;
+    let (kind, flags) = data.get(at).zip(data.get(at + 1)).ok_or(NoIpHeader::Short)?;
+    if kind & 0x0c != DATA || kind & WITHOUT_DATA != 0 {
+        return Err(NoIpHeader::WifiControl);
+    }
+    if flags & ENCRYPTED != 0 {
+        return Err(NoIpHeader::EncryptedWifi);
+    }
+    let mut header = if flags & BETWEEN_STATIONS == BETWEEN_STATIONS { 30 } else { 24 };
+    if kind & WITH_QUALITY != 0 {
+        if data.get(at + header).ok_or(NoIpHeader::Short)? & AGGREGATE != 0 {
+            return Err(NoIpHeader::WifiAggregate);
+        }
+        header += if flags & WITH_CONTROL != 0 { 6 } else { 2 };
+    }
+    after_llc(data, at + header.next_multiple_of(alignment))
+}
+
+/// Radiotap: its length, and one flag that matters, whose place depends on which fields there are.
+fn after_radiotap(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+    const MORE: u32 = 1 << 31;
+    const TIME: u32 = 1;
+    const FLAGS: u32 = 2;
+    const IS_FILLED_UP: u8 = 0x20;
+    let length = usize::from(little_endian(data, at + 2)?);
+    let fields = u32_at(data, at + 4, u32::from_le_bytes)?;
+    let header = data.get(at..at + length).ok_or(NoIpHeader::Short)?;
+    let words = header.get(4..).unwrap_or_default().as_chunks::<4>().0;
+    let masks = 1 + words.iter().take_while(|word| u32::from_le_bytes(**word) & MORE != 0).count();
+    let behind = 4 + 4 * masks;
+    let flags_at = if fields & TIME == 0 { behind } else { behind.next_multiple_of(8) + 8 };
+    let flags = if fields & FLAGS == 0 { 0 } else { *header.get(flags_at).ok_or(NoIpHeader::Short)? };
+    after_wifi_header(data, at + length, if flags & IS_FILLED_UP == 0 { 1 } else { 4 })
+}
+
+/// Juniper's header: a magic number, flags, and perhaps extensions; then the frame of this link type, or an address
+/// family and the packet.
+fn after_juniper(link_type: u32, data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+    const EXTENSIONS: u8 = 0x80;
+    const NO_LINK_LAYER: u8 = 2;
+    let header = data.get(at..).ok_or(NoIpHeader::Short)?;
+    let &[0x4d, 0x47, 0x43, flags, ..] = header else { return Err(NoIpHeader::Other) };
+    let behind = at + 4 + if flags & EXTENSIONS != 0 { 2 + usize::from(big_endian(data, at + 4)?) } else { 0 };
+    match link_type {
+        _ if flags & NO_LINK_LAYER != 0 => ip_at(data, behind + 4),
+        178 => after_ethernet(data, behind),
+        179 => after_ppp(data, behind),
+        180 => after_frame_relay(data, behind),
+        _ => after_cisco_hdlc(data, behind),
+    }
+}
+
+/// Linux' log of netfilter: a header of four bytes, then attributes in the byte order of the capturing machine, one of
+/// which is the packet.
+fn after_nflog(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+    const PACKET: u16 = 9;
+    let mut at = at + 4;
+    loop {
+        let [length, kind] = [little_endian(data, at)?, little_endian(data, at + 2)?];
+        // An attribute is shorter than 64 KiB, and its type below 256.
+        let [length, kind] = if kind > 0xff { [length, kind].map(u16::swap_bytes) } else { [length, kind] };
+        match (kind, usize::from(length)) {
+            (PACKET, 4..) => return ip_at(data, at + 4),
+            (_, length @ 4..) => at += length.next_multiple_of(4),
+            _ => return Err(NoIpHeader::Other),
+        }
     }
 }
 
@@ -60,8 +200,12 @@ pub(crate) fn after_ethernet(data: &[u8], at: usize) -> Result<usize, NoIpHeader
         return after_ether_type(ether_type, data, at + 14);
     }
     // A length instead of a type: IEEE 802.3. With SNAP (RFC 1042) an EtherType follows.
-    match data.get(at + 14..at + 20) {
-        Some([0xaa, 0xaa, 3, 0, 0, 0]) => after_ether_type(big_endian(data, at + 20)?, data, at + 22),
+    after_llc(data, at + 14)
+}
+
+fn after_llc(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+    match data.get(at..at + 6) {
+        Some([0xaa, 0xaa, 3, 0, 0, 0]) => after_ether_type(big_endian(data, at + 6)?, data, at + 8),
         Some(_) => Err(NoIpHeader::Llc),
         None => Err(NoIpHeader::Short),
     }
@@ -114,17 +258,17 @@ fn after_ppp(data: &[u8], mut at: usize) -> Result<usize, NoIpHeader> {
     }
 }
 
-fn after_address_family(data: &[u8]) -> Result<usize, NoIpHeader> {
-    let family: [u8; 4] = data.get(..4).and_then(|bytes| bytes.try_into().ok()).ok_or(NoIpHeader::Short)?;
-    match u32::from_be_bytes(family).min(u32::from_le_bytes(family)) {
+fn after_address_family(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+    let family = u32_at(data, at, u32::from_be_bytes)?;
+    match family.min(family.swap_bytes()) {
         // AF_INET everywhere; AF_INET6 differs between systems.
-        2 | 10 | 24 | 28 | 30 => ip_at(data, 4),
+        2 | 10 | 24 | 28 | 30 => ip_at(data, at + 4),
         _ => Err(NoIpHeader::Other),
     }
 }
 
 /// An IP header that begins at `at`, recognised by its version.
-fn ip_at(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+pub(crate) fn ip_at(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
     match data.get(at) {
         Some(version) if matches!(version >> 4, 4 | 6) => Ok(at),
         Some(_) => Err(NoIpHeader::Other),
@@ -137,12 +281,35 @@ pub(crate) fn big_endian(data: &[u8], at: usize) -> Result<u16, NoIpHeader> {
     Ok(u16::from_be_bytes(*bytes))
 }
 
+fn little_endian(data: &[u8], at: usize) -> Result<u16, NoIpHeader> {
+    big_endian(data, at).map(u16::swap_bytes)
+}
+
+fn u32_at(data: &[u8], at: usize, order: fn([u8; 4]) -> u32) -> Result<u32, NoIpHeader> {
+    data.get(at..).and_then(|rest| rest.first_chunk()).map(|bytes| order(*bytes)).ok_or(NoIpHeader::Short)
+}
+
+/// What a link type that is not read is of, where devices of a home are captured with it.
+fn link_type_name(number: u16) -> Option<&'static str> {
+    Some(match number {
+        143 => "DOCSIS",
+        147..=162 => "for private use",
+        187 | 201 | 254 => "Bluetooth HCI",
+        189 | 220 | 249 => "USB",
+        195 | 215 | 230 | 283 => "IEEE 802.15.4: Zigbee, Thread",
+        227 => "CAN",
+        251 | 256 | 272 => "Bluetooth Low Energy",
+        253 => "netlink",
+        _ => return None,
+    })
+}
+
 impl NoIpHeader {
     /// Whether every network has such frames, so that they need not be reported: ARP, RARP, Wake-on-LAN, PPPoE
     /// discovery, 802.1X, LLDP, loopback tests, spanning tree.
     pub fn is_routine(self) -> bool {
         match self {
-            Self::Llc => true,
+            Self::Llc | Self::WifiControl => true,
             Self::EtherType(number) => [0x0806, 0x8035, 0x0842, 0x8863, 0x888e, 0x88cc, 0x9000].contains(&number),
             _ => false,
         }
@@ -152,12 +319,22 @@ impl NoIpHeader {
 impl Display for NoIpHeader {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::LinkType(number) => write!(formatter, "link type {number} is not read"),
+            Self::LinkType(number) => match link_type_name(*number) {
+                Some(name) => write!(formatter, "link type {number} ({name}) is not read"),
+                None => write!(formatter, "link type {number} is not read"),
+            },
             Self::EtherType(number) => write!(formatter, "EtherType 0x{number:04x} is not read"),
             Self::Llc => formatter.write_str("a frame of IEEE 802.3 without IP"),
             Self::Other => formatter.write_str("a frame that carries no IP"),
             Self::Short => formatter.write_str("a frame that ends before its IP header"),
             Self::Gre => formatter.write_str("GRE of another version than 0, or with a source route, is not read"),
+            Self::Erspan => formatter.write_str("ERSPAN of another type than I, II and III is not read"),
+            Self::WifiControl => formatter.write_str("a Wi-Fi frame without data"),
+            Self::EncryptedWifi => formatter.write_str(
+                "Wi-Fi's own encryption hides what is inside: capture on the access point or the gateway, or decrypt the \
+                 capture first",
+            ),
+            Self::WifiAggregate => formatter.write_str("a Wi-Fi frame that holds several (A-MSDU) is not read"),
             Self::Nested => formatter.write_str("a tunnel inside a tunnel is not read"),
         }
     }
@@ -196,11 +373,56 @@ mod tests {
     }
 
     #[test]
+    fn headers_of_radios_and_of_capturing_systems_lead_to_the_ip_header() {
+        let snap = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+        let wifi = |control: [u8; 2], length: usize| [&control[..], &vec![0; length - 2], &snap].concat();
+        assert_eq!(offset(105, &wifi([0x08, 0x01], 24), 4), Ok(32));
+        assert_eq!(offset(105, &wifi([0x88, 0x02], 26), 4), Ok(34), "with quality of service");
+        assert_eq!(offset(105, &wifi([0x88, 0x83], 36), 4), Ok(44), "four addresses and a control field");
+        assert_eq!(offset(105, &wifi([0x08, 0x41], 24), 4), Err(NoIpHeader::EncryptedWifi));
+        assert_eq!(offset(105, &wifi([0x80, 0x00], 24), 4), Err(NoIpHeader::WifiControl));
+        let aggregate = [&[0x88, 1][..], &[0; 22], &[0x80, 0]].concat();
+        assert_eq!(offset(105, &aggregate, 4), Err(NoIpHeader::WifiAggregate));
+        let radiotap = |rest: &[u8], frame: &[u8]| [&[0, 0, 8 + rest.len() as u8, 0][..], rest, frame].concat();
+        let plain = [&[0, 0, 8, 0, 0, 0, 0, 0][..], &wifi([0x08, 1], 24)].concat();
+        assert_eq!(offset(127, &plain, 4), Ok(40));
+        // A time and flags, which say that 26 bytes of header are filled up to 28.
+        let filled = [&[0, 0, 17, 0, 3, 0, 0, 0][..], &[0; 8], &[0x20], &wifi([0x88, 1], 28)].concat();
+        assert_eq!(offset(127, &filled, 4), Ok(17 + 36));
+        assert!(offset(127, &radiotap(&[0; 60], &[]), 4).is_err());
+        assert_eq!(offset(119, &[&[0, 0, 0, 0, 144, 0, 0, 0][..], &[0; 136], &wifi([8, 1], 24)].concat(), 4), Ok(176));
+        assert_eq!(offset(163, &[&[0, 0, 0, 0, 0, 0, 0, 64][..], &[0; 56], &wifi([8, 1], 24)].concat(), 4), Ok(96));
+        assert_eq!(offset(192, &[&[0, 0, 8, 0, 105, 0, 0, 0][..], &wifi([8, 1], 24)].concat(), 4), Ok(40));
+        assert_eq!(offset(258, &[&[20, 0, 0, 0, 1, 0, 0, 0, 101, 0, 0, 0][..], &[0; 8]].concat(), 4), Ok(20));
+        let nflog = |attributes: &[u8]| [&[2, 0, 0, 9][..], attributes].concat();
+        assert_eq!(offset(239, &nflog(&[5, 0, 10, 0, 7, 0, 0, 0, 24, 0, 9, 0]), 4), Ok(16));
+        assert_eq!(offset(239, &nflog(&[0, 8, 0, 10, 0, 0, 0, 1, 0, 24, 0, 9]), 6), Ok(16), "big-endian");
+        assert_eq!(offset(239, &nflog(&[0; 4]), 4), Err(NoIpHeader::Other));
+        assert_eq!(offset(117, &[&[61, 2][..], &[0; 62]].concat(), 4), Ok(64));
+        assert_eq!(offset(109, &[0; 12], 4), Ok(12));
+    }
+
+    #[test]
+    fn serial_lines_lead_to_the_ip_header() {
+        assert_eq!(offset(104, &[0x0f, 0, 8, 0], 4), Ok(4));
+        assert_eq!(offset(107, &[0x18, 0x41, 3, 0xcc], 4), Ok(4));
+        assert_eq!(offset(107, &[0x18, 0x41, 3, 0, 0x80, 0, 0, 0, 0x86, 0xdd], 6), Ok(10));
+        assert_eq!(offset(107, &[0x18, 0x41, 8, 0], 4), Ok(4), "as Cisco writes it");
+        assert_eq!(offset(107, &[0x18, 0x40, 0, 0x41, 3, 0x8e], 6), Ok(6), "an address of four bytes");
+        assert_eq!(offset(204, &[1, 0xff, 3, 0, 0x21], 4), Ok(5));
+        let juniper = |flags: u8, rest: &[u8]| [&[0x4d, 0x47, 0x43, flags][..], rest].concat();
+        assert_eq!(offset(178, &juniper(1, &[&[0; 12][..], &[8, 0]].concat()), 4), Ok(18));
+        assert_eq!(offset(179, &juniper(0x80, &[0, 3, 9, 9, 9, 0, 0x21]), 4), Ok(11), "with extensions");
+        assert_eq!(offset(180, &juniper(0, &[0x18, 0x41, 3, 0xcc]), 4), Ok(8));
+        assert_eq!(offset(181, &juniper(2, &[2, 0, 0, 0]), 4), Ok(8), "without a link layer");
+    }
+
+    #[test]
     fn frames_without_ip_name_the_reason() {
         assert_eq!(offset(1, &[&[0; 12][..], &[8, 6]].concat(), 4), Err(NoIpHeader::EtherType(0x0806)));
         assert_eq!(offset(1, &[&[0; 12][..], &[0, 60, 0x42, 0x42, 3]].concat(), 4), Err(NoIpHeader::Llc));
         assert_eq!(offset(1, &[&[0; 12][..], &[0x88, 0x47, 0, 0, 1, 64]].concat(), 0), Err(NoIpHeader::Other));
-        assert_eq!(offset(105, &[], 4), Err(NoIpHeader::LinkType(105)));
+        assert_eq!(offset(195, &[], 4), Err(NoIpHeader::LinkType(195)));
         assert_eq!(ip_offset(1, &[0; 13]), Err(NoIpHeader::Short));
         assert_eq!(offset(101, &[], 9), Err(NoIpHeader::Other));
     }

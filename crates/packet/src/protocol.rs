@@ -9,6 +9,10 @@ pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
 pub(crate) const IPV6: u8 = 41;
 pub(crate) const GRE: u8 = 47;
+/// RFC 3378.
+pub(crate) const ETHERIP: u8 = 97;
+/// RFC 3931.
+pub(crate) const L2TP: u8 = 115;
 
 /// The ACK flag of TCP (RFC 9293, section 3.1).
 pub(crate) const ACK: u8 = 16;
@@ -16,14 +20,27 @@ pub(crate) const ACK: u8 = 16;
 pub(crate) const DNS_PORT: u16 = 53;
 /// RFC 7348.
 pub(crate) const VXLAN_PORT: u16 = 4789;
+/// The port of VXLAN before it had one of its own, which Linux still uses by default.
+pub(crate) const OLD_VXLAN_PORT: u16 = 8472;
+/// RFC 8926.
+pub(crate) const GENEVE_PORT: u16 = 6081;
+/// Where routers send TZSP by default.
+pub(crate) const TZSP_PORT: u16 = 37008;
+
+/// Whether a datagram to this port may be a tunnel.
+#[inline]
+pub(crate) fn is_tunnel_port(port: u16) -> bool {
+    // The others are named where they are not opened: GTP-U, VXLAN-GPE, L2TP, Teredo.
+    matches!(port, VXLAN_PORT | OLD_VXLAN_PORT | GENEVE_PORT | TZSP_PORT | 2152 | 4790 | 1701 | 3544)
+}
 
 /// Whether this is one of IPv6's extension headers (RFC 8200, section 4; RFC 4302; RFC 6275; RFC 7401; RFC 5533).
 pub(crate) fn is_ipv6_extension(protocol: u8) -> bool {
     matches!(protocol, 0 | 43 | 44 | 51 | 60 | 135 | 139 | 140)
 }
 
-/// Whether an IP packet of this protocol may be a tunnel or a fragment of one: IP in IP, GRE, UDP (VXLAN), or an IPv6
+/// Whether an IP packet of this protocol may be a tunnel or a fragment of one: IP in IP, GRE, UDP (VXLAN and the like), or an IPv6
 /// extension header, which may precede any of them.
 pub fn may_be_tunnel(protocol: u8) -> bool {
-    matches!(protocol, IPV4 | IPV6 | UDP | GRE) || is_ipv6_extension(protocol)
+    matches!(protocol, IPV4 | IPV6 | UDP | GRE | ETHERIP | L2TP) || is_ipv6_extension(protocol)
 }

@@ -1,5 +1,7 @@
-//! Tunnels: from an IP packet to the IP packet inside. IP in IP (RFC 2003, RFC 4213), GRE (RFC 2784, RFC 2890) with IP
-//! or Ethernet inside, and VXLAN (RFC 7348).
+//! Tunnels: from an IP packet to the IP packet inside. IP in IP (RFC 2003, RFC 4213), GRE (RFC 2784, RFC 2890) with IP,
+//! Ethernet or ERSPAN (draft-foschiano-erspan) inside, VXLAN (RFC 7348), GENEVE (RFC 8926) and TZSP.
+//!
+//! Reserved bits are ignored, as these standards say, and so is what the bits of a later extension mean.
 
 use std::fmt::{Display, Formatter};
 use std::net::IpAddr;
@@ -8,20 +10,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::captured_bytes::CapturedBytes;
 use crate::ip::{IpPacket, IpPayload};
-use crate::link::{NoIpHeader, after_ether_type, after_ethernet, big_endian};
-use crate::protocol::{GRE, IPV4, IPV6, UDP, VXLAN_PORT};
+use crate::link::{NoIpHeader, after_ether_type, after_ethernet, after_wifi, big_endian, ip_at};
+use crate::protocol::{GENEVE_PORT, GRE, IPV4, IPV6, OLD_VXLAN_PORT, TZSP_PORT, UDP, VXLAN_PORT};
 
 const UDP_HEADER: usize = 8;
-const VXLAN_HEADER: usize = 8;
-/// Ethernet inside GRE, by its EtherType.
+/// Ethernet inside GRE or GENEVE, by its EtherType.
 const BRIDGED: u16 = 0x6558;
+/// ERSPAN of types I and II, and of type III.
+const ERSPAN: u16 = 0x88be;
+const ERSPAN_III: u16 = 0x22eb;
 
 /// The tunnel that a packet came through: what distinguishes it from other tunnels, the same in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Encapsulation {
     /// Its protocol.
     pub kind: TunnelKind,
-    /// VXLAN's network identifier, or the key of GRE if it has one.
+    /// The network of VXLAN and GENEVE, the session of ERSPAN, the key of GRE, where it has one.
     pub id: Option<u32>,
     /// The addresses of its ends, the lesser one first.
     pub ends: [IpAddr; 2],
@@ -36,6 +40,29 @@ pub enum TunnelKind {
     Gre,
     /// VXLAN.
     Vxlan,
+    /// GENEVE.
+    Geneve,
+    /// TZSP, by which access points and routers mirror traffic.
+    Tzsp,
+    /// ERSPAN, by which switches mirror traffic.
+    Erspan,
+}
+
+impl TunnelKind {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Ip, Self::Gre, Self::Vxlan, Self::Geneve, Self::Tzsp, Self::Erspan];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ip => "ip",
+            Self::Gre => "gre",
+            Self::Vxlan => "vxlan",
+            Self::Geneve => "geneve",
+            Self::Tzsp => "tzsp",
+            Self::Erspan => "erspan",
+        }
+    }
 }
 
 /// A tunnel, and the IP packet inside.
@@ -49,11 +76,7 @@ pub struct OpenedTunnel<'a> {
 
 impl Display for TunnelKind {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(match self {
-            Self::Ip => "ip",
-            Self::Gre => "gre",
-            Self::Vxlan => "vxlan",
-        })
+        formatter.write_str(self.name())
     }
 }
 
@@ -96,7 +119,12 @@ fn inside(payload: &IpPayload<'_>) -> Result<Option<Inside>, NoIpHeader> {
         IPV4 => after_ether_type(0x0800, data, 0).map(ip),
         IPV6 => after_ether_type(0x86dd, data, 0).map(ip),
         GRE => after_gre(data).map(Some),
-        UDP => after_vxlan(data),
+        UDP => match big_endian(data, 2) {
+            Ok(VXLAN_PORT | OLD_VXLAN_PORT) => after_vxlan(data),
+            Ok(GENEVE_PORT) => after_geneve(data),
+            Ok(TZSP_PORT) => after_tzsp(data),
+            _ => Ok(None),
+        },
         _ => Ok(None),
     }
 }
@@ -113,24 +141,91 @@ fn after_gre(data: &[u8]) -> Result<Inside, NoIpHeader> {
     }
     let count = |options: &[u16]| options.iter().filter(|option| flags & **option != 0).count();
     let at = 4 + 4 * count(&[CHECKSUM, KEY, SEQUENCE]);
-    let offset = if ether_type == BRIDGED { after_ethernet(data, at) } else { after_ether_type(ether_type, data, at) }?;
+    if matches!(ether_type, ERSPAN | ERSPAN_III) {
+        // Only type I has no header, and no sequence number.
+        return after_erspan(data, at, flags & SEQUENCE != 0);
+    }
+    let offset = after_payload_type(ether_type, data, at)?;
     let key_at = 4 + 4 * count(&[CHECKSUM]);
     let key = data.get(key_at..).and_then(<[u8]>::first_chunk).filter(|_| flags & KEY != 0);
     Ok(Inside { kind: TunnelKind::Gre, id: key.map(|key| u32::from_be_bytes(*key)), offset })
 }
 
-/// A datagram to VXLAN's port that does not begin like VXLAN belongs to some other protocol.
+/// The IP header in Ethernet, or in what the EtherType says.
+fn after_payload_type(ether_type: u16, data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+    if ether_type == BRIDGED { after_ethernet(data, at) } else { after_ether_type(ether_type, data, at) }
+}
+
+fn after_erspan(data: &[u8], at: usize, has_header: bool) -> Result<Inside, NoIpHeader> {
+    const SESSION: u16 = 0x3ff;
+    const HAS_SUBHEADER: u8 = 1;
+    let inside = |id, offset| Inside { kind: TunnelKind::Erspan, id, offset };
+    if !has_header {
+        return Ok(inside(None, after_ethernet(data, at)?));
+    }
+    let header: &[u8; 8] = data.get(at..).and_then(<[u8]>::first_chunk).ok_or(NoIpHeader::Short)?;
+    let id = Some(u32::from(u16::from_be_bytes([header[2], header[3]]) & SESSION));
+    match header[0] >> 4 {
+        1 => Ok(inside(id, after_ethernet(data, at + 8)?)),
+        2 => {
+            let (kind, options) = (data.get(at + 10), data.get(at + 11));
+            let (kind, options) = kind.zip(options).ok_or(NoIpHeader::Short)?;
+            let behind = at + 12 + if options & HAS_SUBHEADER != 0 { 8 } else { 0 };
+            // The type of the frame: 2 is IP, anything else is read as Ethernet, which it nearly always is.
+            let offset = if kind >> 2 & 0x1f == 2 { ip_at(data, behind) } else { after_ethernet(data, behind) }?;
+            Ok(inside(id, offset))
+        }
+        _ => Err(NoIpHeader::Erspan),
+    }
+}
+
+/// What is behind the UDP header, if that many bytes are.
+fn udp_payload<const N: usize>(data: &[u8]) -> Option<&[u8; N]> {
+    data.get(UDP_HEADER..)?.first_chunk()
+}
+
+/// A datagram to VXLAN's port without the flag of a valid network belongs to some other protocol.
 fn after_vxlan(data: &[u8]) -> Result<Option<Inside>, NoIpHeader> {
     const VALID_NETWORK: u8 = 8;
-    let to_port = big_endian(data, 2).is_ok_and(|port| port == VXLAN_PORT);
-    match data.get(UDP_HEADER..UDP_HEADER + VXLAN_HEADER) {
-        Some(&[VALID_NETWORK, 0, 0, 0, high, middle, low, 0]) if to_port => {
-            let offset = after_ethernet(data, UDP_HEADER + VXLAN_HEADER)?;
-            let id = Some(u32::from_be_bytes([0, high, middle, low]));
-            Ok(Some(Inside { kind: TunnelKind::Vxlan, id, offset }))
-        }
-        _ => Ok(None),
+    let Some(&[flags, _, _, _, high, middle, low, _]) = udp_payload(data) else { return Ok(None) };
+    if flags & VALID_NETWORK == 0 {
+        return Ok(None);
     }
+    let id = Some(u32::from_be_bytes([0, high, middle, low]));
+    Ok(Some(Inside { kind: TunnelKind::Vxlan, id, offset: after_ethernet(data, UDP_HEADER + 8)? }))
+}
+
+/// A datagram to GENEVE's port of another version, or with a message between the ends of the tunnel, is not opened.
+fn after_geneve(data: &[u8]) -> Result<Option<Inside>, NoIpHeader> {
+    const IS_CONTROL: u8 = 0x80;
+    let Some(&[first, flags, kind, kind_low, high, middle, low, _]) = udp_payload(data) else { return Ok(None) };
+    if first >> 6 != 0 || flags & IS_CONTROL != 0 {
+        return Ok(None);
+    }
+    let options = usize::from(first & 0x3f) * 4;
+    let offset = after_payload_type(u16::from_be_bytes([kind, kind_low]), data, UDP_HEADER + 8 + options)?;
+    Ok(Some(Inside { kind: TunnelKind::Geneve, id: Some(u32::from_be_bytes([0, high, middle, low])), offset }))
+}
+
+/// A datagram to TZSP's port of another version, or without a packet, is not opened.
+fn after_tzsp(data: &[u8]) -> Result<Option<Inside>, NoIpHeader> {
+    const PADDING: u8 = 0;
+    const END: u8 = 1;
+    let Some(&[1, 0 | 1, kind, kind_low]) = udp_payload(data) else { return Ok(None) };
+    let mut at = UDP_HEADER + 4;
+    loop {
+        match *data.get(at).ok_or(NoIpHeader::Short)? {
+            PADDING => at += 1,
+            END => break,
+            _ => at += 2 + usize::from(*data.get(at + 1).ok_or(NoIpHeader::Short)?),
+        }
+    }
+    let offset = match u16::from_be_bytes([kind, kind_low]) {
+        1 => after_ethernet(data, at + 1),
+        18 => after_wifi(data, at + 1),
+        _ => Err(NoIpHeader::Other),
+    }?;
+    Ok(Some(Inside { kind: TunnelKind::Tzsp, id: None, offset }))
 }
 
 #[cfg(test)]
@@ -155,6 +250,20 @@ mod tests {
         assert_eq!(offset(GRE, &[&[0x20, 0, 0x65, 0x58], &[0; 4 + 12], &[8, 0]]), Ok(Some(22)), "bridged, with a key");
         let vxlan = [&[0, 9, 0x12, 0xb5, 0, 0, 0, 0][..], &[8, 0, 0, 0, 0, 0, 7, 0], &[0; 12], &[8, 0]];
         assert_eq!(offset(UDP, &vxlan), Ok(Some(30)));
+        let to = |port: u16| [&[0, 9][..], &port.to_be_bytes(), &[0; 4]].concat();
+        assert_eq!(offset(UDP, &[&to(8472), &[0x88, 1, 0, 9, 0, 0, 7, 1], &[0; 12], &[8, 0]]), Ok(Some(30)));
+        assert_eq!(offset(UDP, &[&to(6081), &[2, 0x40, 8, 0, 0, 0, 7, 0], &[0; 8]]), Ok(Some(24)), "options");
+        let geneve = [&[0, 0, 0x65, 0x58, 0, 0, 7, 0][..], &[0; 12], &[8, 0]];
+        assert_eq!(offset(UDP, &[&[&to(6081)[..]], &geneve[..]].concat()), Ok(Some(30)));
+        let tzsp = [&[1, 0, 0, 1][..], &[0, 10, 2, 9, 9, 1], &[0; 12], &[8, 0]];
+        assert_eq!(offset(UDP, &[&[&to(37008)[..]], &tzsp[..]].concat()), Ok(Some(32)));
+        let erspan = |gre: &[u8], header: &[u8]| offset(GRE, &[gre, header, &[0; 12], &[8, 0]]);
+        assert_eq!(erspan(&[0, 0, 0x88, 0xbe], &[]), Ok(Some(18)), "type I");
+        assert_eq!(erspan(&[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1], &[0x10, 5, 0, 7, 0, 0, 0, 0]), Ok(Some(30)));
+        let third = [&[0x20, 5, 0, 7][..], &[0; 8]].concat();
+        assert_eq!(erspan(&[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1], &third), Ok(Some(34)));
+        let with_subheader = [&[0x20, 5, 0, 7][..], &[0; 7], &[1], &[0; 8]].concat();
+        assert_eq!(erspan(&[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1], &with_subheader), Ok(Some(42)));
     }
 
     #[test]
@@ -183,7 +292,9 @@ mod tests {
         assert_eq!(offset(UDP, &[&[0, 9, 0x12, 0xb5, 0, 0, 0, 0], &[22, 254, 253, 0, 0, 0, 0, 0]]), Ok(None));
         assert_eq!(offset(UDP, &[&[0, 9, 1, 187, 0, 0, 0, 0], &[8, 0, 0, 0, 0, 0, 7, 0]]), Ok(None));
         assert_eq!(offset(GRE, &[&[0, 1, 0x88, 0x0b]]), Err(NoIpHeader::Gre), "PPTP");
-        assert_eq!(offset(GRE, &[&[0x10, 0, 0x88, 0xbe]]), Err(NoIpHeader::EtherType(0x88be)), "ERSPAN");
+        assert_eq!(offset(GRE, &[&[0x10, 0, 0x88, 0xbe], &[0; 4], &[0x30; 8]]), Err(NoIpHeader::Erspan));
+        assert_eq!(offset(UDP, &[&[0, 9, 0x17, 0xc1, 0, 0, 0, 0], &[0x40, 0, 8, 0, 0, 0, 7, 0]]), Ok(None));
+        assert_eq!(offset(UDP, &[&[0, 9, 0x90, 0x90, 0, 0, 0, 0], &[1, 4, 0, 1, 1]]), Ok(None), "keeps alive");
     }
 
     proptest! {

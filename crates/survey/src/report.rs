@@ -23,6 +23,8 @@ pub struct SurveyReport {
     pub left_out: u64,
     /// Notices of stages that were only counted, because there were too many: what the survey calls TLS may be none.
     pub suppressed_notices: u64,
+    /// What was recognised but is not sized: a sentence for each protocol, with addresses.
+    pub not_sized: Vec<String>,
 }
 
 /// An address that opened connections.

@@ -19,6 +19,9 @@ use crate::services::{Service, services, transport_name};
 /// The most connections that are kept: those with the most messages.
 const MAX_CONNECTIONS: usize = 1024;
 
+/// The most sentences on protocols that are not sized; there are fewer such protocols.
+const MAX_NOT_SIZED: usize = 32;
+
 /// The most addresses that are kept.
 const MAX_ADDRESSES: usize = 2048;
 
@@ -37,6 +40,7 @@ pub(crate) struct SurveyState<'a> {
     flows: u64,
     spoken: u64,
     suppressed: u64,
+    not_sized: Vec<String>,
     on_notice: &'a mut (dyn FnMut(&Notice) + Send),
 }
 
@@ -54,6 +58,7 @@ impl<'a> SurveyState<'a> {
             flows: 0,
             spoken: 0,
             suppressed: 0,
+            not_sized: Vec::new(),
             on_notice,
         })
     }
@@ -114,6 +119,9 @@ impl<'a> SurveyState<'a> {
 
     fn add_notice(&mut self, notice: &Notice) {
         (self.on_notice)(notice);
+        if notice.what == what::NOT_SIZED && self.not_sized.len() < MAX_NOT_SIZED {
+            self.not_sized.extend(notice.detail.clone());
+        }
         // Other notices say nothing of what a connection is.
         let tells = matches!(&*notice.what, what::NOT_TLS | what::UNSUPPORTED | what::ASSUMED);
         if tells
@@ -171,6 +179,7 @@ impl<'a> SurveyState<'a> {
             silent_connections: self.flows.saturating_sub(self.spoken),
             left_out: self.connections.forgotten.saturating_add(self.addresses.forgotten),
             suppressed_notices: self.suppressed,
+            not_sized: std::mem::take(&mut self.not_sized),
         })
     }
 

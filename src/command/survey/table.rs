@@ -62,10 +62,12 @@ fn conclusion(report: &SurveyReport, times: &TimeFormat) -> String {
     let found = match (count(Verdict::Likely), count(Verdict::Possible)) {
         _ if report.addresses.is_empty() => {
             let others = report.silent_connections;
-            format!(
-                "there is no connection with TLS, DTLS or QUIC, and none with messages over TCP ({others} others), so \
-                 nothing can be said about gateways"
-            )
+            let sized = if report.not_sized.is_empty() {
+                "there is no connection with TLS, DTLS or QUIC, and none with messages over TCP"
+            } else {
+                "no connection could be sized; below is what there is instead"
+            };
+            format!("{sized} ({others} others), so nothing can be said about gateways")
         }
         (0, 0) => "no address looks like a gateway. Longer captures tell more: ten minutes or more, of commands too, \
                    where all traffic between the gateway and the internet passes (the router)"
@@ -277,7 +279,8 @@ fn omissions(report: &SurveyReport) -> String {
     });
     let suppressed = (report.suppressed_notices > 0)
         .then(|| "So many connections carry no TLS that some of them may be shown as TLS here.".to_owned());
-    let sentences: Vec<String> = left_out.into_iter().chain(suppressed).collect();
+    let not_sized = report.not_sized.iter().map(|sentence| format!("{sentence}."));
+    let sentences: Vec<String> = left_out.into_iter().chain(suppressed).chain(not_sized).collect();
     if sentences.is_empty() { String::new() } else { format!("\n{}", paragraph(&sentences.join(" "), 0, WIDTH)) }
 }
 

@@ -1,6 +1,6 @@
 //! The counters of the stage, and the notices that report only the first case of each kind.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use foldhash::quality::RandomState;
@@ -33,7 +33,8 @@ pub(crate) struct FilterCounters {
     pub(crate) damaged: u64,
     unasked_answers: u64,
     unkept_answers: u64,
-    reported_reasons: BTreeSet<NoIpHeader>,
+    /// Why packets have no IP header, and how many for each reason.
+    reasons: BTreeMap<NoIpHeader, u64>,
     eviction_is_reported: bool,
     last_ns: Option<i64>,
 }
@@ -42,7 +43,8 @@ impl FilterCounters {
     /// Whether all can be counted on.
     pub(crate) fn are_valid(&self) -> bool {
         self.packets <= MAX_COUNTED
-            && self.reported_reasons.len() <= MAX_REASONS
+            && self.reasons.len() <= MAX_REASONS
+            && self.reasons.values().all(|count| *count <= MAX_COUNTED)
             && self.named().iter().all(|(_, count)| *count <= MAX_COUNTED)
     }
 
@@ -68,11 +70,22 @@ impl FilterCounters {
     /// Counts a packet without a readable IP header. The first packet for a reason is reported, unless it is routine.
     pub(crate) fn count_no_ip(&mut self, number: u64, reason: NoIpHeader) -> Option<Notice> {
         self.no_ip += 1;
-        if self.reported_reasons.len() >= MAX_REASONS || !self.reported_reasons.insert(reason) || reason.is_routine() {
+        if self.reasons.len() >= MAX_REASONS && !self.reasons.contains_key(&reason) {
+            return None;
+        }
+        let count = self.reasons.entry(reason).or_default();
+        *count += 1;
+        if *count > 1 || reason.is_routine() {
             return None;
         }
         let detail = format!("packet {number}: {reason}; more of these are only counted");
         Some(self.notice(what::UNSUPPORTED, None, detail))
+    }
+
+    /// Why most packets have no IP header, if none of them has one.
+    pub(crate) fn reason_for_all(&self) -> Option<NoIpHeader> {
+        let most = self.reasons.iter().max_by_key(|(reason, count)| (!reason.is_routine(), **count));
+        most.filter(|_| self.no_ip == self.packets).map(|(reason, _)| *reason)
     }
 
     /// Counts a packet of which fragments are missing. The first is reported.

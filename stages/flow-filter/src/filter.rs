@@ -17,6 +17,7 @@ use crate::options::Options;
 use crate::segment_writer::SegmentWriter;
 use crate::services::{Sender, ServiceSelection};
 use crate::tunnels::{TunnelSelection, TunnelTreatment};
+use crate::unsized_traffic::{Concern, UnsizedTraffic};
 
 /// Keeps the TCP segments and UDP datagrams of a gateway's flows.
 #[derive(Debug)]
@@ -31,6 +32,7 @@ pub struct FlowFilter {
     other_fragments: IpReassembly,
     seen: SeenAddresses,
     counters: FilterCounters,
+    unsized_traffic: UnsizedTraffic,
     batches: BatchLimit,
 }
 
@@ -96,6 +98,7 @@ impl FlowFilter {
             other_fragments: IpReassembly::new(FragmentLimits::OTHERS),
             seen: SeenAddresses::default(),
             counters: FilterCounters::default(),
+            unsized_traffic: UnsizedTraffic::default(),
             batches: BatchLimit::default(),
         })
     }
@@ -184,6 +187,7 @@ impl FlowFilter {
         };
         let gateways = self.gateway_ends(packet, carrier);
         self.counters.gateway_packets += u64::from(gateways.is_some());
+        self.unsized_traffic.count(packet, if gateways.is_some() { Concern::Gateway } else { Concern::Others });
         if let Some(reason) = no_ip {
             return self.no_ip(reason, context);
         }
@@ -323,12 +327,20 @@ impl FlowFilter {
 
     /// What was seen instead of the gateway.
     fn absence(&self) -> String {
-        format!(
-            "none of the {} packets is from or to {}; the most frequent addresses are: {}",
-            self.counters.packets,
+        let packets = self.counters.packets;
+        if let Some(reason) = self.counters.reason_for_all() {
+            return format!("none of the {packets} packets could be read: {reason}");
+        }
+        let mut text = format!(
+            "none of the {packets} packets is from or to {}; the most frequent addresses are: {}",
             self.prefilter.addresses(),
             self.seen.most_frequent()
-        )
+        );
+        for sentence in self.unsized_traffic.sentences() {
+            text.push_str("; ");
+            text.push_str(&sentence);
+        }
+        text
     }
 }
 
@@ -363,10 +375,17 @@ impl Stage for FlowFilter {
         for notice in incomplete.iter().filter_map(|packet| self.counters.count_incomplete(packet)) {
             out.emit(notice.into())?;
         }
+        for sentence in self.unsized_traffic.sentences() {
+            out.emit(self.counters.notice(what::NOT_SIZED, None, sentence).into())?;
+        }
         if self.counters.packets > 0 && self.counters.gateway_packets == 0 {
             if !self.allow_absent {
+                let absence = self.absence();
+                if self.counters.reason_for_all().is_some() {
+                    return Err(StageError::failed(absence));
+                }
                 let advice = "`sizeleak survey CAPTURE` says which look like gateways";
-                return Err(StageError::failed(format!("{}; {advice}", self.absence())));
+                return Err(StageError::failed(format!("{absence}; {advice}")));
             }
             out.emit(self.counters.notice(what::ABSENT, None, self.absence()).into())?;
         }

@@ -37,6 +37,7 @@ mod segment_writer;
 mod services;
 mod tunnels;
 mod two_generations;
+mod unsized_traffic;
 
 pub use filter::FlowFilter;
 pub use options::Options;

@@ -73,12 +73,7 @@ impl TunnelSelection {
 impl TunnelPattern {
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_whitespace().peekable();
-        let kind = words.peek().and_then(|word| match *word {
-            "ip" => Some(TunnelKind::Ip),
-            "gre" => Some(TunnelKind::Gre),
-            "vxlan" => Some(TunnelKind::Vxlan),
-            _ => None,
-        });
+        let kind = words.peek().and_then(|word| TunnelKind::ALL.into_iter().find(|kind| kind.name() == *word));
         if kind.is_some() {
             words.next();
         }

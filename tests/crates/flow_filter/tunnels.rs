@@ -29,9 +29,37 @@ fn tunnels(frame: &[u8]) -> Vec<Vec<u8>> {
         gre(&[0, 0, 8, 0], ip),
         gre(&[0xb0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1], ip),
         gre(&[0x20, 0, 0x65, 0x58, 0, 0, 0, 7], frame),
-        udp(ROUTERS[0], (50_000, 4789), ROUTERS[1], &[&[8, 0, 0, 0, 0, 0, 7, 0], frame].concat()),
+        datagram(4789, &[8, 0, 0, 0, 0, 0, 7, 0], frame),
+        // With group policy, on the port of old.
+        datagram(8472, &[0x88, 0x08, 0, 9, 0, 0, 7, 0], frame),
+        // With an option.
+        datagram(6081, &[1, 0, 0x65, 0x58, 0, 0, 7, 0, 1, 2, 3, 0], frame),
+        // With a tag, and padding before the end of tags.
+        datagram(37008, &[1, 0, 0, 1, 41, 2, 5, 220, 0, 1], frame),
+        gre(&[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 5, 0, 7, 0, 0, 0, 0], frame),
+        gre(&[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 5, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0], frame),
     ]
 }
+
+/// A datagram from router to router.
+fn datagram(port: u16, header: &[u8], inside: &[u8]) -> Vec<u8> {
+    udp(ROUTERS[0], (50_000, port), ROUTERS[1], &[header, inside].concat())
+}
+
+/// For each of [`tunnels`], bits that its standard reserves, or gives a meaning that does not matter: the offset of a
+/// byte behind the IP header, and a mask.
+const RESERVED: [&[(usize, u8)]; 10] = [
+    &[(1, 0xff)],
+    &[(0, 0x0f), (1, 0xf8)],
+    &[(0, 0x0f), (1, 0xf8), (4, 0xff)],
+    &[(0, 0x0f), (1, 0xf8)],
+    &[(8, 0xf7), (9, 0xff), (10, 0xff), (11, 0xff), (15, 0xff)],
+    &[(8, 0xf7), (9, 0xff), (10, 0xff), (11, 0xff), (15, 0xff)],
+    &[(9, 0x7f), (15, 0xff), (18, 0xe0)],
+    &[(15, 0xff)],
+    &[(0, 0x0f), (8, 0x0f), (10, 0xfc), (12, 0xff), (15, 0xff)],
+    &[(0, 0x0f), (8, 0x0f), (10, 0xfc), (18, 0x83), (19, 0xfe)],
+];
 
 #[test]
 fn a_gateway_inside_a_tunnel_is_found() {
@@ -39,15 +67,19 @@ fn a_gateway_inside_a_tunnel_is_found() {
     let packets: Vec<TestPacket> = tunnels(&frame).into_iter().map(ethernet).collect();
     let (frames, counts) = filter(&options("192.168.1.20"), &packets);
     assert_eq!(payloads(&frames), vec![b"hello".to_vec(); packets.len()]);
-    assert_eq!((counts["tunnelled"], counts["gateway_packets"], counts["flows"]), (5, 5, 4), "a flow for each tunnel");
-    assert_eq!((counts["flows_apart"], notices(&frames, "encapsulated").len()), (3, 1));
+    assert_eq!(
+        (counts["tunnelled"], counts["gateway_packets"], counts["flows"]),
+        (10, 10, 7),
+        "a flow for each tunnel"
+    );
+    assert_eq!((counts["flows_apart"], notices(&frames, "encapsulated").len()), (6, 1));
     let named = Options { tunnel: vec!["198.51.100.1-198.51.100.2".into()], ..options("192.168.1.20") };
     let (frames, counts) = filter(&named, &packets);
     assert_eq!(payloads(&frames), vec![b"hello".to_vec(); packets.len()]);
-    assert_eq!((counts["tunnelled"], counts["flows"], counts["flows_apart"]), (5, 1, 0));
+    assert_eq!((counts["tunnelled"], counts["flows"], counts["flows_apart"]), (10, 1, 0));
     let none = Options { tunnel: vec!["none".into()], ..options("192.168.1.20") };
     let (frames, counts) = filter(&none, &packets);
-    assert_eq!((segments(&frames).len(), counts["closed_tunnels"], counts["tunnelled"]), (0, 5, 0));
+    assert_eq!((segments(&frames).len(), counts["closed_tunnels"], counts["tunnelled"]), (0, 10, 0));
     let (_, counts) = filter(&options("192.168.1.21"), &packets);
     assert_eq!(counts["gateway_packets"], 0);
 }
@@ -62,7 +94,7 @@ fn at_the_end_of_a_tunnel_the_inner_end_on_its_side_is_the_gateway() {
         let (frames, _) = filter(&options(gateway), &packets);
         assert!(segments(&frames).iter().all(|row| row.direction == direction));
         let gateways: Vec<String> = flows(&frames).iter().map(|flow| flow.gateway.to_string()).collect();
-        assert_eq!((segments(&frames).len(), gateways), (5, vec![end.to_owned(); 4]));
+        assert_eq!((segments(&frames).len(), gateways), (10, vec![end.to_owned(); 7]));
     }
 }
 
@@ -77,12 +109,13 @@ fn a_strangers_tunnel_never_meets_the_gateways_flow() {
     let flows = flows(&frames);
     let names: Vec<&str> = flows.iter().map(|flow| flow.encapsulation.as_deref().unwrap_or("none")).collect();
     let ends = "198.51.100.1-198.51.100.2";
-    let expected = ["ip", "gre", "none", "gre 7", "vxlan 7"].map(|tunnel| match tunnel {
-        "none" => tunnel.to_owned(),
-        _ => format!("{tunnel} {ends}"),
-    });
+    let expected =
+        ["ip", "gre", "none", "gre 7", "vxlan 7", "geneve 7", "tzsp", "erspan 7"].map(|tunnel| match tunnel {
+            "none" => tunnel.to_owned(),
+            _ => format!("{tunnel} {ends}"),
+        });
     // Both tunnels with key 7 are one, whatever protocol is inside.
-    assert_eq!((names, counts["flows"]), (expected.iter().map(String::as_str).collect(), 5));
+    assert_eq!((names, counts["flows"]), (expected.iter().map(String::as_str).collect(), 8));
     assert!(flows.contains(&honest_flow), "the number of a flow outside tunnels stays");
 }
 
@@ -98,11 +131,51 @@ fn nested_and_unsupported_tunnels_are_reported_once() {
     let nested = tunnels(&tunnels(&frame)[1]);
     let mut packets: Vec<TestPacket> = nested.into_iter().map(ethernet).collect();
     packets.push(ethernet(between_routers(47, &[0x30, 1, 0x88, 0x0b, 0, 0, 0, 0])));
-    packets.push(ethernet(between_routers(47, &[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1])));
+    packets.push(ethernet(between_routers(47, &[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x70, 0, 0, 0, 0, 0, 0, 0])));
     let (frames, counts) = filter(&options("198.51.100.0/24"), &packets);
     let reported = notices(&frames, "unsupported");
-    assert_eq!((reported.len(), counts["no_ip"]), (3, 7), "{reported:?}");
+    assert_eq!((reported.len(), counts["no_ip"]), (3, 12), "{reported:?}");
     assert_eq!(notices(&frames, "absent").len(), 0, "unreadable packets were the gateway's");
+}
+
+#[test]
+fn what_is_not_sized_is_named_once_with_its_number_and_ends() {
+    let wireguard = |from, to| udp(from, (51_820, 51_820), to, &[&[4, 0, 0, 0][..], &[7; 92]].concat());
+    let gtp = datagram(2152, &[0x30, 0xff, 0, 60], &[0; 60]);
+    let quic = |first: u8| udp(GATEWAY, (50_000, 443), SERVICE, &[&[first, 0, 0, 0, 1][..], &[7; 40]].concat());
+    let mut packets = vec![wireguard(GATEWAY, SERVICE); 5];
+    packets.extend([wireguard(SERVICE, GATEWAY), wireguard(GATEWAY, ROUTERS[0]), gtp, quic(0x4a)]);
+    // Between others, these are no concern.
+    packets.push(wireguard(ROUTERS[0], SERVICE));
+    let packets: Vec<TestPacket> = packets.into_iter().map(ethernet).collect();
+    let (frames, _) = filter(&options("192.168.1.20"), &packets);
+    assert_eq!(
+        notices(&frames, "not_sized"),
+        [
+            "1 packet of GTP-U between 198.51.100.1 and 198.51.100.2: not sized",
+            "7 packets of WireGuard between 192.168.1.20 and 198.51.100.1, 192.168.1.20 and 203.0.113.10: not sized",
+            "1 packet of QUIC without its handshake between 192.168.1.20 and 203.0.113.10: not sized",
+        ]
+    );
+    // `record-sizer` reports a connection whose handshake was captured.
+    let (frames, _) = filter(&options("192.168.1.20"), &[ethernet(quic(0xc3)), ethernet(quic(0x4a))]);
+    assert_eq!(notices(&frames, "not_sized"), [""; 0]);
+}
+
+#[test]
+fn captures_without_a_readable_packet_say_why_in_the_error() {
+    let of = |link_type: u16, data: &[u8]| {
+        let packets: Vec<TestPacket> = (0..13).map(|_| captured(link_type, data.to_vec())).collect();
+        super::traffic::try_filter(&options("192.168.1.20"), &packets).0.unwrap_err().to_string()
+    };
+    assert_eq!(
+        of(195, &[0; 60]),
+        "none of the 13 packets could be read: link type 195 (IEEE 802.15.4: Zigbee, Thread) is not read"
+    );
+    let encrypted = [&[0x08, 0x41][..], &[0; 60]].concat();
+    assert!(of(105, &encrypted).starts_with("none of the 13 packets could be read: Wi-Fi's own encryption"));
+    let other = tcp([10, 0, 0, 1], (5000, 443), SERVICE, 7, b"hello");
+    assert!(of(1, &other).contains("the most frequent addresses are: 10.0.0.1 (13 packets)"));
 }
 
 #[test]
@@ -114,14 +187,35 @@ fn lengths_in_a_tunnel_are_right_despite_padding_and_snaplen() {
         TestPacket { original_length, ..captured(super::traffic::ETHERNET, packet[..160].to_vec()) }
     });
     let rows = segments(&filter(&options("192.168.1.20"), &packets.collect::<Vec<_>>()).0);
-    assert_eq!(rows.len(), 5);
+    assert_eq!(rows.len(), 10);
     assert!(rows.iter().all(|row| row.length == 300 && !row.payload.is_empty() && row.payload.len() < 160));
 }
 
 proptest! {
     #[test]
+    fn bits_that_standards_reserve_change_nothing(bits: [u64; 2]) {
+        let frame = tcp(GATEWAY, (5000, 443), SERVICE, 7, b"hello");
+        let mut packets = tunnels(&frame);
+        for (packet, reserved) in packets.iter_mut().zip(RESERVED) {
+            for ((at, mask), noise) in reserved.iter().zip(bits.iter().flat_map(|bits| bits.to_ne_bytes())) {
+                let byte = &mut packet[34 + at];
+                *byte = *byte & !mask | noise & mask;
+            }
+            // The reserved flag of IP, the traffic class, and the reserved bits of TCP at the end.
+            packet[20] |= (bits[0] as u8) & 0x80;
+            packet[15] = bits[1] as u8;
+            let tcp = packet.len() - 5 - 20;
+            packet[tcp + 12] |= bits[0] as u8 & 0x0f;
+        }
+        let packets: Vec<TestPacket> = packets.into_iter().map(ethernet).collect();
+        let (frames, counts) = filter(&options("192.168.1.20"), &packets);
+        prop_assert_eq!(payloads(&frames), vec![b"hello".to_vec(); packets.len()]);
+        prop_assert_eq!(counts["flows"], 7);
+    }
+
+    #[test]
     fn damaged_tunnels_yield_at_most_one_segment(
-        which in 0usize..5,
+        which in 0usize..10,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         cut: prop::sample::Index,
     ) {

@@ -75,7 +75,9 @@ fn addresses_decide_only_packets_that_cannot_carry_others() {
     assert_eq!(addresses(ETHERNET, &ipv4(UDP, 5353, 443)), ends);
     assert_eq!(addresses(ETHERNET, &ipv4(1, 0, 0)), ends, "ICMP");
     assert_eq!(addresses(ETHERNET, &ipv4(UDP, 53, 4000)), None, "a DNS response");
-    assert_eq!(addresses(ETHERNET, &ipv4(UDP, 4000, VXLAN_PORT)), None);
+    for port in [4789, 8472, 6081, 37008] {
+        assert_eq!(addresses(ETHERNET, &ipv4(UDP, 4000, port)), None, "{port}");
+    }
     assert_eq!(addresses(ETHERNET, &ipv4(47, 0, 0)), None, "GRE");
     assert_eq!(addresses(101, &ipv4(TCP, 1, 2)), None, "another link type");
     assert_eq!(addresses(ETHERNET, &ipv4(TCP, 1, 2)[..33]), None, "cut");

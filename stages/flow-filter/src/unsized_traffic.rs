@@ -1,0 +1,73 @@
+//! Packets that are named, but not sized: how many of each protocol, and between whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use sizeleak_packet::{IpPacket, UnsizedProtocol};
+
+/// The most pairs of addresses that are told apart; packets of later ones are only counted.
+const MAX_PAIRS: usize = 256;
+/// How many pairs of a protocol are shown.
+const SHOWN: usize = 3;
+
+/// Two addresses, the lesser one first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Pair([IpAddr; 2]);
+
+/// What was seen of such protocols in this run.
+#[derive(Debug, Default)]
+pub(crate) struct UnsizedTraffic {
+    packets: BTreeMap<UnsizedProtocol, Named>,
+    /// Who began a connection that `record-sizer` reports by itself.
+    reported: BTreeSet<Pair>,
+}
+
+#[derive(Debug, Default)]
+struct Named {
+    packets: u64,
+    pairs: BTreeSet<Pair>,
+}
+
+/// Whether a packet concerns a gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Concern {
+    Gateway,
+    /// Only a tunnel between others, in which a gateway's packets may be, is counted.
+    Others,
+}
+
+impl UnsizedTraffic {
+    /// Counts a packet, if it is of such a protocol.
+    pub(crate) fn count(&mut self, packet: &IpPacket<'_>, concern: Concern) {
+        let [source, destination] = [packet.source, packet.destination];
+        let pair = Pair([source.min(destination), source.max(destination)]);
+        if UnsizedProtocol::begins_connection(packet) && self.reported.len() < MAX_PAIRS {
+            self.reported.insert(pair);
+        }
+        let Some(protocol) = UnsizedProtocol::of(packet) else { return };
+        let is_reported =
+            matches!(protocol, UnsizedProtocol::Quic | UnsizedProtocol::Dtls13) && self.reported.contains(&pair);
+        if is_reported || (concern == Concern::Others && !protocol.is_tunnel()) {
+            return;
+        }
+        let named = self.packets.entry(protocol).or_default();
+        named.packets += 1;
+        if named.pairs.len() < MAX_PAIRS {
+            named.pairs.insert(pair);
+        }
+    }
+
+    /// One sentence for each protocol, with the number of its packets.
+    pub(crate) fn sentences(&self) -> impl Iterator<Item = String> {
+        self.packets.iter().map(|(protocol, named)| {
+            let shown = named.pairs.iter().take(SHOWN).map(|Pair([one, other])| format!("{one} and {other}"));
+            let more = match named.pairs.len().saturating_sub(SHOWN) {
+                0 => String::new(),
+                more => format!(", and {more} more"),
+            };
+            let plural = if named.packets == 1 { "packet" } else { "packets" };
+            let between = shown.collect::<Vec<_>>().join(", ");
+            format!("{} {plural} of {protocol} between {between}{more}: not sized", named.packets)
+        })
+    }
+}
