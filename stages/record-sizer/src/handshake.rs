@@ -21,6 +21,9 @@ const MAX_NAME: usize = 255;
 /// The type of the extension `encrypt_then_mac`.
 const ENCRYPT_THEN_MAC: u16 = 22;
 
+/// The version of TLCP (GB/T 38636) as on the wire.
+pub(crate) const TLCP_1_1: u16 = 0x0101;
+
 /// The `ServerHello.random` that makes it a `HelloRetryRequest` (RFC 8446 section 4.1.3).
 const RETRY: [u8; 32] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11,
@@ -207,6 +210,15 @@ fn after_header(bytes: [u8; HEADER]) -> ReaderState {
 }
 
 fn hello(message: &[u8]) -> Option<Hello> {
+    let Some((header, [1, 1, body @ ..])) = message.split_at_checked(HEADER) else { return tls_hello(message) };
+    // The parser does not know the version of TLCP, whose hellos have the form of TLS 1.2.
+    match tls_hello(&[header, &[3, 3], body].concat())? {
+        Hello::Server(hello) => Some(Hello::Server(ServerHello { version: TLCP_1_1, ..hello })),
+        client @ Hello::Client(_) => Some(client),
+    }
+}
+
+fn tls_hello(message: &[u8]) -> Option<Hello> {
     let Ok((_, TlsMessage::Handshake(message))) = parse_tls_message_handshake(message) else { return None };
     match message {
         TlsMessageHandshake::ClientHello(hello) => Some(Hello::Client(client_hello(hello.ext))),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Session};
 use tls_parser::TlsCipherSuite;
 
-use crate::handshake::{ClientHello, Hello, ServerHello};
+use crate::handshake::{ClientHello, Hello, ServerHello, TLCP_1_1};
 use crate::plaintext::{Protection, exactly, is_1_3};
 use crate::record::Header;
 use crate::session_keys::{KeyState, SessionKeys};
@@ -231,7 +231,7 @@ impl TlsSession<'_> {
 fn version_name(version: u16) -> String {
     match version {
         0x0002 => "SSL 2.0".into(),
-        0x0101 => "TLCP 1.1".into(),
+        TLCP_1_1 => "TLCP 1.1".into(),
         0x0300 => "SSL 3.0".into(),
         0x0301 => "TLS 1.0".into(),
         0x0302 => "TLS 1.1".into(),

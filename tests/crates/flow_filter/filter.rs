@@ -130,7 +130,7 @@ fn an_absent_gateway_is_an_error_that_names_the_addresses_seen() {
 #[test]
 fn unsupported_link_types_are_reported_once() {
     let packet = |link_type| captured(link_type, vec![0; 60]);
-    let (frames, counts) = filter(&options("10.1.2.3"), &[packet(105), packet(105), packet(1)]);
+    let (frames, counts) = filter(&options("10.1.2.3"), &[packet(195), packet(195), packet(1)]);
     assert_eq!((notices(&frames, "unsupported").len(), counts["no_ip"]), (1, 3));
 }
 
