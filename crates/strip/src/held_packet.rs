@@ -39,8 +39,10 @@ impl HeldPacket {
     pub(crate) fn new(packet: Packet<'_>, layout: Layout) -> Self {
         let mut data = vec![0; packet.data.len()];
         data.iter_mut().zip(packet.data).take(layout.headers).for_each(|(zero, byte)| *zero = *byte);
-        if let Some(field) = layout.tunnel_checksum.and_then(|at| data.get_mut(at..at + 2)) {
-            field.fill(0);
+        for at in &layout.other_checksums {
+            if let Some(field) = data.get_mut(*at..at + 2) {
+                field.fill(0);
+            }
         }
         let Packet { time_ns, link_type, original_length, capture, number, .. } = packet;
         Self { time_ns, link_type, original_length, capture, number, data, layout, payload: None, kept_bytes: 0 }

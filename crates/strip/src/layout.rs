@@ -2,12 +2,17 @@
 
 use std::net::IpAddr;
 
+use sizeleak_frame::Transport;
 use sizeleak_packet::{CapturedBytes, IpPacket, TransportSegment, dns_message, ip_bytes, open_tunnel};
 
 use crate::checksum::TransportChecksum;
 
 /// The IP protocol number of UDP.
 const UDP: u8 = 17;
+
+/// The same of GRE, and the flag by which it has a checksum (RFC 2784).
+const GRE: u8 = 47;
+const GRE_CHECKSUM: u8 = 0x80;
 
 /// The link type of Ethernet.
 const ETHERNET: u16 = 1;
@@ -31,8 +36,9 @@ pub(crate) struct Layout {
     pub(crate) is_dns: bool,
     /// The checksum over the payload, if it can be corrected.
     pub(crate) checksum: Option<TransportChecksum>,
-    /// Where a tunnel has a checksum over all that is inside.
-    pub(crate) tunnel_checksum: Option<usize>,
+    /// Where checksums over content stand that cannot be corrected: of a tunnel over all that is inside, and of a datagram
+    /// of which this is only the first fragment.
+    pub(crate) other_checksums: Vec<usize>,
 }
 
 impl Layout {
@@ -58,7 +64,12 @@ impl Layout {
         let inside = if outer.fragment.is_some() { None } else { open_tunnel(&outer).ok().flatten() };
         let Some(inside) = inside else { return self.transport(data, &outer) };
         let start = offset_in(data, outer.payload.bytes.data());
-        self.tunnel_checksum = (outer.payload.protocol == UDP).then_some(start + 6);
+        let has_gre_checksum = data.get(start).is_some_and(|flags| flags & GRE_CHECKSUM != 0);
+        match outer.payload.protocol {
+            UDP => self.other_checksums.push(start + 6),
+            GRE if has_gre_checksum => self.other_checksums.push(start + 4),
+            _ => {}
+        }
         self.headers = offset_in(data, inside.bytes.data()) + 1;
         let Some(inner) = IpPacket::read(inside.bytes) else { return };
         self.addresses.extend([inner.source, inner.destination]);
@@ -74,6 +85,8 @@ impl Layout {
         let start = offset_in(data, carried.data());
         self.headers = offset_in(data, segment.payload.data());
         if packet.fragment.is_some() {
+            let field = if segment.transport == Transport::Tcp { 16 } else { 6 };
+            self.other_checksums.push(start + field);
             return;
         }
         self.payload = segment.payload.data().len();
@@ -134,7 +147,7 @@ mod tests {
         let frame = ethernet(0x0800, &ipv4(17, &udp(40_000, 4789, &vxlan)));
         let layout = Layout::of(ETHERNET, &frame, frame.len() as u32);
         assert_eq!((layout.headers, layout.payload, layout.is_dns), (frame.len() - 3, 3, true));
-        assert_eq!((layout.addresses.len(), layout.tunnel_checksum), (4, Some(14 + 20 + 6)));
+        assert_eq!((layout.addresses.len(), layout.other_checksums), (4, vec![14 + 20 + 6]));
     }
 
     #[test]

@@ -177,3 +177,46 @@ fn content_of_fragments_is_gone_and_counted() {
     assert!(written[0][HEADERS..].iter().chain(&written[1][34..]).all(|byte| *byte == 0));
     assert_eq!((report.fragmented_segments, report.differing_flows), (1, 1), "its record is lost");
 }
+
+/// A datagram or segment between the gateway and its service, in IP without options or a checksum.
+fn in_ip(protocol: u8, flags_and_offset: u16, content: &[u8]) -> Vec<u8> {
+    let length = (20 + content.len()) as u16;
+    let header =
+        [&[0x45, 0][..], &length.to_be_bytes(), &[0, 7], &flags_and_offset.to_be_bytes(), &[64, protocol, 0, 0]];
+    [&header.concat()[..], &SERVICE, &GATEWAY, content].concat()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Every checksum that is over content is another in each of the two.
+    #[test]
+    fn captures_that_differ_in_content_only_are_equal_when_stripped(
+        contents in vec((content(200), content(200)), 6), checksums: [[u16; 2]; 6],
+    ) {
+        const MORE_FRAGMENTS: u16 = 0x2000;
+        let of = |which: usize| {
+            // A datagram with 0 has none.
+            let sums = checksums.map(|both| (both[which] | 1).to_be_bytes());
+            let body = |at: usize| if which == 0 { &contents[at].0 } else { &contents[at].1 };
+            let tcp = |at: usize| [&[1, 187, 0xc3, 0x50, 0, 0, 0, 9, 0, 0, 0, 5, 0x50, 16, 1, 0][..], &sums[at], &[0, 0], body(at)].concat();
+            let udp = |at: usize| [&[0x13, 0x88, 0xc3, 0x50, 0, 208][..], &sums[at], body(at)].concat();
+            let ethernet = |ip: Vec<u8>| [&[2; 12][..], &[8, 0], &ip].concat();
+            let vxlan = |at: usize| {
+                let inside = [&[8, 0, 0, 0, 0, 0, 7, 0][..], &ethernet(in_ip(6, 0, &tcp(at)))].concat();
+                let length = ((8 + inside.len()) as u16).to_be_bytes();
+                [&[0x9c, 0x40, 0x12, 0xb5][..], &length, &sums[at], &inside].concat()
+            };
+            let gre = |at: usize| [&[0x80, 0, 8, 0][..], &sums[at], &[0, 0], &in_ip(17, 0, &udp(at))].concat();
+            stripped(&StripOptions::default(), &[
+                ethernet(in_ip(6, 0, &tcp(0))),
+                ethernet(in_ip(17, 0, &udp(1))),
+                ethernet(in_ip(6, MORE_FRAGMENTS, &tcp(2))),
+                ethernet(in_ip(17, MORE_FRAGMENTS, &udp(3))),
+                ethernet(in_ip(47, 0, &gre(4))),
+                ethernet(in_ip(17, 0, &vxlan(5))),
+            ]).0
+        };
+        prop_assert_eq!(of(0), of(1));
+    }
+}
