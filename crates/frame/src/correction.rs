@@ -16,12 +16,42 @@ pub struct Correction {
     /// wire, where they are as long. The values of ε contain it.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub shifts: SharedList<Shift>,
+    /// Factors on the probability of actions by the learned habits, where the flow has others; empty, and absent on the
+    /// wire, where it may have the learned ones.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub habits: SharedList<HabitFactors>,
+}
+
+/// Habits that a flow may have in place of the learned ones.
+///
+/// The prior probability of a command's actions is that by the learned habits times `1 − Σ weight + Σ weight · factor` over
+/// all entries; the factor is the product of those of all its actions and that of their number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HabitFactors {
+    /// How probable these habits are, from 0 to 1.
+    pub weight: f64,
+    /// The factor of each action, in the order of the model.
+    pub actions: SharedList<f64>,
+    /// The factor of each number of actions, from 1; more have the last one.
+    pub numbers: SharedList<f64>,
+}
+
+impl HabitFactors {
+    /// The factor of a command, given the indices of its actions in the model, each with how often it occurs.
+    pub fn factor(&self, actions: impl IntoIterator<Item = (u32, u32)>) -> f64 {
+        let (mut number, mut factor) = (0_usize, 1.0);
+        for (action, count) in actions {
+            number = number.saturating_add(count as usize);
+            factor *= self.actions.get(action as usize).copied().unwrap_or(1.0).powi(count.cast_signed());
+        }
+        factor * self.numbers.get(number.max(1) - 1).or(self.numbers.last()).copied().unwrap_or(1.0)
+    }
 }
 
 impl Correction {
     /// A correction whose flow has the sizes that the model was learned from.
     pub fn unshifted(command: Command, epsilons: SharedList<WeightedEpsilon>) -> Self {
-        Self { command, epsilons, shifts: SharedList::default() }
+        Self { command, epsilons, shifts: SharedList::default(), habits: SharedList::default() }
     }
 }
 

@@ -58,7 +58,7 @@ pub use batch::{Batch, BatchIter, Entries, Row};
 pub use buffer::{ReadBuffer, SpareBuffers};
 pub use command::{Command, MAX_EARLIER_COMMANDS, MAX_SINGLE_REPLIES, SingleReply};
 pub use content_type::{ContentType, UnknownContentType};
-pub use correction::{Correction, WeightedEpsilon};
+pub use correction::{Correction, HabitFactors, WeightedEpsilon};
 pub use direction::Direction;
 pub use flow::{Flow, Transport};
 pub use flow_id::{FlowId, NoFlowId};

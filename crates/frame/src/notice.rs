@@ -63,6 +63,8 @@ pub mod what {
     pub const MISFIT: &str = "misfit";
     /// The messages of a flow are longer or shorter than those that the model was learned from, or no longer so.
     pub const SHIFTED: &str = "shifted";
+    /// A household has other habits than the learned ones: information, no fault.
+    pub const HABITS: &str = "habits";
     /// A stream that ended without its summary.
     pub const CUT: &str = "cut";
     /// The stage ended with an error.

@@ -133,20 +133,26 @@ impl DeviceLimits {
         Some(if devices == u32::MAX { 1.0 } else { f64::from(free) / f64::from(devices) })
     }
 
-    /// What each number of actions weighs, from 0: P(n) over the weights of all multisets of n actions, given the weights
-    /// of the sums of k actions of each class. `None` where devices can be used up in too many ways.
-    pub(crate) fn number_weights(&self, prior: &Prior, of_class: &[Vec<Pmf>]) -> Option<Vec<f64>> {
+    /// The weights of all multisets of each number of actions together, from 0, given those of k actions of each class.
+    /// `None` where devices can be used up in too many ways.
+    pub(crate) fn number_totals(&self, of_class: &[Vec<f64>]) -> Option<Vec<f64>> {
         let totals: Vec<Vec<Pmf>> =
-            of_class.iter().map(|sums| sums.iter().map(|sums| Pmf::one(0, sums.total())).collect()).collect();
+            of_class.iter().map(|own| own.iter().map(|total| Pmf::one(0, *total)).collect()).collect();
         let mut all = vec![0.0; self.max_actions() as usize + 1];
-        let last_class = totals.get(*self.order.last()?)?;
+        let last_class = of_class.get(*self.order.last()?)?;
         self.visit_last(&totals, |before, number| {
             if let Some((all, last)) = all.get_mut(before.actions + number).zip(last_class.get(number)) {
-                *all += before.factor * before.sums.total() * last.total();
+                *all += before.factor * before.sums.total() * last;
             }
         })?;
+        Some(all)
+    }
+
+    /// What each number of actions weighs, from 0: P(n) over [`Self::number_totals`].
+    pub(crate) fn number_weights(&self, prior: &Prior, of_class: &[Vec<Pmf>]) -> Option<Vec<f64>> {
+        let totals: Vec<Vec<f64>> = of_class.iter().map(|sums| sums.iter().map(Pmf::total).collect()).collect();
         let weight = |(all, number): (&f64, u32)| (prior.ln_number(number) - all.max(f64::MIN_POSITIVE).ln()).exp();
-        Some(all.iter().zip(0..).map(weight).collect())
+        Some(self.number_totals(&totals)?.iter().zip(0..).map(weight).collect())
     }
 
     /// The weights of all sums of actions, whatever the actions.

@@ -20,12 +20,16 @@ mod action_group;
 mod best_actions;
 pub mod channel;
 mod device_limits;
+mod habits;
+mod hypotheses;
 mod inference;
 mod joint_sums;
 pub mod search;
 pub mod space;
 
 pub use best_actions::{InferredActions, MostProbable};
+pub use habits::{HabitCounts, Habits, LearnedHabits};
+pub use hypotheses::{Belief, HabitKind, Hypotheses, PossibleCommand, PossibleCommands, StateBelief};
 pub use inference::{Beyond, ReplyInference, WeightedSum};
 
 #[cfg(test)]

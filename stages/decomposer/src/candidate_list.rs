@@ -15,6 +15,20 @@ const CANDIDATE_BYTES: usize = 64;
 /// No list is longer than this.
 pub(crate) const MAX_CANDIDATES: usize = MAX_LIST_BYTES / CANDIDATE_BYTES;
 
+/// What explains a command, found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FoundCandidates {
+    pub(crate) listed: SharedList<Candidate>,
+    /// How many there are, listed or not; `u64::MAX` stands for that many or more.
+    pub(crate) count: u64,
+    /// The probability of the size; `None` where the model has no prior.
+    pub(crate) probability: Option<f64>,
+    /// P(replies | size), where the replies chose the candidates to list.
+    pub(crate) reply_probability: Option<f64>,
+    /// P(actions | size, replies) of each listed candidate, in that case.
+    pub(crate) with_replies: Option<SharedList<f64>>,
+}
+
 /// The candidates of one command.
 pub(crate) struct CandidateList<'a> {
     names: &'a SharedList<Arc<str>>,

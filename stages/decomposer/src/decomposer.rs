@@ -12,7 +12,8 @@ use sizeleak_model::{Action, Kinds, Model, Prior};
 use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 use thiserror::Error;
 
-use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
+use crate::candidate_list::{CandidateList, FoundCandidates, MAX_CANDIDATES};
+use crate::habit_weights::by_habits;
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
 use crate::recurring_candidates::RecurringCandidates;
 use crate::reply_candidates::{CommandReplies, ReplyAnswer, ReplyCandidate, ReplyCandidates};
@@ -88,17 +89,6 @@ struct Decomposition {
     unused_epsilons: u64,
     /// The probability of the size, 0 if nothing explains it; `None` where the model does not say.
     size_probability: Option<f64>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct FoundCandidates {
-    listed: SharedList<Candidate>,
-    /// How many there are, listed or not; `u64::MAX` stands for that many or more.
-    count: u64,
-    /// The probability of the size; `None` where the model has no prior.
-    probability: Option<f64>,
-    /// P(replies | size), where the replies chose the candidates to list.
-    reply_probability: Option<f64>,
 }
 
 /// Why nothing explains a command, as its notice says.
@@ -289,7 +279,7 @@ impl Decomposer {
         let count = unlisted.saturating_add(listed.len() as u64);
         listed.truncate(self.limit);
         let probability = Some(size_probability);
-        Ok(FoundCandidates { listed: listed.into(), count, probability, reply_probability: None })
+        Ok(FoundCandidates { listed: listed.into(), count, probability, reply_probability: None, with_replies: None })
     }
 
     /// The multisets of actions that explain a command, for sums whose weights are multiples of `heaviest`.
@@ -309,7 +299,7 @@ impl Decomposer {
                 return Err(no_solution());
             }
             let probability = self.has_prior.then(|| (ln_total + heaviest.ln()).exp().min(1.0));
-            let found = FoundCandidates { listed, count, probability, reply_probability: None };
+            let found = FoundCandidates { listed, count, probability, reply_probability: None, with_replies: None };
             return Ok(self.with_recurring(found, &sums, heaviest));
         }
         let explained = self.explained(sums)?;
@@ -327,7 +317,7 @@ impl Decomposer {
             }
             _ => (self.in_solver_order(&explained)?, None),
         };
-        let found = FoundCandidates { listed, count, probability, reply_probability: None };
+        let found = FoundCandidates { listed, count, probability, reply_probability: None, with_replies: None };
         Ok(self.with_recurring(found, &sums, heaviest))
     }
 
@@ -351,7 +341,8 @@ impl Decomposer {
         let answer = self.with_replies.most_probable(&self.model, replies, sums, limit)?;
         let ReplyAnswer { candidates, ln_size, reply_probability } = answer;
         let mut list = CandidateList::new(&self.names, self.limit);
-        for ReplyCandidate { actions, sum, probability } in candidates {
+        let with_replies = candidates.iter().map(|candidate| candidate.with_replies).collect();
+        for ReplyCandidate { actions, sum, probability, .. } in candidates {
             let Some(ExplainedSum { sum, .. }) = explained.get(sum) else { continue };
             list.push(actions.into_iter(), sum.epsilon, probability);
         }
@@ -360,6 +351,7 @@ impl Decomposer {
             count: 0,
             probability: Some((ln_size + heaviest.ln()).exp().min(1.0)),
             reply_probability: Some(reply_probability),
+            with_replies: Some(with_replies),
         })
     }
 
@@ -430,7 +422,7 @@ impl Stage for Decomposer {
 
     fn process(
         &mut self,
-        Correction { command, epsilons, shifts }: Correction,
+        Correction { command, epsilons, shifts, habits }: Correction,
         out: &mut dyn Emit,
     ) -> Result<(), StageError> {
         let Ok(seen) = self.model.padded_sizes(command.size, command.records, command.plaintext) else {
@@ -444,6 +436,14 @@ impl Stage for Decomposer {
         let sizes = CommandSizes { seen, before_padding };
         let Decomposition { candidates, unused_epsilons, size_probability } =
             self.decompose(&command, sizes, &epsilons, &shifts);
+        let (candidates, size_probability) = match candidates {
+            Ok(found) if !habits.is_empty() && found.probability.is_some() => {
+                let found = by_habits(&found, &habits);
+                let probability = found.probability;
+                (Ok(found), probability)
+            }
+            candidates => (candidates, size_probability),
+        };
         self.counters.unused_epsilons += unused_epsilons;
         if let Err(reason) = &candidates {
             self.counters.unexplained += 1;

@@ -6,6 +6,7 @@
 
 mod candidate_list;
 mod decomposer;
+mod habit_weights;
 mod kind_candidates;
 mod options;
 mod recurring_candidates;

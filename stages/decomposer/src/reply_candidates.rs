@@ -45,6 +45,8 @@ pub(crate) struct ReplyCandidate {
     pub(crate) sum: usize,
     /// P(actions | size).
     pub(crate) probability: f64,
+    /// P(actions | size, replies).
+    pub(crate) with_replies: f64,
 }
 
 /// The candidates that matter.
@@ -105,9 +107,9 @@ impl ReplyCandidates {
         if listed.is_empty() || !ln_size.is_finite() || reply_probability < MIN_PROBABILITY {
             return None;
         }
-        let candidate = |InferredActions { actions, sum, ln_weight, .. }| {
+        let candidate = |InferredActions { actions, sum, ln_weight, probability: with_replies }| {
             let probability = f64::exp(ln_weight - ln_size).min(1.0);
-            ReplyCandidate { actions, sum, probability }
+            ReplyCandidate { actions, sum, probability, with_replies }
         };
         let mut candidates: Vec<ReplyCandidate> = listed.into_iter().map(candidate).collect();
         // Equal ones stay in the order of what they are worth with the replies.

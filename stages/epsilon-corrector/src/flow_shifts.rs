@@ -1,23 +1,32 @@
-//! The shift of each flow: which values of ε its commands may have, and when a change is certain.
+//! The shift of each flow, and its habits: which values of ε its commands may have, and when a change is certain.
 
 use std::collections::BTreeMap;
 
-use sizeleak_frame::{Command, SharedList, Shift, WeightedEpsilon};
+use sizeleak_frame::{Command, HabitFactors, SharedList, Shift, WeightedEpsilon};
+use sizeleak_inference::{Belief, HabitKind, Habits, StateBelief};
 use sizeleak_model::Model;
 use sizeleak_platform::runtime::TwoGenerationCache;
 use sizeleak_text::utc;
 
 use crate::shift_evidence::ShiftEvidence;
-use crate::shift_filter::{ShiftBelief, ShiftFilter, ShiftState};
+use crate::shift_states::ShiftState;
 
-/// The most flows whose shift is remembered; at least the half used last is kept. Each takes about 1 kB.
+/// The most flows whose shift is remembered; at least the half used last is kept. Each takes about 3 kB.
 const MAX_FLOWS: usize = 8192;
 
 /// Shifts that are less probable after a command are not weighed for it.
-const LEAST_PROBABILITY: f64 = 0.02;
+const MIN_PROBABILITY: f64 = 0.02;
+
+/// Learned habits that are less probable are taken to be out of the question. Homes that do not change stay above it in
+/// all runs of `tests/answers/habits.rs`; with a hundredth, mild changes of habits are never answered by.
+const MAX_LEARNED: f64 = 0.1;
 
 /// A change that is as probable is reported.
 const CERTAIN: f64 = 0.99;
+
+/// What is said of a household with other habits.
+const OTHER_HABITS: &str = "its commands have other actions, or another number of them, than the labelled ones, and the \
+    same sizes: answers follow these habits";
 
 /// Follows the shift of every flow.
 #[derive(Debug)]
@@ -30,9 +39,11 @@ pub(crate) struct FlowShifts {
 
 #[derive(Debug, Default)]
 struct FlowShift {
-    filter: ShiftFilter,
+    belief: Belief,
     /// The index of the state that was reported last; that of no shift before.
     reported: usize,
+    /// Whether other habits were reported.
+    has_reported_habits: bool,
 }
 
 /// What the shifts of a flow make of a command.
@@ -42,8 +53,12 @@ pub(crate) struct FollowedCommand {
     pub(crate) epsilons: SharedList<WeightedEpsilon>,
     /// The shifts that are in them, most probable first; none where there is none.
     pub(crate) shifts: SharedList<Shift>,
+    /// Factors of habits other than the learned ones; none while those may hold.
+    pub(crate) habits: SharedList<HabitFactors>,
     /// The detail of a notice on a change, as soon as it is certain.
     pub(crate) news: Option<String>,
+    /// That of a notice on other habits.
+    pub(crate) other_habits: Option<String>,
 }
 
 /// A state that a command may have, with its share among those that are weighed.
@@ -69,19 +84,29 @@ impl FlowShifts {
         sizes: [i64; 2],
         epsilons: SharedList<WeightedEpsilon>,
     ) -> FollowedCommand {
-        let ln_likelihoods = self.evidence.ln_likelihoods(model, command, sizes, &epsilons);
-        let states = self.evidence.states();
+        let possible = self.evidence.possible(model, command, sizes, &epsilons);
+        let states = self.evidence.states().list();
+        let (hypotheses, inference) = self.evidence.hypotheses();
         let flow = self.flows.get_or_default(command.flow);
-        let predicted = flow.filter.predicted(states, command.time_ns);
+        let predicted = hypotheses.predicted(&flow.belief, command.time_ns);
+        // As they were before the command, which the stages to come weigh themselves.
+        let habits = habit_factors(&predicted, flow.belief.shown(), hypotheses.broad());
         // A command that says nothing is not counted.
-        let after = match &ln_likelihoods {
-            Some(ln_likelihoods) => flow.filter.observe(predicted.clone(), ln_likelihoods),
+        let after = match &possible {
+            Some(possible) => {
+                hypotheses.observe(&mut flow.belief, predicted.clone(), possible, inference);
+                flow.belief.states()
+            }
             None => &predicted,
         };
-        let weighed = weighed_states(states.list(), &predicted, after);
-        let news = news(states.list(), after, &mut flow.reported);
+        // A shift that the learned habits do not speak for might as well be a habit.
+        let believed = if habits.is_empty() { StateBelief::probability } else { StateBelief::possible };
+        let weighed = weighed_states(states, &predicted, after, believed);
+        let news = news(states, after, believed, &mut flow.reported);
+        let is_first = !habits.is_empty() && !std::mem::replace(&mut flow.has_reported_habits, true);
+        let other_habits = is_first.then(|| OTHER_HABITS.into());
         if let [WeighedState { state: ShiftState { bytes: 0, reply_bytes: 0 }, .. }] = &weighed[..] {
-            return FollowedCommand { epsilons, shifts: SharedList::default(), news };
+            return FollowedCommand { epsilons, shifts: SharedList::default(), habits, news, other_habits };
         }
         let shift = |one: &WeighedState| Shift {
             bytes: one.state.bytes,
@@ -91,26 +116,48 @@ impl FlowShifts {
         };
         let shifts: SharedList<Shift> = weighed.iter().map(shift).collect();
         self.shifted += u64::from(shifts.first().is_some_and(|first| !first.is_none()));
-        FollowedCommand { epsilons: mixture(&epsilons, &weighed), shifts, news }
+        FollowedCommand { epsilons: mixture(&epsilons, &weighed), shifts, habits, news, other_habits }
     }
+}
+
+/// The factors of habits that are not the learned ones, once these are out of the question. While they may hold, answers
+/// stay what they were learned to be.
+fn habit_factors(beliefs: &[StateBelief], shown: Option<&Habits>, broad: Option<&Habits>) -> SharedList<HabitFactors> {
+    let of_kind = |kind: HabitKind| beliefs.iter().map(|belief| belief.with(kind)).sum::<f64>();
+    let (Some(shown), Some(broad)) = (shown, broad) else { return SharedList::default() };
+    if of_kind(HabitKind::Learned) >= MAX_LEARNED {
+        return SharedList::default();
+    }
+    let factors = |weight: f64, habits: &Habits| HabitFactors {
+        weight,
+        actions: habits.actions.clone().into(),
+        numbers: habits.numbers.clone().into(),
+    };
+    let by_shown = of_kind(HabitKind::Shown) + of_kind(HabitKind::AnySums);
+    [factors(by_shown, shown), factors(of_kind(HabitKind::Broad), broad)].into()
 }
 
 /// The states to weigh for a command, most probable first: those that it leaves probable, with the same shift of
 /// replies, the one that its replies show. They have the shares that were believed before the command, since the stages to
 /// come weigh its size and replies themselves.
-fn weighed_states(states: &[ShiftState], predicted: &[ShiftBelief], after: &[ShiftBelief]) -> Vec<WeighedState> {
+fn weighed_states(
+    states: &[ShiftState],
+    predicted: &[StateBelief],
+    after: &[StateBelief],
+    believed: fn(&StateBelief) -> f64,
+) -> Vec<WeighedState> {
     let mut of_replies: BTreeMap<i64, f64> = BTreeMap::new();
     for (state, belief) in states.iter().zip(after) {
-        *of_replies.entry(state.reply_bytes).or_default() += belief.probability;
+        *of_replies.entry(state.reply_bytes).or_default() += believed(belief);
     }
     let Some((reply_bytes, all)) = of_replies.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
-    let is_probable = |state: &ShiftState, after: &ShiftBelief| {
-        state.reply_bytes == reply_bytes && after.probability >= LEAST_PROBABILITY * all
+    let is_probable = |state: &ShiftState, after: &StateBelief| {
+        state.reply_bytes == reply_bytes && believed(after) >= MIN_PROBABILITY * all
     };
     let beliefs = states.iter().zip(predicted).zip(after).filter(|((state, _), after)| is_probable(state, after));
-    let weigh = |((state, before), _): ((&ShiftState, &ShiftBelief), &ShiftBelief)| WeighedState {
+    let weigh = |((state, before), _): ((&ShiftState, &StateBelief), &StateBelief)| WeighedState {
         state: *state,
-        share: before.probability,
+        share: believed(before),
         since_ns: before.since_ns.filter(|_| (state.bytes, state.reply_bytes) != (0, 0)),
     };
     let mut weighed: Vec<WeighedState> = beliefs.map(weigh).collect();
@@ -138,9 +185,14 @@ fn mixture(epsilons: &[WeightedEpsilon], weighed: &[WeighedState]) -> SharedList
 }
 
 /// The detail of a notice, if a state is certain and was not reported.
-fn news(states: &[ShiftState], after: &[ShiftBelief], reported: &mut usize) -> Option<String> {
-    let (at, belief) = after.iter().enumerate().max_by(|a, b| a.1.probability.total_cmp(&b.1.probability))?;
-    if belief.probability < CERTAIN || at == *reported {
+fn news(
+    states: &[ShiftState],
+    after: &[StateBelief],
+    believed: fn(&StateBelief) -> f64,
+    reported: &mut usize,
+) -> Option<String> {
+    let (at, belief) = after.iter().enumerate().max_by(|a, b| believed(a.1).total_cmp(&believed(b.1)))?;
+    if believed(belief) < CERTAIN || at == *reported {
         return None;
     }
     *reported = at;

@@ -22,7 +22,7 @@ mod estimates;
 mod flow_shifts;
 mod options;
 mod shift_evidence;
-mod shift_filter;
+mod shift_states;
 mod suite_evidence;
 mod unseen_sizes;
 

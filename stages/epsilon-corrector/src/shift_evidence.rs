@@ -1,17 +1,23 @@
-//! How well each shift explains a command: the likelihood of its size and of its single replies, whatever its actions.
+//! How well each shift explains a command: the likelihood of its size and of its single replies, and the actions that it
+//! may have then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sizeleak_frame::{Command, WeightedEpsilon};
-use sizeleak_inference::{Beyond, ReplyInference, WeightedSum};
-use sizeleak_model::{Model, ReplyReader, WireSize};
+use sizeleak_inference::{
+    Beyond, Hypotheses, InferredActions, PossibleCommand, PossibleCommands, ReplyInference, WeightedSum,
+};
+use sizeleak_model::{Model, ReplyReader, SeenReplies, SingleReplies, WireSize};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
-use crate::shift_filter::{ShiftState, ShiftStates, Shifted};
+use crate::shift_states::{ShiftState, ShiftStates, Shifted};
 
-/// The most commands whose likelihoods are remembered.
-const MAX_CACHED: usize = 1 << 14;
+/// The most possible actions of commands that are remembered: about 100 bytes each.
+const MAX_CACHED: usize = 1 << 18;
+
+/// The most possible actions that are looked at for one command; what they show of habits does not depend on the rest.
+const MAX_POSSIBLE: usize = 1 << 10;
 
 /// Shifts whose likelihood is less by this many nats do not matter, and are not computed.
 const NEGLIGIBLE: f64 = 16.0;
@@ -21,11 +27,13 @@ const NEGLIGIBLE: f64 = 16.0;
 pub(crate) struct ShiftEvidence {
     states: ShiftStates,
     inference: ReplyInference,
+    hypotheses: Hypotheses,
     overhead: i64,
     /// The model's replies by how many bytes they are longer; none if they say nothing one by one.
     replies: BTreeMap<i64, ReplyReader>,
-    /// The likelihoods by the sizes of a command and its replies: the commands of a home recur.
-    known: TwoGenerationCache<SeenSizes, Option<Arc<[f64]>>>,
+    has_replies: bool,
+    /// By the sizes of a command and its replies: the commands of a home recur.
+    known: TwoGenerationCache<SeenSizes, Option<Arc<PossibleCommands>>>,
 }
 
 /// The sizes of a command and of its replies, each as a range.
@@ -36,14 +44,16 @@ struct SeenSizes {
     replies: Option<Vec<[i64; 2]>>,
 }
 
+/// States by their index, each with the sums that a command's actions may have, and their weights.
+type SumsOfStates = Vec<(usize, Vec<WeightedSum>)>;
+
 /// The states with one shift of replies.
 #[derive(Debug)]
 struct EqualReplies {
     reply_bytes: i64,
     /// At least ln P(size, replies) for any of the states.
     ln_bound: f64,
-    /// By their index, each with the sums that the command's actions may have, and their weights.
-    states: Vec<(usize, Vec<WeightedSum>)>,
+    states: SumsOfStates,
 }
 
 impl ShiftEvidence {
@@ -52,60 +62,102 @@ impl ShiftEvidence {
         let inference = ReplyInference::new(model)?;
         let shifted = if model.single_replies.is_some() { Shifted::CommandsAndReplies } else { Shifted::Commands };
         let (states, known) = (ShiftStates::new(shifted), TwoGenerationCache::new(MAX_CACHED));
+        let hypotheses = Hypotheses::new(states.arrivals().to_vec(), &inference);
         let longer = |state: &ShiftState| {
             let replies = model.single_replies.clone()?;
             Some((state.reply_bytes, ReplyReader::new(replies.longer_by(state.reply_bytes))))
         };
         let replies = states.list().iter().filter_map(longer).collect();
-        Some(Self { states, inference, overhead: model.overhead, replies, known })
+        let has_replies = model.single_replies.is_some();
+        Some(Self { states, inference, hypotheses, overhead: model.overhead, replies, has_replies, known })
     }
 
     pub(crate) fn states(&self) -> &ShiftStates {
         &self.states
     }
 
-    /// ln P(size, replies) of a command for each state; −∞ where that does not matter beside others. `None` where the
-    /// command says nothing: if its size is known as a range only, where neighbouring shifts look alike, if no state
-    /// explains it, or if that is beyond what can be computed.
+    /// The rival hypotheses, and what they need to know of sums.
+    pub(crate) fn hypotheses(&self) -> (&Hypotheses, &ReplyInference) {
+        (&self.hypotheses, &self.inference)
+    }
+
+    /// What a command may be in each state. `None` where it says nothing: if its size is known as a range only, where
+    /// neighbouring shifts look alike, if no state explains it, or if that is beyond what can be computed.
     ///
     /// What length fields add depends on the whole size of a message, so ε is that of the size as it is.
-    pub(crate) fn ln_likelihoods(
+    pub(crate) fn possible(
         &mut self,
         model: &Model,
         command: &Command,
         sizes: [i64; 2],
         epsilons: &[WeightedEpsilon],
-    ) -> Option<Arc<[f64]>> {
+    ) -> Option<Arc<PossibleCommands>> {
         let seen = SeenSizes { command: sizes, replies: reply_sizes(model, command) };
         if let Some(known) = self.known.recall(&seen) {
             return known.clone();
         }
-        let found = self.compute(&seen, epsilons).ok().flatten().map(Arc::from);
-        self.known.remember(seen, found.clone(), 1);
+        let found = self.compute(&seen, epsilons).ok().flatten().map(Arc::new);
+        let weight = 1 + found.as_ref().map_or(0, |found| found.len());
+        self.known.remember(seen, found.clone(), weight);
         found
     }
 
-    fn compute(&self, seen: &SeenSizes, epsilons: &[WeightedEpsilon]) -> Result<Option<Vec<f64>>, Beyond> {
+    fn compute(&self, seen: &SeenSizes, epsilons: &[WeightedEpsilon]) -> Result<Option<PossibleCommands>, Beyond> {
         let [least, most] = seen.command;
         if least != most {
             return Ok(None);
         }
-        let mut found = vec![f64::NEG_INFINITY; self.states.list().len()];
-        let mut greatest = f64::NEG_INFINITY;
+        let mut ln_learned = vec![f64::NEG_INFINITY; self.states.list().len()];
+        let mut ln_unit = f64::NEG_INFINITY;
+        let mut looked_at: Vec<(Option<SeenReplies>, SumsOfStates)> = Vec::new();
         for EqualReplies { reply_bytes, ln_bound, states } in self.by_replies(seen, epsilons) {
-            if ln_bound < greatest - NEGLIGIBLE {
+            if ln_bound < ln_unit - NEGLIGIBLE {
                 break;
             }
             let replies = self.replies.get(&reply_bytes).zip(seen.replies.as_ref());
             let replies = replies.map(|(reader, sizes)| reader.read(sizes));
             let (at, alternatives): (Vec<usize>, Vec<Vec<WeightedSum>>) = states.into_iter().unzip();
             let ln_likelihoods = self.inference.ln_alternatives(replies.as_ref(), &alternatives)?;
-            for (at, ln_likelihood) in at.into_iter().zip(ln_likelihoods) {
-                greatest = greatest.max(ln_likelihood);
-                found[at] = ln_likelihood;
+            for (at, ln_likelihood) in at.iter().zip(ln_likelihoods) {
+                ln_unit = ln_unit.max(ln_likelihood);
+                ln_learned[*at] = ln_likelihood;
+            }
+            looked_at.push((replies, at.into_iter().zip(alternatives).collect()));
+        }
+        if !ln_unit.is_finite() {
+            return Ok(None);
+        }
+        let learned = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
+        let mut possible = PossibleCommands::new(learned, (!self.has_replies).then(|| ln_unit.exp()));
+        for (replies, states) in looked_at {
+            let replies = if self.has_replies { replies } else { Some(SeenReplies::new(&SingleReplies::none(), &[])) };
+            // Where single replies are not known, the actions that a model with replies counts are not told apart.
+            if let Some(commands) = replies.and_then(|replies| self.commands(&replies, &states, ln_unit)) {
+                possible.add(commands, states, &self.hypotheses);
             }
         }
-        Ok(greatest.is_finite().then_some(found))
+        Ok(Some(possible))
+    }
+
+    /// The most probable commands with one of the sums of these states, with replies, as multiples of a unit. `None` where
+    /// that is beyond what can be computed: there, habits are not told apart.
+    fn commands(
+        &self,
+        replies: &SeenReplies,
+        states: &[(usize, Vec<WeightedSum>)],
+        ln_unit: f64,
+    ) -> Option<Vec<PossibleCommand>> {
+        let mut bytes: Vec<i64> = states.iter().flat_map(|(_, sums)| sums).map(|sum| sum.bytes).collect();
+        bytes.sort_unstable();
+        bytes.dedup();
+        let sums: Vec<WeightedSum> = bytes.into_iter().map(|bytes| WeightedSum { bytes, weight: 1.0 }).collect();
+        let found = self.inference.most_probable(replies, &sums, MAX_POSSIBLE).ok()?;
+        let command = |InferredActions { actions, sum, probability, .. }| PossibleCommand {
+            actions,
+            sum: sums[sum].bytes,
+            probability: probability * f64::exp(found.ln_total - ln_unit),
+        };
+        Some(found.listed.into_iter().map(command).collect())
     }
 
     /// The states by their shift of replies, those first that may be most likely.
@@ -219,14 +271,13 @@ mod tests {
         let states = evidence.states().list().to_vec();
         for size in 58..90 {
             for replies in [&[20][..], &[25, 20], &[26, 31], &[55], &[23], &[]] {
-                let found =
-                    evidence.ln_likelihoods(&model, &command(size, replies), [size.cast_signed(); 2], &EPSILONS);
-                let found = found.map_or_else(|| vec![f64::NEG_INFINITY; states.len()], |found| found.to_vec());
+                let found = evidence.possible(&model, &command(size, replies), [size.cast_signed(); 2], &EPSILONS);
+                let found = found.map_or_else(|| vec![0.0; states.len()], |found| found.learned().to_vec());
                 let expected: Vec<f64> =
                     states.iter().map(|state| listed(&model, size.cast_signed(), replies, *state)).collect();
-                let greatest = expected.iter().copied().fold(0.0, f64::max);
-                for ((ln_found, expected), state) in found.iter().zip(&expected).zip(&states) {
-                    assert!((ln_found.exp() - expected).abs() < 1e-5 * greatest, "{size} {replies:?} {state:?}");
+                let greatest = expected.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+                for ((found, expected), state) in found.iter().zip(&expected).zip(&states) {
+                    assert!((found - expected / greatest).abs() < 1e-5, "{size} {replies:?} {state:?}");
                 }
             }
         }
@@ -244,7 +295,7 @@ mod tests {
         let model = Model::from_toml(MODEL).unwrap();
         let mut evidence = ShiftEvidence::new(&model).unwrap();
         for sizes in [[0, i64::MAX], [i64::MAX, 0], [70, 71], [i64::MAX; 2]] {
-            assert!(evidence.ln_likelihoods(&model, &command(9, &[]), sizes, &EPSILONS).is_none());
+            assert!(evidence.possible(&model, &command(9, &[]), sizes, &EPSILONS).is_none());
         }
     }
 }

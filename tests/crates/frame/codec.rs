@@ -7,9 +7,9 @@ use super::stream::encode;
 use proptest::prelude::*;
 use sizeleak_frame::{
     Actions, Candidate, Command, ContentType, Correction, DeviceTypeProbability, Direction, Flow, Frame, FrameReader,
-    FrameWriter, Hello, Identification, MAX_VALUE_BYTES, Notice, NumberProbability, Packet, Packets, ReadError, Record,
-    SCHEMA, Segment, Segments, Session, SharedList, Shift, SingleReply, StageSummary, Summary, Transport, Unknown,
-    WeightedEpsilon, WriteError,
+    FrameWriter, HabitFactors, Hello, Identification, MAX_VALUE_BYTES, Notice, NumberProbability, Packet, Packets,
+    ReadError, Record, SCHEMA, Segment, Segments, Session, SharedList, Shift, SingleReply, StageSummary, Summary,
+    Transport, Unknown, WeightedEpsilon, WriteError,
 };
 
 fn hello() -> Frame {
@@ -175,7 +175,9 @@ fn body() -> impl Strategy<Value = Frame> {
         }),
         command().prop_map(Frame::from),
         (command(), prop::collection::vec(epsilon, 0..5), shifts()).prop_map(|(command, epsilons, shifts)| {
-            Frame::from(Correction { command, epsilons: epsilons.into(), shifts })
+            let own = |weight| HabitFactors { weight, actions: vec![weight; 3].into(), numbers: vec![1.0].into() };
+            let habits = epsilons.iter().map(|epsilon: &WeightedEpsilon| own(epsilon.weight)).collect();
+            Frame::from(Correction { command, epsilons: epsilons.into(), shifts, habits })
         }),
         (command(), prop::collection::vec(candidate(), 0..5), bounds, shifts()).prop_map(
             |(command, candidates, (candidate_count, listed, min_actions, max_actions), shifts)| {

@@ -98,6 +98,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
             command: command(nulls),
             epsilons: vec![WeightedEpsilon { epsilon: i64::MIN, weight: 0.5 }].into(),
             shifts: shifts(nulls),
+            habits: SharedList::default(),
         }
         .into(),
         Identification {

@@ -92,6 +92,12 @@ impl SingleReplies {
     /// The most replies of one class that an action sends.
     pub const MAX_PER_ACTION: u32 = 16;
 
+    /// Replies that say nothing: no class, and none sent.
+    pub fn none() -> Self {
+        let (foreign_sizes, per_command, per_action, classes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { merged: 0.0, shared: 0, foreign: 0.0, foreign_sizes, per_command, per_action, classes }
+    }
+
     /// How many replies of each class a command should have, given its actions by their index in the order of the model,
     /// each with how often it occurs.
     pub fn class_counts(&self, counts: impl IntoIterator<Item = (usize, u32)>) -> Vec<u32> {

@@ -1,0 +1,420 @@
+//! What is believed of a flow's commands: how its messages differ from those that a model was learned from, and which
+//! habits it has. A hidden Markov model whose states are rival hypotheses under one likelihood.
+//!
+//! A *state* says what messages are like, such as "6 bytes longer"; beside each state, commands come by one of several
+//! *kinds of habits* ([`HabitKind`]). No state is judged by the learned habits alone, so other habits are not taken for
+//! other messages. Before each command, habits may change ([`HABIT_CHANGE`]), and so may messages ([`CHANGE`]); after it,
+//! every pair is weighed by the likelihood of the command.
+
+use std::collections::BTreeMap;
+
+use crate::habits::{HabitCounts, Habits, LearnedHabits};
+use crate::inference::{ReplyInference, WeightedSum};
+
+/// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
+/// commands. Two commands that show a change clearly are just enough to believe it.
+const CHANGE: f64 = 2e-4;
+
+/// The probability that a household's habits change between two commands: once in fifty, as hours of a day do.
+const HABIT_CHANGE: f64 = 0.02;
+
+/// The share of commands that are odd: their size is that of any state, by chance. So one command speaks against a state
+/// by a factor of the number of states over this at most, which is less than the odds against a change.
+const ODD: f64 = 3e-3;
+
+/// A state explains a command, where nothing is known of habits, if the command is as probable in it as this share of the
+/// mean over all states: habits make actions rarer by a factor of some ten, sizes that cannot be by thousands.
+const EXPLAINED: f64 = 0.03;
+
+/// How probable the learned habits are at first; the other kinds share the rest.
+const LEARNED_AT_FIRST: f64 = 0.7;
+
+/// States that are less probable have no habits of their own.
+const MIN_PROBABILITY: f64 = 1e-3;
+
+/// After so many commands, the habits that they show are estimated anew: a tenth of the memory.
+const COMMANDS_PER_ESTIMATE: u32 = 4;
+
+/// Where habits come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HabitKind {
+    /// From the labels that the model was learned from.
+    Learned,
+    /// From the commands of the flow.
+    Shown,
+    /// From nowhere: nearly everything is left open.
+    Broad,
+    /// Sums of actions are as frequent as in the flow, whatever makes them: scenes, for example.
+    AnySums,
+}
+
+/// A number for each kind of habits.
+type ByKind = [f64; HabitKind::ALL.len()];
+
+impl HabitKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Learned, Self::Shown, Self::Broad, Self::AnySums];
+}
+
+/// Actions that a command may have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PossibleCommand {
+    /// Indices of the actions in the model's list, each with how often it occurs.
+    pub actions: Vec<(u32, u32)>,
+    /// Σ |aᵢ|·nᵢ in bytes.
+    pub sum: i64,
+    /// P(A) · P(replies | A) by the learned habits, as a multiple of a unit.
+    pub probability: f64,
+}
+
+/// What a command may be in some states.
+#[derive(Debug)]
+struct PossibleInStates {
+    /// In the order of their sums.
+    commands: Vec<PossibleCommand>,
+    /// By their index, each with the sums that the command's actions may have.
+    states: Vec<(usize, Vec<WeightedSum>)>,
+}
+
+/// What a command may be, in each state.
+#[derive(Debug)]
+pub struct PossibleCommands {
+    /// P(size, replies) by the learned habits for each state, as a multiple of the unit.
+    learned: Vec<f64>,
+    /// The same by broad habits.
+    broad: Vec<f64>,
+    /// The probability that the unit stands for, where the probability of a sum is asked for: where replies say nothing.
+    unit: Option<f64>,
+    in_states: Vec<PossibleInStates>,
+}
+
+impl PossibleCommands {
+    /// For states with P(size, replies) by the learned habits, as a multiple of a unit that is the probability of the same
+    /// name; `None` where replies are part of it.
+    pub fn new(learned: Vec<f64>, unit: Option<f64>) -> Self {
+        Self { broad: learned.clone(), learned, unit, in_states: Vec::new() }
+    }
+
+    /// P(size, replies) by the learned habits for each state, as a multiple of the unit.
+    pub fn learned(&self) -> &[f64] {
+        &self.learned
+    }
+
+    /// How many actions are listed.
+    pub fn len(&self) -> usize {
+        self.in_states.iter().map(|possible| possible.commands.len()).sum()
+    }
+
+    /// Whether none are.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds the most probable commands in some states, which are given with the sums that they may have.
+    pub fn add(
+        &mut self,
+        mut commands: Vec<PossibleCommand>,
+        states: Vec<(usize, Vec<WeightedSum>)>,
+        hypotheses: &Hypotheses,
+    ) {
+        let Some(habits) = &hypotheses.habits else { return };
+        commands.sort_by(|a, b| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)));
+        let possible = PossibleInStates { commands, states };
+        let sums = possible.sums(&habits.broad);
+        for (state, weighted) in &possible.states {
+            self.broad[*state] = self.learned[*state] * sums.share(weighted, |_, weight| weight);
+        }
+        self.in_states.push(possible);
+    }
+}
+
+/// The probabilities of sums by the learned habits and by others, from the listed commands.
+#[derive(Debug, Default)]
+struct SumProbabilities(BTreeMap<i64, [f64; 2]>);
+
+impl SumProbabilities {
+    /// The probability of some weighted sums by other habits, as a multiple of that by the learned ones. What is not listed
+    /// matters as little by either.
+    fn share(&self, sums: &[WeightedSum], other: impl Fn(i64, f64) -> f64) -> f64 {
+        let (mut by_learned, mut by_other) = (0.0, 0.0);
+        for WeightedSum { bytes, weight } in sums {
+            let [learned, own] = self.0.get(bytes).copied().unwrap_or_default();
+            by_learned += weight * learned;
+            by_other += weight * other(*bytes, own);
+        }
+        if by_learned > 0.0 { by_other / by_learned } else { 1.0 }
+    }
+}
+
+impl PossibleInStates {
+    fn sums(&self, habits: &Habits) -> SumProbabilities {
+        let mut sums = SumProbabilities::default();
+        for PossibleCommand { actions, sum, probability } in &self.commands {
+            let [learned, own] = sums.0.entry(*sum).or_default();
+            *learned += probability;
+            *own += probability * habits.factor(actions);
+        }
+        sums
+    }
+
+    /// The commands with a sum.
+    fn with_sum(&self, sum: i64) -> &[PossibleCommand] {
+        let begin = self.commands.partition_point(|command| command.sum < sum);
+        let end = self.commands.partition_point(|command| command.sum <= sum);
+        &self.commands[begin..end]
+    }
+}
+
+/// The states that there are, and the habits that they are believed beside.
+#[derive(Debug)]
+pub struct Hypotheses {
+    /// The probability that a change leads to each state.
+    arrivals: Vec<f64>,
+    /// `None` where habits cannot be told: the learned ones have to do.
+    habits: Option<LearnedHabits>,
+}
+
+/// How probable a state is.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct StateBelief {
+    /// With each kind of habits.
+    by_kind: ByKind,
+    /// By what commands can be at all in it, however probable.
+    possible: f64,
+    /// The time of the first command with it, in nanoseconds since the epoch, on the most probable way to it; `None` where
+    /// it has always been so.
+    pub since_ns: Option<i64>,
+}
+
+impl StateBelief {
+    /// Whatever the habits.
+    pub fn probability(&self) -> f64 {
+        self.by_kind.iter().sum()
+    }
+
+    /// Whatever the habits, where nothing is known of them: the state is believed only as far as commands could not be what
+    /// they are in others.
+    pub fn possible(&self) -> f64 {
+        self.possible
+    }
+
+    /// Together with a kind of habits.
+    pub fn with(&self, kind: HabitKind) -> f64 {
+        self.by_kind[kind as usize]
+    }
+}
+
+/// Habits as a flow's commands show them, if they are in some state.
+#[derive(Debug, Clone)]
+struct Shown {
+    counts: HabitCounts,
+    habits: Habits,
+    /// How many commands the habits do not contain yet.
+    commands: u32,
+}
+
+/// What is believed of a flow.
+#[derive(Debug, Clone, Default)]
+pub struct Belief {
+    /// After the last command, by state. Empty before the first one: messages are as they were learned.
+    states: Vec<StateBelief>,
+    /// The most probable state.
+    best: usize,
+    shown: BTreeMap<usize, Shown>,
+}
+
+impl Belief {
+    /// The belief in each state after the last command.
+    pub fn states(&self) -> &[StateBelief] {
+        &self.states
+    }
+
+    /// The habits that commands show in the most probable state; `None` before the first command.
+    pub fn shown(&self) -> Option<&Habits> {
+        self.shown.get(&self.best).map(|shown| &shown.habits)
+    }
+}
+
+impl Hypotheses {
+    /// States, the first of which is that of the model, each with the probability that a change leads to it.
+    pub fn new(arrivals: Vec<f64>, inference: &ReplyInference) -> Self {
+        Self { arrivals, habits: LearnedHabits::new(inference) }
+    }
+
+    /// The factors of broad habits; `None` where habits cannot be told.
+    pub fn broad(&self) -> Option<&Habits> {
+        self.habits.as_ref().map(|habits| &habits.broad)
+    }
+
+    /// The belief in each state for a command at this time, in nanoseconds since the epoch, before it is seen.
+    pub fn predicted(&self, belief: &Belief, time_ns: i64) -> Vec<StateBelief> {
+        let mut before = belief.states.clone();
+        if before.is_empty() {
+            before.resize(self.arrivals.len(), StateBelief::default());
+            before[0] = StateBelief { by_kind: self.at_first(), possible: 1.0, since_ns: None };
+        }
+        let change = if self.habits.is_some() { HABIT_CHANGE } else { 0.0 };
+        for state in &mut before {
+            let each = change * state.probability() / HabitKind::ALL.len() as f64;
+            state.by_kind = state.by_kind.map(|own| (1.0 - change) * own + each);
+        }
+        let of_kind = |kind: &HabitKind| before.iter().map(|state| state.with(*kind)).sum();
+        let kinds: Vec<f64> = HabitKind::ALL.iter().map(of_kind).collect();
+        for (state, arrival) in before.iter_mut().zip(&self.arrivals) {
+            let (stays, arrives) = ((1.0 - CHANGE) * state.probability(), CHANGE * arrival);
+            state.since_ns = if stays >= arrives { state.since_ns } else { Some(time_ns) };
+            for (own, of_kind) in state.by_kind.iter_mut().zip(&kinds) {
+                *own = (1.0 - CHANGE) * *own + arrives * of_kind;
+            }
+            state.possible = (1.0 - CHANGE) * state.possible + arrives;
+        }
+        before
+    }
+
+    fn at_first(&self) -> ByKind {
+        let other = (1.0 - LEARNED_AT_FIRST) / (HabitKind::ALL.len() - 1) as f64;
+        if self.habits.is_some() { [LEARNED_AT_FIRST, other, other, other] } else { [1.0, 0.0, 0.0, 0.0] }
+    }
+
+    /// Weighs what was predicted by a command's likelihood in each state with each kind of habits, and learns habits from
+    /// it. A command that no state explains says nothing.
+    pub fn observe(
+        &self,
+        belief: &mut Belief,
+        predicted: Vec<StateBelief>,
+        command: &PossibleCommands,
+        inference: &ReplyInference,
+    ) {
+        let likelihoods = likelihoods(belief, command);
+        let odd = ODD * command.broad.iter().sum::<f64>() / command.broad.len() as f64;
+        if odd > 0.0 {
+            belief.states = predicted.clone();
+            for ((state, likelihoods), broad) in belief.states.iter_mut().zip(&likelihoods).zip(&command.broad) {
+                state.possible *= broad.min(EXPLAINED * odd / ODD) + odd;
+                for (own, likelihood) in state.by_kind.iter_mut().zip(likelihoods) {
+                    *own *= (1.0 - ODD) * likelihood + odd;
+                }
+            }
+            let all: f64 = belief.states.iter().map(StateBelief::probability).sum();
+            for own in belief.states.iter_mut().flat_map(|state| &mut state.by_kind) {
+                *own /= all;
+            }
+            let all: f64 = belief.states.iter().map(|state| state.possible).sum();
+            for state in &mut belief.states {
+                state.possible /= all;
+            }
+            self.learn_habits(belief, &predicted, command, &likelihoods, odd, inference);
+        } else {
+            belief.states = predicted;
+        }
+    }
+
+    /// Counts a command's possible actions in each state that is probable enough.
+    fn learn_habits(
+        &self,
+        belief: &mut Belief,
+        predicted: &[StateBelief],
+        command: &PossibleCommands,
+        likelihoods: &[ByKind],
+        odd: f64,
+        inference: &ReplyInference,
+    ) {
+        let Some(learned) = &self.habits else { return };
+        let probabilities: Vec<f64> = belief.states.iter().map(StateBelief::probability).collect();
+        let best = (0..probabilities.len()).max_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b])).unwrap_or(0);
+        let before = belief.shown.get(&belief.best).cloned();
+        belief.shown.retain(|state, _| *state == best || probabilities[*state] >= MIN_PROBABILITY);
+        belief.best = best;
+        for possible in &command.in_states {
+            for (state, sums) in &possible.states {
+                if *state != best && probabilities[*state] < MIN_PROBABILITY {
+                    continue;
+                }
+                let shown = belief
+                    .shown
+                    .entry(*state)
+                    .or_insert_with(|| before.clone().unwrap_or_else(|| learned.none_shown()));
+                let is_true = explained_share(&predicted[*state].by_kind, &likelihoods[*state], odd);
+                let weights = weights(possible, sums, &predicted[*state], shown, learned, command);
+                shown.counts.age();
+                let all: f64 = weights.iter().map(|(_, weight)| weight).sum();
+                for (possible, weight) in weights.iter().filter(|_| all > 0.0) {
+                    shown.counts.count(&possible.actions, possible.sum, is_true * weight / all);
+                }
+                shown.commands += 1;
+                if shown.commands >= COMMANDS_PER_ESTIMATE
+                    && let Some(habits) = learned.shown(&shown.counts, inference)
+                {
+                    (shown.habits, shown.commands) = (habits, 0);
+                }
+            }
+        }
+    }
+}
+
+/// P(size, replies) for each state with each kind of habits.
+fn likelihoods(belief: &Belief, command: &PossibleCommands) -> Vec<ByKind> {
+    let of_state = |(learned, broad): (&f64, &f64)| [*learned, *learned, *broad, *learned];
+    let mut found: Vec<ByKind> = command.learned.iter().zip(&command.broad).map(of_state).collect();
+    let Some(general) = belief.shown.get(&belief.best) else { return found };
+    for possible in &command.in_states {
+        let sums = possible.sums(&general.habits);
+        for (state, weighted) in &possible.states {
+            let own = belief.shown.get(state).filter(|_| *state != belief.best);
+            let own_sums = own.map(|own| possible.sums(&own.habits));
+            let (shown, sums) = (own.unwrap_or(general), own_sums.as_ref().unwrap_or(&sums));
+            let learned = command.learned[*state];
+            found[*state][HabitKind::Shown as usize] = learned * sums.share(weighted, |_, own| own);
+            let of_sum = |sum: i64, own: f64| own * sum_factor(shown, command, sum, own);
+            found[*state][HabitKind::AnySums as usize] = learned * sums.share(weighted, of_sum);
+        }
+    }
+    found
+}
+
+/// The probability that a command is not an odd one, in a state.
+fn explained_share(predicted: &ByKind, likelihoods: &ByKind, odd: f64) -> f64 {
+    let explained: f64 = predicted.iter().zip(likelihoods).map(|(own, likelihood)| own * likelihood).sum();
+    let all = (1.0 - ODD) * explained + odd * predicted.iter().sum::<f64>();
+    if all > 0.0 { (1.0 - ODD) * explained / all } else { 0.0 }
+}
+
+/// The possible commands with some sums, each with its weight by all kinds of habits together.
+fn weights<'a>(
+    possible: &'a PossibleInStates,
+    sums: &[WeightedSum],
+    predicted: &StateBelief,
+    shown: &Shown,
+    learned: &LearnedHabits,
+    command: &PossibleCommands,
+) -> Vec<(&'a PossibleCommand, f64)> {
+    let mut all = Vec::new();
+    for WeightedSum { bytes, weight } in sums {
+        let commands = possible.with_sum(*bytes);
+        let own: Vec<f64> = commands.iter().map(|one| one.probability * shown.habits.factor(&one.actions)).collect();
+        let any = sum_factor(shown, command, *bytes, own.iter().sum());
+        let by_shown = predicted.with(HabitKind::Shown) + predicted.with(HabitKind::AnySums) * any;
+        for (possible, own) in commands.iter().zip(own) {
+            let by_others = predicted.with(HabitKind::Learned)
+                + predicted.with(HabitKind::Broad) * learned.broad.factor(&possible.actions);
+            all.push((possible, weight * (possible.probability * by_others + own * by_shown)));
+        }
+    }
+    all
+}
+
+/// How much more probable a sum is by how often it came than by the habits that a flow showed, which expect this multiple
+/// of the unit. Where replies say something about actions, sums are not looked at alone.
+fn sum_factor(shown: &Shown, command: &PossibleCommands, sum: i64, expected: f64) -> f64 {
+    command.unit.map_or(1.0, |unit| shown.counts.sum_factor(sum, expected * unit))
+}
+
+impl LearnedHabits {
+    /// Before the first command: the learned habits.
+    fn none_shown(&self) -> Shown {
+        Shown { counts: self.no_counts(), habits: self.unchanged(), commands: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests;

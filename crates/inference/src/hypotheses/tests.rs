@@ -1,0 +1,160 @@
+//! Flows whose messages or habits change, and the sum over all ways of small hidden Markov models.
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use sizeleak_model::{Model, SeenReplies, SingleReplies};
+
+use super::*;
+
+/// Up to three of two actions of 4 and 7 bytes; `on` is nine times as frequent.
+const MODEL: &str = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 9]]\n\
+    [[action]]\nname = \"on\"\nsize = 4\n[[action]]\nname = \"off\"\nsize = 7\n\
+    [[device]]\nname = \"lamp\"\ncount = 3\nactions = [\"on\", \"off\"]\n\
+    [prior]\nnumbers = [0.6, 0.3, 0.1]\ndecay = 0.01\nshares = [0.9, 0.1]\nconcentration = 20.0\n\
+    [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.01\nsurplus = 0.01\n\
+    [learned]\nmethod = \"robust\"\ncommands = 30\nversion = \"0\"\nbasis = \"wire\"\n";
+
+/// By how many bytes messages are longer in each state. The difference of the actions is among them.
+const LONGER: [i64; 5] = [0, 1, -1, 3, -3];
+
+static INFERENCE: LazyLock<Inference> = LazyLock::new(|| Inference(Model::from_toml(MODEL).unwrap()));
+
+struct Inference(Model);
+
+impl Inference {
+    fn get(&self) -> ReplyInference {
+        ReplyInference::new(&self.0).unwrap()
+    }
+}
+
+fn hypotheses(inference: &ReplyInference) -> Hypotheses {
+    Hypotheses::new(vec![0.5, 0.125, 0.125, 0.125, 0.125], inference)
+}
+
+/// What a message may be whose actions and shift take these bytes together.
+fn possible(hypotheses: &Hypotheses, inference: &ReplyInference, bytes: i64) -> PossibleCommands {
+    let states: Vec<(usize, Vec<WeightedSum>)> =
+        LONGER.iter().map(|longer| vec![WeightedSum { bytes: bytes - longer, weight: 1.0 }]).enumerate().collect();
+    let sums: Vec<WeightedSum> = states.iter().map(|(_, sums)| sums[0]).collect();
+    let seen = SeenReplies::new(&SingleReplies::none(), &[]);
+    let found = inference.most_probable(&seen, &sums, 100).unwrap();
+    let learned = inference.ln_sums(&sums.iter().map(|sum| sum.bytes).collect::<Vec<_>>()).unwrap();
+    let unit = found.ln_total.exp();
+    let commands = found.listed.into_iter().map(|one| PossibleCommand {
+        sum: sums[one.sum].bytes,
+        probability: one.probability,
+        actions: one.actions,
+    });
+    let commands = commands.collect();
+    let mut possible = PossibleCommands::new(learned.iter().map(|ln| ln.exp() / unit).collect(), Some(unit));
+    possible.add(commands, states, hypotheses);
+    possible
+}
+
+/// The beliefs after commands of some bytes.
+fn after(bytes: impl IntoIterator<Item = i64>) -> Belief {
+    let inference = INFERENCE.get();
+    let hypotheses = hypotheses(&inference);
+    let mut belief = Belief::default();
+    for (second, bytes) in (1..).zip(bytes) {
+        let predicted = hypotheses.predicted(&belief, second * 1_000_000_000);
+        let command = possible(&hypotheses, &inference, bytes);
+        hypotheses.observe(&mut belief, predicted, &command, &inference);
+    }
+    belief
+}
+
+#[test]
+fn factors_of_habits_are_a_distribution_with_the_shares_wanted() {
+    let inference = INFERENCE.get();
+    let learned = LearnedHabits::new(&inference).unwrap();
+    let mut counts = learned.no_counts();
+    // Mostly two times off.
+    for _ in 0..300 {
+        counts.age();
+        counts.count(&[(1, 2)], 14, 1.0);
+    }
+    let prior = INFERENCE.0.prior.as_ref().unwrap();
+    let shown = learned.shown(&counts, &inference).unwrap();
+    let all = [[1, 0], [0, 1], [2, 0], [1, 1], [0, 2], [3, 0], [2, 1], [1, 2], [0, 3]];
+    for (habits, two_off) in [(&learned.broad, 0.015..0.05), (&shown, 0.8..1.0)] {
+        let probability = |counts: &[u32; 2]| {
+            let actions: Vec<(u32, u32)> = (0..).zip(*counts).filter(|(_, count)| *count > 0).collect();
+            prior.probability(counts) * habits.factor(&actions)
+        };
+        // The model has P(4 actions and more) beyond its devices, and this prior leaves out devices that are used.
+        let total: f64 = all.iter().map(probability).sum();
+        assert!((total - 1.0).abs() < 0.2, "{total}");
+        assert!(two_off.contains(&(probability(&[0, 2]) / total)), "{}", probability(&[0, 2]) / total);
+    }
+}
+
+#[test]
+fn two_commands_show_other_messages_and_one_does_not() {
+    let one = after([4, 4, 8, 4, 4, 5]);
+    assert!(one.states()[1].probability() < 0.05);
+    let two = after([4, 4, 8, 4, 4, 5, 9, 5]);
+    assert!(two.states()[1].probability() > 0.7, "{:?}", two.states());
+    assert_eq!(two.states()[1].since_ns, Some(6_000_000_000), "the first command that was longer");
+    let back = after([4, 4, 8, 4, 4, 5, 9, 5, 5, 5, 4, 8, 4, 4, 8]);
+    assert!(back.states()[0].probability() > 0.9, "{:?}", back.states());
+    assert_eq!(back.states()[0].since_ns, Some(11_000_000_000));
+}
+
+#[test]
+fn other_habits_are_not_taken_for_longer_messages() {
+    // The household switches off only: 7 bytes, which are 4 and 3 more.
+    let belief = after(std::iter::repeat_n(4, 30).chain([7; 60]));
+    let [as_learned, longer] = [0, 3].map(|state: usize| belief.states()[state].probability());
+    // From sizes alone both are possible, and none is certain at once.
+    assert!(as_learned + longer > 0.98);
+    let habits = after([7, 14, 7, 7, 21, 11, 7, 14, 14, 7, 18, 7, 14, 7, 7, 21, 14, 7, 11, 7].repeat(3));
+    assert!(habits.states()[0].probability() > 0.95, "{:?}", habits.states());
+    let learned = habits.states()[0].with(HabitKind::Learned);
+    assert!(learned < 0.02, "{learned}");
+    assert!(habits.shown().unwrap().factor(&[(1, 1)]) > 3.0 * habits.shown().unwrap().factor(&[(0, 1)]));
+}
+
+#[test]
+fn odd_commands_here_and_there_change_nothing() {
+    let belief = after((0..200).map(|number| if number % 10 == 9 { 10 } else { 4 }));
+    assert!(belief.states()[0].probability() > 0.9, "{:?}", belief.states());
+}
+
+#[test]
+fn commands_that_nothing_explains_say_nothing() {
+    let belief = after([1000; 50]);
+    assert!(belief.states()[0].probability() > 0.97);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    /// The sum over all states with their habits that a flow may come from.
+    #[test]
+    fn the_belief_after_a_command_is_the_sum_over_all_ways(bytes in prop::sample::select(vec![4_i64, 5, 7, 8, 10, 11])) {
+        let inference = INFERENCE.get();
+        let hypotheses = hypotheses(&inference);
+        let kinds = HabitKind::ALL.len();
+        let number = LONGER.len() * kinds;
+        let start = hypotheses.at_first();
+        let first = |from: usize| if from < kinds { start[from] } else { 0.0 };
+        let transition = |from: usize, to: usize| {
+            // Habits first, then messages, beside the same mixture of habits.
+            let same_state = if from / kinds == to / kinds { 1.0 - CHANGE } else { 0.0 };
+            let habit = HABIT_CHANGE / kinds as f64 + if from % kinds == to % kinds { 1.0 - HABIT_CHANGE } else { 0.0 };
+            habit * (same_state + CHANGE * hypotheses.arrivals[to / kinds])
+        };
+        let command = possible(&hypotheses, &inference, bytes);
+        let likelihoods = super::likelihoods(&Belief::default(), &command);
+        let odd = ODD * command.broad.iter().sum::<f64>() / LONGER.len() as f64;
+        let arrives = |to: usize| (0..number).map(|from| first(from) * transition(from, to)).sum::<f64>();
+        let weight = |to: usize| arrives(to) * ((1.0 - ODD) * likelihoods[to / kinds][to % kinds] + odd);
+        let all: f64 = (0..number).map(weight).sum();
+        let belief = after([bytes]);
+        for to in 0..number {
+            let own = belief.states()[to / kinds].by_kind[to % kinds];
+            prop_assert!((own - weight(to) / all).abs() < 1e-9);
+        }
+    }
+}

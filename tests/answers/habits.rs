@@ -1,0 +1,264 @@
+//! Households whose habits, messages or both differ from what a model was learned from, by a generator of their own:
+//! commands are drawn device by device, so that no prior of the model is theirs.
+//! `cargo test --test answers habits:: -- --nocapture` shows the figures.
+
+use std::fmt::Write as _;
+
+use rand::SeedableRng;
+use rand::seq::{IndexedRandom, IteratorRandom};
+use rand_chacha::ChaCha20Rng;
+use sizeleak_decomposer::Decomposer;
+use sizeleak_epsilon_corrector::{CorrectorInput, EpsilonCorrector};
+use sizeleak_fit::learn_prior;
+use sizeleak_frame::{Candidate, Command, Frame, Identification};
+use sizeleak_model::{LabelledCommand, Model};
+use sizeleak_platform::runtime::Stage;
+
+/// A home: what its actions weigh, and what its devices can do.
+struct Household {
+    names: &'static [&'static str],
+    sizes: &'static [i64],
+    overhead: i64,
+    /// Values of ε, each with how many of a hundred commands have it.
+    epsilons: &'static [(i64, u32)],
+    /// Devices, each kind with its actions.
+    devices: &'static [(u32, &'static [usize])],
+}
+
+/// The paper's: 12 plugs and 4 lamps.
+const PAPER: Household = Household {
+    names: &["on", "off", "toggle", "timer", "dim", "white", "colour"],
+    sizes: &[28, 29, 32, 34, 36, 35, 40],
+    overhead: 67,
+    epsilons: &[(0, 90), (-1, 9), (-2, 1)],
+    devices: &[(12, &[0, 1, 2, 3]), (4, &[0, 1, 2, 3, 4, 5, 6])],
+};
+
+/// One whose actions are so short that sums of different actions are near to each other everywhere.
+const SHORT: Household = Household {
+    names: &["on", "off", "toggle", "dim", "colour"],
+    sizes: &[7, 5, 9, 10, 10],
+    overhead: 62,
+    epsilons: &[(0, 60), (-1, 40)],
+    devices: &[(8, &[0, 1, 2]), (6, &[0, 1, 3, 4])],
+};
+
+/// How a household commands.
+#[derive(Clone, Copy, PartialEq)]
+enum Habit {
+    /// As in the labels: mostly one or two devices on.
+    Same,
+    /// Somewhat more devices, and `off` more often.
+    Mild,
+    /// Two to four devices, mostly `off`, and lamps in colour.
+    Strong,
+    /// The same actions on two to four devices.
+    Numbers,
+}
+
+impl Habit {
+    fn numbers(self) -> &'static [usize] {
+        match self {
+            Self::Same => &[1, 1, 1, 2, 2, 3],
+            Self::Mild => &[1, 2, 2, 3, 3, 4],
+            Self::Strong | Self::Numbers => &[2, 3, 4],
+        }
+    }
+
+    fn weight(self, action: usize, actions: usize) -> f64 {
+        match (self, action) {
+            (Self::Same | Self::Numbers, 0) => 2.0,
+            (Self::Mild, 0) => 1.6,
+            (Self::Mild, 1) => 1.4,
+            (Self::Strong, 0) => 0.5,
+            (Self::Strong, 1) => 4.0,
+            (Self::Strong, _) if action + 1 == actions => 2.0,
+            _ => 1.0,
+        }
+    }
+}
+
+impl Household {
+    fn command(&self, habit: Habit, random: &mut ChaCha20Rng) -> Vec<u32> {
+        let kinds = self.devices.iter().flat_map(|(count, actions)| std::iter::repeat_n(*actions, *count as usize));
+        let number = *habit.numbers().choose(random).unwrap();
+        let mut counts = vec![0; self.sizes.len()];
+        for actions in kinds.sample(random, number) {
+            let action = actions.choose_weighted(random, |action| habit.weight(*action, self.sizes.len())).unwrap();
+            counts[*action] += 1;
+        }
+        counts
+    }
+
+    fn size(&self, counts: &[u32], random: &mut ChaCha20Rng) -> i64 {
+        let (epsilon, _) = self.epsilons.choose_weighted(random, |(_, share)| *share).unwrap();
+        let sum: i64 = self.sizes.iter().zip(counts).map(|(size, count)| size * i64::from(*count)).sum();
+        self.overhead + sum + epsilon
+    }
+
+    /// What 300 labelled commands teach: the sizes as they are, and habits.
+    fn model(&self, random: &mut ChaCha20Rng) -> Model {
+        let labels: Vec<Vec<u32>> = (0..300).map(|_| self.command(Habit::Same, random)).collect();
+        let mut text = format!("schema = 1\noverhead = {}\nk = 50\nstrength = 3.0\ntuples = [", self.overhead);
+        for counts in &labels {
+            let sum: i64 = self.sizes.iter().zip(counts).map(|(size, count)| size * i64::from(*count)).sum();
+            let size = self.size(counts, random);
+            write!(text, "[{size}, {}, 1],", size - self.overhead - sum).unwrap();
+        }
+        text.push_str("]\n");
+        for (name, size) in self.names.iter().zip(self.sizes) {
+            writeln!(text, "[[action]]\nname = \"{name}\"\nsize = {size}").unwrap();
+        }
+        for (at, (count, actions)) in self.devices.iter().enumerate() {
+            let names: Vec<&str> = actions.iter().map(|action| self.names[*action]).collect();
+            writeln!(text, "[[device]]\nname = \"kind {at}\"\ncount = {count}\nactions = {names:?}").unwrap();
+        }
+        text.push_str("[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n");
+        text.push_str("[learned]\nmethod = \"robust\"\ncommands = 300\nversion = \"0\"\nbasis = \"wire\"\n");
+        let mut model = Model::from_toml(&text).unwrap();
+        let labelled = |counts: Vec<u32>| LabelledCommand {
+            sizes: [0; 2],
+            counts,
+            replies: 0,
+            reply_bytes: 0,
+            single_replies: None,
+            has_own_replies: true,
+        };
+        let labels: Vec<LabelledCommand> = labels.into_iter().map(labelled).collect();
+        model.prior = learn_prior(&labels, &model.actions, model.inventory.as_ref(), &model.limits().unwrap());
+        model
+    }
+}
+
+/// How right some answers are.
+#[derive(Debug, Default, Clone, Copy)]
+struct Score {
+    first_right: f64,
+    /// The share of commands whose truth has at least a thousandth of the probability.
+    coverage: f64,
+    /// The mean distance of the first answers' probabilities from how often they are right, in tenths.
+    error: f64,
+    /// What that would be by chance if the probabilities were right.
+    chance: f64,
+    /// Notices of other messages.
+    shifts: usize,
+    /// When the first shift that is right was certain.
+    found_after: Option<usize>,
+}
+
+/// The commands before a household changes.
+const UNCHANGED: usize = 100;
+
+/// The answers to commands of a household with other habits and messages, from the first command on.
+fn answered(home: &Household, habit: Habit, longer: i64, commands: usize, seed: u64) -> Score {
+    let mut random = ChaCha20Rng::seed_from_u64(seed);
+    let model = home.model(&mut random);
+    let mut corrector = EpsilonCorrector::new(model.clone(), model.smoothing);
+    let mut decomposer = Decomposer::new(model, 1000).unwrap();
+    let (mut score, mut bins) = (Score::default(), [[0.0_f64; 3]; 10]);
+    for (number, second) in (0..UNCHANGED + commands).zip(0_i64..) {
+        let (habit, longer) = if number < UNCHANGED { (Habit::Same, 0) } else { (habit, longer) };
+        let counts = home.command(habit, &mut random);
+        let size = (home.size(&counts, &mut random) + longer).unsigned_abs();
+        let time_ns = second * 1_000_000_000;
+        let command = Command { time_ns, end_ns: time_ns, flow: 1, size, records: 1, ..Command::default() };
+        let (mut corrected, mut frames): (Vec<Frame>, Vec<Frame>) = (Vec::new(), Vec::new());
+        corrector.process(CorrectorInput::Command(command.into()), &mut corrected).unwrap();
+        for frame in corrected {
+            match frame {
+                Frame::Correction(correction) => decomposer.process(*correction, &mut frames).unwrap(),
+                Frame::Notice(notice) if notice.what == "shifted" => {
+                    score.shifts += 1;
+                    let words = format!("commands are {} byte", longer.abs());
+                    if notice.detail.unwrap().contains(&words) {
+                        score.found_after = score.found_after.or(Some(number + 1 - UNCHANGED));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let answer = frames.into_iter().find_map(|frame| match frame {
+            Frame::Identification(answer) => Some(answer),
+            _ => None,
+        });
+        if number >= UNCHANGED {
+            score.add(&answer.unwrap(), home, &counts, &mut bins);
+        }
+    }
+    for [sum, right, variance] in bins {
+        score.error += (sum - right).abs() / commands as f64;
+        score.chance += (variance * 2.0 / std::f64::consts::PI).sqrt() / commands as f64;
+    }
+    score.first_right /= commands as f64;
+    score.coverage /= commands as f64;
+    score
+}
+
+impl Score {
+    fn add(&mut self, answer: &Identification, home: &Household, truth: &[u32], bins: &mut [[f64; 3]; 10]) {
+        let is_truth = |candidate: &&Candidate| {
+            home.names.iter().zip(truth).all(|(name, count)| candidate.actions.count(name) == *count)
+        };
+        // A candidate occurs once for each value of ε.
+        let of_truth: f64 = answer.candidates.iter().filter(is_truth).map(|one| one.probability).sum();
+        self.coverage += f64::from(of_truth >= 1e-3);
+        let Some(first) = answer.candidates.first() else { return };
+        let is_right = is_truth(&first);
+        self.first_right += f64::from(is_right);
+        let [sum, right, variance] = &mut bins[((first.probability * 10.0) as usize).min(9)];
+        *sum += first.probability;
+        *right += f64::from(is_right);
+        *variance += first.probability * (1.0 - first.probability);
+    }
+}
+
+/// The mean over some seeds, with how many notices of other messages there were in all.
+fn mean(home: &Household, habit: Habit, longer: i64, name: &str) -> Score {
+    let runs: Vec<Score> = (1..=3).map(|seed| answered(home, habit, longer, 400, seed)).collect();
+    let of = |figure: fn(&Score) -> f64| runs.iter().map(figure).sum::<f64>() / runs.len() as f64;
+    let mean = Score {
+        first_right: of(|run| run.first_right),
+        coverage: of(|run| run.coverage),
+        error: of(|run| run.error),
+        chance: of(|run| run.chance),
+        shifts: runs.iter().map(|run| run.shifts).sum(),
+        found_after: runs.iter().map(|run| run.found_after).max().flatten(),
+    };
+    eprintln!(
+        "{name}: first right {:.2}, coverage {:.3}, error {:.3} (chance {:.3}), notices {}, found after {:?}",
+        mean.first_right, mean.coverage, mean.error, mean.chance, mean.shifts, mean.found_after
+    );
+    mean
+}
+
+#[test]
+fn other_habits_are_no_other_messages() {
+    for (habit, name) in
+        [(Habit::Same, "same"), (Habit::Mild, "mild"), (Habit::Strong, "strong"), (Habit::Numbers, "numbers")]
+    {
+        let score = mean(&PAPER, habit, 0, name);
+        assert_eq!(score.shifts, 0, "{name}");
+        assert!(score.coverage >= 0.97 && score.error <= score.chance + 0.06, "{name}: {score:?}");
+        assert!(score.first_right >= 0.6, "{name}: {score:?}");
+    }
+}
+
+/// There a change of habits looks like a shift at first, and nothing tells which it is.
+#[test]
+fn answers_keep_the_truth_where_actions_are_short() {
+    for (habit, name, coverage, error) in
+        [(Habit::Same, "same", 0.99, 0.0), (Habit::Mild, "mild", 0.97, 0.06), (Habit::Strong, "strong", 0.8, 0.2)]
+    {
+        let score = mean(&SHORT, habit, 0, &format!("short, {name}"));
+        assert!(score.coverage >= coverage && score.error <= score.chance + error, "{name}: {score:?}");
+    }
+}
+
+#[test]
+fn longer_messages_are_found_where_habits_stay() {
+    for (longer, most) in [(1, 25), (3, 20), (8, 16), (-3, 20)] {
+        let score = mean(&PAPER, Habit::Same, longer, &format!("{longer} bytes longer"));
+        assert!(score.found_after.is_some_and(|after| after <= most), "{longer}: {score:?}");
+        assert!(score.first_right >= 0.75 && score.error <= score.chance + 0.06, "{longer}: {score:?}");
+    }
+}
