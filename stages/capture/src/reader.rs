@@ -161,13 +161,16 @@ fn other_format(beginning: &[u8]) -> Option<&'static str> {
         [b's', b'n', b'o', b'o', b'p', 0, 0, 0, ..] => Some("snoop"),
         [b'R', b'T', b'S', b'S', ..] | [b'G', b'M', b'B', b'U', ..] => Some("Microsoft Network Monitor"),
         [0x54, 0x52, 0x00, 0x64, 0x00, ..] | [0, 0, 0, 1, 0, 0, 0, 0, 0, 7, 0xd0, 0, ..] => Some("nettl (HP-UX)"),
-        // ERF has no magic number: a time since the epoch, a type, and a length that is not shorter than the header.
+        // ERF has no magic number: a time since the epoch, a type, and a length that is not shorter than the header. Text
+        // may look like that, but has no control characters, as the lengths of a packet have.
         [_, _, _, _, s0, s1, s2, s3, kind, _, high, low, _, _, wire_high, wire_low, ..] => {
             /// The years 2000 to 2040.
             const SECONDS: std::ops::Range<u32> = 946_684_800..2_208_988_800;
             const HEADER: u16 = 16;
             let length = u16::from_be_bytes([*high, *low]);
-            let is_erf = SECONDS.contains(&u32::from_le_bytes([*s0, *s1, *s2, *s3]))
+            let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+            let is_erf = [high, low, wire_high, wire_low].into_iter().any(is_control)
+                && SECONDS.contains(&u32::from_le_bytes([*s0, *s1, *s2, *s3]))
                 && (1..=48).contains(&(kind & 0x7f))
                 && length > HEADER
                 && u16::from_be_bytes([*wire_high, *wire_low]) > 0;
