@@ -36,18 +36,6 @@ pub struct HabitFactors {
     pub numbers: SharedList<f64>,
 }
 
-impl HabitFactors {
-    /// The factor of a command, given the indices of its actions in the model, each with how often it occurs.
-    pub fn factor(&self, actions: impl IntoIterator<Item = (u32, u32)>) -> f64 {
-        let (mut number, mut factor) = (0_usize, 1.0);
-        for (action, count) in actions {
-            number = number.saturating_add(count as usize);
-            factor *= self.actions.get(action as usize).copied().unwrap_or(1.0).powi(count.cast_signed());
-        }
-        factor * self.numbers.get(number.max(1) - 1).or(self.numbers.last()).copied().unwrap_or(1.0)
-    }
-}
-
 impl Correction {
     /// A correction whose flow has the sizes that the model was learned from.
     pub fn unshifted(command: Command, epsilons: SharedList<WeightedEpsilon>) -> Self {

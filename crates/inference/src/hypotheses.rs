@@ -22,8 +22,8 @@ const HABIT_CHANGE: f64 = 0.02;
 /// by a factor of the number of states over this at most, which is less than the odds against a change.
 const ODD: f64 = 3e-3;
 
-/// A state explains a command, where nothing is known of habits, if the command is as probable in it as this share of the
-/// mean over all states: habits make actions rarer by a factor of some ten, sizes that cannot be by thousands.
+/// A state explains a command, where nothing is known of habits, if the command is as probable by broad ones as this share
+/// of the mean over all states: habits make actions rarer by a factor of some ten, sizes that cannot be by thousands.
 const EXPLAINED: f64 = 0.03;
 
 /// How probable the learned habits are at first; the other kinds share the rest.
@@ -72,6 +72,8 @@ pub struct PossibleCommand {
 struct PossibleInStates {
     /// In the order of their sums.
     commands: Vec<PossibleCommand>,
+    /// By broad habits.
+    broad: SumProbabilities,
     /// By their index, each with the sums that the command's actions may have.
     states: Vec<(usize, Vec<WeightedSum>)>,
 }
@@ -100,14 +102,9 @@ impl PossibleCommands {
         &self.learned
     }
 
-    /// How many actions are listed.
-    pub fn len(&self) -> usize {
+    /// How many commands are listed.
+    pub fn listed(&self) -> usize {
         self.in_states.iter().map(|possible| possible.commands.len()).sum()
-    }
-
-    /// Whether none are.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Adds the most probable commands in some states, which are given with the sums that they may have.
@@ -119,10 +116,10 @@ impl PossibleCommands {
     ) {
         let Some(habits) = &hypotheses.habits else { return };
         commands.sort_by(|a, b| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)));
-        let possible = PossibleInStates { commands, states };
-        let sums = possible.sums(&habits.broad);
+        let mut possible = PossibleInStates { commands, states, broad: SumProbabilities::default() };
+        possible.broad = possible.sums(&habits.broad);
         for (state, weighted) in &possible.states {
-            self.broad[*state] = self.learned[*state] * sums.share(weighted, |_, weight| weight);
+            self.broad[*state] = self.learned[*state] * possible.broad.share(weighted, |_, weight| weight);
         }
         self.in_states.push(possible);
     }
@@ -133,12 +130,16 @@ impl PossibleCommands {
 struct SumProbabilities(BTreeMap<i64, [f64; 2]>);
 
 impl SumProbabilities {
+    fn of(&self, sum: i64) -> [f64; 2] {
+        self.0.get(&sum).copied().unwrap_or_default()
+    }
+
     /// The probability of some weighted sums by other habits, as a multiple of that by the learned ones. What is not listed
     /// matters as little by either.
     fn share(&self, sums: &[WeightedSum], other: impl Fn(i64, f64) -> f64) -> f64 {
         let (mut by_learned, mut by_other) = (0.0, 0.0);
         for WeightedSum { bytes, weight } in sums {
-            let [learned, own] = self.0.get(bytes).copied().unwrap_or_default();
+            let [learned, own] = self.of(*bytes);
             by_learned += weight * learned;
             by_other += weight * other(*bytes, own);
         }
@@ -192,16 +193,21 @@ impl StateBelief {
         self.by_kind.iter().sum()
     }
 
-    /// Whatever the habits, where nothing is known of them: the state is believed only as far as commands could not be what
-    /// they are in others.
-    pub fn possible(&self) -> f64 {
-        self.possible
-    }
-
     /// Together with a kind of habits.
     pub fn with(&self, kind: HabitKind) -> f64 {
         self.by_kind[kind as usize]
     }
+}
+
+/// How probable each state is if nothing is known of habits. That messages changed is then believed only as far as commands
+/// could not be what they are otherwise, since habits look like shifts; by how much they changed, as ever.
+pub fn beliefs_beside_unknown_habits(states: &[StateBelief]) -> Vec<f64> {
+    let [unchanged, changed @ ..] = states else { return Vec::new() };
+    let remains = unchanged.possible.max(unchanged.probability());
+    let all: f64 = changed.iter().map(StateBelief::probability).sum();
+    let share = if all > 0.0 { (1.0 - remains) / all } else { 0.0 };
+    let changed = changed.iter().map(|state| share * state.probability());
+    std::iter::once(remains).chain(changed).collect()
 }
 
 /// Habits as a flow's commands show them, if they are in some state.
@@ -322,18 +328,20 @@ impl Hypotheses {
         let Some(learned) = &self.habits else { return };
         let probabilities: Vec<f64> = belief.states.iter().map(StateBelief::probability).collect();
         let best = (0..probabilities.len()).max_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b])).unwrap_or(0);
-        let before = belief.shown.get(&belief.best).cloned();
-        belief.shown.retain(|state, _| *state == best || probabilities[*state] >= MIN_PROBABILITY);
+        let is_followed = |state: &usize| *state == best || probabilities[*state] >= MIN_PROBABILITY;
+        // A state that becomes probable begins with the habits of the one that was.
+        let possible_states = command.in_states.iter().flat_map(|possible| &possible.states).map(|(state, _)| *state);
+        for state in possible_states.filter(is_followed) {
+            if !belief.shown.contains_key(&state) {
+                let begin = belief.shown.get(&belief.best).cloned().unwrap_or_else(|| learned.none_shown());
+                belief.shown.insert(state, begin);
+            }
+        }
+        belief.shown.retain(|state, _| is_followed(state));
         belief.best = best;
         for possible in &command.in_states {
             for (state, sums) in &possible.states {
-                if *state != best && probabilities[*state] < MIN_PROBABILITY {
-                    continue;
-                }
-                let shown = belief
-                    .shown
-                    .entry(*state)
-                    .or_insert_with(|| before.clone().unwrap_or_else(|| learned.none_shown()));
+                let Some(shown) = belief.shown.get_mut(state) else { continue };
                 let is_true = explained_share(&predicted[*state].by_kind, &likelihoods[*state], odd);
                 let weights = weights(possible, sums, &predicted[*state], shown, learned, command);
                 shown.counts.age();

@@ -28,8 +28,10 @@ pub mod search;
 pub mod space;
 
 pub use best_actions::{InferredActions, MostProbable};
-pub use habits::{HabitCounts, Habits, LearnedHabits};
-pub use hypotheses::{Belief, HabitKind, Hypotheses, PossibleCommand, PossibleCommands, StateBelief};
+pub use habits::{HabitCounts, Habits, LearnedHabits, habit_factor};
+pub use hypotheses::{
+    Belief, HabitKind, Hypotheses, PossibleCommand, PossibleCommands, StateBelief, beliefs_beside_unknown_habits,
+};
 pub use inference::{Beyond, ReplyInference, WeightedSum};
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const CANDIDATE_BYTES: usize = 64;
 /// No list is longer than this.
 pub(crate) const MAX_CANDIDATES: usize = MAX_LIST_BYTES / CANDIDATE_BYTES;
 
-/// What explains a command, found.
+/// The candidates of a command, listed or not.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FoundCandidates {
     pub(crate) listed: SharedList<Candidate>,

@@ -1,6 +1,7 @@
 //! Candidates by other habits than those that the model was learned from.
 
 use sizeleak_frame::{Candidate, HabitFactors, SharedList};
+use sizeleak_inference::habit_factor;
 
 use crate::candidate_list::FoundCandidates;
 
@@ -9,8 +10,9 @@ use crate::candidate_list::FoundCandidates;
 pub(crate) fn by_habits(found: &FoundCandidates, habits: &[HabitFactors]) -> FoundCandidates {
     let learned = 1.0 - habits.iter().map(|own| own.weight).sum::<f64>();
     let factor = |candidate: &Candidate| {
-        let of_habits =
-            |own: &HabitFactors| own.weight * own.factor(candidate.actions.indexed_counts().iter().copied());
+        let of_habits = |own: &HabitFactors| {
+            own.weight * habit_factor(&own.actions, &own.numbers, candidate.actions.indexed_counts())
+        };
         learned.max(0.0) + habits.iter().map(of_habits).sum::<f64>()
     };
     let factors: Vec<f64> = found.listed.iter().map(factor).collect();

@@ -2,6 +2,7 @@
 
 use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{Command, Correction, Direction, Frame, Notice, Session, SharedList, what};
+use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{Basis, LearnedPadding, Model, Smoothing};
 use sizeleak_platform::runtime::{Emit, Stage, StageError};
 
@@ -56,7 +57,8 @@ impl EpsilonCorrector {
         let estimates = EpsilonEstimates::new(model.neighbours.clone(), smoothing);
         let (unseen_sizes, suite_lengths) = (UnseenSizes::new(&model), SuiteLengths::of(&model));
         // The size of a padded message hardly says whether it is longer.
-        let is_padded = matches!(model.learned.padding, Some(LearnedPadding::Policy(_)));
+        let is_padded =
+            matches!(&model.learned.padding, Some(LearnedPadding::Policy(policy)) if *policy != PaddingPolicy::None);
         let (cipher_suites, shifts) =
             (CipherSuites::default(), FlowShifts::new(&model).filter(|_| smoothing.strength > 0.0 && !is_padded));
         Self { model, estimates, cipher_suites, suite_lengths, assumed: 0, refused: 0, unseen_sizes, shifts }

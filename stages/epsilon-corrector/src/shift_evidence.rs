@@ -31,7 +31,6 @@ pub(crate) struct ShiftEvidence {
     overhead: i64,
     /// The model's replies by how many bytes they are longer; none if they say nothing one by one.
     replies: BTreeMap<i64, ReplyReader>,
-    has_replies: bool,
     /// By the sizes of a command and its replies: the commands of a home recur.
     known: TwoGenerationCache<SeenSizes, Option<Arc<PossibleCommands>>>,
 }
@@ -68,8 +67,7 @@ impl ShiftEvidence {
             Some((state.reply_bytes, ReplyReader::new(replies.longer_by(state.reply_bytes))))
         };
         let replies = states.list().iter().filter_map(longer).collect();
-        let has_replies = model.single_replies.is_some();
-        Some(Self { states, inference, hypotheses, overhead: model.overhead, replies, has_replies, known })
+        Some(Self { states, inference, hypotheses, overhead: model.overhead, replies, known })
     }
 
     pub(crate) fn states(&self) -> &ShiftStates {
@@ -97,7 +95,7 @@ impl ShiftEvidence {
             return known.clone();
         }
         let found = self.compute(&seen, epsilons).ok().flatten().map(Arc::new);
-        let weight = 1 + found.as_ref().map_or(0, |found| found.len());
+        let weight = 1 + found.as_ref().map_or(0, |found| found.listed());
         self.known.remember(seen, found.clone(), weight);
         found
     }
@@ -128,9 +126,10 @@ impl ShiftEvidence {
             return Ok(None);
         }
         let learned = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
-        let mut possible = PossibleCommands::new(learned, (!self.has_replies).then(|| ln_unit.exp()));
+        let has_replies = !self.replies.is_empty();
+        let mut possible = PossibleCommands::new(learned, (!has_replies).then(|| ln_unit.exp()));
         for (replies, states) in looked_at {
-            let replies = if self.has_replies { replies } else { Some(SeenReplies::new(&SingleReplies::none(), &[])) };
+            let replies = if has_replies { replies } else { Some(SeenReplies::new(&SingleReplies::none(), &[])) };
             // Where single replies are not known, the actions that a model with replies counts are not told apart.
             if let Some(commands) = replies.and_then(|replies| self.commands(&replies, &states, ln_unit)) {
                 possible.add(commands, states, &self.hypotheses);

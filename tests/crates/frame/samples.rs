@@ -1,9 +1,9 @@
 //! A frame of every kind.
 
 use sizeleak_frame::{
-    Actions, Candidate, Command, ContentType, Correction, DeviceTypeProbability, Direction, Flow, Frame, Hello,
-    Identification, Notice, NumberProbability, Packet, Packets, Record, Segment, Segments, Session, SharedList, Shift,
-    SingleReply, StageSummary, Summary, Transport, WeightedEpsilon,
+    Actions, Candidate, Command, ContentType, Correction, DeviceTypeProbability, Direction, Flow, Frame, HabitFactors,
+    Hello, Identification, Notice, NumberProbability, Packet, Packets, Record, Segment, Segments, Session, SharedList,
+    Shift, SingleReply, StageSummary, Summary, Transport, WeightedEpsilon,
 };
 
 /// What may be null in a sample.
@@ -98,7 +98,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
             command: command(nulls),
             epsilons: vec![WeightedEpsilon { epsilon: i64::MIN, weight: 0.5 }].into(),
             shifts: shifts(nulls),
-            habits: SharedList::default(),
+            habits: [HabitFactors { weight: 0.5, actions: [2.0].into(), numbers: [0.5].into() }].into(),
         }
         .into(),
         Identification {

@@ -128,33 +128,56 @@ fn commands_that_nothing_explains_say_nothing() {
     assert!(belief.states()[0].probability() > 0.97);
 }
 
+/// P(way) for each sequence of pairs of states and habits, summed by where it ends.
+fn by_all_ways(start: &[f64], transition: impl Fn(usize, usize) -> f64, likelihoods: &[Vec<f64>]) -> Vec<f64> {
+    let number = start.len();
+    let mut totals = vec![0.0; number];
+    for way in 0..number.pow(likelihoods.len() as u32 + 1) {
+        let (mut from, mut rest) = (way % number, way / number);
+        let mut weight = start[from];
+        for of_command in likelihoods {
+            let to = rest % number;
+            rest /= number;
+            weight *= transition(from, to) * of_command[to];
+            from = to;
+        }
+        totals[from] += weight;
+    }
+    let all: f64 = totals.iter().sum();
+    totals.into_iter().map(|total| total / all).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
-    /// The sum over all states with their habits that a flow may come from.
     #[test]
-    fn the_belief_after_a_command_is_the_sum_over_all_ways(bytes in prop::sample::select(vec![4_i64, 5, 7, 8, 10, 11])) {
+    fn beliefs_are_those_of_the_sum_over_all_ways(
+        bytes in prop::collection::vec(prop::sample::select(vec![4_i64, 5, 7, 8, 10, 11]), 1..4),
+    ) {
         let inference = INFERENCE.get();
         let hypotheses = hypotheses(&inference);
         let kinds = HabitKind::ALL.len();
         let number = LONGER.len() * kinds;
-        let start = hypotheses.at_first();
-        let first = |from: usize| if from < kinds { start[from] } else { 0.0 };
+        let at_first = hypotheses.at_first();
+        let start: Vec<f64> = (0..number).map(|from| if from < kinds { at_first[from] } else { 0.0 }).collect();
+        let (mut belief, mut likelihoods) = (Belief::default(), Vec::new());
+        for (second, bytes) in (1..).zip(&bytes) {
+            let command = possible(&hypotheses, &inference, *bytes);
+            let odd = ODD * command.broad.iter().sum::<f64>() / LONGER.len() as f64;
+            // By the habits that the commands before have shown.
+            let found = super::likelihoods(&belief, &command);
+            likelihoods.push(found.iter().flatten().map(|own| (1.0 - ODD) * own + odd).collect());
+            let predicted = hypotheses.predicted(&belief, second);
+            hypotheses.observe(&mut belief, predicted, &command, &inference);
+        }
         let transition = |from: usize, to: usize| {
-            // Habits first, then messages, beside the same mixture of habits.
-            let same_state = if from / kinds == to / kinds { 1.0 - CHANGE } else { 0.0 };
+            // Habits first, then messages, which keep the habits.
+            let is_same = from / kinds == to / kinds;
             let habit = HABIT_CHANGE / kinds as f64 + if from % kinds == to % kinds { 1.0 - HABIT_CHANGE } else { 0.0 };
-            habit * (same_state + CHANGE * hypotheses.arrivals[to / kinds])
+            habit * (if is_same { 1.0 - CHANGE } else { 0.0 } + CHANGE * hypotheses.arrivals[to / kinds])
         };
-        let command = possible(&hypotheses, &inference, bytes);
-        let likelihoods = super::likelihoods(&Belief::default(), &command);
-        let odd = ODD * command.broad.iter().sum::<f64>() / LONGER.len() as f64;
-        let arrives = |to: usize| (0..number).map(|from| first(from) * transition(from, to)).sum::<f64>();
-        let weight = |to: usize| arrives(to) * ((1.0 - ODD) * likelihoods[to / kinds][to % kinds] + odd);
-        let all: f64 = (0..number).map(weight).sum();
-        let belief = after([bytes]);
-        for to in 0..number {
-            let own = belief.states()[to / kinds].by_kind[to % kinds];
-            prop_assert!((own - weight(to) / all).abs() < 1e-9);
+        let expected = by_all_ways(&start, transition, &likelihoods);
+        for (at, expected) in expected.iter().enumerate() {
+            prop_assert!((belief.states()[at / kinds].by_kind[at % kinds] - expected).abs() < 1e-9);
         }
     }
 }
