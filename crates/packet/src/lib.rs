@@ -45,7 +45,7 @@ pub use captured_bytes::CapturedBytes;
 pub use dns::{DnsKind, DnsMessage, dns_message};
 pub use ip::{Fragment, IpPacket, IpPayload};
 pub use link::{NoIpHeader, ip_bytes};
-pub use protocol::may_be_tunnel;
+pub use protocol::{GRE, UDP, may_be_tunnel};
 pub use transport::{NoSegment, TransportSegment};
 pub use tunnel::{Encapsulation, OpenedTunnel, TunnelKind, open_tunnel};
 pub use unsized_protocol::UnsizedProtocol;

@@ -6,9 +6,11 @@ pub(crate) const ETHERNET: u16 = 1;
 // IP protocol numbers, by IANA's registry.
 pub(crate) const IPV4: u8 = 4;
 pub(crate) const TCP: u8 = 6;
-pub(crate) const UDP: u8 = 17;
+/// UDP, as an IP protocol.
+pub const UDP: u8 = 17;
 pub(crate) const IPV6: u8 = 41;
-pub(crate) const GRE: u8 = 47;
+/// GRE, as an IP protocol.
+pub const GRE: u8 = 47;
 /// RFC 3378.
 pub(crate) const ETHERIP: u8 = 97;
 /// RFC 3931.
@@ -26,12 +28,21 @@ pub(crate) const OLD_VXLAN_PORT: u16 = 8472;
 pub(crate) const GENEVE_PORT: u16 = 6081;
 /// Where routers send TZSP by default.
 pub(crate) const TZSP_PORT: u16 = 37008;
+/// 3GPP TS 29.281.
+pub(crate) const GTP_U_PORT: u16 = 2152;
+/// draft-ietf-nvo3-vxlan-gpe.
+pub(crate) const VXLAN_GPE_PORT: u16 = 4790;
+/// RFC 2661.
+pub(crate) const L2TP_PORT: u16 = 1701;
+/// RFC 4380.
+pub(crate) const TEREDO_PORT: u16 = 3544;
 
 /// Whether a datagram to this port may be a tunnel.
 #[inline]
 pub(crate) fn is_tunnel_port(port: u16) -> bool {
-    // The others are named where they are not opened: GTP-U, VXLAN-GPE, L2TP, Teredo.
-    matches!(port, VXLAN_PORT | OLD_VXLAN_PORT | GENEVE_PORT | TZSP_PORT | 2152 | 4790 | 1701 | 3544)
+    let is_opened = matches!(port, VXLAN_PORT | OLD_VXLAN_PORT | GENEVE_PORT | TZSP_PORT);
+    // The others are named, since they are not opened.
+    is_opened || matches!(port, GTP_U_PORT | VXLAN_GPE_PORT | L2TP_PORT | TEREDO_PORT)
 }
 
 /// Whether this is one of IPv6's extension headers (RFC 8200, section 4; RFC 4302; RFC 6275; RFC 7401; RFC 5533).

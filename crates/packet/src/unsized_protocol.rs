@@ -4,7 +4,7 @@
 use std::fmt::{Display, Formatter};
 
 use crate::ip::IpPacket;
-use crate::protocol::{ETHERIP, L2TP, UDP};
+use crate::protocol::{ETHERIP, GTP_U_PORT, L2TP, L2TP_PORT, TEREDO_PORT, UDP, VXLAN_GPE_PORT};
 
 /// A protocol whose packets are named only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,11 +57,11 @@ impl UnsizedProtocol {
         let first = *payload.first()?;
         let protocol = match payload {
             // Version 1, and the message that carries a packet.
-            [0x30..=0x3f, 0xff, ..] if at(2152) => Self::GtpU,
-            _ if at(4790) && first & 0x08 != 0 => Self::VxlanGpe,
-            [_, version, ..] if at(1701) && matches!(version & 0x0f, 2 | 3) => Self::L2tp,
+            [0x30..=0x3f, 0xff, ..] if at(GTP_U_PORT) => Self::GtpU,
+            _ if at(VXLAN_GPE_PORT) && first & 0x08 != 0 => Self::VxlanGpe,
+            [_, version, ..] if at(L2TP_PORT) && matches!(version & 0x0f, 2 | 3) => Self::L2tp,
             // IPv6, or an indication before it.
-            [0x60..=0x6f, ..] | [0, 0 | 1, ..] if at(3544) => Self::Teredo,
+            [0x60..=0x6f, ..] | [0, 0 | 1, ..] if at(TEREDO_PORT) => Self::Teredo,
             [1..=4, 0, 0, 0, rest @ ..] if is_wireguard(first, rest, length, at(51820)) => Self::WireGuard,
             [_, ..] if at(4500) => Self::Ipsec,
             [.., _] if at(500) && matches!(payload.get(17), Some(0x10 | 0x20)) => Self::Ipsec,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_similar_is_not_named() {
+    fn similar_datagrams_are_not_named() {
         for (port, payload, length) in [
             (2152, &[0x32, 1][..], 12),
             (51820, &[4, 0, 0, 0], 97),

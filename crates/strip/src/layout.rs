@@ -3,15 +3,11 @@
 use std::net::IpAddr;
 
 use sizeleak_frame::Transport;
-use sizeleak_packet::{CapturedBytes, IpPacket, TransportSegment, dns_message, ip_bytes, open_tunnel};
+use sizeleak_packet::{CapturedBytes, GRE, IpPacket, TransportSegment, UDP, dns_message, ip_bytes, open_tunnel};
 
 use crate::checksum::TransportChecksum;
 
-/// The IP protocol number of UDP.
-const UDP: u8 = 17;
-
-/// The same of GRE, and the flag by which it has a checksum (RFC 2784).
-const GRE: u8 = 47;
+/// The flag by which GRE has a checksum (RFC 2784).
 const GRE_CHECKSUM: u8 = 0x80;
 
 /// The link type of Ethernet.

@@ -139,7 +139,7 @@ fn nested_and_unsupported_tunnels_are_reported_once() {
 }
 
 #[test]
-fn what_is_not_sized_is_named_once_with_its_number_and_ends() {
+fn protocols_that_are_not_sized_are_named_once_with_their_number_and_ends() {
     let wireguard = |from, to| udp(from, (51_820, 51_820), to, &[&[4, 0, 0, 0][..], &[7; 92]].concat());
     let gtp = datagram(2152, &[0x30, 0xff, 0, 60], &[0; 60]);
     let quic = |first: u8| udp(GATEWAY, (50_000, 443), SERVICE, &[&[first, 0, 0, 0, 1][..], &[7; 40]].concat());
