@@ -100,9 +100,12 @@ impl FlowShifts {
             }
             None => &predicted,
         };
-        let believed = |states: &[StateBelief]| match habits.is_empty() {
-            true => states.iter().map(StateBelief::probability).collect(),
-            false => beliefs_beside_unknown_habits(states),
+        let believed = |states: &[StateBelief]| -> Vec<f64> {
+            if habits.is_empty() {
+                states.iter().map(StateBelief::probability).collect()
+            } else {
+                beliefs_beside_unknown_habits(states)
+            }
         };
         let believed_after = believed(after);
         let weighed = weighed_states(states, &predicted, &believed(&predicted), &believed_after);
