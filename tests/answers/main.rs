@@ -15,6 +15,7 @@ mod changing_gateway;
 mod countermeasures;
 mod evasion;
 mod few_labels;
+mod found_with;
 mod habits;
 mod headers_only;
 mod impaired_captures;

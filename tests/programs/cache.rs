@@ -91,7 +91,7 @@ fn run_starts_after_the_last_unchanged_stage() {
         assert_eq!(reused("--set pruner.keep=0.9"), words("identifications of decomposer"));
         assert_eq!(reused("--set command-segmenter.gap=80ms"), words("records of record-sizer"));
         assert_eq!(reused("--set command-segmenter.gap=80ms"), words("identifications of pruner"));
-        assert_eq!(reused("--set command-segmenter.gap=40ms"), words("identifications of pruner"), "the default");
+        assert_eq!(reused("--set command-segmenter.hole-wait=3s"), words("identifications of pruner"), "the default");
         // A model of another content under the same name, and the same content under another name.
         let model = fs::read_to_string(experiment.path("model.toml")).unwrap();
         write(experiment.0.path(), "model.toml", format!("{model}\n# Changed.\n"));

@@ -65,6 +65,8 @@ pub mod what {
     pub const SHIFTED: &str = "shifted";
     /// A household has other habits than the learned ones: information, no fault.
     pub const HABITS: &str = "habits";
+    /// Commands are found with other options than those that the model was learned with.
+    pub const OPTIONS: &str = "options";
     /// A stream that ended without its summary.
     pub const CUT: &str = "cut";
     /// The stage ended with an error.

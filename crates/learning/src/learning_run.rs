@@ -4,17 +4,17 @@
 //! that fits the labels best show which records are noise; with that knowledge the commands are found again, and the
 //! model is learned from these. So a model is learned from the commands that it will later be applied to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use serde::Deserialize;
 use sizeleak_command_segmenter::{CommandDirection, LabelledTraffic, Options, learn_reply_windows};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
 use sizeleak_labels::{LabelFile, Tolerance};
-use sizeleak_model::{Model, ModelSet, NoiseStatistics, ReplyWindows, Scope};
+use sizeleak_model::{Model, ModelSet, NoiseStatistics, Provenance, ReplyWindows, Scope};
 use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
 use tempfile::NamedTempFile;
-use toml::Value;
+use toml::{Table, Value};
 
 use crate::error::LearningError;
 use crate::observed_commands::{
@@ -28,6 +28,14 @@ const LEARNED: &str = "learned";
 
 /// The algorithm that is used with a model without noise.
 const DEFAULT: &str = "adaptive";
+
+/// If more than one label of so many has no command, commands are looked for otherwise: fewer are mistakes of the labels.
+const MAX_LOST: usize = 20;
+
+/// Options that find commands which the usual ones do not: small ones, those that answer what the gateway sends all the
+/// time, and those of two messages.
+const OTHER_OPTIONS: [&[(&str, &str)]; 3] =
+    [&[("min-size", "1")], &[("answer-within", "0ms")], &[("algorithm", "gap"), ("gap", "150ms")]];
 
 /// Noise is learned from at most this many records.
 const MAX_RECORDS: usize = 1 << 22;
@@ -84,6 +92,50 @@ impl LearningRun<'_> {
     /// # Errors
     /// If the pipeline does not run. That no model could be learned is part of the outcome.
     pub fn learn(
+        &self,
+        pipeline: &Pipeline,
+        on_notice: &mut (dyn FnMut(&Notice) + Send),
+    ) -> Result<LearningOutcome, LearningError> {
+        let mut outcome = self.learn_as_found(pipeline, on_notice)?;
+        let is_known = |outcome: &LearningOutcome| outcome.mismatches() <= self.labels.labels().rows.len() / MAX_LOST;
+        for options in OTHER_OPTIONS {
+            let is_set = |(key, _): &(&str, &str)| pipeline.option(SEGMENTER, key).is_some();
+            if is_known(&outcome) || !pipeline.has(SEGMENTER) || options.iter().any(is_set) {
+                continue;
+            }
+            let mut other_pipeline = pipeline.clone();
+            let text = |(key, value): &(&str, &str)| format!("{SEGMENTER}.{key}={value}");
+            let texts: Vec<String> = options.iter().map(text).collect();
+            texts.iter().try_for_each(|text| other_pipeline.set_text(text))?;
+            let mut other = self.learn_as_found(&other_pipeline, &mut |_| {})?;
+            if is_known(&other) {
+                for learned in other.learned.iter_mut().flatten().take(1) {
+                    learned.remarks.push(format!(
+                        "commands are found with `--set {}`, since labels fit them badly without; the model says so, and \
+                         every use of it follows",
+                        texts.join(" --set ")
+                    ));
+                }
+                outcome = other;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Learns from the commands that a pipeline finds with its options, which the model then names.
+    fn learn_as_found(
+        &self,
+        pipeline: &Pipeline,
+        on_notice: &mut (dyn FnMut(&Notice) + Send),
+    ) -> Result<LearningOutcome, LearningError> {
+        let mut outcome = self.learn_by_algorithm(pipeline, on_notice)?;
+        for learned in outcome.learned.iter_mut().flatten() {
+            learned.model.learned.found_with = deciding_options(pipeline);
+        }
+        Ok(outcome)
+    }
+
+    fn learn_by_algorithm(
         &self,
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
@@ -183,10 +235,12 @@ impl LearningRun<'_> {
         // How commands are found is what all labels teach.
         let with_noise = |model: Model| {
             let own = known.iter().find(|section| shares_service(&section.model.scope, &model.scope));
-            let Some(Model { noise, reply_windows, .. }) = own.or(known.first()).map(|section| &section.model) else {
+            let Some(Model { noise, reply_windows, learned, .. }) = own.or(known.first()).map(|section| &section.model)
+            else {
                 return model;
             };
-            Model { noise: noise.clone(), reply_windows: *reply_windows, ..model }
+            let learned = Provenance { found_with: learned.found_with.clone(), ..model.learned };
+            Model { noise: noise.clone(), reply_windows: *reply_windows, learned, ..model }
         };
         let models = ModelSet::new(sections.into_iter().map(|section| with_noise(section.model)).collect());
         Ok(models.map_err(|fault| labels.fault(fault.to_string()))?)
@@ -303,6 +357,18 @@ impl LearningRun<'_> {
     }
 }
 
+/// The options that are set and decide which commands there are, by stage.
+fn deciding_options(pipeline: &Pipeline) -> BTreeMap<String, Table> {
+    let of_sizer = [("record-sizer", &["plain-tcp", "burst-gap"][..]), (SEGMENTER, &Options::DECIDING)];
+    let set = of_sizer.into_iter().map(|(stage, keys)| {
+        let mut options = pipeline.options(stage).cloned().unwrap_or_default();
+        // Which records are noise is part of the model.
+        options.retain(|key, value| keys.contains(&key) && value.as_str() != Some(LEARNED));
+        (stage.to_owned(), options)
+    });
+    set.filter(|(_, options)| !options.is_empty()).collect()
+}
+
 /// How long replies take: as the user says, or as the labelled commands show.
 fn reply_windows(traffic: &ObservedTraffic, options: &Options, outcome: &LearningOutcome) -> Option<ReplyWindows> {
     if let Some(given) = options.reply_windows() {
@@ -312,7 +378,7 @@ fn reply_windows(traffic: &ObservedTraffic, options: &Options, outcome: &Learnin
     let labelled = sections.iter().flat_map(|section| &section.learned_from);
     let observed = labelled.filter_map(|at| outcome.commands.get(*at));
     let commands: Vec<Command> = observed.map(|observed| observed.command.clone()).collect();
-    learn_reply_windows(&traffic.records, &commands, options.min_size)
+    learn_reply_windows(&traffic.records, &commands, options.min_size())
 }
 
 /// Whether two scopes have a service in common, and are both about commands or both about reports.

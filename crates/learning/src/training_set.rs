@@ -1,5 +1,7 @@
 //! From labels and commands to a model.
 
+use std::collections::BTreeMap;
+
 use sizeleak_fit::{
     ExperimentDesign, FitError, learn_prior, learn_reply_bytes, learn_reply_counts, learn_single_replies,
 };
@@ -153,6 +155,7 @@ impl TrainingSet<'_> {
             captures,
             padding,
             warnings: warnings.clone(),
+            found_with: BTreeMap::new(),
         };
         let with_own_replies: Vec<LabelledCommand> =
             additive.iter().filter(|command| command.has_own_replies).cloned().collect();

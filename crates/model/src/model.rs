@@ -1,5 +1,7 @@
 //! A model: everything learned about a gateway. Its file format is in `model_file`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -72,6 +74,9 @@ pub struct Provenance {
     pub padding: Option<LearnedPadding>,
     /// What the labels leave uncertain, a sentence each.
     pub warnings: Vec<String>,
+    /// The options by which commands were found, where they were not the usual ones: by stage, named like its keys in
+    /// `pipeline.toml`. The model holds for commands that are found like this.
+    pub found_with: BTreeMap<String, toml::Table>,
 }
 
 /// A capture from which a model was learned.

@@ -3,7 +3,7 @@
 
 mod toml_text;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
@@ -187,6 +187,8 @@ struct LearnedFile {
     padding: Option<LearnedPadding>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    found_with: BTreeMap<String, toml::Table>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -515,8 +517,8 @@ impl TryFrom<LearnedFile> for Provenance {
         if file.warnings.len() > MAX_WARNINGS || file.warnings.iter().any(|text| text.len() > MAX_WARNING_BYTES) {
             return bounds(format!("`warnings` has at most {MAX_WARNINGS} texts of {MAX_WARNING_BYTES} bytes"));
         }
-        let LearnedFile { method, commands, version, captures, padding, warnings, .. } = file;
-        Ok(Self { method, commands, version, basis, captures, padding, warnings })
+        let LearnedFile { method, commands, version, captures, padding, warnings, found_with, .. } = file;
+        Ok(Self { method, commands, version, basis, captures, padding, warnings, found_with })
     }
 }
 
@@ -538,6 +540,7 @@ impl From<&Provenance> for LearnedFile {
             captures: learned.captures.clone(),
             padding: learned.padding.clone(),
             warnings: learned.warnings.clone(),
+            found_with: learned.found_with.clone(),
         }
     }
 }

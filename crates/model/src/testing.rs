@@ -1,5 +1,7 @@
 //! Test data shared by the tests of several modules; not part of the library.
 
+use std::collections::BTreeMap;
+
 use crate::{
     Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, GatewayRecords, Inventory, Model, Neighbours, Prior,
     Provenance, ReplyBytesModel, ReplyCountModel, Scope, ServiceRecords, Smoothing,
@@ -58,6 +60,7 @@ pub(crate) fn model() -> Model {
             captures: vec![CaptureDigest { name: "learn.pcap".into(), sha256: "0f".repeat(32) }],
             padding: None,
             warnings: Vec::new(),
+            found_with: BTreeMap::new(),
         },
     }
 }

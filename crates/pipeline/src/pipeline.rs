@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sizeleak_model::ModelSet;
 use sizeleak_platform::runtime::{Node, Stage, StageOptions};
 use sizeleak_platform::storage::RunFiles;
 use toml::{Table, Value};
@@ -12,6 +13,9 @@ use crate::registry::{self, STAGES, StageEntry};
 use crate::settings::{Mode, RunSettings};
 use crate::stage::{BuildStage, PipelineStage, SAVE, StageKind, save_path};
 use crate::suggestion::{did_you_mean, fault_of_option};
+
+/// The stage whose options a model has, and which takes no model itself.
+const SIZER: &str = "record-sizer";
 
 /// A pipeline that is configured but not running.
 #[derive(Debug, Clone)]
@@ -157,11 +161,21 @@ impl Pipeline {
         self.use_models(std::slice::from_ref(&model))
     }
 
-    /// Makes every stage that takes models use these files, whose sections are of different gateways or services.
+    /// Makes every stage that takes models use these files, whose sections are of different gateways or services. Records
+    /// are sized as where these were learned, unless this pipeline says otherwise.
     ///
     /// # Errors
     /// [`ConfigError`] if a path is not UTF-8.
     pub fn use_models<P: AsRef<Path>>(&mut self, models: &[P]) -> Result<(), ConfigError> {
+        // What is wrong with a model, the stages that use it say.
+        if let Ok(learned) = ModelSet::read(models) {
+            let sections = learned.sections().iter();
+            for (key, value) in sections.filter_map(|model| model.learned.found_with.get(SIZER)).flatten() {
+                if self.has(SIZER) && self.option(SIZER, key).is_none() {
+                    self.set(SIZER, key, value.clone())?;
+                }
+            }
+        }
         let models = models.iter().map(|model| text_of(model.as_ref())).collect::<Result<Vec<_>, _>>()?;
         let value = match models.as_slice() {
             [only] => Value::from(*only),

@@ -1,5 +1,6 @@
 //! The options of `command-segmenter`: its flags and its keys in `pipeline.toml`.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,13 +9,19 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::Direction;
-use sizeleak_model::{MAX_REPLY_WITHIN_MS, ModelSet, ReplyWindows};
-use sizeleak_platform::runtime::ConfigureError;
+use sizeleak_model::{MAX_REPLY_WITHIN_MS, Model, ModelSet, ReplyWindows};
+use sizeleak_platform::runtime::{ConfigureError, StageOptions};
+use toml::{Table, Value};
 
 use crate::noise_model::NoiseModels;
 
 /// A tiny record this soon after one of a command, in nanoseconds, is its last part: both were in one packet.
 pub(crate) const SAME_PACKET_NS: i64 = 500_000;
+
+/// What the options are where neither they nor a model say otherwise.
+const GAP: SignedDuration = SignedDuration::from_millis(40);
+const ANSWER_WITHIN: SignedDuration = SignedDuration::from_millis(120);
+const MIN_SIZE: u64 = 16;
 
 /// How long replies take where nothing else is known.
 pub(crate) const USUAL_REPLY_WINDOWS: ReplyWindows = ReplyWindows { within_ms: 3_000, gap_ms: 800, mostly_ms: 1_000 };
@@ -41,19 +48,19 @@ pub struct Options {
     #[arg(long, value_enum)]
     pub direction: Option<CommandDirection>,
 
-    /// Records that follow each other within this time are one command
+    /// Records that follow each other within this time are one command [default: the model's, else 40ms]
     ///
     /// With `adaptive` and `learned` only the records of one message.
-    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().gap))]
-    pub gap: SignedDuration,
+    #[arg(long, value_name = "TIME")]
+    pub gap: Option<SignedDuration>,
 
-    /// Records with fewer plaintext bytes than this are keep-alives or acknowledgements
-    #[arg(long, value_name = "BYTES", default_value_t = Options::default().min_size)]
-    pub min_size: u64,
+    /// Records of fewer plaintext bytes are keep-alives or acknowledgements [default: the model's, else 16]
+    #[arg(long, value_name = "BYTES")]
+    pub min_size: Option<u64>,
 
-    /// A record this soon after one of the gateway is the answer to it, not a command
-    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().answer_within))]
-    pub answer_within: SignedDuration,
+    /// A record this soon after one of the gateway is the answer to it [default: the model's, else 120ms]
+    #[arg(long, value_name = "TIME")]
+    pub answer_within: Option<SignedDuration>,
 
     /// The replies to a command end when the gateway is silent for this long [default: what the model says, else 800ms]
     #[arg(long, value_name = "TIME")]
@@ -111,9 +118,9 @@ impl Default for Options {
             algorithm: None,
             model: Vec::new(),
             direction: None,
-            gap: SignedDuration::from_millis(40),
-            min_size: 16,
-            answer_within: SignedDuration::from_millis(120),
+            gap: None,
+            min_size: None,
+            answer_within: None,
             reply_gap: None,
             reply_within: None,
             hole_wait: SignedDuration::from_secs(3),
@@ -123,6 +130,56 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The options that decide which commands there are, besides the direction and the windows of replies, which models
+    /// have names of their own for. How far to look ahead is a matter of delay.
+    pub const DECIDING: [&str; 4] = ["algorithm", "gap", "min-size", "answer-within"];
+
+    /// These options and, where they say nothing, those by which the commands of the models were found. Also those of the
+    /// models, as TOML lines, that others are given for.
+    ///
+    /// # Errors
+    /// [`ConfigureError`] if the models were learned with different options, or with some that are unknown.
+    pub(crate) fn as_learned(&self, models: &ModelSet) -> Result<(Self, Vec<String>), ConfigureError> {
+        let fault =
+            |fault: &dyn Display| ConfigureError::Input(format!("[learned.found_with.{}]: {fault}", Self::NAME));
+        let usual =
+            Self { gap: Some(GAP), min_size: Some(MIN_SIZE), answer_within: Some(ANSWER_WITHIN), ..Self::default() };
+        let usual = Table::try_from(usual).map_err(|error| fault(&error))?;
+        let of_section = |model: &Model| -> Result<Table, ConfigureError> {
+            let Some(options) = model.learned.found_with.get(Self::NAME) else { return Ok(usual.clone()) };
+            // Read and written once, so that equal times are equal texts.
+            let read = Self::deserialize(Value::Table(options.clone())).map_err(|error| fault(&error.message()))?;
+            let written = Table::try_from(read).map_err(|error| fault(&error))?;
+            Ok(usual.iter().chain(&written).map(|(key, value)| (key.clone(), value.clone())).collect())
+        };
+        let sections = models.sections().iter().map(of_section).collect::<Result<Vec<_>, _>>()?;
+        let mut own = Table::try_from(self).map_err(|error| fault(&error))?;
+        let mut differing = Vec::new();
+        for key in Self::DECIDING {
+            let mut learned: Vec<Option<&Value>> = sections.iter().map(|section| section.get(key)).collect();
+            learned.dedup();
+            match (own.get(key), &learned[..]) {
+                (None, [Some(value)]) => drop(own.insert(key.to_owned(), (*value).clone())),
+                (None, [_, _, ..]) => {
+                    return Err(ConfigureError::Usage(format!(
+                        "the models were learned with different values of `{key}`: name the one to use with `--{key}`"
+                    )));
+                }
+                (Some(own), learned) => {
+                    let other = learned.iter().find_map(|value| value.filter(|value| *value != own));
+                    differing.extend(other.map(|value| format!("{key} = {value}")));
+                }
+                (None, _) => {}
+            }
+        }
+        Ok((Self::deserialize(Value::Table(own)).map_err(|error| fault(&error.message()))?, differing))
+    }
+
+    /// Records with fewer plaintext bytes than this are no commands.
+    pub fn min_size(&self) -> u64 {
+        self.min_size.unwrap_or(MIN_SIZE)
+    }
+
     /// Whose messages are commands: as the option says, or as the models have sections for.
     pub(crate) fn direction(&self, models: Option<&ModelSet>) -> CommandDirection {
         let scopes = || models.iter().flat_map(|models| models.sections()).map(|model| model.scope.reports);
@@ -180,8 +237,8 @@ impl Options {
         let reply_gap = self.reply_gap.unwrap_or_else(|| milliseconds(windows.gap_ms));
         let reply_within = self.reply_within.unwrap_or_else(|| milliseconds(windows.within_ms));
         Ok(TimeLimits {
-            gap_ns: nanoseconds("gap", self.gap)?,
-            answer_within_ns: nanoseconds("answer-within", self.answer_within)?,
+            gap_ns: nanoseconds("gap", self.gap.unwrap_or(GAP))?,
+            answer_within_ns: nanoseconds("answer-within", self.answer_within.unwrap_or(ANSWER_WITHIN))?,
             reply_gap_ns: nanoseconds("reply-gap", reply_gap)?,
             reply_within_ns: nanoseconds("reply-within", reply_within)?,
             reply_mostly_within_ns: nanoseconds("reply-within", milliseconds(windows.mostly_ms).min(reply_within))?,
@@ -223,15 +280,56 @@ fn nanoseconds(name: &str, time: SignedDuration) -> Result<i64, ConfigureError> 
 
 #[cfg(test)]
 mod tests {
+    use sizeleak_model::NoiseStatistics;
+
     use super::*;
 
     #[test]
     fn options_are_read_from_their_keys_and_have_defaults() {
         let options: Options = toml::from_str("algorithm = \"learned\"\nmodel = \"m.toml\"\ngap = \"80ms\"").unwrap();
-        let gap = SignedDuration::from_millis(80);
+        let gap = Some(SignedDuration::from_millis(80));
         let (algorithm, model) = (Some(Algorithm::Learned), vec!["m.toml".into()]);
         assert_eq!(options, Options { algorithm, model, gap, ..Options::default() });
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
         assert!(toml::from_str::<Options>("algorithm = \"best\"").is_err());
+    }
+
+    /// Sections of different services, each learned with some options.
+    fn models(sections: &[&str]) -> ModelSet {
+        let section = |(at, options): (usize, &&str)| {
+            let mut model = crate::testing::model(NoiseStatistics::default());
+            model.scope.services = vec![format!("service-{at}.example").parse().unwrap()];
+            model.learned.found_with = [(Options::NAME.to_owned(), options.parse().unwrap())].into();
+            model
+        };
+        ModelSet::new(sections.iter().enumerate().map(section).collect()).unwrap()
+    }
+
+    #[test]
+    fn commands_are_found_as_those_that_models_were_learned_from() {
+        let small = models(&["min-size = 4\ngap = \"0.08s\"", "gap = \"80ms\"\nmin-size = 4"]);
+        let (used, differing) = Options::default().as_learned(&small).unwrap();
+        assert_eq!((used.min_size(), used.gap), (4, Some(SignedDuration::from_millis(80))));
+        assert!(differing.is_empty());
+        let given = Options { min_size: Some(16), ..Options::default() };
+        let (used, differing) = given.as_learned(&small).unwrap();
+        assert_eq!((used.min_size(), differing), (16, vec!["min-size = 4".to_owned()]));
+        let (_, differing) = Options { min_size: Some(5), ..given }.as_learned(&models(&[""])).unwrap();
+        assert_eq!(differing, ["min-size = 16"]);
+    }
+
+    #[test]
+    fn models_of_different_options_need_a_choice() {
+        let models = models(&["min-size = 4", ""]);
+        let error = Options::default().as_learned(&models).unwrap_err().to_string();
+        assert!(error.contains("`--min-size`"), "{error}");
+        let chosen = Options { min_size: Some(16), ..Options::default() };
+        assert_eq!(chosen.as_learned(&models).unwrap().1, ["min-size = 4"]);
+    }
+
+    #[test]
+    fn unknown_options_of_a_model_are_refused() {
+        let error = Options::default().as_learned(&models(&["loudness = 4"])).unwrap_err().to_string();
+        assert!(error.contains("found_with.command-segmenter") && error.contains("loudness"), "{error}");
     }
 }

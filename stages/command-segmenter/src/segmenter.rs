@@ -44,6 +44,8 @@ pub struct CommandSegmenter {
     now_ns: i64,
     counts: RecordCounts,
     roles: RoleLog,
+    /// Options that the model was learned with, as TOML lines, where others are given. Empty once that was reported.
+    differing: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -141,12 +143,17 @@ impl CommandSegmenter {
             [] => None,
             files => Some(ModelSet::read(files).map_err(|error| ConfigureError::Input(error.to_string()))?),
         };
+        let (learned, differing) = match &models {
+            Some(models) => options.as_learned(models)?,
+            None => (options.clone(), Vec::new()),
+        };
+        let options = &learned;
         let direction = options.direction(models.as_ref());
         let noise_models = options.noise_models(models.as_ref(), direction)?;
         let sections = models.iter().flat_map(ModelSet::sections);
         // Replies are counted as they were when each model was learned, or longer.
         let windows = sections.filter_map(|section| section.reply_windows).reduce(ReplyWindows::max);
-        Self::with_models(options, direction, noise_models, windows)
+        Ok(Self { differing, ..Self::with_models(options, direction, noise_models, windows)? })
     }
 
     fn with_models(
@@ -166,7 +173,7 @@ impl CommandSegmenter {
             (Some(Algorithm::Gap), None) => rules(Some(limits.gap_ns)),
         };
         Ok(Self {
-            min_size: options.min_size,
+            min_size: options.min_size(),
             limits,
             direction,
             algorithm,
@@ -177,6 +184,7 @@ impl CommandSegmenter {
             now_ns: i64::MIN,
             counts: RecordCounts::default(),
             roles: RoleLog::default(),
+            differing: Vec::new(),
         })
     }
 
@@ -341,6 +349,23 @@ impl CommandSegmenter {
         Ok(out.emit(notice.into())?)
     }
 
+    fn report_differing_options(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
+        if self.differing.is_empty() {
+            return Ok(());
+        }
+        let learned = std::mem::take(&mut self.differing).join(", ");
+        let detail = format!("the model holds for commands found with {learned}, and here they are found otherwise");
+        let notice = Notice {
+            time_ns: None,
+            stage: Self::NAME.into(),
+            flow: None,
+            what: what::OPTIONS.into(),
+            bytes: None,
+            detail: Some(detail),
+        };
+        Ok(out.emit(notice.into())?)
+    }
+
     /// Reports the flows evicted since the last report; `evicted` is how many there were in total.
     #[cold]
     fn report_evicted(&mut self, evicted: u64, out: &mut dyn Emit) -> Result<(), StageError> {
@@ -399,6 +424,7 @@ impl Stage for CommandSegmenter {
                 }
             }
             SegmenterInput::Flow(flow) => {
+                self.report_differing_options(out)?;
                 self.algorithm.add_flow(&flow);
                 if let Some(reports) = &mut self.reports {
                     reports.add_flow(&flow);

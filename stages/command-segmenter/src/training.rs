@@ -56,7 +56,7 @@ impl LabelledTraffic<'_> {
         };
         let is_data = |record: &&Record| !record.handshake && record.content_type == ContentType::ApplicationData;
         let sized = |record: &Record| {
-            let size_class = SizeClass::of(record, options.min_size);
+            let size_class = SizeClass::of(record, options.min_size());
             (Record { length: size_in_basis(basis, record), ..record.clone() }, size_class)
         };
         let records: Vec<(Record, SizeClass)> = records.iter().filter(is_data).map(sized).collect();

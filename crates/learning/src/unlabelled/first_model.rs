@@ -68,6 +68,7 @@ pub(super) fn first_model(
             captures: Vec::new(),
             padding: None,
             warnings: Vec::new(),
+            found_with: BTreeMap::new(),
         },
         actions,
     })

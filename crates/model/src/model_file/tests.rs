@@ -66,6 +66,14 @@ fn errors_name_the_file() {
     assert!(wrong.contains("Cargo.toml: ") && wrong.contains("not a model"), "{wrong}");
 }
 
+/// Options of a stage by which commands were found, or none.
+fn found_with() -> impl Strategy<Value = BTreeMap<String, toml::Table>> {
+    prop::option::of(0i64..99).prop_map(|least| {
+        let options = least.map(|least| toml::Table::from_iter([("min-size".to_owned(), least.into())]));
+        options.map(|options| ("command-segmenter".to_owned(), options)).into_iter().collect()
+    })
+}
+
 prop_compose! {
     fn any_model()(
         names in prop::collection::btree_set(".{1,8}", 1..5),
@@ -80,6 +88,7 @@ prop_compose! {
         noise in prop::option::of(Just(crate::testing::noise())),
         single in prop::option::of((0.0f64..0.9, 0u32..3, 1i64..999, 1u64..99)),
         seen in prop::option::of((1i64..999, 0u32..9, 0i64..999, 1u64..99)),
+        found_with in found_with(),
         windows in prop::option::of(Just(crate::ReplyWindows { within_ms: 12_000, gap_ms: 6_500, mostly_ms: 1_400 })),
     ) -> Model {
         let names: Vec<String> = names.into_iter().collect();
@@ -136,6 +145,7 @@ prop_compose! {
                 captures: vec![CaptureDigest { name, sha256: "0f".repeat(32) }],
                 padding: None,
                 warnings: Vec::new(),
+                found_with,
             },
         }
     }

@@ -44,6 +44,22 @@ fn typed_options_replace_those_that_were_set() {
 }
 
 #[test]
+fn records_are_sized_as_where_the_model_was_learned() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("m.toml");
+    let model = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 9]]\n[[action]]\nname = \"on\"\nsize = 40\n\
+        [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.0\nsurplus = 0.0\n\
+        [learned]\nmethod = \"robust\"\ncommands = 9\nversion = \"0\"\nbasis = \"wire\"\n\
+        [learned.found_with.record-sizer]\nplain-tcp = true\nburst-gap = \"9ms\"\n";
+    std::fs::write(&file, model).unwrap();
+    let mut pipeline = Pipeline::standard();
+    pipeline.set("record-sizer", "burst-gap", "5ms").unwrap();
+    pipeline.use_model(&file).unwrap();
+    let option = |key| pipeline.option("record-sizer", key).cloned();
+    assert_eq!((option("plain-tcp"), option("burst-gap")), (Some(true.into()), Some("5ms".into())));
+}
+
+#[test]
 fn use_model_sets_every_stage_that_takes_a_model() {
     let mut pipeline = Pipeline::standard();
     pipeline.use_model(Path::new("m.toml")).unwrap();

@@ -266,7 +266,7 @@ fn flows_evicted_by_a_flood_are_reported_once() {
 
 #[test]
 fn a_negative_time_is_refused() {
-    let options = Options { gap: SignedDuration::from_secs(-1), ..Options::default() };
+    let options = Options { gap: Some(SignedDuration::from_secs(-1)), ..Options::default() };
     assert!(CommandSegmenter::new(&options).is_err());
 }
 

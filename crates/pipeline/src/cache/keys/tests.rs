@@ -35,14 +35,14 @@ const ALL: [&str; 5] = ["record-sizer", "command-segmenter", "epsilon-corrector"
 fn explicit_default_does_not_change_any_key() {
     assert_eq!(same(&[]), ALL);
     for default in [
-        "command-segmenter.gap=40ms",
-        "command-segmenter.gap=0.04s",
+        "command-segmenter.look-ahead=3m",
+        "command-segmenter.look-ahead=180s",
         "decomposer.limit=10000",
         "capture.recursive=false",
     ] {
         assert_eq!(same(&[default]), ALL, "{default}");
     }
-    assert_eq!(same(&["decomposer.limit=10000", "command-segmenter.min-size=16"]), ALL, "in any order");
+    assert_eq!(same(&["decomposer.limit=10000", "command-segmenter.hole-wait=3s"]), ALL, "in any order");
 }
 
 #[test]

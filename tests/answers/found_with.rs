@@ -1,0 +1,125 @@
+//! Homes whose commands the usual options of the segmenter do not find: small ones, ones that answer what the gateway
+//! sends, and ones of two messages. `learn` finds out, the model says so, and answers follow it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use sizeleak_frame::{ContentType, Direction, Frame, FrameReader, FrameWriter, Record};
+use sizeleak_labels::{LabelFile, LabelTimes};
+use sizeleak_simulator::Scenario;
+use support::home::{Home, run};
+use support::programs::{sizeleak, stderr};
+
+const MS: i64 = 1_000_000;
+
+/// The TLS of the simulator adds so many bytes to a record.
+const TLS_BYTES: u32 = 24;
+
+/// What becomes of the records of a command.
+type Change = fn(&Record) -> Vec<Record>;
+
+/// The same record at another time, with other bytes of content.
+fn resized(record: &Record, later_ns: i64, direction: Direction, bytes: u32) -> Record {
+    Record {
+        time_ns: record.time_ns + later_ns,
+        start_ns: record.start_ns + later_ns,
+        direction,
+        length: bytes + TLS_BYTES,
+        plaintext: record.plaintext.map(|_| [bytes.into(); 2]),
+        ..record.clone()
+    }
+}
+
+/// Commands of few bytes, of which those with one action are smaller than keep-alives.
+fn small(record: &Record) -> Vec<Record> {
+    vec![resized(record, 0, record.direction, record.length - TLS_BYTES - 87)]
+}
+
+/// Each command comes 30 ms after a poll of the gateway.
+fn polled(record: &Record) -> Vec<Record> {
+    vec![resized(record, -30 * MS, Direction::FromGateway, 36), record.clone()]
+}
+
+/// Each command is announced 60 ms before.
+fn announced(record: &Record) -> Vec<Record> {
+    vec![resized(record, -60 * MS, record.direction, 56), record.clone()]
+}
+
+/// Writes the records of a capture with other commands, those records of the service that have a label.
+fn change(home: &Home, name: &str, change: Change) -> PathBuf {
+    let labels = LabelFile::read(&home.path(&format!("{name}.csv")), &LabelTimes::default()).unwrap();
+    let times: Vec<i64> = labels.labels().rows.iter().map(|row| row.time_ns).collect();
+    let stream = fs::read(home.records(&format!("{name}.pcap"))).unwrap();
+    let mut reader = FrameReader::new(&stream[..]);
+    let (mut others, mut records) = (Vec::new(), Vec::new());
+    let mut last = None;
+    while let Some(frame) = reader.next_frame().unwrap() {
+        match frame {
+            Frame::Record(record) => {
+                let has_label = times.iter().any(|time| (time - record.time_ns).abs() < 500 * MS);
+                let is_command = record.direction == Direction::ToGateway
+                    && record.content_type == ContentType::ApplicationData
+                    && record.length > 115;
+                records.extend(if has_label && is_command { change(&record) } else { vec![record] });
+            }
+            Frame::Summary(_) => last = Some(frame),
+            other => others.push(other),
+        }
+    }
+    records.sort_by_key(|record| record.time_ns);
+    let path = home.path(&format!("{name}.frames"));
+    let mut writer = FrameWriter::new(fs::File::create(&path).unwrap());
+    for frame in others.into_iter().chain(records.into_iter().map(Frame::Record)).chain(last) {
+        writer.write(&frame).unwrap();
+    }
+    writer.flush().unwrap();
+    path
+}
+
+fn program(command: &str, stream: &Path, labels: &Path, more: &[&str]) -> Output {
+    run(sizeleak(command).arg("--from").arg(stream).arg("--labels").arg(labels).args(more))
+}
+
+#[test]
+fn the_model_says_how_its_commands_were_found_and_answers_follow() {
+    let home = Home::new(&Scenario::default(), 34_501);
+    assert!(home.learn("usual.toml", &[]).status.success());
+    let usual: toml::Table = fs::read_to_string(home.path("usual.toml")).unwrap().parse().unwrap();
+    assert!(!usual["learned"].as_table().unwrap().contains_key("found_with"));
+    for (name, changed, option) in [
+        ("small", small as Change, "min-size = 1"),
+        ("polled", polled, "answer-within = \"0ms\""),
+        ("announced", announced, "algorithm = \"gap\"\ngap = \"150ms\""),
+    ] {
+        let [learn, test] = ["learn", "test"].map(|capture| change(&home, capture, changed));
+        let model = home.path("model.toml");
+        let path = model.to_str().unwrap();
+        let output = program("learn", &learn, &home.path("learn.csv"), &["-o", path]);
+        assert!(output.status.success(), "{name}: {}", stderr(&output));
+        let learned = fs::read_to_string(&model).unwrap();
+        assert!(learned.contains(&format!("[learned.found_with.command-segmenter]\n{option}\n")), "{name}");
+        let sizes = |model: &toml::Table| -> Vec<i64> {
+            model["action"].as_array().unwrap().iter().map(|action| action["size"].as_integer().unwrap()).collect()
+        };
+        assert_eq!(sizes(&learned.parse().unwrap()), sizes(&usual), "{name}");
+        let more = ["--model", path, "--json"];
+        let output = program("evaluate", &test, &home.path("test.csv"), &more);
+        assert!(output.status.success(), "{name}: {}", stderr(&output));
+        let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let score = &figures["after_pruning"];
+        let count = |key: &str| score[key].as_u64().unwrap();
+        println!("{name}: {} of {} first answers right, {}", count("top_1"), count("commands"), score["credible_set"]);
+        assert!(score["credible_set"]["coverage"].as_f64().unwrap() >= 0.97, "{name}: {score}");
+    }
+}
+
+#[test]
+fn other_options_than_the_models_are_said() {
+    let home = Home::new(&support::home::small(), 34_502);
+    assert!(home.learn("model.toml", &["--set", "command-segmenter.min-size=4"]).status.success());
+    let notes = |more: &[&str]| stderr(&home.evaluate("model.toml", more));
+    assert!(!notes(&[]).contains("options"));
+    let said = notes(&["--set", "command-segmenter.min-size=16"]);
+    assert!(said.contains("the model holds for commands found with min-size = 4, and here"), "{said}");
+}
