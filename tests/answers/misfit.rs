@@ -76,6 +76,41 @@ fn another_gateways_model_fails_and_a_fitting_one_does_not() {
     }
 }
 
+/// Gateways whose messages the paper's home explains as well, with other habits and of other lengths: sizes alone do not tell.
+const COINCIDENCES: [&str; 3] = [
+    "[session]\ncompression = \"deflate\"\n",
+    "[padding]\npolicy = \"multiple:16\"\n",
+    "[padding]\npolicy = \"padme\"\n",
+];
+
+#[test]
+fn what_only_a_coincidence_explains_is_not_believed() {
+    const SIZES_ALONE: &str = "learn = { random = 60 }\ntest = { commands = 200 }\n[replies]\nmode = \"none\"\n";
+    let home = |more: &str, seed| Home::new(&Scenario::from_toml(&format!("{SIZES_ALONE}{more}")).unwrap(), seed);
+    let own = home("", 34_301);
+    assert!(own.learn("model.toml", &[]).status.success());
+    let model = own.path("model.toml");
+    let fitting = identify(&own, &model, &[]);
+    assert_eq!(fitting.status.code(), Some(0), "{}", stderr(&fitting));
+    assert!(best(&fitting).iter().filter(|best| **best > 0.9).count() > 10);
+    // A change of firmware before the first command, by an inhabitant with the same habits, is none.
+    let longer = identify(&home("[firmware-change]\nafter = 0.0\nbytes = 5\n", 34_309), &model, &[]);
+    assert_eq!(longer.status.code(), Some(0), "{}", stderr(&longer));
+    assert!(best(&longer).iter().skip(40).filter(|best| **best > 0.9).count() > 10);
+    let other = OTHER.replace("learn = { random = 60 }\ntest = { commands = 150 }\n", "");
+    let (mut answers, mut certain, mut said) = (0, 0, 0);
+    let homes = COINCIDENCES.into_iter().chain([&*other]);
+    for (coincidence, seed) in homes.flat_map(|home| [11, 12].map(|seed| (home, seed))) {
+        let output = identify(&home(coincidence, seed), &model, &[]);
+        let later = &best(&output)[20..];
+        answers += later.len();
+        certain += later.iter().filter(|best| **best > 0.9).count();
+        said += usize::from(output.status.code() == Some(1));
+    }
+    println!("{certain} of {answers} answers are certain; of 8 runs, {said} say that the model does not fit");
+    assert!(answers > 1_300 && certain * 50 < answers && said >= 4, "{certain} of {answers}, {said}");
+}
+
 #[test]
 fn evaluate_says_nothing_of_bits_given_away_where_the_model_does_not_fit() {
     let [own, other] = homes();

@@ -3,7 +3,9 @@
 //!
 //! A *state* says what messages are like, such as "6 bytes longer"; beside each state, commands come by one of several
 //! *kinds of habits* ([`HabitKind`]). No state is judged by the learned habits alone, so other habits are not taken for
-//! other messages. Before each command, habits may change ([`HABIT_CHANGE`]), and so may messages ([`CHANGE`]); after it,
+//! other messages. Beside each state, the messages may also be *strange*: not the model's at all, and what the state and
+//! other habits than the learned ones say of them is a coincidence. No evidence tells that apart; how probable each is
+//! before does. Before each command, habits may change ([`HABIT_CHANGE`]), and so may messages ([`CHANGE`]); after it,
 //! every pair is weighed by the likelihood of the command.
 
 use std::collections::BTreeMap;
@@ -27,10 +29,13 @@ const ODD: f64 = 3e-3;
 const EXPLAINED: f64 = 0.03;
 
 /// How probable the learned habits are at first; the other kinds share the rest.
-const LEARNED_AT_FIRST: f64 = 0.7;
+const LEARNED_AT_FIRST: f64 = 0.9;
 
 /// States that are less probable have no habits of their own.
 const MIN_PROBABILITY: f64 = 1e-3;
+
+/// The probability that messages are strange at first: that another gateway or app is named is as probable as a change.
+const STRANGE_AT_FIRST: f64 = CHANGE;
 
 /// After so many commands, the habits that they show are estimated anew: a tenth of the memory.
 const COMMANDS_PER_ESTIMATE: u32 = 4;
@@ -180,6 +185,8 @@ pub struct Hypotheses {
 pub struct StateBelief {
     /// With each kind of habits.
     by_kind: ByKind,
+    /// As that which strange messages look like.
+    strange: f64,
     /// By what commands can be at all in it, however probable.
     possible: f64,
     /// The time of the first command with it, in nanoseconds since the epoch, on the most probable way to it; `None` where
@@ -193,6 +200,11 @@ impl StateBelief {
         self.by_kind.iter().sum()
     }
 
+    /// That messages are not the model's at all, and look like this.
+    pub fn strange(&self) -> f64 {
+        self.strange
+    }
+
     /// Together with a kind of habits.
     pub fn with(&self, kind: HabitKind) -> f64 {
         self.by_kind[kind as usize]
@@ -203,9 +215,10 @@ impl StateBelief {
 /// could not be what they are otherwise, since habits look like shifts; by how much they changed, as ever.
 pub fn beliefs_beside_unknown_habits(states: &[StateBelief]) -> Vec<f64> {
     let [unchanged, changed @ ..] = states else { return Vec::new() };
-    let remains = unchanged.possible.max(unchanged.probability());
+    let strange: f64 = states.iter().map(StateBelief::strange).sum();
+    let remains = (unchanged.possible * (1.0 - strange)).max(unchanged.probability());
     let all: f64 = changed.iter().map(StateBelief::probability).sum();
-    let share = if all > 0.0 { (1.0 - remains) / all } else { 0.0 };
+    let share = if all > 0.0 { (1.0 - strange - remains).max(0.0) / all } else { 0.0 };
     let changed = changed.iter().map(|state| share * state.probability());
     std::iter::once(remains).chain(changed).collect()
 }
@@ -257,7 +270,10 @@ impl Hypotheses {
         let mut before = belief.states.clone();
         if before.is_empty() {
             before.resize(self.arrivals.len(), StateBelief::default());
-            before[0] = StateBelief { by_kind: self.at_first(), possible: 1.0, since_ns: None };
+            let own = self.at_first().map(|kind| (1.0 - STRANGE_AT_FIRST) * kind);
+            before[0] = StateBelief { by_kind: own, possible: 1.0, ..StateBelief::default() };
+            let each = STRANGE_AT_FIRST / self.arrivals.len() as f64;
+            before.iter_mut().for_each(|state| state.strange = each);
         }
         let change = if self.habits.is_some() { HABIT_CHANGE } else { 0.0 };
         for state in &mut before {
@@ -266,7 +282,10 @@ impl Hypotheses {
         }
         let of_kind = |kind: &HabitKind| before.iter().map(|state| state.with(*kind)).sum();
         let kinds: Vec<f64> = HabitKind::ALL.iter().map(of_kind).collect();
+        // What strange messages look like changes as others do.
+        let strange = CHANGE * before.iter().map(StateBelief::strange).sum::<f64>() / before.len() as f64;
         for (state, arrival) in before.iter_mut().zip(&self.arrivals) {
+            state.strange = (1.0 - CHANGE) * state.strange + strange;
             let (stays, arrives) = ((1.0 - CHANGE) * state.probability(), CHANGE * arrival);
             state.since_ns = if stays >= arrives { state.since_ns } else { Some(time_ns) };
             for (own, of_kind) in state.by_kind.iter_mut().zip(&kinds) {
@@ -297,13 +316,15 @@ impl Hypotheses {
             belief.states = predicted.clone();
             for ((state, likelihoods), broad) in belief.states.iter_mut().zip(&likelihoods).zip(&command.broad) {
                 state.possible *= broad.min(EXPLAINED * odd / ODD) + odd;
+                state.strange *= (1.0 - ODD) * of_other_habits(&state.by_kind, likelihoods) + odd;
                 for (own, likelihood) in state.by_kind.iter_mut().zip(likelihoods) {
                     *own *= (1.0 - ODD) * likelihood + odd;
                 }
             }
-            let all: f64 = belief.states.iter().map(StateBelief::probability).sum();
-            for own in belief.states.iter_mut().flat_map(|state| &mut state.by_kind) {
-                *own /= all;
+            let all: f64 = belief.states.iter().map(|state| state.probability() + state.strange).sum();
+            for state in &mut belief.states {
+                state.strange /= all;
+                state.by_kind = state.by_kind.map(|own| own / all);
             }
             let all: f64 = belief.states.iter().map(|state| state.possible).sum();
             for state in &mut belief.states {
@@ -378,6 +399,14 @@ fn likelihoods(belief: &Belief, command: &PossibleCommands) -> Vec<ByKind> {
         }
     }
     found
+}
+
+/// The mean of likelihoods over the habits that are not the learned ones; by broad ones, if there are none.
+fn of_other_habits(by_kind: &ByKind, likelihoods: &ByKind) -> f64 {
+    let others = || HabitKind::ALL.iter().filter(|kind| **kind != HabitKind::Learned).map(|kind| *kind as usize);
+    let all: f64 = others().map(|kind| by_kind[kind]).sum();
+    let explained: f64 = others().map(|kind| by_kind[kind] * likelihoods[kind]).sum();
+    if all > 0.0 { explained / all } else { likelihoods[HabitKind::Broad as usize] }
 }
 
 /// The probability that a command is not an odd one, in a state.

@@ -15,6 +15,9 @@
 //! that speaks most for the fit. The expectation of such a ratio is at most 1 at any time where the model fits
 //! (Wasserman, Ramdas and Balakrishnan: *Universal inference*, PNAS 117, 2020), so that the probability that it ever
 //! reaches 1/α is at most α (Ville's inequality). Sizes and replies are tested apart; the mean of both ratios counts.
+//!
+//! Beside that, a flow whose habits *and* lengths differ from the learned ones since its first command is more probably of
+//! another gateway: two coincidences against one. No size tells that apart, so what counts is how probable each is before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +27,12 @@ pub const FALSE_ALARMS: f64 = 0.001;
 /// The fewest commands by which a flow is judged, unless it is rejected: of fewer, too few sizes are new for the test
 /// to reach its level.
 pub const ENOUGH_COMMANDS: u64 = 10;
+
+/// A flow whose messages are as probably not the model's is rejected, after so many commands. Where messages had changed
+/// before the first command and habits are the learned ones, it takes some 20 to 150 commands until that is clear; until
+/// then, strange messages have a probability of up to 0.76 (measured).
+const STRANGE: f64 = 0.8;
+const ENOUGH_TO_COMPARE: u64 = 20;
 
 /// The shares of odd commands that a model which fits may have.
 const ODD_SHARES: [f64; 8] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5];
@@ -60,6 +69,9 @@ pub struct JudgedSize {
     pub sizes: [i64; 2],
     /// How the model explains it.
     pub explanation: SizeExplanation,
+    /// How probable it is that the flow's messages are not the model's at all, but another gateway's or app's that look like
+    /// the model's with other habits and other lengths by coincidence.
+    pub strange: f64,
     /// How many records the gateway sent in reply, and the probability of that given the size; `None` if the model says
     /// nothing about replies.
     pub replies: Option<(u32, f64)>,
@@ -76,6 +88,8 @@ pub struct FitJudgement {
     replies: Recurrence<u32>,
     odd_replies: Recurrence<u32>,
     is_rejected: bool,
+    /// [`JudgedSize::strange`] of the last command.
+    strange: f64,
     /// The greatest evidence since the flow was rejected.
     ln_worst: f64,
 }
@@ -96,12 +110,15 @@ pub enum MisfitCause {
     Sizes,
     /// The number of replies.
     Replies,
+    /// Habits and lengths that both differ from the learned ones since the first command.
+    Messages,
 }
 
 impl FitJudgement {
     /// Adds the next command of the flow.
     pub fn add(&mut self, command: JudgedSize) -> FitChange {
         self.commands += 1;
+        self.strange = command.strange;
         self.add_size(command);
         if let Some((replies, probability)) = command.replies {
             self.add_replies(replies, probability);
@@ -109,7 +126,7 @@ impl FitJudgement {
         let ln_evidence = self.ln_evidence();
         if self.is_rejected {
             self.ln_worst = self.ln_worst.max(ln_evidence);
-        } else if ln_evidence >= -FALSE_ALARMS.ln() {
+        } else if ln_evidence >= -FALSE_ALARMS.ln() || self.is_improbable() {
             (self.is_rejected, self.ln_worst) = (true, ln_evidence);
             return FitChange::Rejected;
         }
@@ -169,8 +186,16 @@ impl FitJudgement {
         (self.commands, self.unexplained)
     }
 
+    /// Whether it is much more probable that the messages are not the model's.
+    fn is_improbable(&self) -> bool {
+        self.commands >= ENOUGH_TO_COMPARE && self.strange > STRANGE
+    }
+
     /// What contradicts the fit most.
     pub fn cause(&self) -> MisfitCause {
+        if self.is_improbable() {
+            return MisfitCause::Messages;
+        }
         if self.of_replies.ln() > self.of_sizes.ln() { MisfitCause::Replies } else { MisfitCause::Sizes }
     }
 }

@@ -108,17 +108,20 @@ impl FlowShifts {
             }
         };
         let believed_after = believed(after);
+        let fit = 1.0 - after.iter().map(StateBelief::strange).sum::<f64>();
         let weighed = weighed_states(states, &predicted, &believed(&predicted), &believed_after);
         let news = news(states, after, &believed_after, &mut flow.reported);
         let is_first = !habits.is_empty() && !std::mem::replace(&mut flow.has_reported_habits, true);
         let other_habits = is_first.then(|| OTHER_HABITS.into());
-        if let [WeighedState { state: ShiftState { bytes: 0, reply_bytes: 0 }, .. }] = &weighed[..] {
+        if let [WeighedState { state: ShiftState { bytes: 0, reply_bytes: 0 }, .. }] = &weighed[..]
+            && fit > 1.0 - MIN_PROBABILITY
+        {
             return FollowedCommand { epsilons, shifts: SharedList::default(), habits, news, other_habits };
         }
         let shift = |one: &WeighedState| Shift {
             bytes: one.state.bytes,
             reply_bytes: one.state.reply_bytes,
-            probability: one.share,
+            probability: one.share * fit,
             since_ns: one.since_ns,
         };
         let shifts: SharedList<Shift> = weighed.iter().map(shift).collect();
@@ -132,7 +135,8 @@ impl FlowShifts {
 fn habit_factors(beliefs: &[StateBelief], shown: Option<&Habits>, broad: Option<&Habits>) -> SharedList<HabitFactors> {
     let of_kind = |kind: HabitKind| beliefs.iter().map(|belief| belief.with(kind)).sum::<f64>();
     let (Some(shown), Some(broad)) = (shown, broad) else { return SharedList::default() };
-    if of_kind(HabitKind::Learned) >= MAX_LEARNED {
+    let all: f64 = beliefs.iter().map(StateBelief::probability).sum();
+    if of_kind(HabitKind::Learned) >= MAX_LEARNED * all {
         return SharedList::default();
     }
     let factors = |weight: f64, habits: &Habits| HabitFactors {
@@ -141,7 +145,7 @@ fn habit_factors(beliefs: &[StateBelief], shown: Option<&Habits>, broad: Option<
         numbers: habits.numbers.clone().into(),
     };
     let by_shown = of_kind(HabitKind::Shown) + of_kind(HabitKind::AnySums);
-    [factors(by_shown, shown), factors(of_kind(HabitKind::Broad), broad)].into()
+    [factors(by_shown / all, shown), factors(of_kind(HabitKind::Broad) / all, broad)].into()
 }
 
 /// The states to weigh for a command, most probable first: those that it leaves probable, with the same shift of
@@ -197,8 +201,9 @@ fn news(states: &[ShiftState], after: &[StateBelief], believed: &[f64], reported
     if *most < CERTAIN || at == *reported {
         return None;
     }
+    let news = describe(*states.get(at)?, after.get(at)?.since_ns?);
     *reported = at;
-    Some(describe(*states.get(at)?, after.get(at)?.since_ns?))
+    Some(news)
 }
 
 /// What changed, and what to do.

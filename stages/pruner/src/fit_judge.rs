@@ -28,9 +28,11 @@ impl FitJudge {
     pub(crate) fn judge(
         &mut self,
         model: &Model,
-        Identification { command, size_probability, candidate_count, .. }: &Identification,
+        Identification { command, size_probability, candidate_count, shifts, .. }: &Identification,
         reply_probability: Option<f64>,
     ) -> (f64, Option<String>) {
+        // What is left to 1 is for messages that are not the model's.
+        let fit = if shifts.is_empty() { 1.0 } else { shifts.iter().map(|shift| shift.probability).sum() };
         let explanation = match size_probability {
             Some(probability) => SizeExplanation::Probability(probability.clamp(0.0, 1.0)),
             None if *candidate_count > 0 => SizeExplanation::Possible,
@@ -40,11 +42,11 @@ impl FitJudge {
         let replies = reply_probability.map(|probability| (command.replies, probability));
         let flow = self.flows.get_or_default(command.flow);
         let was_judged = flow.is_judged();
-        let change = flow.add(JudgedSize { sizes, explanation, replies });
+        let change = flow.add(JudgedSize { sizes, explanation, strange: 1.0 - fit, replies });
         self.judged += u64::from(flow.is_judged() && !was_judged);
         let is_rejected = change == FitChange::Rejected;
         self.misfits += u64::from(is_rejected);
-        (flow.weight(), is_rejected.then(|| describe(flow)))
+        (flow.weight() * fit, is_rejected.then(|| describe(flow)))
     }
 
     /// How many flows were judged and how many of them the model does not fit; nothing where it fits all.
@@ -60,6 +62,9 @@ fn describe(flow: &FitJudgement) -> String {
     let cause = match flow.cause() {
         MisfitCause::Sizes => "their sizes are not those of its actions",
         MisfitCause::Replies => "their replies are not those of the actions that their sizes show",
+        MisfitCause::Messages => {
+            "their sizes are those of its actions only if both habits and lengths are other than the learned ones"
+        }
     };
     format!(
         "this model does not fit this gateway: {unexplained} of {commands} commands unexplained, and {cause} (false \

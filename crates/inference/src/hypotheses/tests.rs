@@ -156,28 +156,46 @@ proptest! {
         let inference = INFERENCE.get();
         let hypotheses = hypotheses(&inference);
         let kinds = HabitKind::ALL.len();
-        let number = LONGER.len() * kinds;
+        // Of strange messages at last, one for each state.
+        let own = LONGER.len() * kinds;
+        let number = own + LONGER.len();
         let at_first = hypotheses.at_first();
-        let start: Vec<f64> = (0..number).map(|from| if from < kinds { at_first[from] } else { 0.0 }).collect();
+        let first = |from: usize| match from {
+            _ if from < kinds => (1.0 - STRANGE_AT_FIRST) * at_first[from],
+            _ if from < own => 0.0,
+            _ => STRANGE_AT_FIRST / LONGER.len() as f64,
+        };
+        let start: Vec<f64> = (0..number).map(first).collect();
         let (mut belief, mut likelihoods) = (Belief::default(), Vec::new());
         for (second, bytes) in (1..).zip(&bytes) {
             let command = possible(&hypotheses, &inference, *bytes);
             let odd = ODD * command.broad.iter().sum::<f64>() / LONGER.len() as f64;
             // By the habits that the commands before have shown.
             let found = super::likelihoods(&belief, &command);
-            likelihoods.push(found.iter().flatten().map(|own| (1.0 - ODD) * own + odd).collect());
             let predicted = hypotheses.predicted(&belief, second);
+            let strange = predicted.iter().zip(&found).map(|(state, found)| of_other_habits(&state.by_kind, found));
+            let all = found.iter().flatten().copied().chain(strange);
+            likelihoods.push(all.map(|own| (1.0 - ODD) * own + odd).collect());
             hypotheses.observe(&mut belief, predicted, &command, &inference);
         }
         let transition = |from: usize, to: usize| {
             // Habits first, then messages, which keep the habits.
+            if from >= own || to >= own {
+                let stays = if from == to { 1.0 - CHANGE } else { 0.0 };
+                return if from.min(to) >= own { stays + CHANGE / LONGER.len() as f64 } else { 0.0 };
+            }
+            let arrives = CHANGE * hypotheses.arrivals[to / kinds];
             let is_same = from / kinds == to / kinds;
             let habit = HABIT_CHANGE / kinds as f64 + if from % kinds == to % kinds { 1.0 - HABIT_CHANGE } else { 0.0 };
-            habit * (if is_same { 1.0 - CHANGE } else { 0.0 } + CHANGE * hypotheses.arrivals[to / kinds])
+            habit * (if is_same { 1.0 - CHANGE } else { 0.0 } + arrives)
         };
         let expected = by_all_ways(&start, transition, &likelihoods);
         for (at, expected) in expected.iter().enumerate() {
-            prop_assert!((belief.states()[at / kinds].by_kind[at % kinds] - expected).abs() < 1e-9);
+            let found = match at.checked_sub(own) {
+                Some(state) => belief.states()[state].strange(),
+                None => belief.states()[at / kinds].by_kind[at % kinds],
+            };
+            prop_assert!((found - expected).abs() < 1e-9);
         }
     }
 }

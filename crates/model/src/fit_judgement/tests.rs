@@ -27,7 +27,7 @@ const IMPOSSIBLE: SizeExplanation = SizeExplanation::Probability(0.0);
 const HOME: Sizes = Sizes { first: 90, step: 7, number: 40 };
 
 fn judged(size: i64, explanation: SizeExplanation) -> JudgedSize {
-    JudgedSize { sizes: [size; 2], explanation, replies: None }
+    JudgedSize { sizes: [size; 2], explanation, strange: 0.0, replies: None }
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn odd_values_neither_overflow_nor_divide_by_zero() {
     for sizes in [[i64::MIN, i64::MAX], [i64::MAX, i64::MIN], [0, 0], [i64::MAX; 2]] {
         for probability in [0.0, f64::MIN_POSITIVE, 1.0] {
             let explanation = SizeExplanation::Probability(probability);
-            judgement.add(JudgedSize { sizes, explanation, replies: Some((u32::MAX, 0.0)) });
+            judgement.add(JudgedSize { sizes, explanation, strange: 0.0, replies: Some((u32::MAX, 0.0)) });
             assert!(judgement.weight() >= 0.0 && judgement.weight() <= 1.0);
         }
     }
@@ -146,4 +146,16 @@ fn odd_values_neither_overflow_nor_divide_by_zero() {
         judgement.add(judged(number, SizeExplanation::Probability(0.0)));
     }
     assert!(judgement.weight() >= 0.0 && judgement.sizes.len() == MAX_VALUES);
+}
+
+#[test]
+fn messages_that_are_more_probably_not_the_models_are_rejected_after_enough_commands() {
+    let mut judgement = FitJudgement::default();
+    let mut add = |strange| judgement.add(JudgedSize { strange, ..judged(90, HOME.explain(90)) });
+    for _ in 1..ENOUGH_TO_COMPARE {
+        assert_eq!(add(0.9), FitChange::None);
+    }
+    assert_eq!(add(0.7), FitChange::None);
+    assert_eq!(add(0.9), FitChange::Rejected);
+    assert_eq!(judgement.cause(), MisfitCause::Messages);
 }
