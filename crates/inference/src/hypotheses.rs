@@ -273,7 +273,9 @@ impl Hypotheses {
             let own = self.at_first().map(|kind| (1.0 - STRANGE_AT_FIRST) * kind);
             before[0] = StateBelief { by_kind: own, possible: 1.0, ..StateBelief::default() };
             let each = STRANGE_AT_FIRST / self.arrivals.len() as f64;
-            before.iter_mut().for_each(|state| state.strange = each);
+            for state in &mut before {
+                state.strange = each;
+            }
         }
         let change = if self.habits.is_some() { HABIT_CHANGE } else { 0.0 };
         for state in &mut before {
