@@ -192,7 +192,7 @@ mod tests {
             assert_eq!(keys.len(), entry.keys().len(), "{}", entry.name);
         }
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
-        assert!(text.contains("\n# gap = \"40ms\"\n") && text.contains("\n# algorithm = \"gap\"\n"), "{text}");
+        assert!(text.contains("\n# hole-wait = \"3s\"\n") && text.contains("\n# algorithm = \"gap\"\n"), "{text}");
         assert!(text.contains("adaptive (Learns from"), "{text}");
     }
 
