@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::SignedDuration;
-use sizeleak_labels::{LabelFile, LabelTimes, LabelZone, LabelledCapture, NameRule, Tolerance};
+use sizeleak_labels::{DateFormat, LabelFile, LabelTimes, LabelZone, LabelledCapture, NameRule, Tolerance};
 use sizeleak_learning::digest_captures;
 use sizeleak_model::CaptureDigest;
 use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput};
@@ -55,6 +55,10 @@ pub(super) struct LabelledCaptures {
     /// The time zone of labels whose times name none, such as Europe/Berlin, +01:00 or UTC
     #[arg(long, value_name = "ZONE", allow_hyphen_values = true, hide_short_help = true, help_heading = INPUT)]
     label_zone: Option<LabelZone>,
+
+    /// How the labels' dates are written, such as '%d/%m/%Y %H:%M' [default: the form that reads them all]
+    #[arg(long, value_name = "FORMAT", hide_short_help = true, help_heading = INPUT)]
+    label_format: Option<DateFormat>,
 
     /// What to add to the labels' times, such as 23s or -1h [default: what the commands show, if that is certain]
     #[arg(
@@ -127,7 +131,7 @@ impl LabelledCaptures {
 
     /// How the times of labels are read.
     pub(super) fn label_times(&self) -> LabelTimes {
-        LabelTimes { zone: self.label_zone.clone(), offset_ns: self.label_offset }
+        LabelTimes { zone: self.label_zone.clone(), format: self.label_format.clone(), offset_ns: self.label_offset }
     }
 
     /// What the pipelines read.

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::capture_names::{LabelledCapture, NameRule};
 use crate::clock::{ClockShift, LabelClock};
-use crate::labels::{Label, LabelZone, Labels};
+use crate::labels::{DateFormat, Label, LabelZone, Labels};
 use crate::matching::{Matching, Tolerance, match_labels};
 
 #[cfg(test)]
@@ -47,6 +47,8 @@ impl LabelFileError {
 pub struct LabelTimes {
     /// The zone of times that name none.
     pub zone: Option<LabelZone>,
+    /// The form of dates, as `strptime` writes it; `None` for the one that reads most of them.
+    pub format: Option<DateFormat>,
     /// What is added to all times, in nanoseconds; `None` to estimate it.
     pub offset_ns: Option<i64>,
 }
@@ -61,7 +63,7 @@ pub struct LabelFile {
     /// What is known of the clock; `None` before it was compared with commands. The times of the rows are corrected by
     /// it.
     pub(crate) clock: Option<LabelClock>,
-    /// What was left out, a sentence each.
+    /// How the file was read and what was left out, a sentence each.
     pub(crate) left_out: Vec<String>,
     /// Whether a program found them: commands without a label are then no news.
     pub(crate) are_answers: bool,
@@ -77,7 +79,8 @@ impl LabelFile {
     pub fn read(path: &Path, times: &LabelTimes) -> Result<Self, LabelFileError> {
         let fault = |fault: String| LabelFileError { file: path.display().to_string(), fault };
         let file = File::open(path).map_err(|error| fault(error.to_string()))?;
-        let labels = Labels::read_in(file, times.zone.as_ref()).map_err(|error| fault(error.to_string()))?;
+        let labels = Labels::read_in(file, times.zone.as_ref(), times.format.as_ref())
+            .map_err(|error| fault(error.to_string()))?;
         Self::of(path.to_owned(), labels, times.offset_ns)
     }
 
@@ -123,7 +126,8 @@ impl LabelFile {
 
     /// Labels that come from `path`, a file or whatever else names them.
     fn of(path: PathBuf, labels: Labels, offset_ns: Option<i64>) -> Result<Self, LabelFileError> {
-        let (left_out, captures) = (Vec::new(), Vec::new());
+        let left_out = labels.notes.iter().map(|note| format!("{}: {note}", path.display())).collect();
+        let captures = Vec::new();
         let file = Self { path, labels, offset_ns, clock: None, left_out, are_answers: false, captures };
         if file.labels.rows.is_empty() {
             return Err(file.fault("there is no row below the header: label at least one command".to_owned()));
@@ -249,7 +253,8 @@ impl LabelFile {
     #[must_use]
     pub fn subset(&self, rows: &[usize]) -> Self {
         let rows = rows.iter().filter_map(|row| self.labels.rows.get(*row)).cloned().collect();
-        let labels = Labels { actions: self.labels.actions.clone(), rows, ..self.labels };
+        let actions = self.labels.actions.clone();
+        let labels = Labels { actions, rows, notes: Vec::new(), is_to_the_minute: self.labels.is_to_the_minute };
         let captures = self.captures.clone();
         Self { path: self.path.clone(), labels, left_out: Vec::new(), captures, ..*self }
     }

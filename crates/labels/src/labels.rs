@@ -2,9 +2,12 @@
 //!
 //! The header says which of two forms the file has: `time,<action>,<action>…` with a row for each command, or
 //! `time,action[,count]` with a row for each action, where rows with the same time that follow each other are one command.
+//! Semicolons and tabs separate columns as well as commas do.
 
 mod columns;
+mod date_format;
 mod error;
+mod table_form;
 mod written_time;
 
 use std::io::{self, Read, Write};
@@ -12,10 +15,12 @@ use std::io::{self, Read, Write};
 use sizeleak_text::stand_in;
 
 use columns::Columns;
+pub use date_format::DateFormat;
 pub use error::LabelError;
 use error::MAX_FILE_BYTES;
+use table_form::{COMMENT, TableText, decoded};
 pub use written_time::LabelZone;
-use written_time::TimeReader;
+use written_time::{TimeReader, has_own_format};
 
 const NS: u64 = 1_000_000_000;
 
@@ -28,7 +33,15 @@ pub struct Labels {
     pub rows: Vec<Label>,
     /// Whether the times have no seconds, so that a command may be a minute away.
     pub is_to_the_minute: bool,
+    /// How the file was read, where that is not plain, and which of its lines were not: a sentence each.
+    pub notes: Vec<String>,
 }
+
+/// Labels are read without the lines that cannot be, if these are at most one in so many.
+const MIN_READ_FOR_EACH_LEFT_OUT: usize = 20;
+
+/// The most faults that a note repeats.
+const MAX_FAULTS: usize = 3;
 
 /// The label of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,14 +60,18 @@ impl Labels {
     /// # Errors
     /// [`LabelError`] for the first invalid line.
     pub fn read(input: impl Read) -> Result<Self, LabelError> {
-        Self::read_in(input, None)
+        Self::read_in(input, None, None)
     }
 
-    /// The same; `zone` is that of times that name none.
+    /// The same; `zone` is that of times that name none, `format` the form of dates, which else is the one that reads most.
     ///
     /// # Errors
-    /// As [`Labels::read`].
-    pub fn read_in(input: impl Read, zone: Option<&LabelZone>) -> Result<Self, LabelError> {
+    /// As [`Labels::read`], and if dates may be day first or month first.
+    pub fn read_in(
+        input: impl Read,
+        zone: Option<&LabelZone>,
+        format: Option<&DateFormat>,
+    ) -> Result<Self, LabelError> {
         let mut text = Vec::new();
         input.take(MAX_FILE_BYTES + 1).read_to_end(&mut text)?;
         if text.len() as u64 > MAX_FILE_BYTES {
@@ -63,25 +80,59 @@ impl Labels {
         if let Some(what) = stand_in(&text) {
             return Err(LabelError::StandIn(what));
         }
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
+        let text = decoded(&text);
         if text.trim_ascii().is_empty() {
             return Err(LabelError::Empty);
         }
-        let mut lines = LineCounter::new(text);
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
+        let table = TableText::new(&text);
+        let mut lines = LineCounter::new(&table);
+        let mut reader = csv::ReaderBuilder::new();
+        let reader = reader.trim(csv::Trim::All).delimiter(table.separator).comment(Some(COMMENT));
+        let mut reader = reader.from_reader(table.text);
         let mut columns = Columns::of(reader.headers().map_err(|error| lines.locate(error))?)?;
-        let (mut times, mut rows) = (TimeReader::new(zone), Vec::<Label>::new());
+        let mut notes = Vec::new();
+        if !columns.ignored.is_empty() {
+            notes.push(format!("columns that say nothing of actions are left aside: {}", columns.ignored.join(", ")));
+        }
+        let mut records = Vec::new();
+        let mut faults = Vec::new();
         for record in reader.records() {
-            let record = record.map_err(|error| lines.locate(error))?;
-            let line = lines.line_of(record.position());
-            let time_ns = times.read(record.get(0).unwrap_or_default(), line)?;
-            if let Some(row) = rows.last_mut().filter(|row| columns.joins_rows() && row.time_ns == time_ns) {
-                columns.add(&record, line, &mut row.counts)?;
-            } else {
-                let mut counts = Vec::new();
-                columns.add(&record, line, &mut counts)?;
-                rows.push(Label { time_ns, counts, line });
+            match record {
+                Ok(record) => records.push((lines.line_of(record.position()), record)),
+                Err(error) => faults.push(lines.locate(error)),
             }
+        }
+        let format = match format {
+            Some(format) => Some(format.clone()),
+            None => own_format(&columns, &records)?,
+        };
+        if table.separator != b',' || format.is_some() {
+            let separator =
+                if table.separator == b'\t' { "tabs".to_owned() } else { format!("`{}`", table.separator as char) };
+            let dates = format.as_ref().map_or_else(String::new, |format| format!(", and times read as `{format}`"));
+            notes.push(format!("columns are separated by {separator}{dates}"));
+        }
+        let (mut times, mut rows) = (TimeReader::new(zone, format), Vec::<Label>::new());
+        for (line, record) in &records {
+            if let Err(fault) = add_row(&mut rows, &mut columns, &mut times, record, *line) {
+                if !fault.is_of_one_line() {
+                    return Err(fault);
+                }
+                faults.push(fault);
+            }
+        }
+        if faults.len() * MIN_READ_FOR_EACH_LEFT_OUT > records.len() {
+            return Err(faults.swap_remove(0));
+        }
+        if !faults.is_empty() {
+            let first: Vec<String> = faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect();
+            let more = if faults.len() > MAX_FAULTS { "; …" } else { "" };
+            notes.push(format!(
+                "{} of {} rows cannot be read and are left out: {}{more}",
+                faults.len(),
+                records.len(),
+                first.join("; ")
+            ));
         }
         if rows.is_empty() && columns.joins_rows() {
             return Ok(Self::default());
@@ -90,7 +141,7 @@ impl Labels {
         for row in &mut rows {
             row.counts.resize(actions.len(), 0);
         }
-        Ok(Self { actions, rows, is_to_the_minute: times.is_to_the_minute() })
+        Ok(Self { actions, rows, is_to_the_minute: times.is_to_the_minute(), notes })
     }
 
     /// Writes labels, with times as epoch seconds to the nanosecond.
@@ -114,6 +165,31 @@ impl Labels {
     }
 }
 
+/// The form of the dates that are not those of ISO 8601, if there are such.
+fn own_format(columns: &Columns, records: &[(u64, csv::StringRecord)]) -> Result<Option<DateFormat>, LabelError> {
+    let times = records.iter().map(|(line, record)| (columns.time(record), *line));
+    let times: Vec<(&str, u64)> = times.filter(|(text, _)| has_own_format(text)).collect();
+    if times.is_empty() { Ok(None) } else { DateFormat::of_times(&times) }
+}
+
+/// Adds the label of a row, or its action to the label before.
+fn add_row(
+    rows: &mut Vec<Label>,
+    columns: &mut Columns,
+    times: &mut TimeReader<'_>,
+    record: &csv::StringRecord,
+    line: u64,
+) -> Result<(), LabelError> {
+    let time_ns = times.read(columns.time(record), line)?;
+    if let Some(row) = rows.last_mut().filter(|row| columns.joins_rows() && row.time_ns == time_ns) {
+        return columns.add(record, line, &mut row.counts);
+    }
+    let mut counts = Vec::new();
+    columns.add(record, line, &mut counts)?;
+    rows.push(Label { time_ns, counts, line });
+    Ok(())
+}
+
 /// Counts the lines up to a record. The CSV library's own line numbers are wrong after empty lines and Windows line
 /// ends.
 struct LineCounter<'a> {
@@ -124,16 +200,22 @@ struct LineCounter<'a> {
 
 impl<'a> LineCounter<'a> {
     /// A counter of the lines of a text.
-    fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0, line: 1 }
+    fn new(table: &TableText<'a>) -> Self {
+        Self { text: table.text, at: 0, line: 1 + table.lines_above }
     }
 
     /// The line of a record. Must be called in order of records.
     fn line_of(&mut self, position: Option<&csv::Position>) -> u64 {
         let start = position.map_or(0, |position| usize::try_from(position.byte()).unwrap_or(usize::MAX));
-        let ends = |byte: &&u8| matches!(byte, b'\r' | b'\n');
-        let skipped = self.text.iter().skip(start).take_while(ends).count();
-        let start = start.saturating_add(skipped).min(self.text.len());
+        let mut start = start.min(self.text.len());
+        // The record is below empty lines and comments.
+        while let Some(rest) =
+            self.text.get(start..).filter(|rest| matches!(rest.first(), Some(b'\r' | b'\n' | &COMMENT)))
+        {
+            let is_comment = rest.first() == Some(&COMMENT);
+            let length = rest.iter().take_while(|byte| is_comment && **byte != b'\n').count();
+            start += length.max(1);
+        }
         let passed = self.text.get(self.at..start).unwrap_or_default();
         self.line += passed.split(|byte| *byte == b'\n').skip(1).count() as u64;
         self.at = self.at.max(start);
@@ -177,6 +259,64 @@ mod tests {
         assert_eq!(labels.rows, [Label { time_ns: -500_000_000, counts: vec![1], line: 2 }]);
         let labels = Labels::read(&b"time,on\r\n\r\n1,1\r\n\n\n2,1"[..]).unwrap();
         assert_eq!(labels.rows.iter().map(|row| row.line).collect::<Vec<_>>(), [3, 6]);
+    }
+
+    #[test]
+    fn tables_of_spreadsheets_and_programs_are_read_alike() {
+        let plain = Labels::read(&b"time,on,off\n1767600000.25,1,0\n1767600060.5,0,2\n"[..]).unwrap();
+        assert_eq!(plain.notes, [""; 0]);
+        for text in [
+            "\u{feff}time;on;off\r\n1767600000,25;1;0\r\n1767600060,5;0;2\r\n",
+            "sep=;\ntime;on;off\n1767600000.25;1;0\n1767600060.5;0;2\n",
+            ",time,on,off\n0,1767600000.25,1.0,\n1,1767600060.5,,2.0\n",
+            "# by hand\nTime\ton\toff\n1767600000.25\t1\t0\n\n# later\n1767600060.5\t0\t2\n",
+            "on,off,TIME\n1,0,1767600000.25\n0,2,1767600060.5\n",
+            "Action,Device,Time,Count\non,plug 1,1767600000.25,1\noff,plug 2,1767600060.5,2\n",
+        ] {
+            let read = Labels::read(text.as_bytes()).unwrap();
+            let rows = |labels: &Labels| -> Vec<(i64, Vec<u32>)> {
+                labels.rows.iter().map(|row| (row.time_ns, row.counts.clone())).collect()
+            };
+            assert_eq!((&read.actions, rows(&read)), (&plain.actions, rows(&plain)), "{text}");
+            let line_of_last = text.lines().count() as u64;
+            assert_eq!(read.rows[1].line, line_of_last, "{text}");
+        }
+        let utf_16: Vec<u8> = "\u{feff}time\ton\n1\t1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(Labels::read(&utf_16[..]).unwrap().actions, ["on"]);
+    }
+
+    #[test]
+    fn columns_and_forms_that_are_not_plain_are_said() {
+        let utc = "UTC".parse().unwrap();
+        let text = "time;action;room\n25/06/2022 19:25;on;hall\n";
+        let labels = Labels::read_in(text.as_bytes(), Some(&utc), None).unwrap();
+        let said = labels.notes.join("\n");
+        assert!(
+            said.contains("left aside: room") && said.contains("`;`, and times read as `%d/%m/%Y %H:%M`"),
+            "{said}"
+        );
+        assert_eq!(labels.rows[0].time_ns, 1_656_185_100_000_000_000);
+        let error = |format: Option<&DateFormat>| {
+            Labels::read_in(&b"time,action\n05/06/2022 19:25,on\n"[..], Some(&utc), format)
+                .map(|labels| labels.rows[0].time_ns)
+        };
+        assert!(error(None).unwrap_err().to_string().contains("--label-format"));
+        assert_eq!(error(Some(&"%m/%d/%Y %H:%M".parse().unwrap())).unwrap(), 1_651_865_100_000_000_000);
+        assert!("%!".parse::<DateFormat>().is_err());
+    }
+
+    #[test]
+    fn few_lines_that_cannot_be_read_are_left_out_and_many_are_an_error() {
+        let rows = (0..40).map(|at| [at.to_string(), ",1\n".into()].concat()).collect::<String>();
+        let read = |more: &str| Labels::read(format!("time,on\n{rows}{more}").as_bytes());
+        let labels = read("yesterday,1\n41,many\n").unwrap();
+        assert_eq!(labels.rows.len(), 40);
+        let [note] = &labels.notes[..] else { panic!("{:?}", labels.notes) };
+        assert!(
+            note.contains("2 of 42 rows") && note.contains("line 42: `yesterday`") && note.contains("line 43"),
+            "{note}"
+        );
+        assert!(read("a,1\nb,1\nc,1\n").unwrap_err().to_string().contains("line 42: `a`"));
     }
 
     #[test]

@@ -24,5 +24,5 @@ mod remarks;
 pub use capture_names::{LabelledCapture, NameRule};
 pub use clock::{ClockFit, ClockShift, LabelClock, by_chance};
 pub use label_file::{LabelFile, LabelFileError, LabelTimes};
-pub use labels::{Label, LabelError, LabelZone, Labels};
+pub use labels::{DateFormat, Label, LabelError, LabelZone, Labels};
 pub use matching::{MatchCounts, Matching, Tolerance, match_labels};

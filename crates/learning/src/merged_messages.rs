@@ -92,7 +92,7 @@ mod tests {
         }
         let sizes = learn_sizes(FitMethod::Robust, &names, &commands).unwrap();
         assert_eq!(sizes.outliers.len(), merged.len());
-        let labels = Labels { actions: names.to_vec(), rows, is_to_the_minute: false };
+        let labels = Labels { actions: names.to_vec(), rows, ..Labels::default() };
         merged_messages(&labels, &matching, &sizes, &sizes_of, 2_000_000_000)
     }
 

@@ -6,13 +6,21 @@ use csv::StringRecord;
 
 use super::error::{LabelError, MAX_COUNT, MAX_LISTED_ACTIONS, MAX_LISTED_COUNTS};
 
+/// The columns of a file.
+pub(crate) struct Columns {
+    time: usize,
+    form: Form,
+    /// The names of those that say nothing of actions.
+    pub(crate) ignored: Vec<String>,
+}
+
 /// How the rows of a file name actions.
-pub(crate) enum Columns {
-    /// `time,<action>,<action>…`: a row is a command, with a count for each action.
-    Wide(Vec<String>),
+enum Form {
+    /// `time,<action>,<action>…`: a row is a command, with a count for each action, in the column of this index.
+    Wide(Vec<(usize, String)>),
     /// `time,action` or `time,action,count`: a row is an action; rows with the same time that follow each other are one
     /// command. A row without an action is a command that carries none.
-    Long(ListedActions),
+    Long { action: usize, count: Option<usize>, listed: ListedActions },
 }
 
 /// The actions that a list named so far.
@@ -25,32 +33,44 @@ pub(crate) struct ListedActions {
 }
 
 impl Columns {
-    /// The form that a header announces.
+    /// The columns that a header announces: in any order, and `time`, `action` and `count` in any case. A first column
+    /// without a name is the index of a table.
     ///
     /// # Errors
-    /// If it announces none.
+    /// If it announces no times, or no actions.
     pub(crate) fn of(header: &StringRecord) -> Result<Self, LabelError> {
-        let mut columns = header.iter();
-        if columns.next() != Some("time") || header.len() < 2 {
+        let at = |name: &str| header.iter().position(|column| column.eq_ignore_ascii_case(name));
+        let is_index = |column: usize, name: &str| column == 0 && name.is_empty();
+        let named = || header.iter().enumerate().filter(|(column, name)| !is_index(*column, name));
+        let Some(time) = at("time").filter(|_| named().count() > 1) else {
             return Err(LabelError::Header(header.iter().collect::<Vec<_>>().join(",")));
+        };
+        if let Some(action) = at("action") {
+            let count = at("count");
+            let is_ignored = |column: usize| ![Some(time), Some(action), count].contains(&Some(column));
+            let ignored = named().filter(|(column, _)| is_ignored(*column)).map(|(_, name)| name.to_owned()).collect();
+            return Ok(Self { time, form: Form::Long { action, count, listed: ListedActions::default() }, ignored });
         }
-        let actions: Vec<String> = columns.map(str::to_owned).collect();
-        if are_columns_of_a_list(&actions) {
-            return Ok(Self::Long(ListedActions::default()));
-        }
-        if let Some(at) = actions.iter().position(String::is_empty) {
-            return Err(LabelError::EmptyAction(at + 2));
+        let actions: Vec<(usize, String)> =
+            named().filter(|(column, _)| *column != time).map(|(column, name)| (column, name.to_owned())).collect();
+        if let Some((column, _)) = actions.iter().find(|(_, name)| name.is_empty()) {
+            return Err(LabelError::EmptyAction(column + 1));
         }
         let mut seen = BTreeSet::new();
-        match actions.iter().find(|action| !seen.insert(*action)) {
-            Some(action) => Err(LabelError::DuplicateAction(action.clone())),
-            None => Ok(Self::Wide(actions)),
+        match actions.iter().find(|(_, name)| !seen.insert(name)) {
+            Some((_, name)) => Err(LabelError::DuplicateAction(name.clone())),
+            None => Ok(Self { time, form: Form::Wide(actions), ignored: Vec::new() }),
         }
     }
 
     /// Whether rows with the same time that follow each other are one command.
     pub(crate) fn joins_rows(&self) -> bool {
-        matches!(self, Self::Long(_))
+        matches!(self.form, Form::Long { .. })
+    }
+
+    /// The time of a row, as it is written.
+    pub(crate) fn time<'a>(&self, row: &'a StringRecord) -> &'a str {
+        row.get(self.time).unwrap_or_default()
     }
 
     /// Adds the counts of a row to those of its command; in a list, `counts` grows with the actions that are named.
@@ -58,18 +78,19 @@ impl Columns {
     /// # Errors
     /// If a count is invalid, or there are too many actions.
     pub(crate) fn add(&mut self, row: &StringRecord, line: u64, counts: &mut Vec<u32>) -> Result<(), LabelError> {
-        match self {
-            Self::Wide(actions) => {
-                for (text, action) in row.iter().skip(1).zip(actions) {
-                    counts.push(count(text, action, line)?);
+        match &mut self.form {
+            Form::Wide(actions) => {
+                for (column, action) in actions {
+                    counts.push(count(row.get(*column).unwrap_or_default(), action, line)?);
                 }
             }
-            Self::Long(listed) => {
+            Form::Long { action, count: count_at, listed } => {
                 if counts.is_empty() {
                     listed.add_command(line)?;
                 }
-                let action = row.get(1).unwrap_or_default();
-                let times = row.get(2).map_or(Ok(1), |text| count(text, action, line))?;
+                let action = row.get(*action).unwrap_or_default();
+                let text = count_at.and_then(|at| row.get(at));
+                let times = text.map_or(Ok(1), |text| count(text, action, line))?;
                 if let Some(at) = listed.index(action, line)? {
                     counts.resize(counts.len().max(at + 1), 0);
                     let all = counts.get_mut(at).into_iter();
@@ -83,15 +104,16 @@ impl Columns {
     /// The actions.
     ///
     /// # Errors
-    /// If a list names none, or only such as its columns are called.
+    /// If a list names none, or one that is called like a column.
     pub(crate) fn into_actions(self) -> Result<Vec<String>, LabelError> {
-        match self {
-            Self::Wide(actions) => Ok(actions),
-            // Written with a column for each action, such a file would read as a list.
-            Self::Long(listed) if listed.names.is_empty() || are_columns_of_a_list(&listed.names) => {
+        match self.form {
+            Form::Wide(actions) => Ok(actions.into_iter().map(|(_, name)| name).collect()),
+            // Written with a column for each action, such a file would read as a list, or as one with two times.
+            Form::Long { listed, .. } if listed.names.iter().any(|name| is_name_of_a_column(name)) => {
                 Err(LabelError::NoListedAction)
             }
-            Self::Long(listed) => Ok(listed.names),
+            Form::Long { listed, .. } if listed.names.is_empty() => Err(LabelError::NoListedAction),
+            Form::Long { listed, .. } => Ok(listed.names),
         }
     }
 }
@@ -124,12 +146,15 @@ impl ListedActions {
     }
 }
 
-fn are_columns_of_a_list(names: &[String]) -> bool {
-    matches!(names, [action] if action == "action")
-        || matches!(names, [action, count] if action == "action" && count == "count")
+fn is_name_of_a_column(name: &str) -> bool {
+    ["time", "action"].iter().any(|column| name.eq_ignore_ascii_case(column))
 }
 
+/// A count, also as a fraction without one (`2.0`, `2,0`); nothing is 0.
 fn count(text: &str, action: &str, line: u64) -> Result<u32, LabelError> {
-    let count = text.parse().ok().filter(|count| *count <= MAX_COUNT);
+    let (whole, fraction) = text.split_once(['.', ',']).unwrap_or((text, ""));
+    let is_whole = fraction.bytes().all(|digit| digit == b'0');
+    let count = if text.is_empty() { Some(0) } else { whole.parse().ok() };
+    let count = count.filter(|count| is_whole && *count <= MAX_COUNT);
     count.ok_or_else(|| LabelError::Count { line, action: action.to_owned(), text: text.to_owned() })
 }

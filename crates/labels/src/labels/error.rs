@@ -36,13 +36,27 @@ pub enum LabelError {
     /// A time is invalid.
     #[error(
         "line {line}: `{text}` is not a time: write epoch seconds, ms, µs or ns (1767600000.25), RFC 3339 \
-         (2026-01-05T08:00:00Z), or date and time of day (2026-01-05 08:00:00) with `--label-zone`"
+         (2026-01-05T08:00:00Z), or date and time of day (2026-01-05 08:00:00) with `--label-zone`; \
+         `--label-format` says how other forms are read"
     )]
     Time {
         /// The line.
         line: u64,
         /// The text found.
         text: String,
+    },
+    /// A date may be day first or month first.
+    #[error(
+        "line {line}: `{text}` may be {} or {}: say which with `--label-format '{}'` or `--label-format '{}'`",
+        readings[0].0, readings[1].0, readings[0].1, readings[1].1
+    )]
+    AmbiguousDate {
+        /// The line.
+        line: u64,
+        /// The text found.
+        text: String,
+        /// What it may mean, each with the form of that.
+        readings: [(String, String); 2],
     },
     /// A time has no zone, and none is given for the file.
     #[error(
@@ -113,4 +127,14 @@ pub enum LabelError {
     /// A list has too many actions or commands.
     #[error("line {0}: more than {MAX_LISTED_ACTIONS} actions or too many commands with them: split the labels")]
     TooManyListed(u64),
+}
+
+impl LabelError {
+    /// Whether other lines may be right.
+    pub(crate) fn is_of_one_line(&self) -> bool {
+        matches!(
+            self,
+            Self::Time { .. } | Self::SkippedTime { .. } | Self::Count { .. } | Self::Fields { .. } | Self::Encoding(_)
+        )
+    }
 }

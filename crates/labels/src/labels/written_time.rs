@@ -3,7 +3,7 @@
 //! Epoch times have the unit of their magnitude: below 10¹¹ they are seconds (until the year 5138), below 10¹⁴
 //! milliseconds, below 10¹⁷ microseconds, else nanoseconds; each of the last three means a time after 1973. All epoch
 //! times of a file have the same unit. Dates with a time of day are RFC 3339 or ISO 8601, with `T` or a blank between,
-//! with seconds or without.
+//! with seconds or without, or have one [`DateFormat`] in all the file.
 
 use std::str::FromStr;
 
@@ -12,6 +12,7 @@ use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
+use super::date_format::DateFormat;
 use super::error::LabelError;
 
 static PARSER: DateTimeParser = DateTimeParser::new();
@@ -40,6 +41,8 @@ const NANOSECONDS: EpochUnit = EpochUnit { name: "nanoseconds", decimals: 0 };
 /// Reads the times of one file, in order of its lines.
 pub(crate) struct TimeReader<'a> {
     zone: Option<&'a LabelZone>,
+    /// The form of dates that are not those of ISO 8601.
+    format: Option<DateFormat>,
     unit: Option<EpochUnit>,
     /// The time before, to tell apart what a clock shows twice.
     before: Option<i64>,
@@ -51,9 +54,9 @@ pub(crate) struct TimeReader<'a> {
 }
 
 impl<'a> TimeReader<'a> {
-    /// A reader; `zone` is that of times that name none.
-    pub(crate) fn new(zone: Option<&'a LabelZone>) -> Self {
-        Self { zone, unit: None, before: None, times: 0, are_whole_minutes: true, are_without_seconds: true }
+    /// A reader; `zone` is that of times that name none, `format` that of dates.
+    pub(crate) fn new(zone: Option<&'a LabelZone>, format: Option<DateFormat>) -> Self {
+        Self { zone, format, unit: None, before: None, times: 0, are_whole_minutes: true, are_without_seconds: true }
     }
 
     /// The next time, in nanoseconds since the epoch.
@@ -92,6 +95,10 @@ impl<'a> TimeReader<'a> {
 
     fn calendar(&mut self, text: &str, line: u64) -> Result<i64, LabelError> {
         let fault = || LabelError::Time { line, text: text.to_owned() };
+        if let Some(local) = self.format.as_ref().and_then(|format| format.read(text)) {
+            self.are_without_seconds &= self.format.as_ref().is_some_and(|format| !format.has_seconds());
+            return self.in_zone(local, text, line);
+        }
         let of_day = TimeOfDay::find(text).ok_or_else(fault)?;
         self.are_without_seconds &= !of_day.has_seconds;
         let nanoseconds = |time: Timestamp| i64::try_from(time.as_nanosecond()).map_err(|_| fault());
@@ -101,6 +108,11 @@ impl<'a> TimeReader<'a> {
             return nanoseconds(offset.or_else(|_| named()).map_err(|_| fault())?);
         }
         let local: DateTime = text.parse().map_err(|_| fault())?;
+        self.in_zone(local, text, line)
+    }
+
+    fn in_zone(&self, local: DateTime, text: &str, line: u64) -> Result<i64, LabelError> {
+        let fault = || LabelError::Time { line, text: text.to_owned() };
         let zone = self.zone.ok_or_else(|| LabelError::NoZone { line, text: text.to_owned() })?;
         match zone.times_of(local).ok_or_else(fault)? {
             ZonedTime::Once(time) => Ok(time),
@@ -113,6 +125,13 @@ impl<'a> TimeReader<'a> {
     }
 }
 
+/// Whether a time needs a [`DateFormat`].
+pub(crate) fn has_own_format(text: &str) -> bool {
+    EpochNumber::parse(text).is_none()
+        && [text.parse::<Timestamp>().is_ok(), text.parse::<Zoned>().is_ok(), text.parse::<DateTime>().is_ok()]
+            == [false; 3]
+}
+
 /// A decimal number.
 struct EpochNumber<'a> {
     is_negative: bool,
@@ -123,7 +142,7 @@ struct EpochNumber<'a> {
 impl<'a> EpochNumber<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
-        let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));
+        let (whole, decimals) = digits.split_once(['.', ',']).unwrap_or((digits, ""));
         let are_digits = whole.bytes().chain(decimals.bytes()).all(|byte| byte.is_ascii_digit());
         (!whole.is_empty() && are_digits).then(|| whole.parse().ok())?.map(|whole| Self {
             is_negative,
@@ -210,7 +229,7 @@ mod tests {
     /// The times of a file in a zone, and whether they are to the minute.
     fn read(texts: &[&str], zone: Option<&str>) -> Result<(Vec<i64>, bool), String> {
         let zone = zone.map(|zone| zone.parse().unwrap());
-        let mut reader = TimeReader::new(zone.as_ref());
+        let mut reader = TimeReader::new(zone.as_ref(), None);
         let times = texts.iter().zip(2..).map(|(text, line)| reader.read(text, line));
         let times = times.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
         Ok((times, reader.is_to_the_minute()))

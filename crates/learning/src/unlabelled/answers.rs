@@ -48,7 +48,7 @@ pub(super) fn answers(
         let line = rows.len() as u64 + 1;
         rows.extend(counts.map(|counts| Label { time_ns: answer.command.time_ns, counts, line }));
     })?;
-    let labels = Labels { actions: names.to_vec(), rows, is_to_the_minute: false };
+    let labels = Labels { actions: names.to_vec(), rows, ..Labels::default() };
     Ok(Answers { labels, commands: commands as usize })
 }
 

@@ -1,0 +1,78 @@
+//! How a table of labels is written: what spreadsheets, Python and people make of CSV.
+
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, UTF_8};
+
+/// The separators of columns; the first one where none occurs.
+const SEPARATORS: [u8; 3] = *b",;\t";
+
+/// Lines that begin with this are comments.
+pub(crate) const COMMENT: u8 = b'#';
+
+/// A table as text, and how its columns are separated.
+#[derive(Debug)]
+pub(crate) struct TableText<'a> {
+    pub(crate) text: &'a [u8],
+    pub(crate) separator: u8,
+    /// How many lines there were above `text`.
+    pub(crate) lines_above: u64,
+}
+
+/// The text in UTF-8: what a byte order mark says is UTF-16 is converted, and the mark is left out.
+pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
+    match Encoding::for_bom(bytes) {
+        Some((encoding, mark)) => {
+            let text = bytes.get(mark..).unwrap_or_default();
+            // Bytes that are no UTF-8 are found with their line later.
+            if encoding == UTF_8 {
+                return text.into();
+            }
+            encoding.decode_without_bom_handling(text).0.into_owned().into_bytes().into()
+        }
+        None => bytes.into(),
+    }
+}
+
+impl<'a> TableText<'a> {
+    /// The separator is the one that a first line `sep=;` names, else the one that the header has most of.
+    pub(crate) fn new(text: &'a [u8]) -> Self {
+        let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', separator] = first.trim_ascii_end()
+            && SEPARATORS.contains(separator)
+        {
+            let text = text.get(first.len() + 1..).unwrap_or_default();
+            return Self { text, separator: *separator, lines_above: 1 };
+        }
+        let is_header = |line: &&[u8]| !line.trim_ascii().is_empty() && !line.starts_with(&[COMMENT]);
+        let header = text.split(|byte| *byte == b'\n').find(is_header).unwrap_or_default();
+        let times = |separator: u8| header.split(|byte| *byte == separator).count();
+        let [usual, others @ ..] = SEPARATORS;
+        let most = |best, other| if times(other) > times(best) { other } else { best };
+        Self { text, separator: others.into_iter().fold(usual, most), lines_above: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn separators_are_those_of_the_header() {
+        let separator = |text: &str| char::from(TableText::new(text.as_bytes()).separator);
+        assert_eq!(separator("time,action\n1;5,on\n"), ',');
+        assert_eq!(separator("# times, of my clock\n\ntime;on;off\n1,5;1;0\n"), ';');
+        assert_eq!(separator("time\taction\n"), '\t');
+        assert_eq!(separator("time"), ',');
+        let table = TableText::new(b"sep=;\r\ntime;on\n");
+        assert_eq!((table.separator, table.lines_above, table.text), (b';', 1, &b"time;on\n"[..]));
+    }
+
+    #[test]
+    fn byte_order_marks_say_what_the_bytes_are() {
+        assert_eq!(&*decoded(b"\xef\xbb\xbftime"), b"time");
+        assert_eq!(&*decoded(b"\xff\xfet\0i\0\xfc\0"), "tiü".as_bytes());
+        assert_eq!(&*decoded(b"\xfe\xff\0t\0i"), b"ti");
+        assert_eq!(&*decoded(b"time"), b"time");
+    }
+}
