@@ -14,7 +14,7 @@ const FLOWS: u32 = 1_000_000;
 /// million flows.
 const FLOW_FILTER_BYTES: u64 = 24 << 20;
 const RECORD_SIZER_BYTES: u64 = 64 << 20;
-const RUN_BYTES: u64 = 64 << 20;
+const RUN_BYTES: u64 = 72 << 20;
 
 /// Starts a stage's program with at most this much memory.
 fn start(program: &str, arguments: &[&str], most: u64, input: Stdio) -> Child {
