@@ -202,8 +202,8 @@ recurring() {
     limit=unknown
     for share in 0.33 0.0; do
         home "share $share" "[command.recurring]\nshare = $share\ncommands = 6" '[replies]\nmode = "none"'
-        evaluate "share $share" "$work/share $share/model.toml" --set decomposer.prior=recurring \
-            | row "share $share, prior = recurring" "share $share"
+        evaluate "share $share" "$work/share $share/model.toml" --set decomposer.prior=learned \
+            | row "share $share, prior = learned" "share $share"
     done
 }
 

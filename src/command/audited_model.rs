@@ -29,7 +29,7 @@ pub(super) struct AuditedModel {
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 
-    /// How probable commands are before their size is seen [default: learned]
+    /// How probable commands are before their size is seen [default: recurring]
     #[arg(long, value_enum, default_value_t, hide_default_value = true, requires = "model", hide_short_help = true)]
     prior: PriorName,
 
@@ -76,11 +76,12 @@ impl AuditedModel {
         );
         let labels = model.learned.commands;
         let learned = format!("learned from {labels} labelled commands");
-        let recurring = if self.prior == PriorName::Recurring { ", and which commands recur" } else { "" };
+        let recurring = if self.prior == PriorName::Recurring { model.recurring_in_words() } else { None };
+        let recurring = recurring.map_or_else(String::new, |commands| format!("; {commands}"));
         let sentence = match self.prior {
             PriorName::Learned | PriorName::Recurring if self.decay.is_none() => format!("{learned}{recurring}"),
             PriorName::Learned | PriorName::Recurring => {
-                format!("how often each action occurs{recurring} is {learned}; {number}")
+                format!("how often each action occurs is {learned}; {number}{recurring}")
             }
             PriorName::Devices => format!("each device is as likely, and each of its actions; {number}"),
             PriorName::Flat => "each command is as likely".to_owned(),

@@ -12,6 +12,7 @@ use clap::Args;
 use sizeleak_evaluation::{
     BestPossible, Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, write_details,
 };
+use sizeleak_model::Model;
 use sizeleak_pipeline::{ModelFit, Pipeline};
 use sizeleak_platform::telemetry::log::say;
 #[cfg(feature = "simulator")]
@@ -151,6 +152,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     run.check_use()?;
     if !log.is_quiet() {
         run.remarks().iter().for_each(|remark| say("note", remark));
+        let recurring = models.sections().iter().filter_map(Model::recurring_in_words);
+        recurring.for_each(|commands| say("note", &format!("as learned, {commands}")));
     }
     arguments.write_details(&run)?;
     let fit = run.fit();

@@ -47,7 +47,8 @@ pub(crate) fn prior_bits(pipeline: &Pipeline, model: &Model) -> Option<f64> {
     let is = |key, value: Value| pipeline.option("decomposer", key) == Some(&value);
     let mut known = model.clone();
     known.prior = known.prior.filter(|_| !is("prior", "flat".into()));
-    if let Some(prior) = known.prior.as_mut().filter(|_| !is("prior", "recurring".into())) {
+    if let Some(prior) = known.prior.as_mut().filter(|_| is("prior", "learned".into()) || is("prior", "devices".into()))
+    {
         prior.recurring.clear();
     }
     known.inventory = known.inventory.filter(|_| !is("free", true.into()));

@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use sizeleak_model::{Action, Inventory, LabelledCommand, Limits, Prior, RecurringCommand};
 
 use self::recurring::recurring_commands;
-use crate::evidence::{most_likely, rounded};
+use crate::evidence::{MIN_PROBABILITY, most_likely, rounded};
+
+/// So many stretches of the commands are held back in turn, as in any cross-validation.
+const HELD_BACK: usize = 5;
 
 /// The strengths of smoothing that the likelihood chooses from, in labelled commands (or actions).
 const STRENGTHS: [f64; 13] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
@@ -19,7 +22,8 @@ const STRENGTHS: [f64; 13] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0
 /// and are ignored; so is an incomplete last round if nothing else was labelled. Numbers of actions are smoothed
 /// towards a geometric distribution, shares towards those of an inventory whose devices use each of their actions
 /// equally often, each with the strength that makes the labels most likely. Shares are those with which actions are
-/// as frequent as that, although each uses up a device. `None` if no command is left to learn from.
+/// as frequent as that, although each uses up a device. Single commands recur only if that makes commands that were held
+/// back more likely. `None` if no command is left to learn from.
 pub fn learn_prior(
     commands: &[LabelledCommand],
     actions: &[Action],
@@ -31,14 +35,46 @@ pub fn learn_prior(
         return None;
     }
     let base = base_shares(actions, inventory);
-    let mut prior = of_habits(&usage, &base, limits);
-    // What recurs looks like a habit of giving devices the same actions: habits are learned from the rest.
-    let mut recurring = recurring_commands(&usage, |counts| prior.probability(counts));
-    if !recurring.is_empty() {
-        prior = of_habits(&without_recurring(&usage, &recurring), &base, limits);
-        recurring = recurring_commands(&usage, |counts| prior.probability(counts));
+    let prior = recurring_prior(&usage, &base, limits);
+    if prior.recurring.is_empty() || recurring_is_seen_again(&usage, &base, limits) {
+        return Some(prior);
     }
-    Some(Prior { recurring, ..prior })
+    Some(of_habits(&usage, &base, limits))
+}
+
+/// Learns habits, and which commands recur beside them.
+fn recurring_prior(usage: &[&LabelledCommand], base: &[f64], limits: &Limits) -> Prior {
+    let prior = of_habits(usage, base, limits);
+    // What recurs looks like a habit of giving devices the same actions: habits are learned from the rest.
+    let recurring = recurring_commands(usage, |counts| prior.probability(counts));
+    if recurring.is_empty() {
+        return prior;
+    }
+    let prior = of_habits(&without_recurring(usage, &recurring), base, limits);
+    let recurring = recurring_commands(usage, |counts| prior.probability(counts));
+    Prior { recurring, ..prior }
+}
+
+/// Whether commands that were held back are more likely if single ones recur: each of some stretches of time by what the
+/// others teach, so that automations of one week only are not taken for those of every week.
+fn recurring_is_seen_again(usage: &[&LabelledCommand], base: &[f64], limits: &Limits) -> bool {
+    let stretch = usage.len().div_ceil(HELD_BACK);
+    let gain: f64 = (0..usage.len())
+        .step_by(stretch)
+        .map(|begin| {
+            let end = usage.len().min(begin + stretch);
+            let others = [&usage[..begin], &usage[end..]].concat();
+            if others.is_empty() {
+                return 0.0;
+            }
+            let (with, without) = (recurring_prior(&others, base, limits), of_habits(&others, base, limits));
+            let ln = |prior: &Prior, command: &LabelledCommand| {
+                prior.whole_probability(&command.counts).max(MIN_PROBABILITY).ln()
+            };
+            usage[begin..end].iter().map(|command| ln(&with, command) - ln(&without, command)).sum::<f64>()
+        })
+        .sum();
+    gain > 0.0
 }
 
 /// Learns how many actions commands have, and which.

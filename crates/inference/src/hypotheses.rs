@@ -68,8 +68,10 @@ pub struct PossibleCommand {
     pub actions: Vec<(u32, u32)>,
     /// Σ |aᵢ|·nᵢ in bytes.
     pub sum: i64,
-    /// P(A) · P(replies | A) by the learned habits, as a multiple of a unit.
+    /// P(A) · P(replies | A) by the learned habits, without commands that recur, as a multiple of a unit.
     pub probability: f64,
+    /// The same where it recurs: its share of all commands takes the place of P(A). 0 if it does not.
+    pub recurring: f64,
 }
 
 /// What a command may be in some states.
@@ -86,20 +88,25 @@ struct PossibleInStates {
 /// What a command may be, in each state.
 #[derive(Debug)]
 pub struct PossibleCommands {
-    /// P(size, replies) by the learned habits for each state, as a multiple of the unit.
+    /// P(size, replies) by the learned habits for each state, without commands that recur, as a multiple of the unit.
+    by_habit: Vec<f64>,
+    /// The same with them.
     learned: Vec<f64>,
     /// The same by broad habits.
     broad: Vec<f64>,
+    /// The share of commands that do not recur.
+    not_recurring: f64,
     /// The probability that the unit stands for, where the probability of a sum is asked for: where replies say nothing.
     unit: Option<f64>,
     in_states: Vec<PossibleInStates>,
 }
 
 impl PossibleCommands {
-    /// For states with P(size, replies) by the learned habits, as a multiple of a unit that is the probability of the same
-    /// name; `None` where replies are part of it.
-    pub fn new(learned: Vec<f64>, unit: Option<f64>) -> Self {
-        Self { broad: learned.clone(), learned, unit, in_states: Vec::new() }
+    /// For states with P(size, replies) by the learned habits without commands that recur, as a multiple of a unit that is
+    /// the probability of the same name; `None` where replies are part of it. The others have a share of all commands.
+    pub fn new(by_habit: Vec<f64>, unit: Option<f64>, not_recurring: f64) -> Self {
+        let (learned, broad) = (by_habit.clone(), by_habit.clone());
+        Self { by_habit, learned, broad, not_recurring, unit, in_states: Vec::new() }
     }
 
     /// P(size, replies) by the learned habits for each state, as a multiple of the unit.
@@ -119,12 +126,19 @@ impl PossibleCommands {
         states: Vec<(usize, Vec<WeightedSum>)>,
         hypotheses: &Hypotheses,
     ) {
-        let Some(habits) = &hypotheses.habits else { return };
         commands.sort_by(|a, b| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)));
         let mut possible = PossibleInStates { commands, states, broad: SumProbabilities::default() };
+        for (state, weighted) in &possible.states {
+            let recurring = |sum: &WeightedSum| {
+                sum.weight * possible.with_sum(sum.bytes).iter().map(|command| command.recurring).sum::<f64>()
+            };
+            let recurring = weighted.iter().map(recurring).sum::<f64>();
+            self.learned[*state] = self.not_recurring * self.by_habit[*state] + recurring;
+        }
+        let Some(habits) = &hypotheses.habits else { return };
         possible.broad = possible.sums(&habits.broad);
         for (state, weighted) in &possible.states {
-            self.broad[*state] = self.learned[*state] * possible.broad.share(weighted, |_, weight| weight);
+            self.broad[*state] = self.by_habit[*state] * possible.broad.share(weighted, |_, weight| weight);
         }
         self.in_states.push(possible);
     }
@@ -155,7 +169,7 @@ impl SumProbabilities {
 impl PossibleInStates {
     fn sums(&self, habits: &Habits) -> SumProbabilities {
         let mut sums = SumProbabilities::default();
-        for PossibleCommand { actions, sum, probability } in &self.commands {
+        for PossibleCommand { actions, sum, probability, .. } in &self.commands {
             let [learned, own] = sums.0.entry(*sum).or_default();
             *learned += probability;
             *own += probability * habits.factor(actions);
@@ -385,8 +399,9 @@ impl Hypotheses {
 
 /// P(size, replies) for each state with each kind of habits.
 fn likelihoods(belief: &Belief, command: &PossibleCommands) -> Vec<ByKind> {
-    let of_state = |(learned, broad): (&f64, &f64)| [*learned, *learned, *broad, *learned];
-    let mut found: Vec<ByKind> = command.learned.iter().zip(&command.broad).map(of_state).collect();
+    let of_state = |(learned, (by_habit, broad)): (&f64, (&f64, &f64))| [*learned, *by_habit, *broad, *by_habit];
+    let by_habit = command.by_habit.iter().zip(&command.broad);
+    let mut found: Vec<ByKind> = command.learned.iter().zip(by_habit).map(of_state).collect();
     let Some(general) = belief.shown.get(&belief.best) else { return found };
     for possible in &command.in_states {
         let sums = possible.sums(&general.habits);
@@ -394,10 +409,10 @@ fn likelihoods(belief: &Belief, command: &PossibleCommands) -> Vec<ByKind> {
             let own = belief.shown.get(state).filter(|_| *state != belief.best);
             let own_sums = own.map(|own| possible.sums(&own.habits));
             let (shown, sums) = (own.unwrap_or(general), own_sums.as_ref().unwrap_or(&sums));
-            let learned = command.learned[*state];
-            found[*state][HabitKind::Shown as usize] = learned * sums.share(weighted, |_, own| own);
+            let by_habit = command.by_habit[*state];
+            found[*state][HabitKind::Shown as usize] = by_habit * sums.share(weighted, |_, own| own);
             let of_sum = |sum: i64, own: f64| own * sum_factor(shown, command, sum, own);
-            found[*state][HabitKind::AnySums as usize] = learned * sums.share(weighted, of_sum);
+            found[*state][HabitKind::AnySums as usize] = by_habit * sums.share(weighted, of_sum);
         }
     }
     found
@@ -434,9 +449,11 @@ fn weights<'a>(
         let any = sum_factor(shown, command, *bytes, own.iter().sum());
         let by_shown = predicted.with(HabitKind::Shown) + predicted.with(HabitKind::AnySums) * any;
         for (possible, own) in commands.iter().zip(own) {
-            let by_others = predicted.with(HabitKind::Learned)
-                + predicted.with(HabitKind::Broad) * learned.broad.factor(&possible.actions);
-            all.push((possible, weight * (possible.probability * by_others + own * by_shown)));
+            let by_learned = command.not_recurring * possible.probability + possible.recurring;
+            let by_broad = learned.broad.factor(&possible.actions) * possible.probability;
+            let by_others =
+                predicted.with(HabitKind::Learned) * by_learned + predicted.with(HabitKind::Broad) * by_broad;
+            all.push((possible, weight * (by_others + own * by_shown)));
         }
     }
     all

@@ -202,10 +202,15 @@ impl Kind {
 
     /// Its actions in words, such as `on`, or `2 on + red`; `no action` without any.
     pub fn in_words(&self) -> String {
-        let one = |(name, count): &(String, u32)| if *count == 1 { name.clone() } else { format!("{count} {name}") };
-        let words: Vec<String> = self.actions.iter().map(one).collect();
-        if words.is_empty() { "no action".to_owned() } else { words.join(" + ") }
+        actions_in_words(self.actions.iter().map(|(name, count)| (name.as_str(), *count)))
     }
+}
+
+/// Actions in words, such as `2 on + red`; `no action` without any.
+pub(crate) fn actions_in_words<'a>(actions: impl Iterator<Item = (&'a str, u32)>) -> String {
+    let one = |(name, count): (&str, u32)| if count == 1 { name.to_owned() } else { format!("{count} {name}") };
+    let words: Vec<String> = actions.map(one).collect();
+    if words.is_empty() { "no action".to_owned() } else { words.join(" + ") }
 }
 
 /// How replies are smoothed.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::kinds::actions_in_words;
 use crate::{
     Action, Basis, Inventory, InventoryError, Kinds, LearnedPadding, Limits, Neighbours, NoiseStatistics, Prior,
-    ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies, SizeError, Smoothing,
+    RecurringCommand, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies, SizeError, Smoothing,
 };
 
 /// How sizes are learned.
@@ -89,7 +90,31 @@ pub struct CaptureDigest {
     pub sha256: String,
 }
 
+/// So many commands that recur are named.
+const NAMED_RECURRING: usize = 3;
+
 impl Model {
+    /// The commands that recur, in words, with their shares of all commands beyond habit; `None` if none does.
+    pub fn recurring_in_words(&self) -> Option<String> {
+        let prior = self.prior.as_ref().filter(|prior| !prior.recurring.is_empty())?;
+        let named = |RecurringCommand { counts, share }: &RecurringCommand| {
+            let actions = self.actions.iter().zip(counts).filter(|(_, count)| **count > 0);
+            let words = actions_in_words(actions.map(|(action, count)| (action.name.as_str(), *count)));
+            format!("{words} ({:.1} %)", 100.0 * share)
+        };
+        let first: Vec<String> = prior.recurring.iter().take(NAMED_RECURRING).map(named).collect();
+        let more = match prior.recurring.len() - first.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let recur = match prior.recurring.len() {
+            1 => "1 command recurs".to_owned(),
+            many => format!("{many} commands recur"),
+        };
+        let all = 100.0 * prior.recurring_share();
+        Some(format!("{recur} beyond chance, {all:.1} % of all: {}{more}", first.join(", ")))
+    }
+
     /// The names of all actions it can answer: those with sizes, then others that only kinds have.
     pub fn action_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.actions.iter().map(|action| action.name.as_str()).collect();

@@ -58,6 +58,17 @@ impl Prior {
         (self.ln_number(total) + places + actions).exp()
     }
 
+    /// P(A), whether by habit or because the command recurs, without the limits of an inventory.
+    pub fn whole_probability(&self, counts: &[u32]) -> f64 {
+        let own = self.recurring.iter().filter(|command| command.counts == counts).map(|command| command.share);
+        (1.0 - self.recurring_share()) * self.probability(counts) + own.sum::<f64>()
+    }
+
+    /// The share of commands that recur.
+    pub fn recurring_share(&self) -> f64 {
+        self.recurring.iter().map(|command| command.share).sum()
+    }
+
     /// ln P(n actions); −∞ for 0 actions.
     pub fn ln_number(&self, actions: u32) -> f64 {
         let Some(index) = actions.checked_sub(1) else { return f64::NEG_INFINITY };
@@ -98,10 +109,9 @@ impl Prior {
                 && command.counts.iter().any(|count| *count > 0)
                 && (0.0..1.0).contains(&command.share)
         };
-        let all: f64 = self.recurring.iter().map(|command| command.share).sum();
         if self.recurring.len() > RecurringCommand::MAX_LISTED
             || !self.recurring.iter().all(is_command)
-            || !(0.0..1.0).contains(&all)
+            || !(0.0..1.0).contains(&self.recurring_share())
         {
             return Some(
                 "`recurring` of [prior] must be at most 256 commands, with a number for each [[action]], whose shares sum to less than 1",

@@ -55,6 +55,7 @@ fn of_section(learned: &LearnedModel, found: Option<&FoundSizes>) -> String {
     if !model.actions.is_empty() {
         lines.push(epsilons(model));
         lines.extend(replies(model));
+        lines.extend(model.recurring_in_words().map(|commands| format!("habits: {}", escaped(&commands))));
     }
     lines.extend(reply_windows(model));
     lines.extend(noise(model));

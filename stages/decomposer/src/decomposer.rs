@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{
-    Candidate, Command, Correction, Frame, Identification, Notice, SharedList, Shift, WeightedEpsilon, what,
+    Candidate, Command, Correction, Frame, HabitFactors, Identification, Notice, SharedList, Shift, WeightedEpsilon,
+    what,
 };
 use sizeleak_inference::search::{HeaviestWays, RangeCount, Solver, SolverError, SumTooLarge, WalkPrior, WayWeights};
 use sizeleak_inference::space::{Home, PriorName};
@@ -80,6 +81,8 @@ struct DecompositionKey {
     sizes: CommandSizes,
     /// The replies, where they choose the candidates to list.
     replies: Option<CommandReplies>,
+    /// Whether commands that recur are left out.
+    by_habit: bool,
 }
 
 /// What explains a size, for some values of ε.
@@ -162,7 +165,7 @@ impl Decomposer {
         let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
         let kinds = KindCandidates::new(&model, &names);
         let prior = model.prior.as_ref();
-        let recurring = prior.and_then(|prior| RecurringCandidates::new(prior, &model.actions, &limits, &names));
+        let recurring = prior.and_then(|prior| RecurringCandidates::new(prior, &model.actions, &limits, &names, limit));
         let cache = TwoGenerationCache::new(MAX_CACHE_BYTES);
         let (with_replies, counters) = (ReplyCandidates::default(), DecomposerCounters::default());
         Ok(Self {
@@ -182,29 +185,45 @@ impl Decomposer {
         })
     }
 
-    /// The decomposition of a command's size or range of sizes: from the cache if the values of ε are the same to the last
-    /// bit.
+    /// The decomposition of a command's size or range of sizes, by the habits that are given beside the learned ones.
     fn decompose(
         &mut self,
         command: &Command,
         sizes: CommandSizes,
         epsilons: &SharedList<WeightedEpsilon>,
         shifts: &[Shift],
+        habits: &[HabitFactors],
     ) -> Decomposition {
         let longer = shifts.first().map_or(0, |shift| shift.reply_bytes);
         let replies = CommandReplies::new(&self.model, command, longer).filter(|_| self.is_cut(sizes, epsilons));
-        let key = DecompositionKey { sizes, replies };
-        if let Some((cached, decomposition)) = self.cache.recall(&key)
+        let key = DecompositionKey { sizes, replies, by_habit: !habits.is_empty() };
+        let mut found = self.remembered(&key, epsilons);
+        if let Ok(candidates) = &found.candidates
+            && !habits.is_empty()
+            && candidates.probability.is_some()
+        {
+            let learned = 1.0 - habits.iter().map(|own| own.weight).sum::<f64>();
+            let (sums, _) = self.target_sums(sizes, epsilons).unwrap_or_default();
+            let candidates = by_habits(candidates, habits);
+            let candidates =
+                self.with_recurring(candidates, learned, (&sums, heaviest(epsilons)), key.replies.as_ref());
+            found.size_probability = candidates.probability;
+            found.candidates = Ok(candidates);
+        }
+        found
+    }
+
+    /// The decomposition by the learned habits: from the cache if the values of ε are the same to the last bit.
+    fn remembered(&mut self, key: &DecompositionKey, epsilons: &SharedList<WeightedEpsilon>) -> Decomposition {
+        let sizes = key.sizes;
+        if let Some((cached, decomposition)) = self.cache.recall(key)
             && are_same(cached, epsilons)
         {
             return decomposition.clone();
         }
         let [least, most] = sizes.before_padding;
         let (candidates, unused_epsilons) = match self.target_sums(sizes, epsilons) {
-            Some((sums, unused_epsilons)) => {
-                let heaviest = epsilons.iter().map(|value| value.weight).filter(|weight| weight.is_finite());
-                (self.candidates(&key, sums, heaviest.fold(0.0, f64::max)), unused_epsilons)
-            }
+            Some((sums, unused_epsilons)) => (self.candidates(key, sums, heaviest(epsilons)), unused_epsilons),
             None => (Err(Unexplained::InvalidRange(least, most)), 0),
         };
         let size_probability = match &candidates {
@@ -217,7 +236,7 @@ impl Decomposer {
         let list_bytes = decomposition.candidates.as_ref().map_or(0, |found| found.listed.memory_bytes());
         let of_replies = key.replies.as_ref().map_or(0, |replies| size_of_val(&*replies.sizes));
         let bytes = ENTRY_BYTES + size_of_val(&**epsilons) + of_replies + list_bytes;
-        self.cache.remember(key, (epsilons.clone(), decomposition.clone()), bytes);
+        self.cache.remember(key.clone(), (epsilons.clone(), decomposition.clone()), bytes);
         decomposition
     }
 
@@ -236,7 +255,7 @@ impl Decomposer {
 
     /// Whether a size has more candidates than can be listed, all of them sums of single sizes by habit.
     fn is_cut(&mut self, sizes: CommandSizes, epsilons: &SharedList<WeightedEpsilon>) -> bool {
-        if self.ranges.is_some() || self.recurring.is_some() {
+        if self.ranges.is_some() {
             return false;
         }
         if let Some((known, is_cut)) = self.cuts.recall(&sizes)
@@ -285,10 +304,12 @@ impl Decomposer {
     /// The multisets of actions that explain a command, for sums whose weights are multiples of `heaviest`.
     fn sums_of_actions(
         &mut self,
-        DecompositionKey { sizes: CommandSizes { before_padding: [least, most], .. }, replies }: &DecompositionKey,
+        key: &DecompositionKey,
         sums: Vec<TargetSum>,
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
+        let [least, most] = &key.sizes.before_padding;
+        let (replies, learned) = (key.replies.as_ref(), if key.by_habit { 0.0 } else { 1.0 });
         let is_range = least != most;
         let no_solution = || {
             if is_range { Unexplained::NoSolutionInRange(*least, *most) } else { Unexplained::NoSolution(*least) }
@@ -300,17 +321,17 @@ impl Decomposer {
             }
             let probability = self.has_prior.then(|| (ln_total + heaviest.ln()).exp().min(1.0));
             let found = FoundCandidates { listed, count, probability, reply_probability: None, with_replies: None };
-            return Ok(self.with_recurring(found, &sums, heaviest));
+            return Ok(self.with_recurring(found, learned, (&sums, heaviest), replies));
         }
         let explained = self.explained(sums)?;
         if explained.is_empty() {
             return Err(no_solution());
         }
         let count = count(&explained);
-        if let Some(found) = replies.as_ref().and_then(|replies| self.by_replies(&explained, replies, heaviest)) {
-            return Ok(FoundCandidates { count, ..found });
-        }
         let sums: Vec<TargetSum> = explained.iter().map(|explained| explained.sum).collect();
+        if let Some(found) = replies.and_then(|replies| self.by_replies(&explained, replies, heaviest)) {
+            return Ok(self.with_recurring(FoundCandidates { count, ..found }, learned, (&sums, heaviest), replies));
+        }
         let (listed, probability) = match self.most_probable(&sums, count) {
             Some((listed, ln_total)) if ln_total.is_finite() => {
                 (listed, Some((ln_total + heaviest.ln()).exp().min(1.0)))
@@ -318,15 +339,26 @@ impl Decomposer {
             _ => (self.in_solver_order(&explained)?, None),
         };
         let found = FoundCandidates { listed, count, probability, reply_probability: None, with_replies: None };
-        Ok(self.with_recurring(found, &sums, heaviest))
+        Ok(self.with_recurring(found, learned, (&sums, heaviest), replies))
     }
 
-    /// The candidates by habit, with those that recur.
-    fn with_recurring(&self, found: FoundCandidates, sums: &[TargetSum], heaviest: f64) -> FoundCandidates {
-        let (Some(recurring), Some(probability)) = (&self.recurring, found.probability) else { return found };
-        let (mut listed, probability) = recurring.join(&found.listed, probability, sums, heaviest);
-        listed.truncate(self.limit);
-        FoundCandidates { listed: listed.into(), probability: Some(probability), ..found }
+    /// The candidates by habit, with those that recur, as far as the learned habits hold.
+    fn with_recurring(
+        &mut self,
+        found: FoundCandidates,
+        learned: f64,
+        sums: (&[TargetSum], f64),
+        replies: Option<&CommandReplies>,
+    ) -> FoundCandidates {
+        let Some(recurring) = self.recurring.as_ref().filter(|_| learned > 0.0) else { return found };
+        let seen = replies.and_then(|replies| self.with_replies.read(&self.model, replies));
+        recurring.join(&found, learned, sums, |actions| match (&seen, &self.model.single_replies) {
+            (Some(seen), Some(learned)) => {
+                let counts = actions.indexed_counts().iter().map(|(action, count)| (*action as usize, *count));
+                seen.ln_likelihood(&learned.class_counts(counts)).exp()
+            }
+            _ => 1.0,
+        })
     }
 
     /// The candidates that are most probable given the replies; `None` where sizes alone have to do.
@@ -435,15 +467,7 @@ impl Stage for Decomposer {
         let before_padding = self.model.sizes(command.size, command.records, command.plaintext).unwrap_or(seen);
         let sizes = CommandSizes { seen, before_padding };
         let Decomposition { candidates, unused_epsilons, size_probability } =
-            self.decompose(&command, sizes, &epsilons, &shifts);
-        let (candidates, size_probability) = match candidates {
-            Ok(found) if !habits.is_empty() && found.probability.is_some() => {
-                let found = by_habits(&found, &habits);
-                let probability = found.probability;
-                (Ok(found), probability)
-            }
-            candidates => (candidates, size_probability),
-        };
+            self.decompose(&command, sizes, &epsilons, &shifts, &habits);
         self.counters.unused_epsilons += unused_epsilons;
         if let Err(reason) = &candidates {
             self.counters.unexplained += 1;
@@ -501,6 +525,11 @@ impl SectionStage for Decomposer {
     fn without_model(Correction { command, .. }: Correction) -> Frame {
         unanswered(command)
     }
+}
+
+/// The greatest weight of some values of ε.
+fn heaviest(epsilons: &[WeightedEpsilon]) -> f64 {
+    epsilons.iter().map(|value| value.weight).filter(|weight| weight.is_finite()).fold(0.0, f64::max)
 }
 
 /// How many candidates there are; `u64::MAX` stands for that many or more.

@@ -45,7 +45,7 @@ impl Default for Options {
     fn default() -> Self {
         // The paper's gateway has fewer than 1,000 candidates for any one sum. A list of this length takes 1.5 MB in a
         // frame.
-        Self { model: Vec::new(), limit: 10_000, prior: PriorName::Learned, free: false }
+        Self { model: Vec::new(), limit: 10_000, prior: PriorName::Recurring, free: false }
     }
 }
 

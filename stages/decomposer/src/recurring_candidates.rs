@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sizeleak_frame::{Actions, Candidate, SharedList};
 use sizeleak_model::{Action, Limits, Prior, RecurringCommand};
 
+use crate::candidate_list::FoundCandidates;
 use crate::target_sums::TargetSum;
 
 /// Less probable sums are left out.
@@ -20,6 +21,8 @@ pub(crate) struct RecurringCandidates {
     commands: Vec<Recurring>,
     /// Their share of all commands.
     share: f64,
+    /// The most candidates that are listed.
+    limit: usize,
 }
 
 #[derive(Debug)]
@@ -37,6 +40,7 @@ impl RecurringCandidates {
         actions: &[Action],
         limits: &Limits,
         names: &SharedList<Arc<str>>,
+        limit: usize,
     ) -> Option<Self> {
         let total = |counts: &[u32]| counts.iter().map(|count| u64::from(*count)).sum::<u64>();
         let is_allowed = |counts: &[u32]| limits.admits(counts) && total(counts) <= MAX_ACTIONS;
@@ -50,51 +54,74 @@ impl RecurringCandidates {
         };
         let commands: Vec<Recurring> = allowed.map(of_command).collect();
         let share = commands.iter().map(|command| command.share).sum();
-        (!commands.is_empty()).then_some(Self { commands, share })
+        (!commands.is_empty()).then_some(Self { commands, share, limit })
     }
 
-    /// The candidates listed by habit, with those that recur, best first, and the probability of the size, which was
-    /// `size_probability` by habit alone. `sums` are what the command's actions may add up to; their weights are
-    /// multiples of `heaviest`.
+    /// The candidates by habit with those that recur, best first. Commands recur as far as the learned habits hold, of
+    /// which `learned` is the probability. `sums` are what the command's actions may add up to; their weights are
+    /// multiples of `heaviest`. `of_replies` is P(replies | actions), where replies chose what is listed.
     pub(crate) fn join(
         &self,
-        listed: &[Candidate],
-        size_probability: f64,
-        sums: &[TargetSum],
-        heaviest: f64,
-    ) -> (Vec<Candidate>, f64) {
-        let mut candidates = listed.to_vec();
-        let by_habit = (1.0 - self.share) * size_probability;
+        by_habit: &FoundCandidates,
+        learned: f64,
+        (sums, heaviest): (&[TargetSum], f64),
+        of_replies: impl Fn(&Actions) -> f64,
+    ) -> FoundCandidates {
+        let Some(size_probability) = by_habit.probability else { return by_habit.clone() };
+        let others = (1.0 - learned * self.share) * size_probability;
+        let mut candidates: Vec<Candidate> = by_habit.listed.to_vec();
         for candidate in &mut candidates {
-            candidate.probability *= by_habit;
+            candidate.probability *= others;
         }
-        let mut all = by_habit;
+        // P(size, actions, replies).
+        let all_replies = by_habit.reply_probability.map(|probability| others * probability);
+        let joint = |own: &f64| own * all_replies.unwrap_or(1.0);
+        let mut with_replies: Option<Vec<f64>> =
+            by_habit.with_replies.as_ref().map(|listed| listed.iter().map(joint).collect());
+        let (mut all, mut all_replies) = (others, all_replies);
         for command in &self.commands {
             let explained =
                 sums.iter().filter_map(|sum| Some((command.sums.get(&sum.bytes)? * sum.weight, sum.epsilon)));
             let (mut probability, mut epsilon) = (0.0, (0.0, 0));
             for (weight, of_sum) in explained {
-                probability += command.share * weight * heaviest;
+                probability += learned * command.share * weight * heaviest;
                 epsilon = if weight > epsilon.0 { (weight, of_sum) } else { epsilon };
             }
             if probability <= 0.0 {
                 continue;
             }
             all += probability;
-            if let Some(listed) = candidates.iter_mut().find(|candidate| candidate.actions == command.actions) {
-                listed.probability += probability;
-            } else {
-                candidates.push(Candidate { actions: command.actions.clone(), epsilon: epsilon.1, probability });
+            let at = candidates.iter().position(|candidate| candidate.actions == command.actions);
+            let at = at.unwrap_or_else(|| {
+                candidates.push(Candidate { actions: command.actions.clone(), epsilon: epsilon.1, probability: 0.0 });
+                candidates.len() - 1
+            });
+            candidates[at].probability += probability;
+            if let (Some(with_replies), Some(all_replies)) = (&mut with_replies, &mut all_replies) {
+                let joint = probability * of_replies(&command.actions);
+                with_replies.resize(candidates.len(), 0.0);
+                with_replies[at] += joint;
+                *all_replies += joint;
             }
         }
-        if all > 0.0 {
-            for candidate in &mut candidates {
-                candidate.probability /= all;
-            }
+        if all <= 0.0 {
+            return by_habit.clone();
         }
+        let mut order: Vec<usize> = (0..candidates.len()).collect();
         // Equal ones stay in their order.
-        candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-        (candidates, all.min(1.0))
+        order.sort_by(|a, b| candidates[*b].probability.total_cmp(&candidates[*a].probability));
+        order.truncate(self.limit);
+        let scaled =
+            |at: &usize| Candidate { probability: candidates[*at].probability / all, ..candidates[*at].clone() };
+        FoundCandidates {
+            listed: order.iter().map(scaled).collect(),
+            probability: Some(all.min(1.0)),
+            reply_probability: all_replies.map(|joint| (joint / all).min(1.0)),
+            with_replies: with_replies
+                .zip(all_replies)
+                .map(|(joint, all)| order.iter().map(|at| joint[*at] / all).collect()),
+            count: by_habit.count,
+        }
     }
 }
 

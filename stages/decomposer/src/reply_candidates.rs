@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 
 use sizeleak_frame::Command;
 use sizeleak_inference::{InferredActions, MostProbable, ReplyInference, WeightedSum};
-use sizeleak_model::{Model, ReplyReader, WireSize};
+use sizeleak_model::{Model, ReplyReader, SeenReplies, WireSize};
 
 use crate::target_sums::TargetSum;
 
@@ -77,6 +77,16 @@ impl CommandReplies {
 }
 
 impl ReplyCandidates {
+    /// What the replies say; `None` if nothing.
+    pub(crate) fn read(&mut self, model: &Model, replies: &CommandReplies) -> Option<SeenReplies> {
+        let learned = model.single_replies.as_ref()?;
+        let longer = replies.longer;
+        if self.reader.as_ref().is_none_or(|(known, _)| *known != longer) {
+            self.reader = Some((longer, ReplyReader::new(learned.clone().longer_by(longer))));
+        }
+        Some(self.reader.as_ref()?.1.read(&replies.sizes))
+    }
+
     /// The candidates with one of some sums that are most probable given these replies, at most `limit`. `None` where
     /// that is too much to compute, or where no actions explain both: sizes alone have to do.
     pub(crate) fn most_probable<'a>(
@@ -96,12 +106,8 @@ impl ReplyCandidates {
         let of_sizes = inference.ln_sums(&bytes).ok()?;
         let of_sizes = of_sizes.iter().zip(&sums).map(|(ln_sum, sum)| ln_sum.exp() * sum.weight);
         let ln_size = of_sizes.sum::<f64>().ln();
-        let learned = model.single_replies.as_ref()?;
-        let longer = replies.longer;
-        if self.reader.as_ref().is_none_or(|(known, _)| *known != longer) {
-            self.reader = Some((longer, ReplyReader::new(learned.clone().longer_by(longer))));
-        }
-        let seen = self.reader.as_ref()?.1.read(&replies.sizes);
+        let seen = self.read(model, replies)?;
+        let inference = self.inference.get()?.as_ref()?;
         let MostProbable { ln_total, listed } = inference.most_probable(&seen, &sums, limit).ok()?;
         let reply_probability = (ln_total - ln_size).exp().min(1.0);
         if listed.is_empty() || !ln_size.is_finite() || reply_probability < MIN_PROBABILITY {

@@ -29,10 +29,20 @@ pub(crate) struct ShiftEvidence {
     inference: ReplyInference,
     hypotheses: Hypotheses,
     overhead: i64,
+    recurring: Vec<RecurringCommand>,
     /// The model's replies by how many bytes they are longer; none if they say nothing one by one.
     replies: BTreeMap<i64, ReplyReader>,
     /// By the sizes of a command and its replies: the commands of a home recur.
     known: TwoGenerationCache<SeenSizes, Option<Arc<PossibleCommands>>>,
+}
+
+/// A command that recurs.
+#[derive(Debug)]
+struct RecurringCommand {
+    /// With its share of all commands in place of a probability.
+    command: PossibleCommand,
+    /// How many replies of each class it has.
+    class_counts: Vec<u32>,
 }
 
 /// The sizes of a command and of its replies, each as a range.
@@ -67,7 +77,8 @@ impl ShiftEvidence {
             Some((state.reply_bytes, ReplyReader::new(replies.longer_by(state.reply_bytes))))
         };
         let replies = states.list().iter().filter_map(longer).collect();
-        Some(Self { states, inference, hypotheses, overhead: model.overhead, replies, known })
+        let overhead = model.overhead;
+        Some(Self { states, inference, hypotheses, overhead, recurring: recurring(model), replies, known })
     }
 
     pub(crate) fn states(&self) -> &ShiftStates {
@@ -125,9 +136,10 @@ impl ShiftEvidence {
         if !ln_unit.is_finite() {
             return Ok(None);
         }
-        let learned = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
+        let by_habit = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
         let has_replies = !self.replies.is_empty();
-        let mut possible = PossibleCommands::new(learned, (!has_replies).then(|| ln_unit.exp()));
+        let not_recurring = 1.0 - self.recurring.iter().map(|known| known.command.recurring).sum::<f64>();
+        let mut possible = PossibleCommands::new(by_habit, (!has_replies).then(|| ln_unit.exp()), not_recurring);
         for (replies, states) in looked_at {
             let replies = if has_replies { replies } else { Some(SeenReplies::new(&SingleReplies::none(), &[])) };
             // Where single replies are not known, the actions that a model with replies counts are not told apart.
@@ -155,8 +167,19 @@ impl ShiftEvidence {
             actions,
             sum: sums[sum].bytes,
             probability: probability * f64::exp(found.ln_total - ln_unit),
+            recurring: 0.0,
         };
-        Some(found.listed.into_iter().map(command).collect())
+        let mut commands: Vec<PossibleCommand> = found.listed.into_iter().map(command).collect();
+        let has_sum = |command: &PossibleCommand| sums.binary_search_by_key(&command.sum, |sum| sum.bytes).is_ok();
+        for RecurringCommand { command, class_counts } in self.recurring.iter().filter(|known| has_sum(&known.command))
+        {
+            let recurring = command.recurring * (replies.ln_likelihood(class_counts) - ln_unit).exp();
+            match commands.iter_mut().find(|listed| listed.actions == command.actions) {
+                Some(listed) => listed.recurring = recurring,
+                None => commands.push(PossibleCommand { recurring, ..command.clone() }),
+            }
+        }
+        Some(commands)
     }
 
     /// The states by their shift of replies, those first that may be most likely.
@@ -190,6 +213,23 @@ impl ShiftEvidence {
         all.sort_by(|a, b| b.ln_bound.total_cmp(&a.ln_bound));
         all
     }
+}
+
+/// The commands of a model that recur, as far as devices allow them.
+fn recurring(model: &Model) -> Vec<RecurringCommand> {
+    let (Some(prior), Ok(limits)) = (&model.prior, model.limits()) else { return Vec::new() };
+    let known = |counts: &[u32], share: f64| {
+        let bytes = model.actions.iter().zip(counts).map(|(action, count)| action.size * i64::from(*count));
+        let actions = (0..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect();
+        let replies = model.single_replies.as_ref();
+        RecurringCommand {
+            command: PossibleCommand { actions, sum: bytes.sum(), probability: 0.0, recurring: share },
+            class_counts: replies
+                .map_or_else(Vec::new, |replies| replies.class_counts(counts.iter().copied().enumerate())),
+        }
+    };
+    let allowed = prior.recurring.iter().filter(|command| limits.admits(&command.counts));
+    allowed.map(|command| known(&command.counts, command.share)).collect()
 }
 
 /// The ranges of the sizes of single replies, in ascending order; `None` where they say nothing, or are not all known.

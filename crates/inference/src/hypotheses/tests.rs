@@ -44,10 +44,11 @@ fn possible(hypotheses: &Hypotheses, inference: &ReplyInference, bytes: i64) -> 
     let commands = found.listed.into_iter().map(|one| PossibleCommand {
         sum: sums[one.sum].bytes,
         probability: one.probability,
+        recurring: 0.0,
         actions: one.actions,
     });
     let commands = commands.collect();
-    let mut possible = PossibleCommands::new(learned.iter().map(|ln| ln.exp() / unit).collect(), Some(unit));
+    let mut possible = PossibleCommands::new(learned.iter().map(|ln| ln.exp() / unit).collect(), Some(unit), 1.0);
     possible.add(commands, states, hypotheses);
     possible
 }

@@ -12,10 +12,10 @@ pub const MAX_ACTIONS: u32 = 64;
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum, schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PriorName {
-    /// As learned of habits: how many actions commands have, and how often each one occurs
-    #[default]
+    /// As learned of habits alone: how many actions commands have, and how often each one occurs
     Learned,
     /// As learned of habits, and single commands recur, such as those of automations, as often as they were labelled
+    #[default]
     Recurring,
     /// Each device is as likely, and each of its actions; the number of actions is as learned
     Devices,
