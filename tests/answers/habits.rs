@@ -246,10 +246,11 @@ impl Score {
 
 /// The mean over some seeds, with how many notices of other messages there were in all.
 fn mean(home: &Household, habit: Habit, longer: i64, name: &str) -> Score {
-    mean_of((1..=3).map(|seed| answered(home, [Habit::Same, habit], longer, 400, seed)).collect(), name)
+    let runs: Vec<Score> = (1..=3).map(|seed| answered(home, [Habit::Same, habit], longer, 400, seed)).collect();
+    mean_of(&runs, name)
 }
 
-fn mean_of(runs: Vec<Score>, name: &str) -> Score {
+fn mean_of(runs: &[Score], name: &str) -> Score {
     let of = |figure: fn(&Score) -> f64| runs.iter().map(figure).sum::<f64>() / runs.len() as f64;
     let mean = Score {
         first_right: of(|run| run.first_right),
@@ -304,8 +305,8 @@ fn longer_messages_are_found_where_habits_stay() {
 fn scenes_are_answered_as_far_as_they_are_still_there() {
     let scored = |prior: PriorName, later: u64, name: &str| {
         let habits = |seed: u64| [Habit::Scenes(seed), Habit::Scenes(seed + 100 * later)];
-        let runs = (1..=8).map(|seed| answered_by(prior, &PAPER, habits(seed), 0, 400, seed));
-        mean_of(runs.collect(), name)
+        let runs: Vec<Score> = (1..=8).map(|seed| answered_by(prior, &PAPER, habits(seed), 0, 400, seed)).collect();
+        mean_of(&runs, name)
     };
     let (known, unknown) = (scored(PriorName::Recurring, 0, "scenes"), scored(PriorName::Learned, 0, "unknown scenes"));
     assert!(known.first_right >= unknown.first_right + 0.2 && known.error <= known.chance + 0.06, "{known:?}");
