@@ -111,7 +111,8 @@ fn rounds_of_experiments_are_ignored() {
 #[test]
 fn a_command_recurs_if_commands_that_were_held_back_show_it_too() {
     let scene = command(0, &[5, 2, 1]);
-    let spread: Vec<_> = usual_commands(200).chunks(4).flat_map(|few| [few, &[scene.clone()]].concat()).collect();
+    let spread: Vec<_> =
+        usual_commands(200).chunks(4).flat_map(|few| [few, std::slice::from_ref(&scene)].concat()).collect();
     assert_eq!(learn(&spread).unwrap().recurring.len(), 1);
     let at_once = [usual_commands(200), vec![scene; 12]].concat();
     assert_eq!(learn(&at_once).unwrap().recurring, []);
