@@ -36,16 +36,45 @@ impl std::str::FromStr for NameRule {
     }
 }
 
+/// The actions that captures are named after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NamedActions {
+    /// The action of each capture, and how often it occurs; `None` where it names none.
+    pub(crate) actions: Vec<Option<(String, u32)>>,
+    /// The name that all files have, where their folders are the actions.
+    pub(crate) common_name: Option<String>,
+}
+
 impl NameRule {
+    /// The actions that some paths name. Without a pattern, files that all have one name in folders of several names are
+    /// named by their folders: `on/anon.pcap` and `off/anon.pcap` are not two captures of an action `anon`.
+    pub(crate) fn actions<'a>(&self, paths: impl Iterator<Item = &'a Path> + Clone) -> NamedActions {
+        let actions: Vec<Option<(String, u32)>> = paths.clone().map(|path| self.action(path)).collect();
+        let of_folders: Vec<Option<(String, u32)>> =
+            paths.map(|path| action_in(&name_of_folder(path)?).map(|action| (action, 1))).collect();
+        let are_alike = |actions: &[Option<(String, u32)>]| actions.windows(2).all(|pair| pair[0] == pair[1]);
+        match &actions[..] {
+            [Some((name, _)), _, ..]
+                if self.0.is_none()
+                    && are_alike(&actions)
+                    && !are_alike(&of_folders)
+                    && of_folders.iter().all(Option::is_some) =>
+            {
+                NamedActions { common_name: Some(name.clone()), actions: of_folders }
+            }
+            _ => NamedActions { actions, common_name: None },
+        }
+    }
+
     /// The action that a path names and how often it occurs; `None` if it names none.
     ///
     /// Without a pattern it is the file's name without endings, without a date, time or number before it and behind it
     /// (`toggle`, `toggle_001`, `2023-08-06_12-30-00_toggle-1`); if nothing remains, that of its folder.
-    pub(crate) fn action(&self, path: &Path) -> Option<(String, u32)> {
+    fn action(&self, path: &Path) -> Option<(String, u32)> {
         let Some(pattern) = &self.0 else {
             let file = path.file_name()?.to_string_lossy();
-            let folder = || path.parent()?.file_name().map(|name| name.to_string_lossy().into_owned());
-            return action_in(&without_endings(&file)).or_else(|| action_in(&folder()?)).map(|action| (action, 1));
+            let action = action_in(&without_endings(&file)).or_else(|| action_in(&name_of_folder(path)?));
+            return action.map(|action| (action, 1));
         };
         let text = path.to_string_lossy();
         let found = pattern.captures(&text)?;
@@ -53,6 +82,10 @@ impl NameRule {
         let count = found.name("count").map_or(Some(1), |count| count.as_str().parse().ok())?;
         action.filter(|action| !action.is_empty()).map(|action| (action, count))
     }
+}
+
+fn name_of_folder(path: &Path) -> Option<String> {
+    path.parent()?.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
 fn without_endings(file: &str) -> String {
@@ -108,6 +141,26 @@ mod tests {
         assert_eq!(action("a/2023-08-06_set_brightness-1.pcap"), Some(("set_brightness".into(), 1)));
         assert_eq!(action("a/on-off.pcap"), Some(("on-off".into(), 1)));
         assert_eq!((action("17/0001.pcap"), action("0001.pcap"), action("..")), (None, None, None));
+    }
+
+    #[test]
+    fn folders_are_the_actions_where_all_files_have_one_name() {
+        let named = |paths: &[&str], rule: &NameRule| rule.actions(paths.iter().map(Path::new));
+        let actions = |names: &[&str]| names.iter().map(|name| Some(((*name).to_owned(), 1))).collect::<Vec<_>>();
+        let rule = NameRule::default();
+        let found = named(&["on/anon_1.pcap", "off-2/anon_2.pcap", "on/anon_3.pcap"], &rule);
+        assert_eq!((found.actions, found.common_name.as_deref()), (actions(&["on", "off", "on"]), Some("anon")));
+        for (paths, names) in [
+            (["on/anon.pcap", "off/other.pcap"], ["anon", "other"]),
+            (["lab/toggle_1.pcap", "lab/toggle_2.pcap"], ["toggle", "toggle"]),
+            (["2/toggle.pcap", "3/toggle.pcap"], ["toggle", "toggle"]),
+            (["a/toggle.pcap", "toggle.pcap"], ["toggle", "toggle"]),
+        ] {
+            let found = named(&paths, &rule);
+            assert_eq!((found.actions, found.common_name), (actions(&names), None), "{paths:?}");
+        }
+        let rule: NameRule = "(?<action>anon)".parse().unwrap();
+        assert_eq!(named(&["on/anon.pcap", "off/anon.pcap"], &rule).actions, actions(&["anon", "anon"]));
     }
 
     #[test]

@@ -90,10 +90,14 @@ impl LabelFile {
     /// [`LabelFileError`], for the first name without an action.
     pub fn of_names(captures: &[LabelledCapture], rule: &NameRule) -> Result<Self, LabelFileError> {
         let mut labels = Labels::default();
-        for (capture, line) in captures.iter().zip(1..) {
+        let named = rule.actions(captures.iter().map(|capture| capture.path.as_path()));
+        labels.notes.extend(named.common_name.map(|name| {
+            format!("all files are called `{name}`: the names of their folders are the actions (`--label-pattern` finds others)")
+        }));
+        for ((capture, action), line) in captures.iter().zip(named.actions).zip(1..) {
             let fault =
                 |fault: &str| LabelFileError { file: capture.path.display().to_string(), fault: fault.to_owned() };
-            let (action, times) = rule.action(&capture.path).ok_or_else(|| {
+            let (action, times) = action.ok_or_else(|| {
                 fault("neither its name nor that of its folder is an action: name it, or give a `--label-pattern`")
             })?;
             let at = labels.actions.iter().position(|known| *known == action).unwrap_or_else(|| {
