@@ -170,11 +170,7 @@ struct Score {
 const UNCHANGED: usize = 100;
 
 /// The answers to commands of a household with other habits and messages, from the first command on.
-fn answered(home: &Household, habits: [Habit; 2], longer: i64, commands: usize, seed: u64) -> Score {
-    answered_by(PriorName::Recurring, home, habits, longer, commands, seed)
-}
-
-fn answered_by(
+fn answered(
     prior: PriorName,
     home: &Household,
     [labelled, later]: [Habit; 2],
@@ -246,7 +242,9 @@ impl Score {
 
 /// The mean over some seeds, with how many notices of other messages there were in all.
 fn mean(home: &Household, habit: Habit, longer: i64, name: &str) -> Score {
-    let runs: Vec<Score> = (1..=3).map(|seed| answered(home, [Habit::Same, habit], longer, 400, seed)).collect();
+    let habits = [Habit::Same, habit];
+    let answered = |seed| answered(PriorName::default(), home, habits, longer, 400, seed);
+    let runs: Vec<Score> = (1..=3).map(answered).collect();
     mean_of(&runs, name)
 }
 
@@ -305,7 +303,7 @@ fn longer_messages_are_found_where_habits_stay() {
 fn scenes_are_answered_as_far_as_they_are_still_there() {
     let scored = |prior: PriorName, later: u64, name: &str| {
         let habits = |seed: u64| [Habit::Scenes(seed), Habit::Scenes(seed + 100 * later)];
-        let runs: Vec<Score> = (1..=8).map(|seed| answered_by(prior, &PAPER, habits(seed), 0, 400, seed)).collect();
+        let runs: Vec<Score> = (1..=8).map(|seed| answered(prior, &PAPER, habits(seed), 0, 400, seed)).collect();
         mean_of(&runs, name)
     };
     let (known, unknown) = (scored(PriorName::Recurring, 0, "scenes"), scored(PriorName::Learned, 0, "unknown scenes"));

@@ -35,24 +35,22 @@ pub fn learn_prior(
         return None;
     }
     let base = base_shares(actions, inventory);
-    let prior = recurring_prior(&usage, &base, limits);
-    if prior.recurring.is_empty() || recurring_is_seen_again(&usage, &base, limits) {
-        return Some(prior);
-    }
-    Some(of_habits(&usage, &base, limits))
+    let habits = of_habits(&usage, &base, limits);
+    let with_recurring = with_recurring(&habits, &usage, &base, limits);
+    let is_kept = with_recurring.recurring.is_empty() || recurring_is_seen_again(&usage, &base, limits);
+    Some(if is_kept { with_recurring } else { habits })
 }
 
-/// Learns habits, and which commands recur beside them.
-fn recurring_prior(usage: &[&LabelledCommand], base: &[f64], limits: &Limits) -> Prior {
-    let prior = of_habits(usage, base, limits);
+/// The habits beside commands that recur, given those that make up for what recurs too.
+fn with_recurring(habits: &Prior, usage: &[&LabelledCommand], base: &[f64], limits: &Limits) -> Prior {
     // What recurs looks like a habit of giving devices the same actions: habits are learned from the rest.
-    let recurring = recurring_commands(usage, |counts| prior.probability(counts));
+    let recurring = recurring_commands(usage, |counts| habits.probability(counts));
     if recurring.is_empty() {
-        return prior;
+        return habits.clone();
     }
-    let prior = of_habits(&without_recurring(usage, &recurring), base, limits);
-    let recurring = recurring_commands(usage, |counts| prior.probability(counts));
-    Prior { recurring, ..prior }
+    let rest = of_habits(&without_recurring(usage, &recurring), base, limits);
+    let recurring = recurring_commands(usage, |counts| rest.probability(counts));
+    Prior { recurring, ..rest }
 }
 
 /// Whether commands that were held back are more likely if single ones recur: each of some stretches of time by what the
@@ -67,7 +65,8 @@ fn recurring_is_seen_again(usage: &[&LabelledCommand], base: &[f64], limits: &Li
             if others.is_empty() {
                 return 0.0;
             }
-            let (with, without) = (recurring_prior(&others, base, limits), of_habits(&others, base, limits));
+            let without = of_habits(&others, base, limits);
+            let with = with_recurring(&without, &others, base, limits);
             let ln = |prior: &Prior, command: &LabelledCommand| {
                 prior.whole_probability(&command.counts).max(MIN_PROBABILITY).ln()
             };

@@ -50,20 +50,16 @@ impl NameRule {
     /// named by their folders: `on/anon.pcap` and `off/anon.pcap` are not two captures of an action `anon`.
     pub(crate) fn actions<'a>(&self, paths: impl Iterator<Item = &'a Path> + Clone) -> NamedActions {
         let actions: Vec<Option<(String, u32)>> = paths.clone().map(|path| self.action(path)).collect();
-        let of_folders: Vec<Option<(String, u32)>> =
-            paths.map(|path| action_in(&name_of_folder(path)?).map(|action| (action, 1))).collect();
         let are_alike = |actions: &[Option<(String, u32)>]| actions.windows(2).all(|pair| pair[0] == pair[1]);
-        match &actions[..] {
-            [Some((name, _)), _, ..]
-                if self.0.is_none()
-                    && are_alike(&actions)
-                    && !are_alike(&of_folders)
-                    && of_folders.iter().all(Option::is_some) =>
-            {
-                NamedActions { common_name: Some(name.clone()), actions: of_folders }
+        if let (None, [Some((name, _)), ..]) = (&self.0, &actions[..])
+            && are_alike(&actions)
+        {
+            let of_folders: Vec<_> = paths.map(action_in_folder).collect();
+            if !are_alike(&of_folders) && of_folders.iter().all(Option::is_some) {
+                return NamedActions { common_name: Some(name.clone()), actions: of_folders };
             }
-            _ => NamedActions { actions, common_name: None },
         }
+        NamedActions { actions, common_name: None }
     }
 
     /// The action that a path names and how often it occurs; `None` if it names none.
@@ -73,8 +69,7 @@ impl NameRule {
     fn action(&self, path: &Path) -> Option<(String, u32)> {
         let Some(pattern) = &self.0 else {
             let file = path.file_name()?.to_string_lossy();
-            let action = action_in(&without_endings(&file)).or_else(|| action_in(&name_of_folder(path)?));
-            return action.map(|action| (action, 1));
+            return action_in(&without_endings(&file)).or_else(|| action_in_folder(path));
         };
         let text = path.to_string_lossy();
         let found = pattern.captures(&text)?;
@@ -84,8 +79,8 @@ impl NameRule {
     }
 }
 
-fn name_of_folder(path: &Path) -> Option<String> {
-    path.parent()?.file_name().map(|name| name.to_string_lossy().into_owned())
+fn action_in_folder(path: &Path) -> Option<(String, u32)> {
+    action_in(&path.parent()?.file_name()?.to_string_lossy())
 }
 
 fn without_endings(file: &str) -> String {
@@ -99,8 +94,8 @@ fn without_endings(file: &str) -> String {
     name.to_owned()
 }
 
-/// What is between dates, times and numbers.
-fn action_in(name: &str) -> Option<String> {
+/// What is between dates, times and numbers, once.
+fn action_in(name: &str) -> Option<(String, u32)> {
     let is_number = |part: &str| {
         let digits = part.trim_end_matches(['Z', 'z']);
         digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'T' | b't' | b':'))
@@ -114,7 +109,7 @@ fn action_in(name: &str) -> Option<String> {
     while let Some((before, _)) = rest.rsplit_once(SEPARATORS).filter(|(_, after)| is_number(after)) {
         rest = before;
     }
-    (!is_number(rest)).then(|| rest.to_owned())
+    (!is_number(rest)).then(|| (rest.to_owned(), 1))
 }
 
 #[cfg(test)]

@@ -92,7 +92,10 @@ impl LabelFile {
         let mut labels = Labels::default();
         let named = rule.actions(captures.iter().map(|capture| capture.path.as_path()));
         labels.notes.extend(named.common_name.map(|name| {
-            format!("all files are called `{name}`: the names of their folders are the actions (`--label-pattern` finds others)")
+            format!(
+                "all files are called `{name}`: the names of their folders are the actions (`--label-pattern` finds \
+                 others)"
+            )
         }));
         for ((capture, action), line) in captures.iter().zip(named.actions).zip(1..) {
             let fault =

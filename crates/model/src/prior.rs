@@ -17,6 +17,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Limits;
+
 /// Commands of more actions are not habitual.
 const MAX_ACTIONS: u32 = 4096;
 
@@ -62,6 +64,11 @@ impl Prior {
     pub fn whole_probability(&self, counts: &[u32]) -> f64 {
         let own = self.recurring.iter().filter(|command| command.counts == counts).map(|command| command.share);
         (1.0 - self.recurring_share()) * self.probability(counts) + own.sum::<f64>()
+    }
+
+    /// The commands that recur, as far as an inventory allows them.
+    pub fn recurring_within<'a>(&'a self, limits: &'a Limits) -> impl Iterator<Item = &'a RecurringCommand> {
+        self.recurring.iter().filter(|command| limits.admits(&command.counts))
     }
 
     /// The share of commands that recur.

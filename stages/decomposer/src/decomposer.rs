@@ -14,7 +14,7 @@ use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 use thiserror::Error;
 
 use crate::candidate_list::{CandidateList, FoundCandidates, MAX_CANDIDATES};
-use crate::habit_weights::by_habits;
+use crate::habit_weights::{by_habits, learned_share};
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
 use crate::recurring_candidates::RecurringCandidates;
 use crate::reply_candidates::{CommandReplies, ReplyAnswer, ReplyCandidate, ReplyCandidates};
@@ -81,7 +81,7 @@ struct DecompositionKey {
     sizes: CommandSizes,
     /// The replies, where they choose the candidates to list.
     replies: Option<CommandReplies>,
-    /// Whether commands that recur are left out.
+    /// Whether commands that recur are left out, where there are some.
     by_habit: bool,
 }
 
@@ -196,19 +196,21 @@ impl Decomposer {
     ) -> Decomposition {
         let longer = shifts.first().map_or(0, |shift| shift.reply_bytes);
         let replies = CommandReplies::new(&self.model, command, longer).filter(|_| self.is_cut(sizes, epsilons));
-        let key = DecompositionKey { sizes, replies, by_habit: !habits.is_empty() };
+        let by_habit = !habits.is_empty() && self.recurring.is_some();
+        let key = DecompositionKey { sizes, replies, by_habit };
         let mut found = self.remembered(&key, epsilons);
-        if let Ok(candidates) = &found.candidates
+        if let Ok(candidates) = &mut found.candidates
             && !habits.is_empty()
             && candidates.probability.is_some()
         {
-            let learned = 1.0 - habits.iter().map(|own| own.weight).sum::<f64>();
-            let (sums, _) = self.target_sums(sizes, epsilons).unwrap_or_default();
-            let candidates = by_habits(candidates, habits);
-            let candidates =
-                self.with_recurring(candidates, learned, (&sums, heaviest(epsilons)), key.replies.as_ref());
+            *candidates = by_habits(candidates, habits);
+            if by_habit {
+                let (sums, _) = self.target_sums(sizes, epsilons).unwrap_or_default();
+                let sums = (&sums[..], heaviest(epsilons));
+                *candidates =
+                    self.with_recurring(candidates.clone(), learned_share(habits), sums, key.replies.as_ref());
+            }
             found.size_probability = candidates.probability;
-            found.candidates = Ok(candidates);
         }
         found
     }

@@ -5,15 +5,20 @@ use sizeleak_inference::habit_factor;
 
 use crate::candidate_list::FoundCandidates;
 
+/// The weight of the learned habits beside others.
+pub(crate) fn learned_share(habits: &[HabitFactors]) -> f64 {
+    (1.0 - habits.iter().map(|own| own.weight).sum::<f64>()).max(0.0)
+}
+
 /// The candidates of a size by habits, which are factors on the learned prior. What is not listed is taken to have the
 /// mean factor of what is.
 pub(crate) fn by_habits(found: &FoundCandidates, habits: &[HabitFactors]) -> FoundCandidates {
-    let learned = 1.0 - habits.iter().map(|own| own.weight).sum::<f64>();
+    let learned = learned_share(habits);
     let factor = |candidate: &Candidate| {
         let of_habits = |own: &HabitFactors| {
             own.weight * habit_factor(&own.actions, &own.numbers, candidate.actions.indexed_counts())
         };
-        learned.max(0.0) + habits.iter().map(of_habits).sum::<f64>()
+        learned + habits.iter().map(of_habits).sum::<f64>()
     };
     let factors: Vec<f64> = found.listed.iter().map(factor).collect();
     // Where the replies chose the list, it has nearly all that matters with them, and next to nothing without.

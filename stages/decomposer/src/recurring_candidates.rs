@@ -43,8 +43,7 @@ impl RecurringCandidates {
         limit: usize,
     ) -> Option<Self> {
         let total = |counts: &[u32]| counts.iter().map(|count| u64::from(*count)).sum::<u64>();
-        let is_allowed = |counts: &[u32]| limits.admits(counts) && total(counts) <= MAX_ACTIONS;
-        let allowed = prior.recurring.iter().filter(|command| is_allowed(&command.counts));
+        let allowed = prior.recurring_within(limits).filter(|command| total(&command.counts) <= MAX_ACTIONS);
         let of_command = |RecurringCommand { counts, share }: &RecurringCommand| {
             let occurring = (0..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0);
             let occurring: Vec<(u32, u32)> = occurring.collect();

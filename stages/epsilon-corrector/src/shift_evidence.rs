@@ -29,16 +29,16 @@ pub(crate) struct ShiftEvidence {
     inference: ReplyInference,
     hypotheses: Hypotheses,
     overhead: i64,
-    recurring: Vec<RecurringCommand>,
+    recurring: Vec<RecurringEvidence>,
     /// The model's replies by how many bytes they are longer; none if they say nothing one by one.
     replies: BTreeMap<i64, ReplyReader>,
     /// By the sizes of a command and its replies: the commands of a home recur.
     known: TwoGenerationCache<SeenSizes, Option<Arc<PossibleCommands>>>,
 }
 
-/// A command that recurs.
+/// A command that recurs, and the replies that it should have.
 #[derive(Debug)]
-struct RecurringCommand {
+struct RecurringEvidence {
     /// With its share of all commands in place of a probability.
     command: PossibleCommand,
     /// How many replies of each class it has.
@@ -171,7 +171,7 @@ impl ShiftEvidence {
         };
         let mut commands: Vec<PossibleCommand> = found.listed.into_iter().map(command).collect();
         let has_sum = |command: &PossibleCommand| sums.binary_search_by_key(&command.sum, |sum| sum.bytes).is_ok();
-        for RecurringCommand { command, class_counts } in self.recurring.iter().filter(|known| has_sum(&known.command))
+        for RecurringEvidence { command, class_counts } in self.recurring.iter().filter(|known| has_sum(&known.command))
         {
             let recurring = command.recurring * (replies.ln_likelihood(class_counts) - ln_unit).exp();
             match commands.iter_mut().find(|listed| listed.actions == command.actions) {
@@ -216,20 +216,19 @@ impl ShiftEvidence {
 }
 
 /// The commands of a model that recur, as far as devices allow them.
-fn recurring(model: &Model) -> Vec<RecurringCommand> {
+fn recurring(model: &Model) -> Vec<RecurringEvidence> {
     let (Some(prior), Ok(limits)) = (&model.prior, model.limits()) else { return Vec::new() };
     let known = |counts: &[u32], share: f64| {
         let bytes = model.actions.iter().zip(counts).map(|(action, count)| action.size * i64::from(*count));
         let actions = (0..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect();
         let replies = model.single_replies.as_ref();
-        RecurringCommand {
+        RecurringEvidence {
             command: PossibleCommand { actions, sum: bytes.sum(), probability: 0.0, recurring: share },
             class_counts: replies
                 .map_or_else(Vec::new, |replies| replies.class_counts(counts.iter().copied().enumerate())),
         }
     };
-    let allowed = prior.recurring.iter().filter(|command| limits.admits(&command.counts));
-    allowed.map(|command| known(&command.counts, command.share)).collect()
+    prior.recurring_within(&limits).map(|command| known(&command.counts, command.share)).collect()
 }
 
 /// The ranges of the sizes of single replies, in ascending order; `None` where they say nothing, or are not all known.

@@ -107,8 +107,7 @@ impl CommandWeights {
 
 /// The commands that recur and that the limits allow, with their shares.
 fn recurring(prior: Option<&Prior>, limits: &Limits) -> Vec<(Vec<u32>, f64)> {
-    let recurring = prior.map_or(&[][..], |prior| &prior.recurring);
-    let allowed = recurring.iter().filter(|command| limits.admits(&command.counts));
+    let allowed = prior.into_iter().flat_map(|prior| prior.recurring_within(limits));
     allowed.map(|command| (command.counts.clone(), command.share)).collect()
 }
 
