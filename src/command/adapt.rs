@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sizeleak_learning::{Adaptation, AdaptationRun, AdaptedSection};
+use sizeleak_learning::{Adaptation, AdaptationRun};
 use sizeleak_model::ModelSet;
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::storage::RunFiles;
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     write(&arguments.output, models.to_toml().as_bytes())?;
     if !arguments.log.is_quiet() {
         for change in &changes {
-            say("sizeleak", &describe(change));
+            say("sizeleak", &change.to_string());
         }
     }
     damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
@@ -96,13 +96,4 @@ impl Arguments {
         files.writes("`--output`", &self.output);
         files
     }
-}
-
-/// What was changed, in a sentence.
-fn describe(AdaptedSection { section, shift, overhead: [before, after] }: &AdaptedSection) -> String {
-    let replies = match shift.reply_bytes {
-        0 => String::new(),
-        bytes => format!(", and single replies changed by {bytes:+} bytes"),
-    };
-    format!("section {}: |ac| was {before} bytes and is {after}{replies}", section + 1)
 }

@@ -123,7 +123,7 @@ fn answers_follow_new_firmware_from_the_second_command_on() {
         assert!(said.len() == 1 && said[0].contains("commands and replies are 6 bytes longer"), "{said:?}");
         let answers = identifications(&output.stdout);
         let first = answers.iter().position(|answer| answer.shifts.first().is_some_and(|shift| shift.bytes == 6));
-        let shift = answers[first.unwrap()].shifts[0];
+        let shift = &answers[first.unwrap()].shifts[0];
         assert_eq!((shift.reply_bytes, shift.since_ns.is_some()), (6, true));
         let since = answers.iter().position(|answer| Some(answer.command.time_ns) == shift.since_ns).unwrap();
         assert!(since.abs_diff(answers.len() / 2) <= 2 && first.unwrap() - since <= 2, "{since} {first:?}");

@@ -3,15 +3,17 @@
 //!
 //! A *state* says what messages are like, such as "6 bytes longer"; beside each state, commands come by one of several
 //! *kinds of habits* ([`HabitKind`]). No state is judged by the learned habits alone, so other habits are not taken for
-//! other messages. Beside each state, the messages may also be *strange*: not the model's at all, and what the state and
-//! other habits than the learned ones say of them is a coincidence. No evidence tells that apart; how probable each is
-//! before does. Before each command, habits may change ([`HABIT_CHANGE`]), and so may messages ([`CHANGE`]); after it,
-//! every pair is weighed by the likelihood of the command.
+//! other messages. That one action alone is longer is believed beside the learned habits only: with others, it explains
+//! nearly every home. Beside each other state, the messages may also be *strange*: not the model's at all, and what the
+//! state and other habits than the learned ones say of them is a coincidence. No evidence tells that apart; how probable
+//! each is before does. Before each command, habits may change ([`HABIT_CHANGE`]), and so may messages ([`CHANGE`]); after
+//! it, every pair is weighed by the likelihood of the command.
 
 use std::collections::BTreeMap;
 
 use crate::habits::{HabitCounts, Habits, LearnedHabits};
-use crate::inference::{ReplyInference, WeightedSum};
+use crate::inference::ReplyInference;
+use crate::possible_commands::PossibleCommands;
 
 /// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
 /// commands. Two commands that show a change clearly are just enough to believe it.
@@ -54,135 +56,11 @@ pub enum HabitKind {
 }
 
 /// A number for each kind of habits.
-type ByKind = [f64; HabitKind::ALL.len()];
+pub(crate) type ByKind = [f64; HabitKind::ALL.len()];
 
 impl HabitKind {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Learned, Self::Shown, Self::Broad, Self::AnySums];
-}
-
-/// Actions that a command may have.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PossibleCommand {
-    /// Indices of the actions in the model's list, each with how often it occurs.
-    pub actions: Vec<(u32, u32)>,
-    /// Σ |aᵢ|·nᵢ in bytes.
-    pub sum: i64,
-    /// P(A) · P(replies | A) by the learned habits, without commands that recur, as a multiple of a unit.
-    pub probability: f64,
-    /// The same where it recurs: its share of all commands takes the place of P(A). 0 if it does not.
-    pub recurring: f64,
-}
-
-/// What a command may be in some states.
-#[derive(Debug)]
-struct PossibleInStates {
-    /// In the order of their sums.
-    commands: Vec<PossibleCommand>,
-    /// By broad habits.
-    broad: SumProbabilities,
-    /// By their index, each with the sums that the command's actions may have.
-    states: Vec<(usize, Vec<WeightedSum>)>,
-}
-
-/// What a command may be, in each state.
-#[derive(Debug)]
-pub struct PossibleCommands {
-    /// P(size, replies) by the learned habits for each state, without commands that recur, as a multiple of the unit.
-    by_habit: Vec<f64>,
-    /// The same with them.
-    learned: Vec<f64>,
-    /// The same by broad habits.
-    broad: Vec<f64>,
-    /// The share of commands that do not recur.
-    not_recurring: f64,
-    /// The probability that the unit stands for, where the probability of a sum is asked for: where replies say nothing.
-    unit: Option<f64>,
-    in_states: Vec<PossibleInStates>,
-}
-
-impl PossibleCommands {
-    /// For states with P(size, replies) by the learned habits without commands that recur, as a multiple of a unit that is
-    /// the probability of the same name; `None` where replies are part of it. The others have a share of all commands.
-    pub fn new(by_habit: Vec<f64>, unit: Option<f64>, not_recurring: f64) -> Self {
-        let (learned, broad) = (by_habit.clone(), by_habit.clone());
-        Self { by_habit, learned, broad, not_recurring, unit, in_states: Vec::new() }
-    }
-
-    /// P(size, replies) by the learned habits for each state, as a multiple of the unit.
-    pub fn learned(&self) -> &[f64] {
-        &self.learned
-    }
-
-    /// How many commands are listed.
-    pub fn listed(&self) -> usize {
-        self.in_states.iter().map(|possible| possible.commands.len()).sum()
-    }
-
-    /// Adds the most probable commands in some states, which are given with the sums that they may have.
-    pub fn add(
-        &mut self,
-        mut commands: Vec<PossibleCommand>,
-        states: Vec<(usize, Vec<WeightedSum>)>,
-        hypotheses: &Hypotheses,
-    ) {
-        commands.sort_by(|a, b| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)));
-        let mut possible = PossibleInStates { commands, states, broad: SumProbabilities::default() };
-        for (state, weighted) in &possible.states {
-            let recurring = |sum: &WeightedSum| {
-                sum.weight * possible.with_sum(sum.bytes).iter().map(|command| command.recurring).sum::<f64>()
-            };
-            let recurring = weighted.iter().map(recurring).sum::<f64>();
-            self.learned[*state] = self.not_recurring * self.by_habit[*state] + recurring;
-        }
-        let Some(habits) = &hypotheses.habits else { return };
-        possible.broad = possible.sums(&habits.broad);
-        for (state, weighted) in &possible.states {
-            self.broad[*state] = self.by_habit[*state] * possible.broad.share(weighted, |_, weight| weight);
-        }
-        self.in_states.push(possible);
-    }
-}
-
-/// The probabilities of sums by the learned habits and by others, from the listed commands.
-#[derive(Debug, Default)]
-struct SumProbabilities(BTreeMap<i64, [f64; 2]>);
-
-impl SumProbabilities {
-    fn of(&self, sum: i64) -> [f64; 2] {
-        self.0.get(&sum).copied().unwrap_or_default()
-    }
-
-    /// The probability of some weighted sums by other habits, as a multiple of that by the learned ones. What is not listed
-    /// matters as little by either.
-    fn share(&self, sums: &[WeightedSum], other: impl Fn(i64, f64) -> f64) -> f64 {
-        let (mut by_learned, mut by_other) = (0.0, 0.0);
-        for WeightedSum { bytes, weight } in sums {
-            let [learned, own] = self.of(*bytes);
-            by_learned += weight * learned;
-            by_other += weight * other(*bytes, own);
-        }
-        if by_learned > 0.0 { by_other / by_learned } else { 1.0 }
-    }
-}
-
-impl PossibleInStates {
-    fn sums(&self, habits: &Habits) -> SumProbabilities {
-        let mut sums = SumProbabilities::default();
-        for PossibleCommand { actions, sum, probability, .. } in &self.commands {
-            let [learned, own] = sums.0.entry(*sum).or_default();
-            *learned += probability;
-            *own += probability * habits.factor(actions);
-        }
-        sums
-    }
-
-    /// The commands with a sum.
-    fn with_sum(&self, sum: i64) -> &[PossibleCommand] {
-        let begin = self.commands.partition_point(|command| command.sum < sum);
-        let end = self.commands.partition_point(|command| command.sum <= sum);
-        &self.commands[begin..end]
-    }
 }
 
 /// The states that there are, and the habits that they are believed beside.
@@ -190,6 +68,10 @@ impl PossibleInStates {
 pub struct Hypotheses {
     /// The probability that a change leads to each state.
     arrivals: Vec<f64>,
+    /// How many states are of all messages; they come first.
+    of_all_messages: usize,
+    /// Those in which one action alone is longer, by its index and by how many bytes.
+    longer_actions: BTreeMap<(u32, i64), usize>,
     /// `None` where habits cannot be told: the learned ones have to do.
     habits: Option<LearnedHabits>,
 }
@@ -239,9 +121,9 @@ pub fn beliefs_beside_unknown_habits(states: &[StateBelief]) -> Vec<f64> {
 
 /// Habits as a flow's commands show them, if they are in some state.
 #[derive(Debug, Clone)]
-struct Shown {
-    counts: HabitCounts,
-    habits: Habits,
+pub(crate) struct Shown {
+    pub(crate) counts: HabitCounts,
+    pub(crate) habits: Habits,
     /// How many commands the habits do not contain yet.
     commands: u32,
 }
@@ -251,9 +133,9 @@ struct Shown {
 pub struct Belief {
     /// After the last command, by state. Empty before the first one: messages are as they were learned.
     states: Vec<StateBelief>,
-    /// The most probable state.
-    best: usize,
-    shown: BTreeMap<usize, Shown>,
+    /// The most probable state of all messages.
+    pub(crate) best: usize,
+    pub(crate) shown: BTreeMap<usize, Shown>,
 }
 
 impl Belief {
@@ -262,16 +144,28 @@ impl Belief {
         &self.states
     }
 
-    /// The habits that commands show in the most probable state; `None` before the first command.
+    /// The habits that commands show in the most probable state of all messages; `None` before the first command.
     pub fn shown(&self) -> Option<&Habits> {
         self.shown.get(&self.best).map(|shown| &shown.habits)
     }
 }
 
 impl Hypotheses {
-    /// States, the first of which is that of the model, each with the probability that a change leads to it.
-    pub fn new(arrivals: Vec<f64>, inference: &ReplyInference) -> Self {
-        Self { arrivals, habits: LearnedHabits::new(inference) }
+    /// States, the first of which is that of the model, each with the probability that a change leads to it. In the last
+    /// ones, actions that are given by their index are alone longer by some bytes.
+    pub fn new(arrivals: Vec<f64>, longer_actions: &[(u32, i64)], inference: &ReplyInference) -> Self {
+        let of_all_messages = arrivals.len() - longer_actions.len();
+        let longer_actions = longer_actions.iter().copied().zip(of_all_messages..).collect();
+        Self { arrivals, of_all_messages, longer_actions, habits: LearnedHabits::new(inference) }
+    }
+
+    pub(crate) fn learned_habits(&self) -> Option<&LearnedHabits> {
+        self.habits.as_ref()
+    }
+
+    /// The states in which an action alone is longer by some bytes.
+    pub(crate) fn longer_actions(&self) -> &BTreeMap<(u32, i64), usize> {
+        &self.longer_actions
     }
 
     /// The factors of broad habits; `None` where habits cannot be told.
@@ -286,25 +180,28 @@ impl Hypotheses {
             before.resize(self.arrivals.len(), StateBelief::default());
             let own = self.at_first().map(|kind| (1.0 - STRANGE_AT_FIRST) * kind);
             before[0] = StateBelief { by_kind: own, possible: 1.0, ..StateBelief::default() };
-            let each = STRANGE_AT_FIRST / self.arrivals.len() as f64;
-            for state in &mut before {
+            let each = STRANGE_AT_FIRST / self.of_all_messages as f64;
+            for state in &mut before[..self.of_all_messages] {
                 state.strange = each;
             }
         }
         let change = if self.habits.is_some() { HABIT_CHANGE } else { 0.0 };
-        for state in &mut before {
+        for state in &mut before[..self.of_all_messages] {
             let each = change * state.probability() / HabitKind::ALL.len() as f64;
             state.by_kind = state.by_kind.map(|own| (1.0 - change) * own + each);
         }
         let of_kind = |kind: &HabitKind| before.iter().map(|state| state.with(*kind)).sum();
         let kinds: Vec<f64> = HabitKind::ALL.iter().map(of_kind).collect();
         // What strange messages look like changes as others do.
-        let strange = CHANGE * before.iter().map(StateBelief::strange).sum::<f64>() / before.len() as f64;
-        for (state, arrival) in before.iter_mut().zip(&self.arrivals) {
+        let strange = CHANGE * before.iter().map(StateBelief::strange).sum::<f64>() / self.of_all_messages as f64;
+        for state in &mut before[..self.of_all_messages] {
             state.strange = (1.0 - CHANGE) * state.strange + strange;
+        }
+        for (at, (state, arrival)) in before.iter_mut().zip(&self.arrivals).enumerate() {
             let (stays, arrives) = ((1.0 - CHANGE) * state.probability(), CHANGE * arrival);
             state.since_ns = if stays >= arrives { state.since_ns } else { Some(time_ns) };
-            for (own, of_kind) in state.by_kind.iter_mut().zip(&kinds) {
+            let beside = if at < self.of_all_messages { &kinds[..] } else { &kinds[..1] };
+            for (own, of_kind) in state.by_kind.iter_mut().zip(beside) {
                 *own = (1.0 - CHANGE) * *own + arrives * of_kind;
             }
             state.possible = (1.0 - CHANGE) * state.possible + arrives;
@@ -326,8 +223,8 @@ impl Hypotheses {
         command: &PossibleCommands,
         inference: &ReplyInference,
     ) {
-        let likelihoods = likelihoods(belief, command);
-        let odd = ODD * command.broad.iter().sum::<f64>() / command.broad.len() as f64;
+        let likelihoods = command.likelihoods(belief);
+        let odd = ODD * command.broad[..self.of_all_messages].iter().sum::<f64>() / self.of_all_messages as f64;
         if odd > 0.0 {
             belief.states = predicted.clone();
             for ((state, likelihoods), broad) in belief.states.iter_mut().zip(&likelihoods).zip(&command.broad) {
@@ -363,7 +260,8 @@ impl Hypotheses {
         inference: &ReplyInference,
     ) {
         let Some(learned) = &self.habits else { return };
-        let probabilities: Vec<f64> = belief.states.iter().map(StateBelief::probability).collect();
+        let of_all_messages = &belief.states[..self.of_all_messages];
+        let probabilities: Vec<f64> = of_all_messages.iter().map(StateBelief::probability).collect();
         let best = (0..probabilities.len()).max_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b])).unwrap_or(0);
         let is_followed = |state: &usize| *state == best || probabilities[*state] >= MIN_PROBABILITY;
         // A state that becomes probable begins with the habits of the one that was.
@@ -379,8 +277,8 @@ impl Hypotheses {
         for possible in &command.in_states {
             for (state, sums) in &possible.states {
                 let Some(shown) = belief.shown.get_mut(state) else { continue };
+                let weights = command.weights(possible, sums, &predicted[*state], shown, &learned.broad);
                 let is_true = explained_share(&predicted[*state].by_kind, &likelihoods[*state], odd);
-                let weights = weights(possible, sums, &predicted[*state], shown, learned, command);
                 shown.counts.age();
                 let all: f64 = weights.iter().map(|(_, weight)| weight).sum();
                 for (possible, weight) in weights.iter().filter(|_| all > 0.0) {
@@ -397,27 +295,6 @@ impl Hypotheses {
     }
 }
 
-/// P(size, replies) for each state with each kind of habits.
-fn likelihoods(belief: &Belief, command: &PossibleCommands) -> Vec<ByKind> {
-    let of_state = |(learned, (by_habit, broad)): (&f64, (&f64, &f64))| [*learned, *by_habit, *broad, *by_habit];
-    let by_habit = command.by_habit.iter().zip(&command.broad);
-    let mut found: Vec<ByKind> = command.learned.iter().zip(by_habit).map(of_state).collect();
-    let Some(general) = belief.shown.get(&belief.best) else { return found };
-    for possible in &command.in_states {
-        let sums = possible.sums(&general.habits);
-        for (state, weighted) in &possible.states {
-            let own = belief.shown.get(state).filter(|_| *state != belief.best);
-            let own_sums = own.map(|own| possible.sums(&own.habits));
-            let (shown, sums) = (own.unwrap_or(general), own_sums.as_ref().unwrap_or(&sums));
-            let by_habit = command.by_habit[*state];
-            found[*state][HabitKind::Shown as usize] = by_habit * sums.share(weighted, |_, own| own);
-            let of_sum = |sum: i64, own: f64| own * sum_factor(shown, command, sum, own);
-            found[*state][HabitKind::AnySums as usize] = by_habit * sums.share(weighted, of_sum);
-        }
-    }
-    found
-}
-
 /// The mean of likelihoods over the habits that are not the learned ones; by broad ones, if there are none.
 fn of_other_habits(by_kind: &ByKind, likelihoods: &ByKind) -> f64 {
     let others = || HabitKind::ALL.iter().filter(|kind| **kind != HabitKind::Learned).map(|kind| *kind as usize);
@@ -431,38 +308,6 @@ fn explained_share(predicted: &ByKind, likelihoods: &ByKind, odd: f64) -> f64 {
     let explained: f64 = predicted.iter().zip(likelihoods).map(|(own, likelihood)| own * likelihood).sum();
     let all = (1.0 - ODD) * explained + odd * predicted.iter().sum::<f64>();
     if all > 0.0 { (1.0 - ODD) * explained / all } else { 0.0 }
-}
-
-/// The possible commands with some sums, each with its weight by all kinds of habits together.
-fn weights<'a>(
-    possible: &'a PossibleInStates,
-    sums: &[WeightedSum],
-    predicted: &StateBelief,
-    shown: &Shown,
-    learned: &LearnedHabits,
-    command: &PossibleCommands,
-) -> Vec<(&'a PossibleCommand, f64)> {
-    let mut all = Vec::new();
-    for WeightedSum { bytes, weight } in sums {
-        let commands = possible.with_sum(*bytes);
-        let own: Vec<f64> = commands.iter().map(|one| one.probability * shown.habits.factor(&one.actions)).collect();
-        let any = sum_factor(shown, command, *bytes, own.iter().sum());
-        let by_shown = predicted.with(HabitKind::Shown) + predicted.with(HabitKind::AnySums) * any;
-        for (possible, own) in commands.iter().zip(own) {
-            let by_learned = command.not_recurring * possible.probability + possible.recurring;
-            let by_broad = learned.broad.factor(&possible.actions) * possible.probability;
-            let by_others =
-                predicted.with(HabitKind::Learned) * by_learned + predicted.with(HabitKind::Broad) * by_broad;
-            all.push((possible, weight * (by_others + own * by_shown)));
-        }
-    }
-    all
-}
-
-/// How much more probable a sum is by how often it came than by the habits that a flow showed, which expect this multiple
-/// of the unit. Where replies say something about actions, sums are not looked at alone.
-fn sum_factor(shown: &Shown, command: &PossibleCommands, sum: i64, expected: f64) -> f64 {
-    command.unit.map_or(1.0, |unit| shown.counts.sum_factor(sum, expected * unit))
 }
 
 impl LearnedHabits {

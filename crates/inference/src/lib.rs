@@ -24,15 +24,15 @@ mod habits;
 mod hypotheses;
 mod inference;
 mod joint_sums;
+mod possible_commands;
 pub mod search;
 pub mod space;
 
 pub use best_actions::{InferredActions, MostProbable};
 pub use habits::{HabitCounts, Habits, LearnedHabits, habit_factor};
-pub use hypotheses::{
-    Belief, HabitKind, Hypotheses, PossibleCommand, PossibleCommands, StateBelief, beliefs_beside_unknown_habits,
-};
+pub use hypotheses::{Belief, HabitKind, Hypotheses, StateBelief, beliefs_beside_unknown_habits};
 pub use inference::{Beyond, ReplyInference, WeightedSum};
+pub use possible_commands::{PossibleCommand, PossibleCommands};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Models of gateways whose messages have become longer or shorter since they were learned.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use sizeleak_flow_models::FlowModels;
 use sizeleak_frame::{Correction, Frame, Notice, Shift};
@@ -40,18 +41,18 @@ pub struct Adaptation {
 }
 
 /// A section of a model that was adapted.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AdaptedSection {
     /// Its index.
     pub section: usize,
-    /// By how much messages are longer.
+    /// What is longer.
     pub shift: Shift,
-    /// |ac| before and after, in bytes.
-    pub overhead: [i64; 2],
+    /// |ac|, or the size of the one action that is longer, before and after, in bytes.
+    pub bytes: [i64; 2],
 }
 
 /// What the corrector found about one flow.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct FlowEnd {
     section: usize,
     commands: u64,
@@ -87,7 +88,7 @@ impl AdaptationRun<'_> {
                 };
                 let end = FlowEnd { section, commands: 0, last_ns: command.time_ns, shift: None };
                 let end = flows.entry(command.flow).or_insert(end);
-                let shift = shifts.first().copied().filter(|shift| !shift.is_none());
+                let shift = shifts.first().cloned().filter(|shift| !shift.is_none());
                 (end.commands, end.last_ns, end.shift) = (end.commands + 1, command.time_ns, shift);
             }
             frame => {
@@ -105,9 +106,9 @@ impl AdaptationRun<'_> {
         let mut changes = Vec::new();
         for (section, model) in sections.iter_mut().enumerate() {
             let Some(shift) = shift_of_section(&ends, section)? else { continue };
-            let before = model.overhead;
-            *model = adapted(model.clone(), shift);
-            changes.push(AdaptedSection { section, shift, overhead: [before, model.overhead] });
+            let (adapted, bytes) = adapted(model.clone(), &shift)?;
+            *model = adapted;
+            changes.push(AdaptedSection { section, shift, bytes });
         }
         if changes.is_empty() {
             return Err(LearningError::NoShift(ends.iter().map(|end| end.commands).sum()));
@@ -124,40 +125,69 @@ impl AdaptationRun<'_> {
 fn shift_of_section(ends: &[FlowEnd], section: usize) -> Result<Option<Shift>, LearningError> {
     let own = || ends.iter().filter(|end| end.section == section);
     // The change that came last: flows that ended before are of another time.
-    let shifted = own().filter_map(|end| Some((end.shift?, end)));
+    let shifted = own().filter_map(|end| Some((end.shift.clone()?, end)));
     let Some((shift, _)) = shifted.max_by_key(|(shift, end)| (shift.since_ns, end.commands)) else { return Ok(None) };
     if shift.probability < CERTAIN {
-        return Err(LearningError::UncertainShift { bytes: shift.bytes, probability: shift.probability });
+        let probability = shift.probability;
+        return Err(LearningError::UncertainShift { shift, probability });
     }
-    let lengths = |shift: &Shift| (shift.bytes, shift.reply_bytes);
     let contradicts = |end: &&FlowEnd| {
         end.commands >= MIN_COMMANDS
             && Some(end.last_ns) >= shift.since_ns
-            && end.shift.as_ref().map(lengths) != Some(lengths(&shift))
+            && !end.shift.as_ref().is_some_and(|own| own.is_like(&shift))
     };
     match own().find(contradicts) {
         Some(other) => {
-            let other = other.shift.map_or(0, |shift| shift.bytes);
-            Err(LearningError::ShiftsDiffer { one: shift.bytes, other })
+            let other = other.shift.as_ref().map_or_else(|| "nothing is longer or shorter".into(), Shift::to_string);
+            Err(LearningError::ShiftsDiffer { one: shift, other })
         }
         None => Ok(Some(shift)),
     }
 }
 
 /// The model with longer messages, which says so.
-fn adapted(model: Model, Shift { bytes, reply_bytes, since_ns, .. }: Shift) -> Model {
+///
+/// # Errors
+/// If no bytes are left of the action that is shorter.
+fn adapted(model: Model, shift: &Shift) -> Result<(Model, [i64; 2]), LearningError> {
+    let Shift { bytes, reply_bytes, since_ns, action, .. } = shift;
+    let size = |model: &Model| match action {
+        Some(name) => model.actions.iter().find(|own| *own.name == **name).map_or(0, |own| own.size),
+        None => model.overhead,
+    };
+    let before = size(&model);
+    let mut model = match action {
+        Some(name) => {
+            let impossible = || LearningError::AdaptedModel(format!("nothing is left of {before} bytes: {shift}"));
+            model.with_longer_action(name, *bytes).ok_or_else(impossible)?
+        }
+        None => model.with_longer_messages(*bytes, *reply_bytes),
+    };
+    let bytes = [before, size(&model)];
     let since = since_ns.map_or_else(String::new, |since_ns| format!(" since {}", utc(since_ns)));
-    let before = model.overhead;
-    let mut model = model.with_longer_messages(bytes, reply_bytes);
-    let mut changes = vec![format!("|ac| from {before} to {} bytes", model.overhead)];
-    if reply_bytes != 0 {
-        changes.push(format!("single replies by {reply_bytes:+} bytes"));
-    }
     model.learned.warnings.push(format!(
-        "adapted without labels to longer or shorter messages{since}: {}; all else is as learned before",
-        changes.join(", ")
+        "adapted without labels{since}, probability {:.4}: {}; all else is as learned before",
+        shift.probability,
+        describe(shift, bytes)
     ));
-    model
+    Ok((model, bytes))
+}
+
+/// `|ac| from 67 to 73 bytes, single replies by +6 bytes`.
+fn describe(shift: &Shift, [before, after]: [i64; 2]) -> String {
+    let what = shift.action.as_ref().map_or_else(|| "|ac|".into(), |action| format!("`{action}`"));
+    let replies = match shift.reply_bytes {
+        0 => String::new(),
+        bytes => format!(", single replies by {bytes:+} bytes"),
+    };
+    format!("{what} from {before} to {after} bytes{replies}")
+}
+
+/// What was changed, in a sentence.
+impl fmt::Display for AdaptedSection {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "section {}: {}", self.section + 1, describe(&self.shift, self.bytes))
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +197,7 @@ mod tests {
     fn end(commands: u64, last_ns: i64, shift: Option<(i64, i64, f64)>) -> FlowEnd {
         let shift = shift.map(|(bytes, since_ns, probability)| Shift {
             bytes,
+            action: None,
             reply_bytes: 0,
             probability,
             since_ns: Some(since_ns),
@@ -182,10 +213,10 @@ mod tests {
         assert_eq!(bytes(&[end(50, 110, Some((2, 40, 1.0))), end(9, 300, Some((6, 120, 1.0)))]).unwrap(), Some(6));
         assert!(matches!(
             bytes(&[end(9, 300, Some((6, 120, 0.7)))]),
-            Err(LearningError::UncertainShift { bytes: 6, .. })
+            Err(LearningError::UncertainShift { shift: Shift { bytes: 6, .. }, .. })
         ));
         let two = [end(100, 290, None), end(100, 300, Some((6, 120, 1.0)))];
-        assert!(matches!(bytes(&two), Err(LearningError::ShiftsDiffer { one: 6, other: 0 })));
+        assert!(matches!(bytes(&two), Err(LearningError::ShiftsDiffer { one: Shift { bytes: 6, .. }, .. })));
         assert_eq!(
             bytes(&[end(2, 290, None), end(100, 300, Some((6, 120, 1.0)))]).unwrap(),
             Some(6),

@@ -3,6 +3,7 @@
 use std::io;
 
 use sizeleak_fit::blind::BlindFitError;
+use sizeleak_frame::Shift;
 use sizeleak_labels::LabelFileError;
 use sizeleak_pipeline::{ConfigError, InputError};
 use sizeleak_platform::runtime::ConfigureError;
@@ -55,26 +56,23 @@ pub enum LearningError {
     )]
     NoShift(u64),
     /// A change is too recent.
-    #[error(
-        "that commands are {bytes:+} bytes longer is not certain yet (probability {probability:.2}): capture more \
-         commands"
-    )]
+    #[error("that {shift} is not certain yet (probability {probability:.2}): capture more commands")]
     UncertainShift {
-        /// By how many bytes commands seem to be longer.
-        bytes: i64,
+        /// What seems to be longer.
+        shift: Shift,
         /// How probable that is.
         probability: f64,
     },
     /// Two flows of a service are not alike.
     #[error(
-        "flows of the same service differ: one has commands that are {one:+} bytes longer than the model's, another \
-         {other:+} bytes: give the captures of one of them"
+        "flows of the same service differ: in one, {one} than in the model; in another, {other}: give the captures of one \
+         of them"
     )]
     ShiftsDiffer {
-        /// Bytes of the flow that changed last.
-        one: i64,
-        /// Bytes of another one.
-        other: i64,
+        /// In the flow that changed last.
+        one: Shift,
+        /// In another one.
+        other: String,
     },
     /// The adapted model is invalid.
     #[error("the adapted model is invalid: {0}")]

@@ -18,6 +18,15 @@ impl Model {
         }
         self
     }
+
+    /// The model of the same gateway where one action alone is longer by some bytes, which may be negative. `None` if it has
+    /// no such action, or no bytes were left of it.
+    #[must_use]
+    pub fn with_longer_action(mut self, name: &str, bytes: i64) -> Option<Self> {
+        let action = self.actions.iter_mut().find(|action| action.name == name)?;
+        action.size = action.size.checked_add(bytes).filter(|size| *size > 0)?;
+        Some(self)
+    }
 }
 
 impl SingleReplies {
@@ -75,5 +84,11 @@ mod tests {
         };
         assert_eq!(restored, old);
         assert_eq!(old.clone().with_longer_messages(0, 0), old);
+        let name = old.actions[0].name.clone();
+        let longer = old.clone().with_longer_action(&name, 3).unwrap();
+        assert_eq!(longer.actions[0].size, old.actions[0].size + 3);
+        assert_eq!(longer.with_longer_action(&name, -3).unwrap(), old);
+        assert!(old.clone().with_longer_action(&name, -old.actions[0].size).is_none());
+        assert!(old.clone().with_longer_action("no such action", 1).is_none());
     }
 }

@@ -16,6 +16,7 @@ use thiserror::Error;
 use crate::candidate_list::{CandidateList, FoundCandidates, MAX_CANDIDATES};
 use crate::habit_weights::{by_habits, learned_share};
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
+use crate::longer_actions::{self, LongerActions};
 use crate::recurring_candidates::RecurringCandidates;
 use crate::reply_candidates::{CommandReplies, ReplyAnswer, ReplyCandidate, ReplyCandidates};
 use crate::target_sums::{TargetSum, target_sums};
@@ -47,6 +48,7 @@ pub struct Decomposer {
     has_prior: bool,
     /// `None` if the prior has no commands that recur.
     recurring: Option<RecurringCandidates>,
+    longer_actions: LongerActions,
     /// For sizes with more candidates than are listed.
     with_replies: ReplyCandidates,
     limit: usize,
@@ -68,7 +70,7 @@ struct DecomposerCounters {
 
 /// The sizes that a command may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct CommandSizes {
+pub(crate) struct CommandSizes {
     /// The least and the greatest, as they were seen.
     seen: [i64; 2],
     /// The least and the greatest before the command was padded; the same where it is not.
@@ -87,16 +89,16 @@ struct DecompositionKey {
 
 /// What explains a size, for some values of ε.
 #[derive(Debug, Clone)]
-struct Decomposition {
-    candidates: Result<FoundCandidates, Unexplained>,
-    unused_epsilons: u64,
+pub(crate) struct Decomposition {
+    pub(crate) candidates: Result<FoundCandidates, Unexplained>,
+    pub(crate) unused_epsilons: u64,
     /// The probability of the size, 0 if nothing explains it; `None` where the model does not say.
-    size_probability: Option<f64>,
+    pub(crate) size_probability: Option<f64>,
 }
 
 /// Why nothing explains a command, as its notice says.
 #[derive(Debug, Clone, Copy, Error)]
-enum Unexplained {
+pub(crate) enum Unexplained {
     #[error("a message of {0} to {1} bytes is none that a cipher leaves: not taken apart")]
     InvalidRange(i64, i64),
     #[error("no actions add up to the {0} bytes of this message: another kind of message, or another gateway")]
@@ -139,6 +141,7 @@ impl Decomposer {
     /// # Errors
     /// [`SolverError`].
     pub fn with_prior(mut model: Model, limit: usize, prior: PriorName) -> Result<Self, SolverError> {
+        let longer_actions = LongerActions::new(model.clone(), limit, prior);
         let learned = model.prior.take();
         model.prior = match prior {
             PriorName::Learned => learned.clone().map(|learned| Prior { recurring: Vec::new(), ..learned }),
@@ -177,6 +180,7 @@ impl Decomposer {
             weight_tables,
             has_prior,
             recurring,
+            longer_actions,
             with_replies,
             limit,
             cache,
@@ -468,8 +472,13 @@ impl Stage for Decomposer {
         }
         let before_padding = self.model.sizes(command.size, command.records, command.plaintext).unwrap_or(seen);
         let sizes = CommandSizes { seen, before_padding };
-        let Decomposition { candidates, unused_epsilons, size_probability } =
-            self.decompose(&command, sizes, &epsilons, &shifts, &habits);
+        let mut found = self.decompose(&command, sizes, &epsilons, &shifts, &habits);
+        let longer =
+            self.longer_actions.answers(&shifts, |other| other.decompose(&command, sizes, &epsilons, &shifts, &habits));
+        if !longer.is_empty() {
+            found = longer_actions::mixture(found, longer, self.limit);
+        }
+        let Decomposition { candidates, unused_epsilons, size_probability } = found;
         self.counters.unused_epsilons += unused_epsilons;
         if let Err(reason) = &candidates {
             self.counters.unexplained += 1;

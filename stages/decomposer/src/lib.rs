@@ -8,6 +8,7 @@ mod candidate_list;
 mod decomposer;
 mod habit_weights;
 mod kind_candidates;
+mod longer_actions;
 mod options;
 mod recurring_candidates;
 mod reply_candidates;

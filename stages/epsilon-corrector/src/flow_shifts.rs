@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use sizeleak_frame::{Command, HabitFactors, SharedList, Shift, WeightedEpsilon};
 use sizeleak_inference::{Belief, HabitKind, Habits, StateBelief, beliefs_beside_unknown_habits};
-use sizeleak_model::Model;
+use sizeleak_model::{Action, Model};
 use sizeleak_platform::runtime::TwoGenerationCache;
 use sizeleak_text::utc;
 
 use crate::shift_evidence::ShiftEvidence;
 use crate::shift_states::ShiftState;
 
-/// The most flows whose shift is remembered; at least the half used last is kept. Each takes about 3 kB.
-const MAX_FLOWS: usize = 8192;
+/// The most states of all flows whose shift is remembered, of 80 bytes each; at least the half of the flows used last is
+/// kept.
+const MAX_STATES: usize = 1 << 19;
 
 /// Shifts that are less probable after a command are not weighed for it.
 const MIN_PROBABILITY: f64 = 0.02;
@@ -73,8 +74,9 @@ struct WeighedState {
 impl FlowShifts {
     /// `None` for a model that cannot tell shifts apart.
     pub(crate) fn new(model: &Model) -> Option<Self> {
-        let flows = TwoGenerationCache::new(MAX_FLOWS);
-        Some(Self { evidence: ShiftEvidence::new(model)?, flows, shifted: 0 })
+        let evidence = ShiftEvidence::new(model)?;
+        let flows = TwoGenerationCache::new((MAX_STATES / evidence.states().list().len()).max(2));
+        Some(Self { evidence, flows, shifted: 0 })
     }
 
     /// Learns from the next command of a flow, whose sizes have these values of ε where nothing is shifted.
@@ -110,24 +112,26 @@ impl FlowShifts {
         let believed_after = believed(after);
         let fit = 1.0 - after.iter().map(StateBelief::strange).sum::<f64>();
         let weighed = weighed_states(states, &predicted, &believed(&predicted), &believed_after);
-        let news = news(states, after, &believed_after, &mut flow.reported);
+        let news = news(model, states, after, &believed_after, &mut flow.reported);
         let is_first = !habits.is_empty() && !std::mem::replace(&mut flow.has_reported_habits, true);
         let other_habits = is_first.then(|| OTHER_HABITS.into());
-        if let [WeighedState { state: ShiftState { bytes: 0, reply_bytes: 0 }, .. }] = &weighed[..]
+        if let [WeighedState { state: ShiftState { bytes: 0, reply_bytes: 0, .. }, .. }] = &weighed[..]
             && fit > 1.0 - MIN_PROBABILITY
         {
             return FollowedCommand { epsilons, shifts: SharedList::default(), habits, news, other_habits };
         }
-        let shift = |one: &WeighedState| Shift {
-            bytes: one.state.bytes,
-            reply_bytes: one.state.reply_bytes,
-            probability: one.share * fit,
-            since_ns: one.since_ns,
-        };
-        let shifts: SharedList<Shift> = weighed.iter().map(shift).collect();
+        let shifts: SharedList<Shift> =
+            weighed.iter().map(|one| shift(model, one.state, one.share * fit, one.since_ns)).collect();
         self.shifted += u64::from(shifts.first().is_some_and(|first| !first.is_none()));
         FollowedCommand { epsilons: mixture(&epsilons, &weighed), shifts, habits, news, other_habits }
     }
+}
+
+/// A state as frames have it.
+fn shift(model: &Model, state: ShiftState, probability: f64, since_ns: Option<i64>) -> Shift {
+    let ShiftState { bytes, reply_bytes, action } = state;
+    let action = action.and_then(|action| Some(model.actions.get(action as usize)?.name.as_str().into()));
+    Shift { bytes, action, reply_bytes, probability, since_ns }
 }
 
 /// The factors of habits that are not the learned ones, once these are out of the question. While they may hold, answers
@@ -185,7 +189,7 @@ fn mixture(epsilons: &[WeightedEpsilon], weighed: &[WeighedState]) -> SharedList
     let mut weights: BTreeMap<i64, f64> = BTreeMap::new();
     for WeighedState { state, share, .. } in weighed {
         for WeightedEpsilon { epsilon, weight } in epsilons {
-            *weights.entry(epsilon.saturating_add(state.bytes)).or_default() += share * weight;
+            *weights.entry(epsilon.saturating_add(state.of_commands())).or_default() += share * weight;
         }
     }
     let mut mixed: Vec<WeightedEpsilon> =
@@ -196,37 +200,38 @@ fn mixture(epsilons: &[WeightedEpsilon], weighed: &[WeighedState]) -> SharedList
 }
 
 /// The detail of a notice, if a state is certain and was not reported.
-fn news(states: &[ShiftState], after: &[StateBelief], believed: &[f64], reported: &mut usize) -> Option<String> {
+fn news(
+    model: &Model,
+    states: &[ShiftState],
+    after: &[StateBelief],
+    believed: &[f64],
+    reported: &mut usize,
+) -> Option<String> {
     let (at, most) = believed.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
     if *most < CERTAIN || at == *reported {
         return None;
     }
-    let news = describe(*states.get(at)?, after.get(at)?.since_ns?);
+    let news = describe(model, &shift(model, states[at], *most, after[at].since_ns))?;
     *reported = at;
     Some(news)
 }
 
 /// What changed, and what to do.
-fn describe(ShiftState { bytes, reply_bytes }: ShiftState, since_ns: i64) -> String {
-    let since = format!("since {}", utc(since_ns));
+fn describe(model: &Model, changed: &Shift) -> Option<String> {
+    let since = format!("since {}", utc(changed.since_ns?));
     let learned = "those that the model was learned from";
-    let changed = match (bytes, reply_bytes) {
-        (0, 0) => return format!("{since} commands and replies are again as long as {learned}"),
-        (bytes, 0) => format!("commands are {}", longer(bytes)),
-        (0, bytes) => format!("replies are {}", longer(bytes)),
-        (bytes, _) => format!("commands and replies are {}", longer(bytes)),
+    if changed.is_none() {
+        return Some(format!("{since} commands and replies are again as long as {learned}"));
+    }
+    let of_action = |name| model.actions.iter().find(|action| action.name == name);
+    let against = match changed.action.as_deref().and_then(of_action) {
+        Some(Action { size, .. }) => format!(", {} in place of {size},", size + changed.bytes),
+        None => format!(" than {learned}:"),
     };
-    format!(
-        "{since} {changed} than {learned}: the service or the gateway changed its messages; answers follow, and \
-         `sizeleak adapt` writes a model of it"
-    )
-}
-
-/// `6 bytes longer`.
-fn longer(bytes: i64) -> String {
-    let number = bytes.unsigned_abs();
-    let unit = if number == 1 { "byte" } else { "bytes" };
-    format!("{number} {unit} {}", if bytes > 0 { "longer" } else { "shorter" })
+    Some(format!(
+        "{since} {changed}{against} the service or the gateway changed its messages; answers follow, and `sizeleak \
+         adapt` writes a model of it"
+    ))
 }
 
 #[cfg(test)]

@@ -1,13 +1,23 @@
-//! The states of a flow's messages: by how many bytes they are longer than those that the model was learned from.
+//! The states of a flow's messages: by how many bytes all of them, or one action in them, are longer than those that the
+//! model was learned from.
 
 /// The greatest shift that is looked for, in bytes, in either direction.
 const MAX_BYTES: i64 = 8;
 
-/// By how many bytes commands and single replies are longer.
+/// By how many bytes commands, or one action of them, and single replies are longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ShiftState {
     pub(crate) bytes: i64,
     pub(crate) reply_bytes: i64,
+    /// The only action that is longer, by its index; `None` where whole commands are.
+    pub(crate) action: Option<u32>,
+}
+
+impl ShiftState {
+    /// By how many bytes commands are longer, whatever their actions.
+    pub(crate) fn of_commands(&self) -> i64 {
+        if self.action.is_none() { self.bytes } else { 0 }
+    }
 }
 
 /// What a gateway or a service may change.
@@ -19,8 +29,8 @@ pub(crate) enum Shifted {
     CommandsAndReplies,
 }
 
-/// All states, the one without a shift first, each with the probability that a change leads to it: the kinds of change
-/// are equally likely, and so are all numbers of bytes.
+/// All states, the one without a shift first and those of one action last, each with the probability that a change leads
+/// to it: the kinds of change are equally likely, and so are all actions and numbers of bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ShiftStates {
     states: Vec<ShiftState>,
@@ -28,21 +38,29 @@ pub(crate) struct ShiftStates {
 }
 
 impl ShiftStates {
-    pub(crate) fn new(shifted: Shifted) -> Self {
+    pub(crate) fn new(shifted: Shifted, action_sizes: &[i64]) -> Self {
         let bytes = || (-MAX_BYTES..=MAX_BYTES).filter(|bytes| *bytes != 0);
-        let commands = bytes().map(|bytes| ShiftState { bytes, reply_bytes: 0 });
-        let both = bytes().map(|bytes| ShiftState { bytes, reply_bytes: bytes });
-        let replies = bytes().map(|bytes| ShiftState { bytes: 0, reply_bytes: bytes });
-        let unshifted = [ShiftState { bytes: 0, reply_bytes: 0 }];
-        let (states, kinds): (Vec<ShiftState>, f64) = match shifted {
-            Shifted::Commands => (unshifted.into_iter().chain(commands).collect(), 2.0),
-            Shifted::CommandsAndReplies => {
-                (unshifted.into_iter().chain(commands).chain(both).chain(replies).collect(), 4.0)
-            }
+        let state = |bytes, reply_bytes, action| ShiftState { bytes, reply_bytes, action };
+        let of_all = |commands: i64, replies: i64| {
+            bytes().map(move |bytes| state(commands * bytes, replies * bytes, None)).collect::<Vec<_>>()
         };
-        let each = 1.0 / kinds / bytes().count() as f64;
-        let arrivals = (0..states.len()).map(|at| if at == 0 { 1.0 / kinds } else { each }).collect();
-        Self { states, arrivals }
+        let mut kinds = vec![vec![state(0, 0, None)], of_all(1, 0)];
+        if shifted == Shifted::CommandsAndReplies {
+            kinds.extend([of_all(1, 1), of_all(0, 1)]);
+        }
+        let of_one = |(action, size): (u32, &i64)| {
+            let size = *size;
+            bytes().filter(move |bytes| size + bytes > 0).map(move |bytes| state(bytes, 0, Some(action)))
+        };
+        kinds.push((0..).zip(action_sizes).flat_map(of_one).collect());
+        let each = |kind: &Vec<ShiftState>| 1.0 / kinds.len() as f64 / kind.len() as f64;
+        let arrivals = kinds.iter().flat_map(|kind| std::iter::repeat_n(each(kind), kind.len())).collect();
+        Self { states: kinds.concat(), arrivals }
+    }
+
+    /// The actions that are alone longer in the last states, each with the bytes.
+    pub(crate) fn longer_actions(&self) -> Vec<(u32, i64)> {
+        self.states.iter().filter_map(|state| Some((state.action?, state.bytes))).collect()
     }
 
     /// The states, in the order of evidence and probabilities.
@@ -63,12 +81,12 @@ mod tests {
     #[test]
     fn arrivals_are_a_distribution_and_states_are_distinct() {
         for shifted in [Shifted::Commands, Shifted::CommandsAndReplies] {
-            let states = ShiftStates::new(shifted);
+            let states = ShiftStates::new(shifted, &[4, 7, 30]);
             assert!((states.arrivals.iter().sum::<f64>() - 1.0).abs() < 1e-12);
             let distinct: std::collections::BTreeSet<_> = states.list().iter().collect();
             assert_eq!(
                 (distinct.len(), states.list()[0]),
-                (states.list().len(), ShiftState { bytes: 0, reply_bytes: 0 })
+                (states.list().len(), ShiftState { bytes: 0, reply_bytes: 0, action: None })
             );
         }
     }

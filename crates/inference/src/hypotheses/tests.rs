@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use sizeleak_model::{Model, SeenReplies, SingleReplies};
 
 use super::*;
+use crate::inference::WeightedSum;
+use crate::possible_commands::PossibleCommand;
 
 /// Up to three of two actions of 4 and 7 bytes; `on` is nine times as frequent.
 const MODEL: &str = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 9]]\n\
@@ -29,7 +31,7 @@ impl Inference {
 }
 
 fn hypotheses(inference: &ReplyInference) -> Hypotheses {
-    Hypotheses::new(vec![0.5, 0.125, 0.125, 0.125, 0.125], inference)
+    Hypotheses::new(vec![0.5, 0.125, 0.125, 0.125, 0.125], &[], inference)
 }
 
 /// What a message may be whose actions and shift take these bytes together.
@@ -172,7 +174,7 @@ proptest! {
             let command = possible(&hypotheses, &inference, *bytes);
             let odd = ODD * command.broad.iter().sum::<f64>() / LONGER.len() as f64;
             // By the habits that the commands before have shown.
-            let found = super::likelihoods(&belief, &command);
+            let found = command.likelihoods(&belief);
             let predicted = hypotheses.predicted(&belief, second);
             let strange = predicted.iter().zip(&found).map(|(state, found)| of_other_habits(&state.by_kind, found));
             let all = found.iter().flatten().copied().chain(strange);

@@ -1,0 +1,261 @@
+//! What a command may be in each state of a flow's messages: the actions that explain its size and replies, and how
+//! probable these are by each kind of habits.
+
+use std::collections::BTreeMap;
+
+use crate::habits::Habits;
+use crate::hypotheses::{Belief, ByKind, HabitKind, Hypotheses, Shown, StateBelief};
+use crate::inference::WeightedSum;
+
+/// Actions that a command may have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PossibleCommand {
+    /// Indices of the actions in the model's list, each with how often it occurs.
+    pub actions: Vec<(u32, u32)>,
+    /// Σ |aᵢ|·nᵢ in bytes.
+    pub sum: i64,
+    /// P(A) · P(replies | A) by the learned habits, without commands that recur, as a multiple of a unit.
+    pub probability: f64,
+    /// The same where it recurs: its share of all commands takes the place of P(A). 0 if it does not.
+    pub recurring: f64,
+}
+
+impl PossibleCommand {
+    fn has(&self, action: u32) -> bool {
+        self.actions.iter().any(|(own, _)| *own == action)
+    }
+}
+
+/// What a command may be, in each state.
+#[derive(Debug)]
+pub struct PossibleCommands {
+    /// P(size, replies) by the learned habits for each state, without commands that recur, as a multiple of the unit.
+    by_habit: Vec<f64>,
+    /// The same with them.
+    learned: Vec<f64>,
+    /// The same by broad habits.
+    pub(crate) broad: Vec<f64>,
+    /// The share of commands that do not recur.
+    not_recurring: f64,
+    /// The probability that the unit stands for, where the probability of a sum is asked for: where replies say nothing.
+    unit: Option<f64>,
+    pub(crate) in_states: Vec<PossibleInStates>,
+}
+
+/// What a command may be in the states with the same shift of replies.
+#[derive(Debug)]
+pub(crate) struct PossibleInStates {
+    /// In the order of their sums.
+    commands: Vec<PossibleCommand>,
+    /// Those of all messages by their index, each with the sums that the command's actions may have.
+    pub(crate) states: Vec<(usize, Vec<WeightedSum>)>,
+}
+
+/// Commands that explain a size, by their place, each with the weight of the sum that it needs.
+type Explanations = Vec<(usize, f64)>;
+
+/// What a command may be if one action alone is longer or shorter: what it may be otherwise, without the explanations
+/// with this action, and those that need the change.
+#[derive(Debug)]
+struct LongerAction {
+    as_learned: Explanations,
+    /// By the index of the state.
+    longer: BTreeMap<usize, Explanations>,
+}
+
+impl PossibleCommands {
+    /// For states with P(size, replies) by the learned habits without commands that recur, as a multiple of a unit that is
+    /// the probability of the same name; `None` where replies are part of it. The others have a share of all commands.
+    pub fn new(by_habit: Vec<f64>, unit: Option<f64>, not_recurring: f64) -> Self {
+        let (learned, broad) = (by_habit.clone(), by_habit.clone());
+        Self { by_habit, learned, broad, not_recurring, unit, in_states: Vec::new() }
+    }
+
+    /// P(size, replies) by the learned habits for each state, as a multiple of the unit.
+    pub fn learned(&self) -> &[f64] {
+        &self.learned
+    }
+
+    /// How many commands are listed.
+    pub fn listed(&self) -> usize {
+        self.in_states.iter().map(|possible| possible.commands.len()).sum()
+    }
+
+    /// Adds the most probable commands in some states, which are given with the sums that they may have. The first state
+    /// of all brings those with it in which one action alone is longer.
+    pub fn add(
+        &mut self,
+        mut commands: Vec<PossibleCommand>,
+        states: Vec<(usize, Vec<WeightedSum>)>,
+        hypotheses: &Hypotheses,
+    ) {
+        commands.sort_by(|a, b| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)));
+        let possible = PossibleInStates { commands, states };
+        let longer_actions = possible.longer_actions(hypotheses.longer_actions());
+        for (state, weighted) in &possible.states {
+            let recurring = |sum: &WeightedSum| {
+                sum.weight * possible.with_sum(sum.bytes).map(|(_, command)| command.recurring).sum::<f64>()
+            };
+            let recurring = weighted.iter().map(recurring).sum::<f64>();
+            self.learned[*state] = self.not_recurring * self.by_habit[*state] + recurring;
+        }
+        let habits = hypotheses.learned_habits();
+        if let Some(habits) = habits {
+            let broad = possible.sums(&habits.broad);
+            for (state, weighted) in &possible.states {
+                self.broad[*state] = self.by_habit[*state] * broad.share(weighted, |_, weight| weight);
+            }
+        }
+        possible.weigh_longer_actions(&longer_actions, &mut self.by_habit, |command| command.probability);
+        let by_learned = |command: &PossibleCommand| self.not_recurring * command.probability + command.recurring;
+        possible.weigh_longer_actions(&longer_actions, &mut self.learned, by_learned);
+        if let Some(habits) = habits {
+            let by_broad = |command: &PossibleCommand| command.probability * habits.broad.factor(&command.actions);
+            possible.weigh_longer_actions(&longer_actions, &mut self.broad, by_broad);
+            self.in_states.push(possible);
+        }
+    }
+
+    /// P(size, replies) for each state with each kind of habits.
+    pub(crate) fn likelihoods(&self, belief: &Belief) -> Vec<ByKind> {
+        let of_state = |(learned, (by_habit, broad)): (&f64, (&f64, &f64))| [*learned, *by_habit, *broad, *by_habit];
+        let by_habit = self.by_habit.iter().zip(&self.broad);
+        let mut found: Vec<ByKind> = self.learned.iter().zip(by_habit).map(of_state).collect();
+        let Some(general) = belief.shown.get(&belief.best) else { return found };
+        for possible in &self.in_states {
+            let sums = possible.sums(&general.habits);
+            for (state, weighted) in &possible.states {
+                let own = belief.shown.get(state).filter(|_| *state != belief.best);
+                let own_sums = own.map(|own| possible.sums(&own.habits));
+                let (shown, sums) = (own.unwrap_or(general), own_sums.as_ref().unwrap_or(&sums));
+                let by_habit = self.by_habit[*state];
+                found[*state][HabitKind::Shown as usize] = by_habit * sums.share(weighted, |_, own| own);
+                let of_sum = |sum: i64, own: f64| own * self.sum_factor(shown, sum, own);
+                found[*state][HabitKind::AnySums as usize] = by_habit * sums.share(weighted, of_sum);
+            }
+        }
+        found
+    }
+
+    /// The possible commands with some sums, each with its weight by all kinds of habits together.
+    pub(crate) fn weights<'a>(
+        &self,
+        possible: &'a PossibleInStates,
+        sums: &[WeightedSum],
+        predicted: &StateBelief,
+        shown: &Shown,
+        broad: &Habits,
+    ) -> Vec<(&'a PossibleCommand, f64)> {
+        let mut all = Vec::new();
+        for WeightedSum { bytes, weight } in sums {
+            let commands = || possible.with_sum(*bytes).map(|(_, command)| command);
+            let own: Vec<f64> = commands().map(|one| one.probability * shown.habits.factor(&one.actions)).collect();
+            let any = self.sum_factor(shown, *bytes, own.iter().sum());
+            let by_shown = predicted.with(HabitKind::Shown) + predicted.with(HabitKind::AnySums) * any;
+            for (possible, own) in commands().zip(own) {
+                let by_learned = self.not_recurring * possible.probability + possible.recurring;
+                let by_broad = broad.factor(&possible.actions) * possible.probability;
+                let by_others =
+                    predicted.with(HabitKind::Learned) * by_learned + predicted.with(HabitKind::Broad) * by_broad;
+                all.push((possible, weight * (by_others + own * by_shown)));
+            }
+        }
+        all
+    }
+
+    /// How much more probable a sum is by how often it came than by the habits that a flow showed, which expect this
+    /// multiple of the unit. Where replies say something about actions, sums are not looked at alone.
+    fn sum_factor(&self, shown: &Shown, sum: i64, expected: f64) -> f64 {
+        self.unit.map_or(1.0, |unit| shown.counts.sum_factor(sum, expected * unit))
+    }
+}
+
+impl PossibleInStates {
+    fn sums(&self, habits: &Habits) -> SumProbabilities {
+        let mut sums = SumProbabilities::default();
+        for PossibleCommand { actions, sum, probability, .. } in &self.commands {
+            let [learned, own] = sums.0.entry(*sum).or_default();
+            *learned += probability;
+            *own += probability * habits.factor(actions);
+        }
+        sums
+    }
+
+    /// The commands with a sum, with their places.
+    fn with_sum(&self, sum: i64) -> impl Iterator<Item = (usize, &PossibleCommand)> {
+        let begin = self.commands.partition_point(|command| command.sum < sum);
+        (begin..).zip(&self.commands[begin..]).take_while(move |(_, command)| command.sum == sum)
+    }
+
+    /// What explains the command if one action alone is longer by some bytes, given the states by both.
+    fn longer_actions(&self, states: &BTreeMap<(u32, i64), usize>) -> Vec<LongerAction> {
+        let Some((_, sums)) = self.states.iter().find(|(state, _)| *state == 0) else { return Vec::new() };
+        let with_sum = |sum: &WeightedSum| {
+            let weight = sum.weight;
+            self.with_sum(sum.bytes).map(move |(at, _)| (at, weight))
+        };
+        let as_learned: Explanations = sums.iter().flat_map(with_sum).collect();
+        let mut found: BTreeMap<u32, LongerAction> = BTreeMap::new();
+        for ((action, _), state) in states {
+            let of_action = || {
+                let own = as_learned.iter().filter(|(at, _)| self.commands[*at].has(*action)).copied();
+                LongerAction { as_learned: own.collect(), longer: BTreeMap::new() }
+            };
+            found.entry(*action).or_insert_with(of_action).longer.insert(*state, Explanations::new());
+        }
+        for (at, command) in self.commands.iter().enumerate() {
+            for (action, count) in &command.actions {
+                for WeightedSum { bytes, weight } in sums {
+                    let missing = bytes - command.sum;
+                    let state = states.get(&(*action, missing / i64::from(*count)));
+                    if let (Some(state), Some(longer)) = (state, found.get_mut(action))
+                        && missing % i64::from(*count) == 0
+                    {
+                        longer.longer.entry(*state).or_default().push((at, *weight));
+                    }
+                }
+            }
+        }
+        found.into_values().collect()
+    }
+
+    /// Sets the probabilities of the states with one longer action, given those of the others and of each command.
+    fn weigh_longer_actions(
+        &self,
+        longer_actions: &[LongerAction],
+        of_states: &mut [f64],
+        value: impl Fn(&PossibleCommand) -> f64,
+    ) {
+        let value = |explanations: &Explanations| {
+            explanations.iter().map(|(at, weight)| weight * value(&self.commands[*at])).sum::<f64>()
+        };
+        for LongerAction { as_learned, longer } in longer_actions {
+            let others = (of_states[0] - value(as_learned)).max(0.0);
+            for (state, explanations) in longer {
+                of_states[*state] = others + value(explanations);
+            }
+        }
+    }
+}
+
+/// The probabilities of sums by the learned habits and by others, from the listed commands.
+#[derive(Debug, Default)]
+struct SumProbabilities(BTreeMap<i64, [f64; 2]>);
+
+impl SumProbabilities {
+    fn of(&self, sum: i64) -> [f64; 2] {
+        self.0.get(&sum).copied().unwrap_or_default()
+    }
+
+    /// The probability of some weighted sums by other habits, as a multiple of that by the learned ones. What is not listed
+    /// matters as little by either.
+    fn share(&self, sums: &[WeightedSum], other: impl Fn(i64, f64) -> f64) -> f64 {
+        let (mut by_learned, mut by_other) = (0.0, 0.0);
+        for WeightedSum { bytes, weight } in sums {
+            let [learned, own] = self.of(*bytes);
+            by_learned += weight * learned;
+            by_other += weight * other(*bytes, own);
+        }
+        if by_learned > 0.0 { by_other / by_learned } else { 1.0 }
+    }
+}
