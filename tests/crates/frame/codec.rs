@@ -80,6 +80,7 @@ fn shifts() -> impl Strategy<Value = SharedList<Shift>> {
     let shift = (any::<[i64; 2]>(), 0.0..=1.0f64, any::<Option<i64>>());
     let shift = shift.prop_map(|([bytes, reply_bytes], probability, since_ns)| Shift {
         bytes,
+        action: None,
         reply_bytes,
         probability,
         since_ns,

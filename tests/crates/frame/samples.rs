@@ -38,7 +38,7 @@ fn command(nulls: Nulls) -> Command {
 
 fn shifts(nulls: Nulls) -> SharedList<Shift> {
     let since_ns = nulls.of(i64::MIN);
-    [Shift { bytes: i64::MIN, reply_bytes: i64::MIN, probability: 0.5, since_ns }].into()
+    [Shift { bytes: i64::MIN, action: Some("dim".into()), reply_bytes: i64::MIN, probability: 0.5, since_ns }].into()
 }
 
 /// A frame of every kind. Integers are as large as their type allows, or as small where it is signed.
