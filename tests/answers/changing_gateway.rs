@@ -149,7 +149,7 @@ fn an_adapted_model_gives_the_same_answers_without_a_notice() {
     let learned = Learned::new(&new_firmware(Framing::Websocket), 5_301);
     let adapted = learned.adapt(&[]);
     assert!(adapted.status.success(), "{}", stderr(&adapted));
-    assert!(stderr(&adapted).contains("|ac| was"), "{}", stderr(&adapted));
+    assert!(stderr(&adapted).contains("|ac| from"), "{}", stderr(&adapted));
     let model = fs::read_to_string(learned.home.path("adapted.toml")).unwrap();
     assert!(model.contains("adapted without labels"), "{model}");
     let [followed, limit] = learned.in_the_end("model.toml", &[]);
