@@ -51,16 +51,16 @@ pub(crate) struct PossibleInStates {
     pub(crate) states: Vec<(usize, Vec<WeightedSum>)>,
 }
 
-/// Commands that explain a size, by their place, each with the weight of the sum that it needs.
-type Explanations = Vec<(usize, f64)>;
+/// Commands that explain a size, each with the weight of the sum that it needs.
+type Explanations<'a> = Vec<(&'a PossibleCommand, f64)>;
 
 /// What a command may be if one action alone is longer or shorter: what it may be otherwise, without the explanations
 /// with this action, and those that need the change.
 #[derive(Debug)]
-struct LongerAction {
-    as_learned: Explanations,
+struct LongerAction<'a> {
+    as_learned: Explanations<'a>,
     /// By the index of the state.
-    longer: BTreeMap<usize, Explanations>,
+    longer: BTreeMap<usize, Explanations<'a>>,
 }
 
 impl PossibleCommands {
@@ -82,19 +82,20 @@ impl PossibleCommands {
     }
 
     /// Adds the most probable commands in some states, which are given with the sums that they may have. The first state
-    /// of all brings those with it in which one action alone is longer.
+    /// of all brings those with it in which one action alone is longer, where `farther` commands explain a size too.
     pub fn add(
         &mut self,
         mut commands: Vec<PossibleCommand>,
         states: Vec<(usize, Vec<WeightedSum>)>,
+        farther: &[PossibleCommand],
         hypotheses: &Hypotheses,
     ) {
         commands.sort_by(|a, b| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)));
         let possible = PossibleInStates { commands, states };
-        let longer_actions = possible.longer_actions(hypotheses.longer_actions());
+        let longer_actions = possible.longer_actions(farther, hypotheses.longer_actions());
         for (state, weighted) in &possible.states {
             let recurring = |sum: &WeightedSum| {
-                sum.weight * possible.with_sum(sum.bytes).map(|(_, command)| command.recurring).sum::<f64>()
+                sum.weight * possible.with_sum(sum.bytes).iter().map(|command| command.recurring).sum::<f64>()
             };
             let recurring = weighted.iter().map(recurring).sum::<f64>();
             self.learned[*state] = self.not_recurring * self.by_habit[*state] + recurring;
@@ -106,12 +107,12 @@ impl PossibleCommands {
                 self.broad[*state] = self.by_habit[*state] * broad.share(weighted, |_, weight| weight);
             }
         }
-        possible.weigh_longer_actions(&longer_actions, &mut self.by_habit, |command| command.probability);
+        weigh_longer_actions(&longer_actions, &mut self.by_habit, |command| command.probability);
         let by_learned = |command: &PossibleCommand| self.not_recurring * command.probability + command.recurring;
-        possible.weigh_longer_actions(&longer_actions, &mut self.learned, by_learned);
+        weigh_longer_actions(&longer_actions, &mut self.learned, by_learned);
         if let Some(habits) = habits {
             let by_broad = |command: &PossibleCommand| command.probability * habits.broad.factor(&command.actions);
-            possible.weigh_longer_actions(&longer_actions, &mut self.broad, by_broad);
+            weigh_longer_actions(&longer_actions, &mut self.broad, by_broad);
             self.in_states.push(possible);
         }
     }
@@ -148,11 +149,12 @@ impl PossibleCommands {
     ) -> Vec<(&'a PossibleCommand, f64)> {
         let mut all = Vec::new();
         for WeightedSum { bytes, weight } in sums {
-            let commands = || possible.with_sum(*bytes).map(|(_, command)| command);
-            let own: Vec<f64> = commands().map(|one| one.probability * shown.habits.factor(&one.actions)).collect();
+            let commands = possible.with_sum(*bytes);
+            let own: Vec<f64> =
+                commands.iter().map(|one| one.probability * shown.habits.factor(&one.actions)).collect();
             let any = self.sum_factor(shown, *bytes, own.iter().sum());
             let by_shown = predicted.with(HabitKind::Shown) + predicted.with(HabitKind::AnySums) * any;
-            for (possible, own) in commands().zip(own) {
+            for (possible, own) in commands.iter().zip(own) {
                 let by_learned = self.not_recurring * possible.probability + possible.recurring;
                 let by_broad = broad.factor(&possible.actions) * possible.probability;
                 let by_others =
@@ -181,29 +183,35 @@ impl PossibleInStates {
         sums
     }
 
-    /// The commands with a sum, with their places.
-    fn with_sum(&self, sum: i64) -> impl Iterator<Item = (usize, &PossibleCommand)> {
+    /// The commands with a sum.
+    fn with_sum(&self, sum: i64) -> &[PossibleCommand] {
         let begin = self.commands.partition_point(|command| command.sum < sum);
-        (begin..).zip(&self.commands[begin..]).take_while(move |(_, command)| command.sum == sum)
+        let end = self.commands.partition_point(|command| command.sum <= sum);
+        &self.commands[begin..end]
     }
 
-    /// What explains the command if one action alone is longer by some bytes, given the states by both.
-    fn longer_actions(&self, states: &BTreeMap<(u32, i64), usize>) -> Vec<LongerAction> {
+    /// What explains the command if one action alone is longer by some bytes, given the states by both; `farther` commands
+    /// explain it in no other state. None where the first state is not among those of all messages.
+    fn longer_actions<'a>(
+        &'a self,
+        farther: &'a [PossibleCommand],
+        states: &BTreeMap<(u32, i64), usize>,
+    ) -> Vec<LongerAction<'a>> {
         let Some((_, sums)) = self.states.iter().find(|(state, _)| *state == 0) else { return Vec::new() };
         let with_sum = |sum: &WeightedSum| {
             let weight = sum.weight;
-            self.with_sum(sum.bytes).map(move |(at, _)| (at, weight))
+            self.with_sum(sum.bytes).iter().map(move |command| (command, weight))
         };
-        let as_learned: Explanations = sums.iter().flat_map(with_sum).collect();
-        let mut found: BTreeMap<u32, LongerAction> = BTreeMap::new();
+        let as_learned: Explanations<'_> = sums.iter().flat_map(with_sum).collect();
+        let mut found: BTreeMap<u32, LongerAction<'_>> = BTreeMap::new();
         for ((action, _), state) in states {
             let of_action = || {
-                let own = as_learned.iter().filter(|(at, _)| self.commands[*at].has(*action)).copied();
+                let own = as_learned.iter().filter(|(command, _)| command.has(*action)).copied();
                 LongerAction { as_learned: own.collect(), longer: BTreeMap::new() }
             };
             found.entry(*action).or_insert_with(of_action).longer.insert(*state, Explanations::new());
         }
-        for (at, command) in self.commands.iter().enumerate() {
+        for command in self.commands.iter().chain(farther) {
             for (action, count) in &command.actions {
                 for WeightedSum { bytes, weight } in sums {
                     let missing = bytes - command.sum;
@@ -211,29 +219,28 @@ impl PossibleInStates {
                     if let (Some(state), Some(longer)) = (state, found.get_mut(action))
                         && missing % i64::from(*count) == 0
                     {
-                        longer.longer.entry(*state).or_default().push((at, *weight));
+                        longer.longer.entry(*state).or_default().push((command, *weight));
                     }
                 }
             }
         }
         found.into_values().collect()
     }
+}
 
-    /// Sets the probabilities of the states with one longer action, given those of the others and of each command.
-    fn weigh_longer_actions(
-        &self,
-        longer_actions: &[LongerAction],
-        of_states: &mut [f64],
-        value: impl Fn(&PossibleCommand) -> f64,
-    ) {
-        let value = |explanations: &Explanations| {
-            explanations.iter().map(|(at, weight)| weight * value(&self.commands[*at])).sum::<f64>()
-        };
-        for LongerAction { as_learned, longer } in longer_actions {
-            let others = (of_states[0] - value(as_learned)).max(0.0);
-            for (state, explanations) in longer {
-                of_states[*state] = others + value(explanations);
-            }
+/// Sets the probabilities of the states with one longer action, given those of the others and of each command.
+fn weigh_longer_actions(
+    longer_actions: &[LongerAction<'_>],
+    of_states: &mut [f64],
+    value: impl Fn(&PossibleCommand) -> f64,
+) {
+    let value = |explanations: &Explanations<'_>| -> f64 {
+        explanations.iter().map(|(command, weight)| weight * value(command)).sum()
+    };
+    for LongerAction { as_learned, longer } in longer_actions {
+        let others = (of_states[0] - value(as_learned)).max(0.0);
+        for (state, explanations) in longer {
+            of_states[*state] = others + value(explanations);
         }
     }
 }

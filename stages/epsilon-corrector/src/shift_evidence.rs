@@ -1,7 +1,7 @@
 //! How well each shift explains a command: the likelihood of its size and of its single replies, and the actions that it
 //! may have then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sizeleak_frame::{Command, WeightedEpsilon};
@@ -151,31 +151,21 @@ impl ShiftEvidence {
         for (replies, states) in looked_at {
             let replies = if has_replies { replies } else { Some(SeenReplies::new(&SingleReplies::none(), &[])) };
             // Where single replies are not known, the actions that a model with replies counts are not told apart.
-            if let Some(commands) = replies.and_then(|replies| self.commands(&replies, &states, ln_unit)) {
-                possible.add(commands, states, &self.hypotheses);
+            let Some(replies) = replies else { continue };
+            let (own, farther) = asked_sums(&states);
+            if let Some(commands) = self.commands(&replies, &own, ln_unit) {
+                // On a list of their own: next to frequent sums, the rare ones of a state would not be listed.
+                let farther = self.commands(&replies, &farther, ln_unit).unwrap_or_default();
+                possible.add(commands, states, &farther, &self.hypotheses);
             }
         }
         Ok(Some(possible))
     }
 
-    /// The most probable commands with one of the sums of these states, with replies, as multiples of a unit. `None` where
+    /// The most probable commands with one of these sums, in ascending order, with replies, as multiples of a unit. `None` where
     /// that is beyond what can be computed: there, habits are not told apart.
-    fn commands(
-        &self,
-        replies: &SeenReplies,
-        states: &[(usize, Vec<WeightedSum>)],
-        ln_unit: f64,
-    ) -> Option<Vec<PossibleCommand>> {
-        let mut bytes: Vec<i64> = states.iter().flat_map(|(_, sums)| sums).map(|sum| sum.bytes).collect();
-        let as_learned = states.iter().filter(|(state, _)| *state == 0).flat_map(|(_, sums)| sums);
-        bytes.extend(
-            as_learned.flat_map(|sum| {
-                (-MAX_BY_ONE_ACTION..=MAX_BY_ONE_ACTION).map(|longer| sum.bytes.saturating_add(longer))
-            }),
-        );
-        bytes.sort_unstable();
-        bytes.dedup();
-        let sums: Vec<WeightedSum> = bytes.into_iter().map(|bytes| WeightedSum { bytes, weight: 1.0 }).collect();
+    fn commands(&self, replies: &SeenReplies, sums: &BTreeSet<i64>, ln_unit: f64) -> Option<Vec<PossibleCommand>> {
+        let sums: Vec<WeightedSum> = sums.iter().map(|bytes| WeightedSum { bytes: *bytes, weight: 1.0 }).collect();
         let found = self.inference.most_probable(replies, &sums, MAX_POSSIBLE).ok()?;
         let command = |InferredActions { actions, sum, probability, .. }| PossibleCommand {
             actions,
@@ -228,6 +218,19 @@ impl ShiftEvidence {
         all.sort_by(|a, b| b.ln_bound.total_cmp(&a.ln_bound));
         all
     }
+}
+
+/// The sums that commands may have in these states, and those that they may have only if one action alone is longer than
+/// in the first state of all.
+fn asked_sums(states: &[(usize, Vec<WeightedSum>)]) -> (BTreeSet<i64>, BTreeSet<i64>) {
+    let own: BTreeSet<i64> = states.iter().flat_map(|(_, sums)| sums).map(|sum| sum.bytes).collect();
+    let as_learned = states.iter().filter(|(state, _)| *state == 0).flat_map(|(_, sums)| sums);
+    let by_one = |sum: &WeightedSum| {
+        let bytes = sum.bytes;
+        (-MAX_BY_ONE_ACTION..=MAX_BY_ONE_ACTION).map(move |longer| bytes.saturating_add(longer))
+    };
+    let farther = as_learned.flat_map(by_one).filter(|sum| !own.contains(sum)).collect();
+    (own, farther)
 }
 
 /// The commands of a model that recur, as far as devices allow them.
