@@ -73,10 +73,10 @@ pub(crate) fn mixture(own: Decomposition, others: Vec<(f64, Option<Decomposition
 /// The candidates of several answers, with the probability of each together with the size.
 fn joined(parts: &[(f64, FoundCandidates)], limit: usize) -> FoundCandidates {
     let all: f64 = parts.iter().map(|(joint, _)| joint).sum();
-    let mut places: BTreeMap<(&[(u32, u32)], i64), usize> = BTreeMap::new();
+    let mut places: BTreeMap<_, usize> = BTreeMap::new();
     let mut listed: Vec<Candidate> = Vec::new();
     for (joint, found) in parts {
-        for candidate in found.listed.iter() {
+        for candidate in &*found.listed {
             let key = (candidate.actions.indexed_counts(), candidate.epsilon);
             let at = *places.entry(key).or_insert_with(|| {
                 listed.push(Candidate { probability: 0.0, ..candidate.clone() });
