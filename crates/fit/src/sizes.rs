@@ -1,6 +1,7 @@
 //! Learning the sizes |ac| and |aᵢ| from labelled commands, and ε with them.
 
 mod fitted_sizes;
+mod levels;
 mod paper;
 mod remainders;
 mod robust;

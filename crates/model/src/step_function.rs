@@ -5,8 +5,12 @@
 //! noise. If the size of an action were wrong, the level would drift with the number of actions instead, which takes
 //! many steps or leaves much noise.
 
-/// Cost of a step, in bytes of deviation: smaller rises are noise.
-const STEP_BYTES: i64 = 6;
+/// The least cost of a step, in bytes of deviation: smaller rises are noise.
+pub const MIN_STEP_BYTES: i64 = 6;
+
+/// By how much a step must raise the log-likelihood: its place may be any of some hundred, and its height any of ten. Of
+/// deviations that are one byte each in the mean, a byte less is a likelihood e times greater.
+const STEP_NATS: f64 = 8.0;
 
 /// Largest cost of one deviation, in bytes: a wrong label costs no more than that.
 const MAX_DEVIATION: i64 = 8;
@@ -30,6 +34,8 @@ pub struct StepFunction {
     pub levels: Vec<i64>,
     /// The sum of the capped deviations and the price of the steps.
     pub cost: i64,
+    /// What a step costs, in bytes.
+    pub step_bytes: i64,
 }
 
 /// Converts a cost to bytes.
@@ -37,23 +43,35 @@ pub fn in_bytes(cost: i64) -> f64 {
     cost as f64 / BYTE as f64
 }
 
-/// The cost of a number of steps.
-pub fn price(steps: i64) -> i64 {
-    steps * STEP_BYTES * BYTE
+/// The cost of the best step function if a step costs so many bytes.
+pub fn step_cost(sizes: &[i64], residuals: &[[i64; 2]], step_bytes: i64) -> i64 {
+    level_costs(sizes, residuals, step_bytes, |_, _, _| ()).into_iter().min().unwrap_or(0)
 }
 
-/// The cost of the best step function, as [`StepFunction::fit`] finds it.
-pub fn step_cost(sizes: &[i64], residuals: &[[i64; 2]]) -> i64 {
-    level_costs(sizes, residuals, |_, _, _| ()).into_iter().min().unwrap_or(0)
+/// What a step costs where residuals deviate as much from their levels, in bytes.
+fn step_bytes(levels: &[i64], residuals: &[[i64; 2]]) -> i64 {
+    let outside = |(level, [least, most]): (&i64, &[i64; 2])| (least - level).max(level - most).clamp(0, MAX_DEVIATION);
+    let sum: i64 = levels.iter().zip(residuals).map(outside).sum();
+    ((STEP_NATS * sum as f64 / residuals.len().max(1) as f64) as i64).max(MIN_STEP_BYTES)
 }
 
 impl StepFunction {
     /// Fits `residuals`, which are in order of `sizes`, by a level that rises only between different sizes. A residual
-    /// is a range; its cost is the distance of the level from that range.
+    /// is a range; its cost is the distance of the level from that range. A step costs more where the residuals deviate
+    /// much anyway.
     pub fn fit(sizes: &[i64], residuals: &[[i64; 2]]) -> Self {
+        let fit = Self::at_price(sizes, residuals, MIN_STEP_BYTES);
+        match step_bytes(&fit.levels, residuals) {
+            MIN_STEP_BYTES => fit,
+            more => Self::at_price(sizes, residuals, more),
+        }
+    }
+
+    /// The same if a step costs so many bytes.
+    fn at_price(sizes: &[i64], residuals: &[[i64; 2]], step_bytes: i64) -> Self {
         // For each command the level it came from, by the level it is at; in bytes, because there may be millions.
         let mut previous: Vec<[u8; LEVELS]> = vec![std::array::from_fn(|level| level as u8); residuals.len()];
-        let costs = level_costs(sizes, residuals, |command, to, from| {
+        let costs = level_costs(sizes, residuals, step_bytes, |command, to, from| {
             if let Some(previous) = previous.get_mut(command).and_then(|levels| levels.get_mut(to)) {
                 *previous = from as u8;
             }
@@ -66,13 +84,19 @@ impl StepFunction {
             level = previous.get(level).map_or(level, |from| usize::from(*from));
         }
         levels.reverse();
-        Self { levels, cost }
+        Self { levels, cost, step_bytes }
     }
 }
 
 /// Dynamic programming over the commands: the cost of ending at each level. Reports every step as the command's index,
 /// the level after it and the level before it.
-fn level_costs(sizes: &[i64], residuals: &[[i64; 2]], mut step: impl FnMut(usize, usize, usize)) -> Vec<i64> {
+fn level_costs(
+    sizes: &[i64],
+    residuals: &[[i64; 2]],
+    step_bytes: i64,
+    mut step: impl FnMut(usize, usize, usize),
+) -> Vec<i64> {
+    let price = step_bytes * BYTE;
     let mut costs = vec![0; LEVELS];
     let lowest = lowest_level(residuals);
     let mut last = None;
@@ -82,8 +106,8 @@ fn level_costs(sizes: &[i64], residuals: &[[i64; 2]], mut step: impl FnMut(usize
         let mut cheapest_below: Option<(usize, i64)> = None;
         for (level, cost) in costs.iter_mut().enumerate() {
             let stayed = *cost;
-            if let Some((from, below)) = cheapest_below.filter(|(_, below)| may_rise && below + price(1) < stayed) {
-                *cost = below + price(1);
+            if let Some((from, below)) = cheapest_below.filter(|(_, below)| may_rise && below + price < stayed) {
+                *cost = below + price;
                 step(command, level, from);
             }
             if cheapest_below.is_none_or(|(_, below)| stayed < below) {

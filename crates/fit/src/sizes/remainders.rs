@@ -1,7 +1,7 @@
 //! What remains of the commands' sizes without their actions, and how well a step function fits it.
 
 use sizeleak_model::LabelledCommand;
-use sizeleak_model::step_function::{StepFunction, step_cost};
+use sizeleak_model::step_function::{StepFunction, in_bytes, step_cost};
 
 /// Bytes of the actions of a command: Σ |aᵢ|·nbᵢ.
 pub(crate) fn action_bytes(sizes: &[i64], counts: &[u32]) -> i64 {
@@ -40,9 +40,14 @@ impl Remainders {
         Self { action_bytes, ranges, commands }
     }
 
-    /// The cost of the best step function.
-    pub(crate) fn cost(&self) -> i64 {
-        step_cost(&self.action_bytes, &self.ranges)
+    /// The cost of the best step function if a step costs so many bytes, in bytes of deviation.
+    pub(crate) fn cost(&self, step_bytes: i64) -> f64 {
+        in_bytes(step_cost(&self.action_bytes, &self.ranges, step_bytes))
+    }
+
+    /// What a step costs, in bytes: more where the remainders deviate much.
+    pub(crate) fn step_bytes(&self) -> i64 {
+        StepFunction::fit(&self.action_bytes, &self.ranges).step_bytes
     }
 
     /// The remainders with their levels, in the order of the commands.

@@ -2,30 +2,26 @@
 //!
 //! The search starts from least absolute deviations, which wrong labels bias little. It then improves the integer sizes
 //! one change at a time. The criterion is how well the remainders of the commands fit a step function of the bytes of
-//! their actions ([`step_function`]): growing length fields are not mistaken for bytes of actions, and the cost
+//! their actions ([`sizeleak_model::step_function`]): growing length fields are not mistaken for bytes of actions, and the cost
 //! of a wrong label is bounded.
 
 use std::borrow::Cow;
 
-use sizeleak_model::{LabelledCommand, MAX_MESSAGE_SIZE, step_function};
+use sizeleak_model::{LabelledCommand, MAX_MESSAGE_SIZE};
 
 use super::fitted_sizes::{FitError, FittedSizes, median};
-use super::remainders::{Remainder, Remainders, action_bytes};
+use super::remainders::{Remainder, Remainders};
 use super::size_sampling::{SampledSizes, thinned};
 use super::size_search::SizeSearch;
 use crate::experiment_design::undetermined_actions;
 use crate::least_absolute_deviations::least_absolute_deviations;
 
 /// The greatest distance of a command's remainder from its level, in bytes; beyond it, the command is an outlier. Ids
-/// and length fields take fewer bytes. [`step_function`] caps deviations there, too.
+/// and length fields take fewer bytes. [`sizeleak_model::step_function`] caps deviations there, too.
 const OUTLIER_BYTES: i64 = 8;
 
 /// The most commands that sizes are searched with, a bound of the time.
 const MAX_SEARCHED: usize = 20_000;
-
-/// The least mean deviation of a command, in bytes: exact labels, all of commands with ids of one width, would else
-/// make other sizes impossible that are a byte off in one command of four.
-const MIN_SCALE: f64 = 0.25;
 
 /// If at least this share of all commands deviates as much as an outlier, it is none: the gateway has two message
 /// forms. Fewer labels than that are wrong.
@@ -35,33 +31,34 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
     FitError::unless_identified(names, commands, &undetermined_actions(names.len(), commands))?;
     let start = least_absolute_deviations(names.len(), commands);
     let searched = searched(commands);
-    let mut search = SizeSearch::new(start.iter().skip(1).map(|size| rounded(*size)).collect(), &searched);
+    let start: Vec<i64> = start.iter().skip(1).map(|size| rounded(*size)).collect();
+    let step_bytes = Remainders::new(&start, &searched).step_bytes();
+    let mut search = SizeSearch::new(start, |sizes| Remainders::new(sizes, &searched).cost(step_bytes));
     search.descend();
-    let mut actions = search.sizes;
-    let cost = Remainders::new(&actions, commands).cost();
-    let mut command_sizes = None;
-    let (intervals, certainty);
-    if commands.iter().any(|command| command.sizes[0] < command.sizes[1]) {
-        let sampled = SampledSizes::sample(SizeSearch::new(actions.clone(), commands), commands, 1.0);
-        actions.clone_from(&sampled.actions);
-        (intervals, certainty) = (sampled.intervals(&actions), sampled.share_of(&actions));
-        command_sizes = Some(sampled.commands);
-    } else {
+    let is_exact = commands.iter().all(|command| command.sizes[0] == command.sizes[1]);
+    let (actions, sampled);
+    if is_exact {
         let used = thinned(commands);
-        let sampled = SampledSizes::sample(SizeSearch::new(actions.clone(), &used), &used, scale(&actions, commands));
-        (intervals, certainty) = (sampled.intervals(&actions), sampled.share_of(&actions));
+        actions = search.sizes;
+        let scale = scale(&actions, commands);
+        let cost = |sizes: &[i64]| Remainders::new(sizes, &used).cost(step_bytes) / scale;
+        sampled = SampledSizes::sample(SizeSearch::new(actions.clone(), cost));
+    } else {
+        let cost = |sizes: &[i64]| Remainders::new(sizes, commands).cost(step_bytes);
+        sampled = SampledSizes::sample(SizeSearch::new(search.sizes, cost));
+        actions = sampled.means();
     }
+    let (intervals, certainty) = (sampled.intervals(&actions), sampled.share_of(&actions));
     let fitted = Remainders::new(&actions, commands).fitted();
     let outliers = outliers(&fitted);
-    let without_actions =
-        |(size, command): (&i64, &LabelledCommand)| size.saturating_sub(action_bytes(&actions, &command.counts));
-    let remainders: Vec<i64> = match command_sizes {
-        None => fitted.iter().map(|remainder| remainder.value).collect(),
-        Some(sizes) => sizes.iter().zip(commands).map(without_actions).collect(),
+    let remainders = if is_exact {
+        sampled.remainders(&actions, commands, &outliers)
+    } else {
+        sampled.remainders_of_ranges(&actions, commands)
     };
-    let kept = remainders.iter().enumerate().filter(|(at, _)| outliers.binary_search(at).is_err());
-    let mut kept: Vec<i64> = kept.map(|(_, remainder)| *remainder).collect();
-    let ambiguous_shifts = ambiguous_shifts(&actions, cost, commands);
+    let kept = fitted.iter().enumerate().filter(|(at, _)| outliers.binary_search(at).is_err());
+    let mut kept: Vec<i64> = kept.map(|(_, remainder)| remainder.value).collect();
+    let ambiguous_shifts = ambiguous_shifts(&actions, commands, step_bytes);
     let overhead = median(&mut kept);
     Ok(FittedSizes { overhead, actions, intervals, certainty, remainders, outliers, ambiguous_shifts })
 }
@@ -74,13 +71,18 @@ fn searched(commands: &[LabelledCommand]) -> Cow<'_, [LabelledCommand]> {
     }
 }
 
-/// The mean deviation of a command from its level in bytes, as far as the commands outnumber the sizes.
+/// How broad the deviations of commands from their levels are, in bytes: the scale of the discrete Laplace distribution that
+/// is as dense in its middle, which decides how exact least absolute deviations are (Koenker and Bassett 1978). The
+/// middle reaches to the mean deviation. As many commands as there are sizes are explained in any case.
 fn scale(actions: &[i64], commands: &[LabelledCommand]) -> f64 {
-    let deviation = |at: Remainder| at.value.abs_diff(at.level).min(OUTLIER_BYTES.unsigned_abs()) as f64;
-    let sum: f64 = Remainders::new(actions, commands).fitted().into_iter().map(deviation).sum();
-    let free = commands.len().saturating_sub(actions.len() + 1) as f64;
-    // As if one more command deviated by a byte.
-    ((sum + 1.0) / (free + 1.0)).clamp(MIN_SCALE, OUTLIER_BYTES as f64)
+    let fitted = Remainders::new(actions, commands).fitted();
+    let deviations = || fitted.iter().map(|at| at.value.abs_diff(at.level).min(OUTLIER_BYTES.unsigned_abs()));
+    let free = |commands: usize| commands.saturating_sub(actions.len() + 1) as f64;
+    let all = free(commands.len()) + 1.0;
+    let middle = (deviations().sum::<u64>() as f64 / all).round().min(OUTLIER_BYTES as f64);
+    let within = free(deviations().filter(|deviation| *deviation as f64 <= middle).count());
+    let density = within.max(1.0) / all / (2.0 * middle + 1.0);
+    1.0 / ((1.0 + density) / (1.0 - density)).ln()
 }
 
 /// The commands that are far from their level and unlike most others.
@@ -101,9 +103,10 @@ fn rounded(size: f64) -> i64 {
 
 /// Shifts in bytes of all sizes together that cost no more than one further step. If all commands have one or two
 /// actions, a length field that grows between them cannot be distinguished from larger actions.
-fn ambiguous_shifts(actions: &[i64], cost: i64, commands: &[LabelledCommand]) -> Vec<i64> {
+fn ambiguous_shifts(actions: &[i64], commands: &[LabelledCommand], step_bytes: i64) -> Vec<i64> {
+    let limit = Remainders::new(actions, commands).cost(step_bytes) + (2 * step_bytes) as f64;
     let shifted = |by: &i64| actions.iter().map(|size| size.saturating_add(*by)).collect::<Vec<_>>();
-    let fits = |by: &i64| Remainders::new(&shifted(by), commands).cost() < cost + step_function::price(2);
+    let fits = |by: &i64| Remainders::new(&shifted(by), commands).cost(step_bytes) < limit;
     [-3, -2, -1, 1, 2, 3].into_iter().filter(fits).collect()
 }
 

@@ -1,27 +1,22 @@
-//! Changing the sizes of actions step by step to fit the remainders of the commands better.
-
-use sizeleak_model::LabelledCommand;
-
-use super::remainders::Remainders;
+//! Changing the sizes of actions step by step to fit the commands better.
 
 /// Pairs of sizes are changed together for at most this many actions.
 const MAX_PAIRED_ACTIONS: usize = 24;
 
 const MAX_ROUNDS: usize = 50;
 
-/// Sizes of actions, the cost of their remainders, and the changes to try.
+/// Sizes of actions, the cost of what they leave unexplained, and the changes to try.
 pub(crate) struct SizeSearch<'a> {
     pub(crate) sizes: Vec<i64>,
-    pub(crate) cost: i64,
-    commands: &'a [LabelledCommand],
+    pub(crate) cost: f64,
+    cost_of: Box<dyn Fn(&[i64]) -> f64 + 'a>,
     /// Each change is a list of action indices and the bytes to add.
     changes: Vec<Vec<(usize, i64)>>,
 }
 
 impl<'a> SizeSearch<'a> {
-    pub(crate) fn new(sizes: Vec<i64>, commands: &'a [LabelledCommand]) -> Self {
-        let (changes, cost) = (changes(sizes.len()), Remainders::new(&sizes, commands).cost());
-        Self { sizes, cost, commands, changes }
+    pub(crate) fn new(sizes: Vec<i64>, cost_of: impl Fn(&[i64]) -> f64 + 'a) -> Self {
+        Self { changes: changes(sizes.len()), cost: cost_of(&sizes), sizes, cost_of: Box::new(cost_of) }
     }
 
     /// The number of changes.
@@ -30,10 +25,10 @@ impl<'a> SizeSearch<'a> {
     }
 
     /// Tries a change and keeps it if `accept` returns true for the costs before and after it.
-    pub(crate) fn try_change(&mut self, index: usize, accept: impl FnOnce(i64, i64) -> bool) {
+    pub(crate) fn try_change(&mut self, index: usize, accept: impl FnOnce(f64, f64) -> bool) {
         let Some(change) = self.changes.get(index) else { return };
         add(&mut self.sizes, change, 1);
-        let cost = Remainders::new(&self.sizes, self.commands).cost();
+        let cost = (self.cost_of)(&self.sizes);
         if accept(self.cost, cost) {
             self.cost = cost;
         } else {
@@ -48,7 +43,7 @@ impl<'a> SizeSearch<'a> {
             for index in 0..self.changes.len() {
                 self.try_change(index, |before, after| after < before);
             }
-            if self.cost == before {
+            if self.cost >= before {
                 break;
             }
         }

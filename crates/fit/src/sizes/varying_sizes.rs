@@ -3,23 +3,23 @@
 //!
 //! The fit of single sizes is the start. All actions may then have several sizes, and expectation maximisation
 //! ([`expectation`]) finds the most likely distributions of them and of ε, with the levels that length fields add
-//! ([`levels`]). Then each action goes back to a single size unless several make the commands more likely by more than
+//! ([`Levels`]). Then each action goes back to a single size unless several make the commands more likely by more than
 //! their number is worth (the Bayesian information criterion). What varies in all commands alike becomes part of ε by
 //! that: deviations of an action grow with how often it occurs.
 
 mod expectation;
-mod levels;
 mod search;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_model::{Action, EpsilonTuple, LabelledCommand, Neighbours, Pmf, Smoothing};
 
 use super::fitted_sizes::median;
+use super::levels::Levels;
 use crate::Fit;
-use expectation::{Parameters, Sums, cells, groups, log_likelihood, plus};
-use levels::Levels;
-use search::{Search, is_usable, moved};
+pub(crate) use expectation::{Group, Parameters, Sums};
+use expectation::{cells, groups, plus};
+use search::{Resample, Search, is_usable};
 
 /// The most commands that levels are fitted to, a bound of the time.
 const MAX_LEVELLED: usize = 4000;
@@ -46,21 +46,39 @@ impl Fit {
 impl Search<'_> {
     /// The fit of these distributions.
     fn fit(&self, single: &Fit, parameters: &Parameters, levels: &Levels) -> Option<Fit> {
-        let (intervals, certainty) = self.certainty(parameters, levels);
+        let start = self.with_unseen(parameters);
+        let samples = self.resampled(&start, levels);
+        let (intervals, certainty) = certainty(parameters, &samples);
+        let parameters = &mean(&start, &samples);
         let evenly = (0..self.sizes.len()).step_by(self.sizes.len() / MAX_LEVELLED + 1);
         let may_be_used = |at: &usize| self.commands.get(*at).is_some_and(is_usable);
         let levelled = groups(self.commands, evenly.filter(may_be_used));
         let levels = Levels::fit(&levelled, &self.sizes, self.overhead, parameters);
-        let Remaining { epsilons, outliers } = self.remaining(parameters, &levels);
+        let all = || (0..self.commands.len()).filter(may_be_used);
+        let mut epsilons = self.remaining(parameters, &levels, all());
+        let outliers = epsilons.iter().filter(|(_, epsilon)| epsilon.is_none()).map(|(at, _)| *at).collect();
+        // As of a new command: of those that a sample was learned from it explains more.
+        for (number, sample) in samples.iter().enumerate() {
+            let others = all().filter(|at| Resample::is_first_without(*at, number, &samples));
+            for (at, epsilon) in self.remaining(&sample.parameters, &levels, others) {
+                let known = epsilons.get_mut(&at).filter(|known| known.is_some());
+                known.into_iter().for_each(|known| *known = epsilon.or(*known));
+            }
+        }
+        let epsilons: Vec<(i64, i64)> = epsilons
+            .into_iter()
+            .filter_map(|(at, epsilon)| {
+                let size = self.sizes[at];
+                Some((size, levels.at(size) + epsilon?))
+            })
+            .collect();
         let mut sorted: Vec<i64> = epsilons.iter().map(|(_, epsilon)| *epsilon).collect();
         let middle = median(&mut sorted);
         let tuples = epsilons.into_iter().map(|(size, epsilon)| EpsilonTuple::new(size, epsilon - middle));
         let neighbours = Neighbours::new(tuples)?;
-        let actions = single.actions.iter().enumerate().zip(&parameters.sizes).map(|((at, action), sizes)| {
-            let times: f64 =
-                self.commands.iter().map(|command| f64::from(command.counts.get(at).copied().unwrap_or(0))).sum();
-            Action::of_sizes(action.name.clone(), &with_unseen(sizes, times))
-        });
+        let actions = single.actions.iter().zip(&parameters.sizes);
+        let actions =
+            actions.map(|(action, sizes)| Action::of_sizes(action.name.clone(), &cells(sizes).collect::<Vec<_>>()));
         Some(Fit {
             overhead: self.overhead + middle,
             actions: actions.collect::<Option<_>>()?,
@@ -73,42 +91,30 @@ impl Search<'_> {
         })
     }
 
-    /// Intervals of the most frequent sizes, and how probable it is that all are right: against each being a byte off,
-    /// alone or with ε.
-    fn certainty(&self, parameters: &Parameters, levels: &Levels) -> (Vec<[i64; 2]>, f64) {
-        let targets = self.targets(levels);
-        let best = log_likelihood(&self.groups, &targets, parameters);
-        let (mut intervals, mut others) = (Vec::new(), 0.0);
-        for (action, sizes) in parameters.sizes.iter().enumerate() {
-            let mut interval = [sizes.mode(); 2];
-            for (end, by) in interval.iter_mut().zip([-1, 1]) {
-                let alone = moved(parameters, action, by);
-                let mut with_epsilon = alone.clone();
-                with_epsilon.epsilon = with_epsilon.epsilon.moved(-by);
-                let likelihoods = [&alone, &with_epsilon].map(|other| log_likelihood(&self.groups, &targets, other));
-                let weight: f64 = likelihoods.iter().map(|likelihood| (likelihood - best).exp()).sum();
-                others += weight;
-                if weight > 0.05 {
-                    *end += by;
-                }
-            }
-            intervals.push(interval);
-        }
-        (intervals, 1.0 / (1.0 + others))
+    /// The same with a share for sizes of actions that were not seen.
+    fn with_unseen(&self, parameters: &Parameters) -> Parameters {
+        let times = |action: usize| self.commands.iter().map(|command| f64::from(command.counts[action])).sum();
+        let sizes = parameters.sizes.iter().enumerate();
+        let sizes = sizes.map(|(action, sizes)| Pmf::from_values(with_unseen(sizes, times(action)))).collect();
+        Parameters { sizes, ..parameters.clone() }
     }
 
-    /// The level and ε of each command that fits, and the commands that do not. What a command says of its ε is a
+    /// The ε of some commands, by their indices; `None` of those that do not fit. What a command says of its ε is a
     /// distribution: of each a quantile is taken, and all of them together are distributed as they.
-    fn remaining(&self, parameters: &Parameters, levels: &Levels) -> Remaining {
+    fn remaining(
+        &self,
+        parameters: &Parameters,
+        levels: &Levels,
+        commands: impl Iterator<Item = usize>,
+    ) -> BTreeMap<usize, Option<i64>> {
         let mut sums = Sums::of(parameters);
-        let mut found: Vec<(usize, Option<i64>)> = Vec::new();
-        let all = (0..self.commands.len()).filter(|at| self.commands.get(*at).is_some_and(is_usable));
-        for group in groups(self.commands, all) {
+        let mut found = BTreeMap::new();
+        for group in groups(self.commands, commands) {
             let of_actions = sums.of_actions(&group.counts);
             let of_command = plus(&of_actions, &parameters.epsilon);
             for at in group.commands {
-                let Some(size) = self.sizes.get(at) else { continue };
-                let target = size - self.overhead - levels.at(*size);
+                let size = self.sizes[at];
+                let target = size - self.overhead - levels.at(size);
                 let explained = (1.0 - parameters.outliers) * of_command.at(target);
                 let is_outlier = explained < (1.0 - OUTLIER) * parameters.likelihood(&of_command, target);
                 let quantile = (at as f64 * GOLDEN_RATIO).fract() * of_command.at(target);
@@ -117,27 +123,40 @@ impl Search<'_> {
                     below += probability * of_actions.at(target - epsilon);
                     (below > quantile).then_some(epsilon)
                 });
-                found.push((at, epsilon.filter(|_| !is_outlier)));
+                found.insert(at, epsilon.filter(|_| !is_outlier));
             }
         }
-        found.sort_unstable();
-        let epsilon = |(at, epsilon): &(usize, Option<i64>)| {
-            let size = *self.sizes.get(*at)?;
-            Some((size, levels.at(size) + (*epsilon)?))
-        };
-        Remaining {
-            epsilons: found.iter().filter_map(epsilon).collect(),
-            outliers: found.iter().filter(|(_, epsilon)| epsilon.is_none()).map(|(at, _)| *at).collect(),
-        }
+        found
     }
 }
 
-/// What remains of commands without their actions.
-struct Remaining {
-    /// Sizes with level and ε, in bytes.
-    epsilons: Vec<(i64, i64)>,
-    /// Indices in ascending order.
-    outliers: Vec<usize>,
+/// Intervals of the most frequent sizes, and how probable it is that all are right: how often samples have them.
+fn certainty(best: &Parameters, samples: &[Resample]) -> (Vec<[i64; 2]>, f64) {
+    let interval = |action: usize| {
+        let mut modes: Vec<i64> = samples.iter().map(|sample| sample.parameters.sizes[action].mode()).collect();
+        modes.sort_unstable();
+        let (outside, mode) = (modes.len() / 40, best.sizes[action].mode());
+        [mode.min(modes[outside]), mode.max(modes[modes.len() - 1 - outside])]
+    };
+    let modes = |parameters: &Parameters| parameters.sizes.iter().map(Pmf::mode).collect::<Vec<_>>();
+    let equal = samples.iter().filter(|sample| modes(&sample.parameters) == modes(best)).count();
+    ((0..best.sizes.len()).map(interval).collect(), equal as f64 / samples.len() as f64)
+}
+
+/// The mean distributions of samples; single sizes stay as they are.
+fn mean(best: &Parameters, samples: &[Resample]) -> Parameters {
+    let share = 1.0 / (samples.len() + 1) as f64;
+    let mut mean = best.clone();
+    for (action, sizes) in mean.sizes.iter_mut().enumerate().filter(|(_, sizes)| !sizes.is_certain()) {
+        let of_samples = samples.iter().map(|sample| &sample.parameters.sizes[action]);
+        *sizes = averaged(of_samples.chain([&best.sizes[action]]), share);
+    }
+    mean.epsilon = averaged(samples.iter().map(|sample| &sample.parameters.epsilon).chain([&best.epsilon]), share);
+    mean
+}
+
+fn averaged<'a>(distributions: impl Iterator<Item = &'a Pmf> + Clone, share: f64) -> Pmf {
+    Pmf::from_values(distributions.flat_map(|one| cells(one).map(|(bytes, probability)| (bytes, share * probability))))
 }
 
 /// Sizes with their shares among `times` occurrences, and a share for those that were not seen but lie between others

@@ -11,7 +11,20 @@ fn a_step_is_found_and_noise_is_ignored() {
     let residuals: Vec<[i64; 2]> = (0..40).map(|at| [residual(at); 2]).collect();
     let fit = StepFunction::fit(&sizes, &residuals);
     assert_eq!(fit.levels, [[70; 20], [72; 20]].concat());
-    assert_eq!(fit.cost, 8 * BYTE + price(1));
+    assert_eq!(fit.cost, (8 + MIN_STEP_BYTES) * BYTE);
+}
+
+/// Bytes of padding, each number as likely, make no level rise.
+#[test]
+fn steps_are_dear_among_much_noise() {
+    let sizes: Vec<i64> = (0..400).collect();
+    let residuals: Vec<[i64; 2]> = (0_i64..400).map(|at| [at * at * 7 % 97 % 9; 2]).collect();
+    let fit = StepFunction::fit(&sizes, &residuals);
+    assert!(fit.levels.iter().all(|level| *level == fit.levels[0]) && fit.step_bytes > 15, "{fit:?}");
+    let risen: Vec<[i64; 2]> =
+        (0_usize..400).map(|at| residuals[at].map(|end| end + 2 * i64::from(at >= 200))).collect();
+    let levels = StepFunction::fit(&sizes, &risen).levels;
+    assert!((1..=3).contains(&(levels[399] - levels[0])), "{levels:?}");
 }
 
 #[test]
@@ -39,7 +52,7 @@ fn cheapest(sizes: &[i64], residuals: &[[i64; 2]], level: i64, at: usize) -> i64
     let stay = cost_at(level) + cheapest(sizes, residuals, level, at + 1);
     let may_rise = at > 0 && sizes[at] != sizes[at - 1];
     let rise = (level + 1..=6).filter(|_| may_rise);
-    let rise = rise.map(|level| price(1) + cost_at(level) + cheapest(sizes, residuals, level, at + 1));
+    let rise = rise.map(|level| MIN_STEP_BYTES * BYTE + cost_at(level) + cheapest(sizes, residuals, level, at + 1));
     rise.chain([stay]).min().unwrap()
 }
 
@@ -53,9 +66,9 @@ proptest! {
         let (mut sizes, residuals): (Vec<i64>, Vec<[i64; 2]>) = data.into_iter().map(range).unzip();
         sizes.sort_unstable();
         let expected = (0..=6).map(|level| cheapest(&sizes, &residuals, level, 0)).min().unwrap();
-        let fit = StepFunction::fit(&sizes, &residuals);
+        let fit = StepFunction::at_price(&sizes, &residuals, MIN_STEP_BYTES);
         prop_assert_eq!(fit.cost, expected);
-        prop_assert_eq!(step_cost(&sizes, &residuals), expected);
+        prop_assert_eq!(step_cost(&sizes, &residuals, MIN_STEP_BYTES), expected);
         prop_assert!(fit.levels.is_sorted());
     }
 }

@@ -6,6 +6,7 @@ use sizeleak_model::Limits;
 
 use super::*;
 use crate::ExperimentDesign;
+use crate::sizes::action_bytes;
 use crate::testing::{SimulatedGateway, TestRandom, command, in_blocks};
 
 fn names(actions: &[i64]) -> Vec<String> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::expectation::{Group, Parameters, Sums};
+use super::varying_sizes::{Group, Parameters, Sums};
 
 /// Levels that are looked at, in bytes: what several length fields together add, and an overhead that is too large by
 /// 3.
