@@ -5,11 +5,14 @@ const MAX_PAIRED_ACTIONS: usize = 24;
 
 const MAX_ROUNDS: usize = 50;
 
+/// What sizes of actions leave unexplained.
+type CostOf<'a> = dyn Fn(&[i64]) -> f64 + 'a;
+
 /// Sizes of actions, the cost of what they leave unexplained, and the changes to try.
 pub(crate) struct SizeSearch<'a> {
     pub(crate) sizes: Vec<i64>,
     pub(crate) cost: f64,
-    cost_of: Box<dyn Fn(&[i64]) -> f64 + 'a>,
+    cost_of: Box<CostOf<'a>>,
     /// Each change is a list of action indices and the bytes to add.
     changes: Vec<Vec<(usize, i64)>>,
 }

@@ -61,8 +61,9 @@ impl Search<'_> {
         for (number, sample) in samples.iter().enumerate() {
             let others = all().filter(|at| Resample::is_first_without(*at, number, &samples));
             for (at, epsilon) in self.remaining(&sample.parameters, &levels, others) {
-                let known = epsilons.get_mut(&at).filter(|known| known.is_some());
-                known.into_iter().for_each(|known| *known = epsilon.or(*known));
+                if let Some(known) = epsilons.get_mut(&at).filter(|known| known.is_some()) {
+                    *known = epsilon.or(*known);
+                }
             }
         }
         let epsilons: Vec<(i64, i64)> = epsilons
