@@ -21,7 +21,9 @@ mod frames;
 mod help;
 mod init;
 mod kind_names;
+mod label_reading;
 mod labelled_captures;
+mod labels;
 mod learn;
 mod learning_options;
 mod loss;
@@ -64,7 +66,7 @@ use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
     name = "sizeleak",
     version,
     after_help = format!(
-        "Examples:\n  sizeleak run pipeline.toml\n  sizeleak init my-home\n\nFor auditing your own gateways, and for \
+        "Example:\n  sizeleak run pipeline.toml\n\nFor auditing your own gateways, and for \
          research with consent.\n{EXIT_CODES}"
     )
 )]
@@ -78,6 +80,7 @@ enum Subcommands {
     Survey(survey::Arguments),
     Run(run::Arguments),
     Archive(archive::Arguments),
+    Labels(labels::Arguments),
     Learn(learn::Arguments),
     Adapt(adapt::Arguments),
     Evaluate(evaluate::Arguments),
@@ -109,6 +112,7 @@ impl Subcommands {
             Self::Survey(arguments) => &arguments.log,
             Self::Run(arguments) => &arguments.log,
             Self::Archive(arguments) => &arguments.log,
+            Self::Labels(arguments) => &arguments.log,
             Self::Learn(arguments) => &arguments.captures.log,
             Self::Adapt(arguments) => &arguments.log,
             Self::Evaluate(arguments) => &arguments.input.captures.log,
@@ -139,6 +143,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Survey(arguments) => survey::run(&arguments),
         Subcommands::Run(arguments) => run::run(&arguments, &screen),
         Subcommands::Archive(arguments) => archive::run(&arguments, &screen),
+        Subcommands::Labels(arguments) => labels::run(&arguments),
         Subcommands::Learn(arguments) => learn::run(&arguments),
         Subcommands::Adapt(arguments) => adapt::run(&arguments),
         Subcommands::Evaluate(arguments) => evaluate::run(&arguments),

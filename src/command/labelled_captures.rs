@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use jiff::SignedDuration;
-use sizeleak_labels::{DateFormat, LabelFile, LabelTimes, LabelZone, LabelledCapture, NameRule, Tolerance};
+use sizeleak_labels::{LabelFile, LabelTimes, LabelledCapture, NameRule, Tolerance};
 use sizeleak_learning::digest_captures;
 use sizeleak_model::CaptureDigest;
 use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput};
@@ -14,6 +13,7 @@ use sizeleak_platform::telemetry::log::{LogFlags, say};
 use super::cache_use::CacheUse;
 use super::failure::Failure;
 use super::help::INPUT;
+use super::label_reading::{LabelClockOption, LabelReading};
 use super::stage_options::StageOptionArguments;
 use super::traffic_input::{SingleCaptures, TrafficInput};
 
@@ -28,7 +28,8 @@ pub(super) struct LabelledCaptures {
 
     /// The true actions of each command, as CSV
     ///
-    /// `time,<action>,<action>…` with a row for each command, or `time,action[,count]` with a row for each action.
+    /// `time,<action>,<action>…` with a row for each command, or `time,action[,count]` with a row for each action; or a log
+    /// of events with `--label-map`. `sizeleak labels FILE` shows how it is read.
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     labels: Option<PathBuf>,
 
@@ -38,7 +39,7 @@ pub(super) struct LabelledCaptures {
     /// (`toggle/001.pcap`). Only the order of its packets counts.
     #[arg(
         long,
-        conflicts_with_all = ["labels", "tolerance", "label_zone", "label_offset"],
+        conflicts_with_all = ["labels", "tolerance", "label_zone", "label_offset", "label_map"],
         hide_short_help = true,
         help_heading = INPUT
     )]
@@ -52,24 +53,11 @@ pub(super) struct LabelledCaptures {
     #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = INPUT)]
     pub(super) tolerance: Option<Tolerance>,
 
-    /// The time zone of labels whose times name none, such as Europe/Berlin, +01:00 or UTC
-    #[arg(long, value_name = "ZONE", allow_hyphen_values = true, hide_short_help = true, help_heading = INPUT)]
-    label_zone: Option<LabelZone>,
+    #[command(flatten)]
+    reading: LabelReading,
 
-    /// How the labels' dates are written, such as '%d/%m/%Y %H:%M' [default: the form that reads them all]
-    #[arg(long, value_name = "FORMAT", hide_short_help = true, help_heading = INPUT)]
-    label_format: Option<DateFormat>,
-
-    /// What to add to the labels' times, such as 23s or -1h [default: what the commands show, if that is certain]
-    #[arg(
-        long,
-        value_name = "TIME",
-        allow_hyphen_values = true,
-        value_parser = offset,
-        hide_short_help = true,
-        help_heading = INPUT
-    )]
-    label_offset: Option<i64>,
+    #[command(flatten)]
+    clock: LabelClockOption,
 
     #[command(flatten)]
     options: StageOptionArguments,
@@ -85,12 +73,6 @@ enum ReadOrder {
     Together,
     /// One after another.
     OneByOne,
-}
-
-/// A duration in nanoseconds.
-pub(super) fn offset(text: &str) -> Result<i64, String> {
-    let duration: SignedDuration = text.parse().map_err(|_| "write it like 23s or -1h".to_owned())?;
-    i64::try_from(duration.as_nanos()).map_err(|_| "it must be within 292 years".to_owned())
 }
 
 impl LabelledCaptures {
@@ -120,7 +102,7 @@ impl LabelledCaptures {
     /// Reads the labels; `input` is that of `pipeline`, in which names are those of captures.
     pub(super) fn read_labels(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<LabelFile, Failure> {
         if let Some(labels) = &self.labels {
-            return Ok(LabelFile::read(labels, &self.label_times())?);
+            return Ok(LabelFile::read(labels, &self.label_times()?)?);
         }
         let rule = self.label_pattern.clone().unwrap_or_default();
         let captures = input.parts(pipeline)?.into_iter();
@@ -129,9 +111,9 @@ impl LabelledCaptures {
         Ok(LabelFile::of_names(&captures, &rule)?)
     }
 
-    /// How the times of labels are read.
-    pub(super) fn label_times(&self) -> LabelTimes {
-        LabelTimes { zone: self.label_zone.clone(), format: self.label_format.clone(), offset_ns: self.label_offset }
+    /// How labels are read.
+    pub(super) fn label_times(&self) -> Result<LabelTimes, Failure> {
+        self.reading.times(&self.clock, &self.traffic.single_captures()?.captures)
     }
 
     /// What the pipelines read.

@@ -225,7 +225,7 @@ impl Arguments {
     fn test(&self, mut pipeline: Pipeline) -> Result<(Pipeline, Option<LabelFile>), Failure> {
         let Some(labels) = &self.test_labels else { return Ok((pipeline, None)) };
         pipeline.read_captures(&self.test_input)?;
-        Ok((pipeline, Some(LabelFile::read(labels, &self.captures.label_times())?)))
+        Ok((pipeline, Some(LabelFile::read(labels, &self.captures.label_times()?)?)))
     }
 
     fn print(&self, curve: &LearningCurve) -> anyhow::Result<()> {

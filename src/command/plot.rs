@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use sizeleak_frame::FlowId;
-use sizeleak_labels::{DateFormat, LabelClock, LabelFile, LabelTimes, LabelZone};
+use sizeleak_labels::{LabelClock, LabelFile};
 use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, PictureSize, TimePoint, Timeline, Truth, read, svg_of};
 use sizeleak_pipeline::recording::open;
@@ -18,7 +18,7 @@ use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
 use super::help::{INPUT, OUTPUT};
-use super::labelled_captures::offset;
+use super::label_reading::{LabelClockOption, LabelReading};
 use super::output_form::check_picture;
 use super::output_option::OutputOption;
 use super::text_style::ClockOption;
@@ -95,27 +95,17 @@ struct TruthOptions {
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     labels: Option<PathBuf>,
 
-    /// The time zone of labels whose times name none, such as Europe/Berlin, +01:00 or UTC
-    #[arg(long, value_name = "ZONE", allow_hyphen_values = true, requires = "labels", hide_short_help = true, help_heading = INPUT)]
-    label_zone: Option<LabelZone>,
+    #[command(flatten)]
+    reading: LabelReading,
 
-    /// How the labels' dates are written, such as '%d/%m/%Y %H:%M' [default: the form that reads them all]
-    #[arg(long, value_name = "FORMAT", requires = "labels", hide_short_help = true, help_heading = INPUT)]
-    label_format: Option<DateFormat>,
-
-    /// What to add to the labels' times, such as 23s or -1h [default: what the commands show, if that is certain]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = offset, requires = "labels", hide_short_help = true, help_heading = INPUT)]
-    label_offset: Option<i64>,
+    #[command(flatten)]
+    clock: LabelClockOption,
 }
 
 impl TruthOptions {
     /// The labels, if there are any.
     fn read(&self) -> Result<Option<LabelFile>, Failure> {
-        let times = LabelTimes {
-            zone: self.label_zone.clone(),
-            format: self.label_format.clone(),
-            offset_ns: self.label_offset,
-        };
+        let times = self.reading.times(&self.clock, &[])?;
         let labels = self.labels.as_deref().map(|path| LabelFile::read(path, &times));
         labels.transpose().map_err(|error| anyhow!(error).into())
     }

@@ -76,11 +76,13 @@ fn another_gateways_model_fails_and_a_fitting_one_does_not() {
     }
 }
 
-/// Gateways whose messages the paper's home explains as well, with other habits and of other lengths: sizes alone do not tell.
-const COINCIDENCES: [&str; 3] = [
+/// Gateways whose messages the paper's home explains as well, with other habits and of other lengths, or with padding.
+const COINCIDENCES: [&str; 5] = [
     "[session]\ncompression = \"deflate\"\n",
     "[padding]\npolicy = \"multiple:16\"\n",
     "[padding]\npolicy = \"padme\"\n",
+    "[padding]\npolicy = \"powers-of-two\"\n",
+    "[command]\nsecond-app = 1.0\n",
 ];
 
 #[test]
@@ -107,8 +109,8 @@ fn what_only_a_coincidence_explains_is_not_believed() {
         certain += later.iter().filter(|best| **best > 0.9).count();
         said += usize::from(output.status.code() == Some(1));
     }
-    println!("{certain} of {answers} answers are certain; of 8 runs, {said} say that the model does not fit");
-    assert!(answers > 1_300 && certain * 50 < answers && said >= 4, "{certain} of {answers}, {said}");
+    println!("{certain} of {answers} answers are certain; of 12 runs, {said} say that the model does not fit");
+    assert!(answers > 2_000 && certain * 50 < answers && said == 12, "{certain} of {answers}, {said}");
 }
 
 #[test]

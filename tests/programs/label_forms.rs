@@ -7,7 +7,7 @@ use std::process::Output;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use support::home::{Home, assert_fails, run, small};
-use support::programs::{GATEWAY, sizeleak, stderr};
+use support::programs::{self, GATEWAY, sizeleak, stderr};
 
 /// Learns from labels that are written in another form; the model's text.
 fn model(home: &Home, labels: &str, more: &[&str]) -> String {
@@ -101,4 +101,68 @@ fn labels_to_the_minute_match_within_a_minute_and_a_half() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stderr(&output).contains("no seconds") && stderr(&output).contains("1m 30s"), "{}", stderr(&output));
     assert!(stderr(&output).contains("of 102 labelled commands"), "{}", stderr(&output));
+}
+
+/// docs/labels.md: each file that it shows, and what the program says of it.
+#[test]
+fn the_page_of_forms_holds() {
+    let page = fs::read_to_string(programs::root().join("docs/labels.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut consoles = 0;
+    for block in page.split("```").skip(1).step_by(2) {
+        let (head, body) = block.split_once('\n').unwrap();
+        let (language, name) = head.split_once(' ').unwrap();
+        if language != "console" {
+            fs::write(folder.path().join(name), body).unwrap();
+            continue;
+        }
+        let (line, expected) = body.split_once('\n').unwrap();
+        let arguments = line.strip_prefix("$ sizeleak ").unwrap();
+        let output = run(sizeleak(arguments).current_dir(folder.path()));
+        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output);
+        assert_eq!(said, expected, "{line}");
+        consoles += 1;
+    }
+    assert!(consoles > 6, "{consoles}");
+}
+
+#[test]
+fn logs_and_times_from_the_start_give_the_same_model() {
+    let home = Home::new(&small(), 3);
+    let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
+    let sizes = |model: &str| -> Vec<String> {
+        let lines = model.lines().filter(|line| line.starts_with("size = ") || line.starts_with("overhead = "));
+        lines.map(str::to_owned).collect()
+    };
+    let expected = model(&home, &labels, &[]);
+    // The capture begins before the first label, by how much its first packet says.
+    let first = fs::read(home.path("learn.pcap")).unwrap();
+    let number = |at: usize| i64::from(u32::from_le_bytes(first[at..at + 4].try_into().unwrap()));
+    let start = number(24) * 1_000_000_000 + number(28) * 1_000;
+    let since = with_times(&labels, |time| format!("{:.9}", (time - start) as f64 / 1e9));
+    assert_eq!(sizes(&model(&home, &since, &["--label-offset", "start"])), sizes(&expected));
+
+    let actions: Vec<&str> = labels.lines().next().unwrap().split(',').skip(1).collect();
+    let mut log = String::new();
+    for row in labels.lines().skip(1) {
+        let mut fields = row.split(',');
+        let time = Timestamp::from_nanosecond(nanoseconds(fields.next().unwrap()).into()).unwrap();
+        for (action, count) in actions.iter().zip(fields) {
+            for device in 0..count.parse().unwrap() {
+                writeln!(log, "{{\"when\": \"{time}\", \"entity_id\": \"plug.{device}\", \"state\": \"{action}\"}}")
+                    .unwrap();
+            }
+        }
+        writeln!(log, "{{\"when\": \"{time}\", \"entity_id\": \"sensor.power\", \"state\": \"{}\"}}", log.len())
+            .unwrap();
+    }
+    let mut map = "time = \"when\"\nentity = [\"entity_id\"]\nstate = \"state\"\n[actions.\"plug.*\"]\n".to_owned();
+    actions.iter().for_each(|action| writeln!(map, "{action} = \"{action}\"").unwrap());
+    fs::write(home.path("map.toml"), map).unwrap();
+    let map = home.path("map.toml");
+    assert_eq!(sizes(&model(&home, &log, &["--label-map", map.to_str().unwrap()])), sizes(&expected));
+    assert_fails(&learn(&home, &log, &[]), 1, &["changed.csv", "a log of events", "sizeleak labels", "--label-map"]);
+    let streams = ["--label-offset", "start"];
+    let output = run(sizeleak("plot answers.frames --labels changed.csv").args(streams).current_dir(home.path(".")));
+    assert!(!output.status.success());
 }

@@ -139,7 +139,7 @@ fn missing_commands_are_proposed_for_recording() {
     let (output, next) = with_first_labels(&home, 9);
     let said = stderr(&output);
     assert!(output.status.success() && said.contains("no labelled command has `white`, `colour`"), "{said}");
-    assert!(said.contains("warning: the labels leave sizes open: `on` 27 to 30"), "{said}");
+    assert!(said.contains("warning: the labels leave sizes open: `on` 26 to 32"), "{said}");
     assert!(said.contains("three times each: white=1; colour=1"), "{said}");
     let alone = |action: usize| (0..7).map(|at| u32::from(at == action)).collect::<Vec<u32>>();
     assert_eq!(next, [alone(5), alone(5), alone(5), alone(6), alone(6), alone(6)]);

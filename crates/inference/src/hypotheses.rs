@@ -11,9 +11,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::habits::{HabitCounts, Habits, LearnedHabits};
-use crate::inference::ReplyInference;
-use crate::possible_commands::PossibleCommands;
+use crate::belief::{Belief, ByKind, HabitKind, Shown, StateBelief};
+use crate::habits::{Habits, LearnedHabits};
+use crate::inference::{ReplyInference, WeightedSum};
+use crate::possible_commands::{PossibleCommand, PossibleCommands};
 
 /// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
 /// commands. Two commands that show a change clearly are just enough to believe it.
@@ -42,27 +43,6 @@ const STRANGE_AT_FIRST: f64 = CHANGE;
 /// After so many commands, the habits that they show are estimated anew: a tenth of the memory.
 const COMMANDS_PER_ESTIMATE: u32 = 4;
 
-/// Where habits come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HabitKind {
-    /// From the labels that the model was learned from.
-    Learned,
-    /// From the commands of the flow.
-    Shown,
-    /// From nowhere: nearly everything is left open.
-    Broad,
-    /// Sums of actions are as frequent as in the flow, whatever makes them: scenes, for example.
-    AnySums,
-}
-
-/// A number for each kind of habits.
-pub(crate) type ByKind = [f64; HabitKind::ALL.len()];
-
-impl HabitKind {
-    /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Learned, Self::Shown, Self::Broad, Self::AnySums];
-}
-
 /// The states that there are, and the habits that they are believed beside.
 #[derive(Debug)]
 pub struct Hypotheses {
@@ -74,37 +54,6 @@ pub struct Hypotheses {
     longer_actions: BTreeMap<(u32, i64), usize>,
     /// `None` where habits cannot be told: the learned ones have to do.
     habits: Option<LearnedHabits>,
-}
-
-/// How probable a state is.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct StateBelief {
-    /// With each kind of habits.
-    by_kind: ByKind,
-    /// As that which strange messages look like.
-    strange: f64,
-    /// By what commands can be at all in it, however probable.
-    possible: f64,
-    /// The time of the first command with it, in nanoseconds since the epoch, on the most probable way to it; `None` where
-    /// it has always been so.
-    pub since_ns: Option<i64>,
-}
-
-impl StateBelief {
-    /// Whatever the habits.
-    pub fn probability(&self) -> f64 {
-        self.by_kind.iter().sum()
-    }
-
-    /// That messages are not the model's at all, and look like this.
-    pub fn strange(&self) -> f64 {
-        self.strange
-    }
-
-    /// Together with a kind of habits.
-    pub fn with(&self, kind: HabitKind) -> f64 {
-        self.by_kind[kind as usize]
-    }
 }
 
 /// How probable each state is if nothing is known of habits. That messages changed is then believed only as far as commands
@@ -119,37 +68,6 @@ pub fn beliefs_beside_unknown_habits(states: &[StateBelief]) -> Vec<f64> {
     std::iter::once(remains).chain(changed).collect()
 }
 
-/// Habits as a flow's commands show them, if they are in some state.
-#[derive(Debug, Clone)]
-pub(crate) struct Shown {
-    pub(crate) counts: HabitCounts,
-    pub(crate) habits: Habits,
-    /// How many commands the habits do not contain yet.
-    commands: u32,
-}
-
-/// What is believed of a flow.
-#[derive(Debug, Clone, Default)]
-pub struct Belief {
-    /// After the last command, by state. Empty before the first one: messages are as they were learned.
-    states: Vec<StateBelief>,
-    /// The most probable state of all messages.
-    pub(crate) best: usize,
-    pub(crate) shown: BTreeMap<usize, Shown>,
-}
-
-impl Belief {
-    /// The belief in each state after the last command.
-    pub fn states(&self) -> &[StateBelief] {
-        &self.states
-    }
-
-    /// The habits that commands show in the most probable state of all messages; `None` before the first command.
-    pub fn shown(&self) -> Option<&Habits> {
-        self.shown.get(&self.best).map(|shown| &shown.habits)
-    }
-}
-
 impl Hypotheses {
     /// States, the first of which is that of the model, each with the probability that a change leads to it. In the last
     /// ones, actions that are given by their index are alone longer by some bytes.
@@ -159,13 +77,17 @@ impl Hypotheses {
         Self { arrivals, of_all_messages, longer_actions, habits: LearnedHabits::new(inference) }
     }
 
-    pub(crate) fn learned_habits(&self) -> Option<&LearnedHabits> {
-        self.habits.as_ref()
-    }
-
-    /// The states in which an action alone is longer by some bytes.
-    pub(crate) fn longer_actions(&self) -> &BTreeMap<(u32, i64), usize> {
-        &self.longer_actions
+    /// Adds the most probable commands in some states to what a command may be: the states are given with the sums that the
+    /// commands may have. The first state of all brings those with it in which one action alone is longer, where `farther`
+    /// commands explain a size too.
+    pub fn explain(
+        &self,
+        command: &mut PossibleCommands,
+        commands: Vec<PossibleCommand>,
+        states: Vec<(usize, Vec<WeightedSum>)>,
+        farther: &[PossibleCommand],
+    ) {
+        command.add(commands, states, farther, &self.longer_actions, self.habits.as_ref());
     }
 
     /// The factors of broad habits; `None` where habits cannot be told.

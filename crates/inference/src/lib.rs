@@ -17,6 +17,7 @@
 //! frames and no stages.
 
 mod action_group;
+mod belief;
 mod best_actions;
 pub mod channel;
 mod device_limits;
@@ -28,9 +29,10 @@ mod possible_commands;
 pub mod search;
 pub mod space;
 
+pub use belief::{Belief, HabitKind, StateBelief};
 pub use best_actions::{InferredActions, MostProbable};
 pub use habits::{HabitCounts, Habits, LearnedHabits, habit_factor};
-pub use hypotheses::{Belief, HabitKind, Hypotheses, StateBelief, beliefs_beside_unknown_habits};
+pub use hypotheses::{Hypotheses, beliefs_beside_unknown_habits};
 pub use inference::{Beyond, ReplyInference, WeightedSum};
 pub use possible_commands::{PossibleCommand, PossibleCommands};
 

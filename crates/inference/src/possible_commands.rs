@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::habits::Habits;
-use crate::hypotheses::{Belief, ByKind, HabitKind, Hypotheses, Shown, StateBelief};
+use crate::belief::{Belief, ByKind, HabitKind, Shown, StateBelief};
+use crate::habits::{Habits, LearnedHabits};
 use crate::inference::WeightedSum;
 
 /// Actions that a command may have.
@@ -81,18 +81,18 @@ impl PossibleCommands {
         self.in_states.iter().map(|possible| possible.commands.len()).sum()
     }
 
-    /// Adds the most probable commands in some states, which are given with the sums that they may have. The first state
-    /// of all brings those with it in which one action alone is longer, where `farther` commands explain a size too.
-    pub fn add(
+    /// As [`crate::Hypotheses::explain`].
+    pub(crate) fn add(
         &mut self,
         mut commands: Vec<PossibleCommand>,
         states: Vec<(usize, Vec<WeightedSum>)>,
         farther: &[PossibleCommand],
-        hypotheses: &Hypotheses,
+        longer_actions: &BTreeMap<(u32, i64), usize>,
+        habits: Option<&LearnedHabits>,
     ) {
         commands.sort_by(|a, b| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)));
         let possible = PossibleInStates { commands, states };
-        let longer_actions = possible.longer_actions(farther, hypotheses.longer_actions());
+        let longer_actions = possible.longer_actions(farther, longer_actions);
         for (state, weighted) in &possible.states {
             let recurring = |sum: &WeightedSum| {
                 sum.weight * possible.with_sum(sum.bytes).iter().map(|command| command.recurring).sum::<f64>()
@@ -100,7 +100,6 @@ impl PossibleCommands {
             let recurring = weighted.iter().map(recurring).sum::<f64>();
             self.learned[*state] = self.not_recurring * self.by_habit[*state] + recurring;
         }
-        let habits = hypotheses.learned_habits();
         if let Some(habits) = habits {
             let broad = possible.sums(&habits.broad);
             for (state, weighted) in &possible.states {

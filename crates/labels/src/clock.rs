@@ -27,14 +27,23 @@ const MIN_MORE_SHARE: f64 = 0.15;
 /// How many of the best constant shifts are looked at closely.
 const PEAKS: usize = 12;
 
+/// What is added to the times of labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabelOffset {
+    /// So many nanoseconds.
+    By(i64),
+    /// This time, in nanoseconds since the epoch: that of the captures' first packet, from which the times count.
+    From(i64),
+}
+
 /// What is known of the clock of labels.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum LabelClock {
     /// Nothing shows that it differs from that of the captures.
     #[default]
     Agrees,
-    /// The user set how much is added to it, in nanoseconds.
-    Given(i64),
+    /// The user set how much is added to it.
+    Given(LabelOffset),
     /// It differs, with this certainty.
     Differs(ClockFit),
     /// Several shifts fit equally well, and better than none.
@@ -65,7 +74,9 @@ impl LabelClock {
     pub fn shift(&self) -> Option<ClockShift> {
         match self {
             Self::Agrees | Self::Ambiguous(_) => None,
-            Self::Given(offset_ns) => Some(ClockShift::constant(*offset_ns)),
+            Self::Given(LabelOffset::By(offset_ns) | LabelOffset::From(offset_ns)) => {
+                Some(ClockShift::constant(*offset_ns))
+            }
             Self::Differs(fit) => Some(fit.shift),
         }
     }

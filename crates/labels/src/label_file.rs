@@ -8,8 +8,8 @@ use sizeleak_model::{Action, Inventory, InventoryError, Model};
 use thiserror::Error;
 
 use crate::capture_names::{LabelledCapture, NameRule};
-use crate::clock::{ClockShift, LabelClock};
-use crate::labels::{DateFormat, Label, LabelZone, Labels};
+use crate::clock::{ClockShift, LabelClock, LabelOffset};
+use crate::labels::{Label, LabelForm, Labels};
 use crate::matching::{Matching, Tolerance, match_labels};
 
 #[cfg(test)]
@@ -42,15 +42,13 @@ impl LabelFileError {
     }
 }
 
-/// How the times of a label file are to be read.
+/// How a label file is to be read.
 #[derive(Debug, Clone, Default)]
 pub struct LabelTimes {
-    /// The zone of times that name none.
-    pub zone: Option<LabelZone>,
-    /// The form of dates, as `strptime` writes it; `None` for the one that reads most of them.
-    pub format: Option<DateFormat>,
-    /// What is added to all times, in nanoseconds; `None` to estimate it.
-    pub offset_ns: Option<i64>,
+    /// What it looks like.
+    pub form: LabelForm,
+    /// What is added to all times; `None` to estimate it.
+    pub offset: Option<LabelOffset>,
 }
 
 /// The labels of a file, at least one.
@@ -58,8 +56,8 @@ pub struct LabelTimes {
 pub struct LabelFile {
     pub(crate) path: PathBuf,
     pub(crate) labels: Labels,
-    /// What the user set the clock to, in nanoseconds to add.
-    pub(crate) offset_ns: Option<i64>,
+    /// What the user set the clock to.
+    pub(crate) offset: Option<LabelOffset>,
     /// What is known of the clock; `None` before it was compared with commands. The times of the rows are corrected by
     /// it.
     pub(crate) clock: Option<LabelClock>,
@@ -79,9 +77,8 @@ impl LabelFile {
     pub fn read(path: &Path, times: &LabelTimes) -> Result<Self, LabelFileError> {
         let fault = |fault: String| LabelFileError { file: path.display().to_string(), fault };
         let file = File::open(path).map_err(|error| fault(error.to_string()))?;
-        let labels = Labels::read_in(file, times.zone.as_ref(), times.format.as_ref())
-            .map_err(|error| fault(error.to_string()))?;
-        Self::of(path.to_owned(), labels, times.offset_ns)
+        let labels = Labels::read_in(file, &times.form).map_err(|error| fault(error.to_string()))?;
+        Self::of(path.to_owned(), labels, times.offset)
     }
 
     /// Labels that are the names of captures of one command each. A label belongs to the first command in its capture.
@@ -132,10 +129,10 @@ impl LabelFile {
     }
 
     /// Labels that come from `path`, a file or whatever else names them.
-    fn of(path: PathBuf, labels: Labels, offset_ns: Option<i64>) -> Result<Self, LabelFileError> {
+    fn of(path: PathBuf, labels: Labels, offset: Option<LabelOffset>) -> Result<Self, LabelFileError> {
         let left_out = labels.notes.iter().map(|note| format!("{}: {note}", path.display())).collect();
         let captures = Vec::new();
-        let file = Self { path, labels, offset_ns, clock: None, left_out, are_answers: false, captures };
+        let file = Self { path, labels, offset, clock: None, left_out, are_answers: false, captures };
         if file.labels.rows.is_empty() {
             return Err(file.fault("there is no row below the header: label at least one command".to_owned()));
         }
@@ -285,8 +282,8 @@ impl LabelFile {
         if !self.captures.is_empty() {
             return self.aligned_by_capture(command_times);
         }
-        let clock = match self.offset_ns {
-            Some(offset_ns) => LabelClock::Given(offset_ns),
+        let clock = match self.offset {
+            Some(offset) => LabelClock::Given(offset),
             None => LabelClock::estimate(&self.times(), command_times, tolerance.nanoseconds()),
         };
         let mut aligned = self.clone();

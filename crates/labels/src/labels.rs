@@ -2,23 +2,29 @@
 //!
 //! The header says which of two forms the file has: `time,<action>,<action>…` with a row for each command, or
 //! `time,action[,count]` with a row for each action, where rows with the same time that follow each other are one command.
-//! Semicolons and tabs separate columns as well as commas do.
+//! Semicolons and tabs separate columns as well as commas do. A log of events is read by a [`LabelMap`].
 
 mod columns;
 mod date_format;
 mod error;
 mod table_form;
+mod table_rows;
 mod written_time;
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 
-use sizeleak_text::stand_in;
+use csv::StringRecord;
+use sizeleak_text::{listed, stand_in};
 
+use crate::event_log::{Event, EventLog};
+use crate::label_map::LabelMap;
 use columns::Columns;
 pub use date_format::DateFormat;
 pub use error::LabelError;
-use error::MAX_FILE_BYTES;
-use table_form::{COMMENT, TableText, decoded};
+use error::{MAX_COUNT, MAX_FILE_BYTES};
+use table_form::decoded;
+pub(crate) use table_rows::TableRows;
 pub use written_time::LabelZone;
 use written_time::{TimeReader, has_own_format};
 
@@ -40,8 +46,19 @@ pub struct Labels {
 /// Labels are read without the lines that cannot be, if these are at most one in so many.
 const MIN_READ_FOR_EACH_LEFT_OUT: usize = 20;
 
-/// The most faults that a note repeats.
+/// The most faults that a note repeats, and the most of the events that are no labels.
 const MAX_FAULTS: usize = 3;
+
+/// How a file of labels is to be read.
+#[derive(Debug, Clone, Default)]
+pub struct LabelForm {
+    /// The zone of times that name none.
+    pub zone: Option<LabelZone>,
+    /// The form of dates, as `strptime` writes it; `None` for the one that reads most of them.
+    pub format: Option<DateFormat>,
+    /// Which events of a log are actions; `None` for a table of labels.
+    pub map: Option<LabelMap>,
+}
 
 /// The label of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,88 +77,83 @@ impl Labels {
     /// # Errors
     /// [`LabelError`] for the first invalid line.
     pub fn read(input: impl Read) -> Result<Self, LabelError> {
-        Self::read_in(input, None, None)
+        Self::read_in(input, &LabelForm::default())
     }
 
-    /// The same; `zone` is that of times that name none, `format` the form of dates, which else is the one that reads most.
+    /// The same of another form.
     ///
     /// # Errors
-    /// As [`Labels::read`], and if dates may be day first or month first.
-    pub fn read_in(
-        input: impl Read,
-        zone: Option<&LabelZone>,
-        format: Option<&DateFormat>,
-    ) -> Result<Self, LabelError> {
-        let mut text = Vec::new();
-        input.take(MAX_FILE_BYTES + 1).read_to_end(&mut text)?;
-        if text.len() as u64 > MAX_FILE_BYTES {
-            return Err(LabelError::TooLarge);
-        }
-        if let Some(what) = stand_in(&text) {
-            return Err(LabelError::StandIn(what));
-        }
-        let text = decoded(&text);
-        if text.trim_ascii().is_empty() {
-            return Err(LabelError::Empty);
-        }
-        let table = TableText::new(&text);
-        let mut lines = LineCounter::new(&table);
-        let mut reader = csv::ReaderBuilder::new();
-        let reader = reader.trim(csv::Trim::All).delimiter(table.separator).comment(Some(COMMENT));
-        let mut reader = reader.from_reader(table.text);
-        let mut columns = Columns::of(reader.headers().map_err(|error| lines.locate(error))?)?;
+    /// As [`Labels::read`], and if dates may be day first or month first, or the log has no event that is an action.
+    pub fn read_in(input: impl Read, form: &LabelForm) -> Result<Self, LabelError> {
+        let bytes = whole(input)?;
+        let (text, encoding) = decoded(&bytes);
+        let mut labels = match &form.map {
+            Some(map) => Self::of_log(&EventLog::read(&text)?, map, form)?,
+            None if matches!(text.trim_ascii_start().first(), Some(b'[' | b'{')) => return Err(LabelError::Log),
+            None => Self::of_table(TableRows::read(&text)?, form)?,
+        };
+        labels.notes.extend(encoding.map(|encoding| format!("the text is read as {encoding}")));
+        Ok(labels)
+    }
+
+    /// The map that reads a log of events, to be filled in; `None` for a table of labels, or a log of unknown form.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn map_of_log(input: impl Read) -> Result<Option<LabelMap>, LabelError> {
+        let bytes = whole(input)?;
+        Ok(LabelMap::proposed(&EventLog::read(&decoded(&bytes).0)?))
+    }
+
+    fn of_table(table: TableRows, form: &LabelForm) -> Result<Self, LabelError> {
+        let columns = Columns::of(&table.header)?;
         let mut notes = Vec::new();
         if !columns.ignored.is_empty() {
             notes.push(format!("columns that say nothing of actions are left aside: {}", columns.ignored.join(", ")));
         }
-        let mut records = Vec::new();
-        let mut faults = Vec::new();
-        for record in reader.records() {
-            match record {
-                Ok(record) => records.push((lines.line_of(record.position()), record)),
-                Err(error) => faults.push(lines.locate(error)),
-            }
-        }
-        let format = match format {
-            Some(format) => Some(format.clone()),
-            None => own_format(&columns, &records)?,
-        };
-        if table.separator != b',' || format.is_some() {
-            let separator =
-                if table.separator == b'\t' { "tabs".to_owned() } else { format!("`{}`", table.separator as char) };
-            let dates = format.as_ref().map_or_else(String::new, |format| format!(", and times read as `{format}`"));
+        let TableRows { separator, rows, faults, .. } = table;
+        let mut read = ReadRows::new(columns, &rows, faults, form)?;
+        if separator != b',' || read.times.format().is_some() {
+            let separator = if separator == b'\t' { "tabs".to_owned() } else { format!("`{}`", separator as char) };
+            let format = read.times.format();
+            let dates = format.map_or_else(String::new, |format| format!(", and times read as `{format}`"));
             notes.push(format!("columns are separated by {separator}{dates}"));
         }
-        let (mut times, mut rows) = (TimeReader::new(zone, format), Vec::<Label>::new());
-        for (line, record) in &records {
-            if let Err(fault) = add_row(&mut rows, &mut columns, &mut times, record, *line) {
-                if !fault.is_of_one_line() {
-                    return Err(fault);
-                }
-                faults.push(fault);
+        read.notes = notes;
+        read.labels()
+    }
+
+    fn of_log(log: &EventLog, map: &LabelMap, form: &LabelForm) -> Result<Self, LabelError> {
+        let together_ns = map.together_ns().map_err(LabelError::Map)?;
+        let (mut rows, mut others, mut all) = (Vec::new(), Vec::new(), 0);
+        for event in map.events(log) {
+            all += 1;
+            match map.action(&event) {
+                Some(action) => rows.push((event.line, StringRecord::from(vec![&*event.time, action]))),
+                None => others.push(event),
             }
         }
-        if faults.len() * MIN_READ_FOR_EACH_LEFT_OUT > records.len() {
-            return Err(faults.swap_remove(0));
+        if rows.is_empty() {
+            return Err(LabelError::NoEvent { all, objects: log.len() });
         }
-        if !faults.is_empty() {
-            let first: Vec<String> = faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect();
-            let more = if faults.len() > MAX_FAULTS { "; …" } else { "" };
-            notes.push(format!(
-                "{} of {} rows cannot be read and are left out: {}{more}",
-                faults.len(),
-                records.len(),
-                first.join("; ")
-            ));
+        let mut read = ReadRows::new(Columns::list(), &rows, log.faults(), form)?;
+        if !others.is_empty() {
+            let count = others.len();
+            let named = others.iter().map(|Event { entity, state, .. }| format!("`{entity}` {state}"));
+            let named = listed(named.collect::<BTreeSet<_>>(), MAX_FAULTS);
+            read.notes.push(format!("{count} of {all} events are no actions by the map, and are left aside: {named}"));
         }
-        if rows.is_empty() && columns.joins_rows() {
-            return Ok(Self::default());
+        // Logs are sorted by entity, too.
+        read.rows.sort_by_key(|row| row.time_ns);
+        let mut commands: Vec<Label> = Vec::new();
+        for row in read.rows {
+            match commands.last_mut().filter(|first| row.time_ns.saturating_sub(first.time_ns) <= together_ns) {
+                Some(first) => first.add(&row),
+                None => commands.push(row),
+            }
         }
-        let actions = columns.into_actions()?;
-        for row in &mut rows {
-            row.counts.resize(actions.len(), 0);
-        }
-        Ok(Self { actions, rows, is_to_the_minute: times.is_to_the_minute(), notes })
+        read.rows = commands;
+        read.labels()
     }
 
     /// Writes labels, with times as epoch seconds to the nanosecond.
@@ -165,8 +177,94 @@ impl Labels {
     }
 }
 
+/// The bytes of a file, of at most 256 MiB.
+fn whole(input: impl Read) -> Result<Vec<u8>, LabelError> {
+    let mut bytes = Vec::new();
+    input.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(LabelError::TooLarge);
+    }
+    match stand_in(&bytes) {
+        Some(what) => Err(LabelError::StandIn(what)),
+        None if bytes.trim_ascii().is_empty() => Err(LabelError::Empty),
+        None => Ok(bytes),
+    }
+}
+
+impl Label {
+    /// Adds the actions of another one.
+    fn add(&mut self, other: &Self) {
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count = count.saturating_add(*more).min(MAX_COUNT);
+        }
+    }
+}
+
+/// The rows of a file that could be read.
+struct ReadRows<'a> {
+    columns: Columns,
+    times: TimeReader<'a>,
+    rows: Vec<Label>,
+    notes: Vec<String>,
+    /// What is said of the others.
+    left_out: Option<String>,
+}
+
+impl<'a> ReadRows<'a> {
+    /// # Errors
+    /// If a fault is none of one line, or more rows than a few cannot be read.
+    fn new(
+        mut columns: Columns,
+        records: &[(u64, StringRecord)],
+        mut faults: Vec<LabelError>,
+        form: &'a LabelForm,
+    ) -> Result<Self, LabelError> {
+        let format = match &form.format {
+            Some(format) => Some(format.clone()),
+            None => own_format(&columns, records)?,
+        };
+        let (mut times, mut rows) = (TimeReader::new(form.zone.as_ref(), format), Vec::<Label>::new());
+        for (line, record) in records {
+            if let Err(fault) = add_row(&mut rows, &mut columns, &mut times, record, *line) {
+                if !fault.is_of_one_line() {
+                    return Err(fault);
+                }
+                faults.push(fault);
+            }
+        }
+        if faults.len() * MIN_READ_FOR_EACH_LEFT_OUT > records.len() {
+            return Err(faults.swap_remove(0));
+        }
+        let left_out = (!faults.is_empty()).then(|| {
+            let first: Vec<String> = faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect();
+            let more = if faults.len() > MAX_FAULTS { "; …" } else { "" };
+            format!(
+                "{} of {} rows cannot be read and are left out: {}{more}",
+                faults.len(),
+                records.len(),
+                first.join("; ")
+            )
+        });
+        Ok(Self { columns, times, rows, notes: Vec::new(), left_out })
+    }
+
+    fn labels(self) -> Result<Labels, LabelError> {
+        let Self { columns, times, mut rows, mut notes, left_out } = self;
+        notes.extend(left_out);
+        if rows.is_empty() && columns.joins_rows() {
+            return Ok(Labels::default());
+        }
+        let actions = columns.into_actions()?;
+        for row in &mut rows {
+            row.counts.resize(actions.len(), 0);
+        }
+        Ok(Labels { actions, rows, is_to_the_minute: times.is_to_the_minute(), notes })
+    }
+}
+
 /// The form of the dates that are not those of ISO 8601, if there are such.
-fn own_format(columns: &Columns, records: &[(u64, csv::StringRecord)]) -> Result<Option<DateFormat>, LabelError> {
+fn own_format(columns: &Columns, records: &[(u64, StringRecord)]) -> Result<Option<DateFormat>, LabelError> {
     let times = records.iter().map(|(line, record)| (columns.time(record), *line));
     let times: Vec<(&str, u64)> = times.filter(|(text, _)| has_own_format(text)).collect();
     if times.is_empty() { Ok(None) } else { DateFormat::of_times(&times) }
@@ -177,7 +275,7 @@ fn add_row(
     rows: &mut Vec<Label>,
     columns: &mut Columns,
     times: &mut TimeReader<'_>,
-    record: &csv::StringRecord,
+    record: &StringRecord,
     line: u64,
 ) -> Result<(), LabelError> {
     let time_ns = times.read(columns.time(record), line)?;
@@ -190,56 +288,10 @@ fn add_row(
     Ok(())
 }
 
-/// Counts the lines up to a record. The CSV library's own line numbers are wrong after empty lines and Windows line
-/// ends.
-struct LineCounter<'a> {
-    text: &'a [u8],
-    at: usize,
-    line: u64,
-}
-
-impl<'a> LineCounter<'a> {
-    /// A counter of the lines of a text.
-    fn new(table: &TableText<'a>) -> Self {
-        Self { text: table.text, at: 0, line: 1 + table.lines_above }
-    }
-
-    /// The line of a record. Must be called in order of records.
-    fn line_of(&mut self, position: Option<&csv::Position>) -> u64 {
-        let start = position.map_or(0, |position| usize::try_from(position.byte()).unwrap_or(usize::MAX));
-        let mut start = start.min(self.text.len());
-        // The record is below empty lines and comments.
-        while let Some(rest) =
-            self.text.get(start..).filter(|rest| matches!(rest.first(), Some(b'\r' | b'\n' | &COMMENT)))
-        {
-            let is_comment = rest.first() == Some(&COMMENT);
-            let length = rest.iter().take_while(|byte| is_comment && **byte != b'\n').count();
-            start += length.max(1);
-        }
-        let passed = self.text.get(self.at..start).unwrap_or_default();
-        self.line += passed.split(|byte| *byte == b'\n').skip(1).count() as u64;
-        self.at = self.at.max(start);
-        self.line
-    }
-
-    /// An error of the CSV library with its line.
-    fn locate(&mut self, error: csv::Error) -> LabelError {
-        let line = self.line_of(error.position());
-        match error.kind() {
-            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                LabelError::Fields { line, fields: *len, columns: *expected_len }
-            }
-            csv::ErrorKind::Utf8 { .. } => LabelError::Encoding(line),
-            _ => LabelError::Io(error.into()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::error::MAX_COUNT;
     use super::*;
 
     #[test]
@@ -287,9 +339,13 @@ mod tests {
 
     #[test]
     fn columns_and_forms_that_are_not_plain_are_said() {
-        let utc = "UTC".parse().unwrap();
+        let in_utc = |format: Option<&DateFormat>| LabelForm {
+            zone: Some("UTC".parse().unwrap()),
+            format: format.cloned(),
+            map: None,
+        };
         let text = "time;action;room\n25/06/2022 19:25;on;hall\n";
-        let labels = Labels::read_in(text.as_bytes(), Some(&utc), None).unwrap();
+        let labels = Labels::read_in(text.as_bytes(), &in_utc(None)).unwrap();
         let said = labels.notes.join("\n");
         assert!(
             said.contains("left aside: room") && said.contains("`;`, and times read as `%d/%m/%Y %H:%M`"),
@@ -297,7 +353,7 @@ mod tests {
         );
         assert_eq!(labels.rows[0].time_ns, 1_656_185_100_000_000_000);
         let error = |format: Option<&DateFormat>| {
-            Labels::read_in(&b"time,action\n05/06/2022 19:25,on\n"[..], Some(&utc), format)
+            Labels::read_in(&b"time,action\n05/06/2022 19:25,on\n"[..], &in_utc(format))
                 .map(|labels| labels.rows[0].time_ns)
         };
         assert!(error(None).unwrap_err().to_string().contains("--label-format"));
@@ -330,7 +386,9 @@ mod tests {
         assert!(error("time,on\n1,1,1\n").contains("line 2 has a different number of fields (3) from the header (2)"));
         assert!(error("time,on,\n").contains("column 3"));
         assert!(error("time,on\n1,9999999\n").contains("line 2: `9999999`"));
-        assert!(Labels::read(&b"time,on\n1,\xff\n"[..]).unwrap_err().to_string().contains("line 2: this is not UTF-8"));
+        assert!(
+            Labels::read(&b"time,on\n1,\xff\0\n"[..]).unwrap_err().to_string().contains("line 2: this is not UTF-8")
+        );
         assert!(error("time,on\n99999999999999999999,1\n").contains("not a time"));
     }
 

@@ -16,13 +16,16 @@
 
 mod capture_names;
 mod clock;
+mod event_log;
 mod label_file;
+mod label_map;
 mod labels;
 mod matching;
 mod remarks;
 
 pub use capture_names::{LabelledCapture, NameRule};
-pub use clock::{ClockFit, ClockShift, LabelClock, by_chance};
+pub use clock::{ClockFit, ClockShift, LabelClock, LabelOffset, by_chance};
 pub use label_file::{LabelFile, LabelFileError, LabelTimes};
-pub use labels::{DateFormat, Label, LabelError, LabelZone, Labels};
+pub use label_map::LabelMap;
+pub use labels::{DateFormat, Label, LabelError, LabelForm, LabelZone, Labels};
 pub use matching::{MatchCounts, Matching, Tolerance, match_labels};

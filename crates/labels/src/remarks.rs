@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use sizeleak_text::listed;
 
-use crate::clock::{ClockFit, ClockShift, LabelClock, chance_of_matches};
+use crate::clock::{ClockFit, ClockShift, LabelClock, LabelOffset, chance_of_matches};
 use crate::label_file::{LabelFile, LabelFileError};
 use crate::matching::{Matching, Tolerance};
 
@@ -110,7 +110,12 @@ impl LabelFile {
         let (file, rows) = (self.path.display(), self.labels.rows.len());
         let text = match self.clock.unwrap_or_default() {
             LabelClock::Agrees => return None,
-            LabelClock::Given(offset_ns) => format!("{} is added to all times, as given", signed(offset_ns)),
+            LabelClock::Given(LabelOffset::By(offset_ns)) => {
+                format!("{} is added to all times, as given", signed(offset_ns))
+            }
+            LabelClock::Given(LabelOffset::From(start_ns)) => {
+                format!("times count from the first packet, at {}, as given", timestamp(start_ns))
+            }
             LabelClock::Ambiguous(fit) => format!(
                 "the clock may be off: a shift by {} gives {} labels a command, one by {} gives {}, and none {}; none is \
                  applied (`--label-offset` sets one)",

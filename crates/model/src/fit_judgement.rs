@@ -1,7 +1,7 @@
 //! Whether a flow's commands fit the model that they are asked of: a sequential test with a bounded rate of false
 //! alarms.
 //!
-//! Two things are tested, each as long as the flow lasts:
+//! Three things are tested, each as long as the flow lasts:
 //!
 //! - **Sizes.** Every size counts once, when it first occurs: a poll that comes again and again says nothing about the
 //!   actions. If the model fits, at most half of the sizes that have not occurred before are odd, that is without an
@@ -10,16 +10,20 @@
 //! - **Replies.** If the model fits, the numbers of replies have the probabilities that it gives them for the command's
 //!   size, except for at most half of the commands, whose replies are lost or not theirs. If it does not fit, numbers
 //!   occur as often as they did before on the flow.
+//! - **Padding.** If the model fits, new sizes are sums of actions; where messages are padded, they are what padding
+//!   rounds up to ([`PaddingTest`]).
 //!
 //! The evidence against the fit is the ratio of the probabilities of all that was seen, with the share of odd commands
 //! that speaks most for the fit. The expectation of such a ratio is at most 1 at any time where the model fits
 //! (Wasserman, Ramdas and Balakrishnan: *Universal inference*, PNAS 117, 2020), so that the probability that it ever
-//! reaches 1/α is at most α (Ville's inequality). Sizes and replies are tested apart; the mean of both ratios counts.
+//! reaches 1/α is at most α (Ville's inequality). Each is tested apart; the mean of the ratios counts.
 //!
 //! Beside that, a flow whose habits *and* lengths differ from the learned ones since its first command is more probably of
 //! another gateway: two coincidences against one. No size tells that apart, so what counts is how probable each is before.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use crate::padded_sizes::{PaddedSizes, PaddingTest};
 
 /// The greatest probability that the test ever rejects a flow that fits.
 pub const FALSE_ALARMS: f64 = 0.001;
@@ -64,7 +68,7 @@ pub enum SizeExplanation {
 
 /// A command as the test sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct JudgedSize {
+pub struct JudgedSize<'a> {
     /// Smallest and largest possible size, in bytes.
     pub sizes: [i64; 2],
     /// How the model explains it.
@@ -75,6 +79,8 @@ pub struct JudgedSize {
     /// How many records the gateway sent in reply, and the probability of that given the size; `None` if the model says
     /// nothing about replies.
     pub replies: Option<(u32, f64)>,
+    /// What the model says of padded sizes; `None` if it has such itself.
+    pub padding: Option<&'a PaddingTest>,
 }
 
 /// The evidence of one flow.
@@ -84,6 +90,9 @@ pub struct FitJudgement {
     unexplained: u64,
     of_sizes: LikelihoodRatio,
     of_replies: LikelihoodRatio,
+    padded: PaddedSizes,
+    /// The natural logarithm of the evidence that sizes are padded.
+    ln_padded: f64,
     sizes: BTreeSet<[i64; 2]>,
     replies: Recurrence<u32>,
     odd_replies: Recurrence<u32>,
@@ -110,13 +119,15 @@ pub enum MisfitCause {
     Sizes,
     /// The number of replies.
     Replies,
+    /// Sizes that padding leaves.
+    Padding,
     /// Habits and lengths that both differ from the learned ones since the first command.
     Messages,
 }
 
 impl FitJudgement {
     /// Adds the next command of the flow.
-    pub fn add(&mut self, command: JudgedSize) -> FitChange {
+    pub fn add(&mut self, command: JudgedSize<'_>) -> FitChange {
         self.commands += 1;
         self.strange = command.strange;
         self.add_size(command);
@@ -133,7 +144,7 @@ impl FitJudgement {
         FitChange::None
     }
 
-    fn add_size(&mut self, JudgedSize { sizes, explanation, .. }: JudgedSize) {
+    fn add_size(&mut self, JudgedSize { sizes, explanation, padding, .. }: JudgedSize<'_>) {
         let (is_explained, is_odd) = match explanation {
             SizeExplanation::Probability(probability) => (probability > 0.0, probability <= BARELY * broad_size(sizes)),
             SizeExplanation::Possible => (true, false),
@@ -142,6 +153,11 @@ impl FitJudgement {
         if self.sizes.len() < MAX_VALUES && self.sizes.insert(sizes) {
             let probability = |odd: f64| if is_odd { odd } else { 1.0 - odd };
             self.of_sizes.add(probability(ODD_OF_MISFIT), probability);
+            // Of ranges, as under a block cipher, nothing tells padding.
+            if let Some(test) = padding.filter(|_| sizes[0] == sizes[1]) {
+                self.padded.add(sizes[0], test);
+                self.ln_padded = self.padded.ln_evidence(test);
+            }
         }
     }
 
@@ -158,9 +174,10 @@ impl FitJudgement {
 
     /// The natural logarithm of the evidence that the model does not fit.
     pub fn ln_evidence(&self) -> f64 {
-        let (greater, less) =
-            (self.of_sizes.ln().max(self.of_replies.ln()), self.of_sizes.ln().min(self.of_replies.ln()));
-        greater + ((less - greater).exp() / 2.0 + 0.5).ln()
+        let all = [self.of_sizes.ln(), self.of_replies.ln(), self.ln_padded];
+        let greatest = all.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = all.iter().map(|ln| (ln - greatest).exp()).sum();
+        greatest + (sum / all.len() as f64).ln()
     }
 
     /// What the probabilities of candidates are multiplied by: exactly 1 as long as the evidence E does not speak
@@ -196,7 +213,11 @@ impl FitJudgement {
         if self.is_improbable() {
             return MisfitCause::Messages;
         }
-        if self.of_replies.ln() > self.of_sizes.ln() { MisfitCause::Replies } else { MisfitCause::Sizes }
+        let [sizes, replies] = [&self.of_sizes, &self.of_replies].map(LikelihoodRatio::ln);
+        if self.ln_padded > sizes.max(replies) {
+            return MisfitCause::Padding;
+        }
+        if replies > sizes { MisfitCause::Replies } else { MisfitCause::Sizes }
     }
 }
 

@@ -22,6 +22,7 @@ mod model_file;
 mod model_set;
 mod neighbours;
 mod noise_statistics;
+mod padded_sizes;
 mod pmf;
 pub mod policies;
 mod prior;
@@ -58,6 +59,7 @@ pub use neighbours::{EpsilonTuple, MAX_TUPLES, Neighbours, WeightedEpsilon};
 pub use noise_statistics::{
     GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, NoiseStatistics, RecordLayout, ServiceRecords,
 };
+pub use padded_sizes::PaddingTest;
 pub use pmf::{Multiples, Pmf, UNLIKELY, Weight};
 pub use prior::{Prior, RecurringCommand};
 pub use rank::Rank;

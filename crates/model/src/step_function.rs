@@ -10,7 +10,7 @@ pub const MIN_STEP_BYTES: i64 = 6;
 
 /// By how much a step must raise the log-likelihood: its place may be any of some hundred, and its height any of ten. Of
 /// deviations that are one byte each in the mean, a byte less is a likelihood e times greater.
-const STEP_NATS: f64 = 8.0;
+pub const STEP_NATS: f64 = 8.0;
 
 /// Largest cost of one deviation, in bytes: a wrong label costs no more than that.
 const MAX_DEVIATION: i64 = 8;

@@ -11,9 +11,9 @@ use sizeleak_inference::search::{HeaviestWays, RangeCount, Solver, SolverError, 
 use sizeleak_inference::space::{Home, PriorName};
 use sizeleak_model::{Action, Kinds, Model, Prior};
 use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
-use thiserror::Error;
 
 use crate::candidate_list::{CandidateList, FoundCandidates, MAX_CANDIDATES};
+use crate::decomposition::{Decomposition, Unexplained};
 use crate::habit_weights::{by_habits, learned_share};
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
 use crate::longer_actions::{self, LongerActions};
@@ -48,7 +48,7 @@ pub struct Decomposer {
     has_prior: bool,
     /// `None` if the prior has no commands that recur.
     recurring: Option<RecurringCandidates>,
-    longer_actions: LongerActions,
+    longer_actions: LongerActions<Self>,
     /// For sizes with more candidates than are listed.
     with_replies: ReplyCandidates,
     limit: usize,
@@ -87,33 +87,6 @@ struct DecompositionKey {
     by_habit: bool,
 }
 
-/// What explains a size, for some values of ε.
-#[derive(Debug, Clone)]
-pub(crate) struct Decomposition {
-    pub(crate) candidates: Result<FoundCandidates, Unexplained>,
-    pub(crate) unused_epsilons: u64,
-    /// The probability of the size, 0 if nothing explains it; `None` where the model does not say.
-    pub(crate) size_probability: Option<f64>,
-}
-
-/// Why nothing explains a command, as its notice says.
-#[derive(Debug, Clone, Copy, Error)]
-pub(crate) enum Unexplained {
-    #[error("a message of {0} to {1} bytes is none that a cipher leaves: not taken apart")]
-    InvalidRange(i64, i64),
-    #[error("no actions add up to the {0} bytes of this message: another kind of message, or another gateway")]
-    NoSolution(i64),
-    #[error("no actions add up to the {0} to {1} bytes of this message: another kind of message, or another gateway")]
-    NoSolutionInRange(i64, i64),
-    #[error(
-        "no labelled kind of command has {0} bytes, and what other commands weigh is not known: another kind of \
-         message, another gateway, or a command to label"
-    )]
-    NoKind(i64),
-    #[error(transparent)]
-    TooLarge(#[from] SumTooLarge),
-}
-
 /// Whether values of ε are the same to the last bit.
 fn are_same(one: &SharedList<WeightedEpsilon>, other: &SharedList<WeightedEpsilon>) -> bool {
     let bits = |value: &WeightedEpsilon| (value.epsilon, value.weight.to_bits());
@@ -141,7 +114,7 @@ impl Decomposer {
     /// # Errors
     /// [`SolverError`].
     pub fn with_prior(mut model: Model, limit: usize, prior: PriorName) -> Result<Self, SolverError> {
-        let longer_actions = LongerActions::new(model.clone(), limit, prior);
+        let longer_actions = LongerActions::new(model.clone(), move |model| Self::with_prior(model, limit, prior).ok());
         let learned = model.prior.take();
         model.prior = match prior {
             PriorName::Learned => learned.clone().map(|learned| Prior { recurring: Vec::new(), ..learned }),

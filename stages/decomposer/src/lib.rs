@@ -6,6 +6,7 @@
 
 mod candidate_list;
 mod decomposer;
+mod decomposition;
 mod habit_weights;
 mod kind_candidates;
 mod longer_actions;

@@ -1,38 +1,43 @@
 //! Answers where one action alone may be longer or shorter than the model says: those of models that differ in it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use sizeleak_frame::{Candidate, Shift};
-use sizeleak_inference::space::PriorName;
 use sizeleak_model::Model;
 use sizeleak_platform::runtime::TwoGenerationCache;
 
 use crate::candidate_list::FoundCandidates;
-use crate::decomposer::{Decomposer, Decomposition};
+use crate::decomposition::Decomposition;
 
 /// The most models of this kind that are kept: a few are probable at a time.
 const MAX_KEPT: usize = 8;
 
-/// The decomposers of models in which one action has another size.
-#[derive(Debug)]
-pub(crate) struct LongerActions {
+/// The decomposers `D` of models in which one action has another size.
+pub(crate) struct LongerActions<D> {
     model: Model,
-    limit: usize,
-    prior: PriorName,
-    /// By the action and by how many bytes it is longer. `None` where such a model cannot be solved for.
-    decomposers: TwoGenerationCache<(Box<str>, i64), Option<Box<Decomposer>>>,
+    /// The decomposer of a model; `None` where it cannot be solved for.
+    build: Box<dyn Fn(Model) -> Option<D> + Send>,
+    /// By the action and by how many bytes it is longer.
+    decomposers: TwoGenerationCache<(Box<str>, i64), Option<Box<D>>>,
 }
 
-impl LongerActions {
-    pub(crate) fn new(model: Model, limit: usize, prior: PriorName) -> Self {
-        Self { model, limit, prior, decomposers: TwoGenerationCache::new(MAX_KEPT) }
+impl<D> fmt::Debug for LongerActions<D> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("LongerActions").finish_non_exhaustive()
+    }
+}
+
+impl<D> LongerActions<D> {
+    pub(crate) fn new(model: Model, build: impl Fn(Model) -> Option<D> + Send + 'static) -> Self {
+        Self { model, build: Box::new(build), decomposers: TwoGenerationCache::new(MAX_KEPT) }
     }
 
     /// What each shift of one action makes of a command, with the shift's share of all; `None` where it has no answer.
     pub(crate) fn answers(
         &mut self,
         shifts: &[Shift],
-        answer: impl Fn(&mut Decomposer) -> Decomposition,
+        answer: impl Fn(&mut D) -> Decomposition,
     ) -> Vec<(f64, Option<Decomposition>)> {
         let all: f64 = shifts.iter().map(|shift| shift.probability).sum();
         let mut found = Vec::new();
@@ -41,8 +46,7 @@ impl LongerActions {
             let decomposer = self.decomposers.get_or_default((action.clone(), *bytes));
             if decomposer.is_none() {
                 let model = self.model.clone().with_longer_action(action, *bytes);
-                let built = model.and_then(|model| Decomposer::with_prior(model, self.limit, self.prior).ok());
-                *decomposer = built.map(Box::new);
+                *decomposer = model.and_then(&self.build).map(Box::new);
             }
             found.push((probability / all, decomposer.as_deref_mut().map(&answer)));
         }

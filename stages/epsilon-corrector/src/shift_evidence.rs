@@ -156,7 +156,7 @@ impl ShiftEvidence {
             if let Some(commands) = self.commands(&replies, &own, ln_unit) {
                 // On a list of their own: next to frequent sums, the rare ones of a state would not be listed.
                 let farther = self.commands(&replies, &farther, ln_unit).unwrap_or_default();
-                possible.add(commands, states, &farther, &self.hypotheses);
+                self.hypotheses.explain(&mut possible, commands, states, &farther);
             }
         }
         Ok(Some(possible))

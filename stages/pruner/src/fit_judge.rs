@@ -1,7 +1,9 @@
 //! Whether the model fits the flows, and what that makes of their candidates' probabilities.
 
 use sizeleak_frame::{Candidate, Identification, SharedList};
-use sizeleak_model::{FALSE_ALARMS, FitChange, FitJudgement, JudgedSize, MisfitCause, Model, SizeExplanation};
+use sizeleak_model::{
+    FALSE_ALARMS, FitChange, FitJudgement, JudgedSize, MisfitCause, Model, PaddingTest, SizeExplanation,
+};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
 /// The most flows with a judgement; at least the half used last is kept. Each takes up to 20 kB, most of them far less.
@@ -15,11 +17,12 @@ pub(crate) struct FitJudge {
     judged: u64,
     /// How many of them the model does not fit.
     misfits: u64,
+    padding: Option<PaddingTest>,
 }
 
 impl FitJudge {
-    pub(crate) fn new() -> Self {
-        Self { flows: TwoGenerationCache::new(MAX_FLOWS), judged: 0, misfits: 0 }
+    pub(crate) fn new(model: &Model) -> Self {
+        Self { flows: TwoGenerationCache::new(MAX_FLOWS), judged: 0, misfits: 0, padding: PaddingTest::of(model) }
     }
 
     /// Judges the flow of an identification that has come in, and whose replies have a probability if the model says
@@ -42,7 +45,8 @@ impl FitJudge {
         let replies = reply_probability.map(|probability| (command.replies, probability));
         let flow = self.flows.get_or_default(command.flow);
         let was_judged = flow.is_judged();
-        let change = flow.add(JudgedSize { sizes, explanation, strange: 1.0 - fit, replies });
+        let padding = self.padding.as_ref();
+        let change = flow.add(JudgedSize { sizes, explanation, strange: 1.0 - fit, replies, padding });
         self.judged += u64::from(flow.is_judged() && !was_judged);
         let is_rejected = change == FitChange::Rejected;
         self.misfits += u64::from(is_rejected);
@@ -62,6 +66,7 @@ fn describe(flow: &FitJudgement) -> String {
     let cause = match flow.cause() {
         MisfitCause::Sizes => "their sizes are not those of its actions",
         MisfitCause::Replies => "their replies are not those of the actions that their sizes show",
+        MisfitCause::Padding => "their sizes are those that padding leaves, which are sums of actions by coincidence",
         MisfitCause::Messages => {
             "their sizes are those of its actions only if both habits and lengths are other than the learned ones"
         }

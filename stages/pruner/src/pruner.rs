@@ -162,7 +162,7 @@ impl Pruner {
             device_types: model.inventory.as_ref().map(DeviceTypes::new),
             cache: TwoGenerationCache::new(MAX_CACHE_BYTES),
             is_cut_reported: false,
-            fit: FitJudge::new(),
+            fit: FitJudge::new(model),
             counters: PrunerCounters::default(),
         })
     }

@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use sizeleak_model::step_function::STEP_NATS;
+
 use super::varying_sizes::{Group, Parameters, Sums};
 
 /// Levels that are looked at, in bytes: what several length fields together add, and an overhead that is too large by
 /// 3.
 const LEVELS: [i64; 14] = [-3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
-
-/// By how much a step must raise the log-likelihood: its size may be any of some hundred, and its height any of ten.
-const STEP_PRICE: f64 = 8.0;
 
 /// A level for each size of a command, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -44,7 +43,7 @@ impl Levels {
 
     /// By how much these levels must raise the log-likelihood, compared with none.
     pub(crate) fn price(&self) -> f64 {
-        STEP_PRICE * self.rises() as f64
+        STEP_NATS * self.rises() as f64
     }
 
     /// The level at a size.
@@ -79,9 +78,8 @@ impl Levels {
             let mut best_below: Option<(usize, f64)> = None;
             for (level, ((likelihood, own), from)) in likelihoods.iter_mut().zip(of_size).zip(&mut from).enumerate() {
                 let stayed = *likelihood;
-                if let Some((below, rises)) = best_below.filter(|(_, rises)| number > 0 && rises - STEP_PRICE > stayed)
-                {
-                    (*likelihood, *from) = (rises - STEP_PRICE, below);
+                if let Some((below, rises)) = best_below.filter(|(_, rises)| number > 0 && rises - STEP_NATS > stayed) {
+                    (*likelihood, *from) = (rises - STEP_NATS, below);
                 }
                 if best_below.is_none_or(|(_, best)| stayed > best) {
                     best_below = Some((level, stayed));

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+use sizeleak_model::step_function::STEP_NATS;
 use sizeleak_model::{LabelledCommand, MAX_MESSAGE_SIZE};
 
 use super::fitted_sizes::{FitError, FittedSizes, median};
@@ -41,6 +42,7 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
         let used = thinned(commands);
         actions = search.sizes;
         let scale = scale(&actions, commands);
+        let step_bytes = step_bytes.max((STEP_NATS * scale) as i64);
         let cost = |sizes: &[i64]| Remainders::new(sizes, &used).cost(step_bytes) / scale;
         sampled = SampledSizes::sample(SizeSearch::new(actions.clone(), cost));
     } else {
@@ -73,16 +75,18 @@ fn searched(commands: &[LabelledCommand]) -> Cow<'_, [LabelledCommand]> {
 
 /// How broad the deviations of commands from their levels are, in bytes: the scale of the discrete Laplace distribution that
 /// is as dense in its middle, which decides how exact least absolute deviations are (Koenker and Bassett 1978). The
-/// middle reaches to the mean deviation. As many commands as there are sizes are explained in any case.
+/// middle reaches to the mean deviation. As many commands as there are sizes are explained in any case, so the fewer others
+/// there are, the less their deviations say.
 fn scale(actions: &[i64], commands: &[LabelledCommand]) -> f64 {
     let fitted = Remainders::new(actions, commands).fitted();
     let deviations = || fitted.iter().map(|at| at.value.abs_diff(at.level).min(OUTLIER_BYTES.unsigned_abs()));
-    let free = |commands: usize| commands.saturating_sub(actions.len() + 1) as f64;
-    let all = free(commands.len()) + 1.0;
-    let middle = (deviations().sum::<u64>() as f64 / all).round().min(OUTLIER_BYTES as f64);
-    let within = free(deviations().filter(|deviation| *deviation as f64 <= middle).count());
-    let density = within.max(1.0) / all / (2.0 * middle + 1.0);
-    1.0 / ((1.0 + density) / (1.0 - density)).ln()
+    // As if one more command deviated much.
+    let all = commands.len() as f64 + 1.0;
+    let middle = (deviations().sum::<u64>() as f64 / all).round();
+    let within = deviations().filter(|deviation| *deviation as f64 <= middle).count();
+    let density = within.max(1) as f64 / all / (2.0 * middle + 1.0);
+    let free = commands.len().saturating_sub(actions.len() + 1) as f64 + 1.0;
+    all / free / ((1.0 + density) / (1.0 - density)).ln()
 }
 
 /// The commands that are far from their level and unlike most others.

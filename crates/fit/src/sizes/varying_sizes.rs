@@ -131,17 +131,21 @@ impl Search<'_> {
     }
 }
 
-/// Intervals of the most frequent sizes, and how probable it is that all are right: how often samples have them.
+/// Intervals of the most frequent sizes, and how probable it is that all are right: how often samples have no action that
+/// is longer or shorter in the mean. Which of several sizes is the most frequent does not matter.
 fn certainty(best: &Parameters, samples: &[Resample]) -> (Vec<[i64; 2]>, f64) {
-    let interval = |action: usize| {
-        let mut modes: Vec<i64> = samples.iter().map(|sample| sample.parameters.sizes[action].mode()).collect();
-        modes.sort_unstable();
-        let (outside, mode) = (modes.len() / 40, best.sizes[action].mode());
-        [mode.min(modes[outside]), mode.max(modes[modes.len() - 1 - outside])]
+    let farther = |action: usize, sample: &Resample| {
+        (sample.parameters.sizes[action].mean() - best.sizes[action].mean()).round() as i64
     };
-    let modes = |parameters: &Parameters| parameters.sizes.iter().map(Pmf::mode).collect::<Vec<_>>();
-    let equal = samples.iter().filter(|sample| modes(&sample.parameters) == modes(best)).count();
-    ((0..best.sizes.len()).map(interval).collect(), equal as f64 / samples.len() as f64)
+    let interval = |action: usize| {
+        let mut moves: Vec<i64> = samples.iter().map(|sample| farther(action, sample)).collect();
+        moves.sort_unstable();
+        let (outside, mode) = (moves.len() / 40, best.sizes[action].mode());
+        [mode + moves[outside].min(0), mode + moves[moves.len() - 1 - outside].max(0)]
+    };
+    let actions = 0..best.sizes.len();
+    let equal = samples.iter().filter(|sample| actions.clone().all(|action| farther(action, sample) == 0)).count();
+    (actions.clone().map(interval).collect(), equal as f64 / samples.len() as f64)
 }
 
 /// The mean distributions of samples; single sizes stay as they are.

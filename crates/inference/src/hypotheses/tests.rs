@@ -51,7 +51,7 @@ fn possible(hypotheses: &Hypotheses, inference: &ReplyInference, bytes: i64) -> 
     });
     let commands = commands.collect();
     let mut possible = PossibleCommands::new(learned.iter().map(|ln| ln.exp() / unit).collect(), Some(unit), 1.0);
-    possible.add(commands, states, &[], hypotheses);
+    hypotheses.explain(&mut possible, commands, states, &[]);
     possible
 }
 

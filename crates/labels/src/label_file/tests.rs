@@ -89,10 +89,11 @@ fn a_shifted_clock_is_corrected_and_named() {
 fn a_given_offset_is_used_without_an_estimate() {
     let commands: Vec<i64> = irregular().map(|second| second * SECOND).collect();
     let two = tolerance("2s").unwrap();
-    let labels = LabelFile { offset_ns: Some(10 * SECOND), ..labels_at(irregular().map(|second| second - 23)) };
+    let labels =
+        LabelFile { offset: Some(LabelOffset::By(10 * SECOND)), ..labels_at(irregular().map(|second| second - 23)) };
     let error = labels.matching(&commands, two).and_then(|matching| labels.check_use(&matching, &commands, two));
     assert!(error.unwrap_err().to_string().contains("`--label-offset`"));
-    let labels = LabelFile { offset_ns: Some(23 * SECOND), ..labels };
+    let labels = LabelFile { offset: Some(LabelOffset::By(23 * SECOND)), ..labels };
     let matching = labels.matching(&commands, two).unwrap();
     let remarks = labels.unmatched(&matching, &commands, two);
     assert!(remarks[0].contains("+23.0 s is added to all times, as given"), "{remarks:?}");

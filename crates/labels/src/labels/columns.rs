@@ -63,6 +63,12 @@ impl Columns {
         }
     }
 
+    /// A time and an action.
+    pub(crate) fn list() -> Self {
+        let form = Form::Long { action: 1, count: None, listed: ListedActions::default() };
+        Self { time: 0, form, ignored: Vec::new() }
+    }
+
     /// Whether rows with the same time that follow each other are one command.
     pub(crate) fn joins_rows(&self) -> bool {
         matches!(self.form, Form::Long { .. })

@@ -28,8 +28,39 @@ pub enum LabelError {
     )]
     Empty,
     /// The header is wrong.
-    #[error("line 1: the header must be `time,<action>,<action>…` or `time,action[,count]`, it is `{0}`")]
+    #[error(
+        "line 1: the header must be `time,<action>,<action>…` or `time,action[,count]`, it is `{0}`; a log of events needs a \
+         `--label-map`, which `sizeleak labels FILE -o map.toml` writes"
+    )]
     Header(String),
+    /// A log of events, and no map.
+    #[error(
+        "this is JSON, a log of events: `sizeleak labels FILE -o map.toml` writes a map of them to fill in, and \
+         `--label-map map.toml` reads them by it"
+    )]
+    Log,
+    /// A line of a log is no JSON.
+    #[error("line {line}: this is not JSON: {error}")]
+    Json {
+        /// The line.
+        line: u64,
+        /// What is wrong.
+        error: String,
+    },
+    /// No event is an action.
+    #[error(
+        "none of {objects} rows is an action by the map ({all} have its keys of time, entity and state): correct its \
+         keys, or its `[actions.\"ENTITY\"]`"
+    )]
+    NoEvent {
+        /// The events that have the keys.
+        all: usize,
+        /// All objects or rows.
+        objects: usize,
+    },
+    /// The map is wrong.
+    #[error("the label map is wrong: {0}")]
+    Map(String),
     /// An action has two columns.
     #[error("line 1: the action `{0}` has two columns")]
     DuplicateAction(String),
@@ -134,7 +165,12 @@ impl LabelError {
     pub(crate) fn is_of_one_line(&self) -> bool {
         matches!(
             self,
-            Self::Time { .. } | Self::SkippedTime { .. } | Self::Count { .. } | Self::Fields { .. } | Self::Encoding(_)
+            Self::Time { .. }
+                | Self::SkippedTime { .. }
+                | Self::Count { .. }
+                | Self::Fields { .. }
+                | Self::Encoding(_)
+                | Self::Json { .. }
         )
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::{Encoding, UTF_8};
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 /// The separators of columns; the first one where none occurs.
 const SEPARATORS: [u8; 3] = *b",;\t";
@@ -19,19 +19,19 @@ pub(crate) struct TableText<'a> {
     pub(crate) lines_above: u64,
 }
 
-/// The text in UTF-8: what a byte order mark says is UTF-16 is converted, and the mark is left out.
-pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
-    match Encoding::for_bom(bytes) {
-        Some((encoding, mark)) => {
-            let text = bytes.get(mark..).unwrap_or_default();
-            // Bytes that are no UTF-8 are found with their line later.
-            if encoding == UTF_8 {
-                return text.into();
-            }
-            encoding.decode_without_bom_handling(text).0.into_owned().into_bytes().into()
-        }
-        None => bytes.into(),
+/// The text in UTF-8, and the name of its encoding if that was another one: what a byte order mark says, or, of text that
+/// is no UTF-8, what Windows writes in the West. Bytes that are no text are found with their line later.
+pub(crate) fn decoded(bytes: &[u8]) -> (Cow<'_, [u8]>, Option<&'static str>) {
+    let (encoding, mark) = Encoding::for_bom(bytes).unwrap_or_else(|| {
+        let is_western = std::str::from_utf8(bytes).is_err() && !bytes.contains(&0);
+        (if is_western { WINDOWS_1252 } else { UTF_8 }, 0)
+    });
+    let text = bytes.get(mark..).unwrap_or_default();
+    if encoding == UTF_8 {
+        return (text.into(), None);
     }
+    let text = encoding.decode_without_bom_handling(text).0.into_owned().into_bytes();
+    (text.into(), Some(encoding.name()))
 }
 
 impl<'a> TableText<'a> {
@@ -69,10 +69,13 @@ mod tests {
     }
 
     #[test]
-    fn byte_order_marks_say_what_the_bytes_are() {
-        assert_eq!(&*decoded(b"\xef\xbb\xbftime"), b"time");
-        assert_eq!(&*decoded(b"\xff\xfet\0i\0\xfc\0"), "tiü".as_bytes());
-        assert_eq!(&*decoded(b"\xfe\xff\0t\0i"), b"ti");
-        assert_eq!(&*decoded(b"time"), b"time");
+    fn bytes_are_what_their_mark_says_or_what_windows_writes() {
+        let decoded = |bytes| decoded(bytes).0.into_owned();
+        assert_eq!(decoded(b"\xef\xbb\xbftime"), b"time");
+        assert_eq!(decoded(b"\xff\xfet\0i\0\xfc\0"), "tiü".as_bytes());
+        assert_eq!(decoded(b"\xfe\xff\0t\0i"), b"ti");
+        assert_eq!(decoded(b"time"), b"time");
+        assert_eq!(decoded(b"K\xfcche \x80"), "Küche €".as_bytes());
+        assert_eq!(decoded(b"\xff\0"), b"\xff\0");
     }
 }

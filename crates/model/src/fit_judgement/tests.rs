@@ -26,8 +26,8 @@ const IMPOSSIBLE: SizeExplanation = SizeExplanation::Probability(0.0);
 
 const HOME: Sizes = Sizes { first: 90, step: 7, number: 40 };
 
-fn judged(size: i64, explanation: SizeExplanation) -> JudgedSize {
-    JudgedSize { sizes: [size; 2], explanation, strange: 0.0, replies: None }
+fn judged(size: i64, explanation: SizeExplanation) -> JudgedSize<'static> {
+    JudgedSize { sizes: [size; 2], explanation, strange: 0.0, replies: None, padding: None }
 }
 
 #[test]
@@ -138,7 +138,13 @@ fn odd_values_neither_overflow_nor_divide_by_zero() {
     for sizes in [[i64::MIN, i64::MAX], [i64::MAX, i64::MIN], [0, 0], [i64::MAX; 2]] {
         for probability in [0.0, f64::MIN_POSITIVE, 1.0] {
             let explanation = SizeExplanation::Probability(probability);
-            judgement.add(JudgedSize { sizes, explanation, strange: 0.0, replies: Some((u32::MAX, 0.0)) });
+            judgement.add(JudgedSize {
+                sizes,
+                explanation,
+                strange: 0.0,
+                replies: Some((u32::MAX, 0.0)),
+                padding: None,
+            });
             assert!(judgement.weight() >= 0.0 && judgement.weight() <= 1.0);
         }
     }

@@ -1,0 +1,82 @@
+//! The rows of a table with their lines, and those that cannot be read.
+
+use csv::StringRecord;
+
+use super::error::LabelError;
+use super::table_form::{COMMENT, TableText};
+
+/// The header of a table and its rows, with their lines.
+pub(crate) struct TableRows {
+    pub(crate) separator: u8,
+    pub(crate) header: StringRecord,
+    pub(crate) rows: Vec<(u64, StringRecord)>,
+    pub(crate) faults: Vec<LabelError>,
+}
+
+impl TableRows {
+    /// Reads a table in UTF-8.
+    ///
+    /// # Errors
+    /// If its header cannot be read.
+    pub(crate) fn read(text: &[u8]) -> Result<Self, LabelError> {
+        let table = TableText::new(text);
+        let mut lines = LineCounter::new(&table);
+        let mut reader = csv::ReaderBuilder::new();
+        let reader = reader.trim(csv::Trim::All).delimiter(table.separator).comment(Some(COMMENT));
+        let mut reader = reader.from_reader(table.text);
+        let header = reader.headers().map_err(|error| lines.locate(error))?.clone();
+        let (mut rows, mut faults) = (Vec::new(), Vec::new());
+        for record in reader.into_records() {
+            match record {
+                Ok(record) => rows.push((lines.line_of(record.position()), record)),
+                Err(error) => faults.push(lines.locate(error)),
+            }
+        }
+        Ok(Self { separator: table.separator, header, rows, faults })
+    }
+}
+
+/// Counts the lines up to a record. The CSV library's own line numbers are wrong after empty lines and Windows line
+/// ends.
+struct LineCounter<'a> {
+    text: &'a [u8],
+    at: usize,
+    line: u64,
+}
+
+impl<'a> LineCounter<'a> {
+    /// A counter of the lines of a text.
+    fn new(table: &TableText<'a>) -> Self {
+        Self { text: table.text, at: 0, line: 1 + table.lines_above }
+    }
+
+    /// The line of a record. Must be called in order of records.
+    fn line_of(&mut self, position: Option<&csv::Position>) -> u64 {
+        let start = position.map_or(0, |position| usize::try_from(position.byte()).unwrap_or(usize::MAX));
+        let mut start = start.min(self.text.len());
+        // The record is below empty lines and comments.
+        while let Some(rest) =
+            self.text.get(start..).filter(|rest| matches!(rest.first(), Some(b'\r' | b'\n' | &COMMENT)))
+        {
+            let is_comment = rest.first() == Some(&COMMENT);
+            let length = rest.iter().take_while(|byte| is_comment && **byte != b'\n').count();
+            start += length.max(1);
+        }
+        let passed = self.text.get(self.at..start).unwrap_or_default();
+        self.line += passed.split(|byte| *byte == b'\n').skip(1).count() as u64;
+        self.at = self.at.max(start);
+        self.line
+    }
+
+    /// An error of the CSV library with its line.
+    fn locate(&mut self, error: csv::Error) -> LabelError {
+        let line = self.line_of(error.position());
+        match error.kind() {
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                LabelError::Fields { line, fields: *len, columns: *expected_len }
+            }
+            csv::ErrorKind::Utf8 { .. } => LabelError::Encoding(line),
+            _ => LabelError::Io(error.into()),
+        }
+    }
+}

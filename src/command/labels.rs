@@ -1,0 +1,95 @@
+//! `sizeleak labels`: how a file of labels is read, and the map of a log.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use jiff::Timestamp;
+use sizeleak_labels::{Label, LabelError, Labels};
+use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_text::listed;
+
+use super::failure::Failure;
+use super::label_reading::LabelReading;
+use super::output_option::OutputOption;
+
+/// Show how labels are read, or write the map of a log of events
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    sizeleak labels labels.csv\n  \
+    sizeleak labels history.json -o map.toml\n  \
+    sizeleak labels history.json --label-map map.toml\n\n\
+    A log of events (CSV, JSON or lines of JSON) says which state each entity had when. Without a map of it, a template \
+    is written: name the actions in it, delete the other lines, and give it as `--label-map`.")]
+pub(crate) struct Arguments {
+    /// The labels, or the log
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    reading: LabelReading,
+
+    #[command(flatten)]
+    output: OutputOption,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
+}
+
+/// How many actions the summary lists.
+const SHOWN: usize = 40;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let path = arguments.file.display();
+    let open = || File::open(&arguments.file).with_context(|| path.to_string());
+    let form = arguments.reading.form()?;
+    let labels = match Labels::read_in(open()?, &form) {
+        Ok(labels) => labels,
+        Err(error @ (LabelError::Log | LabelError::Header(_))) => {
+            let named = |error: LabelError| anyhow!("{path}: {error}");
+            let Some(map) = Labels::map_of_log(open()?).map_err(named)? else {
+                return Err(named(error).into());
+            };
+            arguments.output.write(map.in_words().as_bytes())?;
+            if !arguments.log.is_quiet() {
+                say(
+                    "sizeleak",
+                    &format!("{path} is a log of events: name its actions in this map, and give it as `--label-map`"),
+                );
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(error) => return Err(anyhow!("{path}: {error}").into()),
+    };
+    arguments.output.write(summary(&path.to_string(), &labels).as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was understood.
+fn summary(path: &str, labels: &Labels) -> String {
+    let mut text = format!("{path}: {} commands", labels.rows.len());
+    let times = || labels.rows.iter().map(|row| row.time_ns);
+    if let (Some(first), Some(last)) = (times().min(), times().max()) {
+        let _ = write!(text, " from {} to {}", time(first), time(last));
+    }
+    let total = |action: usize| labels.rows.iter().map(|row| u64::from(row.counts[action])).sum::<u64>();
+    let actions = labels.actions.iter().enumerate().map(|(at, name)| format!("{} `{name}`", total(at)));
+    let _ = write!(text, "\nactions: {}\n", listed(actions, SHOWN));
+    if let Some(Label { time_ns, counts, line }) = labels.rows.first() {
+        let occurring = labels.actions.iter().zip(counts).filter(|(_, count)| **count > 0);
+        let occurring = listed(occurring.map(|(name, count)| format!("{count} `{name}`")), SHOWN);
+        let occurring = if occurring.is_empty() { "no action".to_owned() } else { occurring };
+        let _ = writeln!(text, "first command, line {line}: {}, {occurring}", time(*time_ns));
+    }
+    for note in &labels.notes {
+        let _ = writeln!(text, "{note}");
+    }
+    sizeleak_text::escaped_lines(&text).into_owned()
+}
+
+fn time(time_ns: i64) -> String {
+    Timestamp::from_nanosecond(time_ns.into()).map_or_else(|_| format!("{time_ns} ns"), |time| time.to_string())
+}
