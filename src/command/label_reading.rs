@@ -15,17 +15,24 @@ use super::help::INPUT;
 /// What labels look like, and how their clock is set.
 #[derive(Debug, Args)]
 pub(super) struct LabelReading {
-    /// Which events of a log (Home Assistant, SmartThings, openHAB) are actions; `sizeleak labels LOG` writes it
-    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = INPUT)]
-    label_map: Option<PathBuf>,
+    /// Which events of a log, as of Home Assistant, are actions; `sizeleak labels LOG` writes it
+    #[arg(id = "label_map", long = "label-map", value_name = "FILE", hide_short_help = true, help_heading = INPUT)]
+    map: Option<PathBuf>,
 
     /// The time zone of labels whose times name none, such as Europe/Berlin, +01:00 or UTC
-    #[arg(long, value_name = "ZONE", allow_hyphen_values = true, hide_short_help = true, help_heading = INPUT)]
-    label_zone: Option<LabelZone>,
+    #[arg(
+        id = "label_zone",
+        long = "label-zone",
+        value_name = "ZONE",
+        allow_hyphen_values = true,
+        hide_short_help = true,
+        help_heading = INPUT
+    )]
+    zone: Option<LabelZone>,
 
     /// How the labels' dates are written, such as '%d/%m/%Y %H:%M' [default: the form that reads them all]
-    #[arg(long, value_name = "FORMAT", hide_short_help = true, help_heading = INPUT)]
-    label_format: Option<DateFormat>,
+    #[arg(id = "label_format", long = "label-format", value_name = "FORMAT", hide_short_help = true, help_heading = INPUT)]
+    format: Option<DateFormat>,
 }
 
 /// What is added to the times of labels.
@@ -68,8 +75,8 @@ impl LabelReading {
             let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
             text.parse().map_err(|fault: String| anyhow!("{}: {fault}", path.display()).into())
         };
-        let map = self.label_map.as_ref().map(read).transpose()?;
-        Ok(LabelForm { zone: self.label_zone.clone(), format: self.label_format.clone(), map })
+        let map = self.map.as_ref().map(read).transpose()?;
+        Ok(LabelForm { zone: self.zone.clone(), format: self.format.clone(), map })
     }
 
     /// The same with their clock; `captures` are those that are labelled.
