@@ -92,9 +92,9 @@ fn what_labels_leave_open_widens_the_answers() {
     let filler = "[padding]\npolicy = \"random:8\"\n";
     let rooms = "parameter = { name = [\"Bad\", \"Kitchen\", \"Living room\", \"Hall\", \"Bedroom 2\"] }\n";
     let named = |action: &str| format!("[[action]]\nname = \"{action}\"\nset = \"{action}\"\n{rooms}");
-    let names = [named("on"), named("off")].concat();
+    let two = [named("on"), named("off")].concat();
     let ids = "[command]\ndevice-ids = \"varying\"\n";
-    for (home, repeats, random) in [(filler, 1, 36), (filler, 2, 72), (&*names, 2, 72), (ids, 2, 72)] {
+    for (home, repeats, random) in [(filler, 1, 36), (filler, 2, 72), (&*two, 2, 72), (ids, 2, 72)] {
         let (mut right, mut claimed, mut within, mut all) = (0.0, 0.0, 0.0, 0.0);
         for seed in 0..3 {
             let scenario = format!(

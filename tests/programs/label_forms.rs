@@ -157,7 +157,9 @@ fn logs_and_times_from_the_start_give_the_same_model() {
             .unwrap();
     }
     let mut map = "time = \"when\"\nentity = [\"entity_id\"]\nstate = \"state\"\n[actions.\"plug.*\"]\n".to_owned();
-    actions.iter().for_each(|action| writeln!(map, "{action} = \"{action}\"").unwrap());
+    for action in &actions {
+        writeln!(map, "{action} = \"{action}\"").unwrap();
+    }
     fs::write(home.path("map.toml"), map).unwrap();
     let map = home.path("map.toml");
     assert_eq!(sizes(&model(&home, &log, &["--label-map", map.to_str().unwrap()])), sizes(&expected));
