@@ -1,6 +1,7 @@
 //! `sizeleak archive`: an archive of rotated captures, processed once and completed by later calls.
 
 mod choice;
+mod forget;
 mod locked;
 mod plan;
 mod results;
@@ -33,9 +34,8 @@ use super::stage_options::StageOptionArguments;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Examples:\n  \
-    sizeleak archive captures -o results --gateway 192.168.1.20 --model model.toml\n  \
-    sizeleak archive status results",
+    after_help = "Example:\n  \
+    sizeleak archive captures -o results --gateway 192.168.1.20 --model model.toml",
     after_long_help = "Examples:\n  \
     sizeleak archive captures -o results --gateway 192.168.1.20 --model model.toml\n  \
     sizeleak archive captures -o results --gateway 192.168.1.20 --model other.toml   # reads records, no packets\n  \
@@ -44,7 +44,8 @@ use super::stage_options::StageOptionArguments;
     sizeleak archive captures -o results --pipeline pipeline.toml --watch\n  \
     sizeleak archive --tap lan='mirror/*.pcap' --tap wan='gateway/*.pcap' -o results --gateway 192.168.1.20 \
     --model model.toml\n  \
-    sizeleak archive status results --format json\n\n\
+    sizeleak archive status results --format json\n  \
+    sizeleak archive forget results POINT\n\n\
     Every file below a folder is looked at, whatever its name; captures are recognised by content, also compressed. In a \
     quoted pattern `*` and `?` stand for letters of a name, `[0-9]` for one of several, and `**` for folders at any \
     depth. The captures of one folder are one capture point (`--one-point`: with all below it): they are merged by time, so \
@@ -138,6 +139,8 @@ pub(crate) struct Arguments {
 enum Operation {
     /// Show what an archive holds, and which files are damaged or missing
     Status(status::Arguments),
+    /// Remove all that an archive holds of a capture point
+    Forget(forget::Arguments),
 }
 
 /// The format of the answers.
@@ -160,8 +163,10 @@ impl From<AnswerFormat> for PartFormat {
 }
 
 pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
-    if let Some(Operation::Status(status)) = &arguments.operation {
-        return status::run(status);
+    match &arguments.operation {
+        Some(Operation::Status(status)) => return status::run(status),
+        Some(Operation::Forget(forget)) => return forget::run(forget),
+        None => {}
     }
     let run = arguments.archive_run()?;
     if arguments.dry_run {

@@ -143,7 +143,10 @@ impl ContinuedRun<'_> {
     /// Begins the file of the next state.
     pub(super) fn create(&mut self) -> Result<(), Failure> {
         if self.pending.is_some() {
-            self.file = Some(OutputFile::create(self.path)?);
+            let mut file = OutputFile::create(self.path)?;
+            // It holds segments with their content.
+            file.make_private()?;
+            self.file = Some(file);
         }
         Ok(())
     }

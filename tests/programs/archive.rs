@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -177,6 +178,88 @@ fn new_files_are_added_and_captures_that_are_gone_are_not_forgotten() {
     fs::remove_file(homes.point("hall").join("home.pcap.2")).unwrap();
     damaged(archive(&homes, "out", &["--forget"]));
     assert!(parts("out") != parts("fresh"));
+}
+
+/// A folder of a home, one capture in each of two days.
+fn two_days() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (day, capture) in [("day1", "test.pcap"), ("day2", "learn.pcap")] {
+        let day = folder.path().join("home").join(day);
+        fs::create_dir_all(&day).unwrap();
+        fs::copy(programs::root().join(example(capture)), day.join(capture)).unwrap();
+    }
+    folder
+}
+
+fn archive_days(folder: &Path, more: &[&str]) -> Command {
+    let mut command = sizeleak("archive home -o out --format ndjson --quiet");
+    let model = programs::root().join(example("model.toml"));
+    command.current_dir(folder).args(["--gateway", GATEWAY, "--model"]).arg(model).args(more);
+    command
+}
+
+/// All files of the results that name a point, by their paths.
+fn of_point(out: &Path, point: &str) -> usize {
+    tree(out).into_iter().filter(|(path, _)| path.to_string_lossy().contains(point)).count()
+}
+
+#[test]
+fn what_a_folder_held_that_was_emptied_is_said_and_forgotten_when_asked() {
+    let days = two_days();
+    let out = days.path().join("out");
+    stdout(&mut archive_days(days.path(), &[]));
+    let before = tree(&out);
+    fs::remove_file(days.path().join("home/day1/test.pcap")).unwrap();
+    let said = stderr(&damaged(archive_days(days.path(), &[])));
+    assert!(said.contains("home+day1: 1 of its captures is gone") && said.contains("--forget"), "{said}");
+    assert_eq!(
+        of_point(&out, "home+day1"),
+        before.iter().filter(|(path, _)| path.to_string_lossy().contains("day1")).count()
+    );
+    stdout(&mut archive_days(days.path(), &["--forget"]));
+    assert_eq!(of_point(&out, "home+day1"), 0);
+    assert!(of_point(&out, "home+day2") > 3);
+    let points: Vec<Value> = status(&out)["points"].as_array().unwrap().clone();
+    assert_eq!(points.iter().map(|point| &point["point"]).collect::<Vec<_>>(), ["home+day2"]);
+    // Nothing is left to say.
+    stdout(&mut archive_days(days.path(), &[]));
+}
+
+#[test]
+fn a_point_whose_folder_is_gone_stays_until_it_is_forgotten_by_name() {
+    let days = two_days();
+    let out = days.path().join("out");
+    stdout(&mut archive_days(days.path(), &[]));
+    fs::remove_dir_all(days.path().join("home/day1")).unwrap();
+    stdout(&mut archive_days(days.path(), &[]));
+    assert!(of_point(&out, "home+day1") > 3);
+    let forget = |point: &str| sizeleak("archive forget").arg(&out).arg(point).output().unwrap();
+    let unknown = forget("home+day9");
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(stderr(&unknown).contains("holds no point `home+day9`: `sizeleak archive status"), "{}", stderr(&unknown));
+    assert!(forget("home+day1").status.success());
+    assert_eq!(of_point(&out, "home+day1"), 0);
+    let manifest = fs::read_to_string(out.join("manifest.ndjson")).unwrap();
+    assert!(!manifest.contains("day1") && manifest.contains("day2"), "{manifest}");
+}
+
+/// States hold segments with their content. A pipe in place of a description is passed over, not waited for.
+#[test]
+fn states_are_private_and_pipes_are_not_waited_for() {
+    let days = two_days();
+    let out = days.path().join("out");
+    stdout(&mut archive_days(days.path(), &[]));
+    let states: Vec<_> =
+        tree(&out).into_iter().filter(|(path, _)| path.extension() == Some("state".as_ref())).collect();
+    assert!(!states.is_empty());
+    for (state, _) in states {
+        assert_eq!(out.join(&state).metadata().unwrap().permissions().mode() & 0o777, 0o600, "{}", state.display());
+    }
+    let description = out.join("points/home+day1.json");
+    fs::remove_file(&description).unwrap();
+    assert!(Command::new("mkfifo").arg(&description).status().unwrap().success());
+    stdout(&mut archive_days(days.path(), &[]));
+    assert!(description.metadata().unwrap().is_file());
 }
 
 #[test]

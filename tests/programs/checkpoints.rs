@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use support::damage;
@@ -282,4 +283,23 @@ fn a_state_that_is_missing_begins_and_says_so_but_cannot_be_finished() {
     first.arg(example("test.pcap")).args(["--gateway", GATEWAY]).arg("--state").arg(folder.path().join("state"));
     let begun = run(first.arg("-o").arg(folder.path().join("1.frames")));
     assert!(stderr(&begun).contains("a new one begins") && begun.stdout.is_empty(), "{}", stderr(&begun));
+}
+
+/// It holds segments with their content; and a pipe in its place would be waited for.
+#[test]
+fn a_state_is_private_and_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let run = || {
+        let mut command = sizeleak("run --format frames --quiet --input");
+        command.arg(example("test.pcap")).args(["--gateway", GATEWAY, "--model", &example("model.toml")]);
+        command.arg("--state").arg(&state).output().unwrap()
+    };
+    assert!(run().status.success());
+    assert_eq!(state.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    fs::remove_file(&state).unwrap();
+    assert!(Command::new("mkfifo").arg(&state).status().unwrap().success());
+    let refused = run();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("no regular file"), "{}", stderr(&refused));
 }

@@ -1,7 +1,7 @@
 //! Processes an archive: its points one after another or side by side, and the manifest of all.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -11,11 +11,12 @@ use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
 
+use crate::answers;
 use crate::description::{ANSWER, PartFormat, PointDescription};
 use crate::discovery::{Absence, CapturePoint, NamedPath, NamedPaths, PointsOf, capture_points};
 use crate::error::{ArchiveError, TapFault};
 use crate::keys::packet_stages;
-use crate::layout::{Layout, LockedLayout};
+use crate::layout::{Layout, LockedLayout, remove_file};
 use crate::left_out::{MissingCaptures, Settling, TimeRange, Unprocessed};
 use crate::manifest::Manifest;
 use crate::plan::ArchivePlan;
@@ -199,7 +200,33 @@ impl ArchiveRun {
         if !self.taps.is_empty() && !is_by_time(&self.pipeline) {
             return Err(TapFault::WithoutTimes.into());
         }
-        Ok(with_tapped_point(capture_points(named, self.points_of)?, &self.taps, &out)?)
+        let mut points = with_tapped_point(capture_points(named, self.points_of)?, &self.taps, &out)?;
+        points.extend(self.emptied(&points)?);
+        points.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(points)
+    }
+
+    /// The points of the results whose folders are there, below those named, and hold nothing any more.
+    fn emptied(&self, found: &[CapturePoint]) -> Result<Vec<CapturePoint>, ArchiveError> {
+        let layout = Layout::new(&self.out);
+        if !layout.exists() {
+            return Ok(Vec::new());
+        }
+        let mut known = PointDescription::read_all(&layout).map_err(ArchiveError::of_file(&layout.points()))?;
+        known.retain(|name, point| point.taps.is_empty() && found.iter().all(|found| found.name != *name));
+        let operands: Vec<PathBuf> = self.operands.iter().filter_map(|operand| operand.canonicalize().ok()).collect();
+        let folder = |point: &PointDescription| {
+            let folders = point.files().filter_map(|file| Path::new(&file.path).parent()?.canonicalize().ok());
+            let is_named = |folder: &PathBuf| {
+                let is_of_other = found.iter().any(|point| point.folder == *folder);
+                !is_of_other && operands.iter().any(|operand| folder.starts_with(operand))
+            };
+            folders.filter(is_named).find(|folder| folder.is_dir())
+        };
+        let point = |(name, point): (String, PointDescription)| {
+            Some(CapturePoint { folder: folder(&point)?, name, ..CapturePoint::default() })
+        };
+        Ok(known.into_iter().filter_map(point).collect())
     }
 
     /// Checks that all stages can be built, with the first file that seems to be a capture.
@@ -241,4 +268,27 @@ fn captures_in(points: &BTreeMap<String, PointDescription>) -> BTreeMap<String, 
     let files = points.iter().flat_map(|(name, point)| point.files().map(move |file| (name, file)));
     let with_packets = files.filter(|(_, file)| file.is_capture() && file.packets > 0);
     with_packets.filter_map(|(name, file)| Some((file.blake3.clone()?, name.clone()))).collect()
+}
+
+/// Removes everything that the results hold of a point: its answers, records, states and description. What the folder of
+/// its captures holds, if it is still there, comes back with the next run over it.
+///
+/// # Errors
+/// [`ArchiveError`] if the results have no such point, another run is writing, or something cannot be removed.
+pub fn forget_point(out: &Path, point: &str) -> Result<(), ArchiveError> {
+    let layout = Layout::new(out);
+    if !layout.exists() {
+        return Err(ArchiveError::NoManifest(out.to_owned()));
+    }
+    let LockedLayout { layout, .. } = &layout.lock()?;
+    let descriptions = || PointDescription::read_all(layout).map_err(ArchiveError::of_file(&layout.points()));
+    if !descriptions()?.contains_key(point) {
+        return Err(ArchiveError::NoPoint { point: point.to_owned(), out: out.to_owned() });
+    }
+    // The description goes last: until then a killed call can be repeated.
+    answers::remove_parts(layout, point, &BTreeSet::new())
+        .and_then(|()| layout.remove_records(point))
+        .and_then(|()| remove_file(&layout.description(point)))
+        .map_err(ArchiveError::of_file(out))?;
+    Manifest::of(descriptions()?, &BTreeMap::new()).write(layout)
 }

@@ -12,6 +12,7 @@ use sizeleak_output::OutputFormat;
 use crate::capture_file::{CaptureFile, FileState};
 use crate::layout::Layout;
 use crate::tap_streams::{TapClock, TapCounts};
+use sizeleak_platform::storage::read_regular;
 
 /// A file that changed within this many seconds before it was described may have changed again without a new time.
 const SETTLED_AFTER_S: i64 = 2;
@@ -105,7 +106,7 @@ impl PointDescription {
     }
 
     fn read_file(path: &Path) -> Option<Self> {
-        let mut description: Self = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        let mut description: Self = serde_json::from_slice(&read_regular(path).ok()?).ok()?;
         forget_unsettled(&mut description.files, path).ok()?;
         Some(description)
     }

@@ -19,6 +19,14 @@ pub enum ArchiveError {
     /// There are no results yet.
     #[error("{} has no manifest.ndjson: name the folder that `sizeleak archive -o` wrote", .0.display())]
     NoManifest(PathBuf),
+    /// The results hold no such point.
+    #[error("{} holds no point `{point}`: `sizeleak archive status {}` lists its points", out.display(), out.display())]
+    NoPoint {
+        /// The name.
+        point: String,
+        /// The folder of results.
+        out: PathBuf,
+    },
     /// A pattern matches nothing.
     #[error("no file matches {}: in a pattern `*` stays within a name, and `**` stands for folders at any depth", .0.display())]
     NoMatch(PathBuf),
@@ -86,7 +94,7 @@ impl ArchiveError {
             | Self::SameName { .. }
             | Self::Tap(_)
             | Self::Pipeline(_) => 2,
-            Self::Locked(_) | Self::NoManifest(_) | Self::NoMatch(_) | Self::File { .. } => 1,
+            Self::Locked(_) | Self::NoManifest(_) | Self::NoMatch(_) | Self::NoPoint { .. } | Self::File { .. } => 1,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use sizeleak_platform::storage::{Disk, Durability, FileSystem, PendingFile};
+use sizeleak_platform::storage::{Disk, Durability, FileSystem, PendingFile, make_private};
 
 use crate::error::ArchiveError;
 
@@ -78,6 +78,11 @@ impl Layout {
         self.root.join("records").join(point)
     }
 
+    /// Removes the records of a point, and the states between them.
+    pub(crate) fn remove_records(&self, point: &str) -> io::Result<()> {
+        if_there(fs::remove_dir_all(self.records(point)))
+    }
+
     /// The folder of the answers.
     pub(crate) fn identifications(&self) -> PathBuf {
         self.root.join("identifications")
@@ -143,6 +148,14 @@ impl Layout {
     /// Writes a whole file that a power cut may take: it can be made again.
     pub(crate) fn write_disposable(&self, target: &Path, content: &[u8]) -> io::Result<()> {
         let mut pending = self.begin_disposable(target)?;
+        io::Write::write_all(pending.file(), content)?;
+        pending.keep_as(target)
+    }
+
+    /// The same, for its owner alone.
+    pub(crate) fn write_private(&self, target: &Path, content: &[u8]) -> io::Result<()> {
+        let mut pending = self.begin_disposable(target)?;
+        make_private(pending.file())?;
         io::Write::write_all(pending.file(), content)?;
         pending.keep_as(target)
     }

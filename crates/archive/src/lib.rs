@@ -34,7 +34,7 @@ mod taps;
 mod unit_store;
 mod watching;
 
-pub use archive_run::{ArchiveRun, RunResults};
+pub use archive_run::{ArchiveRun, RunResults, forget_point};
 pub use capture_file::{CaptureFile, DamagedPlace, FileVerdict};
 pub use description::{AnswersDescription, PartFormat, PointDescription, RecordsDescription, TapDescription};
 pub use discovery::PointsOf;

@@ -84,6 +84,9 @@ impl PointRun<'_> {
         } else {
             self.remove_results(&description).map_err(of_results)?;
         }
+        if description.files.is_empty() {
+            return Ok(self.layout.remove_records(&point.name).map_err(of_results)?);
+        }
         description.write(self.layout).map_err(of_results)?;
         let names = description.records.map(|records| records.units).unwrap_or_default();
         Ok(store.keep_only(&names).map_err(of_results)?)

@@ -151,7 +151,7 @@ impl RecordMaker<'_> {
     fn write_state(&self, name: &str, state: &Checkpoint) -> Result<StoredState, String> {
         let content = state.to_bytes().map_err(|error| error.to_string())?;
         let digest = state.digest().map_err(|error| error.to_string())?;
-        let written = self.store.layout.write_disposable(&self.store.state_file(name), &content);
+        let written = self.store.layout.write_private(&self.store.state_file(name), &content);
         written.map_err(self.of_target(name))?;
         Ok(StoredState { digest, bytes: content.len() as u64 })
     }

@@ -13,6 +13,7 @@ use sizeleak_text::utc;
 use crate::description::{DescribedFile, TapDescription, forget_unsettled};
 use crate::keys::digest_of;
 use crate::layout::{Layout, has_length, remove_file};
+use sizeleak_platform::storage::read_regular;
 
 /// The endings of the files of a unit.
 const RECORDS: &str = "frames.zst";
@@ -168,7 +169,7 @@ pub(crate) fn unit_name(head_ns: Option<i64>, key: &Hash) -> String {
 }
 
 fn read(path: &Path) -> Option<UnitDescription> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    serde_json::from_slice(&read_regular(path).ok()?).ok()
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 //! A line that says what it is; then the states and what they depend on, as MessagePack compressed by zstd; then the
 //! BLAKE3 digest of all of that.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::SCHEMA;
+use sizeleak_platform::storage::open_regular;
 use thiserror::Error;
 
 /// The meaning of what is kept between two runs: states, and the records and answers of archives. Raise it with every
@@ -86,11 +86,7 @@ impl Checkpoint {
     /// [`CheckpointError`], also if another version wrote it.
     pub fn read(path: &Path) -> Result<Self, CheckpointError> {
         let mut bytes = Vec::new();
-        let mut file = File::open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(CheckpointError::Other);
-        }
-        file.by_ref().take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        open_regular(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         Self::from_bytes(&bytes)
     }
 

@@ -1,7 +1,7 @@
 //! Digests of files, remembered while size, times and inode stay the same, so that large files are read once.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use blake3::{Hash, Hasher};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sizeleak_platform::storage::{Durability, PendingFile};
+use sizeleak_platform::storage::{Durability, PendingFile, read_regular};
 
 /// At most this many files are remembered; the least recently used are dropped.
 const MAX_FILES: usize = 10_000;
@@ -65,7 +65,7 @@ pub struct FileDigests {
 impl FileDigests {
     /// The digests stored in this file; none if the file is missing or damaged.
     pub fn read(file: PathBuf) -> Self {
-        let text = fs::read(&file).unwrap_or_default();
+        let text = read_regular(&file).unwrap_or_default();
         let known: Vec<(PathBuf, KnownDigest)> = serde_json::from_slice(&text).unwrap_or_default();
         Self { file, known: known.into_iter().collect(), used: Vec::new() }
     }
@@ -119,6 +119,8 @@ impl FileDigests {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use std::time::{Duration, SystemTime};
 
     use super::*;

@@ -14,6 +14,7 @@ use tempfile::{Builder, TempDir};
 
 use super::{CacheEntry, FileDigests, private_folder};
 use crate::recording::{Compression, Recording};
+use sizeleak_platform::storage::{open_regular, read_regular};
 
 const STREAM: &str = "stream.frames.zst";
 const DESCRIPTION: &str = "entry.json";
@@ -269,7 +270,7 @@ fn sealed(key: Hash, digest: Hash) -> Hash {
 
 /// Whether nobody is writing this draft any more.
 fn is_left(folder: &Path) -> bool {
-    let lock = File::open(folder.join(STREAM)).map(|file| file.try_lock());
+    let lock = open_regular(&folder.join(STREAM)).map(|file| file.try_lock());
     match lock {
         Ok(Ok(())) => is_older(folder, REMOVE_UNLOCKED_AFTER),
         Ok(Err(TryLockError::WouldBlock)) => false,
@@ -284,7 +285,7 @@ fn is_older(path: &Path, age: SignedDuration) -> bool {
 
 /// The description of an entry; `None` if there is no entry.
 fn read_description(folder: &Path) -> Result<Option<CacheEntry>, String> {
-    match fs::read(folder.join(DESCRIPTION)) {
+    match read_regular(&folder.join(DESCRIPTION)) {
         Err(error) if error.kind() == ErrorKind::NotFound && !folder.is_dir() => Ok(None),
         Err(error) => Err(format!("{DESCRIPTION}: {error}")),
         Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| format!("{DESCRIPTION}: {error}")),
@@ -293,7 +294,7 @@ fn read_description(folder: &Path) -> Result<Option<CacheEntry>, String> {
 
 /// The stream of an entry, once its digest is checked; `None` if the entry is gone.
 fn open_stream(folder: &Path, entry: &CacheEntry) -> Result<Option<File>, String> {
-    let opened = File::open(folder.join(STREAM));
+    let opened = open_regular(&folder.join(STREAM));
     let mut file = match opened {
         Ok(file) => file,
         // Removed by a concurrent run.

@@ -1,7 +1,7 @@
 //! The few operations of a file system that make a whole file, so that tests can cut them off at any point.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 
@@ -78,6 +78,36 @@ impl FileSystem for Disk {
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
+}
+
+/// Opens a file that a program of ours wrote. Another thing in its place, such as a pipe that nobody writes to, is an error:
+/// opening it might never end.
+///
+/// # Errors
+/// I/O errors of the system; [`ErrorKind::InvalidInput`] for what is no file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "this is no regular file: remove what is in its place"));
+    }
+    File::open(path)
+}
+
+/// The content of such a file.
+///
+/// # Errors
+/// As [`open_regular`].
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    open_regular(path)?.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Leaves a file to its owner alone.
+///
+/// # Errors
+/// I/O errors of the system.
+pub fn make_private(file: &File) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(0o600))
 }
 
 /// Gives a new file the owner, group and permissions of the one it replaces, as far as the user may.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::storage::file_system::make_private;
 use crate::storage::pending_file::{Durability, PendingFile, folder_of};
 
 /// Longer chains of links are circles.
@@ -88,6 +89,19 @@ impl OutputFile {
             Target::Direct(file) => file.try_clone(),
         };
         file.map_err(|error| OutputError::new(&self.path, error))
+    }
+
+    /// Leaves a file that is being written to its owner alone, whatever the umask and the file before it allow.
+    ///
+    /// # Errors
+    /// [`OutputError`].
+    pub fn make_private(&mut self) -> Result<(), OutputError> {
+        match &mut self.target {
+            Target::Pending(pending) => {
+                make_private(pending.file()).map_err(|error| OutputError::new(&self.path, error))
+            }
+            Target::Direct(_) => Ok(()),
+        }
     }
 
     /// Makes a user and a group the owners of a file that is being written.
