@@ -2,12 +2,18 @@
 
 use std::path::Path;
 
-use sizeleak_labels::Labels;
+use sizeleak_labels::{LabelForm, LabelMap, Labels};
 use sizeleak_model::{Action, Inventory};
 use sizeleak_pipeline::Pipeline;
 
 /// Reads bytes as labels, which must read back from what they are written as.
 pub fn label_file(bytes: &[u8]) {
+    if let Ok(Some(map)) = Labels::map_of_log(bytes) {
+        let text = map.in_words();
+        assert_eq!(text.parse::<LabelMap>().as_ref(), Ok(&map), "{text}");
+        // Its times may be none.
+        drop(Labels::read_in(bytes, &LabelForm { map: Some(map), ..LabelForm::default() }));
+    }
     let Ok(mut labels) = Labels::read(bytes) else { return };
     let mut written = Vec::new();
     labels.write(&mut written).expect("memory takes it");
@@ -15,6 +21,8 @@ pub fn label_file(bytes: &[u8]) {
     // Empty lines are not kept.
     // Whether times were written without seconds shows in the writing alone, not in the times.
     again.is_to_the_minute = labels.is_to_the_minute;
+    // Nor what was said of the form.
+    labels.notes.clear();
     labels.rows.iter_mut().chain(&mut again.rows).for_each(|row| row.line = 0);
     assert_eq!(labels, again);
 }
