@@ -198,6 +198,10 @@ struct Score {
 /// The commands before a household changes.
 const UNCHANGED: usize = 100;
 
+fn command(size: u64, time_ns: i64) -> Command {
+    Command { time_ns, end_ns: time_ns, flow: 1, size, records: 1, ..Command::default() }
+}
+
 /// The answers to commands of a household with other habits and messages, from the first command on.
 fn answered(
     prior: PriorName,
@@ -217,20 +221,13 @@ fn answered(
         let counts = home.command(habit, &mut random);
         let size = home.size(&counts, change, &mut random).unsigned_abs();
         let time_ns = second * 1_000_000_000;
-        let command = Command { time_ns, end_ns: time_ns, flow: 1, size, records: 1, ..Command::default() };
+        let command = command(size, time_ns);
         let (mut corrected, mut frames): (Vec<Frame>, Vec<Frame>) = (Vec::new(), Vec::new());
         corrector.process(CorrectorInput::Command(command.into()), &mut corrected).unwrap();
         for frame in corrected {
             match frame {
                 Frame::Correction(correction) => decomposer.process(*correction, &mut frames).unwrap(),
                 Frame::Notice(notice) if notice.what == "shifted" => {
-                    if std::env::var("DBG").is_ok() {
-                        eprintln!(
-                            "  {} {:?}",
-                            number - UNCHANGED,
-                            notice.detail.as_ref().map(|d| d.chars().take(60).collect::<String>())
-                        );
-                    }
                     score.shifts += 1;
                     if notice.detail.unwrap().contains(&change.in_words(home)) {
                         score.found_after = score.found_after.or(Some(number + 1 - UNCHANGED));
@@ -398,7 +395,7 @@ fn changing_habits_are_hardly_ever_taken_for_other_messages() {
             let counts = PAPER.command(habit, &mut random);
             let size = PAPER.size(&counts, Change::NONE, &mut random).unsigned_abs();
             let time_ns = number * 1_000_000_000;
-            let command = Command { time_ns, end_ns: time_ns, flow: 1, size, records: 1, ..Command::default() };
+            let command = command(size, time_ns);
             let mut frames: Vec<Frame> = Vec::new();
             corrector.process(CorrectorInput::Command(command.into()), &mut frames).unwrap();
             notices +=

@@ -20,8 +20,9 @@ pub(crate) struct Event {
 
 /// A log: its objects, or its rows as such, with their lines.
 pub(crate) struct EventLog {
-    objects: Vec<(u64, Map<String, Value>)>,
-    faults: Vec<(u64, String)>,
+    pub(crate) objects: Vec<(u64, Map<String, Value>)>,
+    /// The lines that cannot be read.
+    pub(crate) faults: Vec<LabelError>,
 }
 
 impl EventLog {
@@ -48,16 +49,14 @@ impl EventLog {
             }
             match serde_json::from_slice(text) {
                 Ok(value) => self.add_all(value, Some(line), None),
-                Err(error) => self.faults.push((line, error.to_string())),
+                Err(error) => self.faults.push(LabelError::Json { line, error: error.to_string() }),
             }
         }
     }
 
     fn add_table(&mut self, text: &[u8]) -> Result<(), LabelError> {
-        let TableRows { header, rows, mut faults, .. } = TableRows::read(text)?;
-        if rows.is_empty() && !faults.is_empty() {
-            return Err(faults.swap_remove(0));
-        }
+        let TableRows { header, rows, faults, .. } = TableRows::read(text)?;
+        self.faults = faults;
         for (line, row) in rows {
             let fields = header.iter().zip(row.iter()).map(|(name, field)| (name.to_owned(), field.into()));
             self.objects.push((line, fields.collect()));
@@ -119,17 +118,6 @@ impl EventLog {
         let is_new =
             move |Event { time, entity, state, .. }: &Event| seen.insert((time.clone(), entity.clone(), state.clone()));
         self.objects.iter().filter_map(event).filter(is_new)
-    }
-
-    /// The lines that cannot be read.
-    pub(crate) fn faults(&self) -> Vec<LabelError> {
-        let fault = |(line, error): &(u64, String)| LabelError::Json { line: *line, error: error.clone() };
-        self.faults.iter().map(fault).collect()
-    }
-
-    /// How many objects or rows there are.
-    pub(crate) fn len(&self) -> usize {
-        self.objects.len()
     }
 }
 
@@ -197,6 +185,10 @@ mod tests {
         let line = |at: i32| format!("{{\"entity_id\": \"plug\", \"s\": \"on\", \"t\": {at}}}\n");
         let lines: String = (0..30).map(line).collect();
         assert!(read(&format!("{lines}{{\"t\": \n")).unwrap().notes[0].contains("1 of 30 rows cannot be read"));
+        let row = |at: i32| format!("{at},plug,on\n");
+        let rows: String = (0..30).map(row).collect();
+        let table = format!("t,entity_id,s\n{rows}31,plug\n");
+        assert!(read(&table).unwrap().notes[0].contains("1 of 30 rows cannot be read"));
         assert!(error(&format!("{{\n{}", line(1))).contains("line 1: this is not JSON"));
         assert!(matches!(Labels::read(lines.as_bytes()), Err(LabelError::Log)));
     }

@@ -88,7 +88,7 @@ impl Labels {
         let bytes = whole(input)?;
         let (text, encoding) = decoded(&bytes);
         let mut labels = match &form.map {
-            Some(map) => Self::of_log(&EventLog::read(&text)?, map, form)?,
+            Some(map) => Self::of_log(EventLog::read(&text)?, map, form)?,
             None if matches!(text.trim_ascii_start().first(), Some(b'[' | b'{')) => return Err(LabelError::Log),
             None => Self::of_table(TableRows::read(&text)?, form)?,
         };
@@ -123,10 +123,10 @@ impl Labels {
         read.labels()
     }
 
-    fn of_log(log: &EventLog, map: &LabelMap, form: &LabelForm) -> Result<Self, LabelError> {
+    fn of_log(log: EventLog, map: &LabelMap, form: &LabelForm) -> Result<Self, LabelError> {
         let together_ns = map.together_ns().map_err(LabelError::Map)?;
         let (mut rows, mut others, mut all) = (Vec::new(), Vec::new(), 0);
-        for event in map.events(log) {
+        for event in map.events(&log) {
             all += 1;
             match map.action(&event) {
                 Some(action) => rows.push((event.line, StringRecord::from(vec![&*event.time, action]))),
@@ -134,9 +134,13 @@ impl Labels {
             }
         }
         if rows.is_empty() {
-            return Err(LabelError::NoEvent { all, objects: log.len() });
+            return Err(log
+                .faults
+                .into_iter()
+                .next()
+                .unwrap_or(LabelError::NoEvent { all, objects: log.objects.len() }));
         }
-        let mut read = ReadRows::new(Columns::list(), &rows, log.faults(), form)?;
+        let mut read = ReadRows::new(Columns::list(), &rows, log.faults, form)?;
         if !others.is_empty() {
             let count = others.len();
             let named = others.iter().map(|Event { entity, state, .. }| format!("`{entity}` {state}"));

@@ -1,15 +1,15 @@
 //! Digests of files, remembered while size, times and inode stay the same, so that large files are read once.
 
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata, Permissions};
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use blake3::{Hash, Hasher};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sizeleak_platform::storage::{Durability, PendingFile, read_regular};
+use sizeleak_platform::storage::{Durability, PendingFile, make_private, read_regular};
 
 /// At most this many files are remembered; the least recently used are dropped.
 const MAX_FILES: usize = 10_000;
@@ -111,7 +111,7 @@ impl FileDigests {
         known.truncate(MAX_FILES);
         let mut pending = PendingFile::create(&self.file, Durability::Disposable)?;
         let file = pending.file();
-        file.set_permissions(Permissions::from_mode(0o600))?;
+        make_private(file)?;
         file.write_all(&serde_json::to_vec(&known)?)?;
         pending.keep()
     }
