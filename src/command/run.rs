@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink};
+use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_pipeline::{Mode, ModelFit, Pipeline, PreparedRun, RunEnding, RunReport, TrafficSeen};
 use sizeleak_platform::runtime::confinement::{self, SandboxFlags, leave_root};
@@ -164,6 +164,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         writer: OutputWriter::new(format, selection, style, output)?,
         is_verbose: arguments.log.is_verbose(),
         notices: Tally::default(),
+        repeated: None,
         faults: CaptureFaults::default(),
         rows: Tally::default(),
         seen: TrafficSeen::default(),
@@ -328,6 +329,8 @@ struct OutputSink {
     writer: OutputWriter<File>,
     is_verbose: bool,
     notices: Tally,
+    /// Which packets an earlier run with this state has read.
+    repeated: Option<String>,
     faults: CaptureFaults,
     /// How many of each kind, counting the rows of batches.
     rows: Tally,
@@ -389,6 +392,9 @@ impl OutputSink {
         if let Some(telemetry) = &self.telemetry {
             telemetry.count_notice(notice);
         }
+        if notice.what == what::REPEATED {
+            self.repeated.clone_from(&notice.detail);
+        }
         log::notice(notice);
     }
 
@@ -411,5 +417,8 @@ impl OutputSink {
         };
         let loss = loss.and_then(PayloadLoss::describe).map_or_else(String::new, |loss| format!("; {loss}"));
         say("sizeleak", &format!("{rows}{notices}{loss}"));
+        if let Some(detail) = self.repeated.as_deref().filter(|_| !self.is_verbose) {
+            say("note", detail);
+        }
     }
 }

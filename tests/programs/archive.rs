@@ -125,6 +125,26 @@ fn another_model_reads_records_only_and_leaves_no_earlier_answer() {
     assert!(tree(&homes.out("out")) == first, "and back");
 }
 
+/// Answers that something has changed, even by one byte, are made again; a copy of the results is as good as they are.
+#[test]
+fn damaged_answers_of_the_same_length_are_made_again() {
+    let homes = Archive::new();
+    damaged(archive(&homes, "out", &[]));
+    let whole = tree(&homes.out("out"));
+    let copied = Command::new("cp").arg("-r").arg(homes.out("out")).arg(homes.out("copy")).status().unwrap();
+    assert!(copied.success());
+    let (part, _) = whole.iter().find(|(path, _)| path.extension() == Some(OsStr::new("parquet"))).unwrap();
+    for results in ["out", "copy"] {
+        let path = homes.out(results).join(part);
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        damaged(archive(&homes, results, &[]));
+        assert!(tree(&homes.out(results)) == whole, "{results}");
+    }
+}
+
 #[test]
 fn a_killed_run_is_completed_with_the_same_bytes() {
     let homes = Archive::new();

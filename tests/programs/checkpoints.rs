@@ -125,6 +125,45 @@ fn runs_that_continue_each_other_write_the_frames_of_one_run_wherever_files_end(
     }
 }
 
+/// A capture that is read a second time, and one that begins inside what was read, add nothing that came out before.
+#[test]
+fn packets_that_the_state_has_seen_are_passed_over_and_that_is_said() {
+    let folder = TempDir::new().unwrap();
+    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
+    let whole = folder.path().join("whole.pcap");
+    fs::write(&whole, &capture).unwrap();
+    let middle = packets(&capture).len() / 2;
+    let first = &split(&capture, &[middle], folder.path())[0];
+    let mut read = Read::default();
+    read.add(&output(continued(folder.path()).arg(first)));
+
+    let mut again = sizeleak("run --format frames");
+    again.arg(first).args(["--gateway", GATEWAY]).arg("--state").arg(folder.path().join("state"));
+    let repeated = run(&mut again);
+    assert!(repeated.status.success(), "{}", stderr(&repeated));
+    let said = stderr(&repeated);
+    assert!(said.contains("are passed over: an earlier run has read as far as that"), "{said}");
+    let mut nothing = Read::default();
+    nothing.add(&repeated.stdout);
+    assert!(
+        matches!(&nothing.frames[..], [Frame::Notice(notice)] if notice.what == "repeated"),
+        "{:?}",
+        nothing.frames
+    );
+    let passed_over = |read: &Read| read.counters[&("flow-filter".to_owned(), "repeated_packets".to_owned())];
+    // Packets of others are not even looked at.
+    let counts = middle as u64 * 9 / 10..=middle as u64;
+    assert!(counts.contains(&passed_over(&nothing)), "{}", passed_over(&nothing));
+
+    let mut rest = Read::default();
+    rest.add(&output(continued(folder.path()).arg(&whole).arg("--finish")));
+    assert_eq!(passed_over(&rest), passed_over(&nothing));
+    read.frames.extend(
+        rest.frames.into_iter().filter(|frame| !matches!(frame, Frame::Notice(notice) if notice.what == "repeated")),
+    );
+    assert_eq!(read.frames, at_once(&whole).frames);
+}
+
 #[test]
 fn the_last_capture_may_end_the_flows() {
     let folder = TempDir::new().unwrap();

@@ -1,16 +1,19 @@
 //! The answers of a point: the stages behind the records, and the partitions they fill.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use blake3::Hash;
 use sizeleak_frame::{Frame, FrameSink};
 use sizeleak_pipeline::{ConfigError, Pipeline, PreparedRun, RunEnding, RunOptions, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::{Tally, log};
 
 use crate::description::{AnswersDescription, PartFormat};
+use crate::keys::digest_of;
 use crate::layout::{Layout, remove_file};
 use crate::partitions::{Partitions, Writing};
 
@@ -19,10 +22,10 @@ const COMMAND_STAGE: &str = "command-segmenter";
 
 /// Answers whose parts are written, but not where they belong.
 pub(crate) struct StagedAnswers {
-    /// What they are; `parts` is complete.
-    pub(crate) description: AnswersDescription,
-    /// The places of the parts below `identifications`, and where they are now.
-    parts: Vec<(PathBuf, PathBuf)>,
+    /// What they are, without `parts`.
+    description: AnswersDescription,
+    /// The places of the parts below `identifications`, where they are now, and the digests of their contents.
+    parts: Vec<(PathBuf, PathBuf, Hash)>,
 }
 
 /// The most parcels of frames that wait between two stages: answers with all their candidates are large.
@@ -72,10 +75,10 @@ pub(crate) fn make(
         let commands = segmenter.and_then(|stage| stage.counters.get("commands").copied());
         let AnswerSink { partitions, identifications, notices } = sink;
         let places = partitions.finish(&part_name(point, format)).map_err(of_folder)?;
-        let size =
-            |(place, now): &(PathBuf, PathBuf)| Ok((place.to_string_lossy().into_owned(), now.metadata()?.len()));
-        let parts = places.iter().map(size).collect::<io::Result<_>>().map_err(of_folder)?;
+        let with_digest = |(place, now): (PathBuf, PathBuf)| digest_of(&now).map(|digest| (place, now, digest));
+        let places = places.into_iter().map(with_digest).collect::<io::Result<_>>().map_err(of_folder)?;
         let notices = notices.iter().map(|(what, times)| (what.to_owned(), times)).collect();
+        let parts = BTreeMap::new();
         let description = AnswersDescription { key, format, commands, identifications, notices, parts };
         return Ok(StagedAnswers { description, parts: places });
     }
@@ -96,18 +99,31 @@ fn part_name(point: &str, format: PartFormat) -> String {
 
 impl StagedAnswers {
     /// Moves the parts to their places, and removes those of the point that are left of earlier answers.
-    pub(crate) fn publish(self, layout: &Layout, point: &str) -> io::Result<AnswersDescription> {
+    pub(crate) fn publish(mut self, layout: &Layout, point: &str) -> io::Result<AnswersDescription> {
         let root = layout.identifications();
         let mut places = BTreeSet::new();
-        for (place, now) in self.parts {
-            let place = root.join(place);
+        for (part, now, digest) in self.parts {
+            let place = root.join(&part);
             Layout::publish(&now, &place)?;
+            self.description.parts.insert(part.to_string_lossy().into_owned(), digest.to_hex().to_string());
             places.insert(place);
         }
         remove_parts(layout, point, &places)?;
         fs::remove_dir(layout.staging().join(point))?;
         Ok(self.description)
     }
+}
+
+/// Whether all parts of a point are as they were written. One is read only if it was touched after the point was
+/// described, or is a copy.
+pub(crate) fn are_sound(layout: &Layout, point: &str, answers: &AnswersDescription) -> bool {
+    let last_change = |path: &Path| path.metadata().map(|metadata| (metadata.ctime(), metadata.ctime_nsec()));
+    let Ok(described) = last_change(&layout.description(point)) else { return false };
+    answers.parts.iter().all(|(place, digest)| {
+        let path = layout.identifications().join(place);
+        last_change(&path).is_ok_and(|change| change <= described)
+            || digest_of(&path).is_ok_and(|now| now.to_hex().as_str() == digest)
+    })
 }
 
 /// Removes the parts of a point, except for some.

@@ -173,7 +173,10 @@ impl PlannedUnits<'_> {
         let Ok(key) = answers_key(self.run.pipeline, &self.captures, taps.as_deref(), self.run.format) else {
             return true;
         };
-        let answers = known.and_then(|known| known.answers.as_ref());
-        !answers.is_some_and(|answers| self.run.are_same(answers, key.as_deref()))
+        let same = known.is_some_and(|known| {
+            let answers = known.answers.as_ref();
+            answers.is_some_and(|answers| self.run.are_same(&known.point, answers, key.as_deref()))
+        });
+        !same
     }
 }

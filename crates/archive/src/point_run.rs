@@ -18,7 +18,7 @@ use crate::description::{AnswersDescription, DescribedFile, PartFormat, PointDes
 use crate::discovery::CapturePoint;
 use crate::found_file::FoundFile;
 use crate::keys::{answers_key, reading, taps_text};
-use crate::layout::{Layout, has_length, remove_file};
+use crate::layout::{Layout, remove_file};
 use crate::left_out::{MissingCaptures, Settling, TimeRange, Unprocessed};
 use crate::records::RecordMaker;
 use crate::unit_store::{UnitDescription, UnitStore};
@@ -74,8 +74,8 @@ impl PointRun<'_> {
                 records.units.iter().flat_map(|unit| unit.captures.iter().cloned()).collect();
             let taps = taps_text(&point.taps, &captures);
             let key = answers_key(self.pipeline, &captures, taps.as_deref(), self.format)?;
-            description.answers =
-                known.and_then(|known| known.answers).filter(|answers| self.are_same(answers, key.as_deref()));
+            let known = known.and_then(|known| known.answers);
+            description.answers = known.filter(|answers| self.are_same(&point.name, answers, key.as_deref()));
             if description.answers.is_none() {
                 records = self.make_sound(point, records, &store)?;
                 description.records = describe(point, &records).records;
@@ -236,12 +236,9 @@ impl PointRun<'_> {
         answers::remove_parts(self.layout, &description.point, &BTreeSet::new())
     }
 
-    /// Whether the same answers would come out, and are all there.
-    pub(crate) fn are_same(&self, answers: &AnswersDescription, key: Option<&str>) -> bool {
-        let root = self.layout.identifications();
-        key.is_some()
-            && answers.key.as_deref() == key
-            && answers.parts.iter().all(|(part, bytes)| has_length(&root.join(part), *bytes))
+    /// Whether the same answers of a point would come out, and are all there.
+    pub(crate) fn are_same(&self, point: &str, answers: &AnswersDescription, key: Option<&str>) -> bool {
+        key.is_some() && answers.key.as_deref() == key && answers::are_sound(self.layout, point, answers)
     }
 
     /// Checks that no capture is missing whose packets are in the results. Those that may have been renamed are found by

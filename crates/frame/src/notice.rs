@@ -27,6 +27,8 @@ pub mod what {
     pub const GAP: &str = "gap";
     /// Boundaries of records, or of packets in a capture, were found again after skipped bytes.
     pub const RESYNC: &str = "resync";
+    /// Packets that an earlier run with the same state has read.
+    pub const REPEATED: &str = "repeated";
     /// Only the beginning is present: of a capture, a connection's last record, a list of candidates.
     pub const TRUNCATED: &str = "truncated";
     /// Bytes that do not follow their format.

@@ -64,7 +64,22 @@ impl FilterCounters {
     /// Counts packets that an earlier stage has dropped.
     pub(crate) fn count_passed_over(&mut self, passed_over: SkippedPackets) {
         self.packets += passed_over.packets;
-        self.last_ns = passed_over.last_ns.or(self.last_ns);
+        // Packets that are read a second time are no later ones.
+        self.last_ns = self.last_ns.max(passed_over.last_ns);
+    }
+
+    /// The time of the last packet.
+    pub(crate) fn last_ns(&self) -> Option<i64> {
+        self.last_ns
+    }
+
+    /// Reports that packets are passed over, from `first_ns` on, because they are not later than those of the state.
+    pub(crate) fn notice_repeated(&self, first_ns: i64) -> Notice {
+        let [first, last] = [Some(first_ns), self.last_ns].map(|time| time.map(sizeleak_text::utc).unwrap_or_default());
+        let detail = format!(
+            "the packets from {first} to {last} are passed over: an earlier run has read as far as that, as the state says"
+        );
+        self.notice(what::REPEATED, None, detail)
     }
 
     /// Counts a packet without a readable IP header. The first packet for a reason is reported, unless it is routine.

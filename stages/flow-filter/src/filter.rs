@@ -10,6 +10,7 @@ use sizeleak_platform::runtime::{
 };
 
 use crate::counters::{FilterCounters, SeenAddresses};
+use crate::earlier_packets::EarlierPackets;
 use crate::fast::FlowCache;
 use crate::flow_table::{FlowLookup, FlowRef, FlowTable, GatewayEnds};
 use crate::ip_reassembly::{FragmentLimits, IncompletePacket, IpReassembly};
@@ -33,6 +34,7 @@ pub struct FlowFilter {
     seen: SeenAddresses,
     counters: FilterCounters,
     unsized_traffic: UnsizedTraffic,
+    earlier: EarlierPackets,
     batches: BatchLimit,
 }
 
@@ -99,6 +101,7 @@ impl FlowFilter {
             seen: SeenAddresses::default(),
             counters: FilterCounters::default(),
             unsized_traffic: UnsizedTraffic::default(),
+            earlier: EarlierPackets::default(),
             batches: BatchLimit::default(),
         })
     }
@@ -351,6 +354,9 @@ impl Stage for FlowFilter {
     fn process(&mut self, packets: Packets, out: &mut dyn Emit) -> Result<(), StageError> {
         let mut writer = SegmentWriter::new(&packets, self.batches, out);
         let mut rest = packets.iter();
+        if let Some(first) = self.earlier.pass_over(&mut rest) {
+            writer.emit(self.counters.notice_repeated(first.time_ns))?;
+        }
         while rest.len() > 0 {
             self.flow_cache.write_segments(self.flows.entries.generation(), &mut rest, &mut writer, &mut self.counters);
             if !writer.is_full()
@@ -395,6 +401,7 @@ impl Stage for FlowFilter {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let mut counters = self.counters.named();
         counters.push(("forgotten_flows", self.flows.entries.evicted()));
+        counters.push(("repeated_packets", self.earlier.passed_over()));
         counters
     }
 
@@ -444,6 +451,7 @@ impl FlowFilter {
         self.gateway_fragments = self.gateway_fragments.restored(gateways)?;
         self.other_fragments = self.other_fragments.restored(others)?;
         (self.seen, self.counters) = (seen, counters);
+        self.earlier = EarlierPackets::until(self.counters.last_ns());
         if self.counters.gateway_packets > 0 {
             self.prefilter.activate();
         }

@@ -27,6 +27,7 @@
 #![warn(clippy::indexing_slicing)]
 
 mod counters;
+mod earlier_packets;
 mod fast;
 mod filter;
 mod flow_table;
