@@ -16,6 +16,9 @@ const MIN_FOR_CHANCE: usize = 5;
 /// No smaller probability is named: labels are not as independent as that.
 const MIN_CHANCE: f64 = 1e-9;
 
+/// The tolerance is halved so often, down to some milliseconds of the usual two seconds.
+const TRIED: u32 = 8;
+
 /// Labels that match as well by chance with this probability are doubtful.
 const DOUBTFUL: f64 = 0.01;
 
@@ -155,14 +158,25 @@ impl LabelFile {
         if shift.drift == 0.0 { first } else { format!("{first} at first and {last} in the end (their clock drifts)") }
     }
 
-    /// A warning, if chance would give as many labels a command.
+    /// A warning, if chance would give as many labels a command. Labels that lie much closer to their commands than the
+    /// tolerance are right whatever it is, so shorter ones are tried, too.
     fn doubt(&self, matching: &Matching, command_times: &[i64], tolerance: Tolerance) -> Option<String> {
-        let matched = matching.pairs.len();
-        let chance = chance_of_matches(&self.times(), command_times, tolerance.nanoseconds(), matched);
-        (self.labels.rows.len() >= MIN_FOR_CHANCE && chance > DOUBTFUL).then(|| {
+        let (times, matched) = (self.times(), matching.pairs.len());
+        let distance = |(row, at): &(usize, usize)| Some(times.get(*row)?.abs_diff(*command_times.get(*at)?));
+        let distances: Vec<u64> = matching.pairs.iter().filter_map(distance).collect();
+        let chance_within = |tried: u32| {
+            let within_ns = tolerance.nanoseconds() >> tried;
+            let near = distances.iter().filter(|distance| **distance <= within_ns.unsigned_abs()).count();
+            chance_of_matches(&times, command_times, within_ns, near)
+        };
+        // Each that is tried is another occasion for chance.
+        let least = (0..TRIED).map(chance_within).fold(1.0, f64::min);
+        let is_chance = least * f64::from(TRIED) > DOUBTFUL;
+        (times.len() >= MIN_FOR_CHANCE && is_chance).then(|| {
+            let chance = chance_within(0);
             format!(
                 "{}: commands are so frequent that chance gives {matched} labels a command within {tolerance} with \
-                 probability {chance:.2}: check the labels' clock, or find fewer commands",
+                 probability {chance:.2}: check the labels' clock, or narrow `--tolerance`",
                 self.path.display()
             )
         })

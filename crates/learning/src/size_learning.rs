@@ -46,6 +46,9 @@ pub(crate) struct LearnedSizes {
     pub(crate) certainty: f64,
     /// Indices of commands that were left out, in ascending order.
     pub(crate) outliers: Vec<usize>,
+    /// Whether sizes depend on the labels, and in sums where the labels separate these: else the commands are probably
+    /// others than the labelled ones.
+    pub(crate) follow_labels: bool,
     pub(crate) ambiguous_shifts: Vec<i64>,
     /// The commands that sums explain, with counts of the separate actions alone, without outliers.
     pub(crate) additive: Vec<LabelledCommand>,
@@ -78,6 +81,7 @@ pub(crate) fn learn_sizes(
             // A fitted size of 0 or less: the labels are true, but not in sums.
             Err(FitError::NoSize { action, size }) => {
                 let mut learned = LearnedSizes::of_kinds(names, commands, separation.tying_all())?;
+                learned.follow_labels = false;
                 learned.warnings.push(format!(
                     "sizes do not add up: the fitted size of `{action}` is {size} bytes; every labelled command is \
                      learned as it is, and sums are not known"
@@ -184,6 +188,7 @@ impl LearnedSizes {
             padding: None,
             certainty: fit.certainty,
             outliers: fit.outliers,
+            follow_labels: true,
             ambiguous_shifts: fit.ambiguous_shifts,
             additive,
             separation,
@@ -229,7 +234,8 @@ impl LearnedSizes {
             ));
         }
         // Of all labels: what is left without those doubted by their size depends on size.
-        if let Some(p_value) = size_dependence(&all).filter(|p_value| *p_value > SIGNIFICANT) {
+        let independent = size_dependence(&all).filter(|p_value| *p_value > SIGNIFICANT);
+        if let Some(p_value) = independent {
             warnings.push(format!(
                 "sizes do not depend on the labels more than by chance (p = {p_value:.3}): the labels may be those of \
                  other commands, or of another gateway"
@@ -247,6 +253,7 @@ impl LearnedSizes {
             padding: None,
             certainty: 1.0,
             outliers: doubted,
+            follow_labels: independent.is_none(),
             ambiguous_shifts: Vec::new(),
             additive: Vec::new(),
             separation,

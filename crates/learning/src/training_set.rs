@@ -140,7 +140,9 @@ impl TrainingSet<'_> {
         let (left_out, learned_from): (Vec<_>, Vec<_>) = pairs.partition(|(pair, _)| is_outlier(pair));
         let [left_out, learned_from] =
             [left_out, learned_from].map(|pairs| pairs.into_iter().map(|(_, command)| command).collect());
-        let mismatches = self.mismatches(&matching, &times) + sizes.outliers.len();
+        // Labels that match commands whose sizes say nothing of them match something else, such as headers.
+        let without_size = if sizes.follow_labels { sizes.outliers.len() } else { self.labels.labels().rows.len() };
+        let mismatches = self.mismatches(&matching, &times) + without_size;
         let leaves_sizes_open = sizes.are_open();
         let LearnedSizes { overhead, actions, kinds, additive, neighbours, smoothing, padding, intervals, .. } = sizes;
         let occurrences = (0..actions.len())
