@@ -137,11 +137,31 @@ impl Display for AddressSet {
     }
 }
 
+/// Whether an address is of a private network: RFC 1918, RFC 6598, RFC 4193, or link-local.
+pub fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let is_shared = matches!(address.octets(), [100, 64..=127, ..]);
+            address.is_private() || address.is_link_local() || address.is_loopback() || is_shared
+        }
+        IpAddr::V6(address) => address.is_unique_local() || address.is_unicast_link_local() || address.is_loopback(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn private_networks_are_those_of_both_versions() {
+        let private =
+            ["192.168.1.20", "10.0.0.1", "172.31.0.1", "100.64.0.1", "fd00::20", "fe80::1", "::ffff:10.0.0.1"];
+        let public = ["203.0.113.10", "172.32.0.1", "100.128.0.1", "2001:db8::1"];
+        assert!(private.iter().all(|address| is_private(address.parse().unwrap())));
+        assert!(!public.iter().any(|address| is_private(address.parse().unwrap())));
+    }
 
     #[test]
     fn networks_and_different_addresses_are_several() {

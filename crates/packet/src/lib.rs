@@ -40,7 +40,7 @@ mod tunnel;
 mod unsized_protocol;
 
 pub use address_prefilter::AddressPrefilter;
-pub use address_set::{AddressPair, AddressSet, InvalidAddress};
+pub use address_set::{AddressPair, AddressSet, InvalidAddress, is_private};
 pub use captured_bytes::CapturedBytes;
 pub use dns::{DnsKind, DnsMessage, dns_message};
 pub use ip::{Fragment, IpPacket, IpPayload};

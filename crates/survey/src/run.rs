@@ -10,7 +10,8 @@ use thiserror::Error;
 use crate::report::SurveyReport;
 use crate::state::SurveyState;
 
-/// With these networks as gateways, the side that opens a connection counts as its gateway.
+/// With these networks as gateways, the side of a private network counts as the gateway of a connection, else the side
+/// that opens it.
 const EVERY_ADDRESS: [&str; 2] = ["0.0.0.0/0", "::/0"];
 
 /// What to survey.

@@ -8,9 +8,10 @@
 use std::net::IpAddr;
 
 use sizeleak_command_segmenter::RecordRole;
+use sizeleak_packet::is_private;
 use sizeleak_text::{escaped, shortened};
 
-use crate::address::{AddressTally, MANY_CLIENTS, is_private};
+use crate::address::{AddressTally, MANY_CLIENTS};
 use crate::report::{Protocol, Reason, Verdict};
 use crate::services::Service;
 

@@ -7,9 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_command_segmenter::{CommandDirection, CommandSegmenter, Options, SegmenterInput};
 use sizeleak_frame::{Flow, Frame, FrameSink, Notice, Record, Summary, Transport, what};
+use sizeleak_packet::is_private;
 use sizeleak_platform::runtime::{ConfigureError, Stage, StageError, TwoGenerationCache};
 
-use crate::address::{AddressTally, MANY_CLIENTS, is_private};
+use crate::address::{AddressTally, MANY_CLIENTS};
 use crate::busiest::BusiestTable;
 use crate::connection::Connection;
 use crate::report::{OtherPort, Server, SurveyReport, SurveyedAddress};
@@ -110,10 +111,14 @@ impl<'a> SurveyState<'a> {
         if !connection.add_record(record) {
             return;
         }
-        let (gateway, end) = (connection.gateway, connection.service);
+        let (gateway, end, port) = (connection.gateway, connection.service, connection.service_port());
         // A client has another port each time, and is one all the same.
-        let service = SocketAddr::new(end.ip(), connection.service_port().unwrap_or_default());
-        self.addresses.find_or_add(gateway, AddressTally::default).add_opened(service, record.length);
+        let service = SocketAddr::new(end.ip(), port.unwrap_or_default());
+        let tally = self.addresses.find_or_add(gateway, AddressTally::default);
+        tally.add_opened(service, record.length);
+        if port.is_none() {
+            tally.add_client(end.ip());
+        }
         self.addresses.find_or_add(service.ip(), AddressTally::default).add_served(gateway);
     }
 

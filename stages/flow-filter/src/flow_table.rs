@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sizeleak_frame::{Direction, Segment, Transport};
-use sizeleak_packet::{AddressSet, Encapsulation, TransportSegment};
+use sizeleak_packet::{AddressSet, Encapsulation, TransportSegment, is_private};
 
 use crate::two_generations::TwoGenerations;
 
@@ -151,7 +151,11 @@ impl GatewayFlow {
         let source_is_gateway = match gateways {
             GatewayEnds::Source => true,
             GatewayEnds::Destination => false,
-            GatewayEnds::Both => is_from_client(segment),
+            GatewayEnds::Both => match [source, destination].map(|end| is_private(end.ip())) {
+                [true, false] => true,
+                [false, true] => false,
+                _ => is_from_client(segment),
+            },
         };
         let (gateway, service) = if source_is_gateway { (source, destination) } else { (destination, source) };
         Self { id: flow_id(segment.transport, gateway, service, encapsulation), gateway, service }
@@ -163,7 +167,7 @@ impl GatewayFlow {
     }
 }
 
-/// Between two gateways the client counts as the gateway. It sends the SYN; in mid-stream and over UDP it is taken to
+/// Between two gateways, both at home or both outside, the client counts as the gateway. It sends the SYN; in mid-stream and over UDP it is taken to
 /// have the higher port.
 fn is_from_client(segment: &TransportSegment<'_>) -> bool {
     match segment.flags & (Segment::SYN | Segment::ACK) {
@@ -242,13 +246,16 @@ mod tests {
     }
 
     #[test]
-    fn between_two_gateways_the_client_counts_as_the_gateway() {
+    fn between_two_gateways_the_one_at_home_counts_as_the_gateway_else_the_client() {
         let gateway = |segment| match FlowTable::new(2).look_up(&segment, GatewayEnds::Both, None) {
             FlowLookup::New(flow) | FlowLookup::Known(flow) => flow.gateway.to_string(),
         };
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", Segment::SYN)), "10.0.0.1:80");
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", Segment::SYN | Segment::ACK)), "10.0.0.2:90");
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", 0)), "10.0.0.2:90");
+        for flags in [0, Segment::SYN] {
+            assert_eq!(gateway(segment("203.0.113.7:5000", "10.0.0.2:90", flags)), "10.0.0.2:90", "a webhook");
+        }
         let both_directions = [("10.0.0.1:80", "10.0.0.2:80"), ("10.0.0.2:80", "10.0.0.1:80")];
         assert_eq!(both_directions.map(|(from, to)| gateway(segment(from, to, 0))), ["10.0.0.2:80"; 2]);
     }
