@@ -361,7 +361,12 @@ fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
     if share <= DOUBTFUL_SHARE && !is_significant {
         return doubts;
     }
-    let cause = if let Some(shorter) = found.repeated_shorter {
+    let cause = if let Some(sizes) = grouped_sizes(fit, commands) {
+        format!(
+            "an action that occurs again costs less than the first time ({sizes}), as where devices are grouped by their \
+             action: sums of sizes do not hold for them"
+        )
+    } else if let Some(shorter) = found.repeated_shorter {
         format!(
             "an action that occurs again is {shorter:.0} bytes shorter than the first time, as in compressed bodies \
              (permessage-deflate, gzip): sums of sizes do not hold for them"
@@ -387,26 +392,53 @@ fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
     doubts
 }
 
+/// What each action costs the first time and each further time, if sizes add up then.
+fn grouped_sizes(fit: &Fit, commands: &[LabelledCommand]) -> Option<String> {
+    let again = fit.actions.iter().map(|action| format!("{} again", action.name));
+    let names: Vec<String> = fit.actions.iter().map(|action| action.name.clone()).chain(again).collect();
+    let split = |command: &LabelledCommand| {
+        let first = command.counts.iter().map(|count| (*count).min(1));
+        let further = command.counts.iter().map(|count| count.saturating_sub(1));
+        LabelledCommand { counts: first.chain(further).collect(), ..command.clone() }
+    };
+    let split: Vec<LabelledCommand> = commands.iter().map(split).collect();
+    let grouped = fit_of_separate(&names, &split).filter(|(fit, commands)| agrees(fit, commands))?.0;
+    let size = |name: &str| grouped.actions.iter().find(|action| action.name == name).map(|action| action.size);
+    let cheaper = fit.actions.iter().filter_map(|Action { name, .. }| {
+        let (first, further) = size(name).zip(size(&format!("{name} again")))?;
+        (further < first).then(|| format!("`{name}` {first} and {further} bytes"))
+    });
+    Some(listed(cheaper, SHOWN)).filter(|sizes| !sizes.is_empty())
+}
+
+/// A fit of the actions that commands separate, to the commands of these alone; `None` if there are fewer commands than
+/// sizes, as any would fit then, or if most have other actions, too.
+fn fit_of_separate(names: &[String], commands: &[LabelledCommand]) -> Option<(Fit, Vec<LabelledCommand>)> {
+    let separation = Separation::of(names.len(), commands);
+    let kept: Vec<LabelledCommand> = commands.iter().filter_map(|command| separation.project(command)).collect();
+    let separate: Vec<String> = separation.separate.iter().filter_map(|at| names.get(*at)).cloned().collect();
+    if separate.is_empty() || kept.len() < 2 * (separate.len() + 1) || kept.len() * 10 < commands.len() * 9 {
+        return None;
+    }
+    Some((Fit::learn(FitMethod::Robust, &separate, &kept).ok()?, kept))
+}
+
+/// Whether nearly all commands are what a fit says.
+fn agrees(fit: &Fit, commands: &[LabelledCommand]) -> bool {
+    fit.outliers.len() * 10 <= commands.len() && Additivity::of(fit, commands).mean_deviation <= USUAL_DEVIATION
+}
+
 /// The sizes that the outliers of a fit agree on among themselves.
 fn other_sizes(fit: &Fit, commands: &[LabelledCommand]) -> Option<String> {
     let outliers: Vec<LabelledCommand> = fit.outliers.iter().filter_map(|at| commands.get(*at)).cloned().collect();
     let names: Vec<String> = fit.actions.iter().map(|action| action.name.clone()).collect();
-    let separation = Separation::of(names.len(), &outliers);
-    let kept: Vec<LabelledCommand> = outliers.iter().filter_map(|command| separation.project(command)).collect();
-    let separate: Vec<String> = separation.separate.iter().filter_map(|at| names.get(*at)).cloned().collect();
-    // More commands than sizes, or any sizes would fit.
-    if separate.is_empty() || kept.len() < 2 * (separate.len() + 1) || kept.len() * 10 < outliers.len() * 9 {
-        return None;
-    }
-    let other = Fit::learn(FitMethod::Robust, &separate, &kept).ok()?;
-    let agrees =
-        other.outliers.len() * 10 <= kept.len() && Additivity::of(&other, &kept).mean_deviation <= USUAL_DEVIATION;
+    let (other, _) = fit_of_separate(&names, &outliers).filter(|(fit, commands)| agrees(fit, commands))?;
     let size = |name: &str| fit.actions.iter().find(|action| action.name == name).map_or(0, |action| action.size);
     let differ = other
         .actions
         .iter()
         .map(|action| format!("`{}` {} instead of {} bytes", action.name, action.size, size(&action.name)));
-    agrees.then(|| listed(differ, SHOWN))
+    Some(listed(differ, SHOWN))
 }
 
 #[cfg(test)]

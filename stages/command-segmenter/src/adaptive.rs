@@ -172,7 +172,7 @@ impl ProfiledFlows {
             }
             RecordClass::CommandPart | RecordClass::Reply | RecordClass::Telemetry => {}
         }
-        history.remember(sized);
+        history.remember(sized, limits.same_write_ns());
         // A gateway that says nothing on a connection, before or after, does not act: it may not even have the
         // connection any more.
         let condition = if is_in_use { CommandCondition::Always } else { CommandCondition::IfReplied };

@@ -104,17 +104,28 @@ struct LastRecord {
 
 impl FlowHistory {
     /// Remembers the flow's next record, after it was classified.
-    pub(crate) fn remember(&mut self, sized: SizedRecord<'_>) {
+    pub(crate) fn remember(&mut self, sized: SizedRecord<'_>, same_write_ns: i64) {
         let Record { time_ns, direction, .. } = *sized.record;
         if self.begins_exchange(sized.record) {
             let Record { start_ns, direction: begun_by, .. } = *sized.record;
             self.exchange = Some(Exchange { begun_by, start_ns, opening_size: sized.size });
         }
         self.has_gateway_record |= direction == Direction::FromGateway;
+        if self.is_acknowledged_by(sized, same_write_ns) {
+            return;
+        }
         self.last = Some(LastRecord { time_ns, direction, size: sized.size, size_class: sized.size_class });
         if direction == Direction::FromGateway {
             self.service_burst = ServiceBurst::None;
         }
+    }
+
+    /// Whether a record is small and the gateway sends it at once behind one of the service, as HTTP/2 widens a window:
+    /// the service's message may go on behind it.
+    fn is_acknowledged_by(&self, sized: SizedRecord<'_>, same_write_ns: i64) -> bool {
+        let is_small = sized.record.direction == Direction::FromGateway && sized.size_class == SizeClass::Tiny;
+        let follows_full = || self.last.is_some_and(|last| last.size_class == SizeClass::Full);
+        is_small && follows_full() && self.delay(sized.record).is_some_and(|delay_ns| delay_ns <= same_write_ns)
     }
 
     /// Whether a record comes after a silence, or is the first of its flow.

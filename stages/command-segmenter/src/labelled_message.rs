@@ -102,7 +102,7 @@ pub(crate) fn label_messages(
         let flow = flows.entry(record.flow).or_default();
         let sized = SizedRecord::new(record, *size_class);
         let added = flow.reassembler.add(sized, &flow.history, full_size(record.direction), limits.gap_ns);
-        flow.history.remember(sized);
+        flow.history.remember(sized, limits.same_write_ns());
         let last = flow.last.replace(record);
         if let (Some(ended), Some(last)) = (added.ended, last) {
             add(last, ended, SizeClass::Full);

@@ -106,7 +106,7 @@ impl LearnedAlgorithm {
             Direction::FromGateway => flow.classify_gateway(sized, &classifier).into(),
             Direction::ToGateway => flow.classify_service(sized, &mut classifier),
         };
-        flow.history.remember(sized);
+        flow.history.remember(sized, limits.same_write_ns());
         decision
     }
 }

@@ -116,7 +116,7 @@ mod tests {
             let sized = SizedRecord::new(record, SizeClass::Full);
             let Reassembly { message, part, ended } = reassembler.add(sized, &history, *full, 40 * MS);
             ended_sizes.extend(ended.map(|ended| ended.size));
-            history.remember(sized);
+            history.remember(sized, 10 * MS);
             (message.size, part)
         };
         (records.iter().map(add).collect(), ended_sizes)

@@ -83,7 +83,7 @@ impl TrafficProfile {
                 Direction::ToGateway => self.learn_service(sized, history, limits),
             }
         }
-        history.remember(sized);
+        history.remember(sized, limits.same_write_ns());
     }
 
     fn learn_gateway(&mut self, sized: SizedRecord<'_>, history: &mut FlowHistory, limits: &TimeLimits) {

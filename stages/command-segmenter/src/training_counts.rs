@@ -94,7 +94,7 @@ impl TrainingCounts {
                 Direction::FromGateway => pass.count_gateway(message, flow),
                 Direction::ToGateway => pass.count_service(message, flow),
             }
-            flow.history.remember(message.sized());
+            flow.history.remember(message.sized(), limits.same_write_ns());
         }
         pass.counts
     }

@@ -217,6 +217,16 @@ fn a_large_answer_to_a_small_request_is_no_command() {
     assert_eq!(found_by_default(records), [(105, 1)]);
 }
 
+/// HTTP/2: the gateway widens its window (a frame of 13 bytes) as soon as the headers are there.
+#[test]
+fn a_small_record_of_the_gateway_does_not_end_a_message() {
+    let request = |at: i64, body: u64| [to(at, 209), from(at + 1, 13), to(at + 2, body), from(at + 90, 65)];
+    let sizes: Vec<u64> = (0..12).map(|n| 150 + n * 13 % 90).collect();
+    let records = times(12).zip(&sizes).flat_map(|(at, body)| request(at, *body)).collect();
+    let found: Vec<(u64, u32)> = found(records).into_iter().map(|(_, size, replies)| (size, replies)).collect();
+    assert_eq!(found, sizes.iter().map(|body| (209 + body, 1)).collect::<Vec<_>>());
+}
+
 /// The gateway has forgotten the connection, and is silent.
 #[test]
 fn a_message_on_a_connection_without_a_word_of_the_gateway_is_no_command() {
