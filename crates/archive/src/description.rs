@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use sizeleak_output::OutputFormat;
 
 use crate::capture_file::{CaptureFile, FileState};
+use crate::checked_json::{read_checked_json, to_checked_json};
 use crate::layout::Layout;
 use crate::tap_streams::{TapClock, TapCounts};
-use sizeleak_platform::storage::read_regular;
 
 /// A file that changed within this many seconds before it was described may have changed again without a new time.
 const SETTLED_AFTER_S: i64 = 2;
@@ -106,7 +106,7 @@ impl PointDescription {
     }
 
     fn read_file(path: &Path) -> Option<Self> {
-        let mut description: Self = serde_json::from_slice(&read_regular(path).ok()?).ok()?;
+        let mut description: Self = read_checked_json(path)?;
         forget_unsettled(&mut description.files, path).ok()?;
         Some(description)
     }
@@ -126,9 +126,7 @@ impl PointDescription {
 
     /// Writes the description.
     pub(crate) fn write(&self, layout: &Layout) -> io::Result<()> {
-        let mut text = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
-        text.push(b'\n');
-        layout.write(&layout.description(&self.point), &text)
+        layout.write(&layout.description(&self.point), &to_checked_json(self)?)
     }
 }
 

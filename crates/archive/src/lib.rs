@@ -14,6 +14,7 @@ mod answers;
 mod archive_run;
 mod capture_file;
 mod chain;
+mod checked_json;
 mod description;
 mod discovery;
 mod duration;

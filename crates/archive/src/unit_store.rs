@@ -2,7 +2,7 @@
 //! last. All three have the name of the unit, which says when it begins and what it was made from.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{fs, io};
 
 use blake3::Hash;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use sizeleak_pipeline::Checkpoint;
 use sizeleak_text::utc;
 
+use crate::checked_json::{read_checked_json, to_checked_json};
 use crate::description::{DescribedFile, TapDescription, forget_unsettled};
 use crate::keys::digest_of;
 use crate::layout::{Layout, has_length, remove_file};
-use sizeleak_platform::storage::read_regular;
 
 /// The endings of the files of a unit.
 const RECORDS: &str = "frames.zst";
@@ -90,7 +90,8 @@ impl<'a> UnitStore<'a> {
 
     /// The unit with this name and key, if it is there.
     pub(crate) fn find(&self, name: &str, key: &Hash) -> Option<UnitDescription> {
-        let unit = read(&self.file(name, DESCRIPTION)).filter(|unit| unit.key == key.to_hex().as_str())?;
+        let unit = read_checked_json::<UnitDescription>(&self.file(name, DESCRIPTION))
+            .filter(|unit| unit.key == key.to_hex().as_str())?;
         let has_state = unit.state.as_ref().is_none_or(|state| has_length(&self.state_file(name), state.bytes));
         (has_state && has_length(&self.records(name), unit.records_file.bytes)).then_some(unit)
     }
@@ -108,9 +109,7 @@ impl<'a> UnitStore<'a> {
 
     /// Describes a unit whose other files are there.
     pub(crate) fn describe(&self, unit: &UnitDescription) -> io::Result<()> {
-        let mut text = serde_json::to_vec_pretty(unit).map_err(io::Error::other)?;
-        text.push(b'\n');
-        self.layout.write_disposable(&self.file(&unit.name, DESCRIPTION), &text)
+        self.layout.write_disposable(&self.file(&unit.name, DESCRIPTION), &to_checked_json(unit)?)
     }
 
     /// Creates the folder.
@@ -127,7 +126,7 @@ impl<'a> UnitStore<'a> {
     pub(crate) fn captures(&self) -> Vec<DescribedFile> {
         let described = self.names().into_iter().filter(|path| path.extension().is_some_and(|it| it == DESCRIPTION));
         let captures = described.filter_map(|path| {
-            let mut captures = read(&path)?.captures;
+            let mut captures = read_checked_json::<UnitDescription>(&path)?.captures;
             forget_unsettled(&mut captures, &path).ok()?;
             Some(captures)
         });
@@ -166,10 +165,6 @@ pub(crate) fn unit_name(head_ns: Option<i64>, key: &Hash) -> String {
     );
     let key = key.to_hex();
     format!("{time}-{}", key.get(..KEY_DIGITS).unwrap_or_default())
-}
-
-fn read(path: &Path) -> Option<UnitDescription> {
-    serde_json::from_slice(&read_regular(path).ok()?).ok()
 }
 
 #[cfg(test)]

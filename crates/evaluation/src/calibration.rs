@@ -7,7 +7,7 @@ use crate::statistics::share::wilson;
 use crate::statistics::{Confidence, Interval};
 
 /// The bins of the reliability table, of equal width.
-const BINS: usize = 10;
+pub(crate) const BINS: usize = 10;
 
 /// How well the probabilities of first candidates agree with how often they are right.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -86,6 +86,17 @@ impl Calibration {
             missed: 0,
             expected_error_with_missed: expected_error,
         }
+    }
+
+    /// What the bins add to the expected error, as far as probabilities are too high, less where they are too low.
+    pub(crate) fn deviations(&self) -> [f64; BINS] {
+        let all = self.bins.iter().map(|bin| bin.answers).sum::<u64>().max(1) as f64;
+        let mut deviations = [0.0; BINS];
+        for bin in &self.bins {
+            let at = ((bin.from * BINS as f64).round() as usize).min(BINS - 1);
+            deviations[at] = bin.answers as f64 / all * (bin.probability - bin.right);
+        }
+        deviations
     }
 
     /// The same with this many labels that have no command of their own.

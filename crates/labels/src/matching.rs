@@ -1,5 +1,7 @@
 //! Matching labels with commands by time.
 
+use std::ops::Range;
+
 use jiff::SignedDuration;
 use serde::Serialize;
 
@@ -87,107 +89,150 @@ impl MatchCounts {
     }
 }
 
-/// A label time and a command that may belong to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct CandidatePair {
-    distance: u64,
-    /// At equal distance a command before its label ranks behind one after it: users' logs hold the time of sending.
-    is_before: bool,
-    /// Index of the label time.
-    label_time: usize,
-    /// Index of the command, in order of time.
-    command: usize,
-}
+/// The most pairs of a label and a command nearby that are compared; with more, fewer commands around each label are.
+/// A byte is kept for each.
+const MAX_PAIRS: usize = 1 << 25;
 
-/// Assigns to every label the nearest command in time, at most `tolerance_ns` away; a command has at most one label.
+/// Assigns commands to labels: at most one to each, at most `tolerance_ns` away, in the same order.
 ///
-/// Pairs are formed nearest first. If two labels have the same nearest command, the nearer label gets it, and the other
-/// label the nearest free command on its other side. Pairs never cross, since commands are sent in the order in which
-/// they are given. Labels with the same time (a clock of whole seconds) get their commands in order of rows. The result
-/// depends only on times and indices; the running time is O(n log n).
+/// Of all such assignments it is the one with the least sum of distances, where a label without a command counts as one
+/// that is as far away as the tolerance. Commands are sent in the order in which they are given, so pairs never cross.
+/// That order is the one of the labels' rows unless their times go back by more than the tolerance, and of their times
+/// then: the clock by which people write down what they did seconds apart is less exact than the order in which they do. At
+/// equal distances a command after its label comes first, since users' logs hold the time of sending. The result
+/// depends only on times and indices.
 pub fn match_labels(label_times: &[i64], command_times: &[i64], tolerance_ns: i64) -> Matching {
     let tolerance = u64::try_from(tolerance_ns).unwrap_or(0);
-    let label_times = LabelTime::group(label_times);
+    let labels = in_order(label_times, tolerance);
     let mut commands: Vec<(i64, usize)> = command_times.iter().copied().zip(0..).collect();
     commands.sort_unstable();
-    let mut taken: Vec<Option<usize>> = vec![None; commands.len()];
-    let mut free: Vec<usize> = label_times.iter().map(|time| time.labels.len()).collect();
-    let candidates = candidates(&label_times, &commands, tolerance);
-    for candidate in &candidates {
-        if let (Some(taken @ None), Some(free @ 1..)) =
-            (taken.get_mut(candidate.command), free.get_mut(candidate.label_time))
-        {
-            *taken = Some(candidate.label_time);
-            *free -= 1;
-        }
-    }
+    let nearby = nearby(&labels, &commands, tolerance);
     let mut matching = Matching::default();
-    let mut rows = label_times.iter().map(|time| time.labels.iter()).collect::<Vec<_>>();
-    for ((_, command), label_time) in commands.iter().zip(taken) {
-        match label_time.and_then(|at| rows.get_mut(at)).and_then(Iterator::next) {
-            Some(label) => matching.pairs.push((*label, *command)),
-            None => matching.spurious.push(*command),
-        }
-    }
-    for (label_time, unmatched) in label_times.iter().zip(rows) {
-        let near = commands.partition_point(|(time, _)| *time < label_time.time);
-        let is_near = |at: usize| commands.get(at).is_some_and(|(time, _)| time.abs_diff(label_time.time) <= tolerance);
-        let has_near = is_near(near) || near.checked_sub(1).is_some_and(is_near);
-        if has_near { &mut matching.ambiguous } else { &mut matching.missed }.extend(unmatched);
+    let mut free = vec![true; commands.len()];
+    for (label, at) in Alignment::of(&labels, &commands, &nearby, tolerance).pairs() {
+        matching.pairs.push((labels[label].1, commands[at].1));
+        free[at] = false;
     }
     matching.pairs.sort_unstable();
-    matching.missed.sort_unstable();
-    matching.ambiguous.sort_unstable();
+    matching.spurious = commands.iter().zip(free).filter(|(_, free)| *free).map(|((_, at), _)| *at).collect();
     matching.spurious.sort_unstable();
+    for (row, time) in label_times.iter().enumerate() {
+        if matching.pairs.binary_search_by_key(&row, |pair| pair.0).is_ok() {
+            continue;
+        }
+        let after = commands.partition_point(|(other, _)| other < time);
+        let is_near = |at: usize| commands.get(at).is_some_and(|(other, _)| other.abs_diff(*time) <= tolerance);
+        let has_near = is_near(after) || after.checked_sub(1).is_some_and(is_near);
+        if has_near { &mut matching.ambiguous } else { &mut matching.missed }.push(row);
+    }
     matching
 }
 
-/// The labels with one time.
-struct LabelTime {
-    time: i64,
-    /// Indices of the labels, in order.
-    labels: Vec<usize>,
-}
-
-impl LabelTime {
-    fn group(label_times: &[i64]) -> Vec<Self> {
-        let mut sorted: Vec<(i64, usize)> = label_times.iter().copied().zip(0..).collect();
-        sorted.sort_unstable();
-        let same_time = sorted.chunk_by(|(a, _), (b, _)| a == b);
-        let label_time = |chunk: &[(i64, usize)]| {
-            let time = chunk.first().map_or(0, |(time, _)| *time);
-            Self { time, labels: chunk.iter().map(|(_, label)| *label).collect() }
-        };
-        same_time.map(label_time).collect()
+/// The times of labels with their rows, in the order in which the commands were given.
+fn in_order(times: &[i64], tolerance: u64) -> Vec<(i64, usize)> {
+    let mut labels: Vec<(i64, usize)> = times.iter().copied().zip(0..).collect();
+    let mut latest = i64::MIN;
+    let goes_back = |(time, _): &(i64, usize)| {
+        latest = latest.max(*time);
+        latest.abs_diff(*time) > tolerance
+    };
+    if labels.iter().any(goes_back) {
+        labels.sort_unstable();
     }
+    labels
 }
 
-/// For each label time as many of the nearest commands on either side as it has labels, up to the adjacent label times.
-/// Nearest first.
-fn candidates(times: &[LabelTime], commands: &[(i64, usize)], tolerance: u64) -> Vec<CandidatePair> {
-    let mut candidates = Vec::new();
-    for (at, label_time) in times.iter().enumerate() {
-        let first_after = |time: i64| commands.partition_point(|(other, _)| *other < time);
-        let start = at.checked_sub(1).and_then(|at| times.get(at)).map_or(0, |before| first_after(before.time));
-        let middle = first_after(label_time.time);
-        let end = times.get(at + 1).map_or(commands.len(), |after| first_after(after.time));
-        let labels = label_time.labels.len();
-        let nearby = middle.saturating_sub(labels).max(start)..middle.saturating_add(labels).min(end);
-        for command in nearby {
-            let Some((time, _)) = commands.get(command) else { continue };
-            let distance = time.abs_diff(label_time.time);
-            if distance <= tolerance {
-                candidates.push(CandidatePair {
-                    distance,
-                    is_before: *time < label_time.time,
-                    label_time: at,
-                    command,
-                });
+/// For each label the commands that may be its own, a range of indices. Neither end of the ranges goes back.
+fn nearby(labels: &[(i64, usize)], commands: &[(i64, usize)], tolerance: u64) -> Vec<Range<usize>> {
+    // A label and as many commands before it as behind it.
+    let most = MAX_PAIRS / labels.len().max(1) / 2;
+    let mut ranges: Vec<Range<usize>> = labels
+        .iter()
+        .map(|(time, _)| {
+            let first = |bound: i64| commands.partition_point(|(other, _)| *other < bound);
+            let after = first(*time);
+            let start = first(time.saturating_sub_unsigned(tolerance)).max(after.saturating_sub(most));
+            let end = commands.partition_point(|(other, _)| *other <= time.saturating_add_unsigned(tolerance));
+            start..end.min(after.saturating_add(most)).max(start)
+        })
+        .collect();
+    let mut end = 0;
+    for range in &mut ranges {
+        end = end.max(range.end);
+        range.end = end;
+    }
+    let mut start = commands.len();
+    for range in ranges.iter_mut().rev() {
+        start = start.min(range.start);
+        range.start = start;
+    }
+    ranges
+}
+
+/// What is best for the labels up to one, if they may have the commands before a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    /// The label has the command before that place.
+    Pair,
+    /// The label has none.
+    NoCommand,
+    /// As for the place before.
+    Before,
+}
+
+/// The best choices for all labels, each with the places around its nearby commands.
+struct Alignment<'a> {
+    nearby: &'a [Range<usize>],
+    choices: Vec<Vec<Choice>>,
+}
+
+impl<'a> Alignment<'a> {
+    fn of(labels: &[(i64, usize)], commands: &[(i64, usize)], nearby: &'a [Range<usize>], tolerance: u64) -> Self {
+        // Doubled, so that the side of the label can decide between equal ones.
+        let alone = 2 * (u128::from(tolerance) + 1);
+        let mut choices = Vec::with_capacity(labels.len());
+        // The costs of the label before, by place from `first` on; beyond the last one they stay the same.
+        let (mut costs, mut first) = (vec![0_u128], 0);
+        for ((time, _), range) in labels.iter().zip(nearby) {
+            let before = |place: usize| costs[(place - first).min(costs.len() - 1)];
+            let mut own: Vec<u128> = Vec::with_capacity(range.len() + 1);
+            let mut chosen = Vec::with_capacity(range.len() + 1);
+            for place in range.start..=range.end {
+                let mut best = (before(place) + alone, Choice::NoCommand);
+                if place > range.start {
+                    let (other, _) = commands[place - 1];
+                    let distance = other.abs_diff(*time);
+                    let pair = before(place - 1) + 2 * u128::from(distance) + u128::from(other < *time);
+                    if distance <= tolerance && pair <= best.0 {
+                        best = (pair, Choice::Pair);
+                    }
+                    best = own.last().filter(|cost| **cost <= best.0).map_or(best, |cost| (*cost, Choice::Before));
+                }
+                own.push(best.0);
+                chosen.push(best.1);
+            }
+            (costs, first) = (own, range.start);
+            choices.push(chosen);
+        }
+        Self { nearby, choices }
+    }
+
+    /// The pairs of label and command, the last one first.
+    fn pairs(&self) -> Vec<(usize, usize)> {
+        let mut pairs = Vec::new();
+        let mut place = usize::MAX;
+        for (label, (range, choices)) in self.nearby.iter().zip(&self.choices).enumerate().rev() {
+            place = place.min(range.end);
+            while choices[place - range.start] == Choice::Before {
+                place -= 1;
+            }
+            if choices[place - range.start] == Choice::Pair {
+                place -= 1;
+                pairs.push((label, place));
             }
         }
+        pairs
     }
-    candidates.sort_unstable();
-    candidates
 }
 
 #[cfg(test)]

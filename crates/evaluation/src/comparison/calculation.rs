@@ -1,34 +1,41 @@
 //! Computes figures, their intervals and their differences.
 
 use super::figure::{
-    CommandOutcome, FIGURES, Figure, FigureDifference, FigureKind, FigureValue, Requirement, RunOutcomes,
+    CommandOutcome, FIGURES, Figure, FigureDifference, FigureKind, FigureValue, Requirement, RunOutcomes, judged,
 };
-use crate::statistics::bootstrap::{BlockBootstrap, IntervalMethod, interval};
+use crate::calibration::{BINS, Calibration};
+use crate::statistics::bootstrap::{BlockBootstrap, IntervalMethod, interval, interval_of_absolute_sum};
 use crate::statistics::share::{PairedJudgements, wilson};
 use crate::statistics::{Confidence, Interval, poisson};
 
 /// The figures of each pipeline in every sample of the bootstrap.
-pub(super) struct BootstrapFigures(Vec<Vec<Vec<Option<f64>>>>);
+pub(super) struct BootstrapFigures {
+    figures: Vec<Vec<Vec<Option<f64>>>>,
+    /// What the bins of the reliability table add to the calibration error.
+    deviations: Vec<Vec<[f64; BINS]>>,
+}
 
 impl BootstrapFigures {
     /// Draws samples, the same for all pipelines; `order` are the labels' rows in order of time.
     pub(super) fn draw(runs: &[RunOutcomes<'_>], order: &[usize], mut blocks: BlockBootstrap, samples: u32) -> Self {
         let mut figures = vec![vec![Vec::new(); FIGURES.len()]; runs.len()];
+        let mut deviations = vec![Vec::new(); runs.len()];
         for _ in 0..samples {
             let drawn = blocks.draw();
-            for (run, figures) in runs.iter().zip(&mut figures) {
+            for ((run, figures), deviations) in runs.iter().zip(&mut figures).zip(&mut deviations) {
                 let outcomes = drawn.iter().filter_map(|at| run.outcomes.get(*order.get(*at)?));
                 let outcomes: Vec<CommandOutcome<'_>> = outcomes.copied().collect();
                 for (figure, values) in FIGURES.iter().zip(figures) {
                     values.push(sampled(figure, run, &outcomes));
                 }
+                deviations.push(Calibration::over(judged(&outcomes)).deviations());
             }
         }
-        Self(figures)
+        Self { figures, deviations }
     }
 
     fn of(&self, run: usize, figure: usize) -> &[Option<f64>] {
-        self.0.get(run).and_then(|figures| figures.get(figure)).map_or(&[], Vec::as_slice)
+        self.figures.get(run).and_then(|figures| figures.get(figure)).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -39,6 +46,9 @@ fn sampled(figure: &Figure, run: &RunOutcomes<'_>, outcomes: &[CommandOutcome<'_
         FigureKind::Share(holds, requirement) => requirement.is_met(run).then(|| share(outcomes, holds))?,
         FigureKind::Summary { over, .. } => {
             Requirement::Candidates.is_met(run).then(|| over(outcomes, run.prior_bits))?
+        }
+        FigureKind::CalibrationError => {
+            Requirement::Candidates.is_met(run).then(|| Calibration::over(judged(outcomes)).expected_error)?
         }
         FigureKind::SpuriousCount | FigureKind::SpuriousRate => None,
     }
@@ -90,10 +100,13 @@ impl Calculation<'_> {
             FigureKind::Summary { method, .. } => {
                 let value = sampled(figure, run, &run.outcomes)?;
                 let sampled = self.bootstrap.of(at, index).iter().copied().flatten().collect();
-                let interval = interval(value, sampled, method, self.confidence);
-                // A mirrored interval may extend below 0.
-                let from_zero = |it: Interval| Interval { low: it.low.max(0.0), high: it.high.max(0.0) };
-                Some((value, if method == IntervalMethod::Mirrored { interval.map(from_zero) } else { interval }))
+                Some((value, interval(value, sampled, method, self.confidence)))
+            }
+            FigureKind::CalibrationError => {
+                let value = sampled(figure, run, &run.outcomes)?;
+                let deviations = Calibration::over(judged(&run.outcomes)).deviations();
+                let samples = self.bootstrap.deviations.get(at).map_or(&[][..], Vec::as_slice);
+                Some((value, interval_of_absolute_sum(&deviations, samples, self.confidence)))
             }
             FigureKind::SpuriousCount => Some(self.spurious(run, 1.0)),
             FigureKind::SpuriousRate => (self.days > 0.0).then(|| self.spurious(run, 1.0 / self.days)),
@@ -121,14 +134,24 @@ impl Calculation<'_> {
                 let interval = bootstrap.map_or(paired, |bootstrap| paired.hull(bootstrap));
                 Some(FigureDifference::new(pairs.difference(), Some(interval), Some(pairs.p_value())))
             }
-            FigureKind::Summary { method, .. } => {
-                let [first, own] = runs.map(|run| sampled(figure, run, &run.outcomes));
-                let difference = own? - first?;
-                Some(FigureDifference::new(difference, self.bootstrap_interval(index, at, difference, method), None))
-            }
+            FigureKind::Summary { method, .. } => self.summary_difference(figure, index, at, runs, method),
+            FigureKind::CalibrationError => self.summary_difference(figure, index, at, runs, IntervalMethod::Mirrored),
             FigureKind::SpuriousCount => Some(self.spurious_difference(runs, 1.0)),
             FigureKind::SpuriousRate => (self.days > 0.0).then(|| self.spurious_difference(runs, 1.0 / self.days)),
         }
+    }
+
+    fn summary_difference(
+        &self,
+        figure: &Figure,
+        index: usize,
+        at: usize,
+        runs: [&RunOutcomes<'_>; 2],
+        method: IntervalMethod,
+    ) -> Option<FigureDifference> {
+        let [first, own] = runs.map(|run| sampled(figure, run, &run.outcomes));
+        let difference = own? - first?;
+        Some(FigureDifference::new(difference, self.bootstrap_interval(index, at, difference, method), None))
     }
 
     /// The bootstrap's interval of a difference, over samples in which both pipelines have the figure.

@@ -3,7 +3,6 @@
 use serde::Serialize;
 use sizeleak_labels::MatchCounts;
 
-use crate::calibration::Calibration;
 use crate::evaluation::Evaluation;
 use crate::information::Information;
 use crate::judge::Judgement;
@@ -39,6 +38,8 @@ pub(super) enum FigureKind {
     Share(fn(&CommandOutcome<'_>) -> bool, Requirement),
     /// Another figure over any of the labelled commands, given the entropy of what is known without sizes, in bits.
     Summary { over: fn(&[CommandOutcome<'_>], Option<f64>) -> Option<f64>, method: IntervalMethod },
+    /// The calibration error of first candidates.
+    CalibrationError,
     /// The number of commands without a label.
     SpuriousCount,
     /// The same per day.
@@ -119,11 +120,12 @@ pub const FIGURES: [Figure; 13] = [
         |outcomes, _| Some(CandidateCounts::new(judged(outcomes).map(|one| one.probabilities.credible_size))?.mean),
         IntervalMethod::Percentile,
     ),
-    summary(
-        ("calibration_error", "calibration error", 3),
-        |outcomes, _| Calibration::over(judged(outcomes)).expected_error,
-        IntervalMethod::Mirrored,
-    ),
+    Figure {
+        key: "calibration_error",
+        title: "calibration error",
+        unit: Unit::Decimals(3),
+        kind: FigureKind::CalibrationError,
+    },
     summary(
         ("leaked_bits", "bits given away", 2),
         |outcomes, prior_bits| Information::new(outcomes.iter().map(|one| one.after), prior_bits).leaked_bits,
@@ -143,7 +145,7 @@ pub const FIGURES: [Figure; 13] = [
     },
 ];
 
-fn judged<'a>(outcomes: &'a [CommandOutcome<'_>]) -> impl Iterator<Item = &'a Judgement> {
+pub(super) fn judged<'a>(outcomes: &'a [CommandOutcome<'_>]) -> impl Iterator<Item = &'a Judgement> {
     outcomes.iter().filter_map(|outcome| outcome.after)
 }
 

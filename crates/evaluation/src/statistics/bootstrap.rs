@@ -4,6 +4,8 @@
 //! whole blocks of neighbours are drawn, with the end joined to the beginning (the circular block bootstrap of Politis
 //! and Romano, 1992). Figures of the same draws are paired.
 
+use std::ops::RangeInclusive;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -76,6 +78,38 @@ pub fn interval(
         IntervalMethod::Percentile => Interval { low, high },
         IntervalMethod::Mirrored => Interval { low: 2.0 * figure - high, high: 2.0 * figure - low },
     })
+}
+
+/// The multiples of what was seen that an interval is searched among: 2 is far beyond every interval's end.
+const MULTIPLES: RangeInclusive<u32> = 0..=80;
+const MULTIPLES_OF_ONE: f64 = 40.0;
+
+/// The interval of a sum of absolute values, from the values of its terms in the samples; `None` without samples.
+///
+/// Such a sum is too great by chance, most of all where all true terms are 0, and its resamples are greater again. So
+/// the true terms are supposed to be any multiple of those that were seen, and to deviate as the samples do from their
+/// mean: of these multiples the ones stay by which a sum as great as the one that was seen is within the quantiles.
+pub fn interval_of_absolute_sum<const N: usize>(
+    terms: &[f64; N],
+    samples: &[[f64; N]],
+    confidence: Confidence,
+) -> Option<Interval> {
+    let sum = |terms: &[f64; N]| terms.iter().map(|term| term.abs()).sum::<f64>();
+    let seen = sum(terms);
+    let mut mean = [0.0; N];
+    for sample in samples {
+        mean.iter_mut().zip(sample).for_each(|(mean, term)| *mean += term / samples.len() as f64);
+    }
+    let is_usual = |multiple: &f64| {
+        let supposed = |sample: &[f64; N]| sum(&std::array::from_fn(|at| multiple * terms[at] + sample[at] - mean[at]));
+        let mut sums: Vec<f64> = samples.iter().map(supposed).collect();
+        sums.sort_unstable_by(f64::total_cmp);
+        let ends = [confidence.tail(), 1.0 - confidence.tail()].map(|share| quantile(&sums, share));
+        matches!(ends, [Some(low), Some(high)] if (low..=high).contains(&seen))
+    };
+    let usual: Vec<f64> = MULTIPLES.map(|at| f64::from(at) / MULTIPLES_OF_ONE).filter(is_usual).collect();
+    let [low, high] = [usual.first(), usual.last()].map(|multiple| multiple.map_or(seen, |multiple| multiple * seen));
+    (!samples.is_empty()).then_some(Interval { low, high })
 }
 
 /// The quantile of sorted values at `share`, linearly interpolated.

@@ -15,20 +15,20 @@ fn tolerance_needs_a_unit_and_no_sign() {
 }
 
 #[test]
-fn nearest_pairs_are_formed_first() {
+fn the_sum_of_distances_decides() {
     let matching = match_labels(&[0, 10, 100, 205], &[11, 101, 102, 300], 20);
     assert_eq!(matching.pairs, [(1, 0), (2, 1)]);
     assert_eq!((matching.ambiguous, matching.missed, matching.spurious), (vec![0], vec![3], vec![2, 3]));
+    assert_eq!(match_labels(&[10, 13], &[12, 20], 20).pairs, [(0, 0), (1, 1)], "both labels have a command");
+    assert_eq!(match_labels(&[10, 13], &[12, 35], 20).pairs, [(1, 0)], "one that is far is better missed");
 }
 
+/// Three commands a third of a second apart, whose times were written down with an error of half a second.
 #[test]
-fn a_label_whose_command_is_taken_gets_one_on_its_other_side_only() {
-    assert_eq!(
-        match_labels(&[10, 13], &[12, 20], 20).pairs,
-        [(1, 0)],
-        "the pair of label 0 would cross that of label 1"
-    );
-    assert_eq!(match_labels(&[10, 13], &[11, 20], 20).pairs, [(0, 0), (1, 1)]);
+fn rows_keep_their_order_where_times_go_back_by_less_than_the_tolerance() {
+    let commands = [1_000, 1_300, 1_600, 9_000];
+    assert_eq!(match_labels(&[900, 1_700, 1_450, 9_100], &commands, 2_000).pairs, [(0, 0), (1, 1), (2, 2), (3, 3)]);
+    assert_eq!(match_labels(&[9_100, 900, 1_250, 1_650], &commands, 2_000).pairs, [(0, 3), (1, 0), (2, 1), (3, 2)]);
 }
 
 #[test]
@@ -46,31 +46,36 @@ fn an_unlimited_tolerance_stays_fast_and_does_not_overflow() {
     assert_eq!(match_labels(&[5], &[5], -1).pairs, [(0, 0)]);
 }
 
-/// All pairs, nearest first, of a free label and a free command that cross no earlier pair.
-fn nearest_first(labels: &[i64], commands: &[i64], tolerance: i64) -> Vec<(usize, usize)> {
-    let all_pairs = (0..labels.len()).flat_map(|label| (0..commands.len()).map(move |command| (label, command)));
-    let distance = |(label, command): &(usize, usize)| (commands[*command] - labels[*label]).abs();
-    let mut all: Vec<(usize, usize)> = all_pairs.filter(|pair| distance(pair) <= tolerance).collect();
-    all.sort_by_key(|pair| (distance(pair), commands[pair.1] < labels[pair.0], labels[pair.0], pair.1));
-    let mut made: Vec<(usize, usize)> = Vec::new();
-    for (label, command) in all {
-        let crosses = |(l, c): &(usize, usize)| (labels[*l] < labels[label]) != (commands[*c] < commands[command]);
-        if !made.iter().any(|pair| pair.0 == label || pair.1 == command || crosses(pair)) {
-            made.push((label, command));
-        }
-    }
-    made.sort_unstable();
-    made
+/// The least cost of the labels, by trying all that the first of them may have.
+fn least_cost(labels: &[i64], commands: &[i64], tolerance: u64) -> u64 {
+    let Some((first, others)) = labels.split_first() else { return 0 };
+    let alone = 2 * (tolerance + 1) + least_cost(others, commands, tolerance);
+    let with = commands.iter().enumerate().filter(|(_, command)| command.abs_diff(*first) <= tolerance);
+    let with = with.map(|(at, command)| cost(*first, *command) + least_cost(others, &commands[at + 1..], tolerance));
+    with.fold(alone, u64::min)
+}
+
+fn cost(label: i64, command: i64) -> u64 {
+    2 * command.abs_diff(label) + u64::from(command < label)
 }
 
 proptest! {
     #[test]
-    fn pairs_agree_with_trying_all_pairs(
-        labels in prop::collection::btree_set(0i64..120, 0..14),
-        commands in prop::collection::btree_set(0i64..120, 0..14),
+    fn pairs_cost_as_little_as_any_and_do_not_cross(
+        labels in prop::collection::vec(0i64..90, 0..8),
+        commands in prop::collection::btree_set(0i64..90, 0..8),
+        tolerance in 0u64..30,
     ) {
-        let [labels, commands] = [labels, commands].map(Vec::from_iter);
-        prop_assert_eq!(match_labels(&labels, &commands, 15).pairs, nearest_first(&labels, &commands, 15));
+        let commands = Vec::from_iter(commands);
+        let order = in_order(&labels, tolerance);
+        let ordered: Vec<i64> = order.iter().map(|(time, _)| *time).collect();
+        let matching = match_labels(&labels, &commands, tolerance as i64);
+        let paired: u64 = matching.pairs.iter().map(|(label, at)| cost(labels[*label], commands[*at])).sum();
+        let alone = 2 * (tolerance + 1) * matching.unmatched() as u64;
+        prop_assert_eq!(paired + alone, least_cost(&ordered, &commands, tolerance));
+        let own = |row: usize| matching.pairs.iter().find(|pair| pair.0 == row).map(|pair| pair.1);
+        let in_turn: Vec<usize> = order.iter().filter_map(|(_, row)| own(*row)).collect();
+        prop_assert!(in_turn.is_sorted_by(|one, next| one < next), "{in_turn:?}");
     }
 
     #[test]

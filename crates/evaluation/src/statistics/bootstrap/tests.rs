@@ -95,3 +95,36 @@ fn interval_lies_between_the_tails() {
     assert_eq!(interval(1.0, Vec::new(), IntervalMethod::Percentile, confidence(0.9)), None);
     assert_near(quantile(&[1.0, 2.0], 0.25).unwrap(), 1.25, 1e-12);
 }
+
+/// The terms of a reliability table: probabilities that are right less often by `excess`.
+fn terms(answers: &[(f64, bool)], rows: &[usize]) -> [f64; 10] {
+    let mut terms = [0.0; 10];
+    for (probability, is_right) in rows.iter().map(|row| answers[*row]) {
+        let at = ((probability * 10.0) as usize).min(9);
+        terms[at] += (probability - f64::from(u8::from(is_right))) / rows.len() as f64;
+    }
+    terms
+}
+
+/// A mirrored interval holds the truth of answers without any error in half of all cases.
+#[test]
+fn about_95_percent_of_intervals_hold_the_true_sum_of_absolute_values() {
+    let mut random = ChaCha20Rng::seed_from_u64(12);
+    for (excess, truth) in [(0.0, 0.0), (0.15, 0.1388)] {
+        let mut held = 0;
+        for seed in 0..200 {
+            let answer = |_| {
+                let probability: f64 = random.random();
+                (probability, random.random::<f64>() < probability - excess)
+            };
+            let answers: Vec<(f64, bool)> = (0..250).map(answer).collect();
+            let all: Vec<usize> = (0..answers.len()).collect();
+            let mut blocks = BlockBootstrap::new(answers.len(), seed);
+            let samples: Vec<[f64; 10]> = (0..200).map(|_| terms(&answers, blocks.draw())).collect();
+            let interval = interval_of_absolute_sum(&terms(&answers, &all), &samples, confidence(0.95)).unwrap();
+            held += u32::from((interval.low..=interval.high).contains(&truth));
+        }
+        assert!((172..=198).contains(&held), "{excess}: {held} of 200");
+    }
+    assert_eq!(interval_of_absolute_sum(&[0.5], &[], confidence(0.95)), None);
+}
