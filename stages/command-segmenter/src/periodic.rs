@@ -1,5 +1,7 @@
 //! Periodic traffic: records that come at a steady interval, or after a steady silence, as keep-alives and polls do.
 
+use std::cell::OnceCell;
+
 use smallvec::SmallVec;
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -44,7 +46,14 @@ impl Arrival {
 pub(crate) struct PeriodicTraffic {
     /// In place where there is one: most lengths that a busy service sends come once.
     arrivals: SmallVec<[Arrival; 1]>,
+    /// The periods of the timers that these arrivals are on, once they were asked for: they are asked for several times
+    /// between two arrivals.
+    interval_timer: OnceCell<Option<i64>>,
+    idle_timer: OnceCell<Option<i64>>,
 }
+
+/// A list of times or intervals that mostly needs no memory of its own.
+type Times = SmallVec<[i64; 2 * MAX_ARRIVALS]>;
 
 impl PeriodicTraffic {
     pub(crate) fn add(&mut self, arrival: Arrival) {
@@ -52,6 +61,7 @@ impl PeriodicTraffic {
             self.arrivals.remove(0);
         }
         self.arrivals.push(arrival);
+        (self.interval_timer, self.idle_timer) = Default::default();
     }
 
     /// Whether this arrival is on a timer: on one that runs on and that most arrivals or a long run of them are on, or on
@@ -80,35 +90,34 @@ impl PeriodicTraffic {
 
     /// The period of a timer that runs on, if most arrivals are on it.
     fn interval_timer(&self) -> Option<i64> {
-        if self.arrivals.len() < MIN_ARRIVALS {
-            return None;
-        }
-        let times: Vec<i64> = self.times().collect();
-        let period_ns = interval_period(&times)?;
-        let on_timer = times_on_timer(&times, period_ns);
-        // A timer skips no period. Commands sent by a script have several lengths, so each length skips most periods.
-        let span_ns = on_timer.last()?.saturating_sub(*on_timer.first()?);
-        let is_complete = on_timer.len() as u64 * 5 >= (span_ns / period_ns).unsigned_abs() * 4;
-        (is_complete && self.are_most(on_timer.len())).then_some(period_ns)
+        *self.interval_timer.get_or_init(|| {
+            let times: Times = self.times().collect();
+            let period_ns = interval_period(&times).filter(|_| times.len() >= MIN_ARRIVALS)?;
+            let on_timer = most_on_timer(&times, period_ns)?;
+            // A timer skips no period. Commands sent by a script have several lengths, so each length skips most periods.
+            let span_ns = on_timer.last()?.saturating_sub(*on_timer.first()?);
+            let is_complete = on_timer.len() as u64 * 5 >= (span_ns / period_ns).unsigned_abs() * 4;
+            is_complete.then_some(period_ns)
+        })
     }
 
     /// The period of a timer that every record of the flow resets, if most arrivals are on it.
     fn idle_timer(&self) -> Option<i64> {
-        if self.arrivals.len() < MIN_ARRIVALS {
-            return None;
-        }
-        let silences: Vec<i64> = self.arrivals.iter().filter_map(|arrival| arrival.silence_ns).collect();
-        let (period_ns, count) = idle_period(&silences)?;
-        self.are_most(count).then_some(period_ns)
+        *self.idle_timer.get_or_init(|| {
+            let silences: Times = self.arrivals.iter().filter_map(|arrival| arrival.silence_ns).collect();
+            let (period_ns, count) = idle_period(&silences).filter(|_| self.arrivals.len() >= MIN_ARRIVALS)?;
+            are_most(count, self.arrivals.len()).then_some(period_ns)
+        })
     }
 
     fn times(&self) -> impl Iterator<Item = i64> {
         self.arrivals.iter().map(|arrival| arrival.time_ns)
     }
+}
 
-    fn are_most(&self, count: usize) -> bool {
-        count * 5 >= self.arrivals.len() * 4
-    }
+/// Whether so many of all are enough for a timer.
+fn are_most(count: usize, all: usize) -> bool {
+    count * 5 >= all * 4
 }
 
 /// The period of a timer that most of these times, in order of arrival, are on.
@@ -129,6 +138,20 @@ pub(crate) fn idle_period(silences: &[i64]) -> Option<(i64, usize)> {
 pub(crate) fn times_on_timer(times: &[i64], period_ns: i64) -> Vec<i64> {
     let sorted = sorted(times.iter().copied());
     times.iter().copied().filter(|time_ns| has_neighbour(&sorted, *time_ns, period_ns)).collect()
+}
+
+/// The times on a timer, if they are most of these.
+fn most_on_timer(times: &[i64], period_ns: i64) -> Option<Times> {
+    let sorted = sorted(times.iter().copied());
+    let mut on_timer = Times::new();
+    for (tried, time_ns) in times.iter().enumerate() {
+        // All that are left would not be enough.
+        if !are_most(on_timer.len() + times.len() - tried, times.len()) {
+            return None;
+        }
+        on_timer.extend(has_neighbour(&sorted, *time_ns, period_ns).then_some(*time_ns));
+    }
+    are_most(on_timer.len(), times.len()).then_some(on_timer)
 }
 
 /// Whether a time is in a long run of times at one interval.
@@ -169,17 +192,14 @@ fn time_near(sorted: &[i64], time_ns: i64, tolerance_ns: i64) -> Option<i64> {
 /// or taken for an answer.
 fn has_neighbour(sorted: &[i64], time_ns: i64, period_ns: i64) -> bool {
     [period_ns, period_ns.saturating_mul(2)].into_iter().any(|interval_ns| {
-        let (interval, tolerance) = (i128::from(interval_ns), i128::from(tolerance(interval_ns)));
-        [-interval, interval].into_iter().any(|offset| {
-            let expected = i128::from(time_ns) + offset;
-            let at = sorted.partition_point(|other| i128::from(*other) < expected - tolerance);
-            sorted.get(at).is_some_and(|other| i128::from(*other) <= expected + tolerance)
-        })
+        let offsets = [interval_ns.saturating_neg(), interval_ns];
+        let near = |offset| time_near(sorted, time_ns.saturating_add(offset), tolerance(interval_ns));
+        offsets.into_iter().any(|offset| near(offset).is_some())
     })
 }
 
-fn sorted(times: impl Iterator<Item = i64>) -> Vec<i64> {
-    let mut times: Vec<i64> = times.collect();
+fn sorted(times: impl Iterator<Item = i64>) -> Times {
+    let mut times: Times = times.collect();
     times.sort_unstable();
     times
 }
@@ -193,10 +213,12 @@ pub(crate) fn chance_on_timer(period_ns: i64) -> f64 {
 /// The length that most of these intervals have, if enough have it.
 pub(crate) fn steady_interval(intervals: impl Iterator<Item = i64>) -> Option<i64> {
     let sorted = sorted(intervals.filter(|interval_ns| (MIN_PERIOD_NS..=MAX_PERIOD_NS).contains(interval_ns)));
-    let mut most: &[i64] = &[];
+    let (mut most, mut end): (&[i64], usize) = (&[], 0);
     for (at, shortest_ns) in sorted.iter().enumerate() {
         let longest_ns = shortest_ns.saturating_add(tolerance(*shortest_ns));
-        let end = sorted.partition_point(|interval_ns| *interval_ns <= longest_ns);
+        while sorted.get(end).is_some_and(|interval_ns| *interval_ns <= longest_ns) {
+            end += 1;
+        }
         let same = sorted.get(at..end).unwrap_or_default();
         if same.len() > most.len() {
             most = same;

@@ -289,7 +289,8 @@ impl ServiceLengthStats {
     /// this length are on, those included that look like answers. A timer that traffic resets never fires close behind
     /// other records.
     fn is_on_timer(&self, arrival: Arrival) -> bool {
-        self.unsolicited.is_on_timer(arrival) || self.arrivals.is_on_interval_timer(arrival.time_ns)
+        // Without answers both lists are the same.
+        self.unsolicited.is_on_timer(arrival) || self.answers > 0 && self.arrivals.is_on_interval_timer(arrival.time_ns)
     }
 
     fn add_delay(&mut self, delay_ns: i64) {
