@@ -210,14 +210,18 @@ impl PossibleInStates {
             };
             found.entry(*action).or_insert_with(of_action).longer.insert(*state, Explanations::new());
         }
+        let most = states.keys().map(|(_, bytes)| bytes.abs()).max().unwrap_or_default();
         for command in self.commands.iter().chain(farther) {
             for (action, count) in &command.actions {
+                let count = i64::from(*count);
                 for WeightedSum { bytes, weight } in sums {
+                    // Most commands are too far away.
                     let missing = bytes - command.sum;
-                    let state = states.get(&(*action, missing / i64::from(*count)));
-                    if let (Some(state), Some(longer)) = (state, found.get_mut(action))
-                        && missing % i64::from(*count) == 0
-                    {
+                    if missing.abs() > most * count || missing % count != 0 {
+                        continue;
+                    }
+                    let state = states.get(&(*action, missing / count));
+                    if let (Some(state), Some(longer)) = (state, found.get_mut(action)) {
                         longer.longer.entry(*state).or_default().push((command, *weight));
                     }
                 }
