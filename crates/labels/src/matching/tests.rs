@@ -69,7 +69,7 @@ proptest! {
         let commands = Vec::from_iter(commands);
         let order = in_order(&labels, tolerance);
         let ordered: Vec<i64> = order.iter().map(|(time, _)| *time).collect();
-        let matching = match_labels(&labels, &commands, tolerance as i64);
+        let matching = match_labels(&labels, &commands, tolerance.cast_signed());
         let paired: u64 = matching.pairs.iter().map(|(label, at)| cost(labels[*label], commands[*at])).sum();
         let alone = 2 * (tolerance + 1) * matching.unmatched() as u64;
         prop_assert_eq!(paired + alone, least_cost(&ordered, &commands, tolerance));

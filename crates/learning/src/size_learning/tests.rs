@@ -144,7 +144,7 @@ fn devices_grouped_by_their_action_are_named_with_both_sizes() {
             0 => 0,
             count => first + further * (count - 1),
         });
-        124 + bytes.sum::<i64>() + i64::from(at % 7 == 0)
+        124 + bytes.sum::<i64>() + i64::from(at.is_multiple_of(7))
     };
     let said = warnings(&mixed(110, grouped));
     assert!(said.contains("devices are grouped by their action"), "{said}");
