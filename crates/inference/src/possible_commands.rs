@@ -125,9 +125,11 @@ impl PossibleCommands {
         for possible in &self.in_states {
             let sums = possible.sums(&general.habits);
             for (state, weighted) in &possible.states {
+                // Each state that has habits of its own needs a few sums alone.
                 let own = belief.shown.get(state).filter(|_| *state != belief.best);
-                let own_sums = own.map(|own| possible.sums(&own.habits));
-                let (shown, sums) = (own.unwrap_or(general), own_sums.as_ref().unwrap_or(&sums));
+                let shown = own.unwrap_or(general);
+                let own_sums = own.map(|own| possible.sums_of(weighted, &own.habits));
+                let sums = own_sums.as_ref().unwrap_or(&sums);
                 let by_habit = self.by_habit[*state];
                 found[*state][HabitKind::Shown as usize] = by_habit * sums.share(weighted, |_, own| own);
                 let of_sum = |sum: i64, own: f64| own * self.sum_factor(shown, sum, own);
@@ -174,11 +176,15 @@ impl PossibleCommands {
 impl PossibleInStates {
     fn sums(&self, habits: &Habits) -> SumProbabilities {
         let mut sums = SumProbabilities::default();
-        for PossibleCommand { actions, sum, probability, .. } in &self.commands {
-            let [learned, own] = sums.0.entry(*sum).or_default();
-            *learned += probability;
-            *own += probability * habits.factor(actions);
-        }
+        self.commands.iter().for_each(|command| sums.add(command, habits));
+        sums
+    }
+
+    /// The same for some sums alone.
+    fn sums_of(&self, some: &[WeightedSum], habits: &Habits) -> SumProbabilities {
+        let mut sums = SumProbabilities::default();
+        let commands = some.iter().flat_map(|sum| self.with_sum(sum.bytes));
+        commands.for_each(|command| sums.add(command, habits));
         sums
     }
 
@@ -253,6 +259,12 @@ fn weigh_longer_actions(
 struct SumProbabilities(BTreeMap<i64, [f64; 2]>);
 
 impl SumProbabilities {
+    fn add(&mut self, command: &PossibleCommand, habits: &Habits) {
+        let [learned, own] = self.0.entry(command.sum).or_default();
+        *learned += command.probability;
+        *own += command.probability * habits.factor(&command.actions);
+    }
+
     fn of(&self, sum: i64) -> [f64; 2] {
         self.0.get(&sum).copied().unwrap_or_default()
     }
