@@ -29,6 +29,8 @@ own_replies=$(action on '"on"' 0; action off '"off"' 1; action toggle '"toggle"'
 simulate() {
     home=$work/$1
     shift
+    # Two tables have homes of the same names.
+    rm -rf "$home"
     mkdir "$home"
     printf 'test = { commands = %s }\n' "$commands" > "$home/scenario.toml"
     for lines in "$@"; do printf '%b\n' "$lines" >> "$home/scenario.toml"; done

@@ -39,9 +39,8 @@ const LEARNED_AT_FIRST: f64 = 0.9;
 /// 10⁻³, 87 % with 10⁻⁵ to 10⁻⁷, and with 0 some states learn whatever makes them right.
 const MIN_PROBABILITY: f64 = 1e-6;
 
-/// The probability that messages are strange at first: that another gateway or app is named is twice as probable as a
-/// change.
-const STRANGE_AT_FIRST: f64 = 2.0 * CHANGE;
+/// The probability that messages are strange at first: that another gateway or app is named is as probable as a change.
+const STRANGE_AT_FIRST: f64 = CHANGE;
 
 /// After so many commands, the habits that they show are estimated anew: a tenth of the memory.
 const COMMANDS_PER_ESTIMATE: u32 = 4;
