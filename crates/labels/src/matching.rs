@@ -103,9 +103,21 @@ const MAX_PAIRS: usize = 1 << 25;
 /// depends only on times and indices.
 pub fn match_labels(label_times: &[i64], command_times: &[i64], tolerance_ns: i64) -> Matching {
     let tolerance = u64::try_from(tolerance_ns).unwrap_or(0);
-    let labels = in_order(label_times, tolerance);
     let mut commands: Vec<(i64, usize)> = command_times.iter().copied().zip(0..).collect();
     commands.sort_unstable();
+    let end = |at: Option<&(i64, usize)>| at.map_or(0, |(time, _)| *time);
+    let ends = [end(commands.first()), end(commands.last())];
+    let is_near = |time: i64| {
+        // Most labels of a long list may be of other captures.
+        if time < ends[0].saturating_sub_unsigned(tolerance) || time > ends[1].saturating_add_unsigned(tolerance) {
+            return false;
+        }
+        let after = commands.partition_point(|(other, _)| *other < time);
+        let around = [after.checked_sub(1), Some(after)].into_iter().flatten();
+        around.filter_map(|at| commands.get(at)).any(|(other, _)| other.abs_diff(time) <= tolerance)
+    };
+    let near = label_times.iter().copied().zip(0..).filter(|(time, _)| is_near(*time));
+    let labels = in_order(near.collect(), tolerance);
     let nearby = nearby(&labels, &commands, tolerance);
     let mut matching = Matching::default();
     let mut free = vec![true; commands.len()];
@@ -116,21 +128,17 @@ pub fn match_labels(label_times: &[i64], command_times: &[i64], tolerance_ns: i6
     matching.pairs.sort_unstable();
     matching.spurious = commands.iter().zip(free).filter(|(_, free)| *free).map(|((_, at), _)| *at).collect();
     matching.spurious.sort_unstable();
+    let mut paired = matching.pairs.iter().map(|(row, _)| *row).peekable();
     for (row, time) in label_times.iter().enumerate() {
-        if matching.pairs.binary_search_by_key(&row, |pair| pair.0).is_ok() {
-            continue;
+        if paired.next_if_eq(&row).is_none() {
+            if is_near(*time) { &mut matching.ambiguous } else { &mut matching.missed }.push(row);
         }
-        let after = commands.partition_point(|(other, _)| other < time);
-        let is_near = |at: usize| commands.get(at).is_some_and(|(other, _)| other.abs_diff(*time) <= tolerance);
-        let has_near = is_near(after) || after.checked_sub(1).is_some_and(is_near);
-        if has_near { &mut matching.ambiguous } else { &mut matching.missed }.push(row);
     }
     matching
 }
 
 /// The times of labels with their rows, in the order in which the commands were given.
-fn in_order(times: &[i64], tolerance: u64) -> Vec<(i64, usize)> {
-    let mut labels: Vec<(i64, usize)> = times.iter().copied().zip(0..).collect();
+fn in_order(mut labels: Vec<(i64, usize)>, tolerance: u64) -> Vec<(i64, usize)> {
     let mut latest = i64::MIN;
     let goes_back = |(time, _): &(i64, usize)| {
         latest = latest.max(*time);
@@ -183,20 +191,20 @@ enum Choice {
 /// The best choices for all labels, each with the places around its nearby commands.
 struct Alignment<'a> {
     nearby: &'a [Range<usize>],
-    choices: Vec<Vec<Choice>>,
+    /// Those of one label after another.
+    choices: Vec<Choice>,
 }
 
 impl<'a> Alignment<'a> {
     fn of(labels: &[(i64, usize)], commands: &[(i64, usize)], nearby: &'a [Range<usize>], tolerance: u64) -> Self {
         // Doubled, so that the side of the label can decide between equal ones.
         let alone = 2 * (u128::from(tolerance) + 1);
-        let mut choices = Vec::with_capacity(labels.len());
+        let mut choices = Vec::with_capacity(nearby.iter().map(|range| range.len() + 1).sum());
         // The costs of the label before, by place from `first` on; beyond the last one they stay the same.
-        let (mut costs, mut first) = (vec![0_u128], 0);
+        let (mut costs, mut own, mut first) = (vec![0_u128], Vec::new(), 0);
         for ((time, _), range) in labels.iter().zip(nearby) {
             let before = |place: usize| costs[(place - first).min(costs.len() - 1)];
-            let mut own: Vec<u128> = Vec::with_capacity(range.len() + 1);
-            let mut chosen = Vec::with_capacity(range.len() + 1);
+            own.clear();
             for place in range.start..=range.end {
                 let mut best = (before(place) + alone, Choice::NoCommand);
                 if place > range.start {
@@ -209,10 +217,9 @@ impl<'a> Alignment<'a> {
                     best = own.last().filter(|cost| **cost <= best.0).map_or(best, |cost| (*cost, Choice::Before));
                 }
                 own.push(best.0);
-                chosen.push(best.1);
+                choices.push(best.1);
             }
-            (costs, first) = (own, range.start);
-            choices.push(chosen);
+            (costs, own, first) = (own, costs, range.start);
         }
         Self { nearby, choices }
     }
@@ -220,8 +227,10 @@ impl<'a> Alignment<'a> {
     /// The pairs of label and command, the last one first.
     fn pairs(&self) -> Vec<(usize, usize)> {
         let mut pairs = Vec::new();
-        let mut place = usize::MAX;
-        for (label, (range, choices)) in self.nearby.iter().zip(&self.choices).enumerate().rev() {
+        let (mut place, mut end) = (usize::MAX, self.choices.len());
+        for (label, range) in self.nearby.iter().enumerate().rev() {
+            let choices = &self.choices[end - range.len() - 1..end];
+            end -= choices.len();
             place = place.min(range.end);
             while choices[place - range.start] == Choice::Before {
                 place -= 1;

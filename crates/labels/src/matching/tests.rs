@@ -67,11 +67,12 @@ proptest! {
         tolerance in 0u64..30,
     ) {
         let commands = Vec::from_iter(commands);
-        let order = in_order(&labels, tolerance);
+        let near = |(time, _): &(i64, usize)| commands.iter().any(|command| command.abs_diff(*time) <= tolerance);
+        let order = in_order(labels.iter().copied().zip(0..).filter(near).collect(), tolerance);
         let ordered: Vec<i64> = order.iter().map(|(time, _)| *time).collect();
         let matching = match_labels(&labels, &commands, tolerance.cast_signed());
         let paired: u64 = matching.pairs.iter().map(|(label, at)| cost(labels[*label], commands[*at])).sum();
-        let alone = 2 * (tolerance + 1) * matching.unmatched() as u64;
+        let alone = 2 * (tolerance + 1) * matching.ambiguous.len() as u64;
         prop_assert_eq!(paired + alone, least_cost(&ordered, &commands, tolerance));
         let own = |row: usize| matching.pairs.iter().find(|pair| pair.0 == row).map(|pair| pair.1);
         let in_turn: Vec<usize> = order.iter().filter_map(|(_, row)| own(*row)).collect();
