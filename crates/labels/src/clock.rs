@@ -11,7 +11,7 @@ mod shift;
 use serde::Serialize;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use crate::matching::match_labels;
+use crate::matching::matching_pairs;
 use peaks::{MAX_SHIFT_NS, Search, distinct_peaks, drifting_peaks};
 pub use shift::ClockShift;
 
@@ -127,7 +127,7 @@ impl LabelClock {
 
 /// How many labels have a command of their own.
 fn matched(labels: &[i64], commands: &[i64], tolerance_ns: i64, shift: &ClockShift) -> usize {
-    match_labels(&shift.applied(labels), commands, tolerance_ns).pairs.len()
+    matching_pairs(&shift.applied(labels), commands, tolerance_ns).len()
 }
 
 /// P(at least `matched` of `labels` have a command), if chance gives each of them one with probability `near`.

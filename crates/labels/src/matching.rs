@@ -102,39 +102,65 @@ const MAX_PAIRS: usize = 1 << 25;
 /// equal distances a command after its label comes first, since users' logs hold the time of sending. The result
 /// depends only on times and indices.
 pub fn match_labels(label_times: &[i64], command_times: &[i64], tolerance_ns: i64) -> Matching {
-    let tolerance = u64::try_from(tolerance_ns).unwrap_or(0);
-    let mut commands: Vec<(i64, usize)> = command_times.iter().copied().zip(0..).collect();
-    commands.sort_unstable();
-    let end = |at: Option<&(i64, usize)>| at.map_or(0, |(time, _)| *time);
-    let ends = [end(commands.first()), end(commands.last())];
-    let is_near = |time: i64| {
+    let commands = CommandTimes::new(command_times, tolerance_ns);
+    let mut matching = Matching { pairs: commands.pairs(label_times), ..Matching::default() };
+    let mut free = vec![true; command_times.len()];
+    let mut paired = matching.pairs.iter().peekable();
+    for (row, time) in label_times.iter().enumerate() {
+        if let Some((_, command)) = paired.next_if(|pair| pair.0 == row) {
+            free[*command] = false;
+        } else if commands.has_near(*time) {
+            matching.ambiguous.push(row);
+        } else {
+            matching.missed.push(row);
+        }
+    }
+    matching.spurious = free.iter().enumerate().filter(|(_, free)| **free).map(|(command, _)| command).collect();
+    matching
+}
+
+/// The pairs of [`match_labels`] alone.
+pub(crate) fn matching_pairs(label_times: &[i64], command_times: &[i64], tolerance_ns: i64) -> Vec<(usize, usize)> {
+    CommandTimes::new(command_times, tolerance_ns).pairs(label_times)
+}
+
+/// The times of commands with their indices, in order, and how far a label may be from one.
+struct CommandTimes {
+    commands: Vec<(i64, usize)>,
+    tolerance: u64,
+}
+
+impl CommandTimes {
+    fn new(command_times: &[i64], tolerance_ns: i64) -> Self {
+        let mut commands: Vec<(i64, usize)> = command_times.iter().copied().zip(0..).collect();
+        commands.sort_unstable();
+        Self { commands, tolerance: u64::try_from(tolerance_ns).unwrap_or(0) }
+    }
+
+    /// Whether a command is near a time.
+    fn has_near(&self, time: i64) -> bool {
+        let (Some((first, _)), Some((last, _))) = (self.commands.first(), self.commands.last()) else { return false };
         // Most labels of a long list may be of other captures.
-        if time < ends[0].saturating_sub_unsigned(tolerance) || time > ends[1].saturating_add_unsigned(tolerance) {
+        if time < first.saturating_sub_unsigned(self.tolerance) || time > last.saturating_add_unsigned(self.tolerance) {
             return false;
         }
-        let after = commands.partition_point(|(other, _)| *other < time);
+        let after = self.commands.partition_point(|(other, _)| *other < time);
         let around = [after.checked_sub(1), Some(after)].into_iter().flatten();
-        around.filter_map(|at| commands.get(at)).any(|(other, _)| other.abs_diff(time) <= tolerance)
-    };
-    let near = label_times.iter().copied().zip(0..).filter(|(time, _)| is_near(*time));
-    let labels = in_order(near.collect(), tolerance);
-    let nearby = nearby(&labels, &commands, tolerance);
-    let mut matching = Matching::default();
-    let mut free = vec![true; commands.len()];
-    for (label, at) in Alignment::of(&labels, &commands, &nearby, tolerance).pairs() {
-        matching.pairs.push((labels[label].1, commands[at].1));
-        free[at] = false;
+        around.filter_map(|at| self.commands.get(at)).any(|(other, _)| other.abs_diff(time) <= self.tolerance)
     }
-    matching.pairs.sort_unstable();
-    matching.spurious = commands.iter().zip(free).filter(|(_, free)| *free).map(|((_, at), _)| *at).collect();
-    matching.spurious.sort_unstable();
-    let mut paired = matching.pairs.iter().map(|(row, _)| *row).peekable();
-    for (row, time) in label_times.iter().enumerate() {
-        if paired.next_if_eq(&row).is_none() {
-            if is_near(*time) { &mut matching.ambiguous } else { &mut matching.missed }.push(row);
-        }
+
+    /// The pairs of label and command, in order of the labels.
+    fn pairs(&self, label_times: &[i64]) -> Vec<(usize, usize)> {
+        let Self { commands, tolerance } = self;
+        let near = label_times.iter().copied().zip(0..).filter(|(time, _)| self.has_near(*time));
+        let labels = in_order(near.collect(), *tolerance);
+        let nearby = nearby(&labels, commands, *tolerance);
+        let found = Alignment::of(&labels, commands, &nearby, *tolerance).pairs();
+        let mut pairs: Vec<(usize, usize)> =
+            found.into_iter().map(|(label, at)| (labels[label].1, commands[at].1)).collect();
+        pairs.sort_unstable();
+        pairs
     }
-    matching
 }
 
 /// The times of labels with their rows, in the order in which the commands were given.

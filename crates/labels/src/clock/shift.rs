@@ -3,7 +3,7 @@
 use serde::Serialize;
 use sizeleak_model::statistics::middle;
 
-use crate::matching::match_labels;
+use crate::matching::matching_pairs;
 
 /// How often a line is fitted to the commands that it matches.
 const ROUNDS: usize = 3;
@@ -59,8 +59,8 @@ impl ClockShift {
     pub(crate) fn refined(&self, labels: &[i64], commands: &[i64], tolerance_ns: i64) -> Self {
         let mut shift = *self;
         for _ in 0..ROUNDS {
-            let matching = match_labels(&shift.applied(labels), commands, tolerance_ns);
-            let pairs = matching.pairs.iter().filter_map(|(row, at)| Some((*labels.get(*row)?, *commands.get(*at)?)));
+            let matched = matching_pairs(&shift.applied(labels), commands, tolerance_ns);
+            let pairs = matched.iter().filter_map(|(row, at)| Some((*labels.get(*row)?, *commands.get(*at)?)));
             let mut points: Vec<(i64, i64)> =
                 pairs.map(|(label, command)| (label, command.saturating_sub(label))).collect();
             points.sort_unstable();
