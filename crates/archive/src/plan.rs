@@ -173,10 +173,7 @@ impl PlannedUnits<'_> {
         let Ok(key) = answers_key(self.run.pipeline, &self.captures, taps.as_deref(), self.run.format) else {
             return true;
         };
-        let same = known.is_some_and(|known| {
-            let answers = known.answers.as_ref();
-            answers.is_some_and(|answers| self.run.are_same(&known.point, answers, key.as_deref()))
-        });
-        !same
+        let known = known.and_then(|known| Some((&known.point, known.answers.as_ref()?)));
+        !known.is_some_and(|(point, answers)| self.run.are_same(point, answers, key.as_deref()))
     }
 }

@@ -36,7 +36,7 @@ const LEARNED_AT_FIRST: f64 = 0.9;
 
 /// States that are less probable have no habits of their own. Where habits change with the messages, the true state is as
 /// improbable as this until it has learned them: in `tests/answers/habits.rs` 27 % of such commands keep their truth with
-/// 10⁻³, 87 % with 10⁻⁵ to 10⁻⁷, and with 0 some states learn whatever makes them right.
+/// 10⁻³, 80 % with 10⁻⁵, 87 % with 10⁻⁶ and 10⁻⁷, and with 0 some states learn whatever makes them right.
 const MIN_PROBABILITY: f64 = 1e-6;
 
 /// The probability that messages are strange at first: that another gateway or app is named is as probable as a change.

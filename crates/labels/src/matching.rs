@@ -98,8 +98,8 @@ const MAX_PAIRS: usize = 1 << 25;
 /// Of all such assignments it is the one with the least sum of distances, where a label without a command counts as one
 /// that is as far away as the tolerance. Commands are sent in the order in which they are given, so pairs never cross.
 /// That order is the one of the labels' rows unless their times go back by more than the tolerance, and of their times
-/// then: the clock by which people write down what they did seconds apart is less exact than the order in which they do. At
-/// equal distances a command after its label comes first, since users' logs hold the time of sending. The result
+/// then: the clock by which people write down what they did seconds apart is less exact than the order in which they
+/// do. At equal distances a command after its label comes first, since users' logs hold the time of sending. The result
 /// depends only on times and indices.
 pub fn match_labels(label_times: &[i64], command_times: &[i64], tolerance_ns: i64) -> Matching {
     let commands = CommandTimes::new(command_times, tolerance_ns);

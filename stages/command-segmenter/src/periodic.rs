@@ -90,9 +90,12 @@ impl PeriodicTraffic {
 
     /// The period of a timer that runs on, if most arrivals are on it.
     fn interval_timer(&self) -> Option<i64> {
+        if self.arrivals.len() < MIN_ARRIVALS {
+            return None;
+        }
         *self.interval_timer.get_or_init(|| {
             let times: Times = self.times().collect();
-            let period_ns = interval_period(&times).filter(|_| times.len() >= MIN_ARRIVALS)?;
+            let period_ns = interval_period(&times)?;
             let on_timer = most_on_timer(&times, period_ns)?;
             // A timer skips no period. Commands sent by a script have several lengths, so each length skips most periods.
             let span_ns = on_timer.last()?.saturating_sub(*on_timer.first()?);
@@ -103,9 +106,12 @@ impl PeriodicTraffic {
 
     /// The period of a timer that every record of the flow resets, if most arrivals are on it.
     fn idle_timer(&self) -> Option<i64> {
+        if self.arrivals.len() < MIN_ARRIVALS {
+            return None;
+        }
         *self.idle_timer.get_or_init(|| {
             let silences: Times = self.arrivals.iter().filter_map(|arrival| arrival.silence_ns).collect();
-            let (period_ns, count) = idle_period(&silences).filter(|_| self.arrivals.len() >= MIN_ARRIVALS)?;
+            let (period_ns, count) = idle_period(&silences)?;
             are_most(count, self.arrivals.len()).then_some(period_ns)
         })
     }

@@ -167,8 +167,8 @@ impl GatewayFlow {
     }
 }
 
-/// Between two gateways, both at home or both outside, the client counts as the gateway. It sends the SYN; in mid-stream and over UDP it is taken to
-/// have the higher port.
+/// Between two gateways, both at home or both outside, the client counts as the gateway. It sends the SYN; in mid-stream
+/// and over UDP it is taken to have the higher port.
 fn is_from_client(segment: &TransportSegment<'_>) -> bool {
     match segment.flags & (Segment::SYN | Segment::ACK) {
         Segment::SYN => true,

@@ -44,9 +44,7 @@ impl BootstrapFigures {
 fn sampled(figure: &Figure, run: &RunOutcomes<'_>, outcomes: &[CommandOutcome<'_>]) -> Option<f64> {
     match figure.kind {
         FigureKind::Share(holds, requirement) => requirement.is_met(run).then(|| share(outcomes, holds))?,
-        FigureKind::Summary { over, .. } => {
-            Requirement::Candidates.is_met(run).then(|| over(outcomes, run.prior_bits))?
-        }
+        FigureKind::Summary(over) => Requirement::Candidates.is_met(run).then(|| over(outcomes, run.prior_bits))?,
         FigureKind::CalibrationError => {
             Requirement::Candidates.is_met(run).then(|| Calibration::over(judged(outcomes)).expected_error)?
         }
@@ -97,10 +95,10 @@ impl Calculation<'_> {
                 let interval = wilson(count(&run.outcomes, holds), run.outcomes.len() as u64, self.confidence);
                 Some((value, Some(interval)))
             }
-            FigureKind::Summary { method, .. } => {
+            FigureKind::Summary(_) => {
                 let value = sampled(figure, run, &run.outcomes)?;
                 let sampled = self.bootstrap.of(at, index).iter().copied().flatten().collect();
-                Some((value, interval(value, sampled, method, self.confidence)))
+                Some((value, interval(value, sampled, IntervalMethod::Percentile, self.confidence)))
             }
             FigureKind::CalibrationError => {
                 let value = sampled(figure, run, &run.outcomes)?;
@@ -134,7 +132,7 @@ impl Calculation<'_> {
                 let interval = bootstrap.map_or(paired, |bootstrap| paired.hull(bootstrap));
                 Some(FigureDifference::new(pairs.difference(), Some(interval), Some(pairs.p_value())))
             }
-            FigureKind::Summary { method, .. } => self.summary_difference(figure, index, at, runs, method),
+            FigureKind::Summary(_) => self.summary_difference(figure, index, at, runs, IntervalMethod::Percentile),
             FigureKind::CalibrationError => self.summary_difference(figure, index, at, runs, IntervalMethod::Mirrored),
             FigureKind::SpuriousCount => Some(self.spurious_difference(runs, 1.0)),
             FigureKind::SpuriousRate => (self.days > 0.0).then(|| self.spurious_difference(runs, 1.0 / self.days)),

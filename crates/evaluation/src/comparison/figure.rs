@@ -9,7 +9,6 @@ use crate::judge::Judgement;
 use crate::judged_run::JudgedRun;
 use crate::score::CandidateCounts;
 use crate::statistics::Interval;
-use crate::statistics::bootstrap::IntervalMethod;
 
 /// A figure of a pipeline.
 pub struct Figure {
@@ -37,7 +36,7 @@ pub(super) enum FigureKind {
     /// The share of labelled commands for which a condition holds.
     Share(fn(&CommandOutcome<'_>) -> bool, Requirement),
     /// Another figure over any of the labelled commands, given the entropy of what is known without sizes, in bits.
-    Summary { over: fn(&[CommandOutcome<'_>], Option<f64>) -> Option<f64>, method: IntervalMethod },
+    Summary(fn(&[CommandOutcome<'_>], Option<f64>) -> Option<f64>),
     /// The calibration error of first candidates.
     CalibrationError,
     /// The number of commands without a label.
@@ -77,9 +76,8 @@ const fn share(
 const fn summary(
     (key, title, decimals): (&'static str, &'static str, usize),
     over: fn(&[CommandOutcome<'_>], Option<f64>) -> Option<f64>,
-    method: IntervalMethod,
 ) -> Figure {
-    Figure { key, title, unit: Unit::Decimals(decimals), kind: FigureKind::Summary { over, method } }
+    Figure { key, title, unit: Unit::Decimals(decimals), kind: FigureKind::Summary(over) }
 }
 
 /// All figures, in the order in which they are shown.
@@ -105,32 +103,24 @@ pub const FIGURES: [Figure; 13] = [
         |outcome| outcome.after.is_some_and(Judgement::is_credible),
         Requirement::Candidates,
     ),
-    summary(
-        ("candidates_mean", "candidates, mean", 1),
-        |outcomes, _| Some(CandidateCounts::new(judged(outcomes).map(|one| one.candidates))?.mean),
-        IntervalMethod::Percentile,
-    ),
-    summary(
-        ("candidates_median", "candidates, median", 1),
-        |outcomes, _| Some(CandidateCounts::new(judged(outcomes).map(|one| one.candidates))?.median),
-        IntervalMethod::Percentile,
-    ),
-    summary(
-        ("credible_size", "credible set, mean size", 1),
-        |outcomes, _| Some(CandidateCounts::new(judged(outcomes).map(|one| one.probabilities.credible_size))?.mean),
-        IntervalMethod::Percentile,
-    ),
+    summary(("candidates_mean", "candidates, mean", 1), |outcomes, _| {
+        Some(CandidateCounts::new(judged(outcomes).map(|one| one.candidates))?.mean)
+    }),
+    summary(("candidates_median", "candidates, median", 1), |outcomes, _| {
+        Some(CandidateCounts::new(judged(outcomes).map(|one| one.candidates))?.median)
+    }),
+    summary(("credible_size", "credible set, mean size", 1), |outcomes, _| {
+        Some(CandidateCounts::new(judged(outcomes).map(|one| one.probabilities.credible_size))?.mean)
+    }),
     Figure {
         key: "calibration_error",
         title: "calibration error",
         unit: Unit::Decimals(3),
         kind: FigureKind::CalibrationError,
     },
-    summary(
-        ("leaked_bits", "bits given away", 2),
-        |outcomes, prior_bits| Information::new(outcomes.iter().map(|one| one.after), prior_bits).leaked_bits,
-        IntervalMethod::Percentile,
-    ),
+    summary(("leaked_bits", "bits given away", 2), |outcomes, prior_bits| {
+        Information::new(outcomes.iter().map(|one| one.after), prior_bits).leaked_bits
+    }),
     Figure {
         key: "spurious",
         title: "commands without a label",
