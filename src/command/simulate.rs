@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_simulator::{BayesLimit, Scenario, SimulateError, Simulation, bayes_limit, simulate};
+use sizeleak_simulator::{BayesLimit, Scenario, SimulateError, Simulation, TestForm, bayes_limit, simulate_as};
 
 use super::failure::Failure;
 use super::padding_option::PaddingOption;
@@ -31,6 +31,18 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "POLICY")]
     padding: Option<PaddingOption>,
 
+    /// Write the commands to test on as frames, in place of a capture: a year takes seconds
+    ///
+    /// They have the sizes that they would have in a capture. `sizeleak run test.frames --model model.toml` answers them.
+    #[arg(long)]
+    frames: bool,
+
+    /// Let the devices and times of a file be those of the test: CSV with time, device, action
+    ///
+    /// The devices replace those of the scenario.
+    #[arg(long, value_name = "FILE")]
+    sequence: Option<PathBuf>,
+
     /// The seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -52,6 +64,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         None => Scenario::default(),
     };
+    if let Some(path) = &arguments.sequence {
+        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        scenario.play(&text).with_context(|| path.display().to_string())?;
+    }
     if let Some(padding) = &arguments.padding {
         scenario.padding.policy = padding.policy()?;
     }
@@ -62,11 +78,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(policy) = arguments.padding.as_ref().and_then(PaddingOption::file) {
         files.reads("the padding policy", policy);
     }
-    for name in Simulation::FILES {
+    let form = if arguments.frames { TestForm::Frames } else { TestForm::Capture };
+    for name in Simulation::files(&scenario, form) {
         files.writes("the simulated file", &arguments.output.join(name));
     }
+    if let Some(sequence) = &arguments.sequence {
+        files.reads("the sequence", sequence);
+    }
     files.check()?;
-    let simulation = simulate(&scenario, arguments.seed)?;
+    let simulation = simulate_as(&scenario, arguments.seed, form)?;
     simulation.write_to(&arguments.output)?;
     if !arguments.quiet {
         let (learn, test) = (simulation.learn.truths.len(), simulation.test.truths.len());

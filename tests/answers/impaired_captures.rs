@@ -36,7 +36,7 @@ impl SimulatedHome {
         let scenario = Scenario::from_toml(&fs::read_to_string(file).unwrap()).unwrap();
         let Simulation { test: part, .. } = simulate(&scenario, seed).unwrap();
         let mut home = Self { name, scenario, part, truth: Vec::new() };
-        let sized = home.size(&home.part.pcap);
+        let sized = home.size(&home.part.bytes);
         home.check_against_simulator(&sized);
         home.truth = placed(&sized);
         home
@@ -178,7 +178,7 @@ fn coverage(sized: &Sized, truth: &[PlacedRecord]) -> BTreeMap<(u64, Direction),
 fn records_are_sized_where_one_packet_in_a_hundred_is_lost() {
     for (name, seed) in HOMES {
         let home = SimulatedHome::simulate(name, seed);
-        let damaged = damage::drop_packets(&home.part.pcap, 0.01, seed);
+        let damaged = damage::drop_packets(&home.part.bytes, 0.01, seed);
         let share = home.share_sized(&damaged, |coverage, placed| coverage.holds(placed.start, placed.end));
         assert!(share >= 0.97, "{name}: {share}");
     }
@@ -188,7 +188,7 @@ fn records_are_sized_where_one_packet_in_a_hundred_is_lost() {
 fn records_are_sized_under_a_snaplen_of_128() {
     for (name, seed) in HOMES {
         let home = SimulatedHome::simulate(name, seed);
-        let damaged = damage::cut_packets(&home.part.pcap, 128);
+        let damaged = damage::cut_packets(&home.part.bytes, 128);
         let share =
             home.share_sized(&damaged, |coverage, placed| coverage.holds(placed.start, placed.start.wrapping_add(5)));
         assert!(share >= 0.97, "{name}: {share}");
@@ -199,7 +199,7 @@ fn records_are_sized_under_a_snaplen_of_128() {
 fn records_are_sized_where_packets_are_late_or_duplicate() {
     for (name, seed) in HOMES {
         let home = SimulatedHome::simulate(name, seed);
-        let late = damage::delay_packets(&home.part.pcap, 0.15, seed);
+        let late = damage::delay_packets(&home.part.bytes, 0.15, seed);
         let damaged = damage::repeat_packets(&late, 0.15, seed + 1);
         let sized = home.size(&damaged);
         assert!(overtaken(&sized) > 10, "{name}: too few segments out of order");

@@ -48,7 +48,7 @@ fn hostile_stream(folder: &Path) -> String {
         ..Command::default()
     };
     let actions = Actions::from(vec![(Arc::from(text()), 2)]);
-    let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }].into();
+    let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5, likelihood: None }].into();
     let identification =
         Identification { candidates, candidate_count: 1, listed: 1, ..Identification::unanswered(command) };
     let frames: [Frame; 5] =

@@ -65,6 +65,7 @@ fn odd_stream() -> Vec<u8> {
         actions: actions.iter().map(|(name, count)| ((*name).into(), *count)).collect::<Actions>(),
         epsilon: -1,
         probability: 0.1,
+        likelihood: None,
     };
     let mut answers = Vec::new();
     let named: [&[(&str, u32)]; 3] = [&[("a\tb,\u{e9}\\", 1)], &[], &[("on", 2), ("off", 1)]];

@@ -137,7 +137,7 @@ fn simulated_frames(kind: &str) -> Result<Vec<Frame>, RecordedStreamError> {
     scenario.test.commands = 12;
     let folder = tempfile::tempdir()?;
     let capture = folder.path().join("home.pcap");
-    fs::write(&capture, simulate(&scenario, 1)?.test.pcap)?;
+    fs::write(&capture, simulate(&scenario, 1)?.test.bytes)?;
     let last = STAGES.iter().find(|entry| entry.makes == kind).map_or(kind, |entry| entry.name);
     let mut pipeline = Pipeline::standard().until(last)?;
     pipeline.read_captures(&[capture])?;
@@ -180,6 +180,7 @@ fn identified(command: Command) -> Identification {
         actions: Actions::from(vec![(action.into(), 1)]),
         epsilon,
         probability,
+        likelihood: None,
     };
     let candidates = [candidate("on", 0, 0.75), candidate("off", -1, 0.25)].into();
     Identification { candidates, candidate_count: 2, listed: 2, ..Identification::unanswered(command) }

@@ -97,6 +97,10 @@ pub struct Candidate {
     pub epsilon: i64,
     /// How probable it is among all candidates, from 0 to 1.
     pub probability: f64,
+    /// P(size and replies | its actions), as a multiple of what the list's other candidates have; so other habits can be
+    /// the prior in place of those that `probability` comes from. `None`, and absent on the wire, where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likelihood: Option<f32>,
 }
 
 /// Action names with their counts, in the model's order; a map `{name: count}` in frames. Thousands of candidates
@@ -271,7 +275,7 @@ mod tests {
     }
 
     fn candidates(actions: impl Iterator<Item = Actions>) -> SharedList<Candidate> {
-        actions.map(|actions| Candidate { actions, epsilon: 0, probability: 0.5 }).collect()
+        actions.map(|actions| Candidate { actions, epsilon: 0, probability: 0.5, likelihood: None }).collect()
     }
 
     #[test]

@@ -97,7 +97,7 @@ const IDENTIFICATION: &[(&str, ColumnType)] = &[
     ("actions", Counts),
     ("epsilon", Signed),
     ("probability", Float),
-    ("candidates", Structs(&[("actions", Counts), ("epsilon", Signed), ("probability", Float)])),
+    ("candidates", Structs(&[("actions", Counts), ("epsilon", Signed), ("probability", Float), ("likelihood", Float)])),
     ("shifts", SHIFTS),
     ("numbers", Structs(&[("actions", Unsigned), ("probability", Float)])),
     ("device_types", Structs(&[("device", Text), ("probability", Float)])),

@@ -112,7 +112,7 @@ mod tests {
             ..Command::default()
         };
         let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("a b"), 1)]);
-        let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }].into();
+        let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5, likelihood: None }].into();
         let frame = Identification {
             candidates,
             candidate_count: 10,

@@ -248,7 +248,7 @@ mod tests {
             ..Command::default()
         };
         let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("a,b"), 1)]);
-        let candidates = [Candidate { actions, epsilon: -1, probability: 0.5 }].into_iter().collect();
+        let candidates = [Candidate { actions, epsilon: -1, probability: 0.5, likelihood: None }].into_iter().collect();
         Identification { candidates, candidate_count: u64::MAX, listed: 1, ..Identification::unanswered(command) }
             .into()
     }

@@ -24,6 +24,26 @@ impl DeviceAction {
     }
 }
 
+/// A command that is to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WantedCommand {
+    /// When; `None` for some time after the one before it.
+    pub(crate) time_ns: Option<i64>,
+    pub(crate) actions: Vec<DeviceAction>,
+    /// Whether nobody meant it.
+    pub(crate) is_dummy: bool,
+}
+
+impl WantedCommand {
+    pub(crate) fn new(actions: Vec<DeviceAction>) -> Self {
+        Self { time_ns: None, actions, is_dummy: false }
+    }
+
+    pub(crate) fn at(time_ns: i64, actions: Vec<DeviceAction>) -> Self {
+        Self { time_ns: Some(time_ns), actions, is_dummy: false }
+    }
+}
+
 /// Generates commands for the devices of a scenario.
 #[derive(Debug)]
 pub(crate) struct CommandGenerator {
@@ -64,8 +84,8 @@ impl CommandGenerator {
     }
 
     /// Draws the parameters of commands.
-    pub(crate) fn draw_parameters(&self, commands: &mut [Vec<DeviceAction>], random: &mut ChaCha20Rng) {
-        for action in commands.iter_mut().flatten() {
+    pub(crate) fn draw_parameters(&self, commands: &mut [WantedCommand], random: &mut ChaCha20Rng) {
+        for action in commands.iter_mut().flat_map(|command| &mut command.actions) {
             if let Some(choices) = self.choices.get(action.action).filter(|choices| **choices > 0) {
                 action.parameter = random.random_range(0..*choices);
             }
@@ -102,20 +122,21 @@ impl CommandGenerator {
     }
 
     /// Puts dummies before commands, each of which is a usual one, so that each command of all has the probability
-    /// `share` to be one. Says of each command whether it is.
+    /// `share` to be one.
     pub(crate) fn add_dummies(
         &self,
-        commands: Vec<Vec<DeviceAction>>,
+        commands: Vec<WantedCommand>,
         share: f64,
         variation: &mut ChaCha20Rng,
-    ) -> Vec<(Vec<DeviceAction>, bool)> {
+    ) -> Vec<WantedCommand> {
         let mut sent = Vec::with_capacity(commands.len());
         for command in commands {
             while share > 0.0 && variation.random_bool(share) {
                 let mut own = ChaCha20Rng::from_rng(variation);
-                sent.push((self.usual_command(&mut own, variation), true));
+                let actions = self.usual_command(&mut own, variation);
+                sent.push(WantedCommand { is_dummy: true, ..WantedCommand::new(actions) });
             }
-            sent.push((command, false));
+            sent.push(command);
         }
         sent
     }
@@ -141,6 +162,27 @@ impl CommandGenerator {
             }
         }
         command
+    }
+
+    /// How many actions there are.
+    pub(crate) fn action_count(&self) -> usize {
+        self.actions
+    }
+
+    /// How many devices there are.
+    pub(crate) fn device_count(&self) -> u32 {
+        self.devices.len() as u32
+    }
+
+    /// Whether a device has an action, given by its index.
+    pub(crate) fn has_action(&self, device: u32, action: usize) -> bool {
+        self.devices.get(device as usize).is_some_and(|actions| actions.contains(&action))
+    }
+
+    /// A device that has an action.
+    pub(crate) fn device_with(&self, action: usize, random: &mut ChaCha20Rng) -> Option<u32> {
+        let able: Vec<u32> = (0..self.device_count()).filter(|device| self.has_action(*device, action)).collect();
+        able.get(random.random_range(0..able.len().max(1))).copied()
     }
 
     /// How often each action occurs.
@@ -257,15 +299,15 @@ mod tests {
     fn dummies_have_their_share_and_change_no_other_command() {
         let generator = CommandGenerator::new(&Scenario::default(), &mut ChaCha20Rng::seed_from_u64(3));
         let mut random = ChaCha20Rng::seed_from_u64(1);
-        let commands: Vec<_> = (0..2_000).map(|_| generator.random_command(&mut random)).collect();
+        let commands: Vec<_> = (0..2_000).map(|_| WantedCommand::new(generator.random_command(&mut random))).collect();
         let mut add = |share| generator.add_dummies(commands.clone(), share, &mut random);
-        assert!(add(0.0).iter().all(|(_, is_dummy)| !is_dummy));
+        assert!(add(0.0).iter().all(|command| !command.is_dummy));
         let sent = add(0.3);
-        let real: Vec<_> = sent.iter().filter(|(_, is_dummy)| !is_dummy).map(|(command, _)| command.clone()).collect();
+        let real: Vec<_> = sent.iter().filter(|command| !command.is_dummy).cloned().collect();
         assert_eq!(real, commands);
         assert!((750..970).contains(&(sent.len() - 2_000)), "{}", sent.len());
-        let dummies = sent.iter().filter(|(_, is_dummy)| *is_dummy);
-        let single = dummies.filter(|(command, _)| command.len() == 1).count() as f64 / (sent.len() - 2_000) as f64;
+        let dummies = sent.iter().filter(|command| command.is_dummy);
+        let single = dummies.filter(|command| command.actions.len() == 1).count() as f64 / (sent.len() - 2_000) as f64;
         assert!((0.18..0.33).contains(&single), "{single}");
     }
 

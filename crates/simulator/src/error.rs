@@ -37,6 +37,14 @@ pub enum SimulateError {
     /// The scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// A sequence of actions cannot be read.
+    #[error("the sequence, line {line}: {reason}; it needs the columns time, device and action")]
+    Sequence {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong there.
+        reason: String,
+    },
     /// A service's certificate cannot be created.
     #[error("the certificate of `{name}` cannot be created: {source}")]
     Certificate {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::home_life::AttackTime;
 use crate::scenario::{DeviceKind, Resolution};
 use crate::time::SECOND;
 use crate::{Scenario, SimulateError};
@@ -28,6 +29,13 @@ pub(crate) fn csv<'a>(
     }
     let bytes = writer.into_inner().map_err(|error| failed(&error))?;
     String::from_utf8(bytes).map_err(|error| failed(&error))
+}
+
+/// The times of attacks as CSV: `time` in seconds since the epoch with decimals, and what happened.
+pub(crate) fn attacks(attacks: &[AttackTime]) -> String {
+    let row =
+        |attack: &AttackTime| format!("{},{}\n", seconds(attack.start_ns, Resolution::Microsecond), attack.kind.name());
+    std::iter::once("time,attack\n".to_owned()).chain(attacks.iter().map(row)).collect()
 }
 
 /// The devices as an inventory file: `[[device]]` with name, count and actions.

@@ -18,15 +18,18 @@
 mod application;
 mod background_traffic;
 mod bayes_limit;
+mod command_frames;
 mod command_generator;
 mod error;
 mod framing;
+mod home_life;
 mod labels;
 mod message_encoder;
 mod network;
 mod random_streams;
 pub mod scenario;
 mod schedule;
+mod sequence;
 mod simulation;
 mod time;
 mod tls;
@@ -34,5 +37,6 @@ mod tls_connection;
 
 pub use bayes_limit::{BayesLimit, BayesLimitError, bayes_limit};
 pub use error::{ScenarioError, SimulateError};
+pub use home_life::AttackTime;
 pub use scenario::Scenario;
-pub use simulation::{SimulatedCapture, Simulation, Truth, simulate};
+pub use simulation::{SimulatedCapture, Simulation, TestForm, Truth, simulate, simulate_as};

@@ -25,6 +25,10 @@ pub(crate) enum Purpose {
     Variation,
     /// The key of padding, and padding drawn anew.
     Padding,
+    /// The life of a home.
+    Habits,
+    /// Attacks on it.
+    Attacks,
 }
 
 /// The seed of one capture of a simulation.

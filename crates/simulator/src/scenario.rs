@@ -3,6 +3,7 @@
 mod check;
 mod commands;
 mod duration_range;
+mod habits;
 mod network;
 mod padding;
 mod protocols;
@@ -16,6 +17,7 @@ pub use commands::{
     ActionValue, CommandSettings, DeviceIds, DeviceKind, IdDraw, LabelSettings, LearnSettings, MessageId, TestSettings,
 };
 pub use duration_range::DurationRange;
+pub use habits::{Attack, AttackKind, Days, HabitSettings, Holiday, Routine, Sun, TimeOfDay};
 pub use network::{CaptureSettings, InitialSequence, NetworkSettings, NoiseSettings, Resolution};
 pub use padding::{PaddingLayer, PaddingSettings};
 pub use protocols::{
@@ -25,6 +27,7 @@ pub use protocols::{
 pub use variation::{Compression, FirmwareChange, Overlap, Parameter, Recurring, ReplyPadding};
 
 use crate::ScenarioError;
+use crate::sequence::PlayedAction;
 
 /// A scenario: the home, the service and the network between them. Every key has a default; the defaults are the home
 /// of the paper (12 plugs, 4 lamps) behind a WebSocket gateway over TLS 1.2 with AES-GCM.
@@ -51,6 +54,8 @@ pub struct Scenario {
     pub learn: LearnSettings,
     /// The commands of the capture to test on.
     pub test: TestSettings,
+    /// The life of the home in the capture to test on, in place of random commands.
+    pub habits: HabitSettings,
     /// The accuracy of labels.
     pub labels: LabelSettings,
     /// The gateway's replies to commands.
@@ -65,6 +70,9 @@ pub struct Scenario {
     pub noise: NoiseSettings,
     /// Resolution and disturbances of the capture.
     pub capture: CaptureSettings,
+    /// Actions of a real home ([`Scenario::play`]); in place of random commands where there are any.
+    #[serde(skip)]
+    pub(crate) sequence: Vec<PlayedAction>,
 }
 
 impl Default for Scenario {
@@ -79,6 +87,7 @@ impl Default for Scenario {
             actions: commands::actions(),
             learn: LearnSettings::default(),
             test: TestSettings::default(),
+            habits: HabitSettings::default(),
             labels: LabelSettings::default(),
             replies: ReplySettings::default(),
             padding: PaddingSettings::default(),
@@ -86,6 +95,7 @@ impl Default for Scenario {
             telemetry: TelemetrySettings::default(),
             noise: NoiseSettings::default(),
             capture: CaptureSettings::default(),
+            sequence: Vec::new(),
         }
     }
 }

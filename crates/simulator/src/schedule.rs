@@ -3,9 +3,9 @@
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
-use crate::command_generator::{CapturePart, DeviceAction, growing_id, random_id};
+use crate::command_generator::{CapturePart, DeviceAction, WantedCommand, growing_id, random_id};
 use crate::message_encoder::{App, BodyForm};
-use crate::random_streams::random_duration;
+use crate::random_streams::{Purpose, Seed, random_duration};
 use crate::scenario::{CommandSettings, FirmwareChange, IdDraw, Scenario};
 use crate::time::{SECOND, nanoseconds};
 
@@ -57,6 +57,11 @@ pub(crate) struct ScheduleRandom {
 }
 
 impl ScheduleRandom {
+    /// The source for one capture.
+    pub(crate) fn new(seed: Seed) -> Self {
+        Self { commands: seed.stream(Purpose::Commands, 0), variation: seed.stream(Purpose::Variation, 0) }
+    }
+
     /// The time from one command to the next, in nanoseconds.
     fn interval(&mut self, command: &CommandSettings) -> i64 {
         let interval = random_duration(command.interval, &mut self.commands);
@@ -84,18 +89,12 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Says of each command, in order of time, whether it is a dummy.
-    pub(crate) fn mark_dummies(&mut self, dummies: &[bool]) {
-        let commands = self.connections.iter_mut().flat_map(|connection| &mut connection.commands);
-        commands.zip(dummies).for_each(|(command, is_dummy)| command.is_dummy = *is_dummy);
-    }
-
     /// Spreads commands over time and, if the scenario reconnects, over connections.
     pub(crate) fn new(
         scenario: &Scenario,
         part: CapturePart,
         start_ns: i64,
-        commands: Vec<Vec<DeviceAction>>,
+        commands: Vec<WantedCommand>,
         random: &mut ScheduleRandom,
     ) -> Self {
         let lead = if scenario.capture.mid_stream { -LEAD - SETTLE } else { LEAD };
@@ -110,7 +109,8 @@ impl Schedule {
         let has_change = part == CapturePart::Test && change.bytes > 0;
         let change_at = if has_change { before_change(change, count) } else { count };
         let mut firmware = None;
-        for (index, actions) in commands.into_iter().enumerate() {
+        for (index, WantedCommand { time_ns: wanted_ns, actions, is_dummy }) in commands.into_iter().enumerate() {
+            time_ns = wanted_ns.map_or(time_ns, |wanted_ns| wanted_ns.max(open_ns + SETTLE));
             let is_due = reconnect > 0 && time_ns - open_ns > reconnect;
             if let Some(last) = planned.last().filter(|_| is_due) {
                 let close_ns = last.time_ns + after_last;
@@ -128,7 +128,7 @@ impl Schedule {
             };
             let added_bytes = if index < change_at { 0 } else { change.bytes };
             let form = BodyForm { app: random.app(settings), added_bytes };
-            planned.push(PlannedCommand { time_ns, message_id, form, actions, is_dummy: false });
+            planned.push(PlannedCommand { time_ns, message_id, form, actions, is_dummy });
             time_ns += random.interval(settings);
         }
         let close_ns = planned.last().map_or(time_ns, |last| last.time_ns) + after_last;
@@ -146,7 +146,7 @@ mod tests {
     fn schedule(scenario: &Scenario, commands: usize) -> Schedule {
         let random = |seed| ChaCha20Rng::seed_from_u64(seed);
         let random = &mut ScheduleRandom { commands: random(1), variation: random(2) };
-        let commands = vec![vec![DeviceAction::new(0, 0)]; commands];
+        let commands = vec![WantedCommand::new(vec![DeviceAction::new(0, 0)]); commands];
         Schedule::new(scenario, CapturePart::Test, 0, commands, random)
     }
 

@@ -4,11 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use rand::RngExt;
+use rand_chacha::ChaCha20Rng;
 use sizeleak_platform::storage::replace;
 
-use crate::application::{self, MessageInput, MessagePadding, MessageRole};
+use crate::application::{self, Message, MessageInput, MessagePadding, MessageRole};
 use crate::background_traffic::{BackgroundTraffic, FIRMWARE, WEBSITE};
-use crate::command_generator::{CapturePart, CommandGenerator, DeviceAction};
+use crate::command_frames::CommandFrames;
+use crate::command_generator::{CapturePart, CommandGenerator, DeviceAction, WantedCommand};
+use crate::home_life::{AttackTime, HomeLife};
 use crate::labels::LabelRow;
 use crate::message_encoder::MessageEncoder;
 use crate::network::{Hosts, SimulatedPacket, TcpRoute};
@@ -27,15 +30,27 @@ pub struct Simulation {
     pub learn: SimulatedCapture,
     /// The capture to test on: random commands.
     pub test: SimulatedCapture,
+    /// What happened in the capture to test on beside the life of the home.
+    pub attacks: Vec<AttackTime>,
     /// The devices, as an inventory file: TOML, `[[device]]` with name, count and actions.
     pub inventory: String,
+    form: TestForm,
+}
+
+/// What the traffic to test on is made as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestForm {
+    /// A capture, with real TLS.
+    Capture,
+    /// The commands alone, as a stream of frames, with the sizes that they have in a capture. A year takes a minute.
+    Frames,
 }
 
 /// A capture with its labels and its ground truth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimulatedCapture {
-    /// The capture, a pcap file.
-    pub pcap: Vec<u8>,
+    /// The capture, a pcap file; or a stream of frames ([`TestForm::Frames`]).
+    pub bytes: Vec<u8>,
     /// The labels as a person wrote them down, with inexact times: a CSV file, `time,<action>,…`, a row for each
     /// command.
     pub labels: String,
@@ -70,47 +85,63 @@ pub struct Truth {
 /// [`SimulateError::Scenario`] if the scenario is invalid; the others report a message that does not fit its framing,
 /// or a bug of the simulator.
 pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Simulation, SimulateError> {
+    simulate_as(scenario, seed, TestForm::Capture)
+}
+
+/// Simulates a scenario, with the traffic to test on in this form. The same scenario and seed produce the same bytes.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_as(scenario: &Scenario, seed: u64, form: TestForm) -> Result<Simulation, SimulateError> {
     scenario.check()?;
     let simulator = Simulator::new(scenario, seed)?;
     let start_ns = scenario.epoch.as_second() * SECOND + i64::from(scenario.epoch.subsec_nanosecond());
 
+    let learn_seed = Seed::new(seed, 1);
+    let mut random = ScheduleRandom::new(learn_seed);
+    let mut commands = simulator.generator.experiments(scenario.learn.repeats, &mut random.commands);
+    commands.extend((0..scenario.learn.random).map(|_| simulator.usual_command(&mut random)));
+    let commands = commands.into_iter().map(WantedCommand::new).collect();
     let (learn, end_ns) =
-        simulator.capture(CapturePart::Learn, Seed::new(seed, 1), start_ns, |generator, random| {
-            let mut commands = generator.experiments(scenario.learn.repeats, &mut random.commands);
-            let ScheduleRandom { commands: random, variation } = random;
-            commands.extend((0..scenario.learn.random).map(|_| generator.usual_command(random, variation)));
-            commands
-        })?;
+        simulator.part(CapturePart::Learn, TestForm::Capture, learn_seed, start_ns, commands, random)?;
     // The test starts at the same time of day, on the first day after the end of learning.
     let days = (end_ns - start_ns).div_euclid(DAY) + 1;
-    let test_ns = start_ns + days * DAY;
-    let (test, _) = simulator.capture(CapturePart::Test, Seed::new(seed, 2), test_ns, |generator, random| {
-        let ScheduleRandom { commands: random, variation } = random;
-        (0..scenario.test.commands).map(|_| generator.usual_command(random, variation)).collect()
-    })?;
-    Ok(Simulation { learn, test, inventory: labels::inventory(&scenario.devices)? })
+    let (test_ns, test_seed) = (start_ns + days * DAY, Seed::new(seed, 2));
+    let mut random = ScheduleRandom::new(test_seed);
+    let (commands, attacks) = simulator.test_commands(test_ns, test_seed, &mut random)?;
+    let (test, _) = simulator.part(CapturePart::Test, form, test_seed, test_ns, commands, random)?;
+    let inventory = labels::inventory(&scenario.devices)?;
+    Ok(Simulation { learn, test, attacks, inventory, form })
 }
 
 impl Simulation {
     /// The names of the files that [`Simulation::write_to`] writes.
-    pub const FILES: [&'static str; 5] = ["learn.pcap", "learn.csv", "test.pcap", "test.csv", "inventory.toml"];
+    pub fn files(scenario: &Scenario, form: TestForm) -> Vec<&'static str> {
+        let test = if form == TestForm::Frames { "test.frames" } else { "test.pcap" };
+        let attacks = (!scenario.habits.attacks.is_empty()).then_some("attacks.csv");
+        ["learn.pcap", "learn.csv", test, "test.csv", "inventory.toml"].into_iter().chain(attacks).collect()
+    }
 
-    /// Writes [`Simulation::FILES`] into a folder, which is created if it does not exist.
+    /// Writes the captures, their labels, the inventory and the times of attacks into a folder, which is created if it does not exist.
     ///
     /// # Errors
     /// [`SimulateError::Folder`] and [`SimulateError::File`].
     pub fn write_to(&self, folder: impl AsRef<Path>) -> Result<(), SimulateError> {
         let folder = folder.as_ref();
         fs::create_dir_all(folder).map_err(|source| SimulateError::Folder { path: folder.to_owned(), source })?;
-        let contents: [&[u8]; 5] = [
-            &self.learn.pcap,
-            self.learn.labels.as_bytes(),
-            &self.test.pcap,
-            self.test.labels.as_bytes(),
-            self.inventory.as_bytes(),
+        let attacks = labels::attacks(&self.attacks);
+        let contents: [(&str, &[u8]); 6] = [
+            ("learn.pcap", &self.learn.bytes),
+            ("learn.csv", self.learn.labels.as_bytes()),
+            (if self.form == TestForm::Frames { "test.frames" } else { "test.pcap" }, &self.test.bytes),
+            ("test.csv", self.test.labels.as_bytes()),
+            ("inventory.toml", self.inventory.as_bytes()),
+            ("attacks.csv", attacks.as_bytes()),
         ];
-        for (name, content) in Self::FILES.iter().zip(contents) {
-            replace(&folder.join(name), content)?;
+        for (name, content) in contents {
+            if name != "attacks.csv" || !self.attacks.is_empty() {
+                replace(&folder.join(name), content)?;
+            }
         }
         Ok(())
     }
@@ -144,33 +175,71 @@ impl<'a> Simulator<'a> {
         })
     }
 
-    /// Simulates a capture. Returns it with its end, in nanoseconds since the epoch.
-    fn capture(
+    /// A random command, or one that recurs.
+    fn usual_command(&self, random: &mut ScheduleRandom) -> Vec<DeviceAction> {
+        self.generator.usual_command(&mut random.commands, &mut random.variation)
+    }
+
+    /// The commands to test on: those of the home's life, if it has one.
+    fn test_commands(
+        &self,
+        start_ns: i64,
+        seed: Seed,
+        random: &mut ScheduleRandom,
+    ) -> Result<(Vec<WantedCommand>, Vec<AttackTime>), SimulateError> {
+        let played = self.scenario.played_commands(start_ns);
+        if !played.is_empty() {
+            return Ok((played, Vec::new()));
+        }
+        if self.scenario.habits.days == 0 {
+            let commands = (0..self.scenario.test.commands).map(|_| WantedCommand::new(self.usual_command(random)));
+            return Ok((commands.collect(), Vec::new()));
+        }
+        let (lived, attacks) = HomeLife::new(self.scenario, &self.generator, start_ns, seed)?.live();
+        let wanted = lived.into_iter().map(|lived| WantedCommand::at(lived.time_ns, lived.actions));
+        Ok((wanted.collect(), attacks))
+    }
+
+    /// Simulates the traffic of some commands. Returns it with its end, in nanoseconds since the epoch.
+    fn part(
         &self,
         part: CapturePart,
+        form: TestForm,
         seed: Seed,
         start_ns: i64,
-        commands: impl FnOnce(&CommandGenerator, &mut ScheduleRandom) -> Vec<Vec<DeviceAction>>,
+        commands: Vec<WantedCommand>,
+        mut random: ScheduleRandom,
     ) -> Result<(SimulatedCapture, i64), SimulateError> {
-        let stream = |purpose| seed.stream(purpose, 0);
-        let mut random = ScheduleRandom { commands: stream(Purpose::Commands), variation: stream(Purpose::Variation) };
-        let commands = commands(&self.generator, &mut random);
-        let sent = self.generator.add_dummies(commands, self.scenario.command.dummies, &mut random.variation);
-        let (mut commands, dummies): (Vec<_>, Vec<bool>) = sent.into_iter().unzip();
-        self.generator.draw_parameters(&mut commands, &mut random.variation);
-        let mut schedule = Schedule::new(self.scenario, part, start_ns, commands, &mut random);
-        schedule.mark_dummies(&dummies);
-
-        let mut packets = self.background_traffic(seed).packets(schedule.start_ns, schedule.end_ns)?;
-        let mut truths = Vec::new();
+        let mut sent = self.generator.add_dummies(commands, self.scenario.command.dummies, &mut random.variation);
+        self.generator.draw_parameters(&mut sent, &mut random.variation);
+        let schedule = Schedule::new(self.scenario, part, start_ns, sent, &mut random);
+        let mut packets = match form {
+            TestForm::Capture => self.background_traffic(seed).packets(schedule.start_ns, schedule.end_ns)?,
+            TestForm::Frames => Vec::new(),
+        };
+        let (mut frames, mut truths) = (CommandFrames::new(&self.hosts, self.scenario.network.port), Vec::new());
         for (index, connection) in (0_u32..).zip(&schedule.connections) {
-            let (connection_packets, connection_truths) = self.connection(seed, index, connection)?;
-            packets.extend(connection_packets);
-            truths.extend(connection_truths);
+            let sent = match form {
+                TestForm::Capture => {
+                    let (connection_packets, sent) = self.connection(seed, index, connection)?;
+                    packets.extend(connection_packets);
+                    sent
+                }
+                TestForm::Frames => {
+                    let sent = self.messages_alone(seed, index, connection)?;
+                    frames.add(index, connection, &sent);
+                    sent
+                }
+            };
+            truths.extend(self.truths(connection, &sent));
         }
-
-        let settings = self.scenario.capture;
-        let pcap = network::write_pcap(packets, settings, schedule.start_ns, seed.stream(Purpose::Capture, 0))?;
+        let bytes = match form {
+            TestForm::Capture => {
+                let settings = self.scenario.capture;
+                network::write_pcap(packets, settings, schedule.start_ns, seed.stream(Purpose::Capture, 0))?
+            }
+            TestForm::Frames => frames.into_stream()?,
+        };
         let mut random = seed.stream(Purpose::Labels, 0);
         let error = nanoseconds(self.scenario.labels.error);
         let labels = truths.iter().map(|truth: &Truth| LabelRow {
@@ -178,7 +247,7 @@ impl<'a> Simulator<'a> {
             counts: &truth.counts,
         });
         let labels = labels::csv(self.scenario, labels)?;
-        Ok((SimulatedCapture { pcap, labels, truths }, schedule.end_ns))
+        Ok((SimulatedCapture { bytes, labels, truths }, schedule.end_ns))
     }
 
     fn background_traffic(&self, seed: Seed) -> BackgroundTraffic<'_> {
@@ -192,8 +261,8 @@ impl<'a> Simulator<'a> {
         seed: Seed,
         index: u32,
         connection: &PlannedConnection,
-    ) -> Result<(Vec<SimulatedPacket>, Vec<Truth>), SimulateError> {
-        let Self { scenario, encoder, hosts, .. } = self;
+    ) -> Result<(Vec<SimulatedPacket>, Vec<SentMessage>), SimulateError> {
+        let Self { scenario, hosts, .. } = self;
         let mut random = seed.stream(Purpose::Messages, index);
         let network = &scenario.network;
         let query_ns = connection.open_ns - 50 * MILLISECOND;
@@ -208,14 +277,37 @@ impl<'a> Simulator<'a> {
             tls_random: seed.stream(Purpose::Tls, index),
             tcp_random: seed.stream(Purpose::Tcp, index),
         })?;
-        let input = MessageInput { scenario, encoder, connection, ready_ns: tls.ready_ns };
+        let messages = self.messages(seed, index, connection, tls.ready_ns, &mut random)?;
+        let traffic = tls.carry(&messages, connection.close_ns)?;
+        Ok((dns.into_iter().chain(traffic.packets).collect(), traffic.messages))
+    }
+
+    /// The messages of a connection.
+    fn messages(
+        &self,
+        seed: Seed,
+        index: u32,
+        connection: &PlannedConnection,
+        ready_ns: i64,
+        random: &mut ChaCha20Rng,
+    ) -> Result<Vec<Message>, SimulateError> {
+        let input = MessageInput { scenario: self.scenario, encoder: &self.encoder, connection, ready_ns };
         let mut key = Seed::new(self.seed, 0).stream(Purpose::Padding, 0);
         let padded = seed.stream(Purpose::Padding, index);
-        let mut padding = MessagePadding::new(scenario, &connection.commands, &mut key, padded);
-        let messages = application::messages(input, &mut padding, &mut random)?;
-        let traffic = tls.carry(&messages, connection.close_ns)?;
-        let truths = self.truths(connection, &traffic.messages);
-        Ok((dns.into_iter().chain(traffic.packets).collect(), truths))
+        let mut padding = MessagePadding::new(self.scenario, &connection.commands, &mut key, padded);
+        application::messages(input, &mut padding, random)
+    }
+
+    /// The messages of a connection as they would be sent, without packets.
+    fn messages_alone(
+        &self,
+        seed: Seed,
+        index: u32,
+        connection: &PlannedConnection,
+    ) -> Result<Vec<SentMessage>, SimulateError> {
+        let random = &mut seed.stream(Purpose::Messages, index);
+        let messages = self.messages(seed, index, connection, connection.open_ns, random)?;
+        Ok(messages.iter().map(|message| SentMessage::without_packets(message, self.scenario.tls)).collect())
     }
 
     fn truths(&self, connection: &PlannedConnection, sent: &[SentMessage]) -> Vec<Truth> {

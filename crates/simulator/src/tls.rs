@@ -9,5 +9,5 @@ mod session;
 mod side;
 
 pub(crate) use identity::ServerIdentity;
-pub(crate) use session::{MAX_PLAINTEXT, TlsSession, record_lengths, record_plaintext};
+pub(crate) use session::{MAX_PLAINTEXT, TlsSession, record_lengths, record_plaintext, wire_lengths};
 pub(crate) use side::Side;

@@ -8,7 +8,7 @@ use crate::application::{Message, MessageRole};
 use crate::network::{SimulatedPacket, TcpConnection, TcpRoute};
 use crate::scenario::TlsSettings;
 use crate::time::MILLISECOND;
-use crate::tls::{ServerIdentity, Side, TlsSession, record_lengths};
+use crate::tls::{ServerIdentity, Side, TlsSession, record_lengths, wire_lengths};
 
 /// How a connection is opened.
 #[derive(Debug)]
@@ -34,6 +34,21 @@ pub(crate) struct SentMessage {
     /// Sum of its records' lengths, as in their headers.
     pub(crate) wire_size: usize,
     pub(crate) records: usize,
+}
+
+impl SentMessage {
+    /// A message as it would be sent at its time, all at once.
+    pub(crate) fn without_packets(message: &Message, tls: TlsSettings) -> Self {
+        let lengths = wire_lengths(tls, message.bytes.len(), &message.record_padding);
+        Self {
+            role: message.role,
+            first_ns: message.time_ns,
+            last_ns: message.time_ns,
+            plaintext_size: message.plaintext_size(),
+            wire_size: lengths.iter().sum(),
+            records: lengths.len(),
+        }
+    }
 }
 
 /// The packets and messages of a closed connection.
@@ -79,7 +94,7 @@ impl<'a> TlsConnection<'a> {
                 role: message.role,
                 first_ns,
                 last_ns,
-                plaintext_size: message.bytes.len() + message.record_padding.iter().sum::<usize>(),
+                plaintext_size: message.plaintext_size(),
                 wire_size: lengths.iter().sum(),
                 records: lengths.len(),
             });

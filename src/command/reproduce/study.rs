@@ -14,7 +14,7 @@ use sizeleak_model::{FitMethod, Inventory, ModelSet};
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::storage::replace;
 use sizeleak_simulator::scenario::Framing;
-use sizeleak_simulator::{Scenario, Simulation, bayes_limit, simulate};
+use sizeleak_simulator::{Scenario, Simulation, TestForm, bayes_limit, simulate};
 
 use crate::command::failure::Failure;
 
@@ -113,7 +113,11 @@ impl StudyHome {
     /// The files that a study writes.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let models = [Procedure::Papers, Procedure::Ours].map(Procedure::model);
-        Simulation::FILES.into_iter().chain(models).map(|name| self.folder.join(name)).collect()
+        Simulation::files(&self.scenario, TestForm::Capture)
+            .into_iter()
+            .chain(models)
+            .map(|name| self.folder.join(name))
+            .collect()
     }
 
     fn figures(&self, seed: u64) -> Result<(HomeFigures, usize), Failure> {

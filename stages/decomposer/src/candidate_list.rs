@@ -10,7 +10,7 @@ use sizeleak_frame::{Actions, Candidate, SharedList};
 const MAX_LIST_BYTES: usize = 12 << 20;
 
 /// The bytes that a candidate without actions takes at most.
-const CANDIDATE_BYTES: usize = 64;
+const CANDIDATE_BYTES: usize = 80;
 
 /// No list is longer than this.
 pub(crate) const MAX_CANDIDATES: usize = MAX_LIST_BYTES / CANDIDATE_BYTES;
@@ -45,6 +45,7 @@ struct ListedCandidate {
     end: u32,
     epsilon: i64,
     probability: f64,
+    likelihood: Option<f32>,
 }
 
 impl<'a> CandidateList<'a> {
@@ -56,27 +57,39 @@ impl<'a> CandidateList<'a> {
         self.room.is_some() && self.listed.len() < self.limit
     }
 
-    /// Lists a candidate with these actions, by the indexes of their names, if there is room for it.
-    pub(crate) fn push(&mut self, actions: impl Iterator<Item = (u32, u32)>, epsilon: i64, probability: f64) {
+    /// Lists a candidate with these actions, by the indexes of their names, if there is room for it. The weight of its sum
+    /// is its likelihood, where actions have single sizes.
+    pub(crate) fn push(
+        &mut self,
+        actions: impl Iterator<Item = (u32, u32)>,
+        epsilon: i64,
+        probability: f64,
+        likelihood: Option<f64>,
+    ) {
         let begin = self.counts.len();
         self.counts.extend(actions);
         let actions = self.counts.get(begin..).unwrap_or_default();
         self.room = self.room.and_then(|room| room.checked_sub(encoded_bytes(self.names, actions)));
         if self.room.is_some() {
-            self.listed.push(ListedCandidate { end: self.counts.len() as u32, epsilon, probability });
+            let (end, likelihood) = (self.counts.len() as u32, likelihood.map(|weight| weight as f32));
+            self.listed.push(ListedCandidate { end, epsilon, probability, likelihood });
         }
     }
 
     pub(crate) fn into_candidates(self) -> SharedList<Candidate> {
         let ends: Vec<u32> = self.listed.iter().map(|listed| listed.end).collect();
         let actions = Actions::of_many(self.names.clone(), self.counts, ends);
-        let candidate =
-            |(actions, ListedCandidate { epsilon, probability, .. })| Candidate { actions, epsilon, probability };
+        let candidate = |(actions, ListedCandidate { epsilon, probability, likelihood, .. })| Candidate {
+            actions,
+            epsilon,
+            probability,
+            likelihood,
+        };
         actions.zip(self.listed).map(candidate).collect()
     }
 }
 
-/// The most bytes that a candidate takes in a frame: three fields, and a name and a count for each action.
+/// The most bytes that a candidate takes in a frame: four fields, and a name and a count for each action.
 fn encoded_bytes(names: &[Arc<str>], actions: &[(u32, u32)]) -> usize {
     let bytes_of = |(action, _): &(u32, u32)| names.get(*action as usize).map_or(0, |name| name.len() + 10);
     CANDIDATE_BYTES + actions.iter().map(bytes_of).sum::<usize>()

@@ -355,7 +355,7 @@ impl Decomposer {
         let with_replies = candidates.iter().map(|candidate| candidate.with_replies).collect();
         for ReplyCandidate { actions, sum, probability, .. } in candidates {
             let Some(ExplainedSum { sum, .. }) = explained.get(sum) else { continue };
-            list.push(actions.into_iter(), sum.epsilon, probability);
+            list.push(actions.into_iter(), sum.epsilon, probability, Some(sum.weight));
         }
         Some(FoundCandidates {
             listed: list.into_candidates(),
@@ -403,7 +403,10 @@ impl Decomposer {
             if !list.has_room() {
                 break;
             }
-            list.push(way.actions.iter().copied(), sums[way.sum].epsilon, way.probability);
+            let TargetSum { epsilon, weight, .. } = sums[way.sum];
+            // Where sizes vary, the weight of a sum is only a part of it.
+            let likelihood = self.ranges.is_none().then_some(weight);
+            list.push(way.actions.iter().copied(), epsilon, way.probability, likelihood);
         }
         Some((list.into_candidates(), ways.ln_total()))
     }
@@ -420,7 +423,7 @@ impl Decomposer {
                 && let Some(counts) = solutions.advance()
             {
                 let occurring = (0..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0);
-                list.push(occurring, sum.epsilon, sum.weight / total);
+                list.push(occurring, sum.epsilon, sum.weight / total, Some(sum.weight));
             }
         }
         Ok(list.into_candidates())

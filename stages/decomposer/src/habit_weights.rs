@@ -52,8 +52,12 @@ mod tests {
     fn found(with_replies: Option<[f64; 2]>) -> FoundCandidates {
         let names: SharedList<Arc<str>> = ["on".into(), "off".into()].into();
         let actions = Actions::of_many(names, vec![(0, 2), (1, 1)], vec![1, 2]);
-        let candidates =
-            actions.zip([0.6, 0.2]).map(|(actions, probability)| Candidate { actions, epsilon: 0, probability });
+        let candidates = actions.zip([0.6, 0.2]).map(|(actions, probability)| Candidate {
+            actions,
+            epsilon: 0,
+            probability,
+            likelihood: None,
+        });
         let probability = Some(0.1);
         let with_replies = with_replies.map(SharedList::from);
         FoundCandidates { listed: candidates.collect(), count: 3, probability, reply_probability: None, with_replies }

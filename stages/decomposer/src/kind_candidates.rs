@@ -70,6 +70,7 @@ impl KindCandidates {
             actions: actions.clone(),
             epsilon: size.saturating_sub(kind.nearest_size(size)),
             probability: of_kinds * weight / all,
+            likelihood: None,
         };
         let of_kinds = kinds.list.iter().zip(&self.actions).zip(&weights).map(of_kind);
         let scaled =
@@ -126,7 +127,7 @@ mod tests {
         let model = model("[[action]]\nname = \"on\"\nsize = 40\n");
         let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
         let actions = Actions::of_many(names, vec![(0, 4)], [1]).next().unwrap();
-        let listed = [Candidate { actions, epsilon: -7, probability: 1.0 }].into_iter().collect();
+        let listed = [Candidate { actions, epsilon: -7, probability: 1.0, likelihood: None }].into_iter().collect();
         let found = candidates(&model, 213, &AdditiveCandidates { listed, size_probability: 0.5 });
         let probability = |text: &str| found.iter().find(|one| one.0.contains(text)).unwrap().1;
         assert!(probability("on\": 4") > 0.2 && probability("{\"lock\": 1}") > 0.2, "{found:?}");

@@ -81,8 +81,9 @@ impl RecurringCandidates {
         for command in &self.commands {
             let explained =
                 sums.iter().filter_map(|sum| Some((command.sums.get(&sum.bytes)? * sum.weight, sum.epsilon)));
-            let (mut probability, mut epsilon) = (0.0, (0.0, 0));
+            let (mut probability, mut likelihood, mut epsilon) = (0.0, 0.0, (0.0, 0));
             for (weight, of_sum) in explained {
+                likelihood += weight;
                 probability += learned * command.share * weight * heaviest;
                 epsilon = if weight > epsilon.0 { (weight, of_sum) } else { epsilon };
             }
@@ -92,7 +93,8 @@ impl RecurringCandidates {
             all += probability;
             let at = candidates.iter().position(|candidate| candidate.actions == command.actions);
             let at = at.unwrap_or_else(|| {
-                candidates.push(Candidate { actions: command.actions.clone(), epsilon: epsilon.1, probability: 0.0 });
+                let (actions, likelihood) = (command.actions.clone(), Some(likelihood as f32));
+                candidates.push(Candidate { actions, epsilon: epsilon.1, probability: 0.0, likelihood });
                 candidates.len() - 1
             });
             candidates[at].probability += probability;

@@ -64,7 +64,7 @@ mod tests {
 
     fn candidate(actions: &[(&str, u32)], probability: f64) -> Candidate {
         let actions: Vec<(Arc<str>, u32)> = actions.iter().map(|(name, count)| (Arc::from(*name), *count)).collect();
-        Candidate { actions: Actions::from(actions), epsilon: 0, probability }
+        Candidate { actions: Actions::from(actions), epsilon: 0, probability, likelihood: None }
     }
 
     #[test]

@@ -83,10 +83,6 @@ pub(crate) fn weighed(candidates: &SharedList<Candidate>, weight: f64) -> Shared
     if weight >= 1.0 {
         return candidates.clone();
     }
-    let weigh = |Candidate { actions, epsilon, probability }: &Candidate| Candidate {
-        actions: actions.clone(),
-        epsilon: *epsilon,
-        probability: probability * weight,
-    };
+    let weigh = |candidate: &Candidate| Candidate { probability: candidate.probability * weight, ..candidate.clone() };
     candidates.iter().map(weigh).collect()
 }

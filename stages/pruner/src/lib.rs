@@ -42,6 +42,7 @@
 //!     actions: [(name.into(), count)].into_iter().collect(),
 //!     epsilon: 0,
 //!     probability: 0.5,
+//!     likelihood: None,
 //! });
 //! let candidates = candidates.into();
 //! let identification =

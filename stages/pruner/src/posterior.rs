@@ -127,8 +127,11 @@ impl<'a> Posterior<'a> {
         }
         let mut candidates = Vec::with_capacity(self.left.len());
         candidates.extend(self.left.iter().filter_map(|left| {
-            let Candidate { actions, epsilon, .. } = self.listed.get(left.index)?;
-            Some(Candidate { actions: actions.clone(), epsilon: *epsilon, probability: left.probability })
+            let given = self.listed.get(left.index)?;
+            // What the replies made of a probability they make of the likelihood.
+            let of_replies = if given.probability > 0.0 { left.probability / given.probability } else { 0.0 };
+            let likelihood = given.likelihood.map(|of_size| (f64::from(of_size) * of_replies) as f32);
+            Some(Candidate { probability: left.probability, likelihood, ..given.clone() })
         }));
         candidates.into()
     }

@@ -12,7 +12,7 @@ use sizeleak_simulator::{Scenario, SimulatedCapture, simulate};
 /// The segments between gateway and service; the ports are the flow.
 fn segments(scenario: &Scenario, part: &SimulatedCapture) -> Vec<OwnedSegment> {
     let (gateway, service) = (scenario.network.gateway, scenario.network.service);
-    let mut reader = PcapReader::new(part.pcap.as_slice()).unwrap();
+    let mut reader = PcapReader::new(part.bytes.as_slice()).unwrap();
     let mut segments = Vec::new();
     while let Some(packet) = reader.next_packet() {
         let packet = packet.unwrap();

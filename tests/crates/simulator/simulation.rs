@@ -23,7 +23,7 @@ fn small() -> Scenario {
 /// The records from the service to the gateway, of all its connections.
 fn pushed(scenario: &Scenario, part: &SimulatedCapture) -> Vec<TlsRecord> {
     let network = &scenario.network;
-    records(&packets(&part.pcap), network.service, network.gateway).into_values().flatten().collect()
+    records(&packets(&part.bytes), network.service, network.gateway).into_values().flatten().collect()
 }
 
 /// The records of a command, selected by their times.
@@ -40,7 +40,7 @@ fn the_same_seed_produces_the_same_bytes() {
         let simulation = simulate(&scenario, 7).unwrap();
         assert_eq!(simulation, simulate(&scenario, 7).unwrap());
         let other = simulate(&scenario, 8).unwrap();
-        assert_ne!(simulation.test.pcap, other.test.pcap);
+        assert_ne!(simulation.test.bytes, other.test.bytes);
         assert_ne!(simulation.test.truths, other.test.truths);
         assert_ne!(simulation.learn.labels, other.learn.labels);
         assert_ne!(simulation.learn.truths.last(), simulation.test.truths.last());
@@ -158,7 +158,7 @@ fn connections_are_complete_and_acknowledged() {
     scenario.network.initial_sequence = InitialSequence::NearWrap;
     scenario.session.reconnect_after = SignedDuration::from_secs(60);
     let simulation = simulate(&scenario, 5).unwrap();
-    let packets = packets(&simulation.test.pcap);
+    let packets = packets(&simulation.test.bytes);
     let (gateway, service) = (scenario.network.gateway, scenario.network.service);
     assert!(packets.is_sorted_by_key(|packet| packet.time_ns));
     let between = |from, to| {
@@ -212,7 +212,7 @@ fn the_default_scenario_is_small_and_has_the_papers_experiments() {
     for seed in 1..=3 {
         let simulation = simulate(&scenario, seed).unwrap();
         assert_eq!((simulation.learn.truths.len(), simulation.test.truths.len()), (7 * 2 * 3 + 150, 307));
-        let size = simulation.learn.pcap.len() + simulation.test.pcap.len();
+        let size = simulation.learn.bytes.len() + simulation.test.bytes.len();
         assert!(size < 900_000, "{size} bytes");
         let all = simulation.learn.truths.iter().chain(&simulation.test.truths);
         let actions: u32 = all.clone().flat_map(|truth| &truth.counts).sum();
@@ -252,7 +252,7 @@ fn mid_stream_captures_have_no_handshake() {
         scenario.session.framing = framing;
         let simulation = simulate(&scenario, 4).unwrap();
         let network = &scenario.network;
-        let packets = packets(&simulation.test.pcap);
+        let packets = packets(&simulation.test.bytes);
         let seen = records(&packets, network.service, network.gateway);
         let seen: Vec<TlsRecord> = seen.into_values().flatten().collect();
         assert!(seen.iter().all(|record| record.content_type == 23 || record.content_type == 21));
@@ -303,11 +303,11 @@ fn long_messages_are_split_into_full_records() {
 #[test]
 fn a_disturbed_capture_has_the_same_traffic() {
     let scenario = small();
-    let clean = packets(&simulate(&scenario, 2).unwrap().test.pcap);
+    let clean = packets(&simulate(&scenario, 2).unwrap().test.bytes);
     let disturbed = |change: fn(&mut Scenario)| {
         let mut scenario = scenario.clone();
         change(&mut scenario);
-        packets(&simulate(&scenario, 2).unwrap().test.pcap)
+        packets(&simulate(&scenario, 2).unwrap().test.bytes)
     };
     let lossy = disturbed(|scenario| scenario.capture.loss = 0.1);
     assert!(lossy.len() < clean.len() * 95 / 100 && lossy.len() > clean.len() * 85 / 100);
@@ -333,7 +333,7 @@ fn retransmissions_do_not_change_records() {
     let records = pushed(&scenario, &simulation.test);
     assert!(simulation.test.truths.iter().all(|truth| records_of(&records, truth).len() == 1));
     let mut seen: BTreeMap<(std::net::IpAddr, u16, u32, Vec<u8>), u32> = BTreeMap::new();
-    for packet in packets(&simulation.test.pcap) {
+    for packet in packets(&simulation.test.bytes) {
         if let Some(tcp) = packet.tcp.filter(|tcp| !tcp.payload.is_empty()) {
             *seen.entry((packet.source, packet.ports.0, tcp.sequence, tcp.payload)).or_default() += 1;
         }
@@ -347,7 +347,7 @@ fn ipv6_addresses_make_an_ipv6_network() {
     scenario.network.gateway = "fd00:0:0:1::20".parse().unwrap();
     scenario.network.service = "2001:db8::10".parse().unwrap();
     let simulation = simulate(&scenario, 2).unwrap();
-    assert!(packets(&simulation.test.pcap).iter().all(|packet| packet.source.is_ipv6()));
+    assert!(packets(&simulation.test.bytes).iter().all(|packet| packet.source.is_ipv6()));
     let records = pushed(&scenario, &simulation.test);
     assert!(simulation.test.truths.iter().all(|truth| records_of(&records, truth).len() == 1));
 }
@@ -381,8 +381,8 @@ fn simulations_are_written_as_five_files() {
     let path = folder.path().join("new");
     simulation.write_to(&path).unwrap();
     let read = |name: &str| std::fs::read(path.join(name)).unwrap();
-    assert_eq!(read("learn.pcap"), simulation.learn.pcap);
-    assert_eq!(read("test.pcap"), simulation.test.pcap);
+    assert_eq!(read("learn.pcap"), simulation.learn.bytes);
+    assert_eq!(read("test.pcap"), simulation.test.bytes);
     assert_eq!(read("learn.csv"), simulation.learn.labels.as_bytes());
     assert_eq!(read("test.csv"), simulation.test.labels.as_bytes());
     assert_eq!(read("inventory.toml"), simulation.inventory.as_bytes());

@@ -38,7 +38,7 @@ fn sizes(truths: &[Truth]) -> BTreeMap<Vec<u32>, BTreeSet<usize>> {
 /// The plaintext sizes of the gateway's records in the 600 ms after each command, in order of size.
 fn replies(scenario: &Scenario, part: &SimulatedCapture) -> Vec<Vec<usize>> {
     let network = &scenario.network;
-    let records = records(&packets(&part.pcap), network.gateway, network.service);
+    let records = records(&packets(&part.bytes), network.gateway, network.service);
     let records: Vec<_> = records.into_values().flatten().filter(|record| record.content_type == 23).collect();
     let after = |truth: &Truth| {
         let end_ns = truth.end_ns + 600 * MILLISECOND;

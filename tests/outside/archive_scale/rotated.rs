@@ -132,7 +132,7 @@ fn merged_homes() -> (Vec<u8>, Vec<Packet>) {
             20 + gateway
         );
         let home = simulate(&Scenario::from_toml(&scenario).unwrap(), 500 + gateway as u64).unwrap();
-        let (begin, packets) = packets(&home.test.pcap);
+        let (begin, packets) = packets(&home.test.bytes);
         header = begin;
         merged.extend(packets.into_iter().map(|packet| (time(&packet), packet)));
     }

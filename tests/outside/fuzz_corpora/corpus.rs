@@ -44,7 +44,7 @@ fn home(version: &str, suite: &str) -> Vec<PcapPacket<'static>> {
          tls = {{ version = \"{version}\", suite = \"{suite}\" }}\n"
     );
     let simulation = simulate(&Scenario::from_toml(&scenario).unwrap(), 1).unwrap();
-    let mut reader = PcapReader::new(&simulation.test.pcap[..]).unwrap();
+    let mut reader = PcapReader::new(&simulation.test.bytes[..]).unwrap();
     let mut packets = Vec::new();
     while let Some(packet) = reader.next_packet() {
         packets.push(packet.unwrap().into_owned());

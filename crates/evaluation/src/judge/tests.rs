@@ -23,6 +23,7 @@ fn identification(plaintext: u64, candidates: &[(u32, u32, i64)], candidate_coun
         actions: Actions::from(vec![(Arc::from("off"), *off), (Arc::from("on"), *on)]),
         epsilon: *epsilon,
         probability: 0.5,
+        likelihood: None,
     };
     let command = Command {
         time_ns: 0,
@@ -99,8 +100,12 @@ fn pruned_truncated_list_keeps_the_rank_of_an_unlisted_truth() {
 
 fn summary(probabilities: &[f64], candidate_count: u64) -> ProbabilitySummary {
     let command = Command { time_ns: 0, end_ns: 0, flow: 1, size: 100, records: 1, ..Command::default() };
-    let candidate =
-        |probability: &f64| Candidate { actions: Actions::default(), epsilon: 0, probability: *probability };
+    let candidate = |probability: &f64| Candidate {
+        actions: Actions::default(),
+        epsilon: 0,
+        probability: *probability,
+        likelihood: None,
+    };
     let identification = Identification {
         candidates: probabilities.iter().map(candidate).collect(),
         candidate_count,

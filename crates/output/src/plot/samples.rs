@@ -7,8 +7,10 @@ use sizeleak_frame::{Actions, Candidate, Command, Flow, Frame, Identification, S
 pub(super) fn identification(flow: u64, actions: Option<Vec<(&str, u32)>>) -> Frame {
     let command = Command { time_ns: 5, end_ns: 5, flow, size: 100, records: 1, ..Command::default() };
     let named = |pairs: Vec<_>| pairs.into_iter().map(|(name, count)| (Arc::from(name), count)).collect::<Actions>();
-    let candidates: SharedList<Candidate> =
-        actions.into_iter().map(|pairs| Candidate { actions: named(pairs), epsilon: 0, probability: 0.5 }).collect();
+    let candidates: SharedList<Candidate> = actions
+        .into_iter()
+        .map(|pairs| Candidate { actions: named(pairs), epsilon: 0, probability: 0.5, likelihood: None })
+        .collect();
     let listed = candidates.len() as u64;
     Identification { candidates, candidate_count: listed, listed, ..Identification::unanswered(command) }.into()
 }

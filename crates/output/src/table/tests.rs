@@ -48,7 +48,7 @@ fn flow(number: u64, gateway: &str, service: &str) -> Frame {
 
 fn best() -> Candidate {
     let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("colour"), 1)]);
-    Candidate { actions, epsilon: 0, probability: 0.41249 }
+    Candidate { actions, epsilon: 0, probability: 0.41249, likelihood: None }
 }
 
 /// The rows of commands at these times in these flows.

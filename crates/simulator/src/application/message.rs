@@ -21,6 +21,11 @@ impl Message {
     pub(crate) fn new(time_ns: i64, side: Side, bytes: Vec<u8>, role: MessageRole) -> Self {
         Self { time_ns, side, bytes, record_padding: Vec::new(), role }
     }
+
+    /// Its bytes with the padding of its records.
+    pub(crate) fn plaintext_size(&self) -> usize {
+        self.bytes.len() + self.record_padding.iter().sum::<usize>()
+    }
 }
 
 /// The role of a message.

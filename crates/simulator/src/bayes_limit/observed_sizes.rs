@@ -4,12 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::message_encoder::{self, BodyForm, MessageEncoder};
-use crate::scenario::{Scenario, Suite};
-use crate::tls::Side;
+use crate::scenario::Scenario;
+use crate::tls::{Side, wire_lengths};
 use crate::{SimulateError, application};
-
-/// The bytes of an AES block.
-const BLOCK: usize = 16;
 
 /// Computes observable sizes of messages. Two messages of one side look alike if and only if these numbers are equal.
 #[derive(Debug)]
@@ -68,11 +65,7 @@ impl<'a> ObservedSizes<'a> {
             self.wire_sizes.insert(key, message);
             return Ok(message);
         }
-        let most = if tls.chunk == 0 { message.max(1) } else { tls.chunk };
-        let mac = if tls.suite == Suite::Aes128CbcSha256 { 32 } else { 20 };
-        let record = |length: usize| BLOCK + (length + mac + 1).next_multiple_of(BLOCK);
-        let last = message % most;
-        let length = message / most * record(most) + if last > 0 { record(last) } else { 0 };
+        let length = wire_lengths(tls, message, &[]).into_iter().sum();
         self.wire_sizes.insert(key, length);
         Ok(length)
     }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use rustls::pki_types::ServerName;
 
@@ -35,6 +36,11 @@ const MAX_RESPONSE_BYTES: usize = 1 << 24;
 /// The greatest share of dummies.
 const MAX_DUMMIES: f64 = 0.9;
 
+/// The most days of a home's life, and people or automations in it, and commands that they send freely a day.
+const MAX_DAYS: u32 = 3_660;
+const MAX_PEOPLE: u32 = 20;
+const MAX_FREE_COMMANDS: f64 = 1_000.0;
+
 /// The most recurring commands.
 const MAX_RECURRING: u32 = 10_000;
 
@@ -58,6 +64,7 @@ impl Scenario {
         self.check_overlap()?;
         self.check_recurring()?;
         self.check_devices()?;
+        self.check_habits()?;
         self.check_noise_and_capture()?;
         self.check_number_of_events()
     }
@@ -183,6 +190,45 @@ impl Scenario {
         wanted("device.count", total, total <= MAX_DEVICES, text)?;
         within("command.most-actions", self.command.most_actions, 1..=total)?;
         self.check_actions()
+    }
+
+    fn check_habits(&self) -> Result<(), ScenarioError> {
+        let habits = &self.habits;
+        within("habits.days", habits.days, 0..=MAX_DAYS)?;
+        let zone = TimeZone::get(&habits.time_zone);
+        wanted("habits.time-zone", &habits.time_zone, zone.is_ok(), "a time zone such as \"Europe/Berlin\"")?;
+        within("habits.residents", habits.residents, 0..=MAX_PEOPLE)?;
+        within("habits.automations", habits.automations, 0..=MAX_PEOPLE)?;
+        within("habits.free-commands", habits.free_commands, 0.0..=MAX_FREE_COMMANDS)?;
+        probability("habits.nightly", habits.nightly)?;
+        within("habits.drift", habits.drift, -HOUR..=HOUR)?;
+        for routine in &habits.routines {
+            within("habits.routine.jitter", routine.jitter, ZERO..=6 * HOUR)?;
+            probability("habits.routine.chance", routine.chance)?;
+            within("habits.routine.gap", routine.gap, ZERO..=6 * HOUR)?;
+            let (names, least) =
+                (self.action_names(), routine.commands.iter().map(|counts| counts.values().sum::<u32>()));
+            let text = format_args!("each of 1 to {} actions", self.device_count());
+            let is_possible = least.clone().all(|count| (1..=self.device_count()).contains(&count)) && least.len() > 0;
+            wanted("habits.routine.commands", routine.commands.len(), is_possible, text)?;
+            for action in routine.commands.iter().flat_map(|counts| counts.keys()) {
+                wanted(
+                    "habits.routine.commands",
+                    action,
+                    names.contains(&action.as_str()),
+                    "an action of one of the devices",
+                )?;
+            }
+        }
+        for (key, day) in habits
+            .attacks
+            .iter()
+            .map(|attack| ("habits.attack.day", attack.day))
+            .chain(habits.holidays.iter().map(|holiday| ("habits.holiday.day", holiday.day)))
+        {
+            wanted(key, day, day < habits.days, "a day of `habits.days`, from 0")?;
+        }
+        habits.holidays.iter().try_for_each(|holiday| within("habits.holiday.days", holiday.days, 1..=MAX_DAYS))
     }
 
     fn check_actions(&self) -> Result<(), ScenarioError> {

@@ -206,6 +206,27 @@ pub(crate) fn record_plaintext(tls: TlsSettings) -> usize {
     if tls.chunk == 0 { MAX_PLAINTEXT } else { tls.chunk }
 }
 
+/// What the lengths in the headers of a message's records are, without encrypting it: `padding` is that of each record.
+pub(crate) fn wire_lengths(tls: TlsSettings, message: usize, padding: &[usize]) -> Vec<usize> {
+    let most = if tls.chunk == 0 { MAX_PLAINTEXT } else { tls.chunk };
+    let mac = match tls.suite {
+        Suite::Aes128CbcSha | Suite::Aes256CbcSha => Some(20),
+        Suite::Aes128CbcSha256 => Some(32),
+        Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => None,
+    };
+    let sealed = |plaintext: usize| match (mac, tls.version, tls.suite) {
+        // The initialisation vector, then whole blocks of plaintext, MAC and at least one byte of padding.
+        (Some(mac), ..) => 16 + (plaintext + mac + 1).next_multiple_of(16),
+        // The tag and the type (RFC 8446 section 5.2).
+        (None, Version::Tls13, _) => plaintext + 17,
+        (None, Version::Tls12, Suite::ChaCha20Poly1305) => plaintext + 16,
+        // The explicit nonce and the tag (RFC 5288).
+        (None, Version::Tls12, _) => plaintext + 24,
+    };
+    let parts = (0..message.div_ceil(most)).map(|at| most.min(message - at * most));
+    parts.zip(padding.iter().chain(std::iter::repeat(&0))).map(|(part, padding)| sealed(part + padding)).collect()
+}
+
 /// The lengths in the headers of complete records (RFC 8446 section 5.1).
 pub(crate) fn record_lengths(mut records: &[u8]) -> Vec<usize> {
     let mut lengths = Vec::new();

@@ -14,6 +14,7 @@ fn listed(candidates: &[(u32, f64)]) -> SharedList<Candidate> {
         actions: Actions::from(vec![(Arc::from("on"), *actions)]),
         epsilon: 0,
         probability: *probability,
+        likelihood: None,
     };
     candidates.iter().map(candidate).collect()
 }

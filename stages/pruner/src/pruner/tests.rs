@@ -26,6 +26,7 @@ fn identification(candidates: &[(u32, &str)], count: u64) -> Identification {
         actions: Actions::from(vec![(Arc::from(*name), *times)]),
         epsilon: 0,
         probability: 1.0 / count as f64,
+        likelihood: None,
     };
     Identification {
         command: Command { time_ns: 1, end_ns: 2, flow: 3, size: 4, records: 1, replies: 3, ..Command::default() },

@@ -20,7 +20,12 @@ impl Field {
             return Some(list.push_none(Levels { definition: 1, repetition: 0 }));
         }
         let depth = list.depth;
-        let [(_, Self::List(actions)), (_, Self::Leaf(epsilon)), (_, Self::Leaf(probability))] = &mut *list.fields
+        let [
+            (_, Self::List(actions)),
+            (_, Self::Leaf(epsilon)),
+            (_, Self::Leaf(probability)),
+            (_, Self::Leaf(likelihood)),
+        ] = &mut *list.fields
         else {
             return None;
         };
@@ -30,8 +35,10 @@ impl Field {
             bytes += actions.push_actions(&candidate.actions, levels)?;
             bytes += epsilon.push_with(levels, |values| values.push_integer(candidate.epsilon));
             // JSON has no other numbers.
-            let finite = Some(candidate.probability).filter(|probability| probability.is_finite());
-            bytes += probability.push_with(levels, |values| values.push_float(finite?));
+            let finite = |number: &f64| number.is_finite();
+            let (given, of_sizes) = (Some(candidate.probability), candidate.likelihood.map(f64::from));
+            bytes += probability.push_with(levels, |values| values.push_float(given.filter(finite)?));
+            bytes += likelihood.push_with(levels, |values| values.push_float(of_sizes.filter(finite)?));
         }
         Some(bytes)
     }
@@ -84,7 +91,10 @@ mod tests {
         #[test]
         fn candidates_are_those_of_json(
             rows in prop::collection::vec(
-                prop::collection::vec((0_usize..8, any::<i64>(), prop::num::f64::ANY), 0..4),
+                prop::collection::vec(
+                    (0_usize..8, any::<i64>(), prop::num::f64::ANY, prop::option::of(prop::num::f32::ANY)),
+                    0..4,
+                ),
                 1..5,
             ),
         ) {
@@ -101,10 +111,11 @@ mod tests {
                 let actions = Actions::of_many(names, all, ends.collect::<Vec<_>>());
                 let made = row.iter().zip(actions);
                 let row: Vec<Candidate> = made
-                    .map(|((_, epsilon, probability), actions)| Candidate {
+                    .map(|((_, epsilon, probability, likelihood), actions)| Candidate {
                         actions,
                         epsilon: *epsilon,
                         probability: *probability,
+                        likelihood: *likelihood,
                     })
                     .collect();
                 let bytes = plain.push(Some(&json!(row)), &[]);

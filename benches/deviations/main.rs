@@ -1,0 +1,297 @@
+//! Measures what `sizeleak detect` finds and how often it errs, on simulated homes.
+#![allow(missing_docs, clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use anyhow::Context;
+use clap::Parser;
+use jiff::SignedDuration;
+use jiff::tz::TimeZone;
+use sizeleak_decomposer::Decomposer;
+use sizeleak_epsilon_corrector::{CorrectorInput, EpsilonCorrector};
+use sizeleak_frame::{Command, Frame, FrameReader, Identification};
+use sizeleak_habits::{Budget, Components, Detector, Home, Sighting};
+use sizeleak_model::Model;
+use sizeleak_platform::runtime::Stage;
+use sizeleak_pruner::{Pruner, PruningMode};
+use sizeleak_simulator::scenario::{Attack, AttackKind, HabitSettings, Holiday};
+use sizeleak_simulator::{Scenario, TestForm, Truth, simulate_as};
+
+const SECOND: i64 = 1_000_000_000;
+const DAY: i64 = 86_400 * SECOND;
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[arg(long, default_value_t = 20)]
+    homes: u64,
+    #[arg(long, default_value_t = 1_000)]
+    first_seed: u64,
+    #[arg(long, default_value = "1/week")]
+    budget: Budget,
+    #[arg(long, default_value_t = 6)]
+    weeks: u32,
+    #[arg(long, default_value_t = 12)]
+    all_weeks: u32,
+    #[arg(long, default_value = "examples/home/model.toml")]
+    model: PathBuf,
+    /// What is known of each command: everything, the first candidate, or the truth
+    #[arg(long, default_value = "all")]
+    known: String,
+    /// Only alarms in homes that are not attacked
+    #[arg(long)]
+    clean: bool,
+    #[arg(long)]
+    no_order: bool,
+    #[arg(long)]
+    no_time: bool,
+}
+
+/// A home that does not stay the same, or does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Course {
+    Stationary,
+    Drifting,
+    Holiday,
+    Changed,
+}
+
+const COURSES: [Course; 4] = [Course::Stationary, Course::Drifting, Course::Holiday, Course::Changed];
+
+fn scenario(course: Course, days: u32, seed: u64) -> Scenario {
+    let mut scenario = Scenario::default();
+    scenario.learn.repeats = 0;
+    scenario.learn.random = 1;
+    scenario.habits = HabitSettings { days, time_zone: "Europe/Berlin".into(), ..HabitSettings::default() };
+    let place = 30 + (seed % 30) as u32;
+    match course {
+        Course::Stationary => {}
+        Course::Drifting => scenario.habits.drift = SignedDuration::from_mins(10),
+        Course::Holiday => scenario.habits.holidays = vec![Holiday { day: place, days: 12 }],
+        Course::Changed => scenario.habits.change = Some(place),
+    }
+    scenario
+}
+
+/// The commands that follow each other through the last three stages.
+struct Answers {
+    corrector: EpsilonCorrector,
+    decomposer: Decomposer,
+    pruner: Pruner,
+}
+
+impl Answers {
+    fn new(model: &Model) -> anyhow::Result<Self> {
+        Ok(Self {
+            corrector: EpsilonCorrector::new(model.clone(), model.smoothing),
+            decomposer: Decomposer::new(model.clone(), 10_000)?,
+            pruner: Pruner::new(model, PruningMode::Learned, 0.999)?,
+        })
+    }
+
+    fn answer(mut self, commands: Vec<Command>) -> anyhow::Result<Vec<Identification>> {
+        let mut answers = Vec::new();
+        let mut pass = |frames: Vec<Frame>, pruner: &mut Pruner, ends: bool| -> anyhow::Result<()> {
+            let mut out: Vec<Frame> = Vec::new();
+            for frame in frames {
+                if let Ok(input) = <Pruner as Stage>::Input::try_from(frame) {
+                    pruner.process(input, &mut out)?;
+                }
+            }
+            if ends {
+                pruner.finish(&mut out)?;
+            }
+            answers.extend(out.into_iter().filter_map(|frame| match frame {
+                Frame::Identification(answer) => Some(*answer),
+                _ => None,
+            }));
+            Ok(())
+        };
+        for command in commands {
+            let (mut corrected, mut decomposed): (Vec<Frame>, Vec<Frame>) = (Vec::new(), Vec::new());
+            self.corrector.process(CorrectorInput::Command(Box::new(command)), &mut corrected)?;
+            for frame in corrected {
+                if let Ok(input) = <Decomposer as Stage>::Input::try_from(frame) {
+                    self.decomposer.process(input, &mut decomposed)?;
+                }
+            }
+            pass(decomposed, &mut self.pruner, false)?;
+        }
+        pass(Vec::new(), &mut self.pruner, true)?;
+        Ok(answers)
+    }
+}
+
+fn commands(stream: &[u8]) -> anyhow::Result<Vec<Command>> {
+    let mut reader = FrameReader::new(stream);
+    let mut commands = Vec::new();
+    while let Some(frame) = reader.next_frame()? {
+        if let Frame::Command(command) = frame {
+            commands.push(*command);
+        }
+    }
+    Ok(commands)
+}
+
+/// What an observer knows of the commands.
+fn sightings(
+    arguments: &Arguments,
+    model: &Model,
+    commands: Vec<Command>,
+    truths: &[Truth],
+    names: &[Arc<str>],
+) -> anyhow::Result<Vec<Sighting>> {
+    if arguments.known == "truth" {
+        let sighting = |truth: &Truth| {
+            let actions = names.iter().cloned().zip(truth.counts.iter().copied()).collect();
+            Sighting { time_ns: truth.time_ns, flow: 1, candidates: vec![(actions, 1.0)] }
+        };
+        return Ok(truths.iter().map(sighting).collect());
+    }
+    let answers = Answers::new(model)?.answer(commands)?;
+    let sighting = |mut answer: Identification| {
+        if arguments.known == "first" {
+            answer.candidates = answer.candidates.iter().take(1).cloned().collect();
+        }
+        Sighting::from(&answer)
+    };
+    Ok(answers.into_iter().map(sighting).collect())
+}
+
+#[derive(Debug, Default)]
+struct Figures {
+    /// Alarms and weeks by course.
+    clean: BTreeMap<Course, (u32, f64)>,
+    /// Delays of alarms in seconds, and attacks, by kind.
+    attacks: BTreeMap<AttackKind, (Vec<f64>, u32)>,
+    kinds: BTreeMap<String, u32>,
+    log_loss: Vec<f64>,
+}
+
+fn measure(arguments: &Arguments, model: &Model, seed: u64, figures: &Mutex<Figures>) -> anyhow::Result<()> {
+    let days = arguments.all_weeks * 7;
+    let course = COURSES[(seed % 4) as usize];
+    let scenario_of = scenario(course, days, seed);
+    let names: Vec<Arc<str>> = scenario_of.action_names().into_iter().map(Arc::from).collect();
+    let clean = simulate_as(&scenario_of, seed, TestForm::Frames)?;
+    let seen = sightings(arguments, model, commands(&clean.test.bytes)?, &clean.test.truths, &names)?;
+    let zone = TimeZone::get("Europe/Berlin")?;
+    let components = Components { time: !arguments.no_time, order: !arguments.no_order };
+    let mut detector = Detector::new(Home::new(zone, components), arguments.budget);
+    let first_ns = seen.first().context("no command")?.time_ns;
+    let day_start = |day: u32| first_ns - first_ns.rem_euclid(DAY) + i64::from(day) * DAY + 3 * 3_600 * SECOND;
+    let (mut alarms, mut ready_ns, mut at) = (Vec::new(), None, 0);
+    let mut attacked = Vec::new();
+    // One attack of each kind, on another day each.
+    for (kind, number) in AttackKind::ALL.into_iter().zip(0_u64..) {
+        let span = u64::from(days - arguments.weeks * 7 - 3);
+        let day = arguments.weeks * 7 + ((seed * 7 + number * 11) % span) as u32;
+        attacked.push((day, kind));
+    }
+    attacked.sort_unstable();
+    if arguments.clean {
+        attacked.clear();
+    }
+    let mut attacks = attacked.into_iter().peekable();
+    while at < seen.len() {
+        while let Some((day, kind)) = attacks.next_if(|(day, _)| seen[at].time_ns >= day_start(*day)) {
+            let mut other = scenario_of.clone();
+            other.habits.attacks = vec![Attack { kind, day, at: None }];
+            let attacked = simulate_as(&other, seed, TestForm::Frames)?;
+            let Some(attack) = attacked.attacks.first() else { continue };
+            // Captures have microseconds.
+            let attack = sizeleak_simulator::AttackTime { start_ns: attack.start_ns / 1_000 * 1_000, ..*attack };
+            let (from, until) = (seen[at].time_ns.min(attack.start_ns), attack.start_ns + 3 * DAY);
+            let commands: Vec<Command> = commands(&attacked.test.bytes)?
+                .into_iter()
+                .filter(|command| (from..until).contains(&command.time_ns))
+                .collect();
+            let truths: Vec<Truth> =
+                attacked.test.truths.into_iter().filter(|truth| (from..until).contains(&truth.time_ns)).collect();
+            let after = sightings(arguments, model, commands, &truths, &names)?;
+            let mut detector = detector.clone();
+            let mut first_alarm = None;
+            for sighting in after {
+                if let (_, Some(deviation)) = detector.observe(sighting)
+                    && deviation.time_ns >= attack.start_ns
+                {
+                    first_alarm = first_alarm.or(Some(deviation));
+                }
+            }
+            let limit = match kind {
+                AttackKind::StoppedAutomation => 2 * DAY,
+                AttackKind::DeadGateway => DAY,
+                _ => DAY,
+            };
+            let mut figures = figures.lock().expect("no thread has panicked");
+            let (delays, count) = figures.attacks.entry(kind).or_default();
+            *count += 1;
+            if let Some(deviation) = first_alarm.filter(|deviation| deviation.time_ns < attack.start_ns + limit) {
+                delays.push((deviation.time_ns - attack.start_ns) as f64 / 1e9);
+                *figures.kinds.entry(format!("{} {}", kind.name(), deviation.what)).or_default() += 1;
+            }
+        }
+        let (_, deviation) = detector.observe(seen[at].clone());
+        if ready_ns.is_none() && detector.days_needed() == 0 {
+            ready_ns = Some(seen[at].time_ns);
+        }
+        alarms.extend(deviation);
+        at += 1;
+    }
+    let end_ns = seen.last().context("no command")?.time_ns;
+    let start = day_start(arguments.weeks * 7).max(ready_ns.unwrap_or(end_ns));
+    let mut figures = figures.lock().expect("no thread has panicked");
+    let (count, weeks) = figures.clean.entry(course).or_default();
+    let counted: Vec<_> = alarms.iter().filter(|alarm| alarm.time_ns >= start).collect();
+    *count += counted.len() as u32;
+    *weeks += (end_ns - start) as f64 / (7 * DAY) as f64;
+    for alarm in counted {
+        *figures.kinds.entry(format!("clean {}", alarm.what)).or_default() += 1;
+    }
+    figures.log_loss.extend(detector.home().log_loss());
+    Ok(())
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let model = Model::from_toml(&std::fs::read_to_string(&arguments.model)?)?;
+    let figures = Mutex::new(Figures::default());
+    let next = Mutex::new(0..arguments.homes);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(home) = {
+                    let home = next.lock().expect("no thread has panicked").next();
+                    home
+                } {
+                    measure(&arguments, &model, arguments.first_seed + home, &figures)
+                        .expect("a home can be simulated");
+                }
+            });
+        }
+    });
+    let figures = figures.into_inner().expect("no thread has panicked");
+    let (mut alarms, mut weeks) = (0, 0.0);
+    for (course, (count, own)) in &figures.clean {
+        println!("{course:?}: {count} alarms in {own:.0} weeks, {:.3} a week", f64::from(*count) / own);
+        alarms += count;
+        weeks += own;
+    }
+    println!("all: {:.3} a week", f64::from(alarms) / weeks);
+    let mut sum = 0.0;
+    for (kind, (delays, count)) in &figures.attacks {
+        let mut delays = delays.clone();
+        delays.sort_by(f64::total_cmp);
+        let share = delays.len() as f64 / f64::from(*count);
+        sum += if *kind == AttackKind::Replay { 0.0 } else { share };
+        let median = delays.get(delays.len() / 2).copied().unwrap_or(f64::NAN);
+        println!("{:18} {share:.2} of {count}, {:.1} min", kind.name(), median / 60.0);
+    }
+    println!("mean {:.3}", sum / 8.0);
+    println!("log loss {:.3}", figures.log_loss.iter().sum::<f64>() / figures.log_loss.len() as f64);
+    println!("{:?}", figures.kinds);
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Alarms about a home, within a budget of false ones.
+//!
+//! A day's greatest score in each stream is compared with those of the days before ([`tail`]); the rarest of them is the
+//! strangeness of the day, so that streams share one budget, whatever their scales and however they depend on each other.
+//! The strangeness of each day before is found in the same way, from the days beside it; so if all days are alike, no
+//! place of this one among them is more probable than another ([`Budget`]).
+
+use crate::budget::Budget;
+use crate::deviation::Deviation;
+use crate::home::{Evidence, FIRST_DAYS, Home, NOTHING, Peak, STREAMS, Scored};
+use crate::sighting::Sighting;
+use crate::tail;
+
+/// The part of the budget that is aimed at. The share of alarms that is allowed follows them only slowly, and days that are
+/// like the day before make more alarms than days by chance: measured on stationary homes, up to a sixth more.
+const AIM: f64 = 0.85;
+
+/// How far the allowed share of alarms moves after a day: half of it after an alarm, so that it is back in two weeks.
+const STEP: f64 = 0.5;
+
+/// Watches a home and learns it further.
+#[derive(Debug, Clone)]
+pub struct Detector {
+    home: Home,
+    budget: Budget,
+    /// What this day is compared with.
+    usual: Option<UsualDays>,
+    /// The share of days that may be an alarm now.
+    share: f64,
+    /// How many alarms this day has had, and how rare the last one is.
+    alarms: (u32, f64),
+    /// The last command before a silence that was said.
+    silent_since: Option<i64>,
+    peaks: Vec<Peak>,
+}
+
+/// A day beside the days before it.
+#[derive(Debug, Clone)]
+struct UsualDays {
+    /// The day.
+    day: i64,
+    /// The greatest scores of it, at first, and of those before it, by stream.
+    scores: [Vec<f64>; STREAMS],
+    /// How rare each of them is among the others.
+    rareness: [Vec<f64>; STREAMS],
+}
+
+impl UsualDays {
+    /// `None` if there are too few.
+    fn new(day: i64, home: &Home, budget: Budget) -> Option<Self> {
+        let compared = budget.compared(home.past_peaks().count())?;
+        let before = || home.past_peaks().rev().take(compared);
+        let scores = std::array::from_fn(|stream| {
+            std::iter::once(NOTHING[stream]).chain(before().map(|peaks| peaks[stream])).collect::<Vec<f64>>()
+        });
+        let rareness = std::array::from_fn(|stream| tail::rareness(&scores[stream]));
+        (before().count() >= tail::LEAST).then_some(Self { day, scores, rareness })
+    }
+
+    /// The share of days that are at least as strange as this one with a peak, itself included; and how rare the peak is.
+    fn share(&mut self, peak: &Peak) -> (f64, f64) {
+        let stream = peak.stream.index();
+        self.scores[stream][0] = peak.score;
+        self.rareness[stream] = tail::rareness(&self.scores[stream]);
+        let days = self.scores[stream].len();
+        let strangeness = |day: usize| self.rareness.iter().map(|of_stream| of_stream[day]).fold(0.0, f64::max);
+        let own = self.rareness[stream][0];
+        let others: Vec<f64> = (1..days).map(strangeness).collect();
+        let stranger = others.iter().filter(|strangeness| **strangeness >= own).count();
+        // Beyond all of them the tail goes on.
+        let beyond = if stranger == 0 { own - others.iter().copied().fold(0.0, f64::max) } else { 0.0 };
+        ((stranger + 1) as f64 / days as f64 * (-beyond).exp(), own)
+    }
+}
+
+impl Detector {
+    /// A detector that goes on where a home was left.
+    pub fn new(home: Home, budget: Budget) -> Self {
+        Self {
+            home,
+            share: budget.a_day(),
+            budget,
+            usual: None,
+            alarms: (0, 0.0),
+            silent_since: None,
+            peaks: Vec::new(),
+        }
+    }
+
+    /// Scores a command; commands come in order of time. Returns how probable its candidates are by habit, and a deviation
+    /// if it, or what should have come before it, is one.
+    pub fn observe(&mut self, sighting: Sighting) -> (Scored, Option<Deviation>) {
+        let before = self.advance(sighting.time_ns);
+        let scored = self.home.observe(sighting, &mut self.peaks);
+        (scored, before.or(self.alarm()))
+    }
+
+    /// Lets time pass without a command; returns a deviation if one is missing.
+    pub fn advance(&mut self, time_ns: i64) -> Option<Deviation> {
+        self.home.advance(time_ns, &mut self.peaks);
+        self.alarm()
+    }
+
+    /// The home, as far as it is known by now.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// How many more whole days have to be learned before this budget can be kept; 0 if it is kept.
+    pub fn days_needed(&self) -> usize {
+        let before = FIRST_DAYS.saturating_sub(self.home.learned_days());
+        before + self.budget.days_needed().max(tail::LEAST).saturating_sub(self.home.past_peaks().count())
+    }
+
+    /// Compares from now on with the days before this one. After a day with an alarm a smaller share of days is one, after
+    /// a day without one a greater share. So in the long run there are as many as the budget allows, even if days are not
+    /// alike, but depend on each other and change (Gibbs and Candès, Adaptive Conformal Inference, 2021).
+    fn begin_day(&mut self, day: i64) {
+        if self.usual.as_ref().is_some_and(|usual| usual.day >= day) {
+            return;
+        }
+        if self.usual.is_some() {
+            let alarms = f64::from(self.alarms.0);
+            let allowed = self.budget.a_day() * AIM;
+            self.share = (self.share + STEP * allowed * (allowed - alarms)).clamp(allowed / 100.0, 2.0 * allowed);
+        }
+        self.alarms = (0, 0.0);
+        self.usual = UsualDays::new(day, &self.home, self.budget);
+    }
+
+    /// The first of the new peaks that is beyond the budget.
+    fn alarm(&mut self) -> Option<Deviation> {
+        let mut found = None;
+        for peak in std::mem::take(&mut self.peaks) {
+            let day = self.home.calendar().local(peak.time_ns).day;
+            self.begin_day(day);
+            let since = if let Evidence::Silence { since_ns, .. } = peak.evidence { Some(since_ns) } else { None };
+            let is_said = since.is_some() && self.silent_since == since;
+            let Some((p_value, rareness)) = self.usual.as_mut().map(|usual| usual.share(&peak)) else { continue };
+            // What is strange on the day of an alarm belongs to the same incident, unless it is as much stranger than
+            // that as an alarm is than a usual day.
+            let is_another = self.alarms.0 == 0 || rareness > self.alarms.1 - self.budget.a_day().ln();
+            if found.is_none() && !is_said && is_another && p_value <= self.share + 1e-9 {
+                found = Some(Deviation::of(&peak, p_value, &self.home));
+                self.alarms = (self.alarms.0 + 1, rareness);
+                self.silent_since = since.or(self.silent_since);
+            }
+        }
+        found
+    }
+}

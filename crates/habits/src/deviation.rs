@@ -1,0 +1,239 @@
+//! Deviations from what a home usually does, in words.
+
+use std::fmt;
+
+use crate::calendar::{Calendar, clock};
+use crate::home::{Evidence, Home, Peak, Stream, WINDOWS};
+use crate::rates::{CommandId, LearnedCommand, Occurrence};
+use crate::sighting::{Actions, Sighting};
+use crate::slots::Slot;
+
+/// The most commands that a deviation names.
+const MOST_COMMANDS: usize = 64;
+
+/// A slot that has come on this share of days is a routine.
+const ROUTINE: f64 = 0.5;
+
+/// What kind of deviation it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// An action that is rare, or was never seen.
+    Action,
+    /// A command that is unusual now.
+    Command,
+    /// Many commands within minutes.
+    Burst,
+    /// Many commands within hours.
+    SlowBurst,
+    /// What usually comes at one time came at another.
+    ShiftedRoutine,
+    /// A command that should have come.
+    Overdue,
+    /// No command where several should have come.
+    Silence,
+    /// Command after command that this household does not use so.
+    Stranger,
+}
+
+impl What {
+    /// Its name, as in frames.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Action => "action",
+            Self::Command => "command",
+            Self::Burst => "burst",
+            Self::SlowBurst => "slow-burst",
+            Self::ShiftedRoutine => "shifted-routine",
+            Self::Overdue => "overdue",
+            Self::Silence => "silence",
+            Self::Stranger => "stranger",
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+/// Something that is not as usual.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deviation {
+    /// When it was beyond what is usual, in nanoseconds since the epoch.
+    pub time_ns: i64,
+    /// Its kind.
+    pub what: What,
+    /// The share of usual days that are at least as strange; at least one in the number of days that it is compared with.
+    pub p_value: f64,
+    /// What would have been usual, for people.
+    pub expected: String,
+    /// What was seen, for people.
+    pub seen: String,
+    /// The commands that it is about: their flow and when they began.
+    pub commands: Vec<(u64, i64)>,
+}
+
+impl Deviation {
+    pub(crate) fn of(peak: &Peak, p_value: f64, home: &Home) -> Self {
+        let (what, expected, seen) = match (&peak.evidence, peak.stream) {
+            (Evidence::Slot(slot), _) => overdue(slot, home),
+            (Evidence::Silence { since_ns, expected }, _) => {
+                let hours = peak.time_ns.saturating_sub(*since_ns) as f64 / 3.6e12;
+                (What::Silence, format!("about {expected:.1} commands"), format!("none for {hours:.1} hours"))
+            }
+            (Evidence::Count { count, expected }, Stream::Count(window)) => {
+                let minutes = WINDOWS[window] / 60_000_000_000;
+                let what = if window == 2 { What::SlowBurst } else { What::Burst };
+                (
+                    what,
+                    format!("about {:.1} in {minutes} minutes", expected - 0.5),
+                    format!("{count} commands in {minutes} minutes"),
+                )
+            }
+            (_, Stream::Stranger) => {
+                let Evidence::Commands(count) = peak.evidence else { return Self::of_command(peak, p_value, home) };
+                (
+                    What::Stranger,
+                    "commands of this household".into(),
+                    format!("{count} in a row that it hardly uses so"),
+                )
+            }
+            _ => return Self::of_command(peak, p_value, home),
+        };
+        Self { time_ns: peak.time_ns, what, p_value, expected, seen, commands: commands(peak, home) }
+    }
+
+    fn of_command(peak: &Peak, p_value: f64, home: &Home) -> Self {
+        let (what, expected, seen) = match home.last_commands().next() {
+            Some((_, Some(learned))) => unusual(peak.stream, learned, home),
+            _ => (What::Command, "no command at this time".into(), "a command".into()),
+        };
+        Self { time_ns: peak.time_ns, what, p_value, expected, seen, commands: commands(peak, home) }
+    }
+}
+
+/// An unusual command: which kind of deviation, what is usual, and what was seen.
+fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, String, String) {
+    let Some((actions, probability)) = learned.weights.first() else {
+        return (What::Command, "another command".into(), "a command that nothing explains".into());
+    };
+    let seen = format!("{actions} at {} with probability {probability:.2}", clock(learned.at.second));
+    if stream == Stream::Action {
+        let days = home.rates().days();
+        let shares = actions
+            .iter()
+            .map(|(name, _)| (name, home.rates().rarest_action(&std::iter::once((name.clone(), 1)).collect())));
+        let rarest = shares.min_by(|(_, a), (_, b)| a.total_cmp(b));
+        let rarest = rarest.map_or_else(String::new, |(name, share)| {
+            format!(
+                "`{}` in {:.1} of {:.0} commands in {days:.0} days",
+                sizeleak_text::escaped(name),
+                share * (home.rates().total() + 1.0) - 0.5,
+                home.rates().total()
+            )
+        });
+        return (What::Action, rarest, seen);
+    }
+    let id = home.rates().all().find(|(_, known, _)| *known == actions).map(|(id, ..)| id);
+    let of_routine = |slot: &&Slot| Some(slot.command) == id && f64::from(slot.hits) >= ROUTINE * f64::from(slot.days);
+    if let Some(slot) = home.not_come().find(of_routine) {
+        return (What::ShiftedRoutine, usual_time(slot, actions), seen);
+    }
+    let occurrences = id.map_or(&[][..], |id| home.rates().occurrences(id));
+    (What::Command, usual_hours(actions, occurrences, home), seen)
+}
+
+fn overdue(slot: &Slot, home: &Home) -> (What, String, String) {
+    let Some(actions) = home.rates().actions(slot.command) else {
+        return (What::Overdue, "a command".into(), "none".into());
+    };
+    let came = |learned: &LearnedCommand| learned.weights.first().is_some_and(|(own, _)| own == actions);
+    let moved = home.last_commands().filter_map(|(_, learned)| learned).find(|learned| came(learned));
+    let expected = usual_time(slot, actions);
+    match moved {
+        Some(learned) => (What::ShiftedRoutine, expected, format!("{actions} at {}", clock(learned.at.second))),
+        None if slot.misses > 1 => {
+            (What::Overdue, expected, format!("missed for the {} time in turn", nth(slot.misses)))
+        }
+        None => (What::Overdue, expected, "it did not come".into()),
+    }
+}
+
+fn nth(number: u32) -> String {
+    match number {
+        2 => "second".into(),
+        3 => "third".into(),
+        other => format!("{other}th"),
+    }
+}
+
+/// `2 on at 07:12, as on 12 of 14 weekdays`.
+fn usual_time(slot: &Slot, actions: &Actions) -> String {
+    let days = if slot.same_kind { "days of this kind" } else { "days" };
+    format!("{actions} at {}, as on {} of {} {days}", clock(slot.second), slot.hits, slot.days)
+}
+
+/// When a command usually comes, or which one usual command is most like it.
+fn usual_hours(actions: &Actions, occurrences: &[Occurrence], home: &Home) -> String {
+    let all: f64 = occurrences.iter().map(|occurrence| occurrence.weight).sum();
+    if all < 0.5 {
+        return match nearest(actions, home) {
+            Some(near) => format!("never seen before; the most similar usual command is {near}"),
+            None => "never seen before".into(),
+        };
+    }
+    let mut hours = [0.0; 24];
+    for occurrence in occurrences {
+        hours[(occurrence.at.second / 3_600.0) as usize % 24] += occurrence.weight;
+    }
+    let mut often: Vec<usize> = (0..24).filter(|hour| hours[*hour] >= all / 5.0).collect();
+    often.truncate(3);
+    let often: Vec<String> = often.iter().map(|hour| format!("{hour:02}:00")).collect();
+    let weekly = all / home.rates().days().max(1.0) * 7.0;
+    let when = if often.is_empty() { String::new() } else { format!(", mostly from {}", often.join(", ")) };
+    format!("it comes {weekly:.1} times a week{when}")
+}
+
+/// The usual command that differs in the fewest actions.
+fn nearest(actions: &Actions, home: &Home) -> Option<Actions> {
+    let count =
+        |actions: &Actions, name: &str| actions.iter().find(|(own, _)| ***own == *name).map_or(0, |(_, count)| count);
+    let apart = |other: &Actions| {
+        let differs = |(name, own): (&std::sync::Arc<str>, u32)| own.abs_diff(count(other, name));
+        let absent = |(name, own): (&std::sync::Arc<str>, u32)| if count(actions, name) == 0 { own } else { 0 };
+        actions.iter().map(differs).sum::<u32>() + other.iter().map(absent).sum::<u32>()
+    };
+    let usual = home.rates().all().filter(|(.., seen)| seen.iter().map(|seen| seen.weight).sum::<f64>() >= 3.0);
+    usual.map(|(_, other, _)| other).min_by_key(|other| apart(other)).cloned()
+}
+
+/// The commands that a peak is about, the first one first.
+fn commands(peak: &Peak, home: &Home) -> Vec<(u64, i64)> {
+    let recent = home.last_commands().map(|(Sighting { flow, time_ns, .. }, _)| (*flow, *time_ns));
+    let mut commands: Vec<(u64, i64)> = match (&peak.evidence, peak.stream) {
+        (Evidence::Commands(count), _) => recent.take((*count).min(MOST_COMMANDS)).collect(),
+        (Evidence::Count { .. }, Stream::Count(window)) => recent
+            .take_while(|(_, time_ns)| peak.time_ns.saturating_sub(*time_ns) <= WINDOWS[window])
+            .take(MOST_COMMANDS)
+            .collect(),
+        _ => Vec::new(),
+    };
+    commands.reverse();
+    commands
+}
+
+/// How often commands come, for a profile that people read: the share of each hour of a day, by kind of day.
+pub(crate) fn hours_of_week(occurrences: &[Occurrence]) -> [[f64; 24]; 2] {
+    let mut hours = [[0.0; 24]; 2];
+    for occurrence in occurrences {
+        let kind = usize::from(Calendar::is_weekend(occurrence.at.day));
+        hours[kind][(occurrence.at.second / 3_600.0) as usize % 24] += occurrence.weight;
+    }
+    hours
+}
+
+/// A command's number stands for it only inside a home.
+pub(crate) fn name(home: &Home, id: CommandId) -> String {
+    home.rates().actions(id).map_or_else(String::new, ToString::to_string)
+}

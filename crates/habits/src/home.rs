@@ -1,0 +1,442 @@
+//! A home: what it usually does, and how much of a day is unusual. Everything is prequential: a day is scored by what the
+//! days before it taught, and learned when it is over. A day has a greatest score in each of several streams
+//! ([`Stream`]), each sensitive to other deviations; which of them is an alarm is for the detector to say.
+
+use std::collections::VecDeque;
+
+use jiff::tz::TimeZone;
+
+use crate::calendar::{Calendar, LocalTime};
+use crate::rates::{CommandId, Components, Context, LONGEST_PAUSE, LearnedCommand, Rates};
+use crate::sighting::{Actions, Sighting};
+use crate::slots::{self, Slot};
+
+/// How many days a home remembers: by then a slow change is learned, and a month's budget can be kept.
+pub const MEMORY_DAYS: usize = 120;
+
+/// How many commands it remembers: whole days go first.
+const MEMORY_COMMANDS: usize = 20_000;
+
+/// The surprises of so many days are what a new one is compared with.
+const COMPARED_DAYS: usize = 28;
+
+/// Rates need so many days before scores say something.
+pub(crate) const FIRST_DAYS: usize = 4;
+
+/// Windows in which commands are counted, in nanoseconds: two minutes, twenty, three hours.
+pub(crate) const WINDOWS: [i64; 3] = [120_000_000_000, 1_200_000_000_000, 10_800_000_000_000];
+
+/// The interval in which silence is counted, in nanoseconds.
+const TICK: i64 = 600_000_000_000;
+
+/// A longer pause is one of the capture.
+const LONGEST_SILENCE: i64 = 400 * 144 * TICK;
+
+/// A candidate that is less probable is not learned.
+const LEAST_WEIGHT: f64 = 0.01;
+
+/// A statistic of a home; each has a greatest value every day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// How improbable a command is: −ln Σ P(observation | A) · λ(A | time, history).
+    Command,
+    /// Whether commands are improbable on and on: a wager on their ranks.
+    Stranger,
+    /// How many there are in a window.
+    Count(usize),
+    /// How many were expected since the last one.
+    Silence,
+    /// How surely a command should have come.
+    Overdue,
+    /// How improbable any command is at this time.
+    Hour,
+    /// How rare an action is.
+    Action,
+}
+
+pub(crate) const STREAMS: usize = 9;
+
+/// What the streams have on a day on which nothing happens: logarithms of rates, and sums from 0 on.
+pub(crate) const NOTHING: [f64; STREAMS] = [-20.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -20.0, -20.0];
+
+impl Stream {
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::Command => 0,
+            Self::Stranger => 1,
+            Self::Count(window) => 2 + window,
+            Self::Silence => 5,
+            Self::Overdue => 6,
+            Self::Hour => 7,
+            Self::Action => 8,
+        }
+    }
+}
+
+/// A new greatest score of the day.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Peak {
+    pub(crate) stream: Stream,
+    /// When, in nanoseconds since the epoch.
+    pub(crate) time_ns: i64,
+    pub(crate) score: f64,
+    pub(crate) evidence: Evidence,
+}
+
+/// What a score is about.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Evidence {
+    /// The last commands, so many.
+    Commands(usize),
+    /// Commands in a window, with how many were expected.
+    Count { count: usize, expected: f64 },
+    /// No command since then, where so many beginnings were expected.
+    Silence { since_ns: i64, expected: f64 },
+    /// A command did not come.
+    Slot(Slot),
+}
+
+/// A day that is over.
+#[derive(Debug, Clone)]
+struct PastDay {
+    day: i64,
+    is_whole: bool,
+    sightings: Vec<Sighting>,
+    learned: Vec<LearnedCommand>,
+    surprises: Vec<f64>,
+    /// `None` on the first days.
+    peaks: Option<[f64; STREAMS]>,
+}
+
+/// The day that is going on.
+#[derive(Debug, Clone)]
+struct Today {
+    day: i64,
+    is_whole: bool,
+    sightings: Vec<Sighting>,
+    learned: Vec<LearnedCommand>,
+    surprises: Vec<f64>,
+    peaks: [f64; STREAMS],
+    /// What is due and has not come, the next one first.
+    due: Vec<(i64, Slot)>,
+    missed: Vec<Slot>,
+    /// The surprises of the days before, in ascending order.
+    reference: Vec<f64>,
+}
+
+/// A home, as far as it is known.
+#[derive(Debug, Clone)]
+pub struct Home {
+    calendar: Calendar,
+    components: Components,
+    rates: Rates,
+    past: VecDeque<PastDay>,
+    today: Option<Today>,
+    /// The most probable commands of late, the last first, with when the last one began.
+    previous: [Option<CommandId>; 2],
+    last_ns: i64,
+    /// The times of the commands of the longest window.
+    recent: VecDeque<i64>,
+    /// The wager on improbable commands, and over how many commands it has grown.
+    wager: (f64, usize),
+    /// The next interval whose silence is counted, and what was expected since the last command.
+    tick: i64,
+    expected: f64,
+    /// The sum of surprises of all scored commands, and how many there are.
+    log_loss: (f64, f64),
+}
+
+/// How a command looked to a home.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scored {
+    /// P(candidate | observation, time, history) of the sighting's candidates, in its order.
+    pub probabilities: Vec<f64>,
+}
+
+impl Home {
+    /// A home of which nothing is known.
+    pub fn new(zone: TimeZone, components: Components) -> Self {
+        Self {
+            calendar: Calendar::new(zone),
+            components,
+            rates: Rates::new(components),
+            past: VecDeque::new(),
+            today: None,
+            previous: [None; 2],
+            last_ns: i64::MIN,
+            recent: VecDeque::new(),
+            wager: (0.0, 0),
+            tick: 0,
+            expected: 0.0,
+            log_loss: (0.0, 0.0),
+        }
+    }
+
+    /// The whole days that were learned.
+    pub fn learned_days(&self) -> usize {
+        self.rates.days() as usize
+    }
+
+    /// The mean surprise of a command in nats, by what was known before its day; the smaller, the better the forecast.
+    pub fn log_loss(&self) -> Option<f64> {
+        let (sum, count) = self.log_loss;
+        (count > 0.0).then(|| sum / count)
+    }
+
+    /// All sightings that are remembered, in order.
+    pub fn sightings(&self) -> impl Iterator<Item = &Sighting> {
+        let today = self.today.iter().flat_map(|today| &today.sightings);
+        self.past.iter().flat_map(|day| &day.sightings).chain(today)
+    }
+
+    pub(crate) fn calendar(&self) -> &Calendar {
+        &self.calendar
+    }
+
+    pub(crate) fn rates(&self) -> &Rates {
+        &self.rates
+    }
+
+    /// The greatest scores of past days that have them, the latest last.
+    pub(crate) fn past_peaks(&self) -> impl DoubleEndedIterator<Item = &[f64; STREAMS]> {
+        self.past.iter().filter_map(|day| day.peaks.as_ref())
+    }
+
+    /// The last commands of the day, the last first, each with its most probable actions and their probability.
+    pub(crate) fn last_commands(&self) -> impl Iterator<Item = (&Sighting, Option<&LearnedCommand>)> {
+        let today = self.today.iter().flat_map(|today| today.sightings.iter().rev());
+        today.map(|sighting| {
+            let learned = self.today.iter().flat_map(|today| &today.learned);
+            let at = self.calendar.local(sighting.time_ns);
+            (sighting, learned.filter(|learned| learned.at == at).last())
+        })
+    }
+
+    /// What was or is due today and has not come.
+    pub(crate) fn not_come(&self) -> impl Iterator<Item = &Slot> {
+        let today = self.today.iter();
+        today.flat_map(|today| today.missed.iter().chain(today.due.iter().map(|(_, slot)| slot)))
+    }
+
+    /// Lets time pass; finds what is missing.
+    pub(crate) fn advance(&mut self, time_ns: i64, peaks: &mut Vec<Peak>) {
+        if self.today.is_none() {
+            return;
+        }
+        if time_ns.saturating_sub(self.tick) > LONGEST_SILENCE {
+            self.tick = time_ns.div_euclid(TICK) * TICK;
+        }
+        while self.tick.saturating_add(TICK) <= time_ns {
+            let local = self.calendar.local(self.tick);
+            self.begin_day(local.day, true);
+            let end_ns = self.tick + TICK;
+            if self.last_ns >= self.tick {
+                self.expected = 0.0;
+            } else {
+                self.expected += self.rates.sessions(local.day, local.bin()) * TICK as f64 / 3.6e12;
+                let evidence = Evidence::Silence { since_ns: self.last_ns, expected: self.expected };
+                self.score(Stream::Silence, end_ns, self.expected, evidence, peaks);
+            }
+            let missed = self.today.as_mut().map(|today| {
+                let count = today.due.partition_point(|(due_ns, _)| *due_ns <= end_ns);
+                let missed: Vec<_> = today.due.drain(..count).collect();
+                today.missed.extend(missed.iter().map(|(_, slot)| slot.clone()));
+                missed
+            });
+            for (due_ns, slot) in missed.into_iter().flatten() {
+                self.score(Stream::Overdue, due_ns, slot.score, Evidence::Slot(slot), peaks);
+            }
+            self.tick = end_ns;
+        }
+    }
+
+    /// Scores a command and remembers it; commands come in order of time.
+    pub(crate) fn observe(&mut self, sighting: Sighting, peaks: &mut Vec<Peak>) -> Scored {
+        let sighting = Sighting { time_ns: sighting.time_ns.max(self.last_ns), ..sighting };
+        let time_ns = sighting.time_ns;
+        self.advance(time_ns, peaks);
+        let at = self.calendar.local(time_ns);
+        if self.today.is_none() {
+            self.tick = time_ns.div_euclid(TICK) * TICK;
+            self.begin_day(at.day, false);
+        }
+        self.begin_day(at.day, true);
+        self.count(time_ns, at, peaks);
+        let context = self.context(time_ns);
+        let scored = self.weigh(&sighting, at, &context);
+        if let Some((probabilities, surprise)) = &scored {
+            let mut weights: Vec<_> = sighting
+                .candidates
+                .iter()
+                .map(|(actions, _)| actions.clone())
+                .zip(probabilities.iter().copied())
+                .collect();
+            // Equal ones stay in their order.
+            weights.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+            weights.retain(|(_, weight)| *weight > LEAST_WEIGHT);
+            self.score_command(time_ns, at, *surprise, &sighting.candidates, &weights, peaks);
+            if let Some((top, _)) = weights.first() {
+                let top = self.rates.id(top);
+                self.previous = [Some(top), self.previous[0].filter(|_| context.previous[0].is_some())];
+            }
+            if let Some(today) = &mut self.today {
+                today.surprises.push(*surprise);
+                today.learned.push(LearnedCommand { at, context, weights });
+            }
+        }
+        self.last_ns = time_ns;
+        if let Some(today) = &mut self.today {
+            today.sightings.push(sighting);
+        }
+        Scored { probabilities: scored.map(|(probabilities, _)| probabilities).unwrap_or_default() }
+    }
+
+    fn context(&self, time_ns: i64) -> Context {
+        let pause = time_ns.saturating_sub(self.last_ns) as f64 / 1e9;
+        let previous = if pause < LONGEST_PAUSE { self.previous } else { [None; 2] };
+        Context { previous, pause }
+    }
+
+    /// The probabilities of the candidates, and −ln of what the command had; `None` where nothing is known of it.
+    fn weigh(&self, sighting: &Sighting, at: LocalTime, context: &Context) -> Option<(Vec<f64>, f64)> {
+        let joint = |(actions, likelihood): &(_, f64)| likelihood * self.rates.rate(actions, at, context);
+        let mut joint: Vec<f64> = sighting.candidates.iter().map(joint).collect();
+        let all: f64 = joint.iter().sum();
+        if !(all > 0.0 && all.is_finite()) {
+            return None;
+        }
+        for probability in &mut joint {
+            *probability /= all;
+        }
+        Some((joint, -all.ln()))
+    }
+
+    fn score_command(
+        &mut self,
+        time_ns: i64,
+        at: LocalTime,
+        surprise: f64,
+        likelihoods: &[(Actions, f64)],
+        weights: &[(Actions, f64)],
+        peaks: &mut Vec<Peak>,
+    ) {
+        self.score(Stream::Command, time_ns, surprise, Evidence::Commands(1), peaks);
+        let rare =
+            likelihoods.iter().map(|(actions, likelihood)| likelihood * self.rates.rarest_action(actions)).sum::<f64>();
+        self.score(Stream::Action, time_ns, -rare.ln(), Evidence::Commands(1), peaks);
+        let ids: Vec<(CommandId, f64)> =
+            weights.iter().map(|(actions, weight)| (self.rates.id(actions), *weight)).collect();
+        let Some(today) = &mut self.today else { return };
+        today.due.retain(|(_, slot)| !ids.iter().any(|(id, weight)| slot.is_met_by(*id, at.second, *weight)));
+        let reference = &today.reference;
+        if reference.is_empty() {
+            return;
+        }
+        self.log_loss = (self.log_loss.0 + surprise, self.log_loss.1 + 1.0);
+        // Under habits as before, p is as likely to be any share, and the expected growth of the wager is 1.
+        let at_least = reference.len() - reference.partition_point(|score| *score < surprise);
+        let share = (at_least as f64 + 1.0) / (reference.len() as f64 + 1.0);
+        let (before, commands) = if self.wager.0 > 0.0 { self.wager } else { (0.0, 0) };
+        self.wager = (before + (0.5 / share.sqrt()).ln(), commands + 1);
+        self.score(Stream::Stranger, time_ns, self.wager.0, Evidence::Commands(self.wager.1), peaks);
+    }
+
+    /// Counts the commands in the windows that end now.
+    fn count(&mut self, time_ns: i64, at: LocalTime, peaks: &mut Vec<Peak>) {
+        self.score(Stream::Hour, time_ns, -self.rates.any(at.day, at.bin()).ln(), Evidence::Commands(1), peaks);
+        self.recent.push_back(time_ns);
+        let longest = WINDOWS[WINDOWS.len() - 1];
+        let old = self.recent.partition_point(|then| time_ns - then > longest);
+        self.recent.drain(..old);
+        for (window, length) in WINDOWS.into_iter().enumerate() {
+            let count = self.recent.len() - self.recent.partition_point(|then| time_ns - then > length);
+            let step = length.min(TICK);
+            let rate = |place: i64| {
+                let local = self.calendar.local(time_ns - length + place * step + step / 2);
+                self.rates.any(local.day, local.bin()) * step as f64 / 3.6e12
+            };
+            let expected = 0.5 + (0..length / step).map(rate).sum::<f64>();
+            let number = count as f64;
+            // How improbable so many are, of a Poisson distribution (Chernoff's bound).
+            let score = if number > expected { number * (number / expected).ln() - (number - expected) } else { 0.0 };
+            self.score(Stream::Count(window), time_ns, score, Evidence::Count { count, expected }, peaks);
+        }
+    }
+
+    /// Notes a score, and a peak if it is one.
+    fn score(&mut self, stream: Stream, time_ns: i64, score: f64, evidence: Evidence, peaks: &mut Vec<Peak>) {
+        let Some(today) = &mut self.today else { return };
+        let greatest = &mut today.peaks[stream.index()];
+        if score <= *greatest {
+            return;
+        }
+        *greatest = score;
+        peaks.push(Peak { stream, time_ns, score, evidence });
+    }
+
+    /// Ends the day before, if this is another one.
+    fn begin_day(&mut self, day: i64, is_whole: bool) {
+        if self.today.as_ref().is_some_and(|today| today.day >= day) {
+            return;
+        }
+        if let Some(Today { day, is_whole, sightings, learned, surprises, peaks, .. }) = self.today.take()
+            // A day without a command is one of the capture, or a silence that is said at its time.
+            && !sightings.is_empty()
+        {
+            // What is learned from less is as strange on every day.
+            let peaks = (is_whole && self.learned_days() >= FIRST_DAYS).then_some(peaks);
+            if is_whole {
+                self.rates.learn_day(day, &learned);
+            }
+            self.past.push_back(PastDay { day, is_whole, sightings, learned, surprises, peaks });
+            self.forget();
+        }
+        self.today = Some(self.new_day(day, is_whole));
+    }
+
+    fn new_day(&self, day: i64, is_whole: bool) -> Today {
+        let compared = || self.past.iter().rev().take(COMPARED_DAYS);
+        let mut reference: Vec<f64> = compared().flat_map(|day| day.surprises.iter().copied()).collect();
+        reference.sort_by(f64::total_cmp);
+        let learned: Vec<i64> = self.past.iter().filter(|day| day.is_whole).map(|day| day.day).collect();
+        let due = slots::due(&self.rates, &learned, day);
+        let due = due.into_iter().map(|slot| (self.calendar.time_ns(day, slot.due_second()), slot));
+        let mut due: Vec<(i64, Slot)> = due.collect();
+        due.sort_by_key(|(due_ns, _)| *due_ns);
+        Today {
+            day,
+            is_whole,
+            sightings: Vec::new(),
+            learned: Vec::new(),
+            surprises: Vec::new(),
+            peaks: NOTHING,
+            due,
+            missed: Vec::new(),
+            reference,
+        }
+    }
+
+    /// Forgets the oldest days.
+    fn forget(&mut self) {
+        let mut count: usize = self.past.iter().map(|day| day.sightings.len()).sum();
+        let mut forgets = false;
+        while self.past.len() > MEMORY_DAYS || (count > MEMORY_COMMANDS && self.past.len() > 1) {
+            count -= self.past.pop_front().map_or(0, |day| day.sightings.len());
+            forgets = true;
+        }
+        if forgets {
+            // From the beginning: only then are numbers of commands that nobody sends any more free again.
+            let old = std::mem::replace(&mut self.rates, Rates::new(self.components));
+            let rates = &mut self.rates;
+            let mut renumber =
+                |id: Option<CommandId>| id.and_then(|id| old.actions(id)).map(|actions| rates.id(actions));
+            self.previous = self.previous.map(&mut renumber);
+            for learned in self.past.iter_mut().flat_map(|day| &mut day.learned) {
+                learned.context.previous = learned.context.previous.map(&mut renumber);
+            }
+            for day in self.past.iter().filter(|day| day.is_whole) {
+                self.rates.learn_day(day.day, &day.learned);
+            }
+        }
+    }
+}

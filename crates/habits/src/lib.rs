@@ -1,0 +1,18 @@
+//! What a home usually does and when, learned from answers that are uncertain, and what deviates from it.
+
+mod budget;
+mod calendar;
+mod detector;
+mod deviation;
+mod home;
+mod rates;
+mod sighting;
+mod slots;
+mod tail;
+
+pub use budget::Budget;
+pub use detector::Detector;
+pub use deviation::{Deviation, What};
+pub use home::{Home, MEMORY_DAYS, Scored};
+pub use rates::Components;
+pub use sighting::{Actions, Sighting};

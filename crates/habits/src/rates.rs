@@ -1,0 +1,320 @@
+//! How often a home sends a command at a time: P(A | time, history) as a rate in commands an hour.
+//!
+//! A rate is estimated from coarse to fine. Each step has the one before as its prior, a gamma distribution of shape
+//! a = ½, so with c times seen in w hours of exposure the rate is
+//!
+//! ```text
+//! λ = (c + a) / (w + a / λ₀)
+//! ```
+//!
+//! from the rate of any command around this time, times the share of commands that were new, times the shares of the
+//! actions; to that of the command all day, within 90 minutes of the time of day, within 30 on the same kind of day,
+//! within 8 and within 1; and, beside it, that of the command after the same one and two commands, with a pause that is
+//! as long within a factor of two. The chain needs no bandwidth and no order to be chosen: where a finer step has seen
+//! nothing, it says what the coarser one says. Gamma priors: Gelman et al., Bayesian Data Analysis, section 2.6; the chain
+//! is like the interpolation of Witten and Bell (1991).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::calendar::{BINS, Calendar, LocalTime, apart};
+use crate::sighting::Actions;
+
+/// The shape of the gamma priors: as if half a command had been seen.
+const SHAPE: f64 = 0.5;
+
+/// Commands that follow within this time may belong together, in seconds.
+pub(crate) const LONGEST_PAUSE: f64 = 3_600.0;
+
+/// A command that begins after a pause of this many seconds begins a session.
+const SESSION_PAUSE: f64 = 600.0;
+
+/// The steps by time of day: half their width in seconds, and whether only the same kind of day counts.
+const STEPS: [(f64, bool); 4] = [(5_400.0, false), (1_800.0, true), (480.0, true), (60.0, true)];
+
+/// What the model of a home uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Components {
+    /// The time of day.
+    pub time: bool,
+    /// The commands before.
+    pub order: bool,
+}
+
+impl Components {
+    /// All of them.
+    pub const ALL: Self = Self { time: true, order: true };
+}
+
+/// The number of a command that the home has sent before.
+pub(crate) type CommandId = u32;
+
+/// What came before a command.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Context {
+    /// The command before and the one before that, if the pauses are not too long.
+    pub(crate) previous: [Option<CommandId>; 2],
+    /// The seconds since the command before; infinite without one.
+    pub(crate) pause: f64,
+}
+
+/// One time that a home has perhaps sent a command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Occurrence {
+    pub(crate) at: LocalTime,
+    /// How probable it is that it was this command.
+    pub(crate) weight: f64,
+    context: Context,
+}
+
+/// A command that is learned.
+#[derive(Debug, Clone)]
+pub(crate) struct LearnedCommand {
+    pub(crate) at: LocalTime,
+    pub(crate) context: Context,
+    /// What it was, each with its probability.
+    pub(crate) weights: Vec<(Actions, f64)>,
+}
+
+/// The rates of a home's commands.
+#[derive(Debug, Clone)]
+pub(crate) struct Rates {
+    components: Components,
+    ids: HashMap<Actions, CommandId>,
+    names: Vec<Actions>,
+    occurrences: Vec<Vec<Occurrence>>,
+    /// How often each command was the most probable one, and each pair of them in turn.
+    times: Vec<f64>,
+    pairs: HashMap<(CommandId, CommandId), f64>,
+    /// How many commands there were in each interval of ten minutes, and how many that began a session, by kind of day.
+    commands: [[f64; BINS]; 2],
+    sessions: [[f64; BINS]; 2],
+    /// Days by kind: weekdays and weekends.
+    days: [f64; 2],
+    total: f64,
+    /// How many were the first of their kind.
+    first_times: f64,
+    seen: HashSet<CommandId>,
+    /// By action: in how many commands it occurred, and in how many kinds of command.
+    occurred: HashMap<Arc<str>, [f64; 2]>,
+    /// The second numbers of all actions.
+    in_kinds: f64,
+    /// Commands by their number of actions, from 0.
+    numbers: Vec<f64>,
+    /// The rates of this day's intervals, by kind of day: of any command, and of sessions.
+    hourly: [[[f64; BINS]; 2]; 2],
+}
+
+impl Rates {
+    pub(crate) fn new(components: Components) -> Self {
+        Self {
+            components,
+            ids: HashMap::new(),
+            names: Vec::new(),
+            occurrences: Vec::new(),
+            times: Vec::new(),
+            pairs: HashMap::new(),
+            commands: [[0.0; BINS]; 2],
+            sessions: [[0.0; BINS]; 2],
+            days: [0.0; 2],
+            total: 0.0,
+            first_times: 0.0,
+            seen: HashSet::new(),
+            occurred: HashMap::new(),
+            in_kinds: 0.0,
+            numbers: Vec::new(),
+            hourly: [[[1.0; BINS]; 2]; 2],
+        }
+    }
+
+    /// The number of a command, which it gets when it is asked for first.
+    pub(crate) fn id(&mut self, actions: &Actions) -> CommandId {
+        if let Some(id) = self.ids.get(actions) {
+            return *id;
+        }
+        let id = self.names.len() as CommandId;
+        self.ids.insert(actions.clone(), id);
+        self.names.push(actions.clone());
+        self.occurrences.push(Vec::new());
+        self.times.push(0.0);
+        id
+    }
+
+    /// The actions of a command.
+    pub(crate) fn actions(&self, id: CommandId) -> Option<&Actions> {
+        self.names.get(id as usize)
+    }
+
+    /// All commands, with the times that they were perhaps sent.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (CommandId, &Actions, &[Occurrence])> {
+        let both = self.names.iter().zip(&self.occurrences);
+        both.zip(0..).map(|((actions, occurrences), id)| (id, actions, occurrences.as_slice()))
+    }
+
+    /// The times that a command was perhaps sent.
+    pub(crate) fn occurrences(&self, id: CommandId) -> &[Occurrence] {
+        self.occurrences.get(id as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many days were learned.
+    pub(crate) fn days(&self) -> f64 {
+        self.days.iter().sum()
+    }
+
+    /// How many commands were learned.
+    pub(crate) fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// Learns the commands of a whole day.
+    pub(crate) fn learn_day(&mut self, day: i64, commands: &[LearnedCommand]) {
+        let kind = usize::from(Calendar::is_weekend(day));
+        for command in commands {
+            self.learn(command, kind);
+        }
+        self.days[kind] += 1.0;
+        self.hourly = [self.smoothed(&self.commands), self.smoothed(&self.sessions)];
+    }
+
+    fn learn(&mut self, command: &LearnedCommand, kind: usize) {
+        let Some((top, _)) = command.weights.first() else { return };
+        for (actions, weight) in &command.weights {
+            let id = self.id(actions) as usize;
+            let occurrence = Occurrence { at: command.at, weight: *weight, context: command.context };
+            self.occurrences[id].push(occurrence);
+            let number = actions.total() as usize;
+            if number < 1 << 12 {
+                self.numbers.resize(self.numbers.len().max(number + 1), 0.0);
+                self.numbers[number] += weight;
+            }
+            for (name, _) in actions.iter() {
+                self.occurred.entry(Arc::clone(name)).or_default()[0] += weight;
+            }
+        }
+        let id = self.id(top);
+        if self.seen.insert(id) {
+            self.first_times += 1.0;
+            for (name, _) in top.iter() {
+                self.occurred.entry(Arc::clone(name)).or_default()[1] += 1.0;
+                self.in_kinds += 1.0;
+            }
+        }
+        let top = id;
+        self.times[top as usize] += 1.0;
+        self.total += 1.0;
+        if let [Some(previous), _] = command.context.previous {
+            *self.pairs.entry((previous, top)).or_default() += 1.0;
+        }
+        self.commands[kind][command.at.bin()] += 1.0;
+        if command.context.pause > SESSION_PAUSE {
+            self.sessions[kind][command.at.bin()] += 1.0;
+        }
+    }
+
+    /// Commands an hour in each interval by kind of day, smoothed over 70 minutes.
+    fn smoothed(&self, counts: &[[f64; BINS]; 2]) -> [[f64; BINS]; 2] {
+        let days = self.days();
+        let all: f64 = counts.iter().flatten().sum();
+        let all_day = posterior(all, 24.0 * days, 1.0);
+        let width = 7.0 * 24.0 / BINS as f64;
+        let around = |counts: &[f64; BINS], bin: usize| (0..7).map(|off| counts[(bin + BINS + off - 3) % BINS]).sum();
+        let rate = |kind: usize, bin: usize| {
+            let own: f64 = around(&counts[kind], bin);
+            let both = own + around(&counts[1 - kind], bin);
+            posterior(own, self.days[kind] * width, posterior(both, days * width, all_day))
+        };
+        [0, 1].map(|kind| std::array::from_fn(|bin| rate(kind, bin)))
+    }
+
+    /// Commands of any kind an hour, or sessions that begin.
+    pub(crate) fn any(&self, day: i64, bin: usize) -> f64 {
+        self.hourly[0][usize::from(Calendar::is_weekend(day))][bin % BINS]
+    }
+
+    /// Sessions an hour.
+    pub(crate) fn sessions(&self, day: i64, bin: usize) -> f64 {
+        self.hourly[1][usize::from(Calendar::is_weekend(day))][bin % BINS]
+    }
+
+    /// The share of commands that had the rarest action of these, as if each had been seen half a time more.
+    pub(crate) fn rarest_action(&self, actions: &Actions) -> f64 {
+        let share = |(name, _): (&Arc<str>, u32)| {
+            (self.occurred.get(name).map_or(0.0, |occurred| occurred[0]) + SHAPE) / (self.total + 1.0)
+        };
+        actions.iter().map(share).fold(1.0, f64::min)
+    }
+
+    /// The rate of a command in commands an hour.
+    pub(crate) fn rate(&self, actions: &Actions, at: LocalTime, context: &Context) -> f64 {
+        let kind = usize::from(Calendar::is_weekend(at.day));
+        let unknown = self.any(at.day, at.bin()) * self.unseen_share(actions);
+        let id = self.ids.get(actions).copied();
+        let occurrences = id.map_or(&[][..], |id| self.occurrences(id));
+        let is_ordered = self.components.order && context.previous[0].is_some();
+        let (mut all, mut within, mut after) = (0.0, [0.0; STEPS.len()], [0.0; 2]);
+        for occurrence in occurrences {
+            let Occurrence { at: then, weight, context: before } = occurrence;
+            all += weight;
+            if self.components.time {
+                let apart = apart(then.second, at.second);
+                let is_same = usize::from(Calendar::is_weekend(then.day)) == kind;
+                for (count, (half, same_kind)) in within.iter_mut().zip(STEPS) {
+                    if apart >= half || (same_kind && !is_same) {
+                        break;
+                    }
+                    *count += weight;
+                }
+            }
+            if is_ordered && before.previous[0] == context.previous[0] {
+                let (longer, shorter) = (before.pause.max(context.pause), before.pause.min(context.pause));
+                if longer < 2.0 * shorter.max(1.0) {
+                    after[0] += weight;
+                    after[1] += if before.previous[1] == context.previous[1] { *weight } else { 0.0 };
+                }
+            }
+        }
+        let mut rate = posterior(all, 24.0 * self.days(), unknown);
+        let mut hourly = rate;
+        if self.components.time {
+            for ((count, (half, same_kind)), step) in within.into_iter().zip(STEPS).zip(0..) {
+                let days = if same_kind { self.days[kind] } else { self.days() };
+                rate = posterior(count, days * 2.0 * half / 3_600.0, rate);
+                // The finest steps are for automations; what follows another command is compared with those before.
+                hourly = if step < 2 { rate } else { hourly };
+            }
+        }
+        match context.previous {
+            [Some(previous), before] if is_ordered => {
+                let hours = 1.5 * context.pause.max(1.0) / 3_600.0;
+                let once = self.times.get(previous as usize).copied().unwrap_or(0.0);
+                let twice = before.and_then(|before| self.pairs.get(&(before, previous))).copied().unwrap_or(0.0);
+                let first = posterior(after[0], once * hours, hourly);
+                f64::midpoint(rate, posterior(after[1], twice * hours, first))
+            }
+            _ => rate,
+        }
+    }
+
+    /// The share of commands that are new, times that of these actions among them: an action is as probable in a new command
+    /// as it is among kinds of command, however often each of them comes (Kneser and Ney, 1995).
+    fn unseen_share(&self, actions: &Actions) -> f64 {
+        let number = actions.total() as usize;
+        let numbers: f64 = self.numbers.iter().sum::<f64>() + SHAPE;
+        let of_number =
+            (self.numbers.get(number).copied().unwrap_or(0.0) + SHAPE * 0.5_f64.powi(number.min(64) as i32)) / numbers;
+        let kinds = (self.occurred.len() + 1) as f64;
+        let ln_factorial = |count: u32| (1..=count.min(1 << 12)).map(|factor| f64::from(factor).ln()).sum::<f64>();
+        let of_action = |(name, count): (&Arc<str>, u32)| {
+            let own = self.occurred.get(name).map_or(0.0, |occurred| occurred[1]);
+            f64::from(count) * ((own + SHAPE) / (self.in_kinds + SHAPE * kinds)).ln() - ln_factorial(count)
+        };
+        let of_actions = ln_factorial(number as u32) + actions.iter().map(of_action).sum::<f64>();
+        let new = (self.first_times + SHAPE) / (self.total + 1.0);
+        (of_number * of_actions.exp() * new).max(f64::MIN_POSITIVE)
+    }
+}
+
+/// The mean of a rate after `count` events in `hours`, by a gamma prior of this mean.
+fn posterior(count: f64, hours: f64, prior: f64) -> f64 {
+    (count + SHAPE) / (hours + SHAPE / prior)
+}

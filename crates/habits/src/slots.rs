@@ -1,0 +1,114 @@
+//! Commands that are due: what came at about the same time of the days before, and will be missed if it does not come.
+
+use crate::calendar::{Calendar, apart};
+use crate::rates::{CommandId, Occurrence, Rates};
+
+/// How far from its usual time a command is still the one that was due, in seconds.
+const TOLERANCE: f64 = 720.0;
+
+/// A command comes again if it has come within so many days.
+const RECENT_DAYS: i64 = 14;
+
+/// How regular it is shows in so many days.
+const REGULAR_DAYS: i64 = 56;
+
+/// After so many misses in turn the home has given it up.
+const MOST_MISSES: u32 = 3;
+
+/// A command that had this probability may have come.
+const PERHAPS: f64 = 0.1;
+
+/// A command that is due today.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Slot {
+    pub(crate) command: CommandId,
+    /// The second of the day at which it came last.
+    pub(crate) second: f64,
+    /// The days in turn that it would have been missed, today included.
+    pub(crate) misses: u32,
+    /// On how many of how many days it came before.
+    pub(crate) hits: u32,
+    pub(crate) days: u32,
+    /// Whether only days of the same kind count: weekdays, or weekends.
+    pub(crate) same_kind: bool,
+    /// −ln P(all these misses), if the command is as regular as before.
+    pub(crate) score: f64,
+}
+
+impl Slot {
+    /// Whether it is missed by this second of its day, which begins at four.
+    pub(crate) fn due_second(&self) -> f64 {
+        self.second + TOLERANCE
+    }
+
+    /// Whether a command, given with its probability, is the one that was due.
+    pub(crate) fn is_met_by(&self, command: CommandId, second: f64, probability: f64) -> bool {
+        command == self.command && probability >= PERHAPS && apart(second, self.second) < TOLERANCE
+    }
+}
+
+/// The commands that are due on a day, by the learned days before it in ascending order.
+pub(crate) fn due(rates: &Rates, learned: &[i64], day: i64) -> Vec<Slot> {
+    let mut slots = Vec::new();
+    for (command, _, occurrences) in rates.all() {
+        let recent = occurrences.partition_point(|occurrence| occurrence.at.day < day - RECENT_DAYS);
+        let recent = occurrences.get(recent..).unwrap_or_default();
+        for same_kind in [true, false] {
+            let counts = |other: i64| !same_kind || Calendar::is_weekend(other) == Calendar::is_weekend(day);
+            let days: Vec<i64> = learned.iter().copied().filter(|learned| counts(*learned)).collect();
+            let sure = recent.iter().filter(|occurrence| occurrence.weight >= 0.5 && counts(occurrence.at.day));
+            for last in sure {
+                slots.extend(slot(command, last, occurrences, &days, same_kind));
+            }
+        }
+    }
+    // The most telling one of a command's slots at a time.
+    slots.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let mut kept: Vec<Slot> = Vec::new();
+    for slot in slots {
+        if !kept.iter().any(|other| other.command == slot.command && apart(other.second, slot.second) < TOLERANCE) {
+            kept.push(slot);
+        }
+    }
+    kept
+}
+
+/// The slot whose last occurrence this is; `None` if it has come since, or was given up.
+fn slot(
+    command: CommandId,
+    last: &Occurrence,
+    occurrences: &[Occurrence],
+    days: &[i64],
+    same_kind: bool,
+) -> Option<Slot> {
+    let seen = |day: i64, second: f64| {
+        let from = occurrences.partition_point(|occurrence| occurrence.at.day < day);
+        let of_day =
+            occurrences.get(from..).unwrap_or_default().iter().take_while(|occurrence| occurrence.at.day == day);
+        let mut near =
+            of_day.filter(|occurrence| occurrence.weight >= PERHAPS && apart(occurrence.at.second, second) < TOLERANCE);
+        near.next().map(|occurrence| occurrence.at.second)
+    };
+    let at = days.partition_point(|day| *day < last.at.day);
+    let after = days.get(at + 1..).unwrap_or_default();
+    let mut misses = 1;
+    for day in after {
+        misses += 1;
+        if misses > MOST_MISSES || seen(*day, last.at.second).is_some() {
+            return None;
+        }
+    }
+    let (mut hits, mut second) = (1, last.at.second);
+    let before = days.get(..at).unwrap_or_default().iter().rev();
+    let mut all = 1;
+    for day in before.take_while(|day| **day >= last.at.day - REGULAR_DAYS) {
+        all += 1;
+        if let Some(earlier) = seen(*day, second) {
+            hits += 1;
+            second = earlier;
+        }
+    }
+    let chance = (f64::from(hits) + 0.5) / (f64::from(all) + 1.0);
+    let score = -f64::from(misses) * (1.0 - chance).ln();
+    Some(Slot { command, second: last.at.second, misses, hits, days: all, same_kind, score })
+}

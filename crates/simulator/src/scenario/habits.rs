@@ -1,0 +1,196 @@
+//! The tables of a scenario about the life of a home: whose commands come when, and what attacks them.
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+use jiff::civil::Time;
+use serde::{Deserialize, Serialize};
+
+/// The life of the home in the capture to test on. Days are counted from 0, in the home's time zone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct HabitSettings {
+    /// How many days the capture has; 0: it has `test.commands` commands at `command.interval`.
+    pub days: u32,
+    /// The home's time zone: a name of the IANA database.
+    pub time_zone: String,
+    /// The people whose routines are drawn, where no routine is given.
+    pub residents: u32,
+    /// Automations that are drawn, where no routine is given.
+    pub automations: u32,
+    /// The mean number of commands a day that belong to no routine.
+    pub free_commands: f64,
+    /// The share of free commands that come while people sleep.
+    pub nightly: f64,
+    /// By how much people's routines move later in a week.
+    pub drift: SignedDuration,
+    /// The day from which on routines are other ones: somebody moved in, or began a new job.
+    pub change: Option<u32>,
+    /// What the home does again and again; drawn from the seed where there is none.
+    #[serde(rename = "routine")]
+    pub routines: Vec<Routine>,
+    /// Days on which people are away.
+    #[serde(rename = "holiday")]
+    pub holidays: Vec<Holiday>,
+    /// What happens beside that.
+    #[serde(rename = "attack")]
+    pub attacks: Vec<Attack>,
+}
+
+impl Default for HabitSettings {
+    fn default() -> Self {
+        Self {
+            days: 0,
+            time_zone: "UTC".into(),
+            residents: 2,
+            automations: 3,
+            free_commands: 7.0,
+            nightly: 0.005,
+            drift: SignedDuration::ZERO,
+            change: None,
+            routines: Vec::new(),
+            holidays: Vec::new(),
+            attacks: Vec::new(),
+        }
+    }
+}
+
+/// Commands that come at about the same time of some days.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Routine {
+    /// On which days.
+    #[serde(default)]
+    pub days: Days,
+    /// When.
+    pub at: TimeOfDay,
+    /// The standard deviation of that time. Without one it is an automation: it also runs while people are away.
+    #[serde(default)]
+    pub jitter: SignedDuration,
+    /// The share of those days.
+    #[serde(default = "always")]
+    pub chance: f64,
+    /// How often each action occurs in each command; the devices are drawn once.
+    pub commands: Vec<BTreeMap<String, u32>>,
+    /// The mean time from one of its commands to the next.
+    #[serde(default = "gap")]
+    pub gap: SignedDuration,
+}
+
+fn always() -> f64 {
+    1.0
+}
+
+fn gap() -> SignedDuration {
+    SignedDuration::from_secs(20)
+}
+
+/// The days of a routine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Days {
+    /// All.
+    #[default]
+    Daily,
+    /// Monday to Friday.
+    Weekdays,
+    /// Saturday and Sunday.
+    Weekends,
+}
+
+/// A time of day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TimeOfDay {
+    /// By the clock.
+    Clock(Time),
+    /// By the sun, at about 50 degrees north.
+    Sun(Sun),
+}
+
+/// What the sun does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sun {
+    /// It rises.
+    Sunrise,
+    /// It sets.
+    Sunset,
+}
+
+/// Days on which people are away and only automations run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Holiday {
+    /// The first.
+    pub day: u32,
+    /// How many.
+    pub days: u32,
+}
+
+/// Something that is not as usual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Attack {
+    /// What happens.
+    pub kind: AttackKind,
+    /// On which day.
+    pub day: u32,
+    /// When it begins [default: at a time of that day that suits it, drawn from the seed].
+    #[serde(default)]
+    pub at: Option<Time>,
+}
+
+/// What happens in an attack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AttackKind {
+    /// Ten random commands within a minute.
+    Burst,
+    /// Fifteen random commands within 75 minutes.
+    SlowBurst,
+    /// No command arrives for a day.
+    DeadGateway,
+    /// All that people do routinely on the day comes four hours later.
+    ShiftedRoutine,
+    /// Somebody else's commands: eight within three hours, of kinds that this home does not use.
+    StolenAccount,
+    /// One command with an action that the home has not used before.
+    NewAction,
+    /// An automation stops for good.
+    StoppedAutomation,
+    /// One usual command at night.
+    NightCommand,
+    /// One usual command at its usual time.
+    Replay,
+}
+
+impl AttackKind {
+    /// All kinds.
+    pub const ALL: [Self; 9] = [
+        Self::Burst,
+        Self::SlowBurst,
+        Self::DeadGateway,
+        Self::ShiftedRoutine,
+        Self::StolenAccount,
+        Self::NewAction,
+        Self::StoppedAutomation,
+        Self::NightCommand,
+        Self::Replay,
+    ];
+
+    /// Its name, as in scenarios.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Burst => "burst",
+            Self::SlowBurst => "slow-burst",
+            Self::DeadGateway => "dead-gateway",
+            Self::ShiftedRoutine => "shifted-routine",
+            Self::StolenAccount => "stolen-account",
+            Self::NewAction => "new-action",
+            Self::StoppedAutomation => "stopped-automation",
+            Self::NightCommand => "night-command",
+            Self::Replay => "replay",
+        }
+    }
+}
