@@ -10,8 +10,8 @@ use anyhow::anyhow;
 use clap::Args;
 use sizeleak_frame::FlowId;
 use sizeleak_labels::{LabelClock, LabelFile};
-use sizeleak_output::TimeFormat;
-use sizeleak_output::plot::{CommandFilter, PictureSize, TimePoint, Timeline, Truth, read, svg_of};
+use sizeleak_output::plot::{CommandFilter, PictureSize, TimePoint, Timeline, Truth, svg_of};
+use sizeleak_output::{TimeFormat, read_answers};
 use sizeleak_pipeline::recording::open;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
@@ -159,7 +159,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     check_picture(arguments.output.path())?;
     let labels = arguments.truth.read()?;
     let (input, name) = open(stream)?;
-    let read = read(input, &mut timeline);
+    let read = read_answers(input, &mut timeline);
     if !arguments.log.is_quiet() {
         report_omissions(&timeline);
     }

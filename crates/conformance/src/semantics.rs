@@ -27,6 +27,7 @@ fn times_of(frame: &Frame) -> Vec<i64> {
         Frame::Identification(identification) => {
             vec![identification.command.time_ns, identification.command.end_ns]
         }
+        Frame::Deviation(deviation) => vec![deviation.time_ns],
         Frame::Notice(notice) => notice.time_ns.into_iter().collect(),
         Frame::Hello(_) | Frame::Flow(_) | Frame::Summary(_) | Frame::Unknown(_) => Vec::new(),
     }

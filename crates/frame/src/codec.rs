@@ -21,6 +21,7 @@ pub(crate) fn encode(frame: &Frame, buffer: &mut Vec<u8>) -> Result<(), rmp_serd
         Frame::Command(body) => encode_body(frame, body, buffer),
         Frame::Correction(body) => encode_body(frame, body, buffer),
         Frame::Identification(body) => encode_body(frame, body, buffer),
+        Frame::Deviation(body) => encode_body(frame, body, buffer),
         Frame::Notice(body) => encode_body(frame, body, buffer),
         Frame::Summary(body) => encode_body(frame, body, buffer),
         Frame::Unknown(unknown) => {
@@ -58,6 +59,7 @@ pub(crate) fn decode(value: &[u8], buffer: &Arc<Vec<u8>>) -> Result<Frame, Strin
         "command" => decode_body(body).map(Frame::Command),
         "correction" => decode_body(body).map(Frame::Correction),
         "identification" => decode_body(body).map(Frame::Identification),
+        "deviation" => decode_body(body).map(Frame::Deviation),
         "notice" => decode_body(body).map(Frame::Notice),
         "summary" => decode_body(body).map(Frame::Summary),
         _ => Ok(Frame::Unknown(Unknown { kind: kind.to_owned(), value: value.to_vec() })),

@@ -3,7 +3,8 @@
 use std::mem;
 
 use crate::{
-    Command, Correction, Flow, Hello, Identification, Notice, Packets, Record, Segments, Session, Summary, Unknown,
+    Command, Correction, Deviation, Flow, Hello, Identification, Notice, Packets, Record, Segments, Session, Summary,
+    Unknown,
 };
 
 /// One value of a stream. Rare and large kinds are boxed, so that records, the most frequent, move cheaply.
@@ -27,6 +28,8 @@ pub enum Frame {
     Correction(Box<Correction>),
     /// A command with its candidates.
     Identification(Box<Identification>),
+    /// Something that a home does not usually do.
+    Deviation(Box<Deviation>),
     /// Something skipped, lost or assumed.
     Notice(Box<Notice>),
     /// What each stage did; always last.
@@ -36,7 +39,7 @@ pub enum Frame {
 }
 
 /// The names of all kinds of the contract, in the order a pipeline makes them.
-pub const KINDS: [&str; 11] = [
+pub const KINDS: [&str; 12] = [
     "hello",
     "packets",
     "flow",
@@ -46,6 +49,7 @@ pub const KINDS: [&str; 11] = [
     "command",
     "correction",
     "identification",
+    "deviation",
     "notice",
     "summary",
 ];
@@ -63,6 +67,7 @@ impl Frame {
             Self::Command(_) => "command",
             Self::Correction(_) => "correction",
             Self::Identification(_) => "identification",
+            Self::Deviation(_) => "deviation",
             Self::Notice(_) => "notice",
             Self::Summary(_) => "summary",
             Self::Unknown(unknown) => &unknown.kind,
@@ -140,6 +145,7 @@ kinds!(
     Command: body => *body,
     Correction: body => *body,
     Identification: body => *body,
+    Deviation: body => *body,
     Notice: body => *body,
     Summary: body => body,
     Unknown: body => body,

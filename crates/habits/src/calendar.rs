@@ -71,15 +71,6 @@ impl Calendar {
         let time = self.zone.to_ambiguous_zoned(local).compatible().map(|time| time.timestamp().as_nanosecond());
         time.ok().and_then(|time| i64::try_from(time).ok()).unwrap_or(i64::MAX)
     }
-
-    /// When a day begins, in nanoseconds since the epoch.
-    pub(crate) fn start_ns(&self, day: i64) -> i64 {
-        self.time_ns(day, (FIRST_HOUR * HOUR) as f64)
-    }
-
-    pub(crate) fn zone(&self) -> &TimeZone {
-        &self.zone
-    }
 }
 
 fn days_since_epoch(date: jiff::civil::Date) -> i64 {
@@ -119,7 +110,7 @@ mod tests {
             let local = calendar.local(time(text));
             assert_eq!(calendar.time_ns(local.day, local.second), time(text), "{text}");
         }
-        assert_eq!(calendar.start_ns(summer.day), time("2026-03-29T02:00:00Z"));
+        assert_eq!(calendar.time_ns(summer.day, 14_400.0), time("2026-03-29T02:00:00Z"));
     }
 
     #[test]

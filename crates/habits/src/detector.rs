@@ -7,16 +7,19 @@
 
 use crate::budget::Budget;
 use crate::deviation::Deviation;
-use crate::home::{Evidence, FIRST_DAYS, Home, NOTHING, Peak, STREAMS, Scored};
+use crate::home::{Evidence, FIRST_DAYS, Home, NOTHING, Peak, STREAMS, Scored, WINDOWS};
 use crate::sighting::Sighting;
 use crate::tail;
 
 /// The part of the budget that is aimed at. The share of alarms that is allowed follows them only slowly, and days that are
-/// like the day before make more alarms than days by chance: measured on stationary homes, up to a sixth more.
-const AIM: f64 = 0.85;
+/// like the day before make more alarms than days by chance: measured on simulated homes, up to a fifth more.
+const AIM: f64 = 0.8;
 
 /// How far the allowed share of alarms moves after a day: half of it after an alarm, so that it is back in two weeks.
 const STEP: f64 = 0.5;
+
+/// What comes within this time of an alarm belongs to it, in nanoseconds: the longest window that commands are counted in.
+const INCIDENT: i64 = WINDOWS[WINDOWS.len() - 1];
 
 /// Watches a home and learns it further.
 #[derive(Debug, Clone)]
@@ -27,8 +30,10 @@ pub struct Detector {
     usual: Option<UsualDays>,
     /// The share of days that may be an alarm now.
     share: f64,
-    /// How many alarms this day has had, and how rare the last one is.
-    alarms: (u32, f64),
+    /// How many alarms this day has had.
+    alarms: u32,
+    /// When the last one was, and how rare its incident became.
+    incident: (i64, f64),
     /// The last command before a silence that was said.
     silent_since: Option<i64>,
     peaks: Vec<Peak>,
@@ -81,7 +86,8 @@ impl Detector {
             share: budget.a_day(),
             budget,
             usual: None,
-            alarms: (0, 0.0),
+            alarms: 0,
+            incident: (i64::MIN, 0.0),
             silent_since: None,
             peaks: Vec::new(),
         }
@@ -120,11 +126,11 @@ impl Detector {
             return;
         }
         if self.usual.is_some() {
-            let alarms = f64::from(self.alarms.0);
+            let alarms = f64::from(self.alarms);
             let allowed = self.budget.a_day() * AIM;
             self.share = (self.share + STEP * allowed * (allowed - alarms)).clamp(allowed / 100.0, 2.0 * allowed);
         }
-        self.alarms = (0, 0.0);
+        self.alarms = 0;
         self.usual = UsualDays::new(day, &self.home, self.budget);
     }
 
@@ -137,12 +143,18 @@ impl Detector {
             let since = if let Evidence::Silence { since_ns, .. } = peak.evidence { Some(since_ns) } else { None };
             let is_said = since.is_some() && self.silent_since == since;
             let Some((p_value, rareness)) = self.usual.as_mut().map(|usual| usual.share(&peak)) else { continue };
-            // What is strange on the day of an alarm belongs to the same incident, unless it is as much stranger than
-            // that as an alarm is than a usual day.
-            let is_another = self.alarms.0 == 0 || rareness > self.alarms.1 - self.budget.a_day().ln();
+            // What is strange on the day of an alarm belongs to the same incident, unless it comes later and is as much
+            // stranger than that as an alarm is than a usual day.
+            let (last_ns, worst) = &mut self.incident;
+            let is_same = self.alarms > 0 && peak.time_ns.saturating_sub(*last_ns) < INCIDENT;
+            if is_same {
+                *worst = worst.max(rareness);
+            }
+            let is_another = self.alarms == 0 || !is_same && rareness > *worst - self.budget.a_day().ln();
             if found.is_none() && !is_said && is_another && p_value <= self.share + 1e-9 {
                 found = Some(Deviation::of(&peak, p_value, &self.home));
-                self.alarms = (self.alarms.0 + 1, rareness);
+                self.alarms += 1;
+                self.incident = (peak.time_ns, rareness);
                 self.silent_since = since.or(self.silent_since);
             }
         }

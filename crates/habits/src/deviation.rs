@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::calendar::{Calendar, clock};
+use crate::calendar::clock;
 use crate::home::{Evidence, Home, Peak, Stream, WINDOWS};
-use crate::rates::{CommandId, LearnedCommand, Occurrence};
+use crate::rates::{LearnedCommand, Occurrence};
 use crate::sighting::{Actions, Sighting};
 use crate::slots::Slot;
 
@@ -221,19 +221,4 @@ fn commands(peak: &Peak, home: &Home) -> Vec<(u64, i64)> {
     };
     commands.reverse();
     commands
-}
-
-/// How often commands come, for a profile that people read: the share of each hour of a day, by kind of day.
-pub(crate) fn hours_of_week(occurrences: &[Occurrence]) -> [[f64; 24]; 2] {
-    let mut hours = [[0.0; 24]; 2];
-    for occurrence in occurrences {
-        let kind = usize::from(Calendar::is_weekend(occurrence.at.day));
-        hours[kind][(occurrence.at.second / 3_600.0) as usize % 24] += occurrence.weight;
-    }
-    hours
-}
-
-/// A command's number stands for it only inside a home.
-pub(crate) fn name(home: &Home, id: CommandId) -> String {
-    home.rates().actions(id).map_or_else(String::new, ToString::to_string)
 }

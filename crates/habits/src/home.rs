@@ -189,6 +189,16 @@ impl Home {
         self.past.iter().flat_map(|day| &day.sightings).chain(today)
     }
 
+    /// What its model uses.
+    pub(crate) fn components(&self) -> Components {
+        self.components
+    }
+
+    /// The numbers of the whole days that were learned, in ascending order.
+    pub(crate) fn whole_days(&self) -> Vec<i64> {
+        self.past.iter().filter(|day| day.is_whole).map(|day| day.day).collect()
+    }
+
     pub(crate) fn calendar(&self) -> &Calendar {
         &self.calendar
     }
@@ -398,8 +408,7 @@ impl Home {
         let compared = || self.past.iter().rev().take(COMPARED_DAYS);
         let mut reference: Vec<f64> = compared().flat_map(|day| day.surprises.iter().copied()).collect();
         reference.sort_by(f64::total_cmp);
-        let learned: Vec<i64> = self.past.iter().filter(|day| day.is_whole).map(|day| day.day).collect();
-        let due = slots::due(&self.rates, &learned, day);
+        let due = slots::due(&self.rates, &self.whole_days(), day);
         let due = due.into_iter().map(|slot| (self.calendar.time_ns(day, slot.due_second()), slot));
         let mut due: Vec<(i64, Slot)> = due.collect();
         due.sort_by_key(|(due_ns, _)| *due_ns);

@@ -75,7 +75,7 @@ const SHIFTS: ColumnType =
     Structs(&[("bytes", Signed), ("reply_bytes", Signed), ("probability", Float), ("since_ns", Time)]);
 
 /// The lists of which CSV shows the first entry, if any: those of the columns of the same names.
-const LISTS: [&str; 3] = ["candidates", "epsilons", "shifts"];
+const LISTS: [&str; 4] = ["candidates", "epsilons", "shifts", "commands"];
 
 /// Lists of which CSV shows nothing: they are sums over candidates.
 const SUMS: [&str; 2] = ["numbers", "device_types"];
@@ -131,6 +131,18 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
         "command" => (COMMAND, &[]),
         "correction" => (COMMAND, CORRECTION),
         "identification" => (COMMAND, IDENTIFICATION),
+        "deviation" => (
+            &[],
+            &[
+                ("time_ns", Time),
+                ("gateway", Text),
+                ("what", Text),
+                ("p_value", Float),
+                ("expected", Text),
+                ("seen", Text),
+                ("commands", Structs(&[("flow", Text), ("time_ns", Time)])),
+            ],
+        ),
         "notice" => (
             &[],
             &[
@@ -147,7 +159,7 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
         }
         _ => return None,
     };
-    let ends = if matches!(kind, "hello" | "packets" | "flow" | "summary") { &[] } else { ENDS };
+    let ends = if matches!(kind, "hello" | "packets" | "flow" | "deviation" | "summary") { &[] } else { ENDS };
     Some(of_command.iter().chain(own).chain(ends).map(|(name, content)| Column { name, content: *content }).collect())
 }
 

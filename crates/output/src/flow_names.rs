@@ -82,6 +82,10 @@ impl FlowNames {
     /// far as they are known. A row of no flow, or of an unknown kind, stays as it is.
     pub(crate) fn add_to(&self, frame: &Frame, body: &mut Value) {
         let (Value::Object(body), false) = (body, matches!(frame, Frame::Unknown(_))) else { return };
+        let commands = body.get_mut("commands").and_then(Value::as_array_mut).into_iter().flatten();
+        for number in commands.filter_map(|command| command.get_mut("flow")) {
+            *number = number.as_u64().map_or(Value::Null, |number| FlowId(number).to_string().into());
+        }
         let Some(number) = body.get("flow").and_then(Value::as_u64) else { return };
         body.insert("flow".to_owned(), FlowId(number).to_string().into());
         let Some(ends) = self.ends(number) else { return };

@@ -57,6 +57,7 @@ pub(crate) fn rows(frame: &Frame, binary: HexLength) -> io::Result<Vec<(String, 
         Frame::Command(body) => value(body),
         Frame::Correction(body) => value(body),
         Frame::Identification(body) => value(body),
+        Frame::Deviation(body) => value(body),
         Frame::Notice(body) => value(body),
         Frame::Summary(body) => {
             let stages: Vec<Value> = body.stages.iter().map(|row| stage(row, binary)).collect();

@@ -15,6 +15,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod answers;
 mod columns;
 mod csv;
 mod flow_names;
@@ -30,7 +31,10 @@ mod time_format;
 mod writer;
 mod zeek;
 
+pub use answers::{AnswerSink, AnswersError, read_answers};
 pub use columns::has_columns;
+#[cfg(feature = "parquet")]
+pub use parquet::{is_parquet, read_parquet_answers};
 pub use selection::KindSelection;
 pub use text_style::{Colours, HexLength, TextStyle};
 pub use time_format::{Clock, TimeFormat};

@@ -1,7 +1,8 @@
 //! A frame as one line of text: its kind, its time and its fields.
 
 use sizeleak_frame::{
-    Command, Correction, Direction, Flow, FlowId, Frame, Packet, Record, Segment, Session, Summary, Transport,
+    Command, Correction, Deviation, Direction, Flow, FlowId, Frame, Packet, Record, Segment, Session, Summary,
+    Transport,
 };
 use sizeleak_text::escaped;
 
@@ -26,6 +27,11 @@ pub(crate) fn lines(frame: &Frame, style: &TextStyle) -> Vec<String> {
         Frame::Command(body) => command(body, times),
         Frame::Correction(body) => correction(body, times),
         Frame::Identification(body) => command(&body.command, times),
+        Frame::Deviation(deviation) => {
+            let Deviation { time_ns, gateway, what, p_value, expected, seen, .. } = &**deviation;
+            let gateway = if gateway.is_empty() { String::new() } else { format!("  {gateway}") };
+            format!("{}{gateway}  {what} (p {p_value:.3}): {seen}; usual: {expected}", times.format(*time_ns))
+        }
         Frame::Notice(notice) => {
             let time = notice.time_ns.map_or_else(|| "-".to_owned(), |time| times.format(time));
             let flow = notice.flow.map_or_else(String::new, |flow| format!("  flow {}", FlowId(flow)));

@@ -3,6 +3,7 @@
 //! Rows are buffered until they fill a row group, so memory is bounded. The index of the groups is written last: the
 //! output need not be seekable, but only a finished file can be read.
 
+mod answers;
 mod field;
 
 use std::io::{self, Write};
@@ -14,6 +15,7 @@ use self::field::{Field, without_candidates};
 use crate::columns::{Column, ColumnType, cell, columns, rows};
 use crate::flow_names::FlowNames;
 use crate::{HexLength, KindSelection, json};
+pub use answers::{is_parquet, read_parquet_answers};
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};

@@ -10,11 +10,9 @@ mod legend;
 mod samples;
 mod shapes;
 mod size_axis;
-mod source;
 mod timeline;
 
 pub use command_filter::{CommandFilter, TimePoint};
 pub use drawing::svg_of;
 pub use layout::{PictureSize, TooSmall};
-pub use source::{PlotSourceError, read};
 pub use timeline::{Timeline, Truth};

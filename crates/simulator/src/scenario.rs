@@ -72,7 +72,7 @@ pub struct Scenario {
     pub capture: CaptureSettings,
     /// Actions of a real home ([`Scenario::play`]); in place of random commands where there are any.
     #[serde(skip)]
-    pub(crate) sequence: Vec<PlayedAction>,
+    pub sequence: Vec<PlayedAction>,
 }
 
 impl Default for Scenario {

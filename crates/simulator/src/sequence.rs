@@ -15,7 +15,7 @@ const WEEK: i64 = 7 * DAY;
 
 /// An action of a sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PlayedAction {
+pub struct PlayedAction {
     time_ns: i64,
     device: String,
     action: String,

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::stream::encode;
 use proptest::prelude::*;
 use sizeleak_frame::{
-    Actions, Candidate, Command, ContentType, Correction, DeviceTypeProbability, Direction, Flow, Frame, FrameReader,
-    FrameWriter, HabitFactors, Hello, Identification, MAX_VALUE_BYTES, Notice, NumberProbability, Packet, Packets,
-    ReadError, Record, SCHEMA, Segment, Segments, Session, SharedList, Shift, SingleReply, StageSummary, Summary,
-    Transport, Unknown, WeightedEpsilon, WriteError,
+    Actions, Candidate, Command, CommandAt, ContentType, Correction, Deviation, DeviceTypeProbability, Direction, Flow,
+    Frame, FrameReader, FrameWriter, HabitFactors, Hello, Identification, MAX_VALUE_BYTES, Notice, NumberProbability,
+    Packet, Packets, ReadError, Record, SCHEMA, Segment, Segments, Session, SharedList, Shift, SingleReply,
+    StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
 };
 
 fn hello() -> Frame {
@@ -202,6 +202,11 @@ fn body() -> impl Strategy<Value = Frame> {
                 })
             }
         ),
+        (any::<i64>(), prop::array::uniform4(text()), 0.0..=1.0f64, prop::collection::vec(any::<(u64, i64)>(), 0..4))
+            .prop_map(|(time_ns, [gateway, what, expected, seen], p_value, commands)| {
+                let commands = commands.into_iter().map(|(flow, time_ns)| CommandAt { flow, time_ns }).collect();
+                Frame::from(Deviation { time_ns, gateway, what, p_value, expected, seen, commands })
+            }),
         notice.prop_map(|(time_ns, stage, flow, what, detail)| {
             Frame::from(Notice { time_ns, stage: stage.into(), flow, what: what.into(), bytes: flow, detail })
         }),

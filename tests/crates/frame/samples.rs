@@ -1,9 +1,9 @@
 //! A frame of every kind.
 
 use sizeleak_frame::{
-    Actions, Candidate, Command, ContentType, Correction, DeviceTypeProbability, Direction, Flow, Frame, HabitFactors,
-    Hello, Identification, Notice, NumberProbability, Packet, Packets, Record, Segment, Segments, Session, SharedList,
-    Shift, SingleReply, StageSummary, Summary, Transport, WeightedEpsilon,
+    Actions, Candidate, Command, CommandAt, ContentType, Correction, Deviation, DeviceTypeProbability, Direction, Flow,
+    Frame, HabitFactors, Hello, Identification, Notice, NumberProbability, Packet, Packets, Record, Segment, Segments,
+    Session, SharedList, Shift, SingleReply, StageSummary, Summary, Transport, WeightedEpsilon,
 };
 
 /// What may be null in a sample.
@@ -113,6 +113,16 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
             shifts: shifts(nulls),
             numbers: [NumberProbability { actions: u64::MAX, probability: 0.5 }].into(),
             device_types: [DeviceTypeProbability { device: "x".into(), probability: 0.5 }].into(),
+        }
+        .into(),
+        Deviation {
+            time_ns,
+            gateway: text(),
+            what: "x".into(),
+            p_value: 0.5,
+            expected: text(),
+            seen: text(),
+            commands: vec![CommandAt { flow, time_ns }],
         }
         .into(),
         Notice {

@@ -140,10 +140,10 @@ mod tests {
         let mut timeline = Timeline::new(100, CommandFilter::default());
         let entries = |timeline: &Timeline| Entry::of(timeline, &Verdict::all(timeline));
         assert_eq!(entries(&timeline), []);
-        timeline.add(&identification(1, Some(vec![("on", 1)])));
-        timeline.add(&identification(1, Some(vec![("on", 2)])));
+        timeline.take(&identification(1, Some(vec![("on", 1)])));
+        timeline.take(&identification(1, Some(vec![("on", 2)])));
         assert_eq!(entries(&timeline), [Entry::Probability(2)]);
-        timeline.add(&identification(1, None));
+        timeline.take(&identification(1, None));
         let truth = |command| Truth { time_ns: 0, actions: vec![("on".into(), 1)], command };
         timeline.add_truth(truth(Some(0)));
         timeline.add_truth(truth(Some(1)));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sizeleak_frame::{Frame, Identification};
 
 use super::command_filter::CommandFilter;
+use crate::answers::AnswerSink;
 use crate::flow_names::FlowNames;
 
 /// A command in the plot.
@@ -116,7 +117,7 @@ impl Timeline {
     }
 
     /// Takes what a frame says of flows, and its command.
-    pub(super) fn add(&mut self, frame: &Frame) {
+    pub(super) fn take(&mut self, frame: &Frame) {
         self.names.observe(frame);
         if let Frame::Identification(identification) = frame {
             self.add_command(identification);
@@ -148,6 +149,16 @@ impl Timeline {
     }
 }
 
+impl AnswerSink for Timeline {
+    fn add(&mut self, frame: Frame) {
+        self.take(&frame);
+    }
+
+    fn learn(&mut self, flow: u64, gateway: Option<&str>, service: Option<&str>) {
+        self.names.learn(flow, gateway, service);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::samples::{flow, identification};
@@ -156,8 +167,8 @@ mod tests {
     #[test]
     fn commands_beyond_the_limit_are_counted() {
         let mut timeline = Timeline::new(100, CommandFilter::default());
-        timeline.add(&flow(1, "192.0.2.20", "203.0.113.1:443"));
-        (0..200).for_each(|_| timeline.add(&identification(1, None)));
+        timeline.take(&flow(1, "192.0.2.20", "203.0.113.1:443"));
+        (0..200).for_each(|_| timeline.take(&identification(1, None)));
         assert_eq!((timeline.drawn(), timeline.accepted(), timeline.span()), (100, 200, Some((5, 5))));
         assert_eq!(timeline.gateways(), ["192.0.2.20".parse().unwrap()].into());
     }
@@ -165,8 +176,8 @@ mod tests {
     #[test]
     fn first_candidate_is_right_if_all_its_actions_are() {
         let mut timeline = Timeline::new(100, CommandFilter::default());
-        timeline.add(&identification(1, Some(vec![("on", 1), ("off", 2), ("on", 1)])));
-        timeline.add(&identification(1, None));
+        timeline.take(&identification(1, Some(vec![("on", 1), ("off", 2), ("on", 1)])));
+        timeline.take(&identification(1, None));
         let truth = |actions: &[(&str, u64)]| {
             let actions = actions.iter().map(|(name, count)| (Arc::from(*name), *count)).collect();
             Truth { time_ns: 0, actions, command: None }

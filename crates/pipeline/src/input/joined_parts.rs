@@ -147,6 +147,10 @@ fn move_by(frame: &mut Frame, shift: i64) {
             add(&mut command.time_ns);
             add(&mut command.end_ns);
         }
+        Frame::Deviation(deviation) => {
+            add(&mut deviation.time_ns);
+            deviation.commands.iter_mut().for_each(|command| add(&mut command.time_ns));
+        }
         Frame::Notice(notice) => notice.time_ns.iter_mut().for_each(add),
         _ => {}
     }

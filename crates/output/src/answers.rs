@@ -1,4 +1,5 @@
-//! Reads identifications and flows from a frame stream or from its JSON lines.
+//! Reads answers again, that is identifications and what is known of their flows: from a frame stream, from its JSON
+//! lines, or from Parquet.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -8,14 +9,12 @@ use serde_json::Value;
 use sizeleak_frame::{Flow, FlowId, Frame, FrameReader, Identification, ReadError, Session};
 use thiserror::Error;
 
-use super::timeline::Timeline;
-
 /// The longest line, like the largest frame: 16 MiB.
 const MAX_BYTES: usize = 16 << 20;
 
 /// Why the input cannot be read any further. Everything before it has been read.
 #[derive(Debug, Error)]
-pub enum PlotSourceError {
+pub enum AnswersError {
     /// The frame stream is broken.
     #[error(transparent)]
     Frames(#[from] ReadError),
@@ -33,7 +32,7 @@ pub enum PlotSourceError {
     Io(#[from] io::Error),
 }
 
-impl PlotSourceError {
+impl AnswersError {
     /// Whether the input ended too early and is otherwise valid.
     pub fn is_cut(&self) -> bool {
         match self {
@@ -45,24 +44,33 @@ impl PlotSourceError {
     }
 }
 
-/// Reads frames, or their JSON lines, into a timeline. No frame starts with the first byte of a JSON object.
-///
-/// # Errors
-/// [`PlotSourceError`]; the timeline holds everything before the error.
-pub fn read(input: impl Read, timeline: &mut Timeline) -> Result<(), PlotSourceError> {
-    let mut input = BufReader::new(input);
-    if input.fill_buf()?.first() == Some(&b'{') { read_lines(input, timeline) } else { read_frames(input, timeline) }
+/// What answers are read into.
+pub trait AnswerSink {
+    /// Takes a frame of a stream; of JSON lines and Parquet, flows, sessions and identifications alone.
+    fn add(&mut self, frame: Frame);
+
+    /// What a line or row says of the ends of its flow, before its identification.
+    fn learn(&mut self, flow: u64, gateway: Option<&str>, service: Option<&str>);
 }
 
-fn read_frames(input: impl Read, timeline: &mut Timeline) -> Result<(), PlotSourceError> {
+/// Reads frames, or their JSON lines. No frame starts with the first byte of a JSON object.
+///
+/// # Errors
+/// [`AnswersError`]; everything before the error has been added.
+pub fn read_answers(input: impl Read, sink: &mut dyn AnswerSink) -> Result<(), AnswersError> {
+    let mut input = BufReader::new(input);
+    if input.fill_buf()?.first() == Some(&b'{') { read_lines(input, sink) } else { read_frames(input, sink) }
+}
+
+fn read_frames(input: impl Read, sink: &mut dyn AnswerSink) -> Result<(), AnswersError> {
     let mut reader = FrameReader::new(input);
     while let Some(frame) = reader.next_frame()? {
-        timeline.add(&frame);
+        sink.add(frame);
     }
     Ok(())
 }
 
-/// The part of a JSON line that matters to a timeline.
+/// The part of a JSON line that matters.
 #[derive(Deserialize)]
 struct JsonLine {
     flow: Option<Flow>,
@@ -91,7 +99,7 @@ fn parse(line: &[u8]) -> Result<JsonLine, serde_json::Error> {
     serde_json::from_value(line)
 }
 
-fn read_lines(mut input: impl BufRead, timeline: &mut Timeline) -> Result<(), PlotSourceError> {
+fn read_lines(mut input: impl BufRead, sink: &mut dyn AnswerSink) -> Result<(), AnswersError> {
     let mut bytes = Vec::new();
     for line in 1.. {
         bytes.clear();
@@ -99,18 +107,18 @@ fn read_lines(mut input: impl BufRead, timeline: &mut Timeline) -> Result<(), Pl
             break;
         }
         if bytes.len() > MAX_BYTES {
-            return Err(PlotSourceError::TooLong(line));
+            return Err(AnswersError::TooLong(line));
         }
         let parsed = parse(&bytes).map_err(|error| {
             let is_last = bytes.last() != Some(&b'\n');
-            if is_last && error.is_eof() { PlotSourceError::Cut(line) } else { PlotSourceError::Malformed(line, error) }
+            if is_last && error.is_eof() { AnswersError::Cut(line) } else { AnswersError::Malformed(line, error) }
         })?;
         let flow = parsed.flow.map(Frame::from);
         let frames = flow.into_iter().chain(parsed.session.map(Frame::from));
-        frames.for_each(|frame| timeline.add(&frame));
+        frames.for_each(|frame| sink.add(frame));
         if let Some(NamedIdentification { identification, gateway, service }) = parsed.identification {
-            timeline.names.learn(identification.command.flow, gateway.as_deref(), service.as_deref());
-            timeline.add(&identification.into());
+            sink.learn(identification.command.flow, gateway.as_deref(), service.as_deref());
+            sink.add(identification.into());
         }
     }
     Ok(())

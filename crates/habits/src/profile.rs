@@ -1,0 +1,298 @@
+//! Profiles: what homes usually do, as a file that people read and that detection goes on from.
+//!
+//! A profile is a diary. For each home it holds the commands of the last months with what each may have been, and says
+//! above them what is learned from them. Whoever reads it, reads that; the program learns from the diary again, so a day
+//! that was not usual can be deleted from it by hand.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use thiserror::Error;
+use toml::Value;
+
+use crate::budget::Budget;
+use crate::calendar::{Calendar, clock};
+use crate::detector::Detector;
+use crate::home::Home;
+use crate::rates::{Components, Occurrence};
+use crate::sighting::{Actions, Sighting};
+use crate::slots;
+
+/// The version of the file.
+const SCHEMA: u32 = 1;
+
+/// The most commands and routines that are listed for people.
+const MOST_LISTED: usize = 40;
+
+/// A routine has come on at least this share of days, and this many.
+const ROUTINE: (f64, u32) = (0.6, 5);
+
+/// Why a profile cannot be used.
+#[derive(Debug, Error)]
+pub enum ProfileError {
+    /// It is not the TOML of a profile.
+    #[error("it is no profile: {0}")]
+    Syntax(#[from] toml::de::Error),
+    /// A later version has written it.
+    #[error("it is of schema {0}, and this version reads {SCHEMA}: use the version that wrote it")]
+    Schema(u32),
+    /// Its time zone is not known.
+    #[error("the time zone `{0}` is not known: write one like Europe/Berlin, or UTC")]
+    Zone(String),
+    /// A time of the diary cannot be read.
+    #[error("`{0}` is no time")]
+    Time(String),
+}
+
+/// What homes usually do.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    zone: String,
+    homes: BTreeMap<String, Diary>,
+}
+
+/// The commands of a home.
+#[derive(Debug, Clone)]
+struct Diary {
+    components: Components,
+    sightings: Vec<Sighting>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct ProfileFile {
+    schema: u32,
+    time_zone: String,
+    #[serde(default)]
+    home: Vec<HomeFile>,
+}
+
+#[derive(Deserialize)]
+struct HomeFile {
+    gateway: String,
+    uses: Vec<String>,
+    diary: Vec<(String, Vec<(f64, BTreeMap<String, u32>)>)>,
+}
+
+impl Profile {
+    /// A profile of no home, by the clock of a time zone: a name of the IANA database, or `UTC`.
+    ///
+    /// # Errors
+    /// [`ProfileError::Zone`].
+    pub fn new(zone: &str) -> Result<Self, ProfileError> {
+        time_zone(zone)?;
+        Ok(Self { zone: zone.to_owned(), homes: BTreeMap::new() })
+    }
+
+    /// Reads a profile.
+    ///
+    /// # Errors
+    /// [`ProfileError`].
+    pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
+        let file: ProfileFile = toml::from_str(text)?;
+        if file.schema != SCHEMA {
+            return Err(ProfileError::Schema(file.schema));
+        }
+        let mut profile = Self::new(&file.time_zone)?;
+        for HomeFile { gateway, uses, diary } in file.home {
+            let has = |name: &str| uses.iter().any(|used| used == name);
+            let components = Components { time: has("time"), order: has("order") };
+            let sighting = |(time, candidates): (String, Vec<(f64, BTreeMap<String, u32>)>)| {
+                let parsed: Timestamp = time.parse().map_err(|_| ProfileError::Time(time.clone()))?;
+                let time_ns = i64::try_from(parsed.as_nanosecond()).map_err(|_| ProfileError::Time(time))?;
+                let candidate = |(likelihood, actions): (f64, BTreeMap<String, u32>)| {
+                    (actions.into_iter().map(|(name, count)| (Arc::from(name), count)).collect(), likelihood)
+                };
+                let candidates = candidates.into_iter().map(candidate).filter(|(_, likelihood)| likelihood.is_finite());
+                Ok(Sighting { time_ns, flow: 0, candidates: candidates.collect() }.reduced())
+            };
+            let mut sightings = diary.into_iter().map(sighting).collect::<Result<Vec<_>, ProfileError>>()?;
+            sightings.sort_by_key(|sighting| sighting.time_ns);
+            profile.homes.insert(gateway, Diary { components, sightings });
+        }
+        Ok(profile)
+    }
+
+    /// The gateways whose homes it holds.
+    pub fn gateways(&self) -> impl Iterator<Item = &str> {
+        self.homes.keys().map(String::as_str)
+    }
+
+    /// The time zone whose clock it goes by.
+    pub fn zone(&self) -> &str {
+        &self.zone
+    }
+
+    /// Adds what a gateway was seen to do; commands at a time that it has already are taken to be the same ones. What the
+    /// model of the home uses is chosen anew: time of day and order each stay out unless they forecast commands better, by
+    /// what was known before the day of each.
+    pub fn add(&mut self, gateway: &str, sightings: Vec<Sighting>) {
+        let empty = Diary { components: Components::ALL, sightings: Vec::new() };
+        let diary = self.homes.entry(gateway.to_owned()).or_insert(empty);
+        diary.sightings.extend(sightings);
+        diary.sightings.sort_by_key(|sighting| sighting.time_ns);
+        diary.sightings.dedup_by_key(|sighting| sighting.time_ns);
+        let Ok(zone) = time_zone(&self.zone) else { return };
+        let forms = [(true, true), (true, false), (false, true), (false, false)];
+        let forms = forms.map(|(time, order)| Components { time, order });
+        let mut homes = forms.map(|components| replayed(Home::new(zone.clone(), components), &diary.sightings));
+        // The first of equal ones.
+        homes.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let [(best, _), ..] = homes;
+        diary.components = best.components();
+        diary.sightings = best.sightings().cloned().collect();
+    }
+
+    /// A detector that knows the home behind a gateway; one that knows nothing where the profile does not hold it.
+    pub fn detector(&self, gateway: &str, budget: Budget) -> Detector {
+        let zone = time_zone(&self.zone).unwrap_or(TimeZone::UTC);
+        let Some(diary) = self.homes.get(gateway) else {
+            return Detector::new(Home::new(zone, Components::ALL), budget);
+        };
+        let mut detector = Detector::new(Home::new(zone, diary.components), budget);
+        for sighting in &diary.sightings {
+            detector.observe(sighting.clone());
+        }
+        detector
+    }
+
+    /// The file.
+    pub fn to_toml(&self) -> String {
+        let mut text = format!(
+            "# What homes usually do, written by `sizeleak profile`. The program learns from the diary; the rest is for\n\
+             # people, and written anew. A day that was not usual can be deleted from the diary.\n\
+             schema = {SCHEMA}\nversion = {}\ntime-zone = {}\n",
+            quoted(env!("CARGO_PKG_VERSION")),
+            quoted(&self.zone)
+        );
+        for (gateway, diary) in &self.homes {
+            let home = self.detector(gateway, Budget::WEEKLY);
+            write_home(&mut text, gateway, diary, home.home());
+        }
+        text
+    }
+}
+
+/// A home that has seen some commands, and how it was surprised.
+fn replayed(mut home: Home, sightings: &[Sighting]) -> (Home, f64) {
+    let mut peaks = Vec::new();
+    for sighting in sightings {
+        home.observe(sighting.clone(), &mut peaks);
+        peaks.clear();
+    }
+    let loss = home.log_loss().unwrap_or(0.0);
+    (home, loss)
+}
+
+fn time_zone(name: &str) -> Result<TimeZone, ProfileError> {
+    if name == "UTC" {
+        return Ok(TimeZone::UTC);
+    }
+    TimeZone::get(name).map_err(|_| ProfileError::Zone(name.to_owned()))
+}
+
+fn quoted(text: &str) -> String {
+    Value::String(text.to_owned()).to_string()
+}
+
+fn write_home(text: &mut String, gateway: &str, diary: &Diary, home: &Home) {
+    let Components { time, order } = diary.components;
+    let uses = [("time", time), ("order", order)].into_iter().filter(|(_, used)| *used).map(|(name, _)| quoted(name));
+    let uses: Vec<String> = uses.collect();
+    let (days, commands) = (home.learned_days(), diary.sightings.len());
+    let _ = write!(
+        text,
+        "\n[[home]]\ngateway = {}\nlearned = {{ days = {days}, commands = {commands} }}\nuses = [{}]\n",
+        quoted(gateway),
+        uses.join(", ")
+    );
+    text.push_str(
+        "\n# The most frequent commands: times a week, and from which hours on weekdays and on weekends.\nusual = [\n",
+    );
+    for (actions, weekly, hours) in usual(home) {
+        let hours = hours.map(|hours| hours.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));
+        let actions = quoted(&actions.to_string());
+        let [weekdays, weekends] = hours;
+        let _ = writeln!(
+            text,
+            "  {{ command = {actions}, a-week = {weekly:.1}, weekdays = [{weekdays}], weekends = [{weekends}] }},"
+        );
+    }
+    text.push_str("]\n\n# Commands that come at about the same time, with on how many days they came.\nroutines = [\n");
+    for (actions, slot) in routines(home) {
+        let kind = if slot.same_kind { "of the same kind" } else { "all" };
+        let (actions, at) = (quoted(&actions.to_string()), quoted(&clock(slot.second)));
+        let _ = writeln!(
+            text,
+            "  {{ command = {actions}, at = {at}, came = {}, of = {}, days = \"{kind}\" }},",
+            slot.hits, slot.days
+        );
+    }
+    text.push_str(
+        "]\n\n# Each command with what it may have been, and how well that explains what was seen.\ndiary = [\n",
+    );
+    for sighting in &diary.sightings {
+        let time = sizeleak_text::utc(sighting.time_ns);
+        let candidate = |(actions, likelihood): &(Actions, f64)| {
+            let counts: Vec<String> =
+                actions.iter().map(|(name, count)| format!("{} = {count}", quoted(name))).collect();
+            // Three digits say more than is known.
+            format!("[{}, {{ {} }}]", significant(*likelihood), counts.join(", "))
+        };
+        let candidates: Vec<String> = sighting.candidates.iter().map(candidate).collect();
+        let _ = writeln!(text, "  [{}, [{}]],", quoted(&time), candidates.join(", "));
+    }
+    text.push_str("]\n");
+}
+
+/// A number from 0 to 1 to three significant digits.
+fn significant(number: f64) -> String {
+    let rounded: f64 = format!("{number:.2e}").parse().unwrap_or(number);
+    format!("{rounded:?}")
+}
+
+/// The most frequent commands: how often a week, and the hours of weekdays and weekends that have a tenth of them or more.
+fn usual(home: &Home) -> Vec<(&Actions, f64, [Vec<u32>; 2])> {
+    let weeks = (home.rates().days() / 7.0).max(1.0 / 7.0);
+    let row = |(_, actions, occurrences)| {
+        let occurrences: &[Occurrence] = occurrences;
+        let mut hours = [[0.0; 24]; 2];
+        for occurrence in occurrences {
+            let kind = usize::from(Calendar::is_weekend(occurrence.at.day));
+            hours[kind][(occurrence.at.second / 3_600.0) as usize % 24] += occurrence.weight;
+        }
+        let often = hours.map(|hours| {
+            let all: f64 = hours.iter().sum();
+            (0..24_u32).zip(hours).filter(|(_, own)| *own > 0.0 && *own >= all / 10.0).map(|(hour, _)| hour).collect()
+        });
+        (actions, occurrences.iter().map(|occurrence| occurrence.weight).sum::<f64>() / weeks, often)
+    };
+    let mut usual: Vec<_> = home.rates().all().map(row).filter(|(_, weekly, _)| *weekly >= 0.5 / weeks).collect();
+    usual.sort_by(|a, b| b.1.total_cmp(&a.1));
+    usual.truncate(MOST_LISTED);
+    usual
+}
+
+/// What is due on the next weekday and the next weekend, by the time of day.
+fn routines(home: &Home) -> Vec<(&Actions, slots::Slot)> {
+    let learned = home.whole_days();
+    let Some(last) = learned.last() else { return Vec::new() };
+    let next = |weekend: bool| (last + 1..=last + 7).find(|day| Calendar::is_weekend(*day) == weekend);
+    let mut found: Vec<slots::Slot> = Vec::new();
+    for slot in [false, true].into_iter().filter_map(next).flat_map(|day| slots::due(home.rates(), &learned, day)) {
+        let is_routine = f64::from(slot.hits) >= ROUTINE.0 * f64::from(slot.days) && slot.hits >= ROUTINE.1;
+        if is_routine && !found.iter().any(|known| known.is_met_by(slot.command, slot.second, 1.0)) {
+            found.push(slot);
+        }
+    }
+    found.sort_by(|a, b| a.second.total_cmp(&b.second));
+    found.truncate(MOST_LISTED);
+    found.into_iter().filter_map(|slot| Some((home.rates().actions(slot.command)?, slot))).collect()
+}
+
+#[cfg(test)]
+mod tests;

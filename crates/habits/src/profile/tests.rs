@@ -1,0 +1,99 @@
+//! Tests of profiles, on a small home.
+
+use super::*;
+use crate::What;
+
+const HOUR: i64 = 3_600_000_000_000;
+const DAY: i64 = 24 * HOUR;
+/// Monday, the fifth of January 2026.
+const MONDAY: i64 = 1_767_571_200_000_000_000;
+
+fn command(name: &str, time_ns: i64) -> Sighting {
+    let actions = |count| std::iter::once((Arc::from(name), count)).collect::<Actions>();
+    Sighting { time_ns, flow: 7, candidates: vec![(actions(1), 1.0), (actions(2), 0.01)] }
+}
+
+/// Three commands a day, minutes apart from one day to the next.
+fn day(number: i64) -> Vec<Sighting> {
+    let minutes = |factor: i64| (number * factor).rem_euclid(17) * 60_000_000_000;
+    let start = MONDAY + number * DAY;
+    vec![
+        command("on", start + 7 * HOUR + minutes(5)),
+        command("dim", start + 18 * HOUR + minutes(3)),
+        command("off", start + 22 * HOUR + minutes(11)),
+    ]
+}
+
+fn profile(days: i64) -> Profile {
+    let mut profile = Profile::new("UTC").unwrap();
+    profile.add("192.168.1.20", (0..days).flat_map(day).collect());
+    profile
+}
+
+/// The deviations of some commands after a profile.
+fn deviations(profile: &Profile, sightings: Vec<Sighting>) -> Vec<crate::Deviation> {
+    let mut detector = profile.detector("192.168.1.20", Budget::WEEKLY);
+    sightings.into_iter().filter_map(|sighting| detector.observe(sighting).1).collect()
+}
+
+#[test]
+fn a_profile_reads_back_as_it_was() {
+    let profile = profile(30);
+    let text = profile.to_toml();
+    let again = Profile::from_toml(&text).unwrap();
+    assert_eq!(again.to_toml(), text);
+    assert!(text.contains("{ command = \"1 on\", a-week = 7."), "{text}");
+    assert!(text.contains("at = \"07:") && text.contains("learned = { days = 28, commands = 90 }"), "{text}");
+}
+
+#[test]
+fn usual_days_have_no_deviation_and_strange_ones_have() {
+    let profile = profile(40);
+    assert_eq!(deviations(&profile, (40..47).flat_map(day).collect()), []);
+    let start = MONDAY + 40 * DAY;
+    let burst = (0..9).map(|at| command("dim", start + 12 * HOUR + at * 5_000_000_000));
+    let found = deviations(&profile, day(40).into_iter().take(1).chain(burst).collect());
+    assert!(
+        matches!(found[..], [ref one] if matches!(one.what, What::Burst | What::Command | What::ShiftedRoutine)),
+        "{found:?}"
+    );
+    let never = command("unlock", start + 12 * HOUR);
+    let found = deviations(&profile, vec![day(40)[0].clone(), never]);
+    assert!(
+        found.iter().any(|one| one.commands == [(7, start + 12 * HOUR)] && one.seen.contains("unlock")),
+        "{found:?}"
+    );
+    let silent = deviations(&profile, day(43));
+    assert!(silent.iter().any(|one| matches!(one.what, What::Silence | What::Overdue)), "{silent:?}");
+}
+
+#[test]
+fn nothing_is_said_before_the_budget_can_be_kept() {
+    let profile = profile(8);
+    let detector = profile.detector("192.168.1.20", Budget::WEEKLY);
+    assert_eq!(detector.days_needed(), 4);
+    let night = command("unlock", MONDAY + 8 * DAY + 3 * HOUR);
+    assert_eq!(deviations(&profile, vec![night]), []);
+    let month: Budget = "1/month".parse().unwrap();
+    assert_eq!(profile.detector("192.168.1.20", month).days_needed(), 28);
+    assert_eq!(profile.detector("192.168.1.21", month).days_needed(), 34, "another gateway");
+}
+
+#[test]
+fn the_same_answers_twice_teach_once_and_parts_teach_like_the_whole() {
+    let mut parts = Profile::new("UTC").unwrap();
+    parts.add("192.168.1.20", (15..30).flat_map(day).collect());
+    parts.add("192.168.1.20", (0..20).flat_map(day).collect());
+    assert_eq!(parts.to_toml(), profile(30).to_toml());
+}
+
+#[test]
+fn what_is_no_profile_is_refused() {
+    let fault = |text: &str| Profile::from_toml(text).unwrap_err().to_string();
+    assert!(fault("schema = 2\ntime-zone = \"UTC\"").contains("schema 2"));
+    assert!(fault("schema = 1\ntime-zone = \"Mars/Olympus\"").contains("Mars/Olympus"));
+    let home = "schema = 1\ntime-zone = \"UTC\"\n[[home]]\ngateway = \"\"\nuses = []\n";
+    assert!(fault(&format!("{home}diary = [[\"noon\", []]]")).contains("noon"));
+    assert!(fault(&format!("{home}diary = [[1, 2]]")).contains("no profile"));
+    assert!(Profile::from_toml(&format!("{home}diary = [[\"2026-01-05T07:00:00Z\", [[nan, {{ on = 1 }}]]]]")).is_ok());
+}
