@@ -1,6 +1,7 @@
 //! The command line of `sizeleak`: a module for each subcommand, and the options they share.
 
 mod adapt;
+mod answers_input;
 mod archive;
 mod audit;
 mod audited_model;
@@ -11,6 +12,7 @@ mod cache_use;
 mod check_stage;
 mod compare;
 mod continuation;
+mod detect;
 mod documentation;
 mod evaluate;
 mod evaluation_input;
@@ -36,6 +38,7 @@ mod pad;
 mod padding_option;
 mod pipeline_variant;
 mod plot;
+mod profile;
 mod progress;
 mod report_format;
 #[cfg(feature = "simulator")]
@@ -84,6 +87,8 @@ enum Subcommands {
     Learn(learn::Arguments),
     Adapt(adapt::Arguments),
     Evaluate(evaluate::Arguments),
+    Profile(profile::Arguments),
+    Detect(detect::Arguments),
     Audit(audit::Arguments),
     Measure(measure::Arguments),
     Pad(pad::Arguments),
@@ -116,6 +121,8 @@ impl Subcommands {
             Self::Learn(arguments) => &arguments.captures.log,
             Self::Adapt(arguments) => &arguments.log,
             Self::Evaluate(arguments) => &arguments.input.captures.log,
+            Self::Profile(arguments) => &arguments.log,
+            Self::Detect(arguments) => &arguments.log,
             Self::Audit(arguments) => &arguments.log,
             Self::Measure(arguments) => &arguments.captures.log,
             Self::Pad(arguments) => &arguments.log,
@@ -147,6 +154,8 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Learn(arguments) => learn::run(&arguments),
         Subcommands::Adapt(arguments) => adapt::run(&arguments),
         Subcommands::Evaluate(arguments) => evaluate::run(&arguments),
+        Subcommands::Profile(arguments) => profile::run(&arguments),
+        Subcommands::Detect(arguments) => detect::run(&arguments),
         Subcommands::Audit(arguments) => audit::run(&arguments),
         Subcommands::Measure(arguments) => measure::run(&arguments),
         Subcommands::Pad(arguments) => pad::run(&arguments),

@@ -269,6 +269,7 @@ pub mod stages {
     pub use sizeleak_capture as capture;
     pub use sizeleak_command_segmenter as command_segmenter;
     pub use sizeleak_decomposer as decomposer;
+    pub use sizeleak_detector as detector;
     pub use sizeleak_epsilon_corrector as epsilon_corrector;
     pub use sizeleak_flow_filter as flow_filter;
     pub use sizeleak_pruner as pruner;

@@ -10,7 +10,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::generate_to;
 
-use sizeleak_pipeline::registry::{STAGES, StageEntry};
+use sizeleak_pipeline::registry::{self, StageEntry};
 use sizeleak_platform::storage::replace;
 
 use super::failure::Failure;
@@ -67,7 +67,7 @@ impl DocumentationTarget {
 
 /// The command lines of all programs.
 fn programs(sizeleak: Command) -> Vec<Command> {
-    [sizeleak].into_iter().chain(STAGES.iter().map(StageEntry::command)).collect()
+    [sizeleak].into_iter().chain(registry::all().map(StageEntry::command)).collect()
 }
 
 /// Writes the files that `generate` makes in a folder into this one, each completely or not at all.

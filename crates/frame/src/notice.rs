@@ -33,6 +33,8 @@ pub mod what {
     pub const TRUNCATED: &str = "truncated";
     /// Bytes that do not follow their format.
     pub const MALFORMED: &str = "malformed";
+    /// Too little is known of a home for alarms.
+    pub const LEARNING: &str = "learning";
     /// A flow that carries no TLS.
     pub const NOT_TLS: &str = "not_tls";
     /// A connection was seen in a tunnel and also elsewhere.

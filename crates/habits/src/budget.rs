@@ -7,11 +7,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// The most days that a score is compared with, unless the budget needs more: habits of older days are other ones.
 const MOST_DAYS: usize = 28;
 
 /// How many false alarms a home may have.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Budget {
     alarms: f64,
     unit: Unit,
@@ -82,6 +85,20 @@ impl FromStr for Budget {
         // More than three years would have to be learned for less.
         let is_possible = alarms.is_finite() && budget.a_day() <= 1.0 && budget.a_day() >= 1.0 / 1_100.0;
         if is_possible { Ok(budget) } else { Err(fault()) }
+    }
+}
+
+impl TryFrom<String> for Budget {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Budget> for String {
+    fn from(budget: Budget) -> Self {
+        budget.to_string()
     }
 }
 

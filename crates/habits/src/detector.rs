@@ -153,6 +153,7 @@ impl Detector {
             let is_another = self.alarms == 0 || !is_same && rareness > *worst - self.budget.a_day().ln();
             if found.is_none() && !is_said && is_another && p_value <= self.share + 1e-9 {
                 found = Some(Deviation::of(&peak, p_value, &self.home));
+                self.home.settle();
                 self.alarms += 1;
                 self.incident = (peak.time_ns, rareness);
                 self.silent_since = since.or(self.silent_since);

@@ -190,7 +190,7 @@ impl Home {
     }
 
     /// What its model uses.
-    pub(crate) fn components(&self) -> Components {
+    pub fn components(&self) -> Components {
         self.components
     }
 
@@ -226,6 +226,16 @@ impl Home {
     pub(crate) fn not_come(&self) -> impl Iterator<Item = &Slot> {
         let today = self.today.iter();
         today.flat_map(|today| today.missed.iter().chain(today.due.iter().map(|(_, slot)| slot)))
+    }
+
+    /// Ends the wager on improbable commands: what it was about has been said.
+    pub(crate) fn settle(&mut self) {
+        self.wager = (0.0, 0);
+    }
+
+    /// When the last command began, in nanoseconds since the epoch; `None` before the first.
+    pub fn last_ns(&self) -> Option<i64> {
+        self.today.as_ref().map(|_| self.last_ns)
     }
 
     /// Lets time pass; finds what is missing.

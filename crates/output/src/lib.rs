@@ -34,7 +34,7 @@ mod zeek;
 pub use answers::{AnswerSink, AnswersError, read_answers};
 pub use columns::has_columns;
 #[cfg(feature = "parquet")]
-pub use parquet::{is_parquet, read_parquet_answers};
+pub use parquet::read_parquet_answers;
 pub use selection::KindSelection;
 pub use text_style::{Colours, HexLength, TextStyle};
 pub use time_format::{Clock, TimeFormat};

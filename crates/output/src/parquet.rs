@@ -15,7 +15,7 @@ use self::field::{Field, without_candidates};
 use crate::columns::{Column, ColumnType, cell, columns, rows};
 use crate::flow_names::FlowNames;
 use crate::{HexLength, KindSelection, json};
-pub use answers::{is_parquet, read_parquet_answers};
+pub use answers::read_parquet_answers;
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};

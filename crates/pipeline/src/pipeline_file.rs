@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::de::{DeString, DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
-use crate::registry::{self, STAGES};
+use crate::registry;
 use crate::settings::RunSettings;
 use crate::stage::{PipelineStage, SAVE, StageKind, check_order, save_path};
 use crate::suggestion::{did_you_mean, fault_of_option, listed, nearest};
@@ -196,7 +196,7 @@ impl FileText<'_> {
     fn built_in(&self, run: &KeyValue<'_>, others: Vec<KeyValue<'_>>) -> Result<PipelineStage, ConfigError> {
         let start = run.start();
         let Some(entry) = run.value.get_ref().as_str().and_then(registry::find) else {
-            let names: Vec<&str> = STAGES.iter().map(|entry| entry.name).collect();
+            let names: Vec<&str> = registry::all().map(|entry| entry.name).collect();
             let shown = run.value.get_ref().as_str().unwrap_or("this");
             let meant = did_you_mean(shown, names.iter().copied());
             let fault = format!("`{shown}` is not a stage{meant} (there are {})", names.join(", "));

@@ -1,4 +1,4 @@
-//! The seven standard stages: the only module that knows all of them.
+//! The seven standard stages, and an optional one: the only module that knows all of them.
 
 use std::any::TypeId;
 use std::ffi::OsString;
@@ -37,9 +37,18 @@ pub static STAGES: [StageEntry; 7] = [
     StageEntry::new::<sizeleak_pruner::Options>(Some("identification"), "identification"),
 ];
 
+/// Stages that are in no pipeline unless it names them. They pass on what they look at.
+pub static OPTIONAL: [StageEntry; 1] =
+    [StageEntry::new::<sizeleak_detector::Options>(Some("identification"), "deviation")];
+
+/// All stages that there are.
+pub fn all() -> impl Iterator<Item = &'static StageEntry> + Clone {
+    STAGES.iter().chain(&OPTIONAL)
+}
+
 /// The stage of this name.
 pub fn find(name: &str) -> Option<&'static StageEntry> {
-    STAGES.iter().find(|entry| entry.name == name)
+    all().find(|entry| entry.name == name)
 }
 
 impl StageEntry {
@@ -190,7 +199,7 @@ mod tests {
 
     #[test]
     fn every_key_is_a_flag_of_the_program() {
-        for entry in &STAGES {
+        for entry in all() {
             let defaults = entry.configure(Table::new()).unwrap().resolved_in(Path::new("")).unwrap();
             let command = entry.command();
             for key in defaults.keys() {
@@ -219,7 +228,7 @@ mod tests {
 
     #[test]
     fn help_describes_the_program_and_prints_readable_durations() {
-        for entry in &STAGES {
+        for entry in all() {
             let help = entry.command().render_long_help().to_string();
             assert!(!help.starts_with("The flags") && !help.contains("default: PT"), "{help}");
         }

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::registry::{STAGES, StageEntry};
+use crate::registry::{self, StageEntry};
 use crate::settings::RunSettings;
 use crate::type_schema::of_type;
 
 /// The schema of a pipeline file, for editors and for programs that write one.
 pub fn schema() -> Value {
-    let known = STAGES.iter().map(of_stage);
+    let known = registry::all().map(of_stage);
     let own = json!({
         "title": "a program of your own",
         "description": "A program that reads frames on stdin and writes frames to stdout (docs/frames.md)",

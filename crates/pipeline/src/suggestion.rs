@@ -60,11 +60,11 @@ pub(crate) fn listed(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::{self, STAGES};
+    use crate::registry;
 
     #[test]
     fn similar_words_are_suggested() {
-        let stages = || STAGES.iter().map(|entry| entry.name);
+        let stages = || registry::all().map(|entry| entry.name);
         for (word, meant) in [
             ("segmenter", Some("command-segmenter")),
             ("comand-segmenter", Some("command-segmenter")),

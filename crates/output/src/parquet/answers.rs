@@ -1,7 +1,6 @@
 //! Identifications of a Parquet file, as an archive holds them: of the columns that say what they may be, and when.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -9,17 +8,6 @@ use parquet::record::{Field, Row};
 use sizeleak_frame::{Actions, Candidate, Command, FlowId, Identification};
 
 use crate::answers::AnswerSink;
-
-/// Whether a file is one of Parquet, by its first bytes; it is at its start again.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn is_parquet(file: &mut File) -> io::Result<bool> {
-    let mut magic = Vec::new();
-    file.by_ref().take(4).read_to_end(&mut magic)?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok(magic == b"PAR1")
-}
 
 /// Reads the identifications of a file, row by row.
 ///

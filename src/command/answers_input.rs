@@ -1,0 +1,105 @@
+//! Answers of earlier runs as input: frames, JSON lines, Parquet, and folders of them.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use sizeleak_output::{AnswerSink, read_answers};
+use sizeleak_pipeline::recording::open;
+use sizeleak_platform::storage::RunFiles;
+
+use super::failure::Failure;
+use super::help::INPUT;
+
+/// The endings of the files of a folder that are answers; others are passed over.
+const ENDINGS: [&str; 5] = [".parquet", ".frames", ".frames.zst", ".frames.gz", ".ndjson"];
+
+/// Answers.
+#[derive(Debug, Args)]
+pub(super) struct AnswersInput {
+    /// Answers in order of time: frames, JSON lines or Parquet, as `sizeleak run` and `archive` write them
+    ///
+    /// Of a folder, all files in it by their names: `.parquet`, `.ndjson`, `.frames`, and the last compressed. `-` is
+    /// stdin.
+    #[arg(value_name = "ANSWERS", required = true, help_heading = INPUT)]
+    answers: Vec<PathBuf>,
+}
+
+impl AnswersInput {
+    /// Adds the answers to the files of a run.
+    pub(super) fn add_to(&self, files: &mut RunFiles) {
+        self.answers.iter().for_each(|path| files.reads("the answers", path));
+    }
+
+    /// Reads all answers, file by file; `file_ends` is called behind each.
+    pub(super) fn read<S: AnswerSink>(
+        &self,
+        sink: &mut S,
+        mut file_ends: impl FnMut(&mut S, &Path) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        for operand in &self.answers {
+            if !operand.is_dir() {
+                read_file(operand, sink)?;
+                file_ends(sink, operand)?;
+                continue;
+            }
+            let mut files = Vec::new();
+            collect(operand, &mut files).with_context(|| operand.display().to_string())?;
+            if files.is_empty() {
+                let known = ENDINGS.join(", ");
+                return Err(anyhow!("{} holds no answers: none of its files ends in {known}", operand.display()).into());
+            }
+            for file in files {
+                read_file(&file, sink)?;
+                file_ends(sink, &file)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The answers of a folder and its folders, in order of their paths. Symbolic links to folders are not followed.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let mut entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let is_answers = ENDINGS.iter().any(|ending| entry.file_name().to_string_lossy().ends_with(ending));
+        if entry.file_type()?.is_dir() {
+            collect(&entry.path(), files)?;
+        } else if is_answers {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn read_file(path: &Path, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
+    if path != Path::new("-") && is_parquet(path)? {
+        return read_parquet(path, sink);
+    }
+    let (input, name) = open(Some(path))?;
+    read_answers(input, sink).map_err(|error| {
+        let code = if error.is_cut() { 3 } else { 1 };
+        Failure::with_code(code, anyhow!("{name}: {error}"))
+    })
+}
+
+fn is_parquet(path: &Path) -> anyhow::Result<bool> {
+    use std::io::Read;
+    let mut magic = Vec::new();
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    file.take(4).read_to_end(&mut magic).with_context(|| path.display().to_string())?;
+    Ok(magic == b"PAR1")
+}
+
+#[cfg(feature = "parquet")]
+fn read_parquet(path: &Path, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    sizeleak_output::read_parquet_answers(file, sink).map_err(|error| anyhow!("{}: {error}", path.display()).into())
+}
+
+#[cfg(not(feature = "parquet"))]
+fn read_parquet(path: &Path, _: &mut dyn AnswerSink) -> Result<(), Failure> {
+    Err(anyhow!("{}: this program was built without Parquet", path.display()).into())
+}

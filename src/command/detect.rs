@@ -1,0 +1,177 @@
+//! `sizeleak detect`: what is not as usual in a home.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use clap::{Args, ValueEnum};
+use sizeleak_detector::{Detector, DetectorInput};
+use sizeleak_frame::Frame;
+use sizeleak_habits::{Budget, Profile};
+use sizeleak_output::{AnswerSink, HexLength, KindSelection, OutputFormat, OutputWriter};
+use sizeleak_platform::runtime::Stage;
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_text::parse_time;
+
+use super::answers_input::AnswersInput;
+use super::failure::Failure;
+use super::frames::check_target;
+use super::help::{INPUT, OUTPUT};
+use super::output_option::OutputOption;
+use super::text_style::TextStyleOptions;
+
+/// How far answers may go back in time, in nanoseconds: those of commands that overlap come out of order.
+const MAX_DISORDER: i64 = 3_600_000_000_000;
+
+/// Find what is not as usual in a home, within a budget of false alarms
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    sizeleak detect today.frames --profile home.profile.toml --budget 1/week")]
+#[command(after_long_help = "Examples:\n  \
+    sizeleak detect today.frames --profile home.profile.toml\n  \
+    sizeleak detect march.ndjson --profile home.profile.toml --budget 1/month --format csv -o march.csv\n  \
+    sizeleak detect today.frames --profile home.profile.toml --until 2026-03-01T18:00:00Z\n\n\
+    A line for each incident: when, its kind, the share of usual days that are as strange, what was seen, and what would \
+    have been usual. The kinds: action (rare or new), command (unusual now), burst, slow-burst, shifted-routine, overdue, \
+    silence, and stranger (another household's habits). The home is learned further while it is watched, so that the \
+    budget holds as habits change. Until enough days are known there is no alarm, and how many are missing is said. The \
+    exit code is 0 with and without deviations.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    answers: AnswersInput,
+
+    /// What the home usually does, made by `sizeleak profile`
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    profile: PathBuf,
+
+    /// How many false alarms a home may have, such as 1/week, 1/month or 0.1/day
+    #[arg(long, value_name = "ALARMS/TIME", default_value_t = Budget::WEEKLY)]
+    budget: Budget,
+
+    /// Until when the traffic was watched: what should have come by then is missed
+    ///
+    /// RFC 3339, or a date [default: the last answer].
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = INPUT)]
+    until: Option<i64>,
+
+    /// The format of the output [default: by the name of FILE, else table]
+    #[arg(long, value_enum, help_heading = OUTPUT)]
+    format: Option<DeviationFormat>,
+
+    #[command(flatten)]
+    output: OutputOption,
+
+    #[command(flatten)]
+    style: TextStyleOptions,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
+}
+
+/// The formats of deviations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum DeviationFormat {
+    /// A line for each, for people
+    #[default]
+    Table,
+    /// A JSON object for each
+    Ndjson,
+    /// Comma-separated values with a header
+    Csv,
+    /// A Parquet file
+    Parquet,
+}
+
+fn time(text: &str) -> Result<i64, String> {
+    parse_time(text).ok_or_else(|| "write a time like 2026-03-01T18:00:00Z, or a date".to_owned())
+}
+
+/// The stage, with what it made.
+struct Watch {
+    detector: Detector,
+    out: Vec<Frame>,
+    last_ns: BTreeMap<u64, i64>,
+    /// The first answer that goes back in time, and the one before it.
+    disorder: Option<(i64, i64)>,
+    answers: u64,
+}
+
+impl AnswerSink for Watch {
+    fn add(&mut self, frame: Frame) {
+        if let Frame::Identification(answer) = &frame {
+            self.answers += 1;
+            let (flow, time_ns) = (answer.command.flow, answer.command.time_ns);
+            let last_ns = self.last_ns.entry(flow).or_insert(time_ns);
+            if time_ns < last_ns.saturating_sub(MAX_DISORDER) {
+                self.disorder.get_or_insert((time_ns, *last_ns));
+            }
+            *last_ns = time_ns.max(*last_ns);
+        }
+        if let Ok(input) = DetectorInput::try_from(frame) {
+            // A list takes whatever it is given.
+            let _ = self.detector.process(input, &mut self.out);
+        }
+        self.out.retain(|frame| matches!(frame, Frame::Deviation(_)));
+    }
+
+    fn learn(&mut self, flow: u64, gateway: Option<&str>, _: Option<&str>) {
+        gateway.into_iter().for_each(|gateway| self.detector.name_gateway(flow, gateway));
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let format = match arguments.output.form(arguments.format, "sizeleak detect")?.unwrap_or_default() {
+        DeviationFormat::Table => OutputFormat::Table,
+        DeviationFormat::Ndjson => OutputFormat::Ndjson,
+        DeviationFormat::Csv => OutputFormat::Csv,
+        DeviationFormat::Parquet => OutputFormat::Parquet,
+    };
+    let mut files = RunFiles::new();
+    arguments.answers.add_to(&mut files);
+    files.reads("the profile", &arguments.profile);
+    arguments.output.add_to(&mut files);
+    files.check()?;
+    let name = || arguments.profile.display().to_string();
+    let text = fs::read_to_string(&arguments.profile).with_context(name)?;
+    let profile = Profile::from_toml(&text).with_context(name)?;
+    let mut file = arguments.output.create()?;
+    let output = file.writer()?;
+    check_target(format, &output)?;
+    let style = arguments.style.style(HexLength::default(), &output)?;
+    let mut writer = OutputWriter::new(format, KindSelection::Kinds(vec!["deviation".into()]), style, output)?;
+    let detector = Detector::new(profile, arguments.budget);
+    let mut watch = Watch { detector, out: Vec::new(), last_ns: BTreeMap::new(), disorder: None, answers: 0 };
+    arguments.answers.read(&mut watch, |watch, file| {
+        check_order(watch, file)?;
+        Ok(writer.write_all(&std::mem::take(&mut watch.out)).context("the output cannot be written")?)
+    })?;
+    watch.detector.watched_until(arguments.until, &mut watch.out);
+    let written = writer.write_all(&std::mem::take(&mut watch.out)).and_then(|()| writer.finish());
+    written.context("the output cannot be written")?;
+    file.keep()?;
+    if !arguments.log.is_quiet() {
+        let mut notices = Vec::new();
+        let _ = watch.detector.finish(&mut notices);
+        for notice in
+            notices.into_iter().filter_map(|frame| if let Frame::Notice(notice) = frame { notice.detail } else { None })
+        {
+            say("sizeleak", &notice);
+        }
+        let (known, found) = (watch.detector.known(), watch.detector.deviations());
+        say("sizeleak", &format!("{found} deviations in {} answers", watch.answers - known));
+        if known > 0 {
+            say("sizeleak", &format!("{known} answers are not after those of the profile, and were passed over"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_order(watch: &Watch, file: &Path) -> Result<(), Failure> {
+    let Some((time_ns, last_ns)) = watch.disorder else { return Ok(()) };
+    let [time, last] = [time_ns, last_ns].map(sizeleak_text::utc);
+    Err(anyhow!("{}: an answer of {time} comes after one of {last}: name the answers in order of time", file.display())
+        .into())
+}

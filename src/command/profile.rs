@@ -1,0 +1,165 @@
+//! `sizeleak profile`: what a home usually does, from the answers of some weeks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use sizeleak_frame::{Frame, what};
+use sizeleak_habits::{Budget, Profile, Sighting};
+use sizeleak_output::AnswerSink;
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::{LogFlags, say};
+
+use super::answers_input::AnswersInput;
+use super::failure::Failure;
+use super::help::{INPUT, OUTPUT};
+use super::output_option::write;
+
+/// Learn what a home usually does and when, for `sizeleak detect`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    sizeleak run january.pcap --gateway 192.168.1.20 --model model.toml -o january.frames\n  \
+    sizeleak profile january.frames --time-zone Europe/Berlin -o home.profile.toml")]
+#[command(after_long_help = "Examples:\n  \
+    sizeleak run january.pcap --gateway 192.168.1.20 --model model.toml -o january.frames\n  \
+    sizeleak profile january.frames --time-zone Europe/Berlin -o home.profile.toml\n  \
+    sizeleak profile february.frames --add home.profile.toml -o home.profile.toml\n  \
+    sizeleak profile results/identifications --time-zone Europe/Berlin -o homes.profile.toml\n\n\
+    The profile is TOML: for each gateway the usual commands with their hours, the routines, and the diary of the last \
+    120 days that they are learned from. docs/profiles.md explains it. It says as much about the people of a home as the \
+    answers do: keep it as you keep those.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    answers: AnswersInput,
+
+    /// Go on from this profile; answers that it has already count once
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    add: Option<PathBuf>,
+
+    /// The zone by whose clock the people of the home live [default: that of `--add`, else UTC]
+    #[arg(long, value_name = "ZONE", help_heading = INPUT)]
+    time_zone: Option<String>,
+
+    /// Where to write the profile; `-` is stdout
+    #[arg(short, long, short_alias = 'w', value_name = "FILE", help_heading = OUTPUT)]
+    output: PathBuf,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
+}
+
+/// The answers by gateway.
+#[derive(Default)]
+struct Homes {
+    gateways: BTreeMap<u64, String>,
+    /// Flows that their model does not fit.
+    misfits: BTreeSet<u64>,
+    sightings: BTreeMap<String, Vec<Sighting>>,
+    unanswered: u64,
+}
+
+impl AnswerSink for Homes {
+    fn add(&mut self, frame: Frame) {
+        match frame {
+            Frame::Flow(flow) => drop(self.gateways.insert(flow.flow, flow.gateway.to_string())),
+            Frame::Notice(notice) if notice.what == what::MISFIT => self.misfits.extend(notice.flow),
+            Frame::Identification(answer) => {
+                let flow = answer.command.flow;
+                let gateway = self.gateways.get(&flow).cloned().unwrap_or_default();
+                let mut sighting = Sighting::from(&*answer);
+                if self.misfits.contains(&flow) {
+                    sighting.candidates.clear();
+                }
+                self.unanswered += u64::from(sighting.candidates.is_empty());
+                self.sightings.entry(gateway).or_default().push(sighting);
+            }
+            _ => {}
+        }
+    }
+
+    fn learn(&mut self, flow: u64, gateway: Option<&str>, _: Option<&str>) {
+        self.gateways.extend(gateway.map(|gateway| (flow, gateway.to_owned())));
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let mut files = RunFiles::new();
+    arguments.answers.add_to(&mut files);
+    // A profile may be replaced by itself with more.
+    if let Some(add) = arguments.add.as_ref().filter(|add| **add != arguments.output) {
+        files.reads("`--add`", add);
+    }
+    files.writes("`--output`", &arguments.output);
+    files.check()?;
+    let mut profile = arguments.begun()?;
+    let mut homes = Homes::default();
+    arguments.answers.read(&mut homes, |_, _| Ok(()))?;
+    if homes.sightings.is_empty() {
+        return Err(anyhow!(
+            "there is no answer to learn from: `sizeleak run CAPTURE --model MODEL -o answers.frames` writes some"
+        )
+        .into());
+    }
+    for (gateway, sightings) in homes.sightings {
+        profile.add(&gateway, sightings);
+    }
+    write(&arguments.output, profile.to_toml().as_bytes())?;
+    if !arguments.log.is_quiet() {
+        report(&profile, homes.unanswered);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Arguments {
+    /// The profile to go on from.
+    fn begun(&self) -> Result<Profile, Failure> {
+        let Some(path) = &self.add else {
+            return Profile::new(self.time_zone.as_deref().unwrap_or("UTC")).map_err(Failure::usage);
+        };
+        let name = || path.display().to_string();
+        let text = fs::read_to_string(path).with_context(name)?;
+        let profile = Profile::from_toml(&text).with_context(name)?;
+        if let Some(zone) = self.time_zone.as_ref().filter(|zone| *zone != profile.zone()) {
+            return Err(Failure::usage(anyhow!(
+                "`--time-zone {zone}` contradicts {}, which goes by {}: leave it out, or learn all answers anew",
+                path.display(),
+                profile.zone()
+            )));
+        }
+        Ok(profile)
+    }
+}
+
+fn report(profile: &Profile, unanswered: u64) {
+    for gateway in profile.gateways() {
+        let detector = profile.detector(gateway, Budget::WEEKLY);
+        let home = detector.home();
+        let subject = if gateway.is_empty() { "unknown gateway" } else { gateway };
+        let (days, commands) = (home.learned_days(), home.sightings().count());
+        say(subject, &format!("{commands} commands on {days} whole days, by the clock of {}", profile.zone()));
+        let components = home.components();
+        let used = [("the time of day", components.time), ("the commands before", components.order)];
+        let used: Vec<&str> = used.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name).collect();
+        match home.log_loss() {
+            Some(loss) if !used.is_empty() => {
+                say(subject, &format!("a command surprises by {loss:.2} nats, by {}", used.join(" and ")));
+            }
+            _ => say(
+                subject,
+                "neither the time of day nor the commands before forecast commands better than their rates",
+            ),
+        }
+        for budget in ["1/week", "1/month"].into_iter().filter_map(|budget| budget.parse::<Budget>().ok()) {
+            let days = profile.detector(gateway, budget).days_needed();
+            if days > 0 {
+                say(subject, &format!("learning: {days} more whole days needed to keep {budget}"));
+            }
+        }
+    }
+    if unanswered > 0 {
+        say("sizeleak", &format!("{unanswered} commands have no answer; only when they came is learned"));
+    }
+}
