@@ -63,14 +63,13 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sizeleak_platform::runtime::program::EXIT_CODES;
 use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
 
-/// Shows what the sizes of encrypted messages give away about the people behind an IoT gateway
+/// Shows what sizes of encrypted messages give away about people behind a gateway
 #[derive(Debug, Parser)]
 #[command(
     name = "sizeleak",
     version,
     after_help = format!(
-        "Example:\n  sizeleak run pipeline.toml\n\nFor auditing your own gateways, and for \
-         research with consent.\n{EXIT_CODES}"
+        "Example:\n  sizeleak run pipeline.toml\nFor auditing your own gateways, and for research with consent.\n{EXIT_CODES}"
     )
 )]
 pub(crate) struct Cli {

@@ -26,7 +26,7 @@ use super::text_style::TextStyleOptions;
 /// How far answers may go back in time, in nanoseconds: those of commands that overlap come out of order.
 const MAX_DISORDER: i64 = 3_600_000_000_000;
 
-/// Find what is not as usual in a home, within a budget of false alarms
+/// Find what is not as usual in a home, with few false alarms
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
     sizeleak detect today.frames --profile home.profile.toml --budget 1/week")]

@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::help::{INPUT, OUTPUT};
 use super::output_option::write;
 
-/// Learn what a home usually does and when, for `sizeleak detect`
+/// Learn what a home usually does and when
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sizeleak run january.pcap --gateway 192.168.1.20 --model model.toml -o january.frames\n  \

@@ -73,6 +73,7 @@ mod record_sizer {
 }
 mod simulator {
     mod capture_reader;
+    mod home_life;
     mod scenarios;
     mod simulation;
     mod variations;

@@ -6,8 +6,16 @@ use std::path::Path;
 
 use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout};
 
-const STAGES: [&str; 7] =
-    ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
+const STAGES: [&str; 8] = [
+    "capture",
+    "flow-filter",
+    "record-sizer",
+    "command-segmenter",
+    "epsilon-corrector",
+    "decomposer",
+    "pruner",
+    "detector",
+];
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
@@ -57,7 +65,7 @@ fn every_program_has_completions_for_every_shell() {
         let folder = tempfile::tempdir().unwrap();
         stdout(sizeleak(&format!("completions {shell} -o")).arg(folder.path()));
         let files = names(folder.path());
-        assert_eq!(files.len(), 8, "{shell}: {files:?}");
+        assert_eq!(files.len(), 9, "{shell}: {files:?}");
         for program in STAGES.iter().chain(&["sizeleak"]) {
             assert!(files.iter().any(|file| file.contains(program)), "{shell}: {program} is not in {files:?}");
         }

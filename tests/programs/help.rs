@@ -9,8 +9,16 @@ use support::transcript::assert_shown;
 /// A screen, in lines.
 const SCREEN: usize = 40;
 
-const STAGES: [&str; 7] =
-    ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
+const STAGES: [&str; 8] = [
+    "capture",
+    "flow-filter",
+    "record-sizer",
+    "command-segmenter",
+    "epsilon-corrector",
+    "decomposer",
+    "pruner",
+    "detector",
+];
 
 /// What a program prints on a terminal of this width.
 fn help(program: &str, arguments: &str, columns: u16) -> String {

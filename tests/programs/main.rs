@@ -49,6 +49,7 @@ mod pipeline_schema;
 mod plot;
 mod printed;
 mod processes;
+mod profiles;
 mod replay;
 mod reproducing;
 mod same_bytes;

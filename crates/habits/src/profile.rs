@@ -25,6 +25,8 @@ use crate::slots;
 /// The version of the file.
 const SCHEMA: u32 = 1;
 
+const MICROSECOND: i64 = 1_000;
+
 /// The most commands and routines that are listed for people.
 const MOST_LISTED: usize = 40;
 
@@ -133,7 +135,11 @@ impl Profile {
     pub fn add(&mut self, gateway: &str, sightings: Vec<Sighting>) {
         let empty = Diary { components: Components::ALL, sightings: Vec::new() };
         let diary = self.homes.entry(gateway.to_owned()).or_insert(empty);
-        diary.sightings.extend(sightings);
+        // Times are written to the microsecond.
+        diary.sightings.extend(sightings.into_iter().map(|sighting| {
+            let time_ns = sighting.time_ns.div_euclid(MICROSECOND) * MICROSECOND;
+            Sighting { time_ns, ..sighting }
+        }));
         diary.sightings.sort_by_key(|sighting| sighting.time_ns);
         diary.sightings.dedup_by_key(|sighting| sighting.time_ns);
         let Ok(zone) = time_zone(&self.zone) else { return };

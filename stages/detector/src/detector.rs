@@ -98,7 +98,8 @@ impl Detector {
             (home, known_ns)
         };
         let (home, known_ns) = self.homes.entry(gateway.clone()).or_insert_with(begin);
-        if answer.command.time_ns <= *known_ns {
+        // A profile has times to the microsecond.
+        if answer.command.time_ns.div_euclid(1_000) <= known_ns.div_euclid(1_000) {
             self.known += 1;
             return None;
         }

@@ -1,0 +1,154 @@
+//! What a home usually does is learned from answers in any form, and what is not as usual is found, by the command and by
+//! the stage alike.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use sizeleak_simulator::scenario::{Attack, AttackKind, HabitSettings};
+use sizeleak_simulator::{Scenario, Simulation, TestForm, simulate_as};
+use support::home::{assert_fails, run};
+use support::programs::{example, feed, root, sizeleak, stderr, stdout, with, write};
+use tempfile::TempDir;
+
+/// A model of the simulated home, by a path that holds in every folder.
+fn model() -> String {
+    root().join(example("model.toml")).display().to_string()
+}
+
+/// Answers of a home: of its first weeks, and of these and some days more, in which it is attacked.
+struct Answers {
+    folder: TempDir,
+    attack_ns: i64,
+}
+
+impl Answers {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut scenario = Scenario::default();
+        scenario.learn.repeats = 0;
+        scenario.learn.random = 1;
+        scenario.habits = HabitSettings { days: 25, time_zone: "Europe/Berlin".into(), ..HabitSettings::default() };
+        let learned: Simulation = simulate_as(&scenario, 3, TestForm::Frames).unwrap();
+        scenario.habits.days = 28;
+        scenario.habits.attacks = vec![Attack { kind: AttackKind::Burst, day: 26, at: None }];
+        let attacked = simulate_as(&scenario, 3, TestForm::Frames).unwrap();
+        let answers = Self { folder, attack_ns: attacked.attacks[0].start_ns };
+        for (name, simulation) in [("learned", &learned), ("attacked", &attacked)] {
+            let frames = write(answers.folder.path(), &format!("{name}.commands"), &simulation.test.bytes);
+            let arguments = format!(
+                "run {} --model {} -q -o {}",
+                frames.display(),
+                example("model.toml"),
+                answers.path(&format!("{name}.frames")).display()
+            );
+            stdout(&mut sizeleak(&arguments));
+        }
+        let learned = answers.path("learned.frames");
+        answers.stdout(&format!(
+            "profile {} --time-zone Europe/Berlin -q -o {}",
+            learned.display(),
+            answers.path("p.toml").display()
+        ));
+        answers
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn stdout(&self, arguments: &str) -> String {
+        let mut command = sizeleak(arguments);
+        String::from_utf8(stdout(command.current_dir(self.folder.path()))).unwrap()
+    }
+}
+
+#[test]
+fn an_attack_is_found_by_the_command_and_by_the_stage() {
+    let answers = Answers::new();
+    let lines = answers.stdout("detect attacked.frames --profile p.toml --format ndjson -q");
+    let found: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["deviation"].take()).collect();
+    let near = |deviation: &&Value| {
+        (0..120_000_000_000).contains(&(deviation["time_ns"].as_i64().unwrap() - answers.attack_ns))
+    };
+    let burst = found.iter().find(near).unwrap_or_else(|| panic!("{lines}"));
+    assert_eq!(burst["gateway"], "192.168.1.20");
+    assert!(
+        burst["p_value"].as_f64().unwrap() < 0.1 && burst["commands"][0]["flow"].as_str().unwrap().starts_with('F')
+    );
+    assert!(found.len() <= 3, "{lines}");
+    // The stage in a pipe, and in a pipeline in both modes.
+    let stream = fs::read(answers.path("attacked.frames")).unwrap();
+    let profile = answers.path("p.toml");
+    let piped = feed(with("detector", &format!("--profile {} --quiet", profile.display())), stream);
+    assert!(piped.status.success(), "{}", stderr(&piped));
+    write(answers.folder.path(), "piped.frames", &piped.stdout);
+    assert_eq!(answers.stdout("frames piped.frames --kind deviation --format ndjson -q"), lines);
+    let stages = ["epsilon-corrector", "decomposer", "pruner"];
+    let model = model();
+    let mut pipeline: String =
+        stages.iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\nmodel = \"{model}\"\n")).collect();
+    pipeline.push_str("[[stage]]\nrun = \"detector\"\nprofile = \"p.toml\"\n");
+    let all =
+        ["capture", "flow-filter", "record-sizer"].map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).concat();
+    let segmenter = "[[stage]]\nrun = \"command-segmenter\"\n";
+    write(answers.folder.path(), "pipeline.toml", format!("{all}{segmenter}{pipeline}"));
+    for mode in ["threads", "processes"] {
+        let told = answers.stdout(&format!(
+            "run pipeline.toml --from attacked.commands --mode {mode} --kind deviation --format ndjson -q"
+        ));
+        assert_eq!(told, lines, "{mode}");
+    }
+    let text = answers.stdout("detect attacked.frames --profile p.toml -q");
+    assert_eq!(text.lines().count(), found.len(), "{text}");
+}
+
+#[test]
+fn a_profile_is_the_same_from_every_form_of_answers_and_in_parts() {
+    let answers = Answers::new();
+    let expected = fs::read_to_string(answers.path("p.toml")).unwrap();
+    fs::create_dir(answers.path("many")).unwrap();
+    let model = model();
+    for name in ["answers.ndjson", "answers.parquet", "many/answers.parquet"] {
+        answers.stdout(&format!("run learned.commands --model {model} -q -o {name}"));
+    }
+    for form in ["answers.ndjson", "answers.parquet", "many", "learned.frames learned.frames"] {
+        answers.stdout(&format!("profile {form} --time-zone Europe/Berlin -q -o again.toml"));
+        assert!(fs::read_to_string(answers.path("again.toml")).unwrap() == expected, "{form}");
+    }
+    answers.stdout("profile learned.frames --add p.toml -q -o p.toml");
+    assert!(fs::read_to_string(answers.path("p.toml")).unwrap() == expected, "answers that it has");
+    let said =
+        stderr(&run(sizeleak("profile learned.frames --add p.toml -o p.toml").current_dir(answers.folder.path())));
+    assert!(said.contains("learning: ") && said.contains("more whole days needed to keep 1/month"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_used_is_said() {
+    let answers = Answers::new();
+    let run = |arguments: &str| sizeleak(arguments).current_dir(answers.folder.path()).output().unwrap();
+    let said = stderr(&run("detect attacked.frames --profile p.toml --budget 1/year"));
+    assert!(said.contains("no alarm yet: ") && said.contains("to keep 1/year"), "{said}");
+    assert!(said.contains("are not after those of the profile, and were passed over"), "{said}");
+    let usage = |arguments: &str, words: &str| {
+        let output = run(arguments);
+        assert!(output.status.code() == Some(2) && stderr(&output).contains(words), "{}", stderr(&output));
+    };
+    usage("detect attacked.frames --profile p.toml --budget often", "1/week");
+    assert_fails(&run("detect attacked.frames --profile missing.toml"), 1, &["missing.toml"]);
+    assert_fails(&run("detect attacked.frames --profile attacked.frames"), 1, &["attacked.frames"]);
+    assert_fails(&run("profile learned.commands -o none.toml"), 1, &["no answer to learn from"]);
+    assert_fails(&run("profile learned.frames --time-zone Moon -o none.toml"), 2, &["Moon"]);
+    assert_fails(&run("profile learned.frames --add p.toml --time-zone UTC -o none.toml"), 2, &["Europe/Berlin"]);
+    assert!(!answers.path("none.toml").exists());
+    let whole = fs::read(answers.path("attacked.frames")).unwrap();
+    write(answers.folder.path(), "cut.frames", &whole[..whole.len() / 2]);
+    assert_fails(&run("detect cut.frames --profile p.toml"), 3, &["cut.frames"]);
+    fs::create_dir(answers.path("empty")).unwrap();
+    assert_fails(&run("profile empty -o none.toml"), 1, &["empty holds no answers"]);
+    // Whoever watches live says until when: what should have come by then is missed.
+    let late = run("detect learned.frames --profile p.toml --until 2026-02-03");
+    usage("detect learned.frames --profile p.toml --until soon", "2026-03-01");
+    assert!(late.status.success());
+}
