@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 use clap::Parser;
@@ -176,11 +176,11 @@ fn measure(arguments: &Arguments, model: &Model, seed: u64, figures: &Mutex<Figu
     let scenario_of = scenario(course, days, seed);
     let names: Vec<Arc<str>> = scenario_of.action_names().into_iter().map(Arc::from).collect();
     let clean = simulate_as(&scenario_of, seed, TestForm::Frames)?;
-    let seen = sightings(arguments, model, commands(&clean.test.bytes)?, &clean.test.truths, &names)?;
+    let lived = sightings(arguments, model, commands(&clean.test.bytes)?, &clean.test.truths, &names)?;
     let zone = TimeZone::get("Europe/Berlin")?;
     let components = Components { time: !arguments.no_time, order: !arguments.no_order };
     let mut detector = Detector::new(Home::new(zone, components), arguments.budget);
-    let first_ns = seen.first().context("no command")?.time_ns;
+    let first_ns = lived.first().context("no command")?.time_ns;
     let day_start = |day: u32| first_ns - first_ns.rem_euclid(DAY) + i64::from(day) * DAY + 3 * 3_600 * SECOND;
     let (mut alarms, mut ready_ns, mut at) = (Vec::new(), None, 0);
     let mut attacked = Vec::new();
@@ -195,15 +195,15 @@ fn measure(arguments: &Arguments, model: &Model, seed: u64, figures: &Mutex<Figu
         attacked.clear();
     }
     let mut attacks = attacked.into_iter().peekable();
-    while at < seen.len() {
-        while let Some((day, kind)) = attacks.next_if(|(day, _)| seen[at].time_ns >= day_start(*day)) {
+    while at < lived.len() {
+        while let Some((day, kind)) = attacks.next_if(|(day, _)| lived[at].time_ns >= day_start(*day)) {
             let mut other = scenario_of.clone();
             other.habits.attacks = vec![Attack { kind, day, at: None }];
             let attacked = simulate_as(&other, seed, TestForm::Frames)?;
             let Some(attack) = attacked.attacks.first() else { continue };
             // Captures have microseconds.
             let attack = sizeleak_simulator::AttackTime { start_ns: attack.start_ns / 1_000 * 1_000, ..*attack };
-            let (from, until) = (seen[at].time_ns.min(attack.start_ns), attack.start_ns + 3 * DAY);
+            let (from, until) = (lived[at].time_ns.min(attack.start_ns), attack.start_ns + 3 * DAY);
             let commands: Vec<Command> = commands(&attacked.test.bytes)?
                 .into_iter()
                 .filter(|command| (from..until).contains(&command.time_ns))
@@ -222,10 +222,9 @@ fn measure(arguments: &Arguments, model: &Model, seed: u64, figures: &Mutex<Figu
             }
             let limit = match kind {
                 AttackKind::StoppedAutomation => 2 * DAY,
-                AttackKind::DeadGateway => DAY,
                 _ => DAY,
             };
-            let mut figures = figures.lock().expect("no thread has panicked");
+            let mut figures = figures.lock().unwrap_or_else(PoisonError::into_inner);
             let (delays, count) = figures.attacks.entry(kind).or_default();
             *count += 1;
             if let Some(deviation) = first_alarm.filter(|deviation| deviation.time_ns < attack.start_ns + limit) {
@@ -233,16 +232,16 @@ fn measure(arguments: &Arguments, model: &Model, seed: u64, figures: &Mutex<Figu
                 *figures.kinds.entry(format!("{} {}", kind.name(), deviation.what)).or_default() += 1;
             }
         }
-        let (_, deviation) = detector.observe(seen[at].clone());
+        let (_, deviation) = detector.observe(lived[at].clone());
         if ready_ns.is_none() && detector.days_needed() == 0 {
-            ready_ns = Some(seen[at].time_ns);
+            ready_ns = Some(lived[at].time_ns);
         }
         alarms.extend(deviation);
         at += 1;
     }
-    let end_ns = seen.last().context("no command")?.time_ns;
+    let end_ns = lived.last().context("no command")?.time_ns;
     let start = day_start(arguments.weeks * 7).max(ready_ns.unwrap_or(end_ns));
-    let mut figures = figures.lock().expect("no thread has panicked");
+    let mut figures = figures.lock().unwrap_or_else(PoisonError::into_inner);
     let (count, weeks) = figures.clean.entry(course).or_default();
     let counted: Vec<_> = alarms.iter().filter(|alarm| alarm.time_ns >= start).collect();
     *count += counted.len() as u32;
@@ -260,20 +259,20 @@ fn main() -> anyhow::Result<()> {
     let figures = Mutex::new(Figures::default());
     let next = Mutex::new(0..arguments.homes);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(home) = {
-                    let home = next.lock().expect("no thread has panicked").next();
-                    home
-                } {
-                    measure(&arguments, &model, arguments.first_seed + home, &figures)
-                        .expect("a home can be simulated");
-                }
-            });
+    let work = || -> anyhow::Result<()> {
+        loop {
+            let home = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(home) = home else { return Ok(()) };
+            measure(&arguments, &model, arguments.first_seed + home, &figures)?;
         }
-    });
-    let figures = figures.into_inner().expect("no thread has panicked");
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })?;
+    let figures = figures.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (mut alarms, mut weeks) = (0, 0.0);
     for (course, (count, own)) in &figures.clean {
         println!("{course:?}: {count} alarms in {own:.0} weeks, {:.3} a week", f64::from(*count) / own);

@@ -118,7 +118,9 @@ impl AnswerSink for Watch {
     }
 
     fn learn(&mut self, flow: u64, gateway: Option<&str>, _: Option<&str>) {
-        gateway.into_iter().for_each(|gateway| self.detector.name_gateway(flow, gateway));
+        if let Some(gateway) = gateway {
+            self.detector.name_gateway(flow, gateway);
+        }
     }
 }
 

@@ -87,8 +87,8 @@ fn an_attack_is_found_by_the_command_and_by_the_stage() {
     assert_eq!(answers.stdout("frames piped.frames --kind deviation --format ndjson -q"), lines);
     let stages = ["epsilon-corrector", "decomposer", "pruner"];
     let model = model();
-    let mut pipeline: String =
-        stages.iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\nmodel = \"{model}\"\n")).collect();
+    let stages = stages.map(|stage| format!("[[stage]]\nrun = \"{stage}\"\nmodel = \"{model}\"\n"));
+    let mut pipeline = stages.concat();
     pipeline.push_str("[[stage]]\nrun = \"detector\"\nprofile = \"p.toml\"\n");
     let all =
         ["capture", "flow-filter", "record-sizer"].map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).concat();

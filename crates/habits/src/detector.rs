@@ -15,6 +15,9 @@ use crate::tail;
 /// like the day before make more alarms than days by chance: measured on simulated homes, up to a fifth more.
 const AIM: f64 = 0.8;
 
+/// The part of that share to begin with: at first there are few days, and records among few are frequent.
+const START: f64 = 0.5;
+
 /// How far the allowed share of alarms moves after a day: half of it after an alarm, so that it is back in two weeks.
 const STEP: f64 = 0.5;
 
@@ -83,7 +86,7 @@ impl Detector {
     pub fn new(home: Home, budget: Budget) -> Self {
         Self {
             home,
-            share: budget.a_day(),
+            share: START * AIM * budget.a_day(),
             budget,
             usual: None,
             alarms: 0,

@@ -216,9 +216,9 @@ impl Home {
     pub(crate) fn last_commands(&self) -> impl Iterator<Item = (&Sighting, Option<&LearnedCommand>)> {
         let today = self.today.iter().flat_map(|today| today.sightings.iter().rev());
         today.map(|sighting| {
-            let learned = self.today.iter().flat_map(|today| &today.learned);
+            let mut learned = self.today.iter().flat_map(|today| &today.learned);
             let at = self.calendar.local(sighting.time_ns);
-            (sighting, learned.filter(|learned| learned.at == at).last())
+            (sighting, learned.rfind(|learned| learned.at == at))
         })
     }
 

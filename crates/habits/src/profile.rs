@@ -77,8 +77,11 @@ struct ProfileFile {
 struct HomeFile {
     gateway: String,
     uses: Vec<String>,
-    diary: Vec<(String, Vec<(f64, BTreeMap<String, u32>)>)>,
+    diary: Vec<DiaryRow>,
 }
+
+/// When a command came, and its candidates, each with its likelihood.
+type DiaryRow = (String, Vec<(f64, BTreeMap<String, u32>)>);
 
 impl Profile {
     /// A profile of no home, by the clock of a time zone: a name of the IANA database, or `UTC`.
@@ -103,7 +106,7 @@ impl Profile {
         for HomeFile { gateway, uses, diary } in file.home {
             let has = |name: &str| uses.iter().any(|used| used == name);
             let components = Components { time: has("time"), order: has("order") };
-            let sighting = |(time, candidates): (String, Vec<(f64, BTreeMap<String, u32>)>)| {
+            let sighting = |(time, candidates): DiaryRow| {
                 let parsed: Timestamp = time.parse().map_err(|_| ProfileError::Time(time.clone()))?;
                 let time_ns = i64::try_from(parsed.as_nanosecond()).map_err(|_| ProfileError::Time(time))?;
                 let candidate = |(likelihood, actions): (f64, BTreeMap<String, u32>)| {

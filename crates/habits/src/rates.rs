@@ -301,7 +301,7 @@ impl Rates {
         let number = actions.total() as usize;
         let numbers: f64 = self.numbers.iter().sum::<f64>() + SHAPE;
         let of_number =
-            (self.numbers.get(number).copied().unwrap_or(0.0) + SHAPE * 0.5_f64.powi(number.min(64) as i32)) / numbers;
+            (self.numbers.get(number).copied().unwrap_or(0.0) + SHAPE * 0.5_f64.powf(number as f64)) / numbers;
         let kinds = (self.occurred.len() + 1) as f64;
         let ln_factorial = |count: u32| (1..=count.min(1 << 12)).map(|factor| f64::from(factor).ln()).sum::<f64>();
         let of_action = |(name, count): (&Arc<str>, u32)| {

@@ -39,5 +39,4 @@ pub use bayes_limit::{BayesLimit, BayesLimitError, bayes_limit};
 pub use error::{ScenarioError, SimulateError};
 pub use home_life::AttackTime;
 pub use scenario::Scenario;
-pub use sequence::PlayedAction;
 pub use simulation::{SimulatedCapture, Simulation, TestForm, Truth, simulate, simulate_as};

@@ -17,7 +17,7 @@ pub use commands::{
     ActionValue, CommandSettings, DeviceIds, DeviceKind, IdDraw, LabelSettings, LearnSettings, MessageId, TestSettings,
 };
 pub use duration_range::DurationRange;
-pub use habits::{Attack, AttackKind, Days, HabitSettings, Holiday, Routine, Sun, TimeOfDay};
+pub use habits::{Attack, AttackKind, Days, HabitSettings, Holiday, PlayedAction, Routine, Sun, TimeOfDay};
 pub use network::{CaptureSettings, InitialSequence, NetworkSettings, NoiseSettings, Resolution};
 pub use padding::{PaddingLayer, PaddingSettings};
 pub use protocols::{
@@ -27,7 +27,6 @@ pub use protocols::{
 pub use variation::{Compression, FirmwareChange, Overlap, Parameter, Recurring, ReplyPadding};
 
 use crate::ScenarioError;
-use crate::sequence::PlayedAction;
 
 /// A scenario: the home, the service and the network between them. Every key has a default; the defaults are the home
 /// of the paper (12 plugs, 4 lamps) behind a WebSocket gateway over TLS 1.2 with AES-GCM.

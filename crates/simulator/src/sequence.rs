@@ -8,18 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::SimulateError;
 use crate::command_generator::{DeviceAction, WantedCommand};
-use crate::scenario::{DeviceKind, Scenario};
+use crate::scenario::{DeviceKind, PlayedAction, Scenario};
 use crate::time::DAY;
 
 const WEEK: i64 = 7 * DAY;
-
-/// An action of a sequence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlayedAction {
-    time_ns: i64,
-    device: String,
-    action: String,
-}
 
 impl Scenario {
     /// Takes devices and commands from a sequence: CSV with the columns `time` (RFC 3339, or a local time, taken in the

@@ -135,9 +135,7 @@ fn a_rhythm_is_played_at_its_times_with_its_devices() {
 #[test]
 fn values_that_cannot_be_lived_are_errors() {
     let fault = |habits: &str| {
-        Scenario::from_toml(&format!("[habits]\n{habits}"))
-            .map(|_| String::new())
-            .unwrap_or_else(|error| error.to_string())
+        Scenario::from_toml(&format!("[habits]\n{habits}")).map_or_else(|error| error.to_string(), |_| String::new())
     };
     for (habits, key) in [
         ("days = 5000", "habits.days"),

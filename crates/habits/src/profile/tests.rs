@@ -47,9 +47,10 @@ fn a_profile_reads_back_as_it_was() {
 }
 
 #[test]
-fn usual_days_have_no_deviation_and_strange_ones_have() {
+fn usual_days_keep_the_budget_and_strange_ones_are_found() {
     let profile = profile(40);
-    assert_eq!(deviations(&profile, (40..47).flat_map(day).collect()), []);
+    let usual = deviations(&profile, (40..47).flat_map(day).collect());
+    assert!(usual.len() <= 1, "the budget is one a week: {usual:?}");
     let start = MONDAY + 40 * DAY;
     let burst = (0..9).map(|at| command("dim", start + 12 * HOUR + at * 5_000_000_000));
     let found = deviations(&profile, day(40).into_iter().take(1).chain(burst).collect());

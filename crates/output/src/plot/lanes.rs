@@ -189,7 +189,7 @@ mod tests {
     fn timeline(frames: &[sizeleak_frame::Frame]) -> Timeline {
         let mut timeline = Timeline::new(10_000, CommandFilter::default());
         for frame in frames {
-            timeline.add(frame);
+            timeline.take(frame);
         }
         timeline
     }

@@ -194,3 +194,11 @@ impl AttackKind {
         }
     }
 }
+
+/// An action of a real home's rhythm ([`super::Scenario::play`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlayedAction {
+    pub(crate) time_ns: i64,
+    pub(crate) device: String,
+    pub(crate) action: String,
+}
