@@ -100,7 +100,7 @@ pub struct Candidate {
     /// P(size and replies | its actions), as a multiple of what the list's other candidates have; so other habits can be
     /// the prior in place of those that `probability` comes from. `None`, and absent on the wire, where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub likelihood: Option<f32>,
+    pub likelihood: Option<f64>,
 }
 
 /// Action names with their counts, in the model's order; a map `{name: count}` in frames. Thousands of candidates

@@ -81,7 +81,7 @@ impl From<&Identification> for Sighting {
     fn from(answer: &Identification) -> Self {
         let is_known = answer.candidates.iter().all(|candidate| candidate.likelihood.is_some());
         let candidate = |candidate: &Candidate| {
-            let known = candidate.likelihood.map(f64::from).filter(|_| is_known);
+            let known = candidate.likelihood.filter(|_| is_known);
             let likelihood = known.unwrap_or(candidate.probability);
             let actions = candidate.actions.iter().map(|(name, count)| (Arc::clone(name), count)).collect();
             (actions, if likelihood.is_finite() { likelihood } else { 0.0 })

@@ -15,8 +15,8 @@ const WEEK: i64 = 7 * DAY;
 
 impl Scenario {
     /// Takes devices and commands from a sequence: CSV with the columns `time` (RFC 3339, or a local time, taken in the
-    /// home's time zone), `device` and `action`, in order of time. The devices replace the scenario's; each is one of its
-    /// own kind.
+    /// home's time zone), `device` and `action`, in order of time. The devices replace the scenario's; those with the
+    /// same actions are of one kind, which has the name of the first.
     ///
     /// # Errors
     /// [`SimulateError::Sequence`], which names the line, and [`SimulateError::Scenario`] where it cannot be played.
@@ -33,20 +33,35 @@ impl Scenario {
             if !of_device.contains(&action) {
                 of_device.push(action.clone());
             }
-            events.push(PlayedAction { time_ns, device, action });
+            events.push((time_ns, device, action));
         }
-        events.sort_by_key(|event| event.time_ns);
-        self.devices = actions.into_iter().map(|(name, actions)| DeviceKind { name, count: 1, actions }).collect();
+        events.sort_by_key(|(time_ns, ..)| *time_ns);
+        let mut kinds: Vec<(DeviceKind, Vec<String>)> = Vec::new();
+        for (device, mut actions) in actions {
+            actions.sort_unstable();
+            match kinds.iter_mut().find(|(kind, _)| kind.actions == actions) {
+                Some((kind, members)) => {
+                    kind.count += 1;
+                    members.push(device);
+                }
+                None => kinds.push((DeviceKind { name: device.clone(), count: 1, actions }, vec![device])),
+            }
+        }
+        let numbers: BTreeMap<&String, u32> = kinds.iter().flat_map(|(_, members)| members).zip(0..).collect();
+        let played = |(time_ns, device, action): (i64, String, String)| {
+            Some(PlayedAction { time_ns, device: *numbers.get(&device)?, action })
+        };
+        self.sequence = events.into_iter().filter_map(played).collect();
+        self.devices = kinds.into_iter().map(|(kind, _)| kind).collect();
         self.command.most_actions = self.command.most_actions.min(self.device_count());
         let is_used = |name: &String| self.devices.iter().any(|device| device.actions.contains(name));
         self.actions.retain(|action| is_used(&action.name));
-        if let Some(first) = events.first() {
+        if let Some(first) = self.sequence.first() {
             // So that the commands to learn from come the day before.
             let before = Timestamp::from_nanosecond(i128::from(first.time_ns)).ok();
             let before = before.and_then(|first| first.checked_sub(SignedDuration::from_hours(36)).ok());
             self.epoch = before.unwrap_or(self.epoch);
         }
-        self.sequence = events;
         Ok(self.check()?)
     }
 
@@ -56,9 +71,8 @@ impl Scenario {
         let first = self.sequence.first().map_or(start_ns, |event| event.time_ns);
         let later = (start_ns - first).max(0).div_euclid(WEEK) + i64::from(start_ns > first);
         let command = |event: &PlayedAction| {
-            let device = self.devices.iter().position(|kind| kind.name == event.device)? as u32;
             let action = names.iter().position(|name| *name == event.action)?;
-            Some(WantedCommand::at(event.time_ns + later * WEEK, vec![DeviceAction::new(device, action)]))
+            Some(WantedCommand::at(event.time_ns + later * WEEK, vec![DeviceAction::new(event.device, action)]))
         };
         self.sequence.iter().filter_map(command).collect()
     }

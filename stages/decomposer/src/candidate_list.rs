@@ -45,7 +45,7 @@ struct ListedCandidate {
     end: u32,
     epsilon: i64,
     probability: f64,
-    likelihood: Option<f32>,
+    likelihood: Option<f64>,
 }
 
 impl<'a> CandidateList<'a> {
@@ -71,7 +71,7 @@ impl<'a> CandidateList<'a> {
         let actions = self.counts.get(begin..).unwrap_or_default();
         self.room = self.room.and_then(|room| room.checked_sub(encoded_bytes(self.names, actions)));
         if self.room.is_some() {
-            let (end, likelihood) = (self.counts.len() as u32, likelihood.map(|weight| weight as f32));
+            let end = self.counts.len() as u32;
             self.listed.push(ListedCandidate { end, epsilon, probability, likelihood });
         }
     }

@@ -93,7 +93,7 @@ impl RecurringCandidates {
             all += probability;
             let at = candidates.iter().position(|candidate| candidate.actions == command.actions);
             let at = at.unwrap_or_else(|| {
-                let (actions, likelihood) = (command.actions.clone(), Some(likelihood as f32));
+                let (actions, likelihood) = (command.actions.clone(), Some(likelihood));
                 candidates.push(Candidate { actions, epsilon: epsilon.1, probability: 0.0, likelihood });
                 candidates.len() - 1
             });

@@ -130,7 +130,7 @@ impl<'a> Posterior<'a> {
             let given = self.listed.get(left.index)?;
             // What the replies made of a probability they make of the likelihood.
             let of_replies = if given.probability > 0.0 { left.probability / given.probability } else { 0.0 };
-            let likelihood = given.likelihood.map(|of_size| (f64::from(of_size) * of_replies) as f32);
+            let likelihood = given.likelihood.map(|of_size| of_size * of_replies);
             Some(Candidate { probability: left.probability, likelihood, ..given.clone() })
         }));
         candidates.into()

@@ -93,7 +93,7 @@ prop_compose! {
         actions in prop::collection::vec((text(), any::<u32>()), 0..5),
         epsilon: i64,
         probability in 0.0..=1.0f64,
-        likelihood in prop::option::of(0.0..=1.0f32),
+        likelihood in prop::option::of(0.0..=1.0f64),
     ) -> Candidate {
         let actions = actions.into_iter().map(|(name, count)| (Arc::from(name), count)).collect::<Actions>();
         Candidate { actions, epsilon, probability, likelihood }

@@ -103,7 +103,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
         .into(),
         Identification {
             command: command(nulls),
-            candidates: vec![Candidate { actions, epsilon: i64::MIN, probability: 0.5, likelihood: None }].into(),
+            candidates: vec![Candidate { actions, epsilon: i64::MIN, probability: 0.5, likelihood: Some(0.25) }].into(),
             candidate_count: u64::MAX,
             listed: u64::MAX,
             min_actions: nulls.of(u32::MAX),

@@ -114,14 +114,17 @@ fn routines_follow_the_clock_of_the_home_and_its_holidays() {
 #[test]
 fn a_rhythm_is_played_at_its_times_with_its_devices() {
     let text = "time,device,action\n2026-01-05T07:00:00,kettle,start\n2026-01-05T07:00:30,lamp,on\n\
-                2026-01-05T22:00:00.5,lamp,off\n";
+                2026-01-05T22:00:00.5,lamp,off\n2026-01-05T23:00:00,shelf,off\n2026-01-05T23:00:05,shelf,on\n";
     let mut scenario = living(0);
     scenario.play(text).unwrap();
-    assert_eq!(scenario.action_names(), ["start", "on", "off"]);
+    assert_eq!(scenario.action_names(), ["start", "off", "on"]);
+    assert_eq!(scenario.devices.iter().map(|kind| kind.count).collect::<Vec<_>>(), [1, 2], "lamp and shelf are alike");
     let truths = frames(&scenario).test.truths;
     let first: jiff::Timestamp = "2026-01-05T06:00:00Z".parse().unwrap();
     let seen: Vec<_> = lived(&truths).into_iter().map(|(time, counts)| (time - first.as_second(), counts)).collect();
-    assert_eq!(seen, [(0, vec![1, 0, 0]), (30, vec![0, 1, 0]), (54_000, vec![0, 0, 1])]);
+    let (on, off) = (vec![0, 0, 1], vec![0, 1, 0]);
+    let expected = [(0, vec![1, 0, 0]), (30, on.clone()), (54_000, off.clone()), (57_600, off), (57_605, on)];
+    assert_eq!(seen, expected);
     for (text, fault) in [
         ("time,device,action\nsoon,lamp,on\n", "line 2: `soon` is not a time"),
         ("time,device\n2026-01-05T07:00:00,lamp\n", "line 2: "),

@@ -70,7 +70,7 @@ fn candidate(field: &Field) -> Option<Candidate> {
         epsilon: field("epsilon").and_then(integer)?,
         probability: number("probability")?,
         // Older files lack it.
-        likelihood: number("likelihood").map(|likelihood| likelihood as f32),
+        likelihood: number("likelihood"),
     })
 }
 

@@ -199,6 +199,7 @@ impl AttackKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlayedAction {
     pub(crate) time_ns: i64,
-    pub(crate) device: String,
+    /// The device's number, over all kinds.
+    pub(crate) device: u32,
     pub(crate) action: String,
 }

@@ -36,7 +36,7 @@ impl Field {
             bytes += epsilon.push_with(levels, |values| values.push_integer(candidate.epsilon));
             // JSON has no other numbers.
             let finite = |number: &f64| number.is_finite();
-            let (given, of_sizes) = (Some(candidate.probability), candidate.likelihood.map(f64::from));
+            let (given, of_sizes) = (Some(candidate.probability), candidate.likelihood);
             bytes += probability.push_with(levels, |values| values.push_float(given.filter(finite)?));
             bytes += likelihood.push_with(levels, |values| values.push_float(of_sizes.filter(finite)?));
         }
@@ -92,7 +92,7 @@ mod tests {
         fn candidates_are_those_of_json(
             rows in prop::collection::vec(
                 prop::collection::vec(
-                    (0_usize..8, any::<i64>(), prop::num::f64::ANY, prop::option::of(prop::num::f32::ANY)),
+                    (0_usize..8, any::<i64>(), prop::num::f64::ANY, prop::option::of(prop::num::f64::ANY)),
                     0..4,
                 ),
                 1..5,
