@@ -1,7 +1,6 @@
 //! `sizeleak detect`: what is not as usual in a home.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -136,9 +135,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     files.reads("the profile", &arguments.profile);
     arguments.output.add_to(&mut files);
     files.check()?;
-    let name = || arguments.profile.display().to_string();
-    let text = fs::read_to_string(&arguments.profile).with_context(name)?;
-    let profile = Profile::from_toml(&text).with_context(name)?;
+    let profile = Profile::read(&arguments.profile).map_err(anyhow::Error::from)?;
     let mut file = arguments.output.create()?;
     let output = file.writer()?;
     check_target(format, &output)?;

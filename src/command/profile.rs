@@ -1,14 +1,13 @@
 //! `sizeleak profile`: what a home usually does, from the answers of some weeks.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
-use sizeleak_frame::{Frame, what};
-use sizeleak_habits::{Budget, Profile, Sighting};
+use sizeleak_frame::Frame;
+use sizeleak_habits::{Budget, Profile, SeenFlows, Sighting};
 use sizeleak_output::AnswerSink;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
@@ -52,11 +51,8 @@ pub(crate) struct Arguments {
 }
 
 /// The answers by gateway.
-#[derive(Default)]
 struct Homes {
-    gateways: BTreeMap<u64, String>,
-    /// Flows that their model does not fit.
-    misfits: BTreeSet<u64>,
+    flows: SeenFlows,
     sightings: BTreeMap<String, Vec<Sighting>>,
     unanswered: u64,
 }
@@ -64,15 +60,10 @@ struct Homes {
 impl AnswerSink for Homes {
     fn add(&mut self, frame: Frame) {
         match frame {
-            Frame::Flow(flow) => drop(self.gateways.insert(flow.flow, flow.gateway.to_string())),
-            Frame::Notice(notice) if notice.what == what::MISFIT => self.misfits.extend(notice.flow),
+            Frame::Flow(flow) => self.flows.name_gateway(flow.flow, &flow.gateway.to_string()),
+            Frame::Notice(notice) => self.flows.note(&notice),
             Frame::Identification(answer) => {
-                let flow = answer.command.flow;
-                let gateway = self.gateways.get(&flow).cloned().unwrap_or_default();
-                let mut sighting = Sighting::from(&*answer);
-                if self.misfits.contains(&flow) {
-                    sighting.candidates.clear();
-                }
+                let (gateway, sighting) = self.flows.sighting(&answer);
                 self.unanswered += u64::from(sighting.candidates.is_empty());
                 self.sightings.entry(gateway).or_default().push(sighting);
             }
@@ -81,7 +72,9 @@ impl AnswerSink for Homes {
     }
 
     fn learn(&mut self, flow: u64, gateway: Option<&str>, _: Option<&str>) {
-        self.gateways.extend(gateway.map(|gateway| (flow, gateway.to_owned())));
+        if let Some(gateway) = gateway {
+            self.flows.name_gateway(flow, gateway);
+        }
     }
 }
 
@@ -95,7 +88,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     files.writes("`--output`", &arguments.output);
     files.check()?;
     let mut profile = arguments.begun()?;
-    let mut homes = Homes::default();
+    // All answers are held, so all flows may be.
+    let flows = SeenFlows::new(usize::MAX);
+    let mut homes = Homes { flows, sightings: BTreeMap::new(), unanswered: 0 };
     arguments.answers.read(&mut homes, |_, _| Ok(()))?;
     if homes.sightings.is_empty() {
         return Err(anyhow!(
@@ -119,9 +114,7 @@ impl Arguments {
         let Some(path) = &self.add else {
             return Profile::new(self.time_zone.as_deref().unwrap_or("UTC")).map_err(Failure::usage);
         };
-        let name = || path.display().to_string();
-        let text = fs::read_to_string(path).with_context(name)?;
-        let profile = Profile::from_toml(&text).with_context(name)?;
+        let profile = Profile::read(path).map_err(anyhow::Error::from)?;
         if let Some(zone) = self.time_zone.as_ref().filter(|zone| *zone != profile.zone()) {
             return Err(Failure::usage(anyhow!(
                 "`--time-zone {zone}` contradicts {}, which goes by {}: leave it out, or learn all answers anew",
@@ -135,8 +128,7 @@ impl Arguments {
 
 fn report(profile: &Profile, unanswered: u64) {
     for gateway in profile.gateways() {
-        let detector = profile.detector(gateway, Budget::WEEKLY);
-        let home = detector.home();
+        let home = profile.home(gateway);
         let subject = if gateway.is_empty() { "unknown gateway" } else { gateway };
         let (days, commands) = (home.learned_days(), home.sightings().count());
         say(subject, &format!("{commands} commands on {days} whole days, by the clock of {}", profile.zone()));
@@ -153,7 +145,7 @@ fn report(profile: &Profile, unanswered: u64) {
             ),
         }
         for budget in ["1/week", "1/month"].into_iter().filter_map(|budget| budget.parse::<Budget>().ok()) {
-            let days = profile.detector(gateway, budget).days_needed();
+            let days = home.days_needed(budget);
             if days > 0 {
                 say(subject, &format!("learning: {days} more whole days needed to keep {budget}"));
             }

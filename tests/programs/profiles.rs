@@ -125,7 +125,7 @@ fn a_profile_is_the_same_from_every_form_of_answers_and_in_parts() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said() {
+fn files_and_options_that_cannot_be_used_are_named() {
     let answers = Answers::new();
     let run = |arguments: &str| sizeleak(arguments).current_dir(answers.folder.path()).output().unwrap();
     let said = stderr(&run("detect attacked.frames --profile p.toml --budget 1/year"));

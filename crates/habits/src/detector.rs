@@ -7,7 +7,7 @@
 
 use crate::budget::Budget;
 use crate::deviation::Deviation;
-use crate::home::{Evidence, FIRST_DAYS, Home, NOTHING, Peak, STREAMS, Scored, WINDOWS};
+use crate::home::{Evidence, Home, NOTHING, Peak, STREAMS, Scored, WINDOWS};
 use crate::sighting::Sighting;
 use crate::tail;
 
@@ -115,10 +115,9 @@ impl Detector {
         &self.home
     }
 
-    /// How many more whole days have to be learned before this budget can be kept; 0 if it is kept.
+    /// How many more whole days have to be learned before its budget can be kept; 0 if it is kept.
     pub fn days_needed(&self) -> usize {
-        let before = FIRST_DAYS.saturating_sub(self.home.learned_days());
-        before + self.budget.days_needed().max(tail::LEAST).saturating_sub(self.home.past_peaks().count())
+        self.home.days_needed(self.budget)
     }
 
     /// Compares from now on with the days before this one. After a day with an alarm a smaller share of days is one, after

@@ -91,23 +91,15 @@ impl Deviation {
                     format!("{count} commands in {minutes} minutes"),
                 )
             }
-            (_, Stream::Stranger) => {
-                let Evidence::Commands(count) = peak.evidence else { return Self::of_command(peak, p_value, home) };
-                (
-                    What::Stranger,
-                    "commands of this household".into(),
-                    format!("{count} in a row that it hardly uses so"),
-                )
-            }
-            _ => return Self::of_command(peak, p_value, home),
-        };
-        Self { time_ns: peak.time_ns, what, p_value, expected, seen, commands: commands(peak, home) }
-    }
-
-    fn of_command(peak: &Peak, p_value: f64, home: &Home) -> Self {
-        let (what, expected, seen) = match home.last_commands().next() {
-            Some((_, Some(learned))) => unusual(peak.stream, learned, home),
-            _ => (What::Command, "no command at this time".into(), "a command".into()),
+            (Evidence::Commands(count), Stream::Stranger) => (
+                What::Stranger,
+                "commands of this household".into(),
+                format!("{count} in a row that it hardly uses so"),
+            ),
+            _ => match home.last_commands().next() {
+                Some((_, Some(learned))) => unusual(peak.stream, learned, home),
+                _ => (What::Command, "no command at this time".into(), "a command".into()),
+            },
         };
         Self { time_ns: peak.time_ns, what, p_value, expected, seen, commands: commands(peak, home) }
     }
@@ -135,7 +127,7 @@ fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, Stri
         });
         return (What::Action, rarest, seen);
     }
-    let id = home.rates().all().find(|(_, known, _)| *known == actions).map(|(id, ..)| id);
+    let id = home.rates().known(actions);
     let of_routine = |slot: &&Slot| Some(slot.command) == id && f64::from(slot.hits) >= ROUTINE * f64::from(slot.days);
     if let Some(slot) = home.not_come().find(of_routine) {
         return (What::ShiftedRoutine, usual_time(slot, actions), seen);

@@ -6,10 +6,12 @@ use std::collections::VecDeque;
 
 use jiff::tz::TimeZone;
 
+use crate::budget::Budget;
 use crate::calendar::{Calendar, LocalTime};
 use crate::rates::{CommandId, Components, Context, LONGEST_PAUSE, LearnedCommand, Rates};
 use crate::sighting::{Actions, Sighting};
 use crate::slots::{self, Slot};
+use crate::tail;
 
 /// How many days a home remembers: by then a slow change is learned, and a month's budget can be kept.
 pub const MEMORY_DAYS: usize = 120;
@@ -21,7 +23,7 @@ const MEMORY_COMMANDS: usize = 20_000;
 const COMPARED_DAYS: usize = 28;
 
 /// Rates need so many days before scores say something.
-pub(crate) const FIRST_DAYS: usize = 4;
+const FIRST_DAYS: usize = 4;
 
 /// Windows in which commands are counted, in nanoseconds: two minutes, twenty, three hours.
 pub(crate) const WINDOWS: [i64; 3] = [120_000_000_000, 1_200_000_000_000, 10_800_000_000_000];
@@ -96,14 +98,20 @@ pub(crate) enum Evidence {
     Slot(Slot),
 }
 
-/// A day that is over.
+/// What happened on a day.
 #[derive(Debug, Clone)]
-struct PastDay {
-    day: i64,
+struct Day {
+    number: i64,
     is_whole: bool,
     sightings: Vec<Sighting>,
     learned: Vec<LearnedCommand>,
     surprises: Vec<f64>,
+}
+
+/// A day that is over.
+#[derive(Debug, Clone)]
+struct PastDay {
+    day: Day,
     /// `None` on the first days.
     peaks: Option<[f64; STREAMS]>,
 }
@@ -111,11 +119,7 @@ struct PastDay {
 /// The day that is going on.
 #[derive(Debug, Clone)]
 struct Today {
-    day: i64,
-    is_whole: bool,
-    sightings: Vec<Sighting>,
-    learned: Vec<LearnedCommand>,
-    surprises: Vec<f64>,
+    day: Day,
     peaks: [f64; STREAMS],
     /// What is due and has not come, the next one first.
     due: Vec<(i64, Slot)>,
@@ -177,6 +181,12 @@ impl Home {
         self.rates.days() as usize
     }
 
+    /// How many more whole days have to be learned before a budget can be kept; 0 if it can be.
+    pub fn days_needed(&self, budget: Budget) -> usize {
+        let before = FIRST_DAYS.saturating_sub(self.learned_days());
+        before + budget.days_needed().max(tail::LEAST).saturating_sub(self.past_peaks().count())
+    }
+
     /// The mean surprise of a command in nats, by what was known before its day; the smaller, the better the forecast.
     pub fn log_loss(&self) -> Option<f64> {
         let (sum, count) = self.log_loss;
@@ -185,8 +195,12 @@ impl Home {
 
     /// All sightings that are remembered, in order.
     pub fn sightings(&self) -> impl Iterator<Item = &Sighting> {
-        let today = self.today.iter().flat_map(|today| &today.sightings);
-        self.past.iter().flat_map(|day| &day.sightings).chain(today)
+        self.days().flat_map(|day| &day.sightings)
+    }
+
+    /// The days that are remembered, with the one that is going on.
+    fn days(&self) -> impl Iterator<Item = &Day> {
+        self.past.iter().map(|past| &past.day).chain(self.today.iter().map(|today| &today.day))
     }
 
     /// What its model uses.
@@ -196,7 +210,7 @@ impl Home {
 
     /// The numbers of the whole days that were learned, in ascending order.
     pub(crate) fn whole_days(&self) -> Vec<i64> {
-        self.past.iter().filter(|day| day.is_whole).map(|day| day.day).collect()
+        self.past.iter().map(|past| &past.day).filter(|day| day.is_whole).map(|day| day.number).collect()
     }
 
     pub(crate) fn calendar(&self) -> &Calendar {
@@ -209,14 +223,14 @@ impl Home {
 
     /// The greatest scores of past days that have them, the latest last.
     pub(crate) fn past_peaks(&self) -> impl DoubleEndedIterator<Item = &[f64; STREAMS]> {
-        self.past.iter().filter_map(|day| day.peaks.as_ref())
+        self.past.iter().filter_map(|past| past.peaks.as_ref())
     }
 
     /// The last commands of the day, the last first, each with its most probable actions and their probability.
     pub(crate) fn last_commands(&self) -> impl Iterator<Item = (&Sighting, Option<&LearnedCommand>)> {
-        let today = self.today.iter().flat_map(|today| today.sightings.iter().rev());
+        let today = self.today.iter().flat_map(|today| today.day.sightings.iter().rev());
         today.map(|sighting| {
-            let mut learned = self.today.iter().flat_map(|today| &today.learned);
+            let mut learned = self.today.iter().flat_map(|today| &today.day.learned);
             let at = self.calendar.local(sighting.time_ns);
             (sighting, learned.rfind(|learned| learned.at == at))
         })
@@ -300,13 +314,13 @@ impl Home {
                 self.previous = [Some(top), self.previous[0].filter(|_| context.previous[0].is_some())];
             }
             if let Some(today) = &mut self.today {
-                today.surprises.push(*surprise);
-                today.learned.push(LearnedCommand { at, context, weights });
+                today.day.surprises.push(*surprise);
+                today.day.learned.push(LearnedCommand { at, context, weights });
             }
         }
         self.last_ns = time_ns;
         if let Some(today) = &mut self.today {
-            today.sightings.push(sighting);
+            today.day.sightings.push(sighting);
         }
         Scored { probabilities: scored.map(|(probabilities, _)| probabilities).unwrap_or_default() }
     }
@@ -396,51 +410,42 @@ impl Home {
 
     /// Ends the day before, if this is another one.
     fn begin_day(&mut self, day: i64, is_whole: bool) {
-        if self.today.as_ref().is_some_and(|today| today.day >= day) {
+        if self.today.as_ref().is_some_and(|today| today.day.number >= day) {
             return;
         }
-        if let Some(Today { day, is_whole, sightings, learned, surprises, peaks, .. }) = self.today.take()
+        if let Some(Today { day: over, peaks, .. }) = self.today.take()
             // A day without a command is one of the capture, or a silence that is said at its time.
-            && !sightings.is_empty()
+            && !over.sightings.is_empty()
         {
             // What is learned from less is as strange on every day.
-            let peaks = (is_whole && self.learned_days() >= FIRST_DAYS).then_some(peaks);
-            if is_whole {
-                self.rates.learn_day(day, &learned);
+            let peaks = (over.is_whole && self.learned_days() >= FIRST_DAYS).then_some(peaks);
+            if over.is_whole {
+                self.rates.learn_day(over.number, &over.learned);
             }
-            self.past.push_back(PastDay { day, is_whole, sightings, learned, surprises, peaks });
+            self.past.push_back(PastDay { day: over, peaks });
             self.forget();
         }
         self.today = Some(self.new_day(day, is_whole));
     }
 
-    fn new_day(&self, day: i64, is_whole: bool) -> Today {
+    fn new_day(&self, number: i64, is_whole: bool) -> Today {
         let compared = || self.past.iter().rev().take(COMPARED_DAYS);
-        let mut reference: Vec<f64> = compared().flat_map(|day| day.surprises.iter().copied()).collect();
+        let mut reference: Vec<f64> = compared().flat_map(|past| past.day.surprises.iter().copied()).collect();
         reference.sort_by(f64::total_cmp);
-        let due = slots::due(&self.rates, &self.whole_days(), day);
-        let due = due.into_iter().map(|slot| (self.calendar.time_ns(day, slot.due_second()), slot));
+        let due = slots::due(&self.rates, &self.whole_days(), number);
+        let due = due.into_iter().map(|slot| (self.calendar.time_ns(number, slot.due_second()), slot));
         let mut due: Vec<(i64, Slot)> = due.collect();
         due.sort_by_key(|(due_ns, _)| *due_ns);
-        Today {
-            day,
-            is_whole,
-            sightings: Vec::new(),
-            learned: Vec::new(),
-            surprises: Vec::new(),
-            peaks: NOTHING,
-            due,
-            missed: Vec::new(),
-            reference,
-        }
+        let day = Day { number, is_whole, sightings: Vec::new(), learned: Vec::new(), surprises: Vec::new() };
+        Today { day, peaks: NOTHING, due, missed: Vec::new(), reference }
     }
 
     /// Forgets the oldest days.
     fn forget(&mut self) {
-        let mut count: usize = self.past.iter().map(|day| day.sightings.len()).sum();
+        let mut count: usize = self.past.iter().map(|past| past.day.sightings.len()).sum();
         let mut forgets = false;
         while self.past.len() > MEMORY_DAYS || (count > MEMORY_COMMANDS && self.past.len() > 1) {
-            count -= self.past.pop_front().map_or(0, |day| day.sightings.len());
+            count -= self.past.pop_front().map_or(0, |past| past.day.sightings.len());
             forgets = true;
         }
         if forgets {
@@ -450,11 +455,11 @@ impl Home {
             let mut renumber =
                 |id: Option<CommandId>| id.and_then(|id| old.actions(id)).map(|actions| rates.id(actions));
             self.previous = self.previous.map(&mut renumber);
-            for learned in self.past.iter_mut().flat_map(|day| &mut day.learned) {
+            for learned in self.past.iter_mut().flat_map(|past| &mut past.day.learned) {
                 learned.context.previous = learned.context.previous.map(&mut renumber);
             }
-            for day in self.past.iter().filter(|day| day.is_whole) {
-                self.rates.learn_day(day.day, &day.learned);
+            for day in self.past.iter().map(|past| &past.day).filter(|day| day.is_whole) {
+                self.rates.learn_day(day.number, &day.learned);
             }
         }
     }

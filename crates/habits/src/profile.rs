@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -36,6 +38,14 @@ const ROUTINE: (f64, u32) = (0.6, 5);
 /// Why a profile cannot be used.
 #[derive(Debug, Error)]
 pub enum ProfileError {
+    /// It cannot be read, or is no profile.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// It is not the TOML of a profile.
     #[error("it is no profile: {0}")]
     Syntax(#[from] toml::de::Error),
@@ -91,6 +101,16 @@ impl Profile {
     pub fn new(zone: &str) -> Result<Self, ProfileError> {
         time_zone(zone)?;
         Ok(Self { zone: zone.to_owned(), homes: BTreeMap::new() })
+    }
+
+    /// Reads a profile from a file.
+    ///
+    /// # Errors
+    /// [`ProfileError::File`].
+    pub fn read(path: &Path) -> Result<Self, ProfileError> {
+        let fault = |reason: String| ProfileError::File { path: path.to_owned(), reason };
+        let text = fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+        Self::from_toml(&text).map_err(|error| fault(error.to_string()))
     }
 
     /// Reads a profile.
@@ -150,10 +170,19 @@ impl Profile {
         let forms = forms.map(|(time, order)| Components { time, order });
         let mut homes = forms.map(|components| replayed(Home::new(zone.clone(), components), &diary.sightings));
         // The first of equal ones.
-        homes.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let [(best, _), ..] = homes;
+        homes.sort_by(|a, b| a.log_loss().unwrap_or(0.0).total_cmp(&b.log_loss().unwrap_or(0.0)));
+        let [best, ..] = homes;
         diary.components = best.components();
         diary.sightings = best.sightings().cloned().collect();
+    }
+
+    /// The home behind a gateway; one of which nothing is known where the profile does not hold it.
+    pub fn home(&self, gateway: &str) -> Home {
+        let zone = time_zone(&self.zone).unwrap_or(TimeZone::UTC);
+        let empty = || (Components::ALL, &[][..]);
+        let known = self.homes.get(gateway);
+        let (components, sightings) = known.map_or_else(empty, |diary| (diary.components, &diary.sightings[..]));
+        replayed(Home::new(zone, components), sightings)
     }
 
     /// A detector that knows the home behind a gateway; one that knows nothing where the profile does not hold it.
@@ -179,22 +208,20 @@ impl Profile {
             quoted(&self.zone)
         );
         for (gateway, diary) in &self.homes {
-            let home = self.detector(gateway, Budget::WEEKLY);
-            write_home(&mut text, gateway, diary, home.home());
+            write_home(&mut text, gateway, diary, &self.home(gateway));
         }
         text
     }
 }
 
-/// A home that has seen some commands, and how it was surprised.
-fn replayed(mut home: Home, sightings: &[Sighting]) -> (Home, f64) {
+/// A home that has seen some commands.
+fn replayed(mut home: Home, sightings: &[Sighting]) -> Home {
     let mut peaks = Vec::new();
     for sighting in sightings {
         home.observe(sighting.clone(), &mut peaks);
         peaks.clear();
     }
-    let loss = home.log_loss().unwrap_or(0.0);
-    (home, loss)
+    home
 }
 
 fn time_zone(name: &str) -> Result<TimeZone, ProfileError> {

@@ -14,7 +14,7 @@
 //! nothing, it says what the coarser one says. Gamma priors: Gelman et al., Bayesian Data Analysis, section 2.6; the chain
 //! is like the interpolation of Witten and Bell (1991).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::calendar::{BINS, Calendar, LocalTime, apart};
@@ -94,7 +94,6 @@ pub(crate) struct Rates {
     total: f64,
     /// How many were the first of their kind.
     first_times: f64,
-    seen: HashSet<CommandId>,
     /// By action: in how many commands it occurred, and in how many kinds of command.
     occurred: HashMap<Arc<str>, [f64; 2]>,
     /// The second numbers of all actions.
@@ -119,7 +118,6 @@ impl Rates {
             days: [0.0; 2],
             total: 0.0,
             first_times: 0.0,
-            seen: HashSet::new(),
             occurred: HashMap::new(),
             in_kinds: 0.0,
             numbers: Vec::new(),
@@ -129,8 +127,8 @@ impl Rates {
 
     /// The number of a command, which it gets when it is asked for first.
     pub(crate) fn id(&mut self, actions: &Actions) -> CommandId {
-        if let Some(id) = self.ids.get(actions) {
-            return *id;
+        if let Some(id) = self.known(actions) {
+            return id;
         }
         let id = self.names.len() as CommandId;
         self.ids.insert(actions.clone(), id);
@@ -138,6 +136,11 @@ impl Rates {
         self.occurrences.push(Vec::new());
         self.times.push(0.0);
         id
+    }
+
+    /// The number of a command that has one.
+    pub(crate) fn known(&self, actions: &Actions) -> Option<CommandId> {
+        self.ids.get(actions).copied()
     }
 
     /// The actions of a command.
@@ -192,7 +195,7 @@ impl Rates {
             }
         }
         let id = self.id(top);
-        if self.seen.insert(id) {
+        if self.times[id as usize] == 0.0 {
             self.first_times += 1.0;
             for (name, _) in top.iter() {
                 self.occurred.entry(Arc::clone(name)).or_default()[1] += 1.0;
@@ -248,7 +251,7 @@ impl Rates {
     pub(crate) fn rate(&self, actions: &Actions, at: LocalTime, context: &Context) -> f64 {
         let kind = usize::from(Calendar::is_weekend(at.day));
         let unknown = self.any(at.day, at.bin()) * self.unseen_share(actions);
-        let id = self.ids.get(actions).copied();
+        let id = self.known(actions);
         let occurrences = id.map_or(&[][..], |id| self.occurrences(id));
         let is_ordered = self.components.order && context.previous[0].is_some();
         let (mut all, mut within, mut after) = (0.0, [0.0; STEPS.len()], [0.0; 2]);

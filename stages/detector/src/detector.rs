@@ -1,9 +1,9 @@
 //! The stage: answers in; the same answers and deviations out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use sizeleak_frame::{Flow, Frame, Identification, Notice, what};
-use sizeleak_habits::{Budget, Deviation, Profile, Sighting};
+use sizeleak_habits::{Budget, Deviation, Profile, SeenFlows};
 use sizeleak_platform::runtime::{Emit, Stage, StageError};
 
 /// The most flows whose gateway is remembered, and the most homes.
@@ -15,9 +15,7 @@ const MAX_HOMES: usize = 256;
 pub struct Detector {
     profile: Profile,
     budget: Budget,
-    /// The gateway of each flow, and the flows that their model does not fit: what they carry says nothing.
-    gateways: BTreeMap<u64, String>,
-    misfits: BTreeSet<u64>,
+    flows: SeenFlows,
     /// The home behind each gateway, and up to when the profile knows it.
     homes: BTreeMap<String, (sizeleak_habits::Detector, i64)>,
     deviations: u64,
@@ -54,14 +52,13 @@ impl TryFrom<Frame> for DetectorInput {
 impl Detector {
     /// A detector that goes on from a profile.
     pub fn new(profile: Profile, budget: Budget) -> Self {
-        let (gateways, misfits, homes) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        Self { profile, budget, gateways, misfits, homes, deviations: 0, known: 0, unwatched: 0 }
+        let (flows, homes) = (SeenFlows::new(MAX_FLOWS), BTreeMap::new());
+        Self { profile, budget, flows, homes, deviations: 0, known: 0, unwatched: 0 }
     }
 
     /// Says which gateway a flow is of, in the place of a `flow` frame.
     pub fn name_gateway(&mut self, flow: u64, gateway: &str) {
-        self.gateways.insert(flow, gateway.to_owned());
-        bounded(&mut self.gateways);
+        self.flows.name_gateway(flow, gateway);
     }
 
     /// Lets time pass in all homes until the traffic was watched no longer, in nanoseconds since the epoch; what should
@@ -86,8 +83,7 @@ impl Detector {
 
     /// The deviation that an answer, or what should have come before it, is.
     fn look(&mut self, answer: &Identification) -> Option<sizeleak_frame::Deviation> {
-        let flow = answer.command.flow;
-        let gateway = self.gateways.get(&flow).cloned().unwrap_or_default();
+        let (gateway, sighting) = self.flows.sighting(answer);
         if !self.homes.contains_key(&gateway) && self.homes.len() >= MAX_HOMES {
             self.unwatched += 1;
             return None;
@@ -103,10 +99,6 @@ impl Detector {
             self.known += 1;
             return None;
         }
-        let mut sighting = Sighting::from(answer);
-        if self.misfits.contains(&flow) {
-            sighting.candidates.clear();
-        }
         let (_, deviation) = home.observe(sighting);
         self.deviations += u64::from(deviation.is_some());
         deviation.map(|deviation| in_frames(deviation, gateway))
@@ -121,12 +113,6 @@ fn in_frames(deviation: Deviation, gateway: String) -> sizeleak_frame::Deviation
     sizeleak_frame::Deviation { time_ns, gateway, what: what.name().into(), p_value, expected, seen, commands }
 }
 
-fn bounded<K: Ord, V>(map: &mut BTreeMap<K, V>) {
-    while map.len() > MAX_FLOWS {
-        map.pop_first();
-    }
-}
-
 impl Stage for Detector {
     const NAME: &'static str = "detector";
     type Input = DetectorInput;
@@ -138,11 +124,7 @@ impl Stage for Detector {
                 Ok(out.emit(Frame::Flow(flow))?)
             }
             DetectorInput::Notice(notice) => {
-                if let Some(flow) =
-                    notice.flow.filter(|_| notice.what == what::MISFIT && self.misfits.len() < MAX_FLOWS)
-                {
-                    self.misfits.insert(flow);
-                }
+                self.flows.note(&notice);
                 Ok(out.emit(Frame::Notice(notice))?)
             }
             DetectorInput::Answer(answer) => {

@@ -1,6 +1,5 @@
 //! The options of `detector`: its flags and its keys in `pipeline.toml`.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -45,21 +44,17 @@ impl StageOptions for Options {
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         let profile = match &self.profile {
-            Some(path) => read(path)?,
+            Some(path) => Profile::read(path).map_err(|error| ConfigureError::Input(error.to_string()))?,
             None => Profile::new("UTC").map_err(|error| ConfigureError::Usage(error.to_string()))?,
         };
         Ok(Box::new(Node::new(Detector::new(profile, self.budget))))
     }
 }
 
-fn read(path: &Path) -> Result<Profile, ConfigureError> {
-    let fault = |error: &dyn std::fmt::Display| ConfigureError::Input(format!("{}: {error}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| fault(&error))?;
-    Profile::from_toml(&text).map_err(|error| fault(&error))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -89,7 +89,7 @@ fn the_same_answers_twice_teach_once_and_parts_teach_like_the_whole() {
 }
 
 #[test]
-fn what_is_no_profile_is_refused() {
+fn files_that_are_no_profile_are_refused() {
     let fault = |text: &str| Profile::from_toml(text).unwrap_err().to_string();
     assert!(fault("schema = 2\ntime-zone = \"UTC\"").contains("schema 2"));
     assert!(fault("schema = 1\ntime-zone = \"Mars/Olympus\"").contains("Mars/Olympus"));
