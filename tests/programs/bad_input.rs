@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use support::programs::{GATEWAY, example, feed, program, root, sizeleak, stderr, stdout, with, write};
+use support::programs::{GATEWAY, STAGES, example, feed, program, root, sizeleak, stderr, stdout, with, write};
 use support::transcript::Transcript;
 
 /// Checks the exit code and that stderr is one line (and, from `run`, a line that counts the output), and adds it.
@@ -178,9 +178,7 @@ fn wrong_usage_is_exit_code_2() {
     let outside =
         program("sizeleak").current_dir(folder.path()).arg("run").arg("--input").arg("x.pcap").output().unwrap();
     assert_eq!(outside.status.code(), Some(1), "{}", stderr(&outside));
-    for stage in
-        ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"]
-    {
+    for stage in STAGES {
         assert_eq!(with(stage, "--no-such-flag").output().unwrap().status.code(), Some(2), "{stage}");
         for flag in ["--help", "--version"] {
             assert!(!stdout(&mut with(stage, flag)).is_empty(), "{stage} {flag}");

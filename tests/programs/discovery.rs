@@ -4,18 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use support::programs::{GATEWAY, example, root, sizeleak, stderr, stdout};
-
-const STAGES: [&str; 8] = [
-    "capture",
-    "flow-filter",
-    "record-sizer",
-    "command-segmenter",
-    "epsilon-corrector",
-    "decomposer",
-    "pruner",
-    "detector",
-];
+use support::programs::{GATEWAY, OPTIONAL_STAGES, STAGES, example, root, sizeleak, stderr, stdout};
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
@@ -51,7 +40,8 @@ fn every_program_and_subcommand_has_a_manual_page() {
     let pages = names(folder.path());
     let subcommands = subcommands();
     let subpages = subcommands.iter().map(|name| format!("sizeleak-{name}.1"));
-    for page in STAGES.iter().map(|stage| format!("{stage}.1")).chain(["sizeleak.1".to_owned()]).chain(subpages) {
+    let stages = STAGES.iter().chain(&OPTIONAL_STAGES);
+    for page in stages.map(|stage| format!("{stage}.1")).chain(["sizeleak.1".to_owned()]).chain(subpages) {
         assert!(pages.contains(&page), "{page} is not among {pages:?}");
         let text = fs::read_to_string(folder.path().join(&page)).unwrap();
         assert!(text.contains(".SH NAME") && text.contains("Exit code: 0 "), "{page}: {text}");
@@ -66,7 +56,7 @@ fn every_program_has_completions_for_every_shell() {
         stdout(sizeleak(&format!("completions {shell} -o")).arg(folder.path()));
         let files = names(folder.path());
         assert_eq!(files.len(), 9, "{shell}: {files:?}");
-        for program in STAGES.iter().chain(&["sizeleak"]) {
+        for program in STAGES.iter().chain(&OPTIONAL_STAGES).chain(&["sizeleak"]) {
             assert!(files.iter().any(|file| file.contains(program)), "{shell}: {program} is not in {files:?}");
         }
         let own = text(stdout(&mut sizeleak(&format!("completions {shell}"))));

@@ -3,22 +3,11 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use support::programs::{stdout, with};
+use support::programs::{OPTIONAL_STAGES, STAGES, stdout, with};
 use support::transcript::assert_shown;
 
 /// A screen, in lines.
 const SCREEN: usize = 40;
-
-const STAGES: [&str; 8] = [
-    "capture",
-    "flow-filter",
-    "record-sizer",
-    "command-segmenter",
-    "epsilon-corrector",
-    "decomposer",
-    "pruner",
-    "detector",
-];
 
 /// What a program prints on a terminal of this width.
 fn help(program: &str, arguments: &str, columns: u16) -> String {
@@ -36,7 +25,7 @@ fn listed(help: &str) -> Vec<String> {
 
 /// All programs and subcommands: a program, and the words behind it. Subcommands of subcommands follow theirs.
 fn commands() -> Vec<(&'static str, String)> {
-    let mut commands: Vec<_> = STAGES.iter().map(|stage| (*stage, String::new())).collect();
+    let mut commands: Vec<_> = STAGES.iter().chain(&OPTIONAL_STAGES).map(|stage| (*stage, String::new())).collect();
     commands.push(("sizeleak", String::new()));
     for name in listed(&help("sizeleak", "-h", 100)) {
         let below = listed(&help("sizeleak", &format!("{name} -h"), 100));

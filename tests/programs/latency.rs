@@ -7,10 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use sizeleak_frame::{Frame, FrameReader, Summary};
 use sizeleak_platform::telemetry::{Latency, LatencyTable};
-use support::programs::{GATEWAY, example, pipe, root, seven, sizeleak, stderr, stdout};
-
-const STAGES: [&str; 7] =
-    ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
+use support::programs::{GATEWAY, STAGES, example, pipe, root, seven, sizeleak, stderr, stdout};
 
 /// The summary at the end of a stream.
 fn summary(stream: &[u8]) -> Summary {

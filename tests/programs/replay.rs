@@ -6,13 +6,10 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use support::programs::{GATEWAY, example, feed, root, sizeleak, stderr, stdout, stop, write};
+use support::programs::{GATEWAY, STAGES, example, feed, root, sizeleak, stderr, stdout, stop, write};
 use support::timeless::timeless;
 
 const MODES: [&str; 2] = ["threads", "processes"];
-
-const STAGES: [&str; 7] =
-    ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
 
 /// The bundled home's pipeline with these additional arguments.
 fn home(mode: &str, arguments: &str) -> Command {

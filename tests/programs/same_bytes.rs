@@ -6,11 +6,8 @@ use std::process::Command;
 
 use sizeleak_frame::{Frame, FrameReader, FrameWriter};
 use support::processors;
-use support::programs::{GATEWAY, built, example, pipe, root, write};
+use support::programs::{GATEWAY, STAGES, built, example, pipe, root, write};
 use support::traffic::{Connections, Shape, Traffic};
-
-const STAGES: [&str; 7] =
-    ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
 
 /// How large the generated captures are.
 const BYTES: u64 = 4_000_000;

@@ -49,15 +49,16 @@ impl CommandFrames {
             let size = message.wire_size as u64;
             match message.role {
                 MessageRole::Command(at) => {
-                    let command = Command {
-                        time_ns: message.first_ns,
-                        end_ns: message.last_ns,
-                        flow,
-                        size,
-                        records: message.records as u32,
-                        ..Command::default()
-                    };
-                    commands.get_mut(at).into_iter().for_each(|found| *found = command.clone());
+                    if let Some(command) = commands.get_mut(at) {
+                        *command = Command {
+                            time_ns: message.first_ns,
+                            end_ns: message.last_ns,
+                            flow,
+                            size,
+                            records: message.records as u32,
+                            ..Command::default()
+                        };
+                    }
                 }
                 MessageRole::Reply(at) => {
                     if let (Some(command), Some(replies)) = (commands.get_mut(at), replies.get_mut(at)) {

@@ -16,7 +16,7 @@ use rand_distr::{Distribution, LogNormal, Normal, Poisson};
 use crate::SimulateError;
 use crate::command_generator::{CommandGenerator, DeviceAction};
 use crate::random_streams::{Purpose, Seed};
-use crate::scenario::{AttackKind, Days, HabitSettings, Scenario, Sun, TimeOfDay};
+use crate::scenario::{AttackKind, Days, Scenario, Sun, TimeOfDay};
 use crate::time::SECOND;
 
 use drawn_home::{DrawnHome, DrawnRoutine};
@@ -57,7 +57,6 @@ pub struct AttackTime {
 #[derive(Debug)]
 pub(crate) struct HomeLife<'a> {
     scenario: &'a Scenario,
-    settings: &'a HabitSettings,
     generator: &'a CommandGenerator,
     zone: TimeZone,
     first: Date,
@@ -72,12 +71,11 @@ impl<'a> HomeLife<'a> {
         start_ns: i64,
         seed: Seed,
     ) -> Result<Self, SimulateError> {
-        let settings = &scenario.habits;
         let fault = |reason: String| SimulateError::Format { what: "a time of the home", reason };
-        let zone = TimeZone::get(&settings.time_zone).map_err(|error| fault(error.to_string()))?;
+        let zone = TimeZone::get(&scenario.habits.time_zone).map_err(|error| fault(error.to_string()))?;
         let start = Timestamp::from_nanosecond(start_ns.into()).map_err(|error| fault(error.to_string()))?;
         let first = zone.to_datetime(start).date().tomorrow().map_err(|error| fault(error.to_string()))?;
-        Ok(Self { scenario, settings, generator, zone, first, seed })
+        Ok(Self { scenario, generator, zone, first, seed })
     }
 
     /// All commands in order of time, and when attacks took place.
@@ -85,8 +83,8 @@ impl<'a> HomeLife<'a> {
         let mut random = self.seed.stream(Purpose::Habits, 0);
         let mut home = DrawnHome::new(self.scenario, self.generator, &mut random);
         let mut commands = Vec::new();
-        for day in 0..self.settings.days {
-            if self.settings.change == Some(day) {
+        for day in 0..self.scenario.habits.days {
+            if self.scenario.habits.change == Some(day) {
                 home = home.changed(self.scenario, self.generator, &mut self.seed.stream(Purpose::Habits, 1));
             }
             // A stream for each day: what happens on one changes no other.
@@ -94,7 +92,7 @@ impl<'a> HomeLife<'a> {
         }
         commands.sort_by_key(|command| command.time_ns);
         let mut times = Vec::new();
-        for (attack, index) in self.settings.attacks.iter().zip(0..) {
+        for (attack, index) in self.scenario.habits.attacks.iter().zip(0..) {
             let random = &mut self.seed.stream(Purpose::Attacks, index);
             times.extend(self.attack(*attack, &home, &mut commands, random));
             commands.sort_by_key(|command| command.time_ns);
@@ -108,8 +106,12 @@ impl<'a> HomeLife<'a> {
     }
 
     fn live_day(&self, day: u32, home: &DrawnHome, random: &mut ChaCha20Rng, commands: &mut Vec<LivedCommand>) {
-        let is_away =
-            self.settings.holidays.iter().any(|holiday| (holiday.day..holiday.day + holiday.days).contains(&day));
+        let is_away = self
+            .scenario
+            .habits
+            .holidays
+            .iter()
+            .any(|holiday| (holiday.day..holiday.day + holiday.days).contains(&day));
         let is_weekend = self.is_weekend(day);
         for (number, routine) in home.routines.iter().enumerate() {
             let is_due = match routine.days {
@@ -129,12 +131,12 @@ impl<'a> HomeLife<'a> {
                 seconds += LogNormal::new(routine.gap.max(0.1).ln(), 0.4).map_or(routine.gap, |gap| gap.sample(random));
             }
         }
-        if is_away || self.settings.free_commands <= 0.0 {
+        if is_away || self.scenario.habits.free_commands <= 0.0 {
             return;
         }
-        let count = Poisson::new(self.settings.free_commands).map_or(0.0, |count| count.sample(random));
+        let count = Poisson::new(self.scenario.habits.free_commands).map_or(0.0, |count| count.sample(random));
         for _ in 0..count as u32 {
-            let seconds = home.waking_time(is_weekend, self.settings.nightly, random);
+            let seconds = home.waking_time(is_weekend, self.scenario.habits.nightly, random);
             let actions = home.usual_command(random);
             commands.push(LivedCommand { time_ns: self.time(day, seconds), actions, origin: Origin::Free });
         }
@@ -142,7 +144,8 @@ impl<'a> HomeLife<'a> {
 
     /// The second of the day at which a routine is due.
     fn seconds_of_day(&self, routine: &DrawnRoutine, day: u32) -> f64 {
-        let drift = if routine.is_automation { 0.0 } else { self.settings.drift.as_secs_f64() * f64::from(day) / 7.0 };
+        let drift =
+            if routine.is_automation { 0.0 } else { self.scenario.habits.drift.as_secs_f64() * f64::from(day) / 7.0 };
         let date = self.first.saturating_add(i64::from(day).days());
         match routine.at {
             TimeOfDay::Clock(time) => {

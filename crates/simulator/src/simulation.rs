@@ -46,6 +46,16 @@ pub enum TestForm {
     Frames,
 }
 
+impl TestForm {
+    /// The file of that traffic.
+    fn file(self) -> &'static str {
+        match self {
+            Self::Capture => "test.pcap",
+            Self::Frames => "test.frames",
+        }
+    }
+}
+
 /// A capture with its labels and its ground truth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimulatedCapture {
@@ -117,12 +127,12 @@ pub fn simulate_as(scenario: &Scenario, seed: u64, form: TestForm) -> Result<Sim
 impl Simulation {
     /// The names of the files that [`Simulation::write_to`] writes.
     pub fn files(scenario: &Scenario, form: TestForm) -> Vec<&'static str> {
-        let test = if form == TestForm::Frames { "test.frames" } else { "test.pcap" };
         let attacks = (!scenario.habits.attacks.is_empty()).then_some("attacks.csv");
-        ["learn.pcap", "learn.csv", test, "test.csv", "inventory.toml"].into_iter().chain(attacks).collect()
+        ["learn.pcap", "learn.csv", form.file(), "test.csv", "inventory.toml"].into_iter().chain(attacks).collect()
     }
 
-    /// Writes the captures, their labels, the inventory and the times of attacks into a folder, which is created if it does not exist.
+    /// Writes the captures, their labels, the inventory and the times of attacks into a folder, which is created if it does
+    /// not exist.
     ///
     /// # Errors
     /// [`SimulateError::Folder`] and [`SimulateError::File`].
@@ -133,7 +143,7 @@ impl Simulation {
         let contents: [(&str, &[u8]); 6] = [
             ("learn.pcap", &self.learn.bytes),
             ("learn.csv", self.learn.labels.as_bytes()),
-            (if self.form == TestForm::Frames { "test.frames" } else { "test.pcap" }, &self.test.bytes),
+            (self.form.file(), &self.test.bytes),
             ("test.csv", self.test.labels.as_bytes()),
             ("inventory.toml", self.inventory.as_bytes()),
             ("attacks.csv", attacks.as_bytes()),

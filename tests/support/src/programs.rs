@@ -46,6 +46,13 @@ pub fn sizeleak(arguments: &str) -> Command {
     with("sizeleak", arguments)
 }
 
+/// The seven stages of a pipeline, in order.
+pub const STAGES: [&str; 7] =
+    ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
+
+/// The stages that are in no pipeline unless it names them.
+pub const OPTIONAL_STAGES: [&str; 1] = ["detector"];
+
 /// The seven stages over a capture of the bundled home, as a user would type them into a pipe.
 pub fn seven(capture: &str) -> Vec<Command> {
     seven_with(capture, &example("model.toml"))

@@ -43,14 +43,8 @@ impl HomeLife<'_> {
             AttackKind::NightCommand => spread(1, 0, &|random| home.usual_command(random)),
             AttackKind::NewAction => {
                 let action = home.unused_action?;
-                let device = self.generator.device_with(action, random)?;
-                let command = LivedCommand {
-                    time_ns: start_ns,
-                    actions: vec![DeviceAction::new(device, action)],
-                    origin: Origin::Attack,
-                };
-                commands.push(command);
-                Some(start_ns)
+                let act = |device| DeviceAction::new(device, action);
+                spread(1, 0, &|random| self.generator.device_with(action, random).map(act).into_iter().collect())
             }
             AttackKind::DeadGateway => {
                 commands.retain(|command| !(start_ns..start_ns + DAY).contains(&command.time_ns));
