@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use sizeleak_decomposer::Decomposer;
 use sizeleak_epsilon_corrector::{CorrectorInput, EpsilonCorrector};
 use sizeleak_frame::{Command, Frame, FrameReader, Identification};
-use sizeleak_habits::{Budget, Components, Detector, Home, Sighting};
+use sizeleak_habits::{Budget, Components, Detector, Deviation, Home, Sighting};
 use sizeleak_model::Model;
 use sizeleak_platform::runtime::Stage;
 use sizeleak_pruner::{Pruner, PruningMode};
@@ -213,13 +213,12 @@ fn measure(arguments: &Arguments, model: &Model, seed: u64, figures: &Mutex<Figu
                 attacked.test.truths.into_iter().filter(|truth| (from..until).contains(&truth.time_ns)).collect();
             let after = sightings(arguments, model, commands, &truths, &names)?;
             let mut detector = detector.clone();
-            let mut first_alarm = None;
+            let mut first_alarm: Option<Deviation> = None;
             for sighting in after {
-                if let (_, Some(deviation)) = detector.observe(sighting)
-                    && deviation.time_ns >= attack.start_ns
-                {
-                    first_alarm = first_alarm.or(Some(deviation));
-                }
+                let found = detector.observe(sighting).into_iter();
+                first_alarm = first_alarm.or_else(|| {
+                    found.filter(|found| found.time_ns >= attack.start_ns).min_by_key(|found| found.time_ns)
+                });
             }
             let limit = match kind {
                 AttackKind::StoppedAutomation => 2 * DAY,
@@ -233,11 +232,11 @@ fn measure(arguments: &Arguments, model: &Model, seed: u64, figures: &Mutex<Figu
                 *figures.kinds.entry(format!("{} {}", kind.name(), deviation.what)).or_default() += 1;
             }
         }
-        let (_, deviation) = detector.observe(lived[at].clone());
+        let found = detector.observe(lived[at].clone());
         if ready_ns.is_none() && detector.days_needed() == 0 {
             ready_ns = Some(lived[at].time_ns);
         }
-        alarms.extend(deviation);
+        alarms.extend(found);
         at += 1;
     }
     let end_ns = lived.last().context("no command")?.time_ns;

@@ -152,6 +152,10 @@ fn parquet_readers_find_the_candidates_of_the_frames() {
             .into_iter()
             .map(|mut row| {
                 let first = row["candidates"].get(0).map_or(Value::Null, |first| first["actions"].clone());
+                // A column has a value in every row.
+                for candidate in row["candidates"].as_array_mut().unwrap() {
+                    candidate.as_object_mut().unwrap().entry("likelihood").or_insert(Value::Null);
+                }
                 serde_json::json!({
                     "flow": row["flow"].take(), "service": row["service"].take(),
                     "candidates": row["candidates"].take(), "single_replies": row["single_replies"].take(),

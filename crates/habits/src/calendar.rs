@@ -84,9 +84,9 @@ pub(crate) fn clock(second: f64) -> String {
     format!("{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
-/// The seconds between two times of a day, whichever comes first; at most half a day.
+/// The seconds between two times of a day, whichever comes first; at most half a day. Both are from 0 to 86,400.
 pub(crate) fn apart(one: f64, other: f64) -> f64 {
-    let apart = (one - other).abs().rem_euclid(DAY_SECONDS);
+    let apart = (one - other).abs();
     apart.min(DAY_SECONDS - apart)
 }
 

@@ -7,7 +7,8 @@
 
 use crate::budget::Budget;
 use crate::deviation::Deviation;
-use crate::home::{Evidence, Home, NOTHING, Peak, STREAMS, Scored, WINDOWS};
+use crate::home::{Evidence, Home, NOTHING, Peak, STREAMS, WINDOWS};
+use crate::homes::Follower;
 use crate::sighting::Sighting;
 use crate::tail;
 
@@ -96,18 +97,21 @@ impl Detector {
         }
     }
 
-    /// Scores a command; commands come in order of time. Returns how probable its candidates are by habit, and a deviation
-    /// if it, or what should have come before it, is one.
-    pub fn observe(&mut self, sighting: Sighting) -> (Scored, Option<Deviation>) {
-        let before = self.advance(sighting.time_ns);
-        let scored = self.home.observe(sighting, &mut self.peaks);
-        (scored, before.or(self.alarm()))
+    /// Scores a command; commands come in order of time. Returns the deviations that it, and what should have come before
+    /// it, are.
+    pub fn observe(&mut self, sighting: Sighting) -> Vec<Deviation> {
+        let mut found = self.advance(sighting.time_ns);
+        self.home.observe(sighting, &mut self.peaks);
+        self.alarms(&mut found);
+        found
     }
 
-    /// Lets time pass without a command; returns a deviation if one is missing.
-    pub fn advance(&mut self, time_ns: i64) -> Option<Deviation> {
+    /// Lets time pass without a command; returns the deviations that missing ones are.
+    pub fn advance(&mut self, time_ns: i64) -> Vec<Deviation> {
         self.home.advance(time_ns, &mut self.peaks);
-        self.alarm()
+        let mut found = Vec::new();
+        self.alarms(&mut found);
+        found
     }
 
     /// The home, as far as it is known by now.
@@ -136,9 +140,8 @@ impl Detector {
         self.usual = UsualDays::new(day, &self.home, self.budget);
     }
 
-    /// The first of the new peaks that is beyond the budget.
-    fn alarm(&mut self) -> Option<Deviation> {
-        let mut found = None;
+    /// Adds the new peaks that are beyond the budget.
+    fn alarms(&mut self, found: &mut Vec<Deviation>) {
         for peak in std::mem::take(&mut self.peaks) {
             let day = self.home.calendar().local(peak.time_ns).day;
             self.begin_day(day);
@@ -153,14 +156,19 @@ impl Detector {
                 *worst = worst.max(rareness);
             }
             let is_another = self.alarms == 0 || !is_same && rareness > *worst - self.budget.a_day().ln();
-            if found.is_none() && !is_said && is_another && p_value <= self.share + 1e-9 {
-                found = Some(Deviation::of(&peak, p_value, &self.home));
+            if !is_said && is_another && p_value <= self.share + 1e-9 {
+                found.push(Deviation::of(&peak, p_value, &self.home));
                 self.home.settle();
                 self.alarms += 1;
                 self.incident = (peak.time_ns, rareness);
                 self.silent_since = since.or(self.silent_since);
             }
         }
-        found
+    }
+}
+
+impl Follower for Detector {
+    fn last_ns(&self) -> Option<i64> {
+        self.home.last_ns()
     }
 }

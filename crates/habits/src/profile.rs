@@ -168,12 +168,24 @@ impl Profile {
         let Ok(zone) = time_zone(&self.zone) else { return };
         let forms = [(true, true), (true, false), (false, true), (false, false)];
         let forms = forms.map(|(time, order)| Components { time, order });
-        let mut homes = forms.map(|components| replayed(Home::new(zone.clone(), components), &diary.sightings));
+        let sightings = &diary.sightings[..];
+        let mut homes = std::thread::scope(|scope| {
+            let threads = forms.map(|components| {
+                let home = Home::new(zone.clone(), components);
+                scope.spawn(move || replayed(home, sightings))
+            });
+            threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
         // The first of equal ones.
         homes.sort_by(|a, b| a.log_loss().unwrap_or(0.0).total_cmp(&b.log_loss().unwrap_or(0.0)));
         let [best, ..] = homes;
         diary.components = best.components();
         diary.sightings = best.sightings().cloned().collect();
+    }
+
+    /// Forgets the home behind a gateway.
+    pub(crate) fn forget(&mut self, gateway: &str) {
+        self.homes.remove(gateway);
     }
 
     /// The home behind a gateway; one of which nothing is known where the profile does not hold it.

@@ -7,7 +7,7 @@ use sizeleak_frame::{Candidate, Identification};
 
 /// The actions of a command with their counts, in order of their names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Actions(Box<[(Arc<str>, u32)]>);
+pub struct Actions(Arc<[(Arc<str>, u32)]>);
 
 impl Actions {
     /// The actions with their counts.

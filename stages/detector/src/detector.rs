@@ -1,28 +1,15 @@
 //! The stage: answers in; the same answers and deviations out.
 
-use std::collections::BTreeMap;
-
 use sizeleak_frame::{Flow, Frame, Identification, Notice, what};
-use sizeleak_habits::{Budget, Deviation, Profile, SeenFlows};
+use sizeleak_habits::{Budget, Deviation, Homes, Profile};
 use sizeleak_platform::runtime::{Emit, Stage, StageError};
-
-/// The most flows whose gateway is remembered, and the most homes.
-const MAX_FLOWS: usize = 1 << 16;
-const MAX_HOMES: usize = 256;
 
 /// Watches the home behind each gateway.
 #[derive(Debug)]
 pub struct Detector {
-    profile: Profile,
     budget: Budget,
-    flows: SeenFlows,
-    /// The home behind each gateway, and up to when the profile knows it.
-    homes: BTreeMap<String, (sizeleak_habits::Detector, i64)>,
+    homes: Homes<sizeleak_habits::Detector>,
     deviations: u64,
-    /// Answers that the profile has, or that are older.
-    known: u64,
-    /// Answers of more homes than are watched.
-    unwatched: u64,
 }
 
 /// What the detector looks at; all of it is passed on.
@@ -52,28 +39,28 @@ impl TryFrom<Frame> for DetectorInput {
 impl Detector {
     /// A detector that goes on from a profile.
     pub fn new(profile: Profile, budget: Budget) -> Self {
-        let (flows, homes) = (SeenFlows::new(MAX_FLOWS), BTreeMap::new());
-        Self { profile, budget, flows, homes, deviations: 0, known: 0, unwatched: 0 }
+        Self { budget, homes: Homes::new(profile), deviations: 0 }
     }
 
     /// Says which gateway a flow is of, in the place of a `flow` frame.
     pub fn name_gateway(&mut self, flow: u64, gateway: &str) {
-        self.flows.name_gateway(flow, gateway);
+        self.homes.name_gateway(flow, gateway);
     }
 
     /// Lets time pass in all homes until the traffic was watched no longer, in nanoseconds since the epoch; what should
     /// have come by then is a deviation.
     pub fn watched_until(&mut self, time_ns: Option<i64>, out: &mut Vec<Frame>) {
-        for (gateway, (home, _)) in &mut self.homes {
-            let deviation = time_ns.and_then(|time_ns| home.advance(time_ns));
-            self.deviations += u64::from(deviation.is_some());
-            out.extend(deviation.map(|deviation| in_frames(deviation, gateway.clone()).into()));
+        let before = out.len();
+        for (gateway, home) in self.homes.iter_mut() {
+            let found = time_ns.map(|time_ns| home.advance(time_ns)).unwrap_or_default();
+            out.extend(found.into_iter().map(|deviation| Frame::from(in_frames(deviation, gateway.to_owned()))));
         }
+        self.deviations += (out.len() - before) as u64;
     }
 
     /// How many answers the profile has already; they were passed over.
     pub fn known(&self) -> u64 {
-        self.known
+        self.homes.passed_over().0
     }
 
     /// How many deviations there were.
@@ -81,27 +68,13 @@ impl Detector {
         self.deviations
     }
 
-    /// The deviation that an answer, or what should have come before it, is.
-    fn look(&mut self, answer: &Identification) -> Option<sizeleak_frame::Deviation> {
-        let (gateway, sighting) = self.flows.sighting(answer);
-        if !self.homes.contains_key(&gateway) && self.homes.len() >= MAX_HOMES {
-            self.unwatched += 1;
-            return None;
-        }
-        let begin = || {
-            let home = self.profile.detector(&gateway, self.budget);
-            let known_ns = home.home().last_ns().unwrap_or(i64::MIN);
-            (home, known_ns)
-        };
-        let (home, known_ns) = self.homes.entry(gateway.clone()).or_insert_with(begin);
-        // A profile has times to the microsecond.
-        if answer.command.time_ns.div_euclid(1_000) <= known_ns.div_euclid(1_000) {
-            self.known += 1;
-            return None;
-        }
-        let (_, deviation) = home.observe(sighting);
-        self.deviations += u64::from(deviation.is_some());
-        deviation.map(|deviation| in_frames(deviation, gateway))
+    /// The deviations that an answer, and what should have come before it, are.
+    fn look(&mut self, answer: &Identification) -> Vec<sizeleak_frame::Deviation> {
+        let begin = |profile: &Profile, gateway: &str| profile.detector(gateway, self.budget);
+        let Some((gateway, home, sighting)) = self.homes.see(answer, begin) else { return Vec::new() };
+        let found = home.observe(sighting);
+        self.deviations += found.len() as u64;
+        found.into_iter().map(|deviation| in_frames(deviation, gateway.to_owned())).collect()
     }
 }
 
@@ -124,19 +97,19 @@ impl Stage for Detector {
                 Ok(out.emit(Frame::Flow(flow))?)
             }
             DetectorInput::Notice(notice) => {
-                self.flows.note(&notice);
+                self.homes.note(&notice);
                 Ok(out.emit(Frame::Notice(notice))?)
             }
             DetectorInput::Answer(answer) => {
-                let deviation = self.look(&answer);
+                let deviations = self.look(&answer);
                 out.emit(Frame::Identification(answer))?;
-                Ok(deviation.map_or(Ok(()), |deviation| out.emit(deviation.into()))?)
+                Ok(deviations.into_iter().try_for_each(|deviation| out.emit(deviation.into()))?)
             }
         }
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
-        for (gateway, (home, _)) in &self.homes {
+        for (gateway, home) in self.homes.iter_mut() {
             let days = home.days_needed();
             if days > 0 {
                 let of_gateway = if gateway.is_empty() { String::new() } else { format!("gateway {gateway}: ") };
@@ -159,6 +132,7 @@ impl Stage for Detector {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("deviations", self.deviations), ("known", self.known), ("unwatched", self.unwatched)]
+        let (known, unwatched) = self.homes.passed_over();
+        vec![("deviations", self.deviations), ("known", known), ("unwatched", unwatched)]
     }
 }

@@ -33,7 +33,7 @@ fn profile(days: i64) -> Profile {
 /// The deviations of some commands after a profile.
 fn deviations(profile: &Profile, sightings: Vec<Sighting>) -> Vec<crate::Deviation> {
     let mut detector = profile.detector("192.168.1.20", Budget::WEEKLY);
-    sightings.into_iter().filter_map(|sighting| detector.observe(sighting).1).collect()
+    sightings.into_iter().flat_map(|sighting| detector.observe(sighting)).collect()
 }
 
 #[test]
@@ -97,4 +97,13 @@ fn files_that_are_no_profile_are_refused() {
     assert!(fault(&format!("{home}diary = [[\"noon\", []]]")).contains("noon"));
     assert!(fault(&format!("{home}diary = [[1, 2]]")).contains("no profile"));
     assert!(Profile::from_toml(&format!("{home}diary = [[\"2026-01-05T07:00:00Z\", [[nan, {{ on = 1 }}]]]]")).is_ok());
+}
+
+#[test]
+fn a_command_that_ends_a_strange_silence_can_be_strange_itself() {
+    let profile = profile(40);
+    let found = deviations(&profile, vec![command("unlock", MONDAY + 42 * DAY + 3 * HOUR)]);
+    let missing = found.iter().any(|one| matches!(one.what, What::Silence | What::Overdue));
+    let own = found.iter().any(|one| one.time_ns == MONDAY + 42 * DAY + 3 * HOUR && one.seen.contains("unlock"));
+    assert!(missing && own, "{found:?}");
 }

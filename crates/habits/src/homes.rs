@@ -1,0 +1,85 @@
+//! The homes behind the gateways of a stream of answers.
+
+use std::collections::BTreeMap;
+
+use sizeleak_frame::{Identification, Notice};
+
+use crate::flows::SeenFlows;
+use crate::profile::Profile;
+use crate::sighting::Sighting;
+
+/// The most flows whose gateway is remembered, and the most homes.
+const MAX_FLOWS: usize = 1 << 16;
+const MAX_HOMES: usize = 256;
+
+/// What follows a home from where its profile ends.
+pub trait Follower {
+    /// When the last command that it knows began, in nanoseconds since the epoch; `None` before the first.
+    fn last_ns(&self) -> Option<i64>;
+}
+
+/// A follower for the home behind each gateway of a stream.
+#[derive(Debug)]
+pub struct Homes<H> {
+    profile: Profile,
+    flows: SeenFlows,
+    /// Each with the time up to which the profile knows its home.
+    homes: BTreeMap<String, (H, i64)>,
+    known: u64,
+    unwatched: u64,
+}
+
+impl<H: Follower> Homes<H> {
+    /// The homes of a profile; others are known from when they are seen.
+    pub fn new(profile: Profile) -> Self {
+        Self { profile, flows: SeenFlows::new(MAX_FLOWS), homes: BTreeMap::new(), known: 0, unwatched: 0 }
+    }
+
+    /// Takes down which gateway a flow is of.
+    pub fn name_gateway(&mut self, flow: u64, gateway: &str) {
+        self.flows.name_gateway(flow, gateway);
+    }
+
+    /// Takes down that a model does not fit, if that is what a notice is about.
+    pub fn note(&mut self, notice: &Notice) {
+        self.flows.note(notice);
+    }
+
+    /// What an answer shows, with its gateway and who follows its home, whom `begin` makes at its first answer. `None`
+    /// for what the profile has or what is older, and where there are more homes than are followed.
+    pub fn see(
+        &mut self,
+        answer: &Identification,
+        begin: impl FnOnce(&Profile, &str) -> H,
+    ) -> Option<(&str, &mut H, Sighting)> {
+        let (gateway, sighting) = self.flows.sighting(answer);
+        if !self.homes.contains_key(&gateway) {
+            if self.homes.len() >= MAX_HOMES {
+                self.unwatched += 1;
+                return None;
+            }
+            let home = begin(&self.profile, &gateway);
+            // A diary takes room, and is not needed again.
+            self.profile.forget(&gateway);
+            let known_ns = home.last_ns().unwrap_or(i64::MIN);
+            self.homes.insert(gateway.clone(), (home, known_ns));
+        }
+        let (gateway, (home, known_ns)) = self.homes.range_mut(gateway..).next()?;
+        // A profile has times to the microsecond.
+        if sighting.time_ns.div_euclid(1_000) <= known_ns.div_euclid(1_000) {
+            self.known += 1;
+            return None;
+        }
+        Some((gateway, home, sighting))
+    }
+
+    /// All that were seen, by their gateways.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut H)> {
+        self.homes.iter_mut().map(|(gateway, (home, _))| (gateway.as_str(), home))
+    }
+
+    /// How many answers the profile has already, or are older; and how many are of more homes than are followed.
+    pub fn passed_over(&self) -> (u64, u64) {
+        (self.known, self.unwatched)
+    }
+}
