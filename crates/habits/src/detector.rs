@@ -8,7 +8,6 @@
 use crate::budget::Budget;
 use crate::deviation::Deviation;
 use crate::home::{Evidence, Home, NOTHING, Peak, STREAMS, WINDOWS};
-use crate::homes::Follower;
 use crate::sighting::Sighting;
 use crate::tail;
 
@@ -164,11 +163,5 @@ impl Detector {
                 self.silent_since = since.or(self.silent_since);
             }
         }
-    }
-}
-
-impl Follower for Detector {
-    fn last_ns(&self) -> Option<i64> {
-        self.home.last_ns()
     }
 }

@@ -12,27 +12,21 @@ use crate::sighting::Sighting;
 const MAX_FLOWS: usize = 1 << 16;
 const MAX_HOMES: usize = 256;
 
-/// What follows a home from where its profile ends.
-pub trait Follower {
-    /// When the last command that it knows began, in nanoseconds since the epoch; `None` before the first.
-    fn last_ns(&self) -> Option<i64>;
-}
-
 /// A follower for the home behind each gateway of a stream.
 #[derive(Debug)]
 pub struct Homes<H> {
     profile: Profile,
     flows: SeenFlows,
     /// Each with the time up to which the profile knows its home.
-    homes: BTreeMap<String, (H, i64)>,
+    followers: BTreeMap<String, (H, i64)>,
     known: u64,
     unwatched: u64,
 }
 
-impl<H: Follower> Homes<H> {
+impl<H> Homes<H> {
     /// The homes of a profile; others are known from when they are seen.
     pub fn new(profile: Profile) -> Self {
-        Self { profile, flows: SeenFlows::new(MAX_FLOWS), homes: BTreeMap::new(), known: 0, unwatched: 0 }
+        Self { profile, flows: SeenFlows::new(MAX_FLOWS), followers: BTreeMap::new(), known: 0, unwatched: 0 }
     }
 
     /// Takes down which gateway a flow is of.
@@ -45,26 +39,26 @@ impl<H: Follower> Homes<H> {
         self.flows.note(notice);
     }
 
-    /// What an answer shows, with its gateway and who follows its home, whom `begin` makes at its first answer. `None`
-    /// for what the profile has or what is older, and where there are more homes than are followed.
+    /// What an answer shows, with its gateway and who follows its home: whom `begin` makes at its first answer, with when
+    /// the last command that the profile has began. `None` for what the profile has or what is older, and where there are
+    /// more homes than are followed.
     pub fn see(
         &mut self,
         answer: &Identification,
-        begin: impl FnOnce(&Profile, &str) -> H,
+        begin: impl FnOnce(&Profile, &str) -> (H, Option<i64>),
     ) -> Option<(&str, &mut H, Sighting)> {
         let (gateway, sighting) = self.flows.sighting(answer);
-        if !self.homes.contains_key(&gateway) {
-            if self.homes.len() >= MAX_HOMES {
+        if !self.followers.contains_key(&gateway) {
+            if self.followers.len() >= MAX_HOMES {
                 self.unwatched += 1;
                 return None;
             }
-            let home = begin(&self.profile, &gateway);
+            let (home, known_ns) = begin(&self.profile, &gateway);
             // A diary takes room, and is not needed again.
             self.profile.forget(&gateway);
-            let known_ns = home.last_ns().unwrap_or(i64::MIN);
-            self.homes.insert(gateway.clone(), (home, known_ns));
+            self.followers.insert(gateway.clone(), (home, known_ns.unwrap_or(i64::MIN)));
         }
-        let (gateway, (home, known_ns)) = self.homes.range_mut(gateway..).next()?;
+        let (gateway, (home, known_ns)) = self.followers.range_mut(gateway..).next()?;
         // A profile has times to the microsecond.
         if sighting.time_ns.div_euclid(1_000) <= known_ns.div_euclid(1_000) {
             self.known += 1;
@@ -75,7 +69,7 @@ impl<H: Follower> Homes<H> {
 
     /// All that were seen, by their gateways.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut H)> {
-        self.homes.iter_mut().map(|(gateway, (home, _))| (gateway.as_str(), home))
+        self.followers.iter_mut().map(|(gateway, (home, _))| (gateway.as_str(), home))
     }
 
     /// How many answers the profile has already, or are older; and how many are of more homes than are followed.

@@ -18,7 +18,7 @@ pub use detector::Detector;
 pub use deviation::{Deviation, What};
 pub use flows::SeenFlows;
 pub use home::{Home, MEMORY_DAYS, Scored};
-pub use homes::{Follower, Homes};
+pub use homes::Homes;
 pub use profile::{Profile, ProfileError};
 pub use rates::Components;
 pub use sighting::{Actions, Sighting};

@@ -70,7 +70,11 @@ impl Detector {
 
     /// The deviations that an answer, and what should have come before it, are.
     fn look(&mut self, answer: &Identification) -> Vec<sizeleak_frame::Deviation> {
-        let begin = |profile: &Profile, gateway: &str| profile.detector(gateway, self.budget);
+        let begin = |profile: &Profile, gateway: &str| {
+            let detector = profile.detector(gateway, self.budget);
+            let known_ns = detector.home().last_ns();
+            (detector, known_ns)
+        };
         let Some((gateway, home, sighting)) = self.homes.see(answer, begin) else { return Vec::new() };
         let found = home.observe(sighting);
         self.deviations += found.len() as u64;
