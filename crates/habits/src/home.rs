@@ -286,15 +286,8 @@ impl Home {
 
     /// Scores a command and remembers it; commands come in order of time.
     pub(crate) fn observe(&mut self, sighting: Sighting, peaks: &mut Vec<Peak>) -> Scored {
-        let sighting = Sighting { time_ns: sighting.time_ns.max(self.last_ns), ..sighting };
-        let time_ns = sighting.time_ns;
-        self.advance(time_ns, peaks);
-        let at = self.calendar.local(time_ns);
-        if self.today.is_none() {
-            self.tick = time_ns.div_euclid(TICK) * TICK;
-            self.begin_day(at.day, false);
-        }
-        self.begin_day(at.day, true);
+        let (time_ns, at) = self.begin(sighting.time_ns, peaks);
+        let sighting = Sighting { time_ns, ..sighting };
         self.count(time_ns, at, peaks);
         let context = self.context(time_ns);
         let scored = self.weigh(&sighting, at, &context);
@@ -323,6 +316,27 @@ impl Home {
             today.day.sightings.push(sighting);
         }
         Scored { probabilities: scored.map(|(probabilities, _)| probabilities).unwrap_or_default() }
+    }
+
+    /// How often the home sends each of some commands at a time, after what came before, in commands an hour. Time passes
+    /// until then.
+    pub(crate) fn rates_at(&mut self, time_ns: i64, commands: impl Iterator<Item = Actions>) -> Vec<f64> {
+        let (time_ns, at) = self.begin(time_ns, &mut Vec::new());
+        let context = self.context(time_ns);
+        commands.map(|actions| self.rates.rate(&actions, at, &context)).collect()
+    }
+
+    /// Lets time pass until a command, which never goes back; returns when that is.
+    fn begin(&mut self, time_ns: i64, peaks: &mut Vec<Peak>) -> (i64, LocalTime) {
+        let time_ns = time_ns.max(self.last_ns);
+        self.advance(time_ns, peaks);
+        let at = self.calendar.local(time_ns);
+        if self.today.is_none() {
+            self.tick = time_ns.div_euclid(TICK) * TICK;
+            self.begin_day(at.day, false);
+        }
+        self.begin_day(at.day, true);
+        (time_ns, at)
     }
 
     fn context(&self, time_ns: i64) -> Context {

@@ -32,6 +32,12 @@ impl FromIterator<(Arc<str>, u32)> for Actions {
     }
 }
 
+impl From<&Candidate> for Actions {
+    fn from(candidate: &Candidate) -> Self {
+        candidate.actions.iter().map(|(name, count)| (Arc::clone(name), count)).collect()
+    }
+}
+
 /// `2 on, 1 dim`.
 impl std::fmt::Display for Actions {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -83,8 +89,7 @@ impl From<&Identification> for Sighting {
         let candidate = |candidate: &Candidate| {
             let known = candidate.likelihood.filter(|_| is_known);
             let likelihood = known.unwrap_or(candidate.probability);
-            let actions = candidate.actions.iter().map(|(name, count)| (Arc::clone(name), count)).collect();
-            (actions, if likelihood.is_finite() { likelihood } else { 0.0 })
+            (Actions::from(candidate), if likelihood.is_finite() { likelihood } else { 0.0 })
         };
         let candidates = answer.candidates.iter().map(candidate).collect();
         Self { time_ns: answer.command.time_ns, flow: answer.command.flow, candidates }.reduced()

@@ -1,0 +1,97 @@
+//! Habits as the prior of what commands are, beside the prior that a model has learned.
+//!
+//! Two forecasts say of each command how probable its listed candidates A are before its size and replies are seen: the
+//! model's prior, and the home's rates λ(A | time, history). Neither is taken for granted. Each has a weight v, what was
+//! seen has the probability E = Σ P(observation | A) · P(A) by each, and v ← v · E is what the next command is judged by.
+//! So habits that say nothing, and habits that change, lose their weight. A share 1 / (t + 1) of the weight is spread evenly
+//! after command t, so that a forecast that gets better is heard again (fixed share: Herbster and Warmuth, Tracking the
+//! Best Expert, 1998). What was seen of T commands is by both together less probable than by either alone at most by the
+//! factor 2 √(T + 1): that is all that wrong habits can cost, whatever they are.
+
+use sizeleak_frame::{Identification, Notice};
+
+use crate::home::Home;
+use crate::homes::Homes;
+use crate::profile::Profile;
+use crate::sighting::Actions;
+
+/// The habits of the homes of a stream, learned further while commands are answered.
+#[derive(Debug)]
+pub struct HabitPrior {
+    homes: Homes<Forecasts>,
+}
+
+/// A home with how well it and the model have forecast its commands.
+#[derive(Debug)]
+struct Forecasts {
+    home: Home,
+    /// The weight of habits; the rest is the model's.
+    of_habits: f64,
+    commands: f64,
+}
+
+impl HabitPrior {
+    /// Goes on from a profile.
+    pub fn new(profile: Profile) -> Self {
+        Self { homes: Homes::new(profile) }
+    }
+
+    /// Takes down which gateway a flow is of.
+    pub fn name_gateway(&mut self, flow: u64, gateway: &str) {
+        self.homes.name_gateway(flow, gateway);
+    }
+
+    /// Takes down that a model does not fit, if that is what a notice is about.
+    pub fn note(&mut self, notice: &Notice) {
+        self.homes.note(notice);
+    }
+
+    /// The probabilities of an answer's candidates in their order, with the same sum as before, and learns the answer.
+    /// `None` where habits cannot be the prior: where the likelihood of a candidate is not known, and for commands that
+    /// the profile was learned from, as what they were is in it.
+    pub fn probabilities(&mut self, answer: &Identification) -> Option<Vec<f64>> {
+        let begin = |profile: &Profile, gateway: &str| {
+            let home = profile.home(gateway);
+            let known_ns = home.last_ns();
+            (Forecasts { home, of_habits: 0.5, commands: 0.0 }, known_ns)
+        };
+        let (_, forecasts, sighting) = self.homes.see(answer, begin)?;
+        let is_explained = !sighting.candidates.is_empty();
+        let found = if is_explained { forecasts.weigh(answer) } else { None };
+        forecasts.home.observe(sighting, &mut Vec::new());
+        found
+    }
+}
+
+impl Forecasts {
+    fn weigh(&mut self, answer: &Identification) -> Option<Vec<f64>> {
+        let candidates = &answer.candidates;
+        let likelihoods: Vec<f64> = candidates.iter().map(|candidate| candidate.likelihood).collect::<Option<_>>()?;
+        let actions = candidates.iter().map(Actions::from);
+        let habits = shares(self.home.rates_at(answer.command.time_ns, actions))?;
+        let learned = candidates.iter().zip(&likelihoods);
+        // Where the likelihood is 0, so is the probability, and any prior does.
+        let learned = learned.map(|(candidate, own)| if *own > 0.0 { candidate.probability / own } else { 0.0 });
+        let learned = shares(learned.collect())?;
+        let priors = learned.iter().zip(&habits);
+        let priors = priors.map(|(learned, habits)| learned + self.of_habits * (habits - learned));
+        let found = shares(priors.zip(&likelihoods).map(|(prior, likelihood)| prior * likelihood).collect())?;
+        let evidence = |prior: &[f64]| prior.iter().zip(&likelihoods).map(|(own, seen)| own * seen).sum::<f64>();
+        let (by_habits, by_model) = (self.of_habits * evidence(&habits), (1.0 - self.of_habits) * evidence(&learned));
+        self.commands += 1.0;
+        let spread = 1.0 / (self.commands + 1.0);
+        self.of_habits = (1.0 - spread) * by_habits / (by_habits + by_model) + spread / 2.0;
+        let sum: f64 = candidates.iter().map(|candidate| candidate.probability).sum();
+        Some(found.into_iter().map(|share| share * sum).collect())
+    }
+}
+
+/// Numbers as shares of their sum; `None` if that is no positive number.
+fn shares(mut numbers: Vec<f64>) -> Option<Vec<f64>> {
+    let sum: f64 = numbers.iter().sum();
+    numbers.iter_mut().for_each(|number| *number /= sum);
+    (sum > 0.0 && sum.is_finite()).then_some(numbers)
+}
+
+#[cfg(test)]
+mod tests;
