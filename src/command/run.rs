@@ -71,6 +71,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", help_heading = STAGES)]
     model: Vec<PathBuf>,
 
+    /// What the home usually does, made by `sizeleak profile`: a prior beside the model's
+    #[arg(long, value_name = "FILE", help_heading = STAGES)]
+    profile: Option<PathBuf>,
+
     /// Where the stages run [default: as in the pipeline file, else threads]
     #[arg(long, value_enum, hide_short_help = true, help_heading = STAGES)]
     mode: Option<Mode>,
@@ -275,6 +279,9 @@ fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pip
     arguments.options.set_gateway(&mut pipeline)?;
     if !arguments.model.is_empty() {
         pipeline.use_models(&arguments.model)?;
+    }
+    if let Some(profile) = &arguments.profile {
+        pipeline.use_profile(profile)?;
     }
     arguments.options.set_others(&mut pipeline)?;
     if let Some(mode) = arguments.mode {

@@ -21,6 +21,11 @@ pub trait SectionStage: Stage {
     /// What becomes of a frame whose flow has no section.
     fn without_model(input: Self::Input) -> Frame;
 
+    /// Learns of a flow, which is passed on.
+    fn see_flow(&mut self, flow: &Flow) {
+        let _ = flow;
+    }
+
     /// Learns of a session, which is passed on.
     fn see_session(&mut self, session: &Session) {
         let _ = session;
@@ -130,6 +135,7 @@ impl<S: SectionStage> Stage for PerSection<S> {
             SectionInput::Frame(input) => self.process_frame(input, out),
             SectionInput::Flow(flow) => {
                 self.flows.add_flow(&flow);
+                self.stages.iter_mut().for_each(|stage| stage.see_flow(&flow));
                 Ok(out.emit(Frame::Flow(flow))?)
             }
             SectionInput::Session(session) => {

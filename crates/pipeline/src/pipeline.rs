@@ -189,6 +189,18 @@ impl Pipeline {
         Ok(())
     }
 
+    /// Makes the stages that go by a home's habits use a profile.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the path is not UTF-8.
+    pub fn use_profile(&mut self, profile: &Path) -> Result<(), ConfigError> {
+        let value = Value::from(text_of(profile)?);
+        for stage in ["pruner", "detector"].into_iter().filter(|stage| self.has(stage)).collect::<Vec<_>>() {
+            self.set(stage, "profile", value.clone())?;
+        }
+        Ok(())
+    }
+
     /// The kind of frame the last stage makes; `None` if it is not one of the standard stages.
     pub fn makes(&self) -> Option<&'static str> {
         Some(self.stages.last()?.entry()?.makes)

@@ -1,11 +1,14 @@
 //! The options of `pruner`: its flags and its keys in `pipeline.toml`.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_flow_models::{build_per_section, model_files};
+use sizeleak_habits::{HabitPrior, Profile};
+use sizeleak_model::InventoryError;
 use sizeleak_platform::runtime::{ConfigureError, Runnable, StageOptions};
 
 use crate::{Pruner, PruningMode};
@@ -32,11 +35,16 @@ pub struct Options {
     /// same option
     #[arg(long)]
     pub free: bool,
+
+    /// What the home usually does, made by `sizeleak profile`: a prior beside the model's (mode `learned`)
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { model: Vec::new(), mode: PruningMode::Learned, keep: 0.999, free: false }
+        Self { model: Vec::new(), mode: PruningMode::Learned, keep: 0.999, free: false, profile: None }
     }
 }
 
@@ -49,15 +57,25 @@ impl StageOptions for Options {
 
     fn resolve_paths(&mut self, folder: &Path) {
         model_files::resolve(&mut self.model, folder);
+        self.profile.iter_mut().for_each(|profile| *profile = folder.join(&profile));
     }
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         if !(self.keep > 0.0 && self.keep <= 1.0) {
             return Err(ConfigureError::Usage(format!("`keep` is {}: it must be above 0 and at most 1", self.keep)));
         }
+        if self.profile.is_some() && self.mode != PruningMode::Learned {
+            return Err(ConfigureError::Usage(
+                "`profile` is used by mode `learned` alone: leave one of them out".into(),
+            ));
+        }
+        let profile = self.profile.as_deref().map(Profile::read).transpose();
+        let profile = profile.map_err(|error| ConfigureError::Input(error.to_string()))?;
+        let habits = profile.map(|profile| Arc::new(Mutex::new(HabitPrior::new(profile))));
         build_per_section(&self.model, |mut model| {
             model.inventory = model.inventory.filter(|_| !self.free);
-            Pruner::new(&model, self.mode, self.keep)
+            let pruner = Pruner::new(&model, self.mode, self.keep)?;
+            Ok::<_, InventoryError>(habits.iter().fold(pruner, |pruner, habits| pruner.with_habits(Arc::clone(habits))))
         })
     }
 }
@@ -80,11 +98,18 @@ mod tests {
     #[test]
     fn keys_are_those_of_the_pipeline_file() {
         let mut options: Options =
-            toml::from_str("model = \"m.toml\"\nmode = \"paper\"\nkeep = 0.5\nfree = true").unwrap();
+            toml::from_str("model = \"m.toml\"\nmode = \"paper\"\nkeep = 0.5\nfree = true\nprofile = \"p.toml\"")
+                .unwrap();
         options.resolve_paths(Path::new("there"));
         assert_eq!(
             options,
-            Options { model: vec!["there/m.toml".into()], mode: PruningMode::Paper, keep: 0.5, free: true }
+            Options {
+                model: vec!["there/m.toml".into()],
+                mode: PruningMode::Paper,
+                keep: 0.5,
+                free: true,
+                profile: Some("there/p.toml".into())
+            }
         );
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
         assert!(toml::from_str::<Options>("mode = \"best\"").is_err());

@@ -18,20 +18,24 @@ pub(crate) struct Posterior<'a> {
     unlisted: f64,
 }
 
-/// A listed candidate, by its index, and its current probability.
+/// A listed candidate, by its index, its current probability, and its likelihood, with that of the evidence.
 #[derive(Debug, Clone, Copy)]
 struct LeftCandidate {
     index: usize,
     probability: f64,
+    likelihood: Option<f64>,
 }
 
 impl<'a> Posterior<'a> {
     /// The probabilities before the replies. If the list is cut, or if a command may be something that no candidate
     /// stands for, what is left to 1 is not listed.
     pub(crate) fn new(listed: &'a SharedList<Candidate>, is_incomplete: bool) -> Self {
-        let probabilities = listed.iter().map(|candidate| candidate.probability);
-        let valid = probabilities.map(|given| if given.is_nan() { 0.0 } else { given.clamp(0.0, 1.0) });
-        let left = valid.enumerate().map(|(index, probability)| LeftCandidate { index, probability });
+        let valid = |given: f64| if given.is_nan() { 0.0 } else { given.clamp(0.0, 1.0) };
+        let left = listed.iter().enumerate().map(|(index, &Candidate { probability, likelihood, .. })| LeftCandidate {
+            index,
+            probability: valid(probability),
+            likelihood,
+        });
         let left: Vec<LeftCandidate> = left.collect();
         let unlisted = if is_incomplete { (1.0 - sum(&left)).max(0.0) } else { 0.0 };
         Self { listed, left, unlisted }
@@ -68,6 +72,7 @@ impl<'a> Posterior<'a> {
         let greatest = likelihoods.iter().copied().fold(unlisted, f64::max);
         for (left, likelihood) in self.left.iter_mut().zip(likelihoods) {
             left.probability *= likelihood / greatest;
+            left.likelihood = left.likelihood.map(|before| before * likelihood / greatest);
         }
         if let Some(given) = evidence_probability {
             self.unlisted = (given / greatest - sum(&self.left)).max(0.0);
@@ -75,6 +80,13 @@ impl<'a> Posterior<'a> {
             self.unlisted *= max_likelihood / greatest;
         }
         self.normalise();
+    }
+
+    /// Takes other probabilities for the listed candidates, in their order; none may have been dropped.
+    pub(crate) fn replace(&mut self, probabilities: Vec<f64>) {
+        for (left, probability) in self.left.iter_mut().zip(probabilities) {
+            left.probability = probability;
+        }
     }
 
     /// The candidates that are left, with their probabilities.
@@ -128,10 +140,7 @@ impl<'a> Posterior<'a> {
         let mut candidates = Vec::with_capacity(self.left.len());
         candidates.extend(self.left.iter().filter_map(|left| {
             let given = self.listed.get(left.index)?;
-            // What the replies made of a probability they make of the likelihood.
-            let of_replies = if given.probability > 0.0 { left.probability / given.probability } else { 0.0 };
-            let likelihood = given.likelihood.map(|of_size| of_size * of_replies);
-            Some(Candidate { probability: left.probability, likelihood, ..given.clone() })
+            Some(Candidate { probability: left.probability, likelihood: left.likelihood, ..given.clone() })
         }));
         candidates.into()
     }

@@ -1,13 +1,14 @@
 //! The stage: identifications in, with fewer and better ordered candidates out.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_flow_models::{SectionStage, Subject};
-use sizeleak_frame::{Candidate, Command, Frame, Identification, Notice, SharedList, what};
+use sizeleak_frame::{Candidate, Command, Flow, Frame, Identification, Notice, SharedList, what};
+use sizeleak_habits::HabitPrior;
 use sizeleak_model::{DeviceTypes, InventoryError, Model};
 use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
@@ -62,6 +63,8 @@ pub struct Pruner {
     cache: TwoGenerationCache<PruningKey, (SharedList<Candidate>, PruningResult)>,
     is_cut_reported: bool,
     fit: FitJudge,
+    /// What homes usually do, whichever section their commands are of.
+    habits: Option<Arc<Mutex<HabitPrior>>>,
     counters: PrunerCounters,
 }
 
@@ -78,6 +81,7 @@ struct PrunerCounters {
     /// Commands whose replies are shared out among several, and those whose replies are not known.
     shared: u64,
     unknown_replies: u64,
+    by_habits: u64,
 }
 
 /// What a result depends on, besides the model and the candidates.
@@ -163,8 +167,16 @@ impl Pruner {
             cache: TwoGenerationCache::new(MAX_CACHE_BYTES),
             is_cut_reported: false,
             fit: FitJudge::new(model),
+            habits: None,
             counters: PrunerCounters::default(),
         })
+    }
+
+    /// With habits as a prior beside the model's; only mode [`PruningMode::Learned`] weighs them. The pruners of all
+    /// sections share them.
+    #[must_use]
+    pub fn with_habits(self, habits: Arc<Mutex<HabitPrior>>) -> Self {
+        Self { habits: Some(habits), ..self }
     }
 
     /// Keeps the candidates that inventory and replies allow.
@@ -283,7 +295,7 @@ impl Pruner {
                 // Of the decomposer's candidates and replies one by one; so not with candidates dropped, or by other evidence.
                 let is_given = possible.beyond_inventory == 0 && evidence.is_of_single_replies();
                 posterior.weigh(&evidence, identification.reply_probability.filter(|_| is_given));
-                (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep))
+                (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep_of_replies()))
             }
         };
         possible.result(bounds, is_enough, reply_probability)
@@ -314,10 +326,33 @@ impl Pruner {
             None => (None, false),
             Some(evidence) => {
                 possible.posterior.weigh(&evidence, None);
-                (Some(evidence.learned_bounds(self.keep)), possible.posterior.keep(self.keep))
+                (Some(evidence.learned_bounds(self.keep)), possible.posterior.keep(self.keep_of_replies()))
             }
         };
         possible.result(bounds, is_enough, None)
+    }
+
+    /// What is kept before habits are asked: all, as they may find probable what replies do not.
+    fn keep_of_replies(&self) -> f64 {
+        if self.habits.is_some() { 1.0 } else { self.keep }
+    }
+
+    /// A result by what its home usually does, and its sums.
+    fn by_habits(&mut self, identification: &Identification, result: PruningResult) -> PruningResult {
+        let Some(habits) = &self.habits else { return result };
+        let candidates = &result.candidates;
+        let answer = Identification { candidates: candidates.clone(), ..identification.clone() };
+        let probabilities = habits.lock().unwrap_or_else(PoisonError::into_inner).probabilities(&answer);
+        self.counters.by_habits += u64::from(probabilities.is_some());
+        let mut posterior = Posterior::new(candidates, result.unlisted > 0 || self.model.model.kinds.is_some());
+        if let Some(probabilities) = probabilities {
+            posterior.replace(probabilities);
+        }
+        // Without replies that say something all remain, as they do without habits.
+        let is_enough = result.bounds.is_some() && posterior.keep(self.keep);
+        let candidates = posterior.candidates();
+        let sums = self.sums(&candidates);
+        PruningResult { unlisted: if is_enough { 0 } else { result.unlisted }, candidates, sums, ..result }
     }
 
     fn sums(&mut self, candidates: &[Candidate]) -> CandidateSums {
@@ -353,8 +388,13 @@ impl Pruner {
         }
         let (weight, misfit) = self.fit.judge(&self.model.model, &identification, result.reply_probability);
         if let Some(detail) = misfit {
-            out.emit(notice(&identification, what::MISFIT, detail).into())?;
+            let notice = notice(&identification, what::MISFIT, detail);
+            if let Some(habits) = &self.habits {
+                habits.lock().unwrap_or_else(PoisonError::into_inner).note(&notice);
+            }
+            out.emit(notice.into())?;
         }
+        let result = self.by_habits(&identification, result);
         let sums = match replies {
             RepliesKnown::Own => result.sums.clone(),
             RepliesKnown::Grouped(..) | RepliesKnown::Unknown => self.sums(&result.candidates),
@@ -398,7 +438,11 @@ impl Stage for Pruner {
             ("cut_lists", self.counters.cut_lists),
             ("emptied", self.counters.emptied),
         ];
-        let rare = [("shared_replies", self.counters.shared), ("unknown_replies", self.counters.unknown_replies)];
+        let rare = [
+            ("shared_replies", self.counters.shared),
+            ("unknown_replies", self.counters.unknown_replies),
+            ("by_habits", self.counters.by_habits),
+        ];
         counters.extend(rare.into_iter().filter(|(_, count)| *count > 0));
         counters.extend(self.fit.counters());
         counters
@@ -412,6 +456,13 @@ impl SectionStage for Pruner {
 
     fn without_model(identification: Box<Identification>) -> Frame {
         Frame::Identification(identification)
+    }
+
+    fn see_flow(&mut self, flow: &Flow) {
+        if let Some(habits) = &self.habits {
+            let mut habits = habits.lock().unwrap_or_else(PoisonError::into_inner);
+            habits.name_gateway(flow.flow, &flow.gateway.to_string());
+        }
     }
 }
 
