@@ -1,12 +1,17 @@
 //! Habits as the prior of what commands are, beside the prior that a model has learned.
 //!
 //! Two forecasts say of each command how probable its listed candidates A are before its size and replies are seen: the
-//! model's prior, and the home's rates λ(A | time, history). Neither is taken for granted. Each has a weight v, what was
-//! seen has the probability E = Σ P(observation | A) · P(A) by each, and v ← v · E is what the next command is judged by.
-//! So habits that say nothing, and habits that change, lose their weight. A share 1 / (t + 1) of the weight is spread evenly
-//! after command t, so that a forecast that gets better is heard again (fixed share: Herbster and Warmuth, Tracking the
-//! Best Expert, 1998). What was seen of T commands is by both together less probable than by either alone at most by the
-//! factor 2 √(T + 1): that is all that wrong habits can cost, whatever they are.
+//! model's prior π(A), and π(A) times how many times as frequent A is in this home at this time and after what came before,
+//! as it is all day. How frequent actions are all day, the model's prior has learned from the flow. So commands that sizes
+//! never tell apart stay as probable, one beside the other, as they are without habits, however often they come; for
+//! the same reason what each command was is learned from its likelihoods alone.
+//!
+//! Neither forecast is taken for granted. Each has a weight v, what was seen has the probability
+//! E = Σ P(observation | A) · P(A) by each, and v ← v · E is what the next command is judged by. So habits that say nothing,
+//! and habits that change, lose their weight. A share 1 / (t + 1) of the weight is spread evenly after command t, so that a
+//! forecast that gets better is heard again (fixed share: Herbster and Warmuth, Tracking the Best Expert, 1998). What was
+//! seen of T commands is by both together less probable than by either alone at most by the factor 2 √(T + 1): that is all
+//! that wrong habits can cost, whatever they are.
 
 use sizeleak_frame::{Identification, Notice};
 
@@ -51,7 +56,7 @@ impl HabitPrior {
     /// the profile was learned from, as what they were is in it.
     pub fn probabilities(&mut self, answer: &Identification) -> Option<Vec<f64>> {
         let begin = |profile: &Profile, gateway: &str| {
-            let home = profile.home(gateway);
+            let home = profile.neutral_home(gateway);
             let known_ns = home.last_ns();
             (Forecasts { home, of_habits: 0.5, commands: 0.0 }, known_ns)
         };
@@ -68,11 +73,12 @@ impl Forecasts {
         let candidates = &answer.candidates;
         let likelihoods: Vec<f64> = candidates.iter().map(|candidate| candidate.likelihood).collect::<Option<_>>()?;
         let actions = candidates.iter().map(Actions::from);
-        let habits = shares(self.home.rates_at(answer.command.time_ns, actions))?;
+        let lifts = self.home.lifts_at(answer.command.time_ns, actions);
         let learned = candidates.iter().zip(&likelihoods);
         // Where the likelihood is 0, so is the probability, and any prior does.
         let learned = learned.map(|(candidate, own)| if *own > 0.0 { candidate.probability / own } else { 0.0 });
         let learned = shares(learned.collect())?;
+        let habits = shares(learned.iter().zip(lifts).map(|(learned, lift)| learned * lift).collect())?;
         let priors = learned.iter().zip(&habits);
         let priors = priors.map(|(learned, habits)| learned + self.of_habits * (habits - learned));
         let found = shares(priors.zip(&likelihoods).map(|(prior, likelihood)| prior * likelihood).collect())?;

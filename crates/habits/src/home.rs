@@ -133,6 +133,8 @@ struct Today {
 pub struct Home {
     calendar: Calendar,
     components: Components,
+    /// What commands were is learned by their likelihoods alone.
+    is_neutral: bool,
     rates: Rates,
     past: VecDeque<PastDay>,
     today: Option<Today>,
@@ -163,6 +165,7 @@ impl Home {
         Self {
             calendar: Calendar::new(zone),
             components,
+            is_neutral: false,
             rates: Rates::new(components),
             past: VecDeque::new(),
             today: None,
@@ -174,6 +177,13 @@ impl Home {
             expected: 0.0,
             log_loss: (0.0, 0.0),
         }
+    }
+
+    /// The same, but what commands were is learned by their likelihoods alone, and not by what the home did before. So
+    /// actions that sizes do not tell apart are learned alike, however often they come.
+    #[must_use]
+    pub(crate) fn neutral(self) -> Self {
+        Self { is_neutral: true, ..self }
     }
 
     /// The whole days that were learned.
@@ -292,12 +302,11 @@ impl Home {
         let context = self.context(time_ns);
         let scored = self.weigh(&sighting, at, &context);
         if let Some((probabilities, surprise)) = &scored {
-            let mut weights: Vec<_> = sighting
-                .candidates
-                .iter()
-                .map(|(actions, _)| actions.clone())
-                .zip(probabilities.iter().copied())
-                .collect();
+            let all: f64 = sighting.candidates.iter().map(|(_, likelihood)| likelihood).sum();
+            let weigh = |((actions, likelihood), probability): (&(Actions, f64), &f64)| {
+                (actions.clone(), if self.is_neutral { likelihood / all } else { *probability })
+            };
+            let mut weights: Vec<_> = sighting.candidates.iter().zip(probabilities).map(weigh).collect();
             // Equal ones stay in their order.
             weights.sort_by(|(_, a), (_, b)| b.total_cmp(a));
             weights.retain(|(_, weight)| *weight > LEAST_WEIGHT);
@@ -318,12 +327,12 @@ impl Home {
         Scored { probabilities: scored.map(|(probabilities, _)| probabilities).unwrap_or_default() }
     }
 
-    /// How often the home sends each of some commands at a time, after what came before, in commands an hour. Time passes
+    /// How many times as frequent each of some commands is at a time, after what came before, as it is all day. Time passes
     /// until then.
-    pub(crate) fn rates_at(&mut self, time_ns: i64, commands: impl Iterator<Item = Actions>) -> Vec<f64> {
+    pub(crate) fn lifts_at(&mut self, time_ns: i64, commands: impl Iterator<Item = Actions>) -> Vec<f64> {
         let (time_ns, at) = self.begin(time_ns, &mut Vec::new());
         let context = self.context(time_ns);
-        commands.map(|actions| self.rates.rate(&actions, at, &context)).collect()
+        commands.map(|actions| self.rates.lift(&actions, at, &context)).collect()
     }
 
     /// Lets time pass until a command, which never goes back; returns when that is.

@@ -190,24 +190,32 @@ impl Profile {
 
     /// The home behind a gateway; one of which nothing is known where the profile does not hold it.
     pub fn home(&self, gateway: &str) -> Home {
-        let zone = time_zone(&self.zone).unwrap_or(TimeZone::UTC);
-        let empty = || (Components::ALL, &[][..]);
-        let known = self.homes.get(gateway);
-        let (components, sightings) = known.map_or_else(empty, |diary| (diary.components, &diary.sightings[..]));
-        replayed(Home::new(zone, components), sightings)
+        let (home, sightings) = self.begun(gateway);
+        replayed(home, sightings)
+    }
+
+    /// The same home, learned without regard to what it did before ([`Home::neutral`]).
+    pub(crate) fn neutral_home(&self, gateway: &str) -> Home {
+        let (home, sightings) = self.begun(gateway);
+        replayed(home.neutral(), sightings)
     }
 
     /// A detector that knows the home behind a gateway; one that knows nothing where the profile does not hold it.
     pub fn detector(&self, gateway: &str, budget: Budget) -> Detector {
-        let zone = time_zone(&self.zone).unwrap_or(TimeZone::UTC);
-        let Some(diary) = self.homes.get(gateway) else {
-            return Detector::new(Home::new(zone, Components::ALL), budget);
-        };
-        let mut detector = Detector::new(Home::new(zone, diary.components), budget);
-        for sighting in &diary.sightings {
+        let (home, sightings) = self.begun(gateway);
+        let mut detector = Detector::new(home, budget);
+        for sighting in sightings {
             detector.observe(sighting.clone());
         }
         detector
+    }
+
+    /// A home that has seen nothing yet, and what it is to see.
+    fn begun(&self, gateway: &str) -> (Home, &[Sighting]) {
+        let zone = time_zone(&self.zone).unwrap_or(TimeZone::UTC);
+        let known = self.homes.get(gateway);
+        let components = known.map_or(Components::ALL, |diary| diary.components);
+        (Home::new(zone, components), known.map_or(&[], |diary| &diary.sightings))
     }
 
     /// The file.

@@ -298,6 +298,15 @@ impl Rates {
         }
     }
 
+    /// How many times as frequent a command is at a time as it is all day.
+    pub(crate) fn lift(&self, actions: &Actions, at: LocalTime, context: &Context) -> f64 {
+        let hours = 24.0 * self.days();
+        let occurrences = self.known(actions).map_or(&[][..], |id| self.occurrences(id));
+        let all: f64 = occurrences.iter().map(|occurrence| occurrence.weight).sum();
+        let of_any = posterior(self.total, hours, 1.0);
+        self.rate(actions, at, context) / posterior(all, hours, of_any * self.unseen_share(actions))
+    }
+
     /// The share of commands that are new, times that of these actions among them: an action is as probable in a new command
     /// as it is among kinds of command, however often each of them comes (Kneser and Ney, 1995).
     fn unseen_share(&self, actions: &Actions) -> f64 {

@@ -82,8 +82,9 @@ impl Belief {
         &self.states
     }
 
-    /// The habits that commands show in the most probable state of all messages; `None` before the first command.
-    pub fn shown(&self) -> Option<&Habits> {
-        self.shown.get(&self.best).map(|shown| &shown.habits)
+    /// The habits that commands show if they are in a state; those of the most probable state of all messages where it is
+    /// not followed, and `None` before the first command.
+    pub fn shown(&self, state: usize) -> Option<&Habits> {
+        self.shown.get(&state).or_else(|| self.shown.get(&self.best)).map(|shown| &shown.habits)
     }
 }

@@ -116,10 +116,12 @@ impl Hypotheses {
         }
         let of_kind = |kind: &HabitKind| before.iter().map(|state| state.with(*kind)).sum();
         let kinds: Vec<f64> = HabitKind::ALL.iter().map(of_kind).collect();
-        // What strange messages look like changes as others do.
+        // What strange messages look like changes as others do. Other habits lose a share to the learned ones before each
+        // command, which strange messages cannot have. They lose as much, or a thousand commands made any flow strange.
+        let remains = 1.0 - change / HabitKind::ALL.len() as f64;
         let strange = CHANGE * before.iter().map(StateBelief::strange).sum::<f64>() / self.of_all_messages as f64;
         for state in &mut before[..self.of_all_messages] {
-            state.strange = (1.0 - CHANGE) * state.strange + strange;
+            state.strange = remains * ((1.0 - CHANGE) * state.strange + strange);
         }
         for (at, (state, arrival)) in before.iter_mut().zip(&self.arrivals).enumerate() {
             let (stays, arrives) = ((1.0 - CHANGE) * state.probability(), CHANGE * arrival);
@@ -187,7 +189,8 @@ impl Hypotheses {
         let of_all_messages = &belief.states[..self.of_all_messages];
         let probabilities: Vec<f64> = of_all_messages.iter().map(StateBelief::probability).collect();
         let best = (0..probabilities.len()).max_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b])).unwrap_or(0);
-        let is_followed = |state: &usize| *state == best || probabilities[*state] >= MIN_PROBABILITY;
+        // That nothing changed is believed beside unknown habits, however improbable these make it.
+        let is_followed = |state: &usize| *state == 0 || *state == best || probabilities[*state] >= MIN_PROBABILITY;
         // A state that becomes probable begins with the habits of the one that was.
         let possible_states = command.in_states.iter().flat_map(|possible| &possible.states).map(|(state, _)| *state);
         for state in possible_states.filter(is_followed) {

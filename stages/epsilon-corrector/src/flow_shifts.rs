@@ -92,8 +92,19 @@ impl FlowShifts {
         let (hypotheses, inference) = self.evidence.hypotheses();
         let flow = self.flows.get_or_default(command.flow);
         let predicted = hypotheses.predicted(&flow.belief, command.time_ns);
-        // As they were before the command, which the stages to come weigh themselves.
-        let habits = habit_factors(&predicted, flow.belief.shown(), hypotheses.broad());
+        let is_unknown = hypotheses.broad().is_some() && !is_as_learned(&predicted);
+        let believed = |states: &[StateBelief]| -> Vec<f64> {
+            if is_unknown {
+                beliefs_beside_unknown_habits(states)
+            } else {
+                states.iter().map(StateBelief::probability).collect()
+            }
+        };
+        // As they were before the command, which the stages to come weigh themselves; in the state that answers go by.
+        let believed_before = believed(&predicted);
+        let answered = (0..states.len()).rev().max_by(|a, b| believed_before[*a].total_cmp(&believed_before[*b]));
+        let shown = flow.belief.shown(answered.unwrap_or(0)).filter(|_| is_unknown);
+        let habits = habit_factors(&predicted, shown, hypotheses.broad());
         // A command that says nothing is not counted.
         let after = match &possible {
             Some(possible) => {
@@ -102,16 +113,9 @@ impl FlowShifts {
             }
             None => &predicted,
         };
-        let believed = |states: &[StateBelief]| -> Vec<f64> {
-            if habits.is_empty() {
-                states.iter().map(StateBelief::probability).collect()
-            } else {
-                beliefs_beside_unknown_habits(states)
-            }
-        };
         let believed_after = believed(after);
         let fit = 1.0 - after.iter().map(StateBelief::strange).sum::<f64>();
-        let weighed = weighed_states(states, &predicted, &believed(&predicted), &believed_after);
+        let weighed = weighed_states(states, &predicted, &believed_before, &believed_after);
         let news = news(model, states, after, &believed_after, &mut flow.reported);
         let is_first = !habits.is_empty() && !std::mem::replace(&mut flow.has_reported_habits, true);
         let other_habits = is_first.then(|| OTHER_HABITS.into());
@@ -134,22 +138,27 @@ fn shift(model: &Model, state: ShiftState, probability: f64, since_ns: Option<i6
     Shift { bytes, action, reply_bytes, probability, since_ns }
 }
 
-/// The factors of habits that are not the learned ones, once these are out of the question. While they may hold, answers
-/// stay what they were learned to be.
+/// Whether the learned habits may hold. While they may, answers stay what they were learned to be.
+fn is_as_learned(beliefs: &[StateBelief]) -> bool {
+    let all: f64 = beliefs.iter().map(StateBelief::probability).sum();
+    of_kind(beliefs, HabitKind::Learned) >= MAX_LEARNED * all
+}
+
+fn of_kind(beliefs: &[StateBelief], kind: HabitKind) -> f64 {
+    beliefs.iter().map(|belief| belief.with(kind)).sum()
+}
+
+/// The factors of habits that are not the learned ones; none while no others are shown.
 fn habit_factors(beliefs: &[StateBelief], shown: Option<&Habits>, broad: Option<&Habits>) -> SharedList<HabitFactors> {
-    let of_kind = |kind: HabitKind| beliefs.iter().map(|belief| belief.with(kind)).sum::<f64>();
     let (Some(shown), Some(broad)) = (shown, broad) else { return SharedList::default() };
     let all: f64 = beliefs.iter().map(StateBelief::probability).sum();
-    if of_kind(HabitKind::Learned) >= MAX_LEARNED * all {
-        return SharedList::default();
-    }
     let factors = |weight: f64, habits: &Habits| HabitFactors {
         weight,
         actions: habits.actions.clone().into(),
         numbers: habits.numbers.clone().into(),
     };
-    let by_shown = of_kind(HabitKind::Shown) + of_kind(HabitKind::AnySums);
-    [factors(by_shown / all, shown), factors(of_kind(HabitKind::Broad) / all, broad)].into()
+    let by_shown = of_kind(beliefs, HabitKind::Shown) + of_kind(beliefs, HabitKind::AnySums);
+    [factors(by_shown / all, shown), factors(of_kind(beliefs, HabitKind::Broad) / all, broad)].into()
 }
 
 /// The states to weigh for a command, most probable first: those that it leaves probable, with the same shift of

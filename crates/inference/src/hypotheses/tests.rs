@@ -116,7 +116,7 @@ fn other_habits_are_not_taken_for_longer_messages() {
     assert!(habits.states()[0].probability() > 0.95, "{:?}", habits.states());
     let learned = habits.states()[0].with(HabitKind::Learned);
     assert!(learned < 0.02, "{learned}");
-    assert!(habits.shown().unwrap().factor(&[(1, 1)]) > 3.0 * habits.shown().unwrap().factor(&[(0, 1)]));
+    assert!(habits.shown(0).unwrap().factor(&[(1, 1)]) > 3.0 * habits.shown(0).unwrap().factor(&[(0, 1)]));
 }
 
 #[test]
@@ -185,7 +185,8 @@ proptest! {
             // Habits first, then messages, which keep the habits.
             if from >= own || to >= own {
                 let stays = if from == to { 1.0 - CHANGE } else { 0.0 };
-                return if from.min(to) >= own { stays + CHANGE / LONGER.len() as f64 } else { 0.0 };
+                let remains = 1.0 - HABIT_CHANGE / kinds as f64;
+                return if from.min(to) >= own { remains * (stays + CHANGE / LONGER.len() as f64) } else { 0.0 };
             }
             let arrives = CHANGE * hypotheses.arrivals[to / kinds];
             let is_same = from / kinds == to / kinds;
