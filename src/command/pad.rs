@@ -7,6 +7,8 @@ mod countermeasure_options;
 mod countermeasures;
 mod curve;
 mod floor;
+#[cfg(feature = "simulator")]
+mod guarded;
 mod home;
 mod judged;
 mod policy;
@@ -34,6 +36,8 @@ use countermeasure_options::CountermeasureOptions;
 use countermeasures::{Comparison, CountermeasureReport, JudgedHome};
 use curve::{Curve, CurveOptions};
 use floor::FloorOptions;
+#[cfg(feature = "simulator")]
+use guarded::GuardOptions;
 use home::{HomeOptions, check_sizes};
 use policy::PolicyReport;
 use quantity::Demand;
@@ -48,6 +52,7 @@ use table_options::TableOptions;
     sizeleak pad --model model.toml --policy table.json")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak pad --model model.toml --curve --csv -o curve.csv\n  \
+    sizeleak pad --model model.toml --curve --detect life.toml --alarms 1/week\n  \
     sizeleak pad --model model.toml --best --budget 20% --least-set 10 --table-c padding_table.c\n  \
     sizeleak pad --model model.toml --best --random --target 5%-of-guessing --table-json random.json\n  \
     sizeleak pad --model model.toml --policy padme --dummies 30% --replies one-size\n\n\
@@ -71,6 +76,10 @@ pub(crate) struct Arguments {
 
     #[command(flatten, next_help_heading = PADDING)]
     home: HomeOptions,
+
+    #[cfg(feature = "simulator")]
+    #[command(flatten, next_help_heading = PADDING)]
+    guard: GuardOptions,
 
     #[command(flatten)]
     format: ReportFormatOption,
@@ -104,6 +113,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     arguments.audited.add_to(&mut files);
     arguments.countermeasures.add_to(&mut files);
     arguments.table.add_to(&mut files);
+    #[cfg(feature = "simulator")]
+    arguments.guard.add_to(&mut files);
     arguments.output.add_to(&mut files);
     files.check()?;
     arguments.output.write(&arguments.report()?)?;
@@ -152,7 +163,11 @@ impl Arguments {
                 Comparison::new(&self.judged(&traffic, &prior), &policy).written(format)
             }
             Question::Curve => {
-                let curve = Curve::new(&home()?, self.floor.choice(), &prior, &self.log);
+                let mut curve = Curve::new(&home()?, self.floor.choice(), &prior, &self.log);
+                #[cfg(feature = "simulator")]
+                if let Some(guarded) = self.guard.homes(&model, &self.log)? {
+                    curve.add_detection(|policy| guarded.found(policy))?;
+                }
                 if self.curve.csv { curve.csv() } else { curve.written(format) }
             }
             Question::Table(demand) => {

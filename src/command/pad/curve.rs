@@ -29,6 +29,11 @@ const RANDOM: [u64; 3] = [8, 32, 128];
 /// Budgets of best tables, as shares of the bytes of commands.
 const BUDGETS: [f64; 9] = [0.005, 0.01, 0.02, 0.035, 0.05, 0.1, 0.2, 0.4, 0.8];
 
+/// What the column of detection says.
+const GUARD: &str = "Attacks found: by `sizeleak detect` with the home's profile, within its budget of false alarms, in \
+    simulated homes; the mean over kinds of attack. It sees what an observer sees: what padding hides from the one, it \
+    hides from the other. A detector inside the gateway is not affected.";
+
 /// Whether the curve is asked for, and its form.
 #[derive(Debug, Args)]
 #[group(id = "curves", conflicts_with = "table")]
@@ -61,6 +66,8 @@ pub(super) struct Curve<'a> {
 #[derive(Serialize)]
 struct Point {
     policy: String,
+    #[serde(skip)]
+    padding: PaddingPolicy,
     added_bytes: f64,
     added_share: f64,
     megabytes_a_day: f64,
@@ -70,6 +77,8 @@ struct Point {
     number_named: f64,
     /// No policy that adds as few bytes lets the command be named less often; `None` if it is not computed.
     floor_named: Option<f64>,
+    /// The share of attacks that the home's own detector finds; `None` if it is not asked for.
+    attacks_found: Option<f64>,
 }
 
 impl<'a> Curve<'a> {
@@ -97,6 +106,18 @@ impl<'a> Curve<'a> {
         }
     }
 
+    /// Adds what a detector finds under each policy.
+    #[cfg(feature = "simulator")]
+    pub(super) fn add_detection(
+        &mut self,
+        found: impl Fn(&PaddingPolicy) -> Result<f64, Failure>,
+    ) -> Result<(), Failure> {
+        for point in &mut self.points {
+            point.attacks_found = Some(found(&point.padding)?);
+        }
+        Ok(())
+    }
+
     /// As CSV.
     pub(super) fn csv(&self) -> Result<Vec<u8>, Failure> {
         let mut writer = csv::Writer::from_writer(Vec::new());
@@ -112,6 +133,7 @@ impl<'a> Curve<'a> {
     }
 
     fn text(&self) -> String {
+        let has_detection = self.points.iter().any(|point| point.attacks_found.is_some());
         let row = |point: &Point| {
             [
                 point.policy.clone(),
@@ -134,7 +156,23 @@ impl<'a> Curve<'a> {
             percent(self.guessing),
             self.prior
         );
-        let mut text = numbers(header, self.points.iter().map(row)) + "\n" + &paragraph(&explained, 0, COLUMNS);
+        let table = if has_detection {
+            let [policy, bytes, more, megabytes, named, floor, bits, number] = header;
+            let header = [policy, bytes, more, megabytes, named, floor, bits, number, "attacks found"];
+            let rows = self.points.iter().map(|point| {
+                let [policy, bytes, more, megabytes, named, floor, bits, number] = row(point);
+                let found = point.attacks_found.map_or_else(|| NONE.to_owned(), percent);
+                [policy, bytes, more, megabytes, named, floor, bits, number, found]
+            });
+            numbers(header, rows)
+        } else {
+            numbers(header, self.points.iter().map(row))
+        };
+        let mut text = table + "\n" + &paragraph(&explained, 0, COLUMNS);
+        if has_detection {
+            text.push('\n');
+            text += &paragraph(GUARD, 0, COLUMNS);
+        }
         if let Some(reason) = self.floor_left_out.as_ref().filter(|_| self.is_floor_asked_for) {
             text.push('\n');
             text += &paragraph(reason, 0, COLUMNS);
@@ -149,6 +187,8 @@ impl Point {
         let command = &judged.by_size.command;
         Self {
             policy: name.to_owned(),
+            padding: policy.clone(),
+            attacks_found: None,
             added_bytes: judged.added_bytes,
             added_share: judged.added_share,
             megabytes_a_day: judged.megabytes_a_day,
