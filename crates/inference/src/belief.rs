@@ -71,9 +71,11 @@ pub(crate) struct Shown {
 pub struct Belief {
     /// After the last command, by state. Empty before the first one: messages are as they were learned.
     pub(crate) states: Vec<StateBelief>,
-    /// The most probable state of all messages.
     pub(crate) best: usize,
     pub(crate) shown: BTreeMap<usize, Shown>,
+    /// The habits that commands show if nothing changed, however improbable that is beside the habits that are known:
+    /// whoever takes habits for unknown answers by them. They are no evidence, or any habits would speak for that state.
+    pub(crate) unchanged: Option<Shown>,
 }
 
 impl Belief {
@@ -82,9 +84,14 @@ impl Belief {
         &self.states
     }
 
-    /// The habits that commands show if they are in a state; those of the most probable state of all messages where it is
-    /// not followed, and `None` before the first command.
+    /// The most probable state of all messages.
+    pub fn best(&self) -> usize {
+        self.best
+    }
+
+    /// The habits that commands show if they are in a state; `None` where it is not followed, as before the first command.
     pub fn shown(&self, state: usize) -> Option<&Habits> {
-        self.shown.get(&state).or_else(|| self.shown.get(&self.best)).map(|shown| &shown.habits)
+        let unchanged = self.unchanged.as_ref().filter(|_| state == 0);
+        unchanged.or_else(|| self.shown.get(&state)).map(|shown| &shown.habits)
     }
 }

@@ -189,8 +189,7 @@ impl Hypotheses {
         let of_all_messages = &belief.states[..self.of_all_messages];
         let probabilities: Vec<f64> = of_all_messages.iter().map(StateBelief::probability).collect();
         let best = (0..probabilities.len()).max_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b])).unwrap_or(0);
-        // That nothing changed is believed beside unknown habits, however improbable these make it.
-        let is_followed = |state: &usize| *state == 0 || *state == best || probabilities[*state] >= MIN_PROBABILITY;
+        let is_followed = |state: &usize| *state == best || probabilities[*state] >= MIN_PROBABILITY;
         // A state that becomes probable begins with the habits of the one that was.
         let possible_states = command.in_states.iter().flat_map(|possible| &possible.states).map(|(state, _)| *state);
         for state in possible_states.filter(is_followed) {
@@ -201,24 +200,18 @@ impl Hypotheses {
         }
         belief.shown.retain(|state, _| is_followed(state));
         belief.best = best;
+        let mut unchanged = belief.unchanged.take().or_else(|| Some(learned.none_shown()));
         for possible in &command.in_states {
             for (state, sums) in &possible.states {
-                let Some(shown) = belief.shown.get_mut(state) else { continue };
-                let weights = command.weights(possible, sums, &predicted[*state], shown, &learned.broad);
                 let is_true = explained_share(&predicted[*state].by_kind, &likelihoods[*state], odd);
-                shown.counts.age();
-                let all: f64 = weights.iter().map(|(_, weight)| weight).sum();
-                for (possible, weight) in weights.iter().filter(|_| all > 0.0) {
-                    shown.counts.count(&possible.actions, possible.sum, is_true * weight / all);
-                }
-                shown.commands += 1;
-                if shown.commands >= COMMANDS_PER_ESTIMATE
-                    && let Some(habits) = learned.shown(&shown.counts, inference)
-                {
-                    (shown.habits, shown.commands) = (habits, 0);
+                let aside = unchanged.as_mut().filter(|_| *state == 0);
+                for shown in belief.shown.get_mut(state).into_iter().chain(aside) {
+                    let weights = command.weights(possible, sums, &predicted[*state], shown, &learned.broad);
+                    learned.learn(shown, &weights, is_true, inference);
                 }
             }
         }
+        belief.unchanged = unchanged;
     }
 }
 
@@ -238,6 +231,21 @@ fn explained_share(predicted: &ByKind, likelihoods: &ByKind, odd: f64) -> f64 {
 }
 
 impl LearnedHabits {
+    /// Counts what a command may be, if it is none of the odd ones.
+    fn learn(&self, shown: &mut Shown, weights: &[(&PossibleCommand, f64)], is_true: f64, inference: &ReplyInference) {
+        shown.counts.age();
+        let all: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        for (possible, weight) in weights.iter().filter(|_| all > 0.0) {
+            shown.counts.count(&possible.actions, possible.sum, is_true * weight / all);
+        }
+        shown.commands += 1;
+        if shown.commands >= COMMANDS_PER_ESTIMATE
+            && let Some(habits) = self.shown(&shown.counts, inference)
+        {
+            (shown.habits, shown.commands) = (habits, 0);
+        }
+    }
+
     /// Before the first command: the learned habits.
     fn none_shown(&self) -> Shown {
         Shown { counts: self.no_counts(), habits: self.unchanged(), commands: 0 }

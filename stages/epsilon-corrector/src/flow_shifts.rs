@@ -100,11 +100,11 @@ impl FlowShifts {
                 states.iter().map(StateBelief::probability).collect()
             }
         };
-        // As they were before the command, which the stages to come weigh themselves; in the state that answers go by.
-        let believed_before = believed(&predicted);
-        let answered = (0..states.len()).rev().max_by(|a, b| believed_before[*a].total_cmp(&believed_before[*b]));
-        let shown = flow.belief.shown(answered.unwrap_or(0)).filter(|_| is_unknown);
-        let habits = habit_factors(&predicted, shown, hypotheses.broad());
+        // As they were before the command, which the stages to come weigh themselves.
+        let habits_of = |state: usize| {
+            habit_factors(&predicted, flow.belief.shown(state).filter(|_| is_unknown), hypotheses.broad())
+        };
+        let (of_unchanged, of_best) = (habits_of(0), habits_of(flow.belief.best()));
         // A command that says nothing is not counted.
         let after = match &possible {
             Some(possible) => {
@@ -114,8 +114,10 @@ impl FlowShifts {
             None => &predicted,
         };
         let believed_after = believed(after);
+        let is_unchanged = believed_after.iter().skip(1).all(|changed| *changed <= believed_after[0]);
+        let habits = if is_unchanged && !of_unchanged.is_empty() { of_unchanged } else { of_best };
         let fit = 1.0 - after.iter().map(StateBelief::strange).sum::<f64>();
-        let weighed = weighed_states(states, &predicted, &believed_before, &believed_after);
+        let weighed = weighed_states(states, &predicted, &believed(&predicted), &believed_after);
         let news = news(model, states, after, &believed_after, &mut flow.reported);
         let is_first = !habits.is_empty() && !std::mem::replace(&mut flow.has_reported_habits, true);
         let other_habits = is_first.then(|| OTHER_HABITS.into());
