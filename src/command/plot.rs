@@ -214,14 +214,24 @@ fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(), Failure>
     Ok(())
 }
 
-/// Reports commands that the picture does not show.
+/// Reports commands and deviations that the picture does not show.
 fn report_omissions(timeline: &Timeline) {
     let (drawn, accepted, rejected) = (timeline.drawn(), timeline.accepted(), timeline.rejected());
-    if accepted == 0 && rejected > 0 {
-        say("sizeleak", &format!("none of {rejected} commands has the times, gateways and flows to draw"));
-    } else if accepted == 0 {
-        say("sizeleak", "there is no identification to draw: the decomposer and the pruner make them");
-    } else if drawn < accepted {
-        say("sizeleak", &format!("the first {drawn} of {accepted} commands are drawn (--limit sets how many)"));
+    let (shown, deviations) = (timeline.deviations_drawn(), timeline.deviations());
+    if accepted + deviations == 0 && rejected > 0 {
+        say(
+            "sizeleak",
+            &format!("none of {rejected} commands and deviations has the times, gateways and flows to draw"),
+        );
+    } else if accepted + deviations == 0 {
+        say(
+            "sizeleak",
+            "there is no identification to draw, which the decomposer and the pruner make, and no deviation",
+        );
+    }
+    for (drawn, accepted, what) in [(drawn, accepted, "commands"), (shown, deviations, "deviations")] {
+        if drawn < accepted {
+            say("sizeleak", &format!("the first {drawn} of {accepted} {what} are drawn (--limit sets how many)"));
+        }
     }
 }

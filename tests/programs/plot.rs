@@ -175,6 +175,45 @@ fn picture_goes_to_a_file_or_a_pipe_that_may_close() {
     assert!(closed.status.success() && closed.stderr.is_empty(), "{}", stderr(&closed));
 }
 
+/// A JSON line like that of `sizeleak detect`.
+fn deviation(time_ns: i64, gateway: &str, what: &str) -> String {
+    format!(
+        "{{\"deviation\":{{\"time_ns\":{time_ns},\"gateway\":\"{gateway}\",\"what\":\"{what}\",\"p_value\":0.0125,\
+         \"expected\":\"one\",\"seen\":\"ni<e\",\"commands\":[{{\"flow\":\"F0000000000000001\",\"time_ns\":{time_ns}}}]}}}}\n"
+    )
+}
+
+#[test]
+fn deviations_have_lanes_by_their_kind_with_and_without_commands() {
+    let hour = 3_600_000_000_000;
+    let lines = deviation(hour, "192.0.2.9", "silence") + &deviation(2 * hour, "192.0.2.9", "burst");
+    let picture = |arguments: &str, input: &str| {
+        let output = plot(arguments, input.into());
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
+        text(&output)
+    };
+    let texts = |picture: &str, class: &str| -> Vec<String> {
+        let document = Document::parse(picture).unwrap();
+        let first = |node: Node<'_, '_>| {
+            node.descendants().find_map(|it| it.text().map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned))
+        };
+        of_class(&document, class).into_iter().filter_map(first).collect()
+    };
+    let alone = picture("", &lines);
+    let tooltip = "1970-01-01T01:00:00.000000Z at 192.0.2.9: silence (p 0.013): ni<e; usual: one";
+    assert_eq!(texts(&alone, "deviation")[0], tooltip);
+    assert_eq!(texts(&alone, "lane"), ["burst", "silence"]);
+    assert_eq!((texts(&alone, "legend"), texts(&alone, "sizes")), (vec!["deviation".to_owned()], Vec::new()));
+    assert!(alone.contains("Deviations at 192.0.2.9") && alone.contains("commands drawn: 0; deviations: 2"), "{alone}");
+    let both = picture("", &(line(0, &best("\"on\":1")) + &lines));
+    assert_eq!(texts(&both, "lane"), ["on", "burst", "silence"]);
+    assert_eq!(texts(&both, "group"), ["unknown gateway and an unknown service", "deviations"]);
+    assert_eq!(texts(&picture("", &line(0, "")), "deviation"), Vec::<String>::new());
+    assert_eq!(texts(&picture("--from 1970-01-01T01:30 --flow 1", &lines), "lane"), ["burst"]);
+    let none = plot("--gateway 192.0.2.10", lines.into());
+    assert!(none.status.success() && stderr(&none).contains("none of 2 commands and deviations"), "{}", stderr(&none));
+}
+
 /// The numbers of an attribute of the parts of a picture.
 fn numbers(nodes: &[Node<'_, '_>], attribute: &str) -> Vec<f64> {
     nodes.iter().filter_map(|node| node.attribute(attribute)?.parse().ok()).collect()

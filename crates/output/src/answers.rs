@@ -1,12 +1,12 @@
-//! Reads answers again, that is identifications and what is known of their flows: from a frame stream, from its JSON
-//! lines, or from Parquet.
+//! Reads answers again, that is identifications, what deviates among them and what is known of their flows: from a frame
+//! stream, from its JSON lines, or from Parquet.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::Value;
-use sizeleak_frame::{Flow, FlowId, Frame, FrameReader, Identification, ReadError, Session};
+use sizeleak_frame::{Deviation, Flow, FlowId, Frame, FrameReader, Identification, ReadError, Session};
 use thiserror::Error;
 
 /// The longest line, like the largest frame: 16 MiB.
@@ -46,7 +46,7 @@ impl AnswersError {
 
 /// What answers are read into.
 pub trait AnswerSink {
-    /// Takes a frame of a stream; of JSON lines and Parquet, flows, sessions and identifications alone.
+    /// Takes a frame of a stream; of JSON lines and Parquet, flows, sessions, identifications and deviations alone.
     fn add(&mut self, frame: Frame);
 
     /// What a line or row says of the ends of its flow, before its identification.
@@ -76,6 +76,7 @@ struct JsonLine {
     flow: Option<Flow>,
     session: Option<Session>,
     identification: Option<NamedIdentification>,
+    deviation: Option<Deviation>,
 }
 
 /// An identification with the ends of its flow, as far as its stream said them.
@@ -90,13 +91,19 @@ struct NamedIdentification {
 fn parse(line: &[u8]) -> Result<JsonLine, serde_json::Error> {
     let mut line: Value = serde_json::from_slice(line)?;
     for body in line.as_object_mut().into_iter().flat_map(|line| line.values_mut()) {
-        // A flow is text in JSON; older streams have its number.
-        if let Some(flow @ Value::String(_)) = body.get_mut("flow") {
-            let id: FlowId = flow.as_str().unwrap_or_default().parse().map_err(serde_json::Error::custom)?;
-            *flow = id.0.into();
-        }
+        number_flow(body)?;
+        body.get_mut("commands").and_then(Value::as_array_mut).into_iter().flatten().try_for_each(number_flow)?;
     }
     serde_json::from_value(line)
+}
+
+/// A flow is text in JSON; older streams have its number.
+fn number_flow(body: &mut Value) -> Result<(), serde_json::Error> {
+    if let Some(flow @ Value::String(_)) = body.get_mut("flow") {
+        let id: FlowId = flow.as_str().unwrap_or_default().parse().map_err(serde_json::Error::custom)?;
+        *flow = id.0.into();
+    }
+    Ok(())
 }
 
 fn read_lines(mut input: impl BufRead, sink: &mut dyn AnswerSink) -> Result<(), AnswersError> {
@@ -114,7 +121,7 @@ fn read_lines(mut input: impl BufRead, sink: &mut dyn AnswerSink) -> Result<(), 
             if is_last && error.is_eof() { AnswersError::Cut(line) } else { AnswersError::Malformed(line, error) }
         })?;
         let flow = parsed.flow.map(Frame::from);
-        let frames = flow.into_iter().chain(parsed.session.map(Frame::from));
+        let frames = flow.into_iter().chain(parsed.session.map(Frame::from)).chain(parsed.deviation.map(Frame::from));
         frames.for_each(|frame| sink.add(frame));
         if let Some(NamedIdentification { identification, gateway, service }) = parsed.identification {
             sink.learn(identification.command.flow, gateway.as_deref(), service.as_deref());

@@ -28,9 +28,9 @@ pub(crate) fn lines(frame: &Frame, style: &TextStyle) -> Vec<String> {
         Frame::Correction(body) => correction(body, times),
         Frame::Identification(body) => command(&body.command, times),
         Frame::Deviation(deviation) => {
-            let Deviation { time_ns, gateway, what, p_value, expected, seen, .. } = &**deviation;
+            let Deviation { time_ns, gateway, .. } = &**deviation;
             let gateway = if gateway.is_empty() { String::new() } else { format!("  {gateway}") };
-            format!("{}{gateway}  {what} (p {p_value:.3}): {seen}; usual: {expected}", times.format(*time_ns))
+            format!("{}{gateway}  {}", times.format(*time_ns), deviation_words(deviation))
         }
         Frame::Notice(notice) => {
             let time = notice.time_ns.map_or_else(|| "-".to_owned(), |time| times.format(time));
@@ -43,6 +43,12 @@ pub(crate) fn lines(frame: &Frame, style: &TextStyle) -> Vec<String> {
         Frame::Unknown(body) => format!("{} bytes  {}", body.value.len(), hex(&body.value, style.binary)),
     };
     vec![kind(frame.kind(), &text)]
+}
+
+/// What a deviation is: its kind, how strange it is, what was seen and what would have been usual.
+pub(crate) fn deviation_words(deviation: &Deviation) -> String {
+    let Deviation { what, p_value, expected, seen, .. } = deviation;
+    format!("{what} (p {p_value:.3}): {seen}; usual: {expected}")
 }
 
 fn kind(kind: &str, text: &str) -> String {

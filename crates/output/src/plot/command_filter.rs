@@ -1,10 +1,9 @@
-//! Which commands are drawn: by time, gateway and flow.
+//! Which commands and deviations are drawn: by time, gateway and flow.
 
 use std::net::IpAddr;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use sizeleak_frame::Command;
 
 use crate::TimeFormat;
 
@@ -38,7 +37,7 @@ impl TimePoint {
     }
 }
 
-/// Decides which commands are drawn; by default all.
+/// Decides which commands and deviations are drawn; by default all.
 #[derive(Debug, Default)]
 pub struct CommandFilter {
     /// Only commands from this time on.
@@ -52,12 +51,13 @@ pub struct CommandFilter {
 }
 
 impl CommandFilter {
-    /// Whether a command is drawn. A command to an unknown gateway is drawn only if no gateways are given.
-    pub(super) fn accepts(&self, command: &Command, gateway: Option<IpAddr>) -> bool {
-        self.from_ns.is_none_or(|from| command.time_ns >= from)
-            && self.until_ns.is_none_or(|until| command.time_ns < until)
+    /// Whether what happened at a time in some of these flows is drawn. Where the gateway is unknown it is drawn only if no
+    /// gateways are given.
+    pub(super) fn accepts(&self, time_ns: i64, gateway: Option<IpAddr>, flows: impl IntoIterator<Item = u64>) -> bool {
+        self.from_ns.is_none_or(|from| time_ns >= from)
+            && self.until_ns.is_none_or(|until| time_ns < until)
             && (self.gateways.is_empty() || gateway.is_some_and(|gateway| self.gateways.contains(&gateway)))
-            && (self.flows.is_empty() || self.flows.contains(&command.flow))
+            && (self.flows.is_empty() || flows.into_iter().any(|flow| self.flows.contains(&flow)))
     }
 }
 

@@ -1,4 +1,5 @@
-//! Draws a timeline as SVG: the size of each command, and below it a lane for each action, with a bar for each command.
+//! Draws a timeline as SVG: the size of each command, below it a lane for each action, with a bar for each command, and
+//! one for each kind of deviation.
 
 use std::sync::Arc;
 
@@ -9,9 +10,11 @@ use super::axis::Axis;
 use super::lanes::{Lane, Lanes};
 use super::layout::{LEFT, Layout, PictureSize, TOP, TooSmall};
 use super::legend::{Entry, Verdict, legend};
-use super::shapes::{TEXT, clean, colour, outline, rectangle, rule, text, text_around, text_before};
+use super::shapes::{
+    DEVIATION, TEXT, clean, colour, diamond, outline, rectangle, rule, text, text_around, text_before,
+};
 use super::size_axis::SizeAxis;
-use super::timeline::{Mark, Timeline, Truth};
+use super::timeline::{Incident, Mark, Timeline, Truth};
 use crate::TimeFormat;
 
 /// Counts are written above the bars of up to this many commands.
@@ -85,6 +88,9 @@ impl<'a> Picture<'a> {
         drawing = self.groups(drawing);
         if let Some(axis) = &self.axis {
             drawing = drawing.add(self.time_axis(axis));
+            for (incident, lane) in self.timeline.incidents.iter().zip(&self.lanes.incidents) {
+                drawing = drawing.add(self.deviation(axis, incident, *lane));
+            }
             for (at, mark) in self.timeline.marks.iter().enumerate() {
                 drawing = drawing.add(self.command(axis, at, mark));
             }
@@ -106,6 +112,9 @@ impl<'a> Picture<'a> {
             1 => "1 flow".to_owned(),
             count => format!("{count} flows"),
         };
+        if self.timeline.marks.is_empty() && !self.timeline.incidents.is_empty() {
+            return format!("Deviations at {gateways}");
+        }
         format!("Commands to {gateways} in {flows}")
     }
 
@@ -117,21 +126,30 @@ impl<'a> Picture<'a> {
     fn counts(&self) -> String {
         let (drawn, accepted) = (self.timeline.drawn(), self.timeline.accepted());
         let drawn = if drawn < accepted { format!("first {drawn} of {accepted}") } else { drawn.to_string() };
+        let deviations = match (self.timeline.deviations_drawn(), self.timeline.deviations()) {
+            (_, 0) => String::new(),
+            (drawn, all) if drawn < all => format!("; deviations: first {drawn} of {all}"),
+            (_, all) => format!("; deviations: {all}"),
+        };
         let labels = self.timeline.truths.len();
         if labels == 0 {
-            return format!("commands drawn: {drawn}");
+            return format!("commands drawn: {drawn}{deviations}");
         }
         let count = |wanted: Verdict| self.verdicts.iter().filter(|verdict| **verdict == wanted).count();
         let (right, wrong) = (count(Verdict::Right), count(Verdict::Wrong));
         format!(
-            "commands drawn: {drawn}; labels: {labels}; the first candidate is right for {right} of {} labelled commands",
+            "commands drawn: {drawn}{deviations}; labels: {labels}; the first candidate is right for {right} of {} labelled commands",
             right + wrong
         )
     }
 
     fn size_axis(&self) -> Group {
         let bottom = TOP + self.layout.sizes_height;
-        let mut group = Group::new().set("class", "sizes").add(text_before(LEFT - 8.0, TOP - 12.0, "size in bytes"));
+        let mut group = Group::new().set("class", "sizes");
+        if self.layout.sizes_height == 0.0 {
+            return group;
+        }
+        group = group.add(text_before(LEFT - 8.0, TOP - 12.0, "size in bytes"));
         for tick in self.sizes.ticks() {
             let y = bottom - self.sizes.at(tick);
             group = group.add(rule(LEFT, y, LEFT + self.layout.width, y));
@@ -158,7 +176,7 @@ impl<'a> Picture<'a> {
     fn lane(&self, lane: &Lane, base: f64) -> Group {
         let group = Group::new().set("class", "lane").add(rule(LEFT, base, LEFT + self.layout.width, base));
         let group = group.add(text_before(LEFT - 30.0, base - 6.0, &name(lane)));
-        if matches!(lane, Lane::NoAction | Lane::Unexplained) {
+        if !matches!(lane, Lane::Action(..) | Lane::OtherActions) {
             return group;
         }
         let number = |y: f64, number: u64| text_before(LEFT - 8.0, y, &number.to_string()).set("font-size", 9);
@@ -226,6 +244,15 @@ impl<'a> Picture<'a> {
         group
     }
 
+    /// A deviation in its lane, with a line up to the commands of its time.
+    fn deviation(&self, axis: &Axis, incident: &Incident, lane: usize) -> Group {
+        let (x, y) = (LEFT + axis.at(incident.time_ns), self.layout.base(lane) - self.layout.bar_height / 2.0);
+        let gateway = incident.gateway.map_or_else(String::new, |gateway| format!(" at {gateway}"));
+        let tooltip = format!("{}{gateway}: {}", self.times.format(incident.time_ns), incident.words);
+        let stem = rule(x, TOP, x, y).set("stroke", DEVIATION).set("stroke-dasharray", "2 3");
+        Group::new().set("class", "deviation").add(Title::new(tooltip)).add(stem).add(diamond(x, y))
+    }
+
     /// The tooltip of a command.
     fn tooltip(&self, at: usize, mark: &Mark) -> String {
         let actions = match &mark.best {
@@ -261,5 +288,7 @@ fn name(lane: &Lane) -> String {
         Lane::OtherActions => "other actions".to_owned(),
         Lane::NoAction => "no action".to_owned(),
         Lane::Unexplained => "unexplained".to_owned(),
+        Lane::Deviation(kind) => clean(kind, MAX_CHARACTERS),
+        Lane::OtherDeviations => "other deviations".to_owned(),
     }
 }

@@ -1,6 +1,6 @@
-//! The lanes of a timeline: one for each action, in groups by gateway and service.
+//! The lanes of a timeline: one for each action, in groups by gateway and service, and one for each kind of deviation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -13,6 +13,9 @@ const MAX_ACTIONS: usize = 40;
 /// The number of gateways and services with a group of their own; the others share one.
 const MAX_GROUPS: usize = 20;
 
+/// The number of kinds of deviations with a lane of their own; the others share one.
+const MAX_KINDS: usize = 12;
+
 /// A lane, in the order of the plot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lane {
@@ -24,9 +27,13 @@ pub(super) enum Lane {
     NoAction,
     /// Commands that no candidate explains.
     Unexplained,
+    /// Deviations of a kind.
+    Deviation(String),
+    /// Deviations of any of the kinds that have no lane of their own.
+    OtherDeviations,
 }
 
-/// The lanes of a gateway and service.
+/// The lanes of a gateway and service, or of deviations.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) name: String,
@@ -36,12 +43,14 @@ pub(super) struct Group {
 /// All lanes, and what is in them.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
-    /// By gateway, and then by service.
+    /// By gateway, and then by service; deviations come last.
     pub(super) groups: Vec<Group>,
     /// In which lanes each command is, with the number of actions; the lanes of all groups are counted from the first.
     pub(super) marks: Vec<Vec<(usize, u64)>>,
     /// The same of each label; none if it is not known which gateway it is of.
     pub(super) truths: Vec<Vec<(usize, u64)>>,
+    /// In which lane each deviation is.
+    pub(super) incidents: Vec<usize>,
     /// The greatest number of one action in a command or label: the scale of all lanes.
     pub(super) most: u64,
 }
@@ -80,7 +89,22 @@ impl Lanes {
         let (marks, truths) = (found.bars(marks), found.bars(truths));
         let most = marks.iter().chain(&truths).flatten().map(|(_, count)| *count).max().unwrap_or(0);
         let groups = names.into_iter().zip(found.lanes).map(|(name, lanes)| Group { name, lanes }).collect();
-        Self { groups, marks, truths, most }
+        let mut lanes = Self { groups, marks, truths, incidents: Vec::new(), most };
+        lanes.add_deviations(timeline);
+        lanes
+    }
+
+    fn add_deviations(&mut self, timeline: &Timeline) {
+        let kinds: BTreeSet<&str> = timeline.incidents.iter().map(|incident| incident.what.as_str()).collect();
+        if kinds.is_empty() {
+            return;
+        }
+        let first = self.count();
+        let mut lanes: Vec<Lane> = kinds.iter().take(MAX_KINDS).map(|kind| Lane::Deviation((*kind).into())).collect();
+        let lane = |kind: &str| kinds.iter().take(MAX_KINDS).position(|known| *known == kind).unwrap_or(MAX_KINDS);
+        self.incidents = timeline.incidents.iter().map(|incident| first + lane(&incident.what)).collect();
+        lanes.extend((kinds.len() > MAX_KINDS).then_some(Lane::OtherDeviations));
+        self.groups.push(Group { name: "deviations".to_owned(), lanes });
     }
 
     /// How many lanes there are.
@@ -182,7 +206,7 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::super::command_filter::CommandFilter;
-    use super::super::samples::{flow, identification};
+    use super::super::samples::{deviation, flow, identification};
     use super::super::timeline::Truth;
     use super::*;
 
@@ -248,6 +272,22 @@ mod tests {
         let lanes = Lanes::of(&timeline(&many.collect::<Vec<_>>()));
         assert_eq!(lanes.groups.len(), MAX_GROUPS);
         assert_eq!(lanes.groups[MAX_GROUPS - 1].name, "181 other gateways and services");
+    }
+
+    #[test]
+    fn deviations_have_a_lane_for_each_kind_behind_those_of_actions() {
+        let kinds = ["silence", "burst", "silence"];
+        let mut frames: Vec<_> = (6..).zip(kinds).map(|(time_ns, kind)| deviation(kind, time_ns, "", 1)).collect();
+        let alone = Lanes::of(&timeline(&frames));
+        assert_eq!((names(&alone.groups[0].lanes).len(), &alone.incidents[..]), (2, &[1, 0, 1][..]));
+        frames.insert(0, identification(1, Some(vec![("on", 1)])));
+        let lanes = Lanes::of(&timeline(&frames));
+        assert_eq!(names(&lanes.groups[1].lanes), ["Deviation(\"burst\")", "Deviation(\"silence\")"]);
+        assert_eq!((&lanes.incidents[..], &lanes.marks[..]), (&[2, 1, 2][..], &[vec![(0, 1)]][..]));
+        let many: Vec<_> = (0..200).map(|at| deviation(&format!("kind {at:03}"), 5, "", 1)).collect();
+        let lanes = Lanes::of(&timeline(&many));
+        assert_eq!((lanes.count(), lanes.incidents[199]), (MAX_KINDS + 1, MAX_KINDS));
+        assert_eq!(lanes.groups[0].lanes.last(), Some(&Lane::OtherDeviations));
     }
 
     #[test]

@@ -19,7 +19,7 @@ const HEADING: f64 = 22.0;
 /// The height of a lane, unless the picture has a height.
 const LANE: f64 = 40.0;
 const MIN_LANE: f64 = 16.0;
-/// The sizes take as much height as this many lanes.
+/// The sizes take as much height as this many lanes, if there are commands or nothing else.
 const SIZES: f64 = 3.0;
 /// The share of a lane that its highest bar takes.
 const BAR: f64 = 0.65;
@@ -71,12 +71,13 @@ impl Layout {
         let has_headings = lanes.groups.len() > 1;
         let all_headings = if has_headings { HEADING * lanes.groups.len() as f64 } else { 0.0 };
         let fixed = TOP + GAP + all_headings + AXIS + legend;
-        let units = SIZES + lanes.count().max(1) as f64;
+        let sizes = if commands == 0 && lanes.count() > 0 { 0.0 } else { SIZES };
+        let units = sizes + lanes.count().max(1) as f64;
         let lane = size.height.map_or(LANE, |height| (f64::from(height) - fixed) / units);
         if lane < MIN_LANE {
             return Err(TooSmall { lanes: lanes.count(), least: (fixed + units * MIN_LANE).ceil() as u32 });
         }
-        let (mut headings, mut bases, mut y) = (Vec::new(), Vec::new(), TOP + lane * SIZES + GAP);
+        let (mut headings, mut bases, mut y) = (Vec::new(), Vec::new(), TOP + lane * sizes + GAP);
         for group in &lanes.groups {
             if has_headings {
                 y += HEADING;
@@ -91,7 +92,7 @@ impl Layout {
             all_width,
             all_height: fixed + units * lane,
             width: all_width - LEFT - RIGHT,
-            sizes_height: lane * SIZES,
+            sizes_height: lane * sizes,
             headings,
             bases,
             bar_height: lane * BAR,

@@ -3,7 +3,9 @@
 use svg::node::element::{Circle, Group, Path};
 
 use super::layout::Layout;
-use super::shapes::{COLOURS, TEXT, UNEXPLAINED, circle, colour, colour_step, outline, rectangle, rounded, text};
+use super::shapes::{
+    COLOURS, TEXT, UNEXPLAINED, circle, colour, colour_step, diamond, outline, rectangle, rounded, text,
+};
 use super::timeline::{Mark, Timeline, Truth};
 
 /// How the first candidate of a command compares with the label.
@@ -69,6 +71,8 @@ pub(super) enum Entry {
     Label,
     /// A label that no command belongs to.
     LabelAlone,
+    /// A deviation.
+    Deviation,
 }
 
 impl Entry {
@@ -83,7 +87,8 @@ impl Entry {
             Some(_) => Self::Label,
             None => Self::LabelAlone,
         });
-        let mut entries: Vec<Self> = colours.chain(verdicts).chain(labels).collect();
+        let deviations = timeline.incidents.iter().map(|_| Self::Deviation);
+        let mut entries: Vec<Self> = colours.chain(verdicts).chain(labels).chain(deviations).collect();
         entries.sort_unstable();
         entries.dedup();
         entries
@@ -102,6 +107,7 @@ impl Entry {
             Self::Verdict(Verdict::Right | Verdict::Unknown) => "first candidate right",
             Self::Label => "label",
             Self::LabelAlone => "label of no command",
+            Self::Deviation => "deviation",
         }
     }
 
@@ -115,6 +121,7 @@ impl Entry {
             Self::Verdict(verdict) => verdict.draw(x + 6.0, y - 4.0, TEXT),
             Self::Label => Group::new().add(outline(x + 2.0, y - 11.0, 8.0, 12.0)),
             Self::LabelAlone => Group::new().add(outline(x + 2.0, y - 11.0, 8.0, 12.0).set("stroke-dasharray", "2 2")),
+            Self::Deviation => Group::new().add(diamond(x + 6.0, y - 4.0)),
         }
     }
 }

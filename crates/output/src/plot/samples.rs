@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Actions, Candidate, Command, Flow, Frame, Identification, SharedList, Transport};
+use sizeleak_frame::{
+    Actions, Candidate, Command, CommandAt, Deviation, Flow, Frame, Identification, SharedList, Transport,
+};
 
 pub(super) fn identification(flow: u64, actions: Option<Vec<(&str, u32)>>) -> Frame {
     let command = Command { time_ns: 5, end_ns: 5, flow, size: 100, records: 1, ..Command::default() };
@@ -13,6 +15,13 @@ pub(super) fn identification(flow: u64, actions: Option<Vec<(&str, u32)>>) -> Fr
         .collect();
     let listed = candidates.len() as u64;
     Identification { candidates, candidate_count: listed, listed, ..Identification::unanswered(command) }.into()
+}
+
+/// A deviation of this kind that is about a command of a flow.
+pub(super) fn deviation(what: &str, time_ns: i64, gateway: &str, flow: u64) -> Frame {
+    let commands = vec![CommandAt { flow, time_ns }];
+    let [what, gateway, expected, seen] = [what, gateway, "one an hour", "nine"].map(str::to_owned);
+    Deviation { time_ns, gateway, what, p_value: 0.0125, expected, seen, commands }.into()
 }
 
 pub(super) fn flow(flow: u64, gateway: &str, service: &str) -> Frame {

@@ -1,10 +1,12 @@
 //! Texts, lines and rectangles with rounded coordinates, and the colours of the plot.
 
-use svg::node::element::{Circle, Line, Rectangle, Text};
+use svg::node::element::path::Data;
+use svg::node::element::{Circle, Line, Path, Rectangle, Text};
 
 /// Probabilities from 0 to 1 in five steps of lightness, distinct also in print and for the colour-blind.
 pub(super) const COLOURS: [&str; 5] = ["#a6bddb", "#74a9cf", "#3690c0", "#0570b0", "#023858"];
 pub(super) const UNEXPLAINED: &str = "#d55e00";
+pub(super) const DEVIATION: &str = "#aa3377";
 pub(super) const TEXT: &str = "#222222";
 const RULE: &str = "#dddddd";
 
@@ -61,6 +63,13 @@ pub(super) fn outline(x: f64, y: f64, width: f64, height: f64) -> Rectangle {
 
 pub(super) fn circle(x: f64, y: f64) -> Circle {
     Circle::new().set("cx", rounded(x)).set("cy", rounded(y)).set("r", 2.5)
+}
+
+/// The sign of a deviation.
+pub(super) fn diamond(x: f64, y: f64) -> Path {
+    let at = |dx: f64, dy: f64| (rounded(x + dx), rounded(y + dy));
+    let corners = Data::new().move_to(at(0.0, -6.0)).line_to(at(5.0, 0.0)).line_to(at(0.0, 6.0)).line_to(at(-5.0, 0.0));
+    Path::new().set("d", corners.close()).set("fill", DEVIATION)
 }
 
 /// To a hundredth of a pixel, which keeps the file small.

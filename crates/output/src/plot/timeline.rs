@@ -1,14 +1,19 @@
-//! What is drawn: the commands of a stream, and the labels of a user.
+//! What is drawn: the commands and deviations of a stream, and the labels of a user.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use sizeleak_frame::{Frame, Identification};
+use sizeleak_frame::{Deviation, Frame, Identification};
 
 use super::command_filter::CommandFilter;
+use super::shapes::clean;
 use crate::answers::AnswerSink;
 use crate::flow_names::FlowNames;
+use crate::line::deviation_words;
+
+/// The words of a deviation are truncated to this many characters.
+const MAX_WORDS: usize = 400;
 
 /// A command in the plot.
 #[derive(Debug)]
@@ -28,6 +33,17 @@ pub(super) struct Answer {
     pub(super) probability: f64,
 }
 
+/// A deviation in the plot.
+#[derive(Debug)]
+pub(super) struct Incident {
+    pub(super) time_ns: i64,
+    pub(super) gateway: Option<IpAddr>,
+    /// Its kind.
+    pub(super) what: String,
+    /// The kind, how strange it is, what was seen and what would have been usual.
+    pub(super) words: String,
+}
+
 /// What a user labelled: the true actions of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Truth {
@@ -39,25 +55,29 @@ pub struct Truth {
     pub command: Option<usize>,
 }
 
-/// The commands to draw.
+/// The commands and deviations to draw.
 #[derive(Debug)]
 pub struct Timeline {
     pub(super) marks: Vec<Mark>,
+    pub(super) incidents: Vec<Incident>,
     pub(super) truths: Vec<Truth>,
     pub(super) names: FlowNames,
     /// Commands that the filter accepts, including those beyond the limit.
     accepted: u64,
-    /// Commands that the filter rejects.
+    /// Deviations that the filter accepts, including those beyond the limit.
+    deviations: u64,
+    /// Commands and deviations that the filter rejects.
     rejected: u64,
     limit: usize,
     filter: CommandFilter,
 }
 
 impl Timeline {
-    /// An empty timeline that keeps the first `limit` commands that the filter accepts.
+    /// An empty timeline that keeps the first `limit` commands that the filter accepts, and as many deviations.
     pub fn new(limit: usize, filter: CommandFilter) -> Self {
-        let (marks, truths, names) = (Vec::new(), Vec::new(), FlowNames::default());
-        Self { marks, truths, names, accepted: 0, rejected: 0, limit, filter }
+        let (marks, incidents, truths) = (Vec::new(), Vec::new(), Vec::new());
+        let names = FlowNames::default();
+        Self { marks, incidents, truths, names, accepted: 0, deviations: 0, rejected: 0, limit, filter }
     }
 
     /// How many commands are drawn.
@@ -70,7 +90,17 @@ impl Timeline {
         self.accepted
     }
 
-    /// How many commands the filter rejects.
+    /// How many deviations are drawn.
+    pub fn deviations_drawn(&self) -> u64 {
+        self.incidents.len() as u64
+    }
+
+    /// How many deviations the filter accepts, including those beyond the limit.
+    pub fn deviations(&self) -> u64 {
+        self.deviations
+    }
+
+    /// How many commands and deviations the filter rejects.
     pub fn rejected(&self) -> u64 {
         self.rejected
     }
@@ -90,9 +120,10 @@ impl Timeline {
         self.names.ends(flow)?.gateway
     }
 
-    /// The gateways of the commands that are drawn.
+    /// The gateways of the commands and deviations that are drawn.
     pub(super) fn gateways(&self) -> BTreeSet<IpAddr> {
-        self.flows().into_iter().filter_map(|flow| self.gateway(flow)).collect()
+        let of_commands = self.flows().into_iter().filter_map(|flow| self.gateway(flow));
+        of_commands.chain(self.incidents.iter().filter_map(|incident| incident.gateway)).collect()
     }
 
     /// The flows of the commands that are drawn.
@@ -100,9 +131,11 @@ impl Timeline {
         self.marks.iter().map(|mark| mark.flow).collect()
     }
 
-    /// The first and the last time of a command or label.
+    /// The first and the last time of a command, deviation or label.
     pub(super) fn span(&self) -> Option<(i64, i64)> {
-        let times = || self.marks.iter().map(|mark| mark.time_ns).chain(self.truths.iter().map(|truth| truth.time_ns));
+        let commands = || self.marks.iter().map(|mark| mark.time_ns);
+        let deviations = || self.incidents.iter().map(|incident| incident.time_ns);
+        let times = || commands().chain(deviations()).chain(self.truths.iter().map(|truth| truth.time_ns));
         Some((times().min()?, times().max()?))
     }
 
@@ -116,18 +149,35 @@ impl Timeline {
         mark.best.as_ref().is_some_and(|best| sorted(&best.actions) == sorted(&truth.actions))
     }
 
-    /// Takes what a frame says of flows, and its command.
+    /// Takes what a frame says of flows, and its command or deviation.
     pub(super) fn take(&mut self, frame: &Frame) {
         self.names.observe(frame);
-        if let Frame::Identification(identification) = frame {
-            self.add_command(identification);
+        match frame {
+            Frame::Identification(identification) => self.add_command(identification),
+            Frame::Deviation(deviation) => self.add_deviation(deviation),
+            _ => {}
+        }
+    }
+
+    /// Adds a deviation if the filter accepts it.
+    fn add_deviation(&mut self, deviation: &Deviation) {
+        let gateway = deviation.gateway.parse().ok();
+        let flows = deviation.commands.iter().map(|command| command.flow);
+        if !self.filter.accepts(deviation.time_ns, gateway, flows) {
+            self.rejected += 1;
+            return;
+        }
+        self.deviations += 1;
+        if self.incidents.len() < self.limit {
+            let (what, words) = (clean(&deviation.what, MAX_WORDS), clean(&deviation_words(deviation), MAX_WORDS));
+            self.incidents.push(Incident { time_ns: deviation.time_ns, gateway, what, words });
         }
     }
 
     /// Adds a command if the filter accepts it.
     fn add_command(&mut self, identification: &Identification) {
         let command = &identification.command;
-        if !self.filter.accepts(command, self.gateway(command.flow)) {
+        if !self.filter.accepts(command.time_ns, self.gateway(command.flow), [command.flow]) {
             self.rejected += 1;
             return;
         }
@@ -161,7 +211,7 @@ impl AnswerSink for Timeline {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{flow, identification};
+    use super::super::samples::{deviation, flow, identification};
     use super::*;
 
     #[test]
@@ -171,6 +221,23 @@ mod tests {
         (0..200).for_each(|_| timeline.take(&identification(1, None)));
         assert_eq!((timeline.drawn(), timeline.accepted(), timeline.span()), (100, 200, Some((5, 5))));
         assert_eq!(timeline.gateways(), ["192.0.2.20".parse().unwrap()].into());
+    }
+
+    #[test]
+    fn deviations_are_filtered_and_limited_as_commands_are() {
+        let drawn = |filter: CommandFilter| {
+            let mut timeline = Timeline::new(2, filter);
+            for (time_ns, gateway, flow) in [(1, "192.0.2.20", 7), (2, "", 8), (3, "192.0.2.20", 9)] {
+                timeline.take(&deviation("burst", time_ns, gateway, flow));
+            }
+            let times: Vec<i64> = timeline.incidents.iter().map(|incident| incident.time_ns).collect();
+            (times, timeline.deviations(), timeline.rejected())
+        };
+        let all = CommandFilter::default;
+        assert_eq!(drawn(all()), (vec![1, 2], 3, 0));
+        assert_eq!(drawn(CommandFilter { from_ns: Some(2), until_ns: Some(3), ..all() }), (vec![2], 1, 2));
+        assert_eq!(drawn(CommandFilter { gateways: vec!["192.0.2.20".parse().unwrap()], ..all() }), (vec![1, 3], 2, 1));
+        assert_eq!(drawn(CommandFilter { flows: vec![8], ..all() }), (vec![2], 1, 2));
     }
 
     #[test]
