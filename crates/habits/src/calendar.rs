@@ -62,6 +62,13 @@ impl Calendar {
         (day + 3).rem_euclid(7) >= 5
     }
 
+    /// The weekday by the calendar, from Monday, and the hour of a time: hours before four are of the date after their day.
+    pub(crate) fn hour_of_week(time: LocalTime) -> (usize, usize) {
+        let hour = (time.second / HOUR as f64) as usize % 24;
+        let date = time.day + i64::from(time.second < (FIRST_HOUR * HOUR) as f64);
+        ((date + 3).rem_euclid(7) as usize, hour)
+    }
+
     /// When a second of a day is by the clock, in nanoseconds since the epoch; seconds before four are of the next date.
     pub(crate) fn time_ns(&self, day: i64, second: f64) -> i64 {
         let next = i64::from(second < (FIRST_HOUR * HOUR) as f64);

@@ -13,6 +13,7 @@ mod rates;
 mod sighting;
 mod slots;
 mod tail;
+mod week;
 
 pub use budget::Budget;
 pub use detector::Detector;
@@ -21,6 +22,7 @@ pub use flows::SeenFlows;
 pub use habit_prior::HabitPrior;
 pub use home::{Home, MEMORY_DAYS, Scored};
 pub use homes::Homes;
-pub use profile::{Profile, ProfileError};
+pub use profile::{Profile, ProfileError, Routine};
 pub use rates::Components;
 pub use sighting::{Actions, Sighting};
+pub use week::ActionWeek;

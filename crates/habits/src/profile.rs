@@ -279,14 +279,9 @@ fn write_home(text: &mut String, gateway: &str, diary: &Diary, home: &Home) {
         );
     }
     text.push_str("]\n\n# Commands that come at about the same time, with on how many days they came.\nroutines = [\n");
-    for (actions, slot) in routines(home) {
-        let kind = if slot.same_kind { "of the same kind" } else { "all" };
-        let (actions, at) = (quoted(&actions.to_string()), quoted(&clock(slot.second)));
-        let _ = writeln!(
-            text,
-            "  {{ command = {actions}, at = {at}, came = {}, of = {}, days = \"{kind}\" }},",
-            slot.hits, slot.days
-        );
+    for Routine { command, at, came, of, days } in home.routines().into_iter().take(MOST_LISTED) {
+        let (command, at) = (quoted(&command.to_string()), quoted(&at));
+        let _ = writeln!(text, "  {{ command = {command}, at = {at}, came = {came}, of = {of}, days = \"{days}\" }},");
     }
     text.push_str(
         "]\n\n# Each command with what it may have been, and how well that explains what was seen.\ndiary = [\n",
@@ -333,21 +328,47 @@ fn usual(home: &Home) -> Vec<(&Actions, f64, [Vec<u32>; 2])> {
     usual
 }
 
-/// What is due on the next weekday and the next weekend, by the time of day.
-fn routines(home: &Home) -> Vec<(&Actions, slots::Slot)> {
-    let learned = home.whole_days();
-    let Some(last) = learned.last() else { return Vec::new() };
-    let next = |weekend: bool| (last + 1..=last + 7).find(|day| Calendar::is_weekend(*day) == weekend);
-    let mut found: Vec<slots::Slot> = Vec::new();
-    for slot in [false, true].into_iter().filter_map(next).flat_map(|day| slots::due(home.rates(), &learned, day)) {
-        let is_routine = f64::from(slot.hits) >= ROUTINE.0 * f64::from(slot.days) && slot.hits >= ROUTINE.1;
-        if is_routine && !found.iter().any(|known| known.is_met_by(slot.command, slot.second, 1.0)) {
-            found.push(slot);
+/// A command that comes at about the same time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Routine {
+    /// Its actions.
+    pub command: Actions,
+    /// When it came last, as `07:15` by the clock of the home.
+    pub at: String,
+    /// On how many days it came at about this time.
+    pub came: u32,
+    /// Of how many days, over which it has been regular.
+    pub of: u32,
+    /// Of which days: `all`, `weekdays` or `weekends`.
+    pub days: &'static str,
+}
+
+impl Home {
+    /// What is due on the next weekday and the next weekend, by the time of day.
+    pub fn routines(&self) -> Vec<Routine> {
+        let learned = self.whole_days();
+        let Some(last) = learned.last() else { return Vec::new() };
+        let next = |weekend: bool| (last + 1..=last + 7).find(|day| Calendar::is_weekend(*day) == weekend);
+        let mut found: Vec<(slots::Slot, &str)> = Vec::new();
+        for (weekend, kind) in [(false, "weekdays"), (true, "weekends")] {
+            for slot in next(weekend).into_iter().flat_map(|day| slots::due(self.rates(), &learned, day)) {
+                let days = if slot.same_kind { kind } else { "all" };
+                let is_known = found.iter().any(|(known, of)| {
+                    (*of == days || *of == "all" || days == "all") && known.is_met_by(slot.command, slot.second, 1.0)
+                });
+                let is_routine = f64::from(slot.hits) >= ROUTINE.0 * f64::from(slot.days) && slot.hits >= ROUTINE.1;
+                if is_routine && !is_known {
+                    found.push((slot, days));
+                }
+            }
         }
+        found.sort_by(|(a, _), (b, _)| a.second.total_cmp(&b.second));
+        let routine = |(slot, days): (slots::Slot, _)| {
+            let command = self.rates().actions(slot.command)?.clone();
+            Some(Routine { command, at: clock(slot.second), came: slot.hits, of: slot.days, days })
+        };
+        found.into_iter().filter_map(routine).collect()
     }
-    found.sort_by(|a, b| a.second.total_cmp(&b.second));
-    found.truncate(MOST_LISTED);
-    found.into_iter().filter_map(|slot| Some((home.rates().actions(slot.command)?, slot))).collect()
 }
 
 #[cfg(test)]

@@ -106,4 +106,56 @@ fn a_command_that_ends_a_strange_silence_can_be_strange_itself() {
     let missing = found.iter().any(|one| matches!(one.what, What::Silence | What::Overdue));
     let own = found.iter().any(|one| one.time_ns == MONDAY + 42 * DAY + 3 * HOUR && one.seen.contains("unlock"));
     assert!(missing && own, "{found:?}");
+
+/// Candidates below a hundredth are not learned.
+#[test]
+fn weeks_have_the_mean_of_the_days_that_were_learned() {
+    // On Monday at 23:00, but not on the second one, and twice after the midnight that follows.
+    let midnight = MONDAY - MONDAY.rem_euclid(DAY);
+    let mut sightings = Vec::new();
+    for day in 0..16 {
+        let start = midnight + day * DAY;
+        sightings.push(command("dim", start + 12 * HOUR));
+        if day % 7 == 0 && day != 7 {
+            sightings.extend([command("on", start + 23 * HOUR), command("on", start + 24 * HOUR)]);
+            sightings.push(command("on", start + 24 * HOUR + HOUR / 4));
+        }
+    }
+    let mut profile = Profile::new("UTC").unwrap();
+    profile.add("192.168.1.20", sightings);
+    let home = profile.home("192.168.1.20");
+    // The first day is not whole, and the last one is not over.
+    assert_eq!(home.whole_days().len(), 14);
+    let week = home.week();
+    let names: Vec<&str> = week.iter().map(|week| &*week.action).collect();
+    assert_eq!(names, ["dim", "on"]);
+    let near = |one: Option<f64>, other: f64| one.is_some_and(|one| (one - other).abs() < 0.01);
+    assert!(near(week[0].hours[0][12], 1.0) && near(week[0].hours[6][12], 1.0), "{week:?}");
+    assert!((week[0].weekly() - 7.0).abs() < 0.01, "{week:?}");
+    // Of the Mondays, the second and the third were learned.
+    assert!(near(week[1].hours[0][23], 0.5) && near(week[1].hours[1][0], 1.0), "{week:?}");
+    assert!(near(week[1].hours[1][1], 0.0) && near(week[1].hours[2][0], 0.0), "{week:?}");
+    let few = {
+        let mut few = Profile::new("UTC").unwrap();
+        few.add("", (0..4).flat_map(day).collect());
+        few.home("").week()
+    };
+    assert!(few.iter().all(|week| near(week.hours[1][12], 0.0) && week.hours[6][12].is_none()), "{few:?}");
+}
+
+#[test]
+fn routines_say_on_which_days_they_come() {
+    let start = MONDAY - MONDAY.rem_euclid(DAY);
+    let mut sightings = Vec::new();
+    for day in 0..30 {
+        sightings.push(command("lock", start + day * DAY + 22 * HOUR));
+        let (name, hour) = if day % 7 < 5 { ("wake", 6) } else { ("brunch", 10) };
+        sightings.push(command(name, start + day * DAY + hour * HOUR));
+    }
+    let mut profile = Profile::new("UTC").unwrap();
+    profile.add("", sightings);
+    let routines = profile.home("").routines();
+    let shown: Vec<String> =
+        routines.iter().map(|it| format!("{} {} {} {}/{}", it.command, it.at, it.days, it.came, it.of)).collect();
+    assert_eq!(shown, ["1 wake 06:00 weekdays 20/20", "1 brunch 10:00 weekends 8/8", "1 lock 22:00 all 28/28"]);
 }
