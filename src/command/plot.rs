@@ -1,16 +1,17 @@
-//! `sizeleak plot`: a timeline of the commands of a stream and their probabilities.
+//! `sizeleak plot`: a timeline of the commands and deviations of a stream, or the habits of a profile.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::anyhow;
-use clap::Args;
+use anyhow::{Context, anyhow};
+use clap::{Args, ValueEnum};
 use sizeleak_frame::FlowId;
 use sizeleak_labels::{LabelClock, LabelFile};
-use sizeleak_output::plot::{CommandFilter, PictureSize, TimePoint, Timeline, Truth, svg_of};
+use sizeleak_output::plot::{CommandFilter, PictureSize, TimePoint, Timeline, TooSmall, Truth, habits_svg, svg_of};
 use sizeleak_output::{TimeFormat, read_answers};
 use sizeleak_pipeline::recording::open;
 use sizeleak_platform::storage::RunFiles;
@@ -23,26 +24,42 @@ use super::output_form::check_picture;
 use super::output_option::OutputOption;
 use super::text_style::ClockOption;
 
-/// Draw the commands of a frame stream over time, as SVG
+mod profile;
+
+/// The most commands and deviations that are drawn by default.
+const LIMIT: u32 = 10_000;
+
+/// Draw commands and deviations over time, or the habits of a profile, as SVG
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  sizeleak plot commands.frames -o timeline.svg")]
+#[command(after_help = "Examples:\n  \
+    sizeleak plot commands.frames -o timeline.svg\n  \
+    sizeleak plot home.profile.toml -o habits.svg")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak run pipeline.toml --format frames | sizeleak plot -o timeline.svg\n  \
     sizeleak plot saved.ndjson --time local -o timeline.svg\n  \
     sizeleak plot saved.frames --from 2026-01-06T08:30 --until 2026-01-07 --gateway 192.168.1.20 -o morning.svg\n  \
-    sizeleak plot saved.frames --labels truth.csv --width 800 --height 500 --title 'Monday' -o monday.svg\n\n\
-    Above is the size of each command. Below, each action has a lane, for each gateway and service, and each command a \
+    sizeleak plot saved.frames --labels truth.csv --width 800 --height 500 --title 'Monday' -o monday.svg\n  \
+    detector --profile home.profile.toml < saved.frames | sizeleak plot -o deviations.svg\n  \
+    sizeleak plot home.profile.toml --gateway 192.168.1.20 -o habits.svg\n\n\
+    Of a stream, above is the size of each command. Below, each action has a lane, for each gateway and service, and each command a \
     bar in the lanes of its most probable actions: the higher, the more actions, by one scale for all lanes; the darker, \
     the more probable. The tooltip of a bar names the actions. With labels, outlines are the true actions, and a cross \
-    marks a command whose most probable actions are others.")]
+    marks a command whose most probable actions are others. Deviations, as `sizeleak detect` and the stage `detector` \
+    write them, have a lane for each kind; the tooltip says what was seen. Of a profile, each action has its hours by \
+    weekdays, the darker the more commands, and below are the commands that come at about the same time, by the clock of \
+    the home.")]
 pub(crate) struct Arguments {
-    /// Frames or JSON lines, as `sizeleak run --format frames` or `ndjson` writes them; `-` or nothing is stdin
+    /// Frames or JSON lines, as `sizeleak run` and `detect` write them, or a profile; `-` or nothing is stdin
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// The frames or JSON lines, as FILE names them
+    /// The same as FILE
     #[arg(short = 'r', long, value_name = "FILE", conflicts_with = "file", help_heading = INPUT)]
     input: Option<PathBuf>,
+
+    /// What to draw [default: by what FILE is]
+    #[arg(long, value_name = "KIND", value_enum, help_heading = OUTPUT)]
+    kind: Option<PictureKind>,
 
     #[command(flatten)]
     output: OutputOption,
@@ -53,14 +70,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     filter: FilterOptions,
 
-    /// Draw only this many commands, the first ones
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value = "10000",
-        value_parser = clap::value_parser!(u32).range(1..=100_000)
-    )]
-    limit: u32,
+    /// Draw only this many commands and deviations, the first ones [default: 10000]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: Option<u32>,
 
     #[command(flatten)]
     picture: PictureOptions,
@@ -72,18 +84,27 @@ pub(crate) struct Arguments {
     pub(super) log: LogFlags,
 }
 
+/// What is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PictureKind {
+    /// The commands and deviations of a stream over time
+    Timeline,
+    /// What the homes of a profile usually do: hours by weekdays, and routines
+    Profile,
+}
+
 /// How the picture looks.
 #[derive(Debug, Args)]
 struct PictureOptions {
-    /// The title [default: the gateways]
+    /// The title [default: what is drawn]
     #[arg(long, value_name = "TEXT", help_heading = OUTPUT)]
     title: Option<String>,
 
-    /// The width in pixels [default: by the number of commands]
+    /// The width in pixels [default: by what is drawn]
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(400..=20_000), help_heading = OUTPUT)]
     width: Option<u32>,
 
-    /// The height in pixels [default: by the number of lanes]
+    /// The height in pixels [default: by what is drawn]
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=20_000), help_heading = OUTPUT)]
     height: Option<u32>,
 }
@@ -111,22 +132,22 @@ impl TruthOptions {
     }
 }
 
-/// Which commands to draw; by default all.
+/// What to draw of the input; by default all.
 #[derive(Debug, Args)]
 struct FilterOptions {
-    /// Only commands of this time or later: RFC 3339, or a date (with a time) by the clock of `--time`
+    /// Only what is of this time or later: RFC 3339, or a date (with a time) by the clock of `--time`
     #[arg(long, value_name = "TIME")]
     from: Option<TimePoint>,
 
-    /// Only commands before this time
+    /// Only what is before this time
     #[arg(long, value_name = "TIME")]
     until: Option<TimePoint>,
 
-    /// Only commands to these gateways; can be repeated
+    /// Only commands, deviations or the home of these gateways; can be repeated
     #[arg(long, value_name = "IP", value_delimiter = ',')]
     gateway: Vec<IpAddr>,
 
-    /// Only commands of these flows, as JSON and CSV name them; can be repeated
+    /// Only commands and deviations of these flows, as JSON and CSV name them; can be repeated
     #[arg(long, value_name = "FLOW", value_delimiter = ',')]
     flow: Vec<FlowId>,
 }
@@ -149,7 +170,7 @@ impl FilterOptions {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let times = arguments.clock.times()?;
-    let mut timeline = Timeline::new(arguments.limit as usize, arguments.filter.filter(&times)?);
+    let filter = arguments.filter.filter(&times)?;
     let mut files = RunFiles::new();
     let stream = arguments.file.as_deref().or(arguments.input.as_deref());
     files.reads("the stream", stream.unwrap_or(Path::new("-")));
@@ -159,22 +180,82 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     check_picture(arguments.output.path())?;
     let labels = arguments.truth.read()?;
     let (input, name) = open(stream)?;
+    let mut input = BufReader::new(input);
+    let first = input.fill_buf().with_context(|| name.clone())?.first().copied();
+    let by_input = if first.is_some_and(begins_toml) { PictureKind::Profile } else { PictureKind::Timeline };
+    match arguments.kind.unwrap_or(by_input) {
+        PictureKind::Profile => draw_profile(arguments, input, &name),
+        PictureKind::Timeline => draw_timeline(
+            arguments,
+            input,
+            &name,
+            &times,
+            Timeline::new(arguments.limit.unwrap_or(LIMIT) as usize, filter),
+            labels,
+        ),
+    }
+}
+
+/// Whether a file of text that begins so can be TOML. Frames begin with a byte that is no text, and JSON with a brace.
+fn begins_toml(first: u8) -> bool {
+    first.is_ascii_graphic() && first != b'{'
+}
+
+fn draw_profile(arguments: &Arguments, input: impl BufRead, name: &str) -> Result<ExitCode, Failure> {
+    let filter = &arguments.filter;
+    let of_timelines = [
+        ("--from", filter.from.is_some()),
+        ("--until", filter.until.is_some()),
+        ("--flow", !filter.flow.is_empty()),
+        ("--labels", arguments.truth.labels.is_some()),
+        ("--limit", arguments.limit.is_some()),
+    ];
+    if let Some((option, _)) = of_timelines.iter().find(|(_, is_given)| *is_given) {
+        return Err(Failure::usage(anyhow!(
+            "`{option}` is about a timeline, and {name} is drawn as a profile: leave it out"
+        )));
+    }
+    let profile = profile::read(input).map_err(|error| match arguments.kind {
+        None => anyhow!("{name}: it is neither frames nor JSON lines, and {error:#}"),
+        Some(_) => anyhow!("{name}: {error:#}"),
+    })?;
+    let (gateway, home) = profile::home(&profile, &filter.gateway).with_context(|| name.to_owned())?;
+    let (own_title, home) = (format!("Habits of the home behind {gateway}"), profile::habits(&home, profile.zone()));
+    arguments.write(|size, title| habits_svg(&home, size, title.unwrap_or(&own_title)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn draw_timeline(
+    arguments: &Arguments,
+    input: impl BufRead,
+    name: &str,
+    times: &TimeFormat,
+    mut timeline: Timeline,
+    labels: Option<LabelFile>,
+) -> Result<ExitCode, Failure> {
     let read = read_answers(input, &mut timeline);
     if !arguments.log.is_quiet() {
         report_omissions(&timeline);
     }
-    if let Some(labels) = labels.filter(|_| timeline.drawn() > 0) {
+    if let Some(labels) = labels.filter(|_| !timeline.times().is_empty()) {
         add_truth(&mut timeline, &labels)?;
     }
     // Commands before the damage are drawn.
-    let PictureOptions { title, width, height } = &arguments.picture;
-    let size = PictureSize { width: *width, height: *height };
-    let picture = svg_of(&timeline, &times, size, title.as_deref()).map_err(Failure::usage)?;
-    arguments.output.write(picture.as_bytes())?;
+    arguments.write(|size, title| svg_of(&timeline, times, size, title))?;
     read.map(|()| ExitCode::SUCCESS).map_err(|error| {
         let code = if error.is_cut() { 3 } else { 1 };
         Failure::with_code(code, anyhow!("{name}: {error}"))
     })
+}
+
+impl Arguments {
+    /// Writes a picture of the size and title that are asked for.
+    fn write(&self, draw: impl FnOnce(PictureSize, Option<&str>) -> Result<String, TooSmall>) -> Result<(), Failure> {
+        let PictureOptions { title, width, height } = &self.picture;
+        let size = PictureSize { width: *width, height: *height };
+        let picture = draw(size, title.as_deref()).map_err(Failure::usage)?;
+        Ok(self.output.write(picture.as_bytes())?)
+    }
 }
 
 /// Adds the labels around the time of the commands, each with its command.
@@ -217,21 +298,14 @@ fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(), Failure>
 /// Reports commands and deviations that the picture does not show.
 fn report_omissions(timeline: &Timeline) {
     let (drawn, accepted, rejected) = (timeline.drawn(), timeline.accepted(), timeline.rejected());
-    let (shown, deviations) = (timeline.deviations_drawn(), timeline.deviations());
-    if accepted + deviations == 0 && rejected > 0 {
-        say(
-            "sizeleak",
-            &format!("none of {rejected} commands and deviations has the times, gateways and flows to draw"),
-        );
-    } else if accepted + deviations == 0 {
-        say(
-            "sizeleak",
-            "there is no identification to draw, which the decomposer and the pruner make, and no deviation",
-        );
-    }
-    for (drawn, accepted, what) in [(drawn, accepted, "commands"), (shown, deviations, "deviations")] {
-        if drawn < accepted {
-            say("sizeleak", &format!("the first {drawn} of {accepted} {what} are drawn (--limit sets how many)"));
-        }
-    }
+    let words = if accepted == 0 && rejected > 0 {
+        format!("none of {rejected} commands and deviations has the times, gateways and flows to draw")
+    } else if accepted == 0 {
+        "there is no identification to draw, which the decomposer and the pruner make, and no deviation".to_owned()
+    } else if drawn < accepted {
+        format!("the first {drawn} of {accepted} commands and deviations are drawn (--limit sets how many)")
+    } else {
+        return;
+    };
+    say("sizeleak", &words);
 }

@@ -204,7 +204,7 @@ fn deviations_have_lanes_by_their_kind_with_and_without_commands() {
     assert_eq!(texts(&alone, "deviation")[0], tooltip);
     assert_eq!(texts(&alone, "lane"), ["burst", "silence"]);
     assert_eq!((texts(&alone, "legend"), texts(&alone, "sizes")), (vec!["deviation".to_owned()], Vec::new()));
-    assert!(alone.contains("Deviations at 192.0.2.9") && alone.contains("commands drawn: 0; deviations: 2"), "{alone}");
+    assert!(alone.contains("Deviations at 192.0.2.9") && alone.contains("commands and deviations drawn: 2"), "{alone}");
     let both = picture("", &(line(0, &best("\"on\":1")) + &lines));
     assert_eq!(texts(&both, "lane"), ["on", "burst", "silence"]);
     assert_eq!(texts(&both, "group"), ["unknown gateway and an unknown service", "deviations"]);
@@ -212,6 +212,104 @@ fn deviations_have_lanes_by_their_kind_with_and_without_commands() {
     assert_eq!(texts(&picture("--from 1970-01-01T01:30 --flow 1", &lines), "lane"), ["burst"]);
     let none = plot("--gateway 192.0.2.10", lines.into());
     assert!(none.status.success() && stderr(&none).contains("none of 2 commands and deviations"), "{}", stderr(&none));
+}
+
+/// The cells of a picture of habits: their tooltips with their colours.
+fn hours(picture: &str) -> Vec<(String, String)> {
+    let document = Document::parse(picture).unwrap();
+    let hour = |node: Node<'_, '_>| {
+        (
+            node.descendants().find_map(|it| it.text()).unwrap().trim().to_owned(),
+            node.attribute("fill").unwrap().to_owned(),
+        )
+    };
+    of_class(&document, "hour").into_iter().map(|node| hour(node)).collect()
+}
+
+#[test]
+fn habits_are_the_mean_of_the_days_of_a_profile_by_the_clock_of_its_home() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    // Monday, the fifth of January 2026, at noon in UTC.
+    let (noon, hour) = (1_767_614_400_000_000_000_i64, 3_600_000_000_000_i64);
+    let best = |name: &str| format!("{{\"actions\":{{\"{name}\":1}},\"epsilon\":0,\"probability\":1}}");
+    let mut lines = String::new();
+    for day in 0..16 {
+        let at = noon + day * 24 * hour;
+        lines.push_str(&in_flow(1, "192.0.2.9", at, &best("on")));
+        // Of the fourteen days from Tuesday on, those with an odd number have a second command; two Sundays have it.
+        if day % 2 == 1 {
+            lines.push_str(&in_flow(1, "192.0.2.9", at + hour / 2, &best("on")));
+        }
+        if day % 7 == 6 {
+            lines.push_str(&in_flow(1, "192.0.2.9", at + 11 * hour, &best("off")));
+        }
+    }
+    fs::write(path("answers.ndjson"), lines).unwrap();
+    stdout(&mut sizeleak(&format!(
+        "profile {} --time-zone Etc/GMT-2 -q -o {}",
+        path("answers.ndjson"),
+        path("p.toml")
+    )));
+    let profile = fs::read(path("p.toml")).unwrap();
+    let output = plot("", profile.clone());
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
+    let picture = text(&output);
+    let days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    let mut expected: Vec<String> = days.iter().map(|day| format!("{day} 14:00 to 15:00: 1.50 an hour")).collect();
+    // The Sunday's command is sent after midnight by the clock of the home.
+    expected.push("Mon 01:00 to 02:00: 1.00 an hour".into());
+    let drawn = hours(&picture);
+    assert_eq!(drawn.iter().map(|(tooltip, _)| tooltip.clone()).collect::<Vec<_>>(), expected);
+    let colours = drawn.iter().map(|(_, colour)| colour.as_str()).collect::<BTreeSet<_>>();
+    assert_eq!(colours.len(), 1, "both are in the step from 1 on");
+    for words in [
+        "14 whole days, 26 commands; clock: Etc/GMT-2",
+        "Habits of the home behind 192.0.2.9",
+        "10.5 a week",
+        "1 and more",
+        "14:00  14 of 14 days",
+    ] {
+        assert!(picture.contains(words), "{words}: {picture}");
+    }
+    assert_eq!(text(&plot("--kind profile --gateway 192.0.2.9", profile.clone())), picture);
+    let sized = text(&plot("--width 400 --height 1000 --title a&b", profile.clone()));
+    assert!(
+        sized.contains("width=\"400\"") && sized.contains("height=\"1000\"") && sized.contains("a&amp;b"),
+        "{sized}"
+    );
+    let profile = String::from_utf8(profile).unwrap();
+    let empty = "schema = 1\ntime-zone = \"UTC\"\n";
+    let of_no_day = format!(
+        "{empty}[[home]]\ngateway = \"192.0.2.9\"\nuses = []\ndiary = [[\"2026-01-05T07:00:00Z\", [[1.0, {{ on = 1 }}]]]]\n"
+    );
+    let two = profile.clone() + &of_no_day[empty.len()..].replace("2.9", "2.8");
+    for (arguments, input, code, words) in [
+        ("", empty, 1, "it holds no home"),
+        ("", &of_no_day, 1, "no whole day"),
+        ("", &two, 1, "the profile has 192.0.2.8, 192.0.2.9"),
+        ("--gateway 192.0.2.7", &profile, 1, "the profile has 192.0.2.9"),
+        (
+            "",
+            "time,on\n1,2\n",
+            1,
+            "neither frames nor JSON lines, and it is no profile: TOML parse error at line 1, column 5: ",
+        ),
+        ("--kind profile", &line(7, ""), 1, "it is no profile"),
+        ("--kind timeline", &profile, 1, "this is no stream of a sizeleak stage"),
+        ("--limit 7", &profile, 2, "`--limit` is about a timeline"),
+        ("--from 2026-01-06", &profile, 2, "`--from` is about a timeline"),
+        ("--height 200", &profile, 2, "2 actions need a height of"),
+    ] {
+        let refused = plot(arguments, input.into());
+        assert!(
+            refused.status.code() == Some(code) && stderr(&refused).contains(words),
+            "{arguments}: {}",
+            stderr(&refused)
+        );
+        assert!(refused.stdout.is_empty(), "{arguments}");
+    }
+    assert_eq!(hours(&text(&plot("--gateway 192.0.2.9", two.into()))).len(), 8);
 }
 
 /// The numbers of an attribute of the parts of a picture.

@@ -47,7 +47,7 @@ pub enum ProfileError {
         reason: String,
     },
     /// It is not the TOML of a profile.
-    #[error("it is no profile: {0}")]
+    #[error("it is no profile: {}", in_one_line(.0))]
     Syntax(#[from] toml::de::Error),
     /// A later version has written it.
     #[error("it is of schema {0}, and this version reads {SCHEMA}: use the version that wrote it")]
@@ -58,6 +58,12 @@ pub enum ProfileError {
     /// A time of the diary cannot be read.
     #[error("`{0}` is no time")]
     Time(String),
+}
+
+fn in_one_line(error: &toml::de::Error) -> String {
+    let shown = error.to_string();
+    let place = shown.lines().next().filter(|_| error.span().is_some());
+    place.map_or_else(String::new, |place| format!("{place}: ")) + error.message()
 }
 
 /// What homes usually do.

@@ -1,11 +1,14 @@
-//! Timelines of commands, drawn as SVG.
+//! Timelines of commands, and what homes usually do, drawn as SVG.
 
 mod axis;
 mod command_filter;
 mod drawing;
+mod habits;
 mod lanes;
 mod layout;
 mod legend;
+mod page;
+mod rate_scale;
 #[cfg(test)]
 mod samples;
 mod shapes;
@@ -14,5 +17,6 @@ mod timeline;
 
 pub use command_filter::{CommandFilter, TimePoint};
 pub use drawing::svg_of;
-pub use layout::{PictureSize, TooSmall};
+pub use habits::{ActionHours, HomeHabits, RoutineRow, habits_svg};
+pub use page::{PictureSize, TooSmall};
 pub use timeline::{Timeline, Truth};

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use svg::Document;
-use svg::node::element::{Description, Group, Title};
+use svg::node::element::{Group, Title};
 
 use super::axis::Axis;
 use super::lanes::{Lane, Lanes};
-use super::layout::{LEFT, Layout, PictureSize, TOP, TooSmall};
+use super::layout::{LEFT, Layout, TOP};
 use super::legend::{Entry, Verdict, legend};
+use super::page::{PictureSize, TooSmall, page};
 use super::shapes::{
     DEVIATION, TEXT, clean, colour, diamond, outline, rectangle, rule, text, text_around, text_before,
 };
@@ -70,21 +71,7 @@ impl<'a> Picture<'a> {
         let Layout { all_width, all_height, .. } = self.layout;
         let headline = title.map_or_else(|| self.headline(), |title| clean(title, MAX_IN_TITLE));
         let (span, counts) = (self.span(), self.counts());
-        let mut drawing = Document::new()
-            .set("width", all_width)
-            .set("height", all_height)
-            .set("viewBox", (0, 0, all_width, all_height))
-            .set("role", "img")
-            .set("font-family", "sans-serif")
-            .set("font-size", 12)
-            .set("fill", TEXT)
-            .add(Title::new(headline.clone()))
-            .add(Description::new().add(svg::node::Text::new(format!("{span}{counts}"))))
-            .add(rectangle(0.0, 0.0, all_width, all_height).set("fill", "#ffffff"))
-            .add(text(20.0, 28.0, &headline).set("font-size", 18))
-            .add(text(20.0, 48.0, span.trim_end_matches("; ")))
-            .add(text(20.0, 64.0, &counts))
-            .add(self.size_axis());
+        let mut drawing = page((all_width, all_height), &headline, [&span, &counts]).add(self.size_axis());
         drawing = self.groups(drawing);
         if let Some(axis) = &self.axis {
             drawing = drawing.add(self.time_axis(axis));
@@ -120,25 +107,21 @@ impl<'a> Picture<'a> {
 
     fn span(&self) -> String {
         let Some((first, last)) = self.timeline.span() else { return String::new() };
-        format!("{} from {} to {}; ", self.times.heading(), self.times.format(first), self.times.format(last))
+        format!("{} from {} to {}", self.times.heading(), self.times.format(first), self.times.format(last))
     }
 
     fn counts(&self) -> String {
         let (drawn, accepted) = (self.timeline.drawn(), self.timeline.accepted());
         let drawn = if drawn < accepted { format!("first {drawn} of {accepted}") } else { drawn.to_string() };
-        let deviations = match (self.timeline.deviations_drawn(), self.timeline.deviations()) {
-            (_, 0) => String::new(),
-            (drawn, all) if drawn < all => format!("; deviations: first {drawn} of {all}"),
-            (_, all) => format!("; deviations: {all}"),
-        };
+        let what = if self.timeline.incidents.is_empty() { "commands" } else { "commands and deviations" };
         let labels = self.timeline.truths.len();
         if labels == 0 {
-            return format!("commands drawn: {drawn}{deviations}");
+            return format!("{what} drawn: {drawn}");
         }
         let count = |wanted: Verdict| self.verdicts.iter().filter(|verdict| **verdict == wanted).count();
         let (right, wrong) = (count(Verdict::Right), count(Verdict::Wrong));
         format!(
-            "commands drawn: {drawn}{deviations}; labels: {labels}; the first candidate is right for {right} of {} labelled commands",
+            "{what} drawn: {drawn}; labels: {labels}; the first candidate is right for {right} of {} labelled commands",
             right + wrong
         )
     }
@@ -244,13 +227,16 @@ impl<'a> Picture<'a> {
         group
     }
 
-    /// A deviation in its lane, with a line up to the commands of its time.
+    /// A deviation in its lane, with a line up to the commands of its time, if there are any.
     fn deviation(&self, axis: &Axis, incident: &Incident, lane: usize) -> Group {
         let (x, y) = (LEFT + axis.at(incident.time_ns), self.layout.base(lane) - self.layout.bar_height / 2.0);
         let gateway = incident.gateway.map_or_else(String::new, |gateway| format!(" at {gateway}"));
         let tooltip = format!("{}{gateway}: {}", self.times.format(incident.time_ns), incident.words);
-        let stem = rule(x, TOP, x, y).set("stroke", DEVIATION).set("stroke-dasharray", "2 3");
-        Group::new().set("class", "deviation").add(Title::new(tooltip)).add(stem).add(diamond(x, y))
+        let mut group = Group::new().set("class", "deviation").add(Title::new(tooltip));
+        if !self.timeline.marks.is_empty() {
+            group = group.add(rule(x, TOP, x, y).set("stroke", DEVIATION).set("stroke-dasharray", "2 3"));
+        }
+        group.add(diamond(x, y))
     }
 
     /// The tooltip of a command.
@@ -289,6 +275,5 @@ fn name(lane: &Lane) -> String {
         Lane::NoAction => "no action".to_owned(),
         Lane::Unexplained => "unexplained".to_owned(),
         Lane::Deviation(kind) => clean(kind, MAX_CHARACTERS),
-        Lane::OtherDeviations => "other deviations".to_owned(),
     }
 }

@@ -27,10 +27,8 @@ pub(super) enum Lane {
     NoAction,
     /// Commands that no candidate explains.
     Unexplained,
-    /// Deviations of a kind.
+    /// Deviations of a kind, or of all that have no lane of their own.
     Deviation(String),
-    /// Deviations of any of the kinds that have no lane of their own.
-    OtherDeviations,
 }
 
 /// The lanes of a gateway and service, or of deviations.
@@ -103,7 +101,7 @@ impl Lanes {
         let mut lanes: Vec<Lane> = kinds.iter().take(MAX_KINDS).map(|kind| Lane::Deviation((*kind).into())).collect();
         let lane = |kind: &str| kinds.iter().take(MAX_KINDS).position(|known| *known == kind).unwrap_or(MAX_KINDS);
         self.incidents = timeline.incidents.iter().map(|incident| first + lane(&incident.what)).collect();
-        lanes.extend((kinds.len() > MAX_KINDS).then_some(Lane::OtherDeviations));
+        lanes.extend((kinds.len() > MAX_KINDS).then(|| Lane::Deviation("other kinds".into())));
         self.groups.push(Group { name: "deviations".to_owned(), lanes });
     }
 
@@ -287,7 +285,7 @@ mod tests {
         let many: Vec<_> = (0..200).map(|at| deviation(&format!("kind {at:03}"), 5, "", 1)).collect();
         let lanes = Lanes::of(&timeline(&many));
         assert_eq!((lanes.count(), lanes.incidents[199]), (MAX_KINDS + 1, MAX_KINDS));
-        assert_eq!(lanes.groups[0].lanes.last(), Some(&Lane::OtherDeviations));
+        assert_eq!(lanes.groups[0].lanes.last(), Some(&Lane::Deviation("other kinds".into())));
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Where the parts of a picture are, in pixels.
 
-use thiserror::Error;
-
 use super::lanes::Lanes;
+use super::page::{LegendRows, PictureSize, TooSmall};
 
 /// From the left: names, and the numbers of axes.
 pub(super) const LEFT: f64 = 190.0;
@@ -13,8 +12,6 @@ const RIGHT: f64 = 40.0;
 const GAP: f64 = 20.0;
 /// Below the lanes: the labels of the time axis.
 const AXIS: f64 = 48.0;
-const LEGEND_ROW: f64 = 20.0;
-const LEGEND_ENTRY: f64 = 165.0;
 const HEADING: f64 = 22.0;
 /// The height of a lane, unless the picture has a height.
 const LANE: f64 = 40.0;
@@ -23,23 +20,6 @@ const MIN_LANE: f64 = 16.0;
 const SIZES: f64 = 3.0;
 /// The share of a lane that its highest bar takes.
 const BAR: f64 = 0.65;
-
-/// How large a picture is to be, in pixels.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PictureSize {
-    /// `None` for a width by the number of commands.
-    pub width: Option<u32>,
-    /// `None` for a height by the number of lanes.
-    pub height: Option<u32>,
-}
-
-/// The height is not enough for all lanes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("{lanes} lanes need a height of {least} pixels: give `--height {least}`, or fewer gateways or flows")]
-pub struct TooSmall {
-    lanes: usize,
-    least: u32,
-}
 
 /// The places of a picture.
 #[derive(Debug)]
@@ -58,7 +38,7 @@ pub(super) struct Layout {
     pub(super) bar_height: f64,
     /// Where the lanes end.
     pub(super) bottom: f64,
-    legend_columns: usize,
+    legend: LegendRows,
 }
 
 impl Layout {
@@ -66,16 +46,16 @@ impl Layout {
     pub(super) fn new(size: PictureSize, lanes: &Lanes, commands: usize, entries: usize) -> Result<Self, TooSmall> {
         let by_commands = LEFT + (commands as f64 * 3.0).clamp(900.0, 3000.0) + RIGHT;
         let all_width = size.width.map_or(by_commands, f64::from);
-        let legend_columns = ((all_width - 40.0) / LEGEND_ENTRY).floor().max(1.0) as usize;
-        let legend = LEGEND_ROW * entries.div_ceil(legend_columns) as f64;
+        let legend = LegendRows::new(all_width, entries);
         let has_headings = lanes.groups.len() > 1;
         let all_headings = if has_headings { HEADING * lanes.groups.len() as f64 } else { 0.0 };
-        let fixed = TOP + GAP + all_headings + AXIS + legend;
+        let fixed = TOP + GAP + all_headings + AXIS + legend.height;
         let sizes = if commands == 0 && lanes.count() > 0 { 0.0 } else { SIZES };
         let units = sizes + lanes.count().max(1) as f64;
         let lane = size.height.map_or(LANE, |height| (f64::from(height) - fixed) / units);
         if lane < MIN_LANE {
-            return Err(TooSmall { lanes: lanes.count(), least: (fixed + units * MIN_LANE).ceil() as u32 });
+            let least = (fixed + units * MIN_LANE).ceil() as u32;
+            return Err(TooSmall { count: lanes.count(), parts: "lanes", least, less: "fewer gateways or flows" });
         }
         let (mut headings, mut bases, mut y) = (Vec::new(), Vec::new(), TOP + lane * sizes + GAP);
         for group in &lanes.groups {
@@ -97,7 +77,7 @@ impl Layout {
             bases,
             bar_height: lane * BAR,
             bottom: y,
-            legend_columns,
+            legend,
         })
     }
 
@@ -108,8 +88,7 @@ impl Layout {
 
     /// Where an entry of the legend begins.
     pub(super) fn legend_entry(&self, at: usize) -> (f64, f64) {
-        let (row, column) = (at / self.legend_columns, at % self.legend_columns);
-        (20.0 + LEGEND_ENTRY * column as f64, self.bottom + AXIS + LEGEND_ROW * row as f64 + 4.0)
+        self.legend.place(at, self.bottom + AXIS + 4.0)
     }
 }
 

@@ -62,10 +62,8 @@ pub struct Timeline {
     pub(super) incidents: Vec<Incident>,
     pub(super) truths: Vec<Truth>,
     pub(super) names: FlowNames,
-    /// Commands that the filter accepts, including those beyond the limit.
+    /// Commands and deviations that the filter accepts, including those beyond the limit.
     accepted: u64,
-    /// Deviations that the filter accepts, including those beyond the limit.
-    deviations: u64,
     /// Commands and deviations that the filter rejects.
     rejected: u64,
     limit: usize,
@@ -73,31 +71,20 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// An empty timeline that keeps the first `limit` commands that the filter accepts, and as many deviations.
+    /// An empty timeline that keeps the first `limit` commands and deviations that the filter accepts.
     pub fn new(limit: usize, filter: CommandFilter) -> Self {
-        let (marks, incidents, truths) = (Vec::new(), Vec::new(), Vec::new());
-        let names = FlowNames::default();
-        Self { marks, incidents, truths, names, accepted: 0, deviations: 0, rejected: 0, limit, filter }
+        let (marks, incidents, truths, names) = (Vec::new(), Vec::new(), Vec::new(), FlowNames::default());
+        Self { marks, incidents, truths, names, accepted: 0, rejected: 0, limit, filter }
     }
 
-    /// How many commands are drawn.
+    /// How many commands and deviations are drawn.
     pub fn drawn(&self) -> u64 {
-        self.marks.len() as u64
+        (self.marks.len() + self.incidents.len()) as u64
     }
 
-    /// How many commands the filter accepts, including those beyond the limit.
+    /// How many commands and deviations the filter accepts, including those beyond the limit.
     pub fn accepted(&self) -> u64 {
         self.accepted
-    }
-
-    /// How many deviations are drawn.
-    pub fn deviations_drawn(&self) -> u64 {
-        self.incidents.len() as u64
-    }
-
-    /// How many deviations the filter accepts, including those beyond the limit.
-    pub fn deviations(&self) -> u64 {
-        self.deviations
     }
 
     /// How many commands and deviations the filter rejects.
@@ -159,16 +146,19 @@ impl Timeline {
         }
     }
 
+    /// Whether what happened at a time in some of these flows is drawn; counts it.
+    fn takes(&mut self, time_ns: i64, gateway: Option<IpAddr>, flows: impl IntoIterator<Item = u64>) -> bool {
+        let is_accepted = self.filter.accepts(time_ns, gateway, flows);
+        let has_room = self.drawn() < self.limit as u64;
+        *(if is_accepted { &mut self.accepted } else { &mut self.rejected }) += 1;
+        is_accepted && has_room
+    }
+
     /// Adds a deviation if the filter accepts it.
     fn add_deviation(&mut self, deviation: &Deviation) {
         let gateway = deviation.gateway.parse().ok();
         let flows = deviation.commands.iter().map(|command| command.flow);
-        if !self.filter.accepts(deviation.time_ns, gateway, flows) {
-            self.rejected += 1;
-            return;
-        }
-        self.deviations += 1;
-        if self.incidents.len() < self.limit {
+        if self.takes(deviation.time_ns, gateway, flows) {
             let (what, words) = (clean(&deviation.what, MAX_WORDS), clean(&deviation_words(deviation), MAX_WORDS));
             self.incidents.push(Incident { time_ns: deviation.time_ns, gateway, what, words });
         }
@@ -177,12 +167,7 @@ impl Timeline {
     /// Adds a command if the filter accepts it.
     fn add_command(&mut self, identification: &Identification) {
         let command = &identification.command;
-        if !self.filter.accepts(command.time_ns, self.gateway(command.flow), [command.flow]) {
-            self.rejected += 1;
-            return;
-        }
-        self.accepted += 1;
-        if self.marks.len() >= self.limit {
+        if !self.takes(command.time_ns, self.gateway(command.flow), [command.flow]) {
             return;
         }
         let best = identification.candidates.first().map(|best| {
@@ -231,7 +216,7 @@ mod tests {
                 timeline.take(&deviation("burst", time_ns, gateway, flow));
             }
             let times: Vec<i64> = timeline.incidents.iter().map(|incident| incident.time_ns).collect();
-            (times, timeline.deviations(), timeline.rejected())
+            (times, timeline.accepted(), timeline.rejected())
         };
         let all = CommandFilter::default;
         assert_eq!(drawn(all()), (vec![1, 2], 3, 0));

@@ -1,0 +1,264 @@
+//! Draws what a home usually does as SVG: for each action the hours of a week, and below them the commands that come at about
+//! the same time of the day.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use svg::node::element::{Group, Title};
+
+use super::page::{LegendRows, MARGIN, PictureSize, TooSmall, page};
+use super::rate_scale::RateScale;
+use super::shapes::{COLOURS, TEXT, clean, rectangle, rule, text, text_around, text_before};
+
+/// Actions and routines beyond so many are only counted.
+const MAX_PANELS: usize = 12;
+const MAX_ROUTINES: usize = 42;
+
+const MAX_CHARACTERS: usize = 20;
+const MAX_COMMAND: usize = 18;
+const MAX_IN_TITLE: usize = 200;
+
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+const NEVER: &str = "#eeeeee";
+const UNKNOWN: &str = "#ffffff";
+const SHARE_COLOUR: &str = COLOURS[3];
+
+/// Where the panels begin.
+const TOP: f64 = 76.0;
+/// Panels beside each other, unless the picture has a width.
+const COLUMNS: usize = 3;
+/// The names of weekdays, the hours, and what is between two panels.
+const LABELS: f64 = 30.0;
+const HOUR: f64 = 12.0;
+const BETWEEN: f64 = 26.0;
+const PANEL: f64 = LABELS + 24.0 * HOUR;
+/// The height of a weekday, unless the picture has a height.
+const DAY: f64 = 12.0;
+const MIN_DAY: f64 = 10.0;
+/// Above the hours of a panel: its title; below them: the clock.
+const TITLE: f64 = 22.0;
+const CLOCK: f64 = 30.0;
+const HEADING: f64 = 24.0;
+const ROW: f64 = 18.0;
+const LEGEND: f64 = 30.0;
+/// The width of a bar for a share.
+const SHARE: f64 = 34.0;
+
+/// What a home usually does.
+#[derive(Debug)]
+pub struct HomeHabits {
+    /// What this was learned from, and by which clock its hours are.
+    pub about: String,
+    /// Its actions, the most used ones first.
+    pub actions: Vec<ActionHours>,
+    /// What comes at about the same time, by the time of day.
+    pub routines: Vec<RoutineRow>,
+}
+
+/// How often a home uses an action.
+#[derive(Debug)]
+pub struct ActionHours {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The expected commands with it in each hour of each weekday from Monday on; `None` where it is not known.
+    pub hours: [[Option<f64>; 24]; 7],
+    /// The expected commands with it in a week.
+    pub weekly: f64,
+}
+
+/// A command that comes at about the same time.
+#[derive(Debug)]
+pub struct RoutineRow {
+    /// Its actions.
+    pub command: String,
+    /// The time of day, and on how many of which days it came.
+    pub when: String,
+    /// The share of these days, from 0 to 1.
+    pub share: f64,
+}
+
+/// The habits of a home as SVG.
+///
+/// # Errors
+/// If the picture has no room for all actions.
+pub fn habits_svg(home: &HomeHabits, size: PictureSize, title: &str) -> Result<String, TooSmall> {
+    let picture = Picture::new(home, size)?;
+    let mut shade = "shade: expected commands an hour with the action".to_owned();
+    if picture.panels.len() < home.actions.len() {
+        let _ = write!(shade, "; the {} most used of {} actions", picture.panels.len(), home.actions.len());
+    }
+    let lines = [&*clean(&home.about, MAX_IN_TITLE), &shade];
+    let mut drawing = page((picture.width, picture.height), &clean(title, MAX_IN_TITLE), lines);
+    for (at, action) in picture.panels.iter().enumerate() {
+        let y = TOP + (at / picture.columns) as f64 * (TITLE + 7.0 * picture.day + CLOCK);
+        drawing = drawing.add(picture.panel(action, column_left(at % picture.columns), y));
+    }
+    let (top, routines) = (TOP + picture.panels_height(picture.day), picture.routines.len());
+    if routines > 0 {
+        let all = home.routines.len();
+        let of = if routines < all { format!(", the first {routines} of {all}") } else { String::new() };
+        let heading = text(MARGIN, top + 12.0, &format!("Routines, by the time of day{of}"));
+        drawing = drawing.add(heading.set("font-weight", "bold"));
+    }
+    let rows = picture.routine_rows();
+    for (at, routine) in picture.routines.iter().enumerate() {
+        drawing =
+            drawing.add(routine_row(routine, column_left(at / rows), top + HEADING + ROW * (at % rows) as f64 + 10.0));
+    }
+    Ok(format!("{}\n", drawing.add(picture.legend())))
+}
+
+struct Picture<'a> {
+    /// The actions and routines that are drawn.
+    panels: &'a [ActionHours],
+    routines: &'a [RoutineRow],
+    scale: RateScale,
+    /// The legend: names, each with the colour and the width of its sample.
+    entries: Vec<(String, &'static str, f64)>,
+    legend: LegendRows,
+    columns: usize,
+    width: f64,
+    height: f64,
+    /// The height of a weekday.
+    day: f64,
+}
+
+impl<'a> Picture<'a> {
+    fn new(home: &'a HomeHabits, size: PictureSize) -> Result<Self, TooSmall> {
+        let panels = home.actions.get(..MAX_PANELS).unwrap_or(&home.actions);
+        let routines = home.routines.get(..MAX_ROUTINES).unwrap_or(&home.routines);
+        let hours = || panels.iter().flat_map(|action| action.hours.iter().flatten());
+        let scale = RateScale::new(hours().flatten().copied().fold(0.0, f64::max));
+        let mut entries = vec![("no command".to_owned(), NEVER, 12.0)];
+        entries.extend(scale.steps().map(|(name, colour)| (name, colour, 12.0)));
+        entries.extend(hours().any(Option::is_none).then(|| ("no day learned".to_owned(), UNKNOWN, 12.0)));
+        entries.extend((!routines.is_empty()).then(|| ("share of days it came".to_owned(), SHARE_COLOUR, SHARE)));
+        let own_width = 2.0 * MARGIN + COLUMNS as f64 * (PANEL + BETWEEN) - BETWEEN;
+        let width = size.width.map_or(own_width, f64::from);
+        let columns = ((width - 2.0 * MARGIN + BETWEEN) / (PANEL + BETWEEN)).floor().max(1.0) as usize;
+        let legend = LegendRows::new(width, entries.len());
+        let mut picture = Self { panels, routines, scale, entries, legend, columns, width, height: 0.0, day: DAY };
+        // The height grows with that of a day.
+        let (fixed, all_days) = (picture.height(0.0), picture.height(1.0) - picture.height(0.0));
+        picture.day = size.height.map_or(DAY, |height| (f64::from(height) - fixed) / all_days.max(1.0));
+        picture.height = picture.height(picture.day);
+        if picture.day < MIN_DAY {
+            let least = picture.height(MIN_DAY).ceil() as u32;
+            return Err(TooSmall { count: panels.len(), parts: "actions", least, less: "a greater `--width`" });
+        }
+        Ok(picture)
+    }
+
+    fn height(&self, day: f64) -> f64 {
+        let heading = if self.routines.is_empty() { 0.0 } else { HEADING };
+        let routines = heading + ROW * self.routine_rows() as f64;
+        TOP + self.panels_height(day) + routines + LEGEND + self.legend.height
+    }
+
+    fn panels_height(&self, day: f64) -> f64 {
+        self.panels.len().div_ceil(self.columns) as f64 * (TITLE + 7.0 * day + CLOCK)
+    }
+
+    fn routine_rows(&self) -> usize {
+        self.routines.len().div_ceil(self.columns)
+    }
+
+    /// The hours of a week in which an action is used.
+    fn panel(&self, action: &ActionHours, left: f64, top: f64) -> Group {
+        let name = text(left + LABELS, top + 16.0, &clean(&action.name, MAX_CHARACTERS)).set("font-weight", "bold");
+        let weekly = text_before(left + PANEL, top + 16.0, &format!("{:.1} a week", action.weekly));
+        let (left, top) = (left + LABELS, top + TITLE);
+        let field = rectangle(left, top, 24.0 * HOUR, 7.0 * self.day).set("fill", NEVER);
+        let mut group = Group::new().set("class", "panel").add(name).add(weekly).add(field);
+        for ((day, hours), row) in WEEKDAYS.iter().zip(&action.hours).zip(0_u32..) {
+            let y = top + f64::from(row) * self.day;
+            group = group.add(text_before(left - 4.0, y + self.day / 2.0 + 3.5, day).set("font-size", 10));
+            for (rate, hour) in hours.iter().zip(0_u32..) {
+                let cell = rectangle(left + f64::from(hour) * HOUR, y, HOUR - 1.0, self.day - 1.0);
+                group = match rate {
+                    None => group.add(cell.set("fill", UNKNOWN)),
+                    Some(rate) if *rate > 0.0 => {
+                        let tooltip = format!("{day} {hour:02}:00 to {:02}:00: {rate:.2} an hour", hour + 1);
+                        let cell = cell.set("fill", self.scale.colour(*rate)).add(Title::new(tooltip));
+                        group.add(cell.set("class", "hour"))
+                    }
+                    Some(_) => group,
+                };
+            }
+        }
+        let bottom = top + 7.0 * self.day;
+        for hour in [0_u32, 6, 12, 18, 24] {
+            let x = left + f64::from(hour) * HOUR;
+            group = group.add(rule(x, bottom, x, bottom + 4.0).set("stroke", TEXT));
+            group = group.add(text_around(x, bottom + 14.0, &hour.to_string()).set("font-size", 10));
+        }
+        group
+    }
+
+    fn legend(&self) -> Group {
+        let mut group = Group::new().set("class", "legend");
+        for (at, (name, colour, width)) in self.entries.iter().enumerate() {
+            let (x, y) = self.legend.place(at, self.height - self.legend.height + 6.0);
+            let sample = rectangle(x, y - 11.0, *width, 12.0).set("fill", *colour).set("stroke", NEVER);
+            group = group.add(sample).add(text(x + width + 6.0, y, name));
+        }
+        group
+    }
+}
+
+fn column_left(column: usize) -> f64 {
+    MARGIN + column as f64 * (PANEL + BETWEEN)
+}
+
+/// A line for a command that comes at about the same time; the bar is as full as it is sure.
+fn routine_row(routine: &RoutineRow, left: f64, y: f64) -> Group {
+    let RoutineRow { command, when, share } = routine;
+    let bar = |share: f64, colour: &str| rectangle(left, y - 9.0, SHARE * share, 9.0).set("fill", colour);
+    let tooltip = Title::new(format!("{when}: {}", clean(command, MAX_IN_TITLE)));
+    let group = Group::new().set("class", "routine").add(tooltip).add(bar(1.0, NEVER)).add(bar(*share, SHARE_COLOUR));
+    group.add(text(left + 42.0, y, when)).add(text(left + 208.0, y, &clean(command, MAX_COMMAND)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A home with so many actions, which are used at noon on Mondays, and routines.
+    fn home(actions: usize, routines: usize) -> HomeHabits {
+        let mut hours = [[Some(0.0); 24]; 7];
+        (hours[0][12], hours[6]) = (Some(0.5), [None; 24]);
+        let action = |at: usize| ActionHours { name: format!("action {at}").into(), hours, weekly: 0.5 };
+        let routine = |at: usize| RoutineRow { command: format!("{at} on"), when: "07:15".into(), share: 0.5 };
+        let (actions, routines) = ((0..actions).map(action).collect(), (0..routines).map(routine).collect());
+        HomeHabits { about: "a week".into(), actions, routines }
+    }
+
+    fn count(picture: &str, class: &str) -> usize {
+        picture.matches(&format!("class=\"{class}\"")).count()
+    }
+
+    #[test]
+    fn panels_and_routines_are_bounded_and_what_is_left_out_is_said() {
+        let whole = habits_svg(&home(2, 3), PictureSize::default(), "Home").unwrap();
+        assert_eq!(["panel", "hour", "routine"].map(|class| count(&whole, class)), [2, 2, 3]);
+        assert!(!whole.contains("most used of") && whole.contains("no day learned"), "{whole}");
+        let many = habits_svg(&home(99, 100), PictureSize::default(), "Home").unwrap();
+        assert_eq!(["panel", "routine"].map(|class| count(&many, class)), [MAX_PANELS, MAX_ROUTINES]);
+        assert!(many.contains("the 12 most used of 99 actions") && many.contains(", the first 42 of 100"), "{many}");
+        let none = habits_svg(&home(0, 0), PictureSize::default(), "Home").unwrap();
+        assert!(!none.contains("Routines") && !none.contains("share of days"), "{none}");
+    }
+
+    #[test]
+    fn all_is_within_the_size_that_is_asked_for() {
+        let size = |height| PictureSize { width: Some(400), height: Some(height) };
+        let small = habits_svg(&home(5, 9), size(300), "Home").unwrap_err();
+        assert!(habits_svg(&home(5, 9), size(small.least - 1), "Home").is_err(), "{small}");
+        let (least, home) = (f64::from(small.least), home(5, 9));
+        let picture = Picture::new(&home, size(small.least)).unwrap();
+        assert!((picture.width, picture.height.round()) == (400.0, least) && picture.columns == 1, "{small}");
+        let places = (0..picture.entries.len()).map(|at| picture.legend.place(at, least - picture.legend.height + 6.0));
+        assert!(places.into_iter().all(|(x, y)| x < 300.0 && y < least), "{small}");
+        assert!(small.to_string().starts_with("5 actions need a height of"), "{small}");
+    }
+}
