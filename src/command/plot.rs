@@ -29,7 +29,7 @@ mod profile;
 /// The most commands and deviations that are drawn by default.
 const LIMIT: u32 = 10_000;
 
-/// Draw commands and deviations over time, or the habits of a profile, as SVG
+/// Draw commands over time, or what a home usually does, as SVG
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sizeleak plot commands.frames -o timeline.svg\n  \
@@ -89,7 +89,7 @@ pub(crate) struct Arguments {
 enum PictureKind {
     /// The commands and deviations of a stream over time
     Timeline,
-    /// What the homes of a profile usually do: hours by weekdays, and routines
+    /// What the home of a profile usually does: hours by weekdays, and routines
     Profile,
 }
 
