@@ -14,13 +14,8 @@ pub struct ActionWeek {
     /// The expected commands with it in each hour of the clock, of each weekday from Monday on: the mean of the days that
     /// were learned, or `None` where none was.
     pub hours: [[Option<f64>; 24]; 7],
-}
-
-impl ActionWeek {
-    /// The expected commands with it in a week.
-    pub fn weekly(&self) -> f64 {
-        self.hours.iter().flatten().flatten().sum()
-    }
+    /// The expected commands with it in a week, by the mean of all days.
+    pub weekly: f64,
 }
 
 impl Home {
@@ -47,10 +42,11 @@ impl Home {
         let mean = |sum: f64, days: f64| (days > 0.0).then(|| sum / days);
         let week = |(action, sums): (&Arc<str>, [[f64; 24]; 7])| {
             let day = |day: usize| std::array::from_fn(|hour| mean(sums[day][hour], learned[day][hour]));
-            ActionWeek { action: Arc::clone(action), hours: std::array::from_fn(day) }
+            let weekly = sums.iter().flatten().sum::<f64>() / self.rates().days().max(1.0) * 7.0;
+            ActionWeek { action: Arc::clone(action), hours: std::array::from_fn(day), weekly }
         };
         let mut weeks: Vec<ActionWeek> = sums.into_iter().map(week).collect();
-        weeks.sort_by(|a, b| b.weekly().total_cmp(&a.weekly()));
+        weeks.sort_by(|a, b| b.weekly.total_cmp(&a.weekly));
         weeks
     }
 }

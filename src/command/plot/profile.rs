@@ -44,7 +44,7 @@ fn named(gateway: &str) -> &str {
 /// What is drawn of a home that lives by the clock of this zone.
 pub(super) fn habits(home: &Home, zone: &str) -> HomeHabits {
     let (commands, days) = (home.sightings().count(), home.learned_days());
-    let hours = |week: ActionWeek| ActionHours { weekly: week.weekly(), name: week.action, hours: week.hours };
+    let hours = |ActionWeek { action, hours, weekly }| ActionHours { name: action, hours, weekly };
     let row = |Routine { command, at, came, of, days }| RoutineRow {
         command: command.to_string(),
         when: format!("{at}  {came} of {of} {}", if days == "all" { "days" } else { days }),

@@ -131,7 +131,7 @@ fn weeks_have_the_mean_of_the_days_that_were_learned() {
     assert_eq!(names, ["dim", "on"]);
     let near = |one: Option<f64>, other: f64| one.is_some_and(|one| (one - other).abs() < 0.01);
     assert!(near(week[0].hours[0][12], 1.0) && near(week[0].hours[6][12], 1.0), "{week:?}");
-    assert!((week[0].weekly() - 7.0).abs() < 0.01, "{week:?}");
+    assert!((week[0].weekly - 7.0).abs() < 0.01, "{week:?}");
     // Of the Mondays, the second and the third were learned.
     assert!(near(week[1].hours[0][23], 0.5) && near(week[1].hours[1][0], 1.0), "{week:?}");
     assert!(near(week[1].hours[1][1], 0.0) && near(week[1].hours[2][0], 0.0), "{week:?}");

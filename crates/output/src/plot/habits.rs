@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use sizeleak_text::shortened;
 use svg::node::element::{Group, Title};
 
 use super::page::{LegendRows, MARGIN, PictureSize, TooSmall, page};
@@ -14,8 +15,9 @@ use super::shapes::{COLOURS, TEXT, clean, rectangle, rule, text, text_around, te
 const MAX_PANELS: usize = 12;
 const MAX_ROUTINES: usize = 42;
 
-const MAX_CHARACTERS: usize = 20;
-const MAX_COMMAND: usize = 18;
+/// Names of actions and commands are shortened to so many columns of text, and titles to so many characters.
+const NAME: usize = 26;
+const COMMAND: usize = 18;
 const MAX_IN_TITLE: usize = 200;
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -165,7 +167,7 @@ impl<'a> Picture<'a> {
 
     /// The hours of a week in which an action is used.
     fn panel(&self, action: &ActionHours, left: f64, top: f64) -> Group {
-        let name = text(left + LABELS, top + 16.0, &clean(&action.name, MAX_CHARACTERS)).set("font-weight", "bold");
+        let name = text(left + LABELS, top + 16.0, &named(&action.name, NAME)).set("font-weight", "bold");
         let weekly = text_before(left + PANEL, top + 16.0, &format!("{:.1} a week", action.weekly));
         let (left, top) = (left + LABELS, top + TITLE);
         let field = rectangle(left, top, 24.0 * HOUR, 7.0 * self.day).set("fill", NEVER);
@@ -206,6 +208,10 @@ impl<'a> Picture<'a> {
     }
 }
 
+fn named(name: &str, columns: usize) -> String {
+    shortened(&clean(name, MAX_IN_TITLE), columns).into_owned()
+}
+
 fn column_left(column: usize) -> f64 {
     MARGIN + column as f64 * (PANEL + BETWEEN)
 }
@@ -216,7 +222,7 @@ fn routine_row(routine: &RoutineRow, left: f64, y: f64) -> Group {
     let bar = |share: f64, colour: &str| rectangle(left, y - 9.0, SHARE * share, 9.0).set("fill", colour);
     let tooltip = Title::new(format!("{when}: {}", clean(command, MAX_IN_TITLE)));
     let group = Group::new().set("class", "routine").add(tooltip).add(bar(1.0, NEVER)).add(bar(*share, SHARE_COLOUR));
-    group.add(text(left + 42.0, y, when)).add(text(left + 208.0, y, &clean(command, MAX_COMMAND)))
+    group.add(text(left + 42.0, y, when)).add(text(left + 208.0, y, &named(command, COMMAND)))
 }
 
 #[cfg(test)]
