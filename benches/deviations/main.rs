@@ -6,22 +6,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::Context;
 use clap::Parser;
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
+use sizeleak_audit::guard::{Guard, MetAttack};
 use sizeleak_decomposer::Decomposer;
 use sizeleak_epsilon_corrector::{CorrectorInput, EpsilonCorrector};
 use sizeleak_frame::{Command, Frame, FrameReader, Identification};
-use sizeleak_habits::{Budget, Components, Detector, Deviation, Home, Sighting};
+use sizeleak_habits::{Budget, Components, Detector, Home, Sighting};
 use sizeleak_model::Model;
 use sizeleak_platform::runtime::Stage;
 use sizeleak_pruner::{Pruner, PruningMode};
-use sizeleak_simulator::scenario::{Attack, AttackKind, HabitSettings, Holiday};
-use sizeleak_simulator::{Scenario, TestForm, Truth, simulate_as};
+use sizeleak_simulator::scenario::{AttackKind, HabitSettings, Holiday};
+use sizeleak_simulator::{Scenario, SimulatedCapture, Truth};
 
-const SECOND: i64 = 1_000_000_000;
-const DAY: i64 = 86_400 * SECOND;
+const DAY: i64 = 86_400_000_000_000;
 
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -140,8 +139,7 @@ fn commands(stream: &[u8]) -> anyhow::Result<Vec<Command>> {
 fn sightings(
     arguments: &Arguments,
     model: &Model,
-    commands: Vec<Command>,
-    truths: &[Truth],
+    SimulatedCapture { bytes, truths, .. }: &SimulatedCapture,
     names: &[Arc<str>],
 ) -> anyhow::Result<Vec<Sighting>> {
     if arguments.known == "truth" {
@@ -151,7 +149,7 @@ fn sightings(
         };
         return Ok(truths.iter().map(sighting).collect());
     }
-    let answers = Answers::new(model)?.answer(commands)?;
+    let answers = Answers::new(model)?.answer(commands(bytes)?)?;
     let sighting = |mut answer: Identification| {
         if arguments.known == "first" {
             answer.candidates = answer.candidates.iter().take(1).cloned().collect();
@@ -172,84 +170,31 @@ struct Figures {
 }
 
 fn measure(arguments: &Arguments, model: &Model, seed: u64, figures: &Mutex<Figures>) -> anyhow::Result<()> {
-    let days = arguments.all_weeks * 7;
     let course = COURSES[(seed % 4) as usize];
-    let scenario_of = scenario(course, days, seed);
-    let names: Vec<Arc<str>> = scenario_of.action_names().into_iter().map(Arc::from).collect();
-    let clean = simulate_as(&scenario_of, seed, TestForm::Frames)?;
-    let lived = sightings(arguments, model, commands(&clean.test.bytes)?, &clean.test.truths, &names)?;
-    let zone = TimeZone::get("Europe/Berlin")?;
+    let scenario = scenario(course, arguments.all_weeks * 7, seed);
+    let names: Vec<Arc<str>> = scenario.action_names().into_iter().map(Arc::from).collect();
     let components = Components { time: !arguments.no_time, order: !arguments.no_order };
-    let mut detector = Detector::new(Home::new(zone, components), arguments.budget);
-    let first_ns = lived.first().context("no command")?.time_ns;
-    let day_start = |day: u32| first_ns - first_ns.rem_euclid(DAY) + i64::from(day) * DAY + 3 * 3_600 * SECOND;
-    let (mut alarms, mut ready_ns, mut at) = (Vec::new(), None, 0);
-    let mut attacked = Vec::new();
-    // One attack of each kind, on another day each.
-    for (kind, number) in AttackKind::ALL.into_iter().zip(0_u64..) {
-        let span = u64::from(days - arguments.weeks * 7 - 3);
-        let day = arguments.weeks * 7 + ((seed * 7 + number * 11) % span) as u32;
-        attacked.push((day, kind));
-    }
-    attacked.sort_unstable();
-    if arguments.clean {
-        attacked.clear();
-    }
-    let mut attacks = attacked.into_iter().peekable();
-    while at < lived.len() {
-        while let Some((day, kind)) = attacks.next_if(|(day, _)| lived[at].time_ns >= day_start(*day)) {
-            let mut other = scenario_of.clone();
-            other.habits.attacks = vec![Attack { kind, day, at: None }];
-            let attacked = simulate_as(&other, seed, TestForm::Frames)?;
-            let Some(attack) = attacked.attacks.first() else { continue };
-            // Captures have microseconds.
-            let attack = sizeleak_simulator::AttackTime { start_ns: attack.start_ns / 1_000 * 1_000, ..*attack };
-            let (from, until) = (lived[at].time_ns.min(attack.start_ns), attack.start_ns + 3 * DAY);
-            let commands: Vec<Command> = commands(&attacked.test.bytes)?
-                .into_iter()
-                .filter(|command| (from..until).contains(&command.time_ns))
-                .collect();
-            let truths: Vec<Truth> =
-                attacked.test.truths.into_iter().filter(|truth| (from..until).contains(&truth.time_ns)).collect();
-            let after = sightings(arguments, model, commands, &truths, &names)?;
-            let mut detector = detector.clone();
-            let mut first_alarm: Option<Deviation> = None;
-            for sighting in after {
-                let found = detector.observe(sighting).into_iter();
-                first_alarm = first_alarm.or_else(|| {
-                    found.filter(|found| found.time_ns >= attack.start_ns).min_by_key(|found| found.time_ns)
-                });
-            }
-            let limit = match kind {
-                AttackKind::StoppedAutomation => 2 * DAY,
-                _ => DAY,
-            };
-            let mut figures = figures.lock().unwrap_or_else(PoisonError::into_inner);
-            let (delays, count) = figures.attacks.entry(kind).or_default();
-            *count += 1;
-            if let Some(deviation) = first_alarm.filter(|deviation| deviation.time_ns < attack.start_ns + limit) {
-                delays.push((deviation.time_ns - attack.start_ns) as f64 / 1e9);
-                *figures.kinds.entry(format!("{} {}", kind.name(), deviation.what)).or_default() += 1;
-            }
-        }
-        let found = detector.observe(lived[at].clone());
-        if ready_ns.is_none() && detector.days_needed() == 0 {
-            ready_ns = Some(lived[at].time_ns);
-        }
-        alarms.extend(found);
-        at += 1;
-    }
-    let end_ns = lived.last().context("no command")?.time_ns;
-    let start = day_start(arguments.weeks * 7).max(ready_ns.unwrap_or(end_ns));
+    let detector = Detector::new(Home::new(TimeZone::get("Europe/Berlin")?, components), arguments.budget);
+    let attacks: &[AttackKind] = if arguments.clean { &[] } else { &AttackKind::ALL };
+    let guard = Guard { scenario: &scenario, days: arguments.weeks * 7, attacks };
+    let see = |test: &SimulatedCapture| sightings(arguments, model, test, &names);
+    let guarded = guard.watch(seed, detector, see)?;
     let mut figures = figures.lock().unwrap_or_else(PoisonError::into_inner);
+    for MetAttack { kind, start_ns, alarm } in guarded.attacks {
+        let (delays, count) = figures.attacks.entry(kind).or_default();
+        *count += 1;
+        if let Some(alarm) = alarm {
+            delays.push((alarm.time_ns - start_ns) as f64 / 1e9);
+            *figures.kinds.entry(format!("{} {}", kind.name(), alarm.what)).or_default() += 1;
+        }
+    }
     let (count, weeks) = figures.clean.entry(course).or_default();
-    let counted: Vec<_> = alarms.iter().filter(|alarm| alarm.time_ns >= start).collect();
-    *count += counted.len() as u32;
-    *weeks += (end_ns - start) as f64 / (7 * DAY) as f64;
-    for alarm in counted {
+    *count += guarded.false_alarms.len() as u32;
+    *weeks += (guarded.until_ns - guarded.from_ns) as f64 / (7 * DAY) as f64;
+    for alarm in guarded.false_alarms {
         *figures.kinds.entry(format!("clean {}", alarm.what)).or_default() += 1;
     }
-    figures.log_loss.extend(detector.home().log_loss());
+    figures.log_loss.extend(guarded.home.log_loss());
     Ok(())
 }
 

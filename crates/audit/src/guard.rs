@@ -75,6 +75,8 @@ impl Guard<'_> {
         for sighting in lived {
             while let Some((day, kind)) = to_come.next_if(|(day, _)| sighting.time_ns >= morning(*day)) {
                 scenario.habits.attacks = vec![Attack { kind, day, at: None }];
+                // What comes later changes nothing of it.
+                scenario.habits.days = self.scenario.habits.days.min(day + 5);
                 attacks.extend(meet(&scenario, seed, sighting.time_ns, detector.clone(), &mut see)?);
             }
             let time_ns = sighting.time_ns;
@@ -110,9 +112,10 @@ fn meet<E: From<SimulateError>>(
     // Captures have microseconds.
     let start_ns = attack.start_ns.div_euclid(1_000) * 1_000;
     let until_ns = start_ns + counted_days(attack.kind) * DAY;
-    let seen = see(&attacked.test)?.into_iter();
-    let seen = seen.filter(|sighting| (from_ns.min(start_ns)..start_ns + 3 * DAY).contains(&sighting.time_ns));
-    let alarms = seen.flat_map(|sighting| detector.observe(sighting)).filter(|alarm| alarm.time_ns >= start_ns);
+    let sightings = see(&attacked.test)?.into_iter();
+    let sightings =
+        sightings.filter(|sighting| (from_ns.min(start_ns)..start_ns + 3 * DAY).contains(&sighting.time_ns));
+    let alarms = sightings.flat_map(|sighting| detector.observe(sighting)).filter(|alarm| alarm.time_ns >= start_ns);
     let alarm = alarms.min_by_key(|alarm| alarm.time_ns).filter(|alarm| alarm.time_ns < until_ns);
     Ok(Some(MetAttack { kind: attack.kind, start_ns, alarm }))
 }

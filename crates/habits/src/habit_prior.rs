@@ -93,10 +93,9 @@ impl Forecasts {
 }
 
 /// Numbers as shares of their sum; `None` if that is no positive number.
-fn shares(mut numbers: Vec<f64>) -> Option<Vec<f64>> {
+fn shares(numbers: Vec<f64>) -> Option<Vec<f64>> {
     let sum: f64 = numbers.iter().sum();
-    numbers.iter_mut().for_each(|number| *number /= sum);
-    (sum > 0.0 && sum.is_finite()).then_some(numbers)
+    (sum > 0.0 && sum.is_finite()).then(|| numbers.into_iter().map(|number| number / sum).collect())
 }
 
 #[cfg(test)]

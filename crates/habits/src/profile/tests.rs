@@ -106,6 +106,7 @@ fn a_command_that_ends_a_strange_silence_can_be_strange_itself() {
     let missing = found.iter().any(|one| matches!(one.what, What::Silence | What::Overdue));
     let own = found.iter().any(|one| one.time_ns == MONDAY + 42 * DAY + 3 * HOUR && one.seen.contains("unlock"));
     assert!(missing && own, "{found:?}");
+}
 
 /// Candidates below a hundredth are not learned.
 #[test]
