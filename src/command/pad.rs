@@ -163,11 +163,13 @@ impl Arguments {
                 Comparison::new(&self.judged(&traffic, &prior), &policy).written(format)
             }
             Question::Curve => {
-                let mut curve = Curve::new(&home()?, self.floor.choice(), &prior, &self.log);
                 #[cfg(feature = "simulator")]
-                if let Some(guarded) = self.guard.homes(&model, &self.log)? {
-                    curve.add_detection(|policy| guarded.found(policy))?;
-                }
+                let guarded = self.guard.homes(&model, &self.log)?;
+                #[cfg(feature = "simulator")]
+                let found = |policy: &_| guarded.as_ref().map(|guarded| guarded.found(policy)).transpose();
+                #[cfg(not(feature = "simulator"))]
+                let found = |_: &_| Ok(None);
+                let curve = Curve::new(&home()?, self.floor.choice(), &prior, &self.log, found)?;
                 if self.curve.csv { curve.csv() } else { curve.written(format) }
             }
             Question::Table(demand) => {

@@ -335,3 +335,37 @@ fn faults_are_said_in_one_sentence() {
     assert!(failed(&["--best", "--random", "--target", "1%"]).contains("no random table is found"));
     assert!(random(["--objective", "sizes"]).contains("cannot be used"));
 }
+
+#[test]
+fn a_scenario_that_cannot_be_watched_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |scenario: &str, said: &str| {
+        fs::write(folder.path().join("life.toml"), scenario).unwrap();
+        let output = pad(folder.path(), &["--curve", "--without-floor", "--detect", "life.toml"]);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    };
+    refused("[habits]\ndays = 30", "lives for 30 days, and 60 are needed: write `days = 60` below `[habits]`");
+    let other = "[[device]]\nname = \"lock\"\ncount = 2\nactions = [\"open\", \"close\"]\n[command]\nmost-actions = 2\n\
+                 [habits]\ndays = 70\n";
+    refused(other, "the action `open`, which the model does not know");
+    let output = pad(folder.path(), &["--curve", "--detect", "none.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+}
+
+#[test]
+#[ignore = "second tier: takes a minute"]
+fn the_curve_shows_what_padding_hides_from_the_homes_own_detector() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("life.toml"), "[habits]\ndays = 60\n").unwrap();
+    let arguments = ["--curve", "--without-floor", "--detect", "life.toml", "--homes", "1"];
+    let report = json(folder.path(), &arguments);
+    let points = report["points"].as_array().unwrap();
+    let found = |point: &Value| point["attacks_found"].as_f64().unwrap();
+    assert!(points.iter().all(|point| (0.0..=1.0).contains(&found(point))));
+    // Attacks that show by their times remain, however much is hidden.
+    assert!(found(points.last().unwrap()) >= 0.25 && found(&points[0]) >= 0.25, "{report}");
+    assert_eq!(json(folder.path(), &arguments), report);
+    let plain = json(folder.path(), &arguments[..2]);
+    assert!(plain["points"].as_array().unwrap().iter().all(|point| point["attacks_found"].is_null()));
+}

@@ -152,3 +152,48 @@ fn files_and_options_that_cannot_be_used_are_named() {
     usage("detect learned.frames --profile p.toml --until soon", "2026-03-01");
     assert!(late.status.success());
 }
+
+/// The answers of a stream, by their times.
+fn identifications(lines: &str) -> Vec<Value> {
+    lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["identification"].take()).collect()
+}
+
+#[test]
+fn a_profile_is_a_prior_of_the_answers_that_it_was_not_learned_from() {
+    let answers = Answers::new();
+    let answered = |more: &str| {
+        let run = "run attacked.commands --kind identification --format ndjson -q";
+        answers.stdout(&format!("{run} --model {} {more}", model()))
+    };
+    let (plain, by_habits) = (answered(""), answered("--profile p.toml"));
+    assert_eq!(by_habits, answered("--set pruner.profile=p.toml"));
+    assert_eq!(by_habits, answered("--profile p.toml --mode processes"));
+    let (plain, by_habits) = (identifications(&plain), identifications(&by_habits));
+    assert_eq!(plain.len(), by_habits.len());
+    let known = plain.iter().zip(&by_habits).filter(|(plain, by_habits)| plain == by_habits).count();
+    let learned = identifications(&answers.stdout("frames learned.frames --kind identification --format ndjson -q"));
+    assert!(known >= learned.len() && known < plain.len(), "{known} of {}", plain.len());
+    // What the replies and the size say of each candidate stays, whatever is usual.
+    let likelihoods = |answer: &Value| -> Vec<(String, f64)> {
+        let candidates = answer["candidates"].as_array().unwrap().iter();
+        let mut all: Vec<(String, f64)> =
+            candidates.map(|one| (one["actions"].to_string(), one["likelihood"].as_f64().unwrap())).collect();
+        let greatest = all.iter().map(|(_, likelihood)| *likelihood).fold(0.0, f64::max);
+        all.iter_mut().for_each(|(_, likelihood)| *likelihood /= greatest);
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    };
+    for (plain, by_habits) in plain.iter().zip(&by_habits) {
+        let plain = likelihoods(plain);
+        for (actions, likelihood) in likelihoods(by_habits) {
+            let known = plain.iter().find(|(one, _)| *one == actions);
+            assert!(
+                known.is_none_or(|(_, known)| (known - likelihood).abs() < 1e-9),
+                "{actions} {known:?} {likelihood}"
+            );
+        }
+    }
+    let arguments = format!("run attacked.commands --model {} --profile p.toml --set pruner.mode=paper -q", model());
+    let refused = run(sizeleak(&arguments).current_dir(answers.folder.path()));
+    assert_fails(&refused, 2, &["`profile` is used by mode `learned` alone"]);
+}

@@ -75,8 +75,6 @@ impl Guard<'_> {
         for sighting in lived {
             while let Some((day, kind)) = to_come.next_if(|(day, _)| sighting.time_ns >= morning(*day)) {
                 scenario.habits.attacks = vec![Attack { kind, day, at: None }];
-                // What comes later changes nothing of it.
-                scenario.habits.days = self.scenario.habits.days.min(day + 5);
                 attacks.extend(meet(&scenario, seed, sighting.time_ns, detector.clone(), &mut see)?);
             }
             let time_ns = sighting.time_ns;
@@ -118,4 +116,51 @@ fn meet<E: From<SimulateError>>(
     let alarms = sightings.flat_map(|sighting| detector.observe(sighting)).filter(|alarm| alarm.time_ns >= start_ns);
     let alarm = alarms.min_by_key(|alarm| alarm.time_ns).filter(|alarm| alarm.time_ns < until_ns);
     Ok(Some(MetAttack { kind: attack.kind, start_ns, alarm }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::tz::TimeZone;
+    use sizeleak_habits::{Budget, Components};
+    use sizeleak_simulator::scenario::HabitSettings;
+
+    use super::*;
+
+    /// What a detector finds in a home of ten weeks whose commands are known, or only when they come.
+    fn watched(is_known: bool) -> GuardedHome {
+        let habits = HabitSettings { days: 70, ..HabitSettings::default() };
+        let scenario = Scenario { habits, ..Scenario::default() };
+        let names: Vec<Arc<str>> = scenario.action_names().into_iter().map(Arc::from).collect();
+        let see = |test: &SimulatedCapture| -> Result<Vec<Sighting>, SimulateError> {
+            let sighting = |truth: &sizeleak_simulator::Truth| {
+                let actions = names.iter().cloned().zip(truth.counts.iter().copied()).collect();
+                let candidates = if is_known { vec![(actions, 1.0)] } else { Vec::new() };
+                Sighting { time_ns: truth.time_ns, flow: 1, candidates }
+            };
+            Ok(test.truths.iter().map(sighting).collect())
+        };
+        let attacks = [AttackKind::Burst, AttackKind::NewAction];
+        let detector = Detector::new(Home::new(TimeZone::UTC, Components::ALL), Budget::WEEKLY);
+        Guard { scenario: &scenario, days: 42, attacks: &attacks }.watch(3, detector, see).unwrap()
+    }
+
+    #[test]
+    fn a_burst_is_found_by_its_times_alone_and_a_new_action_only_where_it_is_known() {
+        let found = |home: &GuardedHome| -> Vec<(AttackKind, bool)> {
+            home.attacks.iter().map(|attack| (attack.kind, attack.alarm.is_some())).collect()
+        };
+        let (known, hidden) = (watched(true), watched(false));
+        assert!(
+            found(&known).contains(&(AttackKind::Burst, true)) && found(&hidden).contains(&(AttackKind::Burst, true))
+        );
+        assert!(found(&known).contains(&(AttackKind::NewAction, true)), "{:?}", found(&known));
+        assert!(found(&hidden).contains(&(AttackKind::NewAction, false)), "{:?}", found(&hidden));
+        for attack in known.attacks {
+            let alarm = attack.alarm.unwrap();
+            assert!((attack.start_ns..attack.start_ns + DAY).contains(&alarm.time_ns));
+        }
+        assert!(known.from_ns < known.until_ns && known.false_alarms.len() < 10);
+    }
 }

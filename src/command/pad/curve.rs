@@ -66,8 +66,6 @@ pub(super) struct Curve<'a> {
 #[derive(Serialize)]
 struct Point {
     policy: String,
-    #[serde(skip)]
-    padding: PaddingPolicy,
     added_bytes: f64,
     added_share: f64,
     megabytes_a_day: f64,
@@ -82,7 +80,14 @@ struct Point {
 }
 
 impl<'a> Curve<'a> {
-    pub(super) fn new(home: &PaddedHome, floor: FloorChoice, prior: &'a str, log: &LogFlags) -> Self {
+    /// `found` says what share of attacks the home's own detector finds under a policy, if that is asked for.
+    pub(super) fn new(
+        home: &PaddedHome,
+        floor: FloorChoice,
+        prior: &'a str,
+        log: &LogFlags,
+        found: impl Fn(&PaddingPolicy) -> Result<Option<f64>, Failure>,
+    ) -> Result<Self, Failure> {
         let is_floor_asked_for = floor != FloorChoice::LeftOut;
         let (mut floor, floor_left_out) = match floor_of(home, floor) {
             Ok(floor) => (Some(floor), None),
@@ -91,10 +96,12 @@ impl<'a> Curve<'a> {
         if let Some(floor) = &mut floor {
             FloorProgress::begin(home.rows().len(), log).run(|| floor.refine_once(TOLERANCE));
         }
-        let mut points: Vec<Point> =
-            policies(home).iter().map(|(name, policy)| Point::new(home, name, policy, floor.as_ref())).collect();
+        let point = |(name, policy): (String, PaddingPolicy)| {
+            Ok::<_, Failure>(Point::new(home, name, &policy, floor.as_ref(), found(&policy)?))
+        };
+        let mut points = policies(home).into_iter().map(point).collect::<Result<Vec<Point>, Failure>>()?;
         points.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(b.named.total_cmp(&a.named)));
-        Self {
+        Ok(Self {
             schema: 1,
             prior,
             guessing: home.unpadded.command.guessing,
@@ -103,19 +110,7 @@ impl<'a> Curve<'a> {
             floor_left_out,
             is_floor_asked_for,
             points,
-        }
-    }
-
-    /// Adds what a detector finds under each policy.
-    #[cfg(feature = "simulator")]
-    pub(super) fn add_detection(
-        &mut self,
-        found: impl Fn(&PaddingPolicy) -> Result<f64, Failure>,
-    ) -> Result<(), Failure> {
-        for point in &mut self.points {
-            point.attacks_found = Some(found(&point.padding)?);
-        }
-        Ok(())
+        })
     }
 
     /// As CSV.
@@ -182,13 +177,18 @@ impl<'a> Curve<'a> {
 }
 
 impl Point {
-    fn new(home: &PaddedHome, name: &str, policy: &PaddingPolicy, floor: Option<&PaddingFloor>) -> Self {
+    fn new(
+        home: &PaddedHome,
+        policy_name: String,
+        policy: &PaddingPolicy,
+        floor: Option<&PaddingFloor>,
+        attacks_found: Option<f64>,
+    ) -> Self {
         let judged = JudgedPolicy::new(home, policy);
         let command = &judged.by_size.command;
         Self {
-            policy: name.to_owned(),
-            padding: policy.clone(),
-            attacks_found: None,
+            policy: policy_name,
+            attacks_found,
             added_bytes: judged.added_bytes,
             added_share: judged.added_share,
             megabytes_a_day: judged.megabytes_a_day,

@@ -35,7 +35,7 @@ pub(super) struct GuardOptions {
     /// Also measure what the home's own detector still finds, in homes that live by this scenario
     ///
     /// With `[habits]` of at least 60 days, and the actions of the model.
-    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["table", "policy"])]
+    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["table", "policy"], hide_short_help = true)]
     detect: Option<PathBuf>,
 
     /// How many false alarms the detector may have [default: 1/week]
