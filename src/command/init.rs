@@ -141,6 +141,7 @@ fn devices() -> Inventory {
         name: name.to_owned(),
         count,
         actions: actions.iter().map(|&action| action.to_owned()).collect(),
+        safe: true,
     };
     Inventory { devices: vec![device("plug", 12, &["on", "off"]), device("lamp", 4, &["on", "off", "dim"])] }
 }

@@ -3,7 +3,12 @@
 use sizeleak_model::{Action, Device, Inventory, LabelledCommand};
 
 pub(crate) fn device(name: &str, count: u32, actions: &[&str]) -> Device {
-    Device { name: name.into(), count, actions: actions.iter().map(|action| (*action).to_owned()).collect() }
+    Device {
+        name: name.into(),
+        count,
+        actions: actions.iter().map(|action| (*action).to_owned()).collect(),
+        safe: true,
+    }
 }
 
 /// Twelve plugs, and four lamps that share two actions with the plugs.

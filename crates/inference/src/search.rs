@@ -10,7 +10,7 @@
 //! use sizeleak_model::{Action, Device, Inventory};
 //!
 //! let actions = [("on", 40), ("off", 41)].map(|(name, size)| Action::new(name, size));
-//! let plugs = Device { name: "plug".into(), count: 3, actions: vec!["on".into(), "off".into()] };
+//! let plugs = Device { name: "plug".into(), count: 3, actions: vec!["on".into(), "off".into()], safe: true };
 //! let limits = Inventory { devices: vec![plugs] }.limits(&actions)?;
 //!
 //! let mut solver = Solver::new(&actions, &limits)?;

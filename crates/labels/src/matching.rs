@@ -20,6 +20,11 @@ impl Tolerance {
     /// are set by hand.
     pub const OF_MINUTES: Self = Self(90_000_000_000);
 
+    /// A tolerance of this many nanoseconds.
+    pub fn of_nanoseconds(nanoseconds: i64) -> Self {
+        Self(nanoseconds.max(0))
+    }
+
     /// In nanoseconds.
     pub fn nanoseconds(self) -> i64 {
         self.0

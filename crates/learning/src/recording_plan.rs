@@ -18,6 +18,11 @@ impl RecordingPlan {
         Self { actions: actions.to_vec(), commands }
     }
 
+    /// How often each action occurs in each of the commands.
+    pub fn commands(&self) -> &[Vec<u32>] {
+        &self.commands
+    }
+
     /// Whether nothing needs to be recorded.
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()

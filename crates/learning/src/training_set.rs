@@ -70,6 +70,8 @@ pub struct LearnedModel {
     pub leaves_sizes_open: bool,
     /// For each action with a size, the credible interval (95 %) of that size in bytes.
     pub intervals: Vec<[i64; 2]>,
+    /// The posterior probability that all these sizes are right.
+    pub certainty: f64,
     /// The services it was learned on, by their indices among those observed.
     pub(crate) services: Vec<usize>,
     /// The indices of the commands it was learned from.
@@ -119,16 +121,12 @@ impl TrainingSet<'_> {
         let names = &self.labels.labels().actions;
         let commands = self.labelled(&matching, &chosen.basis);
         let padding = padding.map(LearnedPadding::Policy);
-        let unpadded: Vec<LabelledCommand> = match &padding {
-            Some(padding) => commands.iter().map(|command| before_padding(command, padding)).collect(),
-            None => commands.clone(),
-        };
-        let sizes = learn_sizes(method, names, &unpadded);
-        let mut sizes = sizes.map_err(|error| self.explain(error, &matching))?;
+        let before = |padding| commands.iter().map(|command| before_padding(command, padding)).collect();
+        let unpadded: Vec<LabelledCommand> = padding.as_ref().map_or_else(|| commands.clone(), before);
+        let mut sizes = learn_sizes(method, names, &unpadded).map_err(|error| self.explain(error, &matching))?;
         sizes.padding = padding.or(sizes.padding);
         let plan = self.recording_plan(&sizes, &matching)?;
-        remarks.extend(sizes.remarks.iter().cloned());
-        remarks.extend(self.left_out(&sizes, &matching));
+        remarks.extend(sizes.remarks.iter().cloned().chain(self.left_out(&sizes, &matching)));
         let mut warnings = sizes.warnings.clone();
         warnings.extend(sizes.padding.as_ref().and_then(|padding| not_as_padded(&commands, padding)));
         warnings.extend(growing_length_fields(&sizes, &plan));
@@ -144,10 +142,19 @@ impl TrainingSet<'_> {
         let without_size = if sizes.follow_labels { sizes.outliers.len() } else { self.labels.labels().rows.len() };
         let mismatches = self.mismatches(&matching, &times) + without_size;
         let leaves_sizes_open = sizes.are_open();
-        let LearnedSizes { overhead, actions, kinds, additive, neighbours, smoothing, padding, intervals, .. } = sizes;
-        let occurrences = (0..actions.len())
-            .map(|at| additive.iter().filter(|command| command.counts.get(at).is_some_and(|count| *count > 0)).count())
-            .collect();
+        let LearnedSizes {
+            overhead,
+            actions,
+            kinds,
+            additive,
+            neighbours,
+            smoothing,
+            padding,
+            intervals,
+            certainty,
+            ..
+        } = sizes;
+        let occurrences = occurrences(actions.len(), &additive);
         let of_kinds = kinds.iter().flat_map(|kinds| &kinds.list).map(Kind::commands).sum::<u64>();
         let learned = Provenance {
             method,
@@ -198,6 +205,7 @@ impl TrainingSet<'_> {
             warnings,
             leaves_sizes_open,
             intervals,
+            certainty,
             services: Vec::new(),
             learned_from,
             left_out,
@@ -318,6 +326,13 @@ impl TrainingSet<'_> {
             )
         })
     }
+}
+
+/// For each action, how many of the commands contain it.
+fn occurrences(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
+    let occurs =
+        |at: usize| commands.iter().filter(move |command| command.counts.get(at).is_some_and(|count| *count > 0));
+    (0..actions).map(|at| occurs(at).count()).collect()
 }
 
 /// Whether the sizes of all actions may be off together.

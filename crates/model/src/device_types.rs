@@ -115,6 +115,7 @@ mod tests {
             name: name.to_owned(),
             count,
             actions: actions.iter().map(|action| (*action).to_owned()).collect(),
+            safe: true,
         };
         DeviceTypes::new(&Inventory {
             devices: vec![
@@ -167,8 +168,12 @@ mod tests {
     #[test]
     fn types_of_foreign_actions_or_of_too_many_ways_are_not_known() {
         assert_eq!(types().addressed([("dim", 1)]), None);
-        let device =
-            |at: u32| Device { name: at.to_string(), count: 200, actions: vec!["on".to_owned(), at.to_string()] };
+        let device = |at: u32| Device {
+            name: at.to_string(),
+            count: 200,
+            actions: vec!["on".to_owned(), at.to_string()],
+            safe: true,
+        };
         let mut many = DeviceTypes::new(&Inventory { devices: (0..20).map(device).collect() });
         assert_eq!(many.addressed([("on", 2000)]), None);
         assert!(many.addressed([("on", 2)]).is_some());

@@ -32,6 +32,14 @@ pub struct Device {
     pub count: u32,
     /// The actions of such a device; a command has at most one action for each device.
     pub actions: Vec<String>,
+    /// Whether commanding it harms nobody who is not asked: false for locks and heaters.
+    #[serde(default = "is_safe", skip_serializing_if = "Clone::clone")]
+    pub safe: bool,
+}
+
+/// What a device is unless the inventory says otherwise.
+fn is_safe() -> bool {
+    true
 }
 
 /// Why an inventory cannot be used.

@@ -127,8 +127,12 @@ fn true_commands(scenario: &Scenario, traits: &ScenarioTraits) -> Result<Command
     let names = scenario.action_names().into_iter();
     let actions: Vec<Action> =
         names.zip(&traits.actions).map(|(name, action)| Action::new(name, action.bytes.cast_signed() as i64)).collect();
-    let device =
-        |kind: &DeviceKind| Device { name: kind.name.clone(), count: kind.count, actions: kind.actions.clone() };
+    let device = |kind: &DeviceKind| Device {
+        name: kind.name.clone(),
+        count: kind.count,
+        actions: kind.actions.clone(),
+        safe: true,
+    };
     let inventory = Inventory { devices: scenario.devices.iter().map(device).collect() };
     let home = Home {
         overhead: 0,

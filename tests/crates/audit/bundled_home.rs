@@ -94,6 +94,7 @@ fn sizes_and_inventories_out_of_proportion_are_refused() -> Result<(), Box<dyn E
         name: name.to_owned(),
         count: 60,
         actions: actions.iter().copied().map(str::to_owned).collect(),
+        safe: true,
     };
     let one = ["on", "off", "toggle", "timer", "dim", "white", "colour"];
     let kinds = one.iter().zip(1..).map(|(name, several)| kind(name, one.get(..several).unwrap_or_default()));

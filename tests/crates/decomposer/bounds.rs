@@ -13,6 +13,7 @@ fn solver(actions: &[Action], kinds: &[(u32, Vec<usize>)]) -> Result<Solver, Sol
         name: at.to_string(),
         count: *count,
         actions: actions.iter().map(usize::to_string).collect(),
+        safe: true,
     };
     let inventory = Inventory { devices: kinds.iter().enumerate().map(device).collect() };
     Solver::new(actions, &inventory.limits(actions).unwrap())

@@ -18,6 +18,7 @@ fn inventory(kinds: &[(u32, &str)]) -> Inventory {
         name: at.to_string(),
         count: *count,
         actions: letters.chars().map(String::from).collect(),
+        safe: true,
     };
     Inventory { devices: kinds.iter().enumerate().map(device).collect() }
 }

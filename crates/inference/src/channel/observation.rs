@@ -321,7 +321,8 @@ mod tests {
         let action = |(name, at): (&&str, i64)| Action::of_sizes(*name, &sizes(at).collect::<Vec<_>>()).unwrap();
         model.actions = names.iter().zip(0..).map(action).collect();
         let actions = names.map(str::to_owned).to_vec();
-        model.inventory = Some(Inventory { devices: vec![Device { name: "lamp".to_owned(), count: lamps, actions }] });
+        model.inventory =
+            Some(Inventory { devices: vec![Device { name: "lamp".to_owned(), count: lamps, actions, safe: true }] });
         model.prior = None;
         model
     }

@@ -180,6 +180,7 @@ mod tests {
             name: at.to_string(),
             count: *count,
             actions: names(letters),
+            safe: true,
         });
         let inventory = Inventory { devices: devices.collect() };
         let mut all: Vec<&str> = inventory.action_names();

@@ -49,6 +49,7 @@ fn limits(kinds: &[(u32, Vec<usize>)], number: usize) -> Limits {
         name: at.to_string(),
         count: *count,
         actions: actions.iter().map(usize::to_string).collect(),
+        safe: true,
     };
     let devices = kinds.iter().enumerate().map(device).collect();
     Inventory { devices }.limits(&actions(number)).unwrap()
@@ -227,6 +228,7 @@ proptest! {
             name: at.to_string(),
             count: *count,
             actions: (0..5).filter(|action| bits >> action & 1 == 1).map(|action| action.to_string()).collect(),
+            safe: true,
         };
         let inventory = Inventory { devices: types.iter().enumerate().map(of_type).collect() };
         let action = |name: &str| Action::new(name, sizes[name.parse::<usize>().unwrap()]);

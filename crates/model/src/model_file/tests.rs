@@ -92,7 +92,7 @@ prop_compose! {
         windows in prop::option::of(Just(crate::ReplyWindows { within_ms: 12_000, gap_ms: 6_500, mostly_ms: 1_400 })),
     ) -> Model {
         let names: Vec<String> = names.into_iter().collect();
-        let device = Device { name: "kind".into(), count, actions: names.clone() };
+        let device = Device { name: "kind".into(), count, actions: names.clone(), safe: true };
         let basis = cipher.map(|cipher_suite| Basis::Plaintext { cipher_suite, record_overhead: [16, 31] });
         let [fixed, per_action, missing, surplus] = replies;
         let tuples = tuples.into_iter().map(|(size, epsilon, times)| EpsilonTuple { size, epsilon, times });

@@ -14,7 +14,7 @@ fn home(sizes: &[Vec<(i64, f64)>], devices: Option<u32>) -> (Vec<Action>, Limits
     let names = actions.iter().map(|action| action.name.clone()).collect();
     let limits = match devices {
         Some(count) => {
-            let plugs = Device { name: "plug".into(), count, actions: names };
+            let plugs = Device { name: "plug".into(), count, actions: names, safe: true };
             Inventory { devices: vec![plugs] }.limits(&actions).unwrap()
         }
         None => Limits::free(actions.len()),

@@ -1,0 +1,380 @@
+//! Which command to record next, and whether there is need of one.
+
+use rand::seq::{IndexedRandom, SliceRandom};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use serde::{Deserialize, Serialize};
+use sizeleak_fit::ExperimentDesign;
+use sizeleak_model::{Action, Inventory, InventoryError, LabelledCommand, Limits};
+
+use crate::covariance::Covariance;
+use crate::device_choice::{DeviceAction, devices_for};
+use crate::knowledge::{HeldOut, Knowledge};
+
+/// So many checks in a row must find the same sizes: with fewer, sizes that a counter's new digit had moved were taken
+/// for settled.
+const UNCHANGED_CHECKS: usize = 5;
+
+/// The fewest commands held back that say how a model fits others.
+const MIN_HELD_OUT: u64 = 10;
+
+/// The share of commands held back that must have their true actions among the candidates.
+const MIN_EXPLAINED: f64 = 0.98;
+
+/// A command held back has at most so many actions, as people command them.
+const MAX_USUAL: u32 = 4;
+
+/// Commands to choose among have at most so many actions; longer ones only show where length fields grow.
+const MAX_CHOSEN: u32 = 3;
+
+/// The noise that is expected before anything is known, in bytes: about that of a message number.
+const EXPECTED_SPREAD: f64 = 1.0;
+
+/// When an experiment ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Goal {
+    /// The posterior probability that all sizes are right.
+    pub certainty: f64,
+    /// The most commands, those held back included.
+    pub max_commands: usize,
+}
+
+impl Default for Goal {
+    fn default() -> Self {
+        Self { certainty: 0.99, max_commands: 400 }
+    }
+}
+
+/// What a command is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Half {
+    /// The model is learned from it.
+    Learn,
+    /// It is held back, and shows how the model fits commands that it has not seen.
+    Test,
+}
+
+/// A command to record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedCommand {
+    /// How often each action occurs, in the order of [`Experiment::actions`].
+    pub counts: Vec<u32>,
+    /// Which device does what.
+    pub devices: Vec<DeviceAction>,
+    /// What it is for.
+    pub half: Half,
+    /// Why it was chosen, in words.
+    pub why: String,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// Record this command.
+    Send(PlannedCommand),
+    /// The experiment is over.
+    Stop(Stop),
+}
+
+/// Why an experiment is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// All sizes are certain, and commands held back fit.
+    Settled,
+    /// More commands would not help.
+    NoGain {
+        /// Actions whose sizes stay open.
+        tied: Vec<String>,
+    },
+    /// As many commands as were allowed are recorded.
+    MaxCommands,
+}
+
+/// An experiment with the devices of a home.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    inventory: Inventory,
+    actions: Vec<String>,
+    limits: Limits,
+    goal: Goal,
+    seed: u64,
+    /// What was handed over, whether or not it counts: each draws its own devices.
+    attempts: u64,
+    learned_from: Vec<Vec<u32>>,
+    held_back: usize,
+    /// Commands that somebody asked for, to be recorded first.
+    asked: Vec<Vec<u32>>,
+    knowledge: Option<Knowledge>,
+    held_out: Option<HeldOut>,
+    unchanged: usize,
+    /// The best certainty so far, and how many commands were learned from since.
+    best: (f64, usize),
+}
+
+impl Experiment {
+    /// An experiment with these devices; the same seed chooses the same commands where the same is known.
+    ///
+    /// # Errors
+    /// [`InventoryError`].
+    pub fn new(inventory: Inventory, goal: Goal, seed: u64) -> Result<Self, InventoryError> {
+        inventory.check()?;
+        let actions: Vec<String> = inventory.action_names().into_iter().map(str::to_owned).collect();
+        let named: Vec<Action> = actions.iter().map(|name| Action::new(name, 1)).collect();
+        Ok(Self {
+            limits: inventory.limits(&named)?,
+            inventory,
+            actions,
+            goal,
+            seed,
+            attempts: 0,
+            learned_from: Vec::new(),
+            held_back: 0,
+            asked: Vec::new(),
+            knowledge: None,
+            held_out: None,
+            unchanged: 0,
+            best: (0.0, 0),
+        })
+    }
+
+    /// The same, which first records these commands to learn from: those that the inventory allows.
+    #[must_use]
+    pub fn asked_for(mut self, commands: impl IntoIterator<Item = Vec<u32>>) -> Self {
+        self.asked = commands.into_iter().filter(|counts| self.limits.admits(counts)).collect();
+        self
+    }
+
+    /// The actions, in the order of counts.
+    pub fn actions(&self) -> &[String] {
+        &self.actions
+    }
+
+    /// What is known, after the last check.
+    pub fn knowledge(&self) -> Option<&Knowledge> {
+        self.knowledge.as_ref()
+    }
+
+    /// How the commands held back fit, after the last check that looked.
+    pub fn held_out(&self) -> Option<HeldOut> {
+        self.held_out
+    }
+
+    /// The commands that count.
+    pub fn commands(&self) -> usize {
+        self.learned_from.len() + self.held_back
+    }
+
+    /// Notes that a command was handed over; `counts` are `None` if it does not count.
+    pub fn add(&mut self, half: Half, counts: Option<&[u32]>) {
+        self.attempts += 1;
+        let Some(counts) = counts else { return };
+        match half {
+            Half::Learn => {
+                if let Some(at) = self.asked.iter().position(|asked| asked == counts) {
+                    self.asked.remove(at);
+                }
+                self.learned_from.push(counts.to_vec());
+                self.best.1 += 1;
+            }
+            Half::Test => self.held_back += 1,
+        }
+    }
+
+    /// Whether it is time to learn: there is a new command to learn from, and each action was commanded.
+    pub fn wants_check(&self) -> bool {
+        self.best.1 > 0 && self.learned_from.len() > self.actions.len() && self.missing().commands.is_empty()
+    }
+
+    /// Whether the sizes look settled, so that the commands held back are to be asked.
+    pub fn wants_test(&self) -> bool {
+        self.is_certain() && self.held_back as u64 >= MIN_HELD_OUT
+    }
+
+    /// Notes what a check found.
+    pub fn learned(&mut self, knowledge: Option<Knowledge>) {
+        self.unchanged = match (&self.knowledge, &knowledge) {
+            (Some(before), Some(now)) if before.has_sizes_of(now) => self.unchanged + 1,
+            _ => 0,
+        };
+        let certainty = knowledge.as_ref().map_or(0.0, |knowledge| knowledge.certainty);
+        if certainty > self.best.0 || certainty >= self.goal.certainty {
+            self.best = (certainty.max(self.best.0), 0);
+        }
+        self.knowledge = knowledge;
+    }
+
+    /// Notes how the commands held back fit.
+    pub fn tested(&mut self, held_out: HeldOut) {
+        self.held_out = Some(held_out);
+    }
+
+    /// How many more commands are expected, those held back included.
+    pub fn expected_commands(&self) -> usize {
+        let (mut chosen, mut more) = (self.learned_from.clone(), 0);
+        while chosen.len() + more < self.goal.max_commands {
+            let missing = self.missing_for(&chosen).commands;
+            let Some(counts) = missing.into_iter().next().or_else(|| self.most_telling(&chosen)) else { break };
+            chosen.push(counts);
+            more += 1;
+            let covariance = self.covariance(&chosen);
+            if covariance.unsettled() < 1.0 - self.goal.certainty && self.missing_for(&chosen).commands.is_empty() {
+                break;
+            }
+        }
+        2 * more.max(UNCHANGED_CHECKS.saturating_sub(self.unchanged))
+    }
+
+    /// What to do next.
+    pub fn next(&self) -> Decision {
+        if let Some(stop) = self.stop() {
+            return Decision::Stop(stop);
+        }
+        let mut random = ChaCha20Rng::seed_from_u64(self.seed);
+        random.set_stream(self.attempts);
+        if self.asked.is_empty() && self.held_back < self.learned_from.len() {
+            return Decision::Send(self.usual_command(&mut random));
+        }
+        let (counts, why) = self.telling_command();
+        let names: Vec<&str> = self.spelled(&counts);
+        match devices_for(&self.inventory, &names, &mut random) {
+            Some(devices) => Decision::Send(PlannedCommand { counts, devices, half: Half::Learn, why }),
+            // The limits admit no such command.
+            None => Decision::Stop(Stop::NoGain { tied: self.open() }),
+        }
+    }
+
+    /// Whether the experiment is over.
+    fn stop(&self) -> Option<Stop> {
+        if self.commands() >= self.goal.max_commands {
+            return Some(Stop::MaxCommands);
+        }
+        if !self.asked.is_empty() {
+            return None;
+        }
+        let fits = self.held_out.is_some_and(|held_out| {
+            held_out.commands >= MIN_HELD_OUT
+                && (held_out.explained as f64) >= (MIN_EXPLAINED * held_out.commands as f64).floor()
+        });
+        if self.is_certain() && fits {
+            return Some(Stop::Settled);
+        }
+        // Twice a command for each unknown, and nothing became more certain.
+        let patience = 2 * (self.actions.len() + 1) + UNCHANGED_CHECKS + MIN_HELD_OUT as usize;
+        let is_hopeless = self.best.1 >= patience || (self.is_certain() && self.unchanged >= patience);
+        (self.knowledge.is_some() && is_hopeless).then(|| Stop::NoGain { tied: self.open() })
+    }
+
+    /// Whether all sizes are certain, and were the same at several checks.
+    fn is_certain(&self) -> bool {
+        let Some(knowledge) = &self.knowledge else { return false };
+        knowledge.certainty >= self.goal.certainty
+            && knowledge.longer.iter().all(|counts| self.learned_from.contains(counts))
+            && self.unchanged >= UNCHANGED_CHECKS
+    }
+
+    /// The actions whose sizes are open.
+    fn open(&self) -> Vec<String> {
+        let is_open = |action: &&String| {
+            let sizes = self.knowledge.iter().flat_map(|knowledge| &knowledge.sizes);
+            let mut own = sizes.filter(|size| size.action == **action);
+            own.next().is_none_or(|size| size.interval[0] != size.interval[1])
+        };
+        self.actions.iter().filter(is_open).cloned().collect()
+    }
+
+    fn missing(&self) -> ExperimentDesign {
+        self.missing_for(&self.learned_from)
+    }
+
+    /// The fewest commands that are missing for every size to be determined.
+    fn missing_for(&self, commands: &[Vec<u32>]) -> ExperimentDesign {
+        // The design depends on which commands there are, not on their sizes.
+        let labelled = |counts: &Vec<u32>| LabelledCommand {
+            sizes: [0, 0],
+            counts: counts.clone(),
+            replies: 0,
+            reply_bytes: 0,
+            single_replies: None,
+            has_own_replies: false,
+        };
+        let commands: Vec<LabelledCommand> = commands.iter().map(labelled).collect();
+        ExperimentDesign::missing(self.actions.len(), &commands, &self.limits)
+    }
+
+    /// The command that tells most, and why.
+    fn telling_command(&self) -> (Vec<u32>, String) {
+        if let Some(asked) = self.asked.first() {
+            return (asked.clone(), "asked for".to_owned());
+        }
+        if let Some(counts) = self.missing().commands.into_iter().next() {
+            return (counts, "without it sizes cannot be told apart".to_owned());
+        }
+        let longer = self.knowledge.iter().flat_map(|knowledge| &knowledge.longer);
+        if let Some(longer) = longer.into_iter().find(|counts| !self.learned_from.contains(counts)) {
+            return (longer.clone(), "it shows where length fields grow".to_owned());
+        }
+        let now = self.covariance(&self.learned_from);
+        let counts = self.most_telling(&self.learned_from).unwrap_or_else(|| vec![0; self.actions.len()]);
+        let (before, after) = (now.unsettled(), now.unsettled_after(&counts));
+        (counts, format!("of {before:.3} sizes expected to be wrong it leaves {after:.3}"))
+    }
+
+    fn covariance(&self, commands: &[Vec<u32>]) -> Covariance {
+        let spread = self.knowledge.as_ref().map_or(EXPECTED_SPREAD, |knowledge| knowledge.spread);
+        Covariance::after(self.actions.len(), spread, commands.iter().map(Vec::as_slice))
+    }
+
+    /// The command of at most [`MAX_CHOSEN`] actions after which fewest sizes are expected to be wrong; of equal ones
+    /// the shortest.
+    fn most_telling(&self, commands: &[Vec<u32>]) -> Option<Vec<u32>> {
+        let covariance = self.covariance(commands);
+        let expected = self.candidates().into_iter().map(|counts| (covariance.unsettled_after(&counts), counts));
+        expected.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, counts)| counts)
+    }
+
+    /// All commands of few actions that the inventory allows, the shortest first.
+    fn candidates(&self) -> Vec<Vec<u32>> {
+        let none = vec![0; self.actions.len()];
+        let (mut all, mut last) = (Vec::new(), vec![(none, 0)]);
+        for _ in 0..MAX_CHOSEN {
+            let longer = last.iter().flat_map(|(counts, from): &(Vec<u32>, usize)| {
+                (*from..self.actions.len()).filter_map(|at| {
+                    let mut more = counts.clone();
+                    *more.get_mut(at)? += 1;
+                    self.limits.admits(&more).then_some((more, at))
+                })
+            });
+            last = longer.collect();
+            all.extend(last.iter().map(|(counts, _)| counts.clone()));
+        }
+        all
+    }
+
+    /// A command as people send them: some devices, each with one of its actions.
+    fn usual_command(&self, random: &mut ChaCha20Rng) -> PlannedCommand {
+        let types = self.inventory.devices.iter();
+        let mut devices: Vec<(&str, u32, &[String])> = types
+            .flat_map(|device| (0..device.count).map(|at| (device.name.as_str(), at, device.actions.as_slice())))
+            .collect();
+        devices.shuffle(random);
+        let many = random.random_range(1..=MAX_USUAL.min(self.limits.max_actions()).max(1));
+        let chosen = devices.into_iter().take(many as usize).filter_map(|(device, index, actions)| {
+            let action = actions.choose(random)?.clone();
+            Some(DeviceAction { device: device.to_owned(), index, action })
+        });
+        let devices: Vec<DeviceAction> = chosen.collect();
+        let count = |name: &String| devices.iter().filter(|device| device.action == *name).count() as u32;
+        let counts = self.actions.iter().map(count).collect();
+        PlannedCommand { counts, devices, half: Half::Test, why: "held back for the test".to_owned() }
+    }
+
+    /// The names of a command's actions, each as often as it occurs.
+    fn spelled(&self, counts: &[u32]) -> Vec<&str> {
+        let actions = self.actions.iter().zip(counts);
+        actions.flat_map(|(name, count)| std::iter::repeat_n(name.as_str(), *count as usize)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

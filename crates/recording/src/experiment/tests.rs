@@ -1,0 +1,102 @@
+//! Tests of `experiment`.
+
+use super::*;
+use crate::knowledge::ActionSize;
+
+const HOME: &str = "[[device]]\nname = \"plug\"\ncount = 6\nactions = [\"on\", \"off\"]\n\
+                    [[device]]\nname = \"lamp\"\ncount = 3\nactions = [\"on\", \"off\", \"red\"]\n";
+
+fn experiment(goal: Goal) -> Experiment {
+    Experiment::new(Inventory::from_toml(HOME).unwrap(), goal, 7).unwrap()
+}
+
+fn knowledge(certainty: f64) -> Knowledge {
+    let size = |(name, size): (&str, i64)| ActionSize { action: name.to_owned(), size, interval: [size, size] };
+    let sizes = [("on", 30), ("off", 31), ("red", 40)].map(size).to_vec();
+    Knowledge { overhead: 70, sizes, certainty, spread: 0.5, longer: Vec::new(), unexplained: 0, warnings: Vec::new() }
+}
+
+/// Sends what is decided until the end; `check` says what each check finds. Returns the commands and the end.
+fn played(
+    mut experiment: Experiment,
+    check: impl Fn(&Experiment) -> Knowledge,
+    fit: bool,
+) -> (Vec<PlannedCommand>, Stop) {
+    let mut sent = Vec::new();
+    loop {
+        match experiment.next() {
+            Decision::Stop(stop) => return (sent, stop),
+            Decision::Send(command) => {
+                experiment.add(command.half, Some(&command.counts));
+                if command.half == Half::Learn && experiment.wants_check() {
+                    let found = check(&experiment);
+                    experiment.learned(Some(found));
+                }
+                if experiment.wants_test() {
+                    let commands = experiment.held_back as u64;
+                    experiment.tested(HeldOut { commands, explained: if fit { commands } else { 0 } });
+                }
+                sent.push(command);
+            }
+        }
+    }
+}
+
+#[test]
+fn commands_are_enough_when_sizes_stay_and_those_held_back_fit() {
+    let (sent, stop) = played(experiment(Goal::default()), |_| knowledge(0.999), true);
+    assert_eq!(stop, Stop::Settled);
+    let learned: Vec<&Vec<u32>> =
+        sent.iter().filter(|sent| sent.half == Half::Learn).map(|sent| &sent.counts).collect();
+    assert_eq!(learned[..4], [&[1, 0, 0], &[0, 1, 0], &[0, 0, 1], &[2, 0, 0]], "what the sizes need comes first");
+    assert!((20..=24).contains(&sent.len()), "{} commands", sent.len());
+    let halves = sent
+        .chunks(2)
+        .all(|pair| pair.iter().map(|sent| sent.half).eq([Half::Learn, Half::Test][..pair.len()].iter().copied()));
+    assert!(halves, "every second command is held back");
+}
+
+#[test]
+fn no_end_without_a_fit_or_certainty_but_for_want_of_gain() {
+    let (_, stop) = played(experiment(Goal::default()), |_| knowledge(0.999), false);
+    assert_eq!(stop, Stop::NoGain { tied: Vec::new() });
+    let open = |_: &Experiment| {
+        let mut open = knowledge(0.4);
+        open.sizes[2].interval = [39, 41];
+        open
+    };
+    let (sent, stop) = played(experiment(Goal::default()), open, true);
+    assert_eq!(stop, Stop::NoGain { tied: vec!["red".to_owned()] });
+    assert!(sent.len() < 80, "{} commands", sent.len());
+    let (sent, stop) = played(experiment(Goal { max_commands: 9, ..Goal::default() }), open, true);
+    assert_eq!((sent.len(), stop), (9, Stop::MaxCommands));
+}
+
+#[test]
+fn longer_commands_are_sent_where_length_fields_are_open() {
+    let longer = |_: &Experiment| Knowledge { longer: vec![vec![2, 2, 2]], ..knowledge(0.999) };
+    let (sent, stop) = played(experiment(Goal::default()), longer, true);
+    assert!(sent.iter().any(|sent| sent.half == Half::Learn && sent.counts == [2, 2, 2]));
+    assert_eq!(stop, Stop::Settled);
+}
+
+#[test]
+fn what_was_asked_for_comes_first_and_devices_vary() {
+    let asked = experiment(Goal::default()).asked_for([vec![0, 0, 3], vec![0, 0, 4], vec![5, 0, 0]]);
+    let (sent, _) = played(asked, |_| knowledge(0.999), true);
+    assert_eq!(sent[0].counts, [0, 0, 3]);
+    assert_eq!(sent[1].counts, [5, 0, 0], "four lamps there are not");
+    let single = |sent: &&PlannedCommand| sent.devices.len() == 1;
+    let used: std::collections::BTreeSet<u32> = sent.iter().filter(single).map(|sent| sent.devices[0].index).collect();
+    assert!(used.len() > 1, "{used:?}");
+}
+
+#[test]
+fn a_command_that_failed_is_chosen_again() {
+    let mut experiment = experiment(Goal::default());
+    let Decision::Send(first) = experiment.next() else { panic!() };
+    experiment.add(first.half, None);
+    let Decision::Send(second) = experiment.next() else { panic!() };
+    assert_eq!((first.counts, first.half), (second.counts, second.half));
+    assert_eq!(experiment.commands(), 0);
+}

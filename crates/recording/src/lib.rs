@@ -1,0 +1,30 @@
+//! The experiment that runs itself: which command of a home to record next, what is known after it, and when to stop.
+//!
+//! An [`Experiment`] is numbers and names alone: it chooses commands by what they would settle, and holds back every
+//! second one for a test. [`Recording`] learns from the captures so far and says how the commands held back fit. A
+//! [`Journal`] holds every step with its reason, and from it an experiment goes on where it was stopped. Nothing here
+//! reads a clock, starts a process or captures.
+//!
+//! ```
+//! use sizeleak_model::Inventory;
+//! use sizeleak_recording::{Decision, Experiment, Goal};
+//!
+//! let home = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]";
+//! let experiment = Experiment::new(Inventory::from_toml(home)?, Goal::default(), 1)?;
+//! let Decision::Send(command) = experiment.next() else { panic!("nothing is known yet") };
+//! assert_eq!(command.counts, [1, 0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod covariance;
+mod device_choice;
+mod experiment;
+mod journal;
+mod knowledge;
+mod recording;
+
+pub use device_choice::DeviceAction;
+pub use experiment::{Decision, Experiment, Goal, Half, PlannedCommand, Stop};
+pub use journal::{Journal, JournalError, Outcome, Step};
+pub use knowledge::{ActionSize, HeldOut, Knowledge};
+pub use recording::{Learned, Recording, RecordingError, Tested, labels_of};
