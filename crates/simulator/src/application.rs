@@ -13,6 +13,7 @@ use rand_chacha::ChaCha20Rng;
 
 pub(crate) use message::{Message, MessageInput, MessageRole};
 pub(crate) use padding::{MessagePadding, padded_length};
+pub(crate) use push::LivePush;
 
 use crate::SimulateError;
 use crate::scenario::Framing;

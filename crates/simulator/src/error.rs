@@ -87,6 +87,9 @@ pub enum SimulateError {
         /// The cause.
         reason: String,
     },
+    /// A command that the home cannot do.
+    #[error("the home cannot do this: {0}")]
+    Command(String),
     /// The folder cannot be created.
     #[error("{} cannot be created: {source}", path.display())]
     Folder {

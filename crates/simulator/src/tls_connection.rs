@@ -66,6 +66,8 @@ pub(crate) struct TlsConnection<'a> {
     route: TcpRoute<'a>,
     /// The earliest time of a message.
     pub(crate) ready_ns: i64,
+    /// What both ends sent until then.
+    pub(crate) handshake: Vec<(Side, Vec<u8>)>,
 }
 
 impl<'a> TlsConnection<'a> {
@@ -75,11 +77,33 @@ impl<'a> TlsConnection<'a> {
         let mut delays: Vec<i64> = (0..8).map(|_| tcp_random.random_range(MILLISECOND / 2..3 * MILLISECOND)).collect();
         let (mut tcp, mut time_ns) = TcpConnection::open(route, open_ns, tcp_random)?;
         let mut session = TlsSession::new(identity, tls, protocol, open_ns, tls_random)?;
-        for (side, flight) in session.handshake()? {
-            let (_, last_ns) = tcp.write(time_ns, side, &flight)?;
+        let handshake = session.handshake()?;
+        for (side, flight) in &handshake {
+            let (_, last_ns) = tcp.write(time_ns, *side, flight)?;
             time_ns = last_ns + route.turnaround(side.peer()) + delays.pop().unwrap_or(MILLISECOND);
         }
-        Ok(Self { session, tcp, route, ready_ns: time_ns })
+        Ok(Self { session, tcp, route, ready_ns: time_ns, handshake })
+    }
+
+    /// Sends a message, which is not earlier than any before. Returns its records, too.
+    pub(crate) fn send(&mut self, message: &Message) -> Result<(SentMessage, Vec<u8>), SimulateError> {
+        let records = self.session.seal(message.side, &message.bytes, &message.record_padding)?;
+        let (first_ns, last_ns) = self.tcp.write(message.time_ns, message.side, &records)?;
+        let lengths = record_lengths(&records);
+        let sent = SentMessage {
+            role: message.role,
+            first_ns,
+            last_ns,
+            plaintext_size: message.plaintext_size(),
+            wire_size: lengths.iter().sum(),
+            records: lengths.len(),
+        };
+        Ok((sent, records))
+    }
+
+    /// The packets until a time that were not yet taken, in order of time.
+    pub(crate) fn take_packets(&mut self, until_ns: i64) -> Result<Vec<SimulatedPacket>, SimulateError> {
+        self.tcp.take_packets(until_ns)
     }
 
     /// Sends messages, which are in order of time, and closes the connection after `close_ns`.
@@ -87,18 +111,9 @@ impl<'a> TlsConnection<'a> {
         let mut sent = Vec::with_capacity(messages.len());
         let mut end_ns = close_ns;
         for message in messages {
-            let records = self.session.seal(message.side, &message.bytes, &message.record_padding)?;
-            let (first_ns, last_ns) = self.tcp.write(message.time_ns, message.side, &records)?;
-            let lengths = record_lengths(&records);
-            sent.push(SentMessage {
-                role: message.role,
-                first_ns,
-                last_ns,
-                plaintext_size: message.plaintext_size(),
-                wire_size: lengths.iter().sum(),
-                records: lengths.len(),
-            });
-            end_ns = end_ns.max(last_ns);
+            let (message, _) = self.send(message)?;
+            end_ns = end_ns.max(message.last_ns);
+            sent.push(message);
         }
         for side in [Side::Client, Side::Server] {
             let alert = self.session.close(side)?;

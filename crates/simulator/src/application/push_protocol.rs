@@ -14,7 +14,7 @@ const STATES: &str = "home/20/state";
 
 /// The protocol state of both ends. Messages must be encoded in order of time, so that MQTT packet identifiers are in
 /// order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum PushProtocol {
     /// Text or binary frames, masked by the gateway.
     WebSocket { host: String, opcode: websocket::Opcode },

@@ -181,6 +181,14 @@ impl<'a> TcpConnection<'a> {
         Ok(self.packets)
     }
 
+    /// The packets until a time that were not yet taken, in order of time.
+    pub(crate) fn take_packets(&mut self, until_ns: i64) -> Result<Vec<SimulatedPacket>, SimulateError> {
+        self.catch_up(until_ns)?;
+        self.packets.sort_by_key(|packet| packet.time_ns);
+        let later = self.packets.split_off(self.packets.partition_point(|packet| packet.time_ns <= until_ns));
+        Ok(std::mem::replace(&mut self.packets, later))
+    }
+
     /// Sends the acknowledgements and retransmissions that are due until a time.
     fn catch_up(&mut self, until_ns: i64) -> Result<(), SimulateError> {
         loop {

@@ -1,0 +1,240 @@
+//! A home that is commanded one command at a time: the same service, gateway and TLS as in a simulated capture, at times
+//! that somebody else decides.
+
+use std::time::Duration;
+
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use pcap_file::{DataLink, Endianness, TsResolution};
+use rand::RngExt;
+use rand_chacha::ChaCha20Rng;
+use serde::Deserialize;
+
+use crate::application::{LivePush, MessageInput, alpn_protocol};
+use crate::command_generator::{CommandGenerator, DeviceAction, WantedCommand, random_id};
+use crate::message_encoder::{BodyForm, MessageEncoder};
+use crate::network::{Hosts, TcpRoute};
+use crate::random_streams::{Purpose, Seed};
+use crate::scenario::IdDraw;
+use crate::schedule::{PlannedCommand, PlannedConnection};
+use crate::time::DAY;
+use crate::tls::{ServerIdentity, Side};
+use crate::tls_connection::{ConnectionSetup, TlsConnection};
+use crate::{Scenario, SimulateError};
+
+/// What one end of the gateway's connection writes at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flight {
+    /// Whether the gateway wrote it.
+    pub is_from_gateway: bool,
+    /// Complete TLS records.
+    pub records: Vec<u8>,
+}
+
+/// An action of one device.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct CommandedDevice {
+    /// The kind of device.
+    pub device: String,
+    /// Which device of this kind, from 0.
+    pub index: u32,
+    /// The action.
+    pub action: String,
+}
+
+/// A home between its sessions.
+#[derive(Debug)]
+pub struct LiveHome {
+    scenario: Scenario,
+    seed: Seed,
+    generator: CommandGenerator,
+    encoder: MessageEncoder,
+    hosts: Hosts,
+    service: ServerIdentity,
+}
+
+impl LiveHome {
+    /// A home of a scenario.
+    ///
+    /// # Errors
+    /// [`SimulateError::Scenario`] if the scenario is invalid; [`SimulateError::Command`] if its service does not push.
+    pub fn new(scenario: Scenario, seed: u64) -> Result<Self, SimulateError> {
+        scenario.check()?;
+        let seed = Seed::new(seed, 0);
+        Ok(Self {
+            generator: CommandGenerator::new(&scenario, &mut seed.stream(Purpose::Variation, 0)),
+            encoder: MessageEncoder::new(&scenario),
+            hosts: Hosts::new(&scenario.network),
+            service: ServerIdentity::new(&scenario.network.name, &mut seed.stream(Purpose::Certificate, 0))?,
+            scenario,
+            seed,
+        })
+    }
+
+    /// The devices, as an inventory file.
+    ///
+    /// # Errors
+    /// [`SimulateError::Format`].
+    pub fn inventory(&self) -> Result<String, SimulateError> {
+        crate::labels::inventory(&self.scenario.devices)
+    }
+
+    /// Opens the `number`th session of the gateway, which lasts a day at most.
+    ///
+    /// # Errors
+    /// [`SimulateError`].
+    pub fn open(&self, number: u32, time_ns: i64) -> Result<LiveSession<'_>, SimulateError> {
+        let Self { scenario, seed, hosts, .. } = self;
+        let mut random = seed.stream(Purpose::Messages, number);
+        let network = &scenario.network;
+        let ports = [random.random_range(32_768..=60_999), network.port];
+        let tls = TlsConnection::open(ConnectionSetup {
+            route: TcpRoute { client: hosts.gateway, server: hosts.service, ports, network },
+            identity: &self.service,
+            tls: scenario.tls,
+            protocol: alpn_protocol(scenario.session.framing),
+            open_ns: time_ns,
+            tls_random: seed.stream(Purpose::Tls, number),
+            tcp_random: seed.stream(Purpose::Tcp, number),
+        })?;
+        let connection =
+            PlannedConnection { open_ns: time_ns, close_ns: time_ns + DAY, commands: Vec::new(), firmware: None };
+        let input = MessageInput { scenario, encoder: &self.encoder, connection: &connection, ready_ns: tls.ready_ns };
+        let push = LivePush::begin(input, random)?.ok_or_else(|| {
+            SimulateError::Command("its gateway polls: choose the framing `websocket` or `mqtt`".to_owned())
+        })?;
+        let key = Seed::new(0, 0).stream(Purpose::Padding, 0);
+        let random = seed.stream(Purpose::Commands, number);
+        let capture = seed.stream(Purpose::Capture, number);
+        Ok(LiveSession { home: self, connection, tls, push, random, capture, key, sent: 0 })
+    }
+
+    /// A command as the generator needs it.
+    fn wanted(&self, devices: &[CommandedDevice]) -> Result<Vec<DeviceAction>, SimulateError> {
+        let names = self.scenario.action_names();
+        let mut wanted: Vec<DeviceAction> = Vec::with_capacity(devices.len());
+        for CommandedDevice { device, index, action } in devices {
+            let before = self.scenario.devices.iter().take_while(|kind| kind.name != *device);
+            let first: u32 = before.map(|kind| kind.count).sum();
+            let kind = self.scenario.devices.iter().find(|kind| kind.name == *device);
+            let kind = kind.filter(|kind| *index < kind.count && kind.actions.contains(action));
+            let at = names.iter().position(|name| name == action).filter(|_| kind.is_some());
+            let fault = |fault| SimulateError::Command(format!("{device} {index} {action}: {fault}"));
+            let at = at.ok_or_else(|| fault("there is no such device, or it has no such action"))?;
+            if wanted.iter().any(|other| other.device == first + index) {
+                return Err(fault("a command has one action for each device"));
+            }
+            wanted.push(DeviceAction::new(first + index, at));
+        }
+        if wanted.is_empty() { Err(SimulateError::Command("it names no device".to_owned())) } else { Ok(wanted) }
+    }
+}
+
+/// A session of the gateway with its service.
+#[derive(Debug)]
+pub struct LiveSession<'a> {
+    home: &'a LiveHome,
+    connection: PlannedConnection,
+    tls: TlsConnection<'a>,
+    push: LivePush,
+    random: ChaCha20Rng,
+    capture: ChaCha20Rng,
+    key: ChaCha20Rng,
+    sent: u64,
+}
+
+impl LiveSession<'_> {
+    /// The flights of the handshake.
+    pub fn handshake(&mut self) -> Vec<Flight> {
+        let flights = std::mem::take(&mut self.tls.handshake);
+        flights.into_iter().map(|(side, records)| flight(side, records)).collect()
+    }
+
+    /// Lets the service send a command at a time that is not before any other.
+    ///
+    /// # Errors
+    /// [`SimulateError::Command`] if there are no such devices.
+    pub fn command(&mut self, time_ns: i64, devices: &[CommandedDevice]) -> Result<(), SimulateError> {
+        let settings = self.home.scenario.command.message_id;
+        let mut wanted = [WantedCommand::new(self.home.wanted(devices)?)];
+        self.home.generator.draw_parameters(&mut wanted, &mut self.random);
+        let [WantedCommand { actions, .. }] = wanted;
+        let first = 10_u64.saturating_pow(settings.min_digits.saturating_sub(1));
+        let message_id = match settings.draw {
+            IdDraw::Growing => first + self.sent,
+            IdDraw::Number | IdDraw::Digits => random_id(settings, &mut self.random),
+        };
+        self.sent += 1;
+        let command = PlannedCommand { time_ns, message_id, form: BodyForm::default(), actions, is_dummy: false };
+        let Self { home, connection, push, tls, .. } = self;
+        push.add(input(home, connection, tls), command);
+        Ok(())
+    }
+
+    /// What both ends have written by a time, since it was last asked.
+    ///
+    /// # Errors
+    /// [`SimulateError`], for a message that does not fit its framing.
+    pub fn flights(&mut self, until_ns: i64) -> Result<Vec<Flight>, SimulateError> {
+        let Self { home, connection, push, key, tls, .. } = self;
+        let messages = push.take_messages(input(home, connection, tls), until_ns, &mut key.clone())?;
+        let sealed = messages.iter().map(|message| Ok(flight(message.side, tls.send(message)?.1)));
+        sealed.collect()
+    }
+
+    /// When one of them writes next, in nanoseconds since the epoch.
+    pub fn next_ns(&self) -> Option<i64> {
+        self.push.next_ns()
+    }
+
+    /// The packets of these flights by a time, since it was last asked: records of a pcap file, of which the scenario's
+    /// share is lost. Their clock is ahead by `ahead_ns`.
+    ///
+    /// # Errors
+    /// [`SimulateError::Format`].
+    pub fn packets(&mut self, until_ns: i64, ahead_ns: i64) -> Result<Vec<u8>, SimulateError> {
+        let packets = self.tls.take_packets(until_ns)?;
+        let mut writer = PcapWriter::with_header(Vec::new(), PCAP_HEADER).map_err(format)?;
+        for packet in packets {
+            if !self.capture.random_bool(self.home.scenario.capture.loss) {
+                let time = Duration::from_nanos((packet.time_ns + ahead_ns).unsigned_abs());
+                writer.write_packet(&PcapPacket::new(time, packet.data.len() as u32, &packet.data)).map_err(format)?;
+            }
+        }
+        Ok(writer.into_writer().split_off(PCAP_HEADER_BYTES))
+    }
+
+    /// The header of a pcap file of such packets.
+    ///
+    /// # Errors
+    /// [`SimulateError::Format`].
+    pub fn pcap_header() -> Result<Vec<u8>, SimulateError> {
+        Ok(PcapWriter::with_header(Vec::new(), PCAP_HEADER).map_err(format)?.into_writer())
+    }
+}
+
+/// What the messages of a session are made from.
+fn input<'a>(home: &'a LiveHome, connection: &'a PlannedConnection, tls: &TlsConnection<'_>) -> MessageInput<'a> {
+    MessageInput { scenario: &home.scenario, encoder: &home.encoder, connection, ready_ns: tls.ready_ns }
+}
+
+/// The bytes of a pcap file before its first packet.
+const PCAP_HEADER_BYTES: usize = 24;
+
+const PCAP_HEADER: PcapHeader = PcapHeader {
+    version_major: 2,
+    version_minor: 4,
+    ts_correction: 0,
+    ts_accuracy: 0,
+    snaplen: 262_144,
+    datalink: DataLink::ETHERNET,
+    ts_resolution: TsResolution::NanoSecond,
+    endianness: Endianness::Little,
+};
+
+fn format(error: impl std::fmt::Display) -> SimulateError {
+    SimulateError::Format { what: "the capture", reason: error.to_string() }
+}
+
+fn flight(side: Side, records: Vec<u8>) -> Flight {
+    Flight { is_from_gateway: side == Side::Client, records }
+}
