@@ -40,6 +40,7 @@ mod pipeline_variant;
 mod plot;
 mod profile;
 mod progress;
+mod record;
 mod report_format;
 #[cfg(feature = "simulator")]
 mod reproduce;
@@ -69,7 +70,7 @@ use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
     name = "sizeleak",
     version,
     after_help = format!(
-        "Example:\n  sizeleak run pipeline.toml\nFor auditing your own gateways, and for research with consent.\n{EXIT_CODES}"
+        "Example:\n  sizeleak run pipeline.toml  # for your own gateways, and research with consent\n{EXIT_CODES}"
     )
 )]
 pub(crate) struct Cli {
@@ -83,6 +84,7 @@ enum Subcommands {
     Run(run::Arguments),
     Archive(archive::Arguments),
     Labels(labels::Arguments),
+    Record(record::Arguments),
     Learn(learn::Arguments),
     Adapt(adapt::Arguments),
     Evaluate(evaluate::Arguments),
@@ -117,6 +119,7 @@ impl Subcommands {
             Self::Run(arguments) => &arguments.log,
             Self::Archive(arguments) => &arguments.log,
             Self::Labels(arguments) => &arguments.log,
+            Self::Record(arguments) => &arguments.log,
             Self::Learn(arguments) => &arguments.captures.log,
             Self::Adapt(arguments) => &arguments.log,
             Self::Evaluate(arguments) => &arguments.input.captures.log,
@@ -150,6 +153,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Run(arguments) => run::run(&arguments, &screen),
         Subcommands::Archive(arguments) => archive::run(&arguments, &screen),
         Subcommands::Labels(arguments) => labels::run(&arguments),
+        Subcommands::Record(arguments) => record::run(&arguments),
         Subcommands::Learn(arguments) => learn::run(&arguments),
         Subcommands::Adapt(arguments) => adapt::run(&arguments),
         Subcommands::Evaluate(arguments) => evaluate::run(&arguments),

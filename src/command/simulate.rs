@@ -1,4 +1,6 @@
-//! `sizeleak simulate`: labelled captures with real TLS.
+//! `sizeleak simulate`: labelled captures with real TLS, or a home that is commanded while it runs.
+
+mod serving;
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,10 +8,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use jiff::SignedDuration;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_simulator::{BayesLimit, Scenario, SimulateError, Simulation, TestForm, bayes_limit, simulate_as};
 
+use self::serving::Served;
 use super::failure::Failure;
 use super::padding_option::PaddingOption;
 use super::text_table::percent;
@@ -48,8 +52,30 @@ pub(crate) struct Arguments {
     seed: u64,
 
     /// The folder to write into, created if missing
-    #[arg(short, long, value_name = "DIR")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "DIR", required_unless_present = "serve")]
+    output: Option<PathBuf>,
+
+    /// Run the home now: each line of stdin is a command, as `record --do-lines` gives it
+    ///
+    /// The gateway and its service have a real TLS session over loopback. The inventory is written into DIR, if there is
+    /// one.
+    #[arg(long, conflicts_with_all = ["frames", "sequence"])]
+    serve: bool,
+
+    /// With --serve, write what crosses the loopback into this capture, packet by packet
+    #[arg(long, value_name = "FILE", requires = "serve")]
+    pcap: Option<PathBuf>,
+
+    /// With --serve, how far the capture's clock is ahead, as in 20s or -20s
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "pcap",
+        default_value = "0s",
+        allow_hyphen_values = true,
+        hide_short_help = true
+    )]
+    clock_ahead: SignedDuration,
 
     /// Print only errors
     #[arg(short, long)]
@@ -71,6 +97,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(padding) = &arguments.padding {
         scenario.padding.policy = padding.policy()?;
     }
+    if arguments.serve {
+        let Arguments { output, pcap, clock_ahead, quiet, .. } = arguments;
+        let (folder, pcap) = (output.as_deref(), pcap.as_deref());
+        let served = Served { folder, pcap, clock_ahead: *clock_ahead, is_quiet: *quiet };
+        return serving::serve(scenario, arguments.seed, &served);
+    }
+    let Some(output) = &arguments.output else { return Ok(ExitCode::SUCCESS) };
     let mut files = RunFiles::new();
     if let Some(scenario) = &arguments.scenario {
         files.reads("the scenario", scenario);
@@ -80,17 +113,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let form = if arguments.frames { TestForm::Frames } else { TestForm::Capture };
     for name in Simulation::files(&scenario, form) {
-        files.writes("the simulated file", &arguments.output.join(name));
+        files.writes("the simulated file", &output.join(name));
     }
     if let Some(sequence) = &arguments.sequence {
         files.reads("the sequence", sequence);
     }
     files.check()?;
     let simulation = simulate_as(&scenario, arguments.seed, form)?;
-    simulation.write_to(&arguments.output)?;
+    simulation.write_to(output)?;
     if !arguments.quiet {
         let (learn, test) = (simulation.learn.truths.len(), simulation.test.truths.len());
-        let folder = arguments.output.display().to_string();
+        let folder = output.display().to_string();
         say(&folder, &format!("{learn} labelled commands to learn from, {test} to test on"));
         say("best possible", &best_possible(&scenario));
     }

@@ -50,6 +50,7 @@ mod plot;
 mod printed;
 mod processes;
 mod profiles;
+mod record;
 mod replay;
 mod reproducing;
 mod same_bytes;

@@ -1,0 +1,146 @@
+//! `sizeleak record`: commands a home, captures it, learns from it and stops by itself.
+
+mod options;
+mod sender;
+mod session;
+mod tap;
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use sizeleak_model::Inventory;
+use sizeleak_platform::telemetry::log::{LogFlags, say, show};
+use sizeleak_recording::{Decision, Experiment, Goal, Journal};
+
+use self::options::{CaptureOptions, CommandOptions, EndOptions, RecordOptions};
+use self::session::{JOURNAL, Session, in_words};
+use super::failure::Failure;
+use super::help::{INPUT, OUTPUT};
+
+/// How many commands of a plan are printed.
+const SHOWN: usize = 60;
+
+/// Command a home, capture it and learn its sizes, without a person
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  sizeleak record --inventory home.toml --do ./send.sh --interface eth1 \\\n    \
+                  --gateway 192.168.1.20 -o recorded",
+    after_long_help = "Examples:\n  \
+    sizeleak record --inventory home.toml --do ./send.sh --dry-run\n  \
+    sizeleak record --inventory home.toml --do ./send.sh --interface eth1 --gateway 192.168.1.20 -o recorded\n  \
+    sizeleak record --inventory home.toml --do-lines ./sender.py --capture-with 'ssh router tcpdump -U -w - host hub' \
+    --gateway 192.168.1.20 -o recorded\n  \
+    sizeleak record --inventory home.toml --do ./send.sh --labels-only -o recorded\n\n\
+    CMD gets one command as a line of JSON on stdin: {\"number\": 17, \"actions\": {\"on\": 2}, \"devices\": [{\"device\": \
+    \"plug\", \"index\": 0, \"action\": \"on\"}, …]}. If it ends with another code than 0, the command does not count. With \
+    `--do-lines`, one process gets all of them, and answers each by the line `ok`, or by why it was not sent.\n\n\
+    Every second command is held back: the model never sees it, and is tested with it at the end. The others are those \
+    that settle most. Recording stops when all sizes are certain, stay the same and explain the commands held back; when \
+    more commands would not help; at a limit; or on Ctrl-C, after the command that is being sent. Named again, a folder \
+    goes on where it was stopped, whatever stopped it.\n\n\
+    The folder gets capture-*.pcapng, labels.csv, test.csv (held back), inventory.toml, model.toml and record.json \
+    (each command and why). docs/record.md shows how to drive gateways."
+)]
+pub(crate) struct Arguments {
+    /// The devices; those with `safe = false` are left out
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    inventory: std::path::PathBuf,
+
+    #[command(flatten)]
+    command: CommandOptions,
+
+    #[command(flatten)]
+    capture: CaptureOptions,
+
+    #[command(flatten)]
+    end: EndOptions,
+
+    /// The seed of all choices
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
+    seed: u64,
+
+    /// Print which commands would be sent, and send none
+    #[arg(long, help_heading = OUTPUT)]
+    dry_run: bool,
+
+    /// The folder to write into, or to go on with
+    #[arg(short, long, value_name = "DIR", required_unless_present = "dry_run", help_heading = OUTPUT)]
+    output: Option<std::path::PathBuf>,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let named = |path: &Path| path.display().to_string();
+    let text = fs::read_to_string(&arguments.inventory).with_context(|| named(&arguments.inventory))?;
+    let inventory = Inventory::from_toml(&text).with_context(|| named(&arguments.inventory))?;
+    let commanded = arguments.command.commanded(&inventory)?;
+    let Goal { max_commands, .. } = Goal::default();
+    let goal =
+        Goal { certainty: arguments.end.certainty, max_commands: arguments.end.max_commands.unwrap_or(max_commands) };
+    let experiment = Experiment::new(commanded, goal, arguments.seed);
+    let mut experiment = experiment.with_context(|| named(&arguments.inventory))?;
+    if let Some(plan) = &arguments.command.plan {
+        let asked = options::planned(plan, experiment.actions())?;
+        experiment = experiment.asked_for(asked);
+    }
+    let Some(folder) = arguments.output.as_deref().filter(|_| !arguments.dry_run) else {
+        dry_run(experiment);
+        return Ok(ExitCode::SUCCESS);
+    };
+    fs::create_dir_all(folder).with_context(|| named(folder))?;
+    let journal = arguments.journal(folder, &mut experiment)?;
+    let inventory_file = folder.join("inventory.toml");
+    if inventory_file != arguments.inventory {
+        super::output_option::write(&inventory_file, text.as_bytes())?;
+    }
+    let Arguments { command, capture, end, log, .. } = arguments;
+    let options = RecordOptions { command, capture, end, log };
+    Session::new(options, folder, inventory, experiment, journal)?.record()
+}
+
+impl Arguments {
+    /// The journal of a folder, which may have been begun before.
+    fn journal(&self, folder: &Path, experiment: &mut Experiment) -> Result<Journal, Failure> {
+        let path = folder.join(JOURNAL);
+        if !path.exists() {
+            let captures = tap::captures(folder).with_context(|| folder.display().to_string())?;
+            return match captures.first() {
+                None => Ok(Journal::new(experiment.actions(), self.seed)),
+                Some(capture) => {
+                    let capture = capture.display();
+                    Err(Failure::usage(anyhow!("{capture} is of another recording: name an empty folder")))
+                }
+            };
+        }
+        let name = || path.display().to_string();
+        let text = fs::read_to_string(&path).with_context(name)?;
+        let journal: Journal = serde_json::from_str(&text)
+            .map_err(|error| anyhow!("{}: this is no record.json of `sizeleak record`: {error}", name()))?;
+        let journal = journal.resume(experiment).with_context(name)?;
+        if !journal.steps.is_empty() && !self.log.is_quiet() {
+            let (sent, steps) = (experiment.commands(), journal.steps.len());
+            say("record", &format!("goes on in {}: {sent} of {steps} commands count", folder.display()));
+        }
+        Ok(journal)
+    }
+}
+
+/// Prints what would be sent if every command were seen.
+fn dry_run(mut experiment: Experiment) {
+    let expected = experiment.expected_commands();
+    let mut lines = vec![format!("about {expected} commands, every second one held back:")];
+    for number in 1..=expected.min(SHOWN) {
+        let Decision::Send(command) = experiment.next() else { break };
+        lines.push(format!("{number:>4}  {}  ({})", in_words(&command), command.why));
+        experiment.add(command.half, Some(&command.counts));
+    }
+    if expected > SHOWN {
+        lines.push(format!("and {} more", expected - SHOWN));
+    }
+    show(&lines.join("\n"));
+}

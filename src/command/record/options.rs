@@ -1,0 +1,163 @@
+//! What is commanded, what is captured, and when it ends, as `record` names it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use clap::builder::TypedValueParser;
+use jiff::SignedDuration;
+use sizeleak_model::Inventory;
+use sizeleak_platform::telemetry::log::LogFlags;
+
+use crate::command::failure::Failure;
+use crate::command::help::INPUT;
+
+/// All of it, for a recording.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordOptions<'a> {
+    pub(super) command: &'a CommandOptions,
+    pub(super) capture: &'a CaptureOptions,
+    pub(super) end: &'a EndOptions,
+    pub(super) log: &'a LogFlags,
+}
+
+/// How commands are sent.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Commands")]
+pub(super) struct CommandOptions {
+    /// Start CMD for each command, with JSON on stdin
+    #[arg(long = "do", value_name = "CMD", required_unless_present_any = ["do_lines", "dry_run"])]
+    pub(super) program: Option<String>,
+
+    /// Start CMD once, with a line of JSON for each
+    ///
+    /// It answers each by the line `ok`, or by why the command was not sent.
+    #[arg(long, value_name = "CMD", conflicts_with = "program")]
+    pub(super) do_lines: Option<String>,
+
+    /// Also command the devices of this name; can be repeated
+    ///
+    /// Devices with `safe = false` in the inventory are left alone otherwise.
+    #[arg(long, value_name = "NAME")]
+    include: Vec<String>,
+
+    /// First record what `learn --record FILE` asked for
+    #[arg(long, value_name = "FILE")]
+    pub(super) plan: Option<PathBuf>,
+
+    /// Make the gateway connect anew when the capture runs
+    ///
+    /// Then its handshake is seen, which shows the cipher suite.
+    #[arg(long, value_name = "CMD")]
+    pub(super) reconnect: Option<String>,
+
+    /// Put the state back at the end
+    #[arg(long, value_name = "CMD")]
+    pub(super) restore: Option<String>,
+
+    /// The least time from one command to the next
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, hide_short_help = true)]
+    pub(super) pause: Duration,
+}
+
+/// What is captured.
+#[derive(Debug, Args)]
+#[command(next_help_heading = INPUT)]
+pub(super) struct CaptureOptions {
+    /// Capture this interface with tcpdump
+    #[arg(long, value_name = "IF", conflicts_with_all = ["capture_with", "labels_only"])]
+    pub(super) interface: Option<String>,
+
+    /// Capture with CMD, which writes pcap to stdout
+    ///
+    /// Or pcapng; packet by packet, so that it is known when the gateway is silent.
+    #[arg(long, value_name = "CMD", conflicts_with = "labels_only")]
+    pub(super) capture_with: Option<String>,
+
+    /// Only send, write labels: the capture is elsewhere
+    #[arg(long)]
+    pub(super) labels_only: bool,
+
+    /// The gateway's address or network; can be repeated
+    #[arg(long, value_name = "IP|CIDR", value_delimiter = ',')]
+    pub(super) gateway: Vec<String>,
+
+    /// How long the gateway must be silent before a command and after it
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration, hide_short_help = true)]
+    pub(super) silence: Duration,
+}
+
+/// When it ends.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "End")]
+pub(super) struct EndOptions {
+    /// Stop when sizes are this certain
+    ///
+    /// The probability that all of them are right.
+    #[arg(long, value_name = "P", default_value_t = 0.99, value_parser = probability)]
+    pub(super) certainty: f64,
+
+    /// Stop after N commands [default: 400]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000).map(|count| count as usize))]
+    pub(super) max_commands: Option<usize>,
+
+    /// Stop after this time
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) max_time: Option<Duration>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration: SignedDuration = text.parse().map_err(|_| "write it like 2s or 500ms".to_owned())?;
+    Duration::try_from(duration).map_err(|_| "it must not be negative".to_owned())
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    let probability = text.parse().ok().filter(|probability| *probability > 0.0 && *probability < 1.0);
+    probability.ok_or_else(|| "it must be above 0 and below 1".to_owned())
+}
+
+impl CommandOptions {
+    /// The devices that may be commanded.
+    pub(super) fn commanded(&self, inventory: &Inventory) -> Result<Inventory, Failure> {
+        let names = || inventory.devices.iter().map(|device| &device.name);
+        if let Some(unknown) = self.include.iter().find(|name| names().all(|known| known != *name)) {
+            let known = names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            return Err(Failure::usage(anyhow!("`--include {unknown}`: the inventory has {known}")));
+        }
+        let devices = inventory.devices.iter().filter(|device| device.safe || self.include.contains(&device.name));
+        let commanded = Inventory { devices: devices.cloned().collect() };
+        if commanded.devices.is_empty() {
+            return Err(Failure::usage(anyhow!(
+                "every device of the inventory has `safe = false`: name those to command with `--include`"
+            )));
+        }
+        Ok(commanded)
+    }
+}
+
+/// The commands of a plan that `learn --record` wrote: a column for each action, without times.
+pub(super) fn planned(path: &Path, actions: &[String]) -> anyhow::Result<Vec<Vec<u32>>> {
+    let name = || path.display().to_string();
+    let mut reader = csv::Reader::from_path(path).with_context(name)?;
+    let columns: Vec<Option<usize>> = {
+        let headers = reader.headers().with_context(name)?;
+        actions.iter().map(|action| headers.iter().position(|header| header == action)).collect()
+    };
+    if columns.iter().all(Option::is_none) {
+        return Err(anyhow!("{}: no column is an action that may be commanded", name()));
+    }
+    let mut planned = Vec::new();
+    for (row, line) in reader.records().zip(2_u64..) {
+        let row = row.with_context(name)?;
+        let count = |column: &Option<usize>| match column.and_then(|at| row.get(at)).map_or("", str::trim) {
+            "" => Ok(0),
+            count => count.parse::<u32>().map_err(|_| anyhow!("{}, line {line}: `{count}` is not a count", name())),
+        };
+        let counts = columns.iter().map(count).collect::<anyhow::Result<Vec<u32>>>()?;
+        if counts.iter().any(|count| *count > 0) {
+            planned.push(counts);
+        }
+    }
+    Ok(planned)
+}

@@ -1,0 +1,163 @@
+//! The program that sends commands: started for each, or once and fed by lines.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use serde_json::{Map, Value, json};
+use sizeleak_recording::Step;
+
+/// A program that takes longer has hung: its command does not count.
+const MAX_DURATION: Duration = Duration::from_mins(1);
+
+/// What a program said is waited for so long after its end.
+const MAX_LATE: Duration = Duration::from_millis(200);
+
+/// How often a running program is asked whether it has ended.
+const BETWEEN_CHECKS: Duration = Duration::from_millis(2);
+
+/// The most bytes of a program's messages that are repeated.
+const MAX_MESSAGE: u64 = 400;
+
+/// How commands are sent.
+pub(super) enum Sender {
+    /// This shell command is started for each.
+    Started(String),
+    /// This process runs all the time: a line for each, and it answers by a line.
+    Fed(Fed),
+}
+
+/// A process that is fed by lines.
+pub(super) struct Fed {
+    text: String,
+    child: Child,
+    input: ChildStdin,
+    answers: Receiver<String>,
+}
+
+/// What the program is told, as JSON.
+fn told(step: &Step, actions: &[String]) -> Value {
+    let counts = actions.iter().zip(&step.counts).filter(|(_, count)| **count > 0);
+    let counts: Map<String, Value> = counts.map(|(name, count)| (name.clone(), json!(count))).collect();
+    json!({ "number": step.number, "actions": counts, "devices": step.devices })
+}
+
+/// A shell that runs `text`.
+pub(super) fn shell(text: &str) -> Command {
+    let mut command = program("sh");
+    command.arg("-c").arg(text);
+    command
+}
+
+/// A program that Ctrl-C does not reach: the recording ends it.
+pub(super) fn program(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.process_group(0);
+    command
+}
+
+impl Sender {
+    /// Starts the program that is fed by lines.
+    pub(super) fn fed(text: &str) -> anyhow::Result<Self> {
+        let mut child = shell(text)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("`{text}` cannot be started"))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(anyhow!("`{text}` has no stdin or stdout"));
+        };
+        let (sender, answers) = bounded(16);
+        thread::spawn(move || {
+            let mut lines = BufReader::new(output);
+            let mut line = String::new();
+            while matches!(lines.by_ref().take(MAX_MESSAGE).read_line(&mut line), Ok(1..)) {
+                if sender.send(std::mem::take(&mut line)).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self::Fed(Fed { text: text.to_owned(), child, input, answers }))
+    }
+
+    /// Sends a command. `Err` is why it was not sent.
+    pub(super) fn send(&mut self, step: &Step, actions: &[String]) -> Result<(), String> {
+        let told = told(step, actions).to_string();
+        match self {
+            Self::Started(text) => run(text, &told),
+            Self::Fed(fed) => fed.send(&told),
+        }
+    }
+}
+
+/// Runs a program to its end, with this text on stdin.
+pub(super) fn run(text: &str, told: &str) -> Result<(), String> {
+    let child = shell(text).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| format!("`{text}` cannot be started: {error}"))?;
+    if let Some(mut input) = child.stdin.take() {
+        // A program that does not read it is not at fault.
+        _ = writeln!(input, "{told}");
+    }
+    let errors = child.stderr.take();
+    let message = thread::spawn(move || {
+        let mut message = Vec::new();
+        if let Some(mut errors) = errors {
+            _ = errors.by_ref().take(MAX_MESSAGE).read_to_end(&mut message);
+            _ = std::io::copy(&mut errors, &mut std::io::sink());
+        }
+        String::from_utf8_lossy(&message).trim().to_owned()
+    });
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if start.elapsed() < MAX_DURATION => thread::sleep(BETWEEN_CHECKS),
+            Ok(None) => {
+                _ = child.kill().and_then(|()| child.wait());
+                return Err(format!("it took longer than {} s", MAX_DURATION.as_secs()));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    };
+    if status.success() {
+        return Ok(());
+    }
+    // Something that it started may still hold its stderr: then its end is not waited for.
+    let end = Instant::now() + MAX_LATE;
+    while !message.is_finished() && Instant::now() < end {
+        thread::sleep(BETWEEN_CHECKS);
+    }
+    let message = if message.is_finished() { message.join().unwrap_or_default() } else { String::new() };
+    Err(format!("{status}{}{message}", if message.is_empty() { "" } else { ": " }))
+}
+
+impl Fed {
+    fn send(&mut self, told: &str) -> Result<(), String> {
+        while self.answers.try_recv().is_ok() {}
+        writeln!(self.input, "{told}")
+            .and_then(|()| self.input.flush())
+            .map_err(|error| self.ended(&error.to_string()))?;
+        match self.answers.recv_timeout(MAX_DURATION) {
+            Ok(answer) => match answer.trim() {
+                "ok" => Ok(()),
+                other => Err(other.to_owned()),
+            },
+            Err(RecvTimeoutError::Timeout) => Err(format!("no answer within {} s", MAX_DURATION.as_secs())),
+            Err(RecvTimeoutError::Disconnected) => Err(self.ended("its output ended")),
+        }
+    }
+
+    fn ended(&self, reason: &str) -> String {
+        format!("`{}` has ended: {reason}", self.text)
+    }
+}
+
+impl Drop for Fed {
+    fn drop(&mut self) {
+        _ = self.child.kill().and_then(|()| self.child.wait());
+    }
+}

@@ -1,0 +1,435 @@
+//! A recording from its first command to its last: sends, waits, learns, and writes everything that was found.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::anyhow;
+use sizeleak_labels::{LabelFile, LabelOffset, LabelTimes, Labels};
+use sizeleak_model::Inventory;
+use sizeleak_packet::AddressSet;
+use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::telemetry::log::say;
+use sizeleak_recording::{
+    ActionSize, Decision, DeviceAction, Experiment, Half, HeldOut, Journal, Learned, Outcome, PlannedCommand,
+    Recording, Stop, labels_of,
+};
+use sizeleak_text::escaped_lines;
+
+use super::options::RecordOptions;
+use super::sender::{self, Sender};
+use super::tap::{Tap, now_ns};
+use crate::command::failure::Failure;
+use crate::command::output_option::{print_text, write};
+
+/// The steps of a recording.
+pub(super) const JOURNAL: &str = "record.json";
+
+/// After so many commands in a row that were not sent, the program that sends them does not work.
+const MAX_FAILED: usize = 10;
+
+/// After so many commands without a packet the capture does not see the gateway.
+const SENT_UNSEEN: usize = 3;
+
+/// A gateway that is never silent is commanded after so many times the silence that is waited for.
+const MAX_SILENCES: u32 = 20;
+
+/// A difference of clocks that is worth a word.
+const CLOCK_WORTH_A_WORD: i64 = 1_000_000_000;
+
+/// A recording.
+pub(super) struct Session<'a> {
+    options: RecordOptions<'a>,
+    folder: &'a Path,
+    inventory: Inventory,
+    experiment: Experiment,
+    journal: Journal,
+    sender: Sender,
+    tap: Option<Tap>,
+    interrupt: Interrupt,
+    begun: Instant,
+    /// The first step of this run.
+    first: usize,
+    /// How many commands are to be sent, where nothing is seen of them.
+    wanted: usize,
+    learned: Option<Learned>,
+    /// Why nothing was learned.
+    fault: Option<String>,
+}
+
+/// Why a recording ends.
+enum End {
+    Decided(Stop),
+    LabelsComplete,
+    MaxTime,
+    Interrupted,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        options: RecordOptions<'a>,
+        folder: &'a Path,
+        inventory: Inventory,
+        experiment: Experiment,
+        journal: Journal,
+    ) -> Result<Self, Failure> {
+        let capture = options.capture;
+        let gateway = AddressSet::parse(&capture.gateway).map_err(Failure::usage)?;
+        let command = match (&capture.capture_with, &capture.interface) {
+            (Some(command), _) => Some(sender::shell(command)),
+            (None, Some(interface)) => {
+                let mut tcpdump = sender::program("tcpdump");
+                tcpdump.args(["-i", interface, "-U", "-n", "-w", "-"]);
+                Some(tcpdump)
+            }
+            (None, None) => None,
+        };
+        if command.is_some() == capture.labels_only {
+            return Err(Failure::usage(anyhow!(
+                "name what to capture with `--interface IF` or `--capture-with CMD`, or say `--labels-only`"
+            )));
+        }
+        if command.is_some() && gateway.is_empty() {
+            return Err(Failure::usage(anyhow!("`--gateway IP|CIDR` is missing: name the gateway to record")));
+        }
+        let interrupt = Interrupt::on_signals()?;
+        let tap = command.map(|command| Tap::start(command, folder, gateway)).transpose()?;
+        let sender = match (&options.command.program, &options.command.do_lines) {
+            (_, Some(fed)) => Sender::fed(fed)?,
+            (program, None) => Sender::Started(program.clone().unwrap_or_default()),
+        };
+        Ok(Self {
+            wanted: experiment.commands() + experiment.expected_commands(),
+            first: journal.steps.len(),
+            options,
+            folder,
+            inventory,
+            experiment,
+            journal,
+            sender,
+            tap,
+            interrupt,
+            begun: Instant::now(),
+            learned: None,
+            fault: None,
+        })
+    }
+
+    /// Records until the end.
+    pub(super) fn record(mut self) -> Result<ExitCode, Failure> {
+        self.write_journal()?;
+        if let Some(tap) = &mut self.tap
+            && !tap.wait_for_begin()
+        {
+            return Err(tap.fault().into());
+        }
+        if let Some(reconnect) = &self.options.command.reconnect {
+            sender::run(reconnect, "").map_err(|fault| anyhow!("`--reconnect`: {fault}"))?;
+        }
+        self.wait()?;
+        if !self.journal.steps.is_empty() {
+            self.check()?;
+        }
+        let end = self.commands();
+        if let Some(restore) = &self.options.command.restore
+            && let Err(fault) = sender::run(restore, "")
+        {
+            say("warning", &format!("the state is not put back: `--restore`: {fault}"));
+        }
+        let end = match end {
+            Ok(end) => end,
+            Err(failure) => {
+                self.journal.end = Some(failure.to_string());
+                self.write_labels()?;
+                self.write_journal()?;
+                return Err(failure);
+            }
+        };
+        self.finish(&end)
+    }
+
+    /// Sends commands until there is no need of more.
+    fn commands(&mut self) -> Result<End, Failure> {
+        let mut failed = 0;
+        loop {
+            if self.interrupt.is_set() {
+                return Ok(End::Interrupted);
+            }
+            if self.options.end.max_time.is_some_and(|most| self.begun.elapsed() >= most) {
+                return Ok(End::MaxTime);
+            }
+            if self.tap.is_none() && self.experiment.commands() >= self.wanted {
+                return Ok(End::LabelsComplete);
+            }
+            let command = match self.experiment.next() {
+                Decision::Stop(stop) => return Ok(End::Decided(stop)),
+                Decision::Send(command) => command,
+            };
+            let sent = self.send(&command)?;
+            failed = if sent { 0 } else { failed + 1 };
+            if failed >= MAX_FAILED {
+                let last = self.journal.steps.last().map(|step| step.outcome.clone());
+                let reason = if let Some(Outcome::Failed(reason)) = last { reason } else { String::new() };
+                return Err(anyhow!("{failed} commands in a row were not sent: {}", escaped_lines(&reason)).into());
+            }
+            self.check_capture()?;
+            if sent && command.half == Half::Learn && self.tap.is_some() && self.experiment.wants_check() {
+                self.check()?;
+            }
+            self.report(&command, sent);
+        }
+    }
+
+    /// Hands a command over, and waits for what follows.
+    fn send(&mut self, command: &PlannedCommand) -> Result<bool, Failure> {
+        let begun = Instant::now();
+        self.journal.begin(command, now_ns());
+        // On the disk before the command is on its way: a recording that is killed does not count it.
+        self.write_journal()?;
+        let Some(step) = self.journal.steps.last_mut() else { return Ok(false) };
+        step.handed_over_ns = now_ns();
+        let outcome = self.sender.send(step, &self.journal.actions);
+        step.returned_ns = Some(now_ns());
+        let sent = outcome.is_ok();
+        step.outcome = outcome.map_or_else(Outcome::Failed, |()| Outcome::Sent);
+        self.wait()?;
+        let left = self.options.command.pause.saturating_sub(begun.elapsed());
+        if let Some(tap) = &mut self.tap {
+            tap.take(left)?;
+            let ahead = tap.ahead_ns();
+            self.journal.steps.iter_mut().skip(self.first).for_each(|step| step.clock_ahead_ns = ahead);
+        } else {
+            self.interrupt.wait(left);
+        }
+        self.experiment.add(command.half, sent.then_some(&command.counts));
+        self.write_journal()?;
+        Ok(sent)
+    }
+
+    /// Waits until the gateway is silent.
+    fn wait(&mut self) -> Result<(), Failure> {
+        let silence = self.options.capture.silence;
+        match &mut self.tap {
+            Some(tap) => {
+                let goes_on = tap.wait_for_silence(silence, silence * MAX_SILENCES)?;
+                if goes_on { Ok(()) } else { Err(tap.fault().into()) }
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that the capture sees the gateway.
+    fn check_capture(&self) -> Result<(), Failure> {
+        let sent = self.journal.steps.iter().skip(self.first).filter(|step| step.outcome == Outcome::Sent).count();
+        match &self.tap {
+            Some(tap) if tap.packets == 0 && sent >= SENT_UNSEEN => Err(anyhow!(
+                "{sent} commands were sent, and the capture has no data of {}: is this the gateway, and does the capture \
+                 see it? (`tcpdump` needs `-U`)",
+                self.options.capture.gateway.join(", ")
+            )
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Learns from everything so far.
+    fn check(&mut self) -> Result<(), Failure> {
+        self.write_labels()?;
+        let Some((recording, labels)) = self.recording()? else { return Ok(()) };
+        match recording.learn(&labels).map_err(anyhow::Error::from)? {
+            Ok(learned) => {
+                self.experiment.learned(Some(learned.knowledge.clone()));
+                if self.experiment.wants_test()
+                    && let Some(held_back) = self.labels(Half::Test)?
+                {
+                    let tested = recording.test(&learned.models, &held_back).map_err(anyhow::Error::from)?;
+                    self.experiment.tested(tested.held_out);
+                }
+                (self.learned, self.fault) = (Some(learned), None);
+            }
+            Err(fault) => {
+                self.experiment.learned(None);
+                (self.learned, self.fault) = (None, Some(fault.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The captures so far and the labels to learn from; `None` while there are none.
+    fn recording(&mut self) -> Result<Option<(Recording, LabelFile)>, Failure> {
+        let Some(labels) = self.labels(Half::Learn)? else { return Ok(None) };
+        let Some(tap) = &mut self.tap else { return Ok(None) };
+        let files = tap.files()?.to_vec();
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let gateway = &self.options.capture.gateway;
+        let recording = Recording::new(&files, gateway, &self.inventory, &self.journal.steps);
+        Ok(Some((recording.map_err(anyhow::Error::from)?, labels)))
+    }
+
+    /// The labels of a half, if it has any.
+    fn labels(&self, half: Half) -> Result<Option<LabelFile>, Failure> {
+        if self.journal.sent(half).next().is_none() {
+            return Ok(None);
+        }
+        // Their clock is compared with the capture's packet by packet, which is surer than by commands.
+        let times = LabelTimes { offset: Some(LabelOffset::By(0)), ..LabelTimes::default() };
+        Ok(Some(LabelFile::read(&self.path(half), &times)?))
+    }
+
+    fn path(&self, half: Half) -> PathBuf {
+        self.folder.join(if half == Half::Learn { "labels.csv" } else { "test.csv" })
+    }
+
+    /// Says what was sent, and what is known.
+    fn report(&self, command: &PlannedCommand, sent: bool) {
+        if self.options.log.is_quiet() {
+            return;
+        }
+        let Some(step) = self.journal.steps.last() else { return };
+        let mut line = in_words(command);
+        if let Outcome::Failed(reason) = &step.outcome {
+            line = format!("{line}: not sent: {}", escaped_lines(reason.trim()));
+        } else if command.half == Half::Learn {
+            line = format!("{line} ({})", command.why);
+        }
+        say(&format!("{:>3}", step.number), &line);
+        if sent && command.half == Half::Learn && self.experiment.wants_check() {
+            let each = self.begun.elapsed() / u32::try_from(self.journal.steps.len() - self.first).unwrap_or(1).max(1);
+            let more = self.experiment.expected_commands();
+            let seconds = (each * u32::try_from(more).unwrap_or(u32::MAX)).as_secs();
+            say("known", &format!("{}; about {more} commands, {seconds} s left", self.known()));
+        }
+    }
+
+    /// What is known of the sizes, in words.
+    fn known(&self) -> String {
+        match (self.experiment.knowledge(), &self.fault) {
+            (Some(knowledge), _) => {
+                let sizes: Vec<String> = knowledge.sizes.iter().map(ActionSize::to_string).collect();
+                format!("{} bytes; all right with probability {:.3}", sizes.join(", "), knowledge.certainty)
+            }
+            (None, Some(fault)) => format!("no model yet: {fault}"),
+            (None, None) => "nothing yet".to_owned(),
+        }
+    }
+
+    fn write_journal(&self) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(&self.journal).map_err(anyhow::Error::from)?;
+        Ok(write(&self.folder.join(JOURNAL), format!("{text}\n").as_bytes())?)
+    }
+
+    /// Writes the labels of both halves, by the capture's clock.
+    fn write_labels(&self) -> Result<(), Failure> {
+        for half in [Half::Learn, Half::Test] {
+            self.write_half(half, &labels_of(&self.journal.actions, self.journal.sent(half)))?;
+        }
+        Ok(())
+    }
+
+    fn write_half(&self, half: Half, labels: &Labels) -> Result<(), Failure> {
+        let mut text = Vec::new();
+        labels.write(&mut text).map_err(anyhow::Error::from)?;
+        Ok(write(&self.path(half), &text)?)
+    }
+
+    /// Writes what was found, and says what it is worth.
+    fn finish(mut self, end: &End) -> Result<ExitCode, Failure> {
+        let (reason, is_whole) = end.in_words();
+        self.journal.end = Some(reason.clone());
+        self.write_labels()?;
+        self.write_journal()?;
+        let is_quiet = self.options.log.is_quiet();
+        let tell = |speaker: &str, text: &str| {
+            if !is_quiet {
+                say(speaker, text);
+            }
+        };
+        let commands = self.experiment.commands();
+        tell("record", &format!("{reason}: {commands} commands in {} s", self.begun.elapsed().as_secs()));
+        let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(130) };
+        if self.tap.is_none() {
+            tell("next", "learn from the capture of the tap with labels.csv, and evaluate it with test.csv");
+            return Ok(code);
+        }
+        self.check()?;
+        let Some((recording, _)) = self.recording()? else { return Ok(code) };
+        let Some(learned) = self.learned.take() else {
+            let fault = self.fault.take().unwrap_or_default();
+            let folder = self.folder.display();
+            return Err(anyhow!("no model can be learned: {fault}; captures and labels are in {folder}").into());
+        };
+        let model = self.folder.join("model.toml");
+        write(&model, learned.models.to_toml().as_bytes())?;
+        self.write_half(Half::Learn, &learned.found)?;
+        learned.knowledge.warnings.iter().for_each(|warning| tell("warning", warning));
+        self.report_losses(&learned);
+        tell("known", &self.known());
+        let Some(held_back) = self.labels(Half::Test)? else { return Ok(code) };
+        let tested = recording.test(&learned.models, &held_back).map_err(anyhow::Error::from)?;
+        self.write_half(Half::Test, &recording.found(&held_back, &learned.times))?;
+        let HeldOut { commands, explained } = tested.held_out;
+        tell("held back", &format!("{explained} of {commands} have their true actions among the candidates"));
+        tell("next", &format!("sizeleak audit --model {}", model.display()));
+        print_text(&tested.evaluation.conclusion.sentence)?;
+        Ok(code)
+    }
+
+    /// Says which commands were not sent, or not seen, and how clocks differ.
+    fn report_losses(&self, learned: &Learned) {
+        if self.options.log.is_quiet() {
+            return;
+        }
+        let failed = self.journal.steps.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_))).count();
+        if failed > 0 {
+            say("note", &format!("{failed} of {} commands were not sent, and do not count", self.journal.steps.len()));
+        }
+        let sent = self.journal.sent(Half::Learn).count();
+        let unseen = sent - learned.found.rows.len().min(sent);
+        let unexplained = learned.knowledge.unexplained;
+        if unexplained > 0 {
+            let text =
+                format!("{unexplained} of {sent} commands to learn from are left out, {unseen} of them not seen");
+            say("note", &text);
+        }
+        let ahead = self.tap.as_ref().map_or(0, Tap::ahead_ns);
+        if ahead.abs() >= CLOCK_WORTH_A_WORD {
+            let side = if ahead > 0 { "behind" } else { "ahead of" };
+            let seconds = ahead.unsigned_abs() as f64 / 1e9;
+            say("note", &format!("the capture's clock is {seconds:.1} s {side} this one: labels follow the capture's"));
+        }
+    }
+}
+
+impl End {
+    /// Why, in words, and whether that is no interruption.
+    fn in_words(&self) -> (String, bool) {
+        match self {
+            Self::Decided(Stop::Settled) => {
+                ("all sizes are certain and explain the commands held back".to_owned(), true)
+            }
+            Self::Decided(Stop::NoGain { tied }) if tied.is_empty() => (
+                "more commands would not help: sizes are certain, but do not explain the commands held back".to_owned(),
+                true,
+            ),
+            Self::Decided(Stop::NoGain { tied }) => {
+                (format!("more commands would not help: {} stay open", tied.join(", ")), true)
+            }
+            Self::Decided(Stop::MaxCommands) => ("as many commands as `--max-commands` allows".to_owned(), true),
+            Self::LabelsComplete => ("the commands that sizes need are sent".to_owned(), true),
+            Self::MaxTime => ("`--max-time` is over".to_owned(), true),
+            Self::Interrupted => ("interrupted".to_owned(), false),
+        }
+    }
+}
+
+/// A command by its devices.
+pub(super) fn in_words(command: &PlannedCommand) -> String {
+    let device = |device: &DeviceAction| {
+        let DeviceAction { device, index, action } = device;
+        format!("{device} {index} {action}")
+    };
+    let half = if command.half == Half::Test { "test " } else { "learn" };
+    format!("{half} {}", command.devices.iter().map(device).collect::<Vec<_>>().join(", "))
+}

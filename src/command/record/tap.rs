@@ -1,0 +1,258 @@
+//! The capture of an experiment: packets from a program or an interface, into files, with the time of each by both
+//! clocks.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use sizeleak_capture::CaptureReader;
+use sizeleak_frame::Packet;
+use sizeleak_packet::{AddressSet, CapturedBytes, IpPacket, TransportSegment, ip_bytes};
+use sizeleak_strip::{CaptureFormat, CaptureWriter};
+
+/// Packets that wait while the model is learned.
+const QUEUE: usize = 1 << 14;
+
+/// A file of a capture is followed by another one after so many bytes.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// A capture that has not begun by then does not begin: one over a network asks for passwords first.
+const MAX_BEGINNING: Duration = Duration::from_secs(30);
+
+/// The clocks are compared over so many packets: one of them was passed on at once.
+const COMPARED: usize = 256;
+
+/// A packet with the time at which it arrived here.
+struct Arrival {
+    arrived_ns: i64,
+    time_ns: i64,
+    link_type: u16,
+    original_length: u32,
+    data: Vec<u8>,
+}
+
+/// A capture that is being written.
+pub(super) struct Tap {
+    arrivals: Receiver<Arrival>,
+    /// Gets a word when the capture's header was read.
+    begun: Receiver<()>,
+    child: Option<Child>,
+    command: String,
+    folder: PathBuf,
+    gateway: AddressSet,
+    files: Vec<PathBuf>,
+    output: Option<Output>,
+    /// When the gateway last sent or got data.
+    last: Instant,
+    /// How far the clock of this machine was ahead when each of the last packets arrived.
+    ahead_ns: VecDeque<i64>,
+    /// Packets of the gateway so far.
+    pub(super) packets: u64,
+}
+
+/// The file that packets go to.
+struct Output {
+    file: File,
+    writer: CaptureWriter<Blocks>,
+    blocks: Blocks,
+    bytes: u64,
+}
+
+/// What a writer has written, so that a packet reaches its file whole.
+#[derive(Clone, Default)]
+struct Blocks(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Blocks {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Now, in nanoseconds since 1970 by the clock of this machine.
+pub(super) fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The captures of a folder, in order.
+pub(super) fn captures(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut captures = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with("capture-") && name.ends_with(".pcapng") {
+            captures.push(path);
+        }
+    }
+    captures.sort();
+    Ok(captures)
+}
+
+impl Tap {
+    /// Starts a program that writes a capture to stdout, into a folder that may hold earlier captures.
+    pub(super) fn start(mut command: Command, folder: &Path, gateway: AddressSet) -> anyhow::Result<Self> {
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let command = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        let mut child = child.with_context(|| format!("`{command}` cannot be started"))?;
+        let output = child.stdout.take().ok_or_else(|| anyhow!("`{command}` has no stdout"))?;
+        let (sender, arrivals) = bounded(QUEUE);
+        let (begins, begun) = bounded(1);
+        thread::spawn(move || read(Box::new(output), &begins, &sender));
+        Ok(Self {
+            arrivals,
+            begun,
+            child: Some(child),
+            command,
+            files: captures(folder)?,
+            folder: folder.to_owned(),
+            gateway,
+            output: None,
+            last: Instant::now(),
+            ahead_ns: VecDeque::new(),
+            packets: 0,
+        })
+    }
+
+    /// Waits until the capture runs: what is commanded before would not be seen. False if it does not begin.
+    pub(super) fn wait_for_begin(&self) -> bool {
+        self.begun.recv_timeout(MAX_BEGINNING).is_ok()
+    }
+
+    /// Takes packets for a while. False if the capture has ended.
+    pub(super) fn take(&mut self, time: Duration) -> anyhow::Result<bool> {
+        let end = Instant::now() + time;
+        loop {
+            match self.arrivals.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(arrival) => self.keep(&arrival)?,
+                Err(RecvTimeoutError::Timeout) => return Ok(true),
+                Err(RecvTimeoutError::Disconnected) => return Ok(false),
+            }
+        }
+    }
+
+    /// Takes packets until the gateway has been silent for `silence`, or for `most`. False if the capture has ended.
+    pub(super) fn wait_for_silence(&mut self, silence: Duration, most: Duration) -> anyhow::Result<bool> {
+        let start = Instant::now();
+        loop {
+            if !self.take(Duration::from_millis(10))? {
+                return Ok(false);
+            }
+            if start.elapsed() >= most || (start.elapsed() >= silence && self.last.elapsed() >= silence) {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// How far the clock of this machine is ahead of the capture's, in nanoseconds. The packet that came fastest says it.
+    pub(super) fn ahead_ns(&self) -> i64 {
+        self.ahead_ns.iter().copied().min().unwrap_or(0)
+    }
+
+    /// The captures so far, all of them on the disk.
+    pub(super) fn files(&mut self) -> anyhow::Result<&[PathBuf]> {
+        if let Some(output) = &self.output {
+            output
+                .file
+                .sync_data()
+                .with_context(|| self.files.last().map_or_else(String::new, |file| file.display().to_string()))?;
+        }
+        Ok(&self.files)
+    }
+
+    /// Why the capture has ended.
+    pub(super) fn fault(&mut self) -> anyhow::Error {
+        let status = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
+        let status = status.map_or_else(String::new, |status| format!(" ({status})"));
+        anyhow!(
+            "the capture is none, or has ended{status}: `{}` must write pcap or pcapng to stdout all the time",
+            self.command
+        )
+    }
+
+    /// Whether a packet carries data of the gateway.
+    fn is_data(&self, arrival: &Arrival) -> bool {
+        let frame = CapturedBytes::frame(&arrival.data, arrival.original_length);
+        let packet = ip_bytes(arrival.link_type, frame).ok().and_then(IpPacket::read);
+        let packet =
+            packet.filter(|packet| [packet.source, packet.destination].iter().any(|end| self.gateway.contains(*end)));
+        packet
+            .and_then(|packet| TransportSegment::read(&packet).ok())
+            .is_some_and(|segment| segment.payload.length() > 0)
+    }
+
+    fn keep(&mut self, arrival: &Arrival) -> anyhow::Result<()> {
+        let Arrival { arrived_ns, time_ns, link_type, original_length, data } = arrival;
+        if self.ahead_ns.len() == COMPARED {
+            self.ahead_ns.pop_front();
+        }
+        self.ahead_ns.push_back(arrived_ns - time_ns);
+        if self.is_data(arrival) {
+            self.packets += 1;
+            self.last = Instant::now();
+        }
+        let packet = Packet {
+            time_ns: *time_ns,
+            link_type: *link_type,
+            original_length: *original_length,
+            capture: 0,
+            number: self.packets,
+            data,
+        };
+        let name = |path: Option<&PathBuf>| path.map_or_else(String::new, |path| path.display().to_string());
+        if self.output.as_ref().is_none_or(|output| output.bytes > MAX_FILE_BYTES) {
+            let number = self.files.len() + 1;
+            let path = self.folder.join(format!("capture-{number:04}.pcapng"));
+            let file = File::create_new(&path).with_context(|| path.display().to_string())?;
+            let blocks = Blocks::default();
+            let writer = CaptureWriter::new(blocks.clone(), CaptureFormat::Pcapng);
+            self.output = Some(Output { file, writer, blocks, bytes: 0 });
+            self.files.push(path);
+        }
+        let Some(output) = &mut self.output else { return Ok(()) };
+        output.writer.write(packet).with_context(|| name(self.files.last()))?;
+        let blocks = output.blocks.0.take();
+        output.bytes += blocks.len() as u64;
+        // One write for each packet: a recording that is killed leaves whole ones.
+        output.file.write_all(&blocks).with_context(|| name(self.files.last()))
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            _ = child.kill().and_then(|()| child.wait());
+        }
+    }
+}
+
+/// Reads packets until the capture ends, or nobody wants them.
+fn read(output: Box<dyn Read + Send>, begins: &Sender<()>, sender: &Sender<Arrival>) {
+    let Ok(mut reader) = CaptureReader::new(output) else { return };
+    _ = begins.send(());
+    while let Ok(Some(packet)) = reader.next_packet() {
+        let arrival = Arrival {
+            arrived_ns: now_ns(),
+            time_ns: packet.time_ns,
+            link_type: packet.link_type,
+            original_length: packet.original_length,
+            data: packet.data.to_vec(),
+        };
+        if sender.send(arrival).is_err() {
+            return;
+        }
+    }
+}

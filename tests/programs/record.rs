@@ -1,0 +1,270 @@
+//! `sizeleak record` over a home that runs now: a gateway with real TLS over loopback, driven by the program itself.
+//! What the home's gateway sends and gets is read from the capture that the home writes.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
+use sizeleak_recording::{Journal, Outcome};
+use support::home::{assert_fails, run};
+use support::programs::{built, interrupt, sizeleak, stderr};
+use tempfile::TempDir;
+
+/// The paper's home, with a gateway that answers at once.
+const SCENARIO: &str = "[replies]\ndelay = { min = \"2ms\", max = \"8ms\" }\n";
+
+/// The bytes of each action of that home.
+const SIZES: [(&str, i64); 7] =
+    [("on", 28), ("off", 29), ("toggle", 32), ("timer", 34), ("dim", 36), ("white", 35), ("colour", 40)];
+
+/// A folder with a scenario, an inventory and the capture that the home writes.
+struct Bench {
+    folder: TempDir,
+    serve: String,
+}
+
+impl Bench {
+    /// A home of the scenario with `more`, and further options of `simulate`.
+    fn new(more: &str, options: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        fs::write(path("home.toml"), format!("{more}\n{SCENARIO}")).unwrap();
+        fs::write(path("home.pcap"), "").unwrap();
+        let program = built().join("sizeleak").display().to_string();
+        let serve = format!(
+            "{program} simulate --serve --quiet --scenario {} --seed 7 --pcap {} {options}",
+            path("home.toml"),
+            path("home.pcap")
+        );
+        let mut inventory = Command::new("sh");
+        inventory.args(["-c", &format!("{serve} -o {} < /dev/null", folder.path().display())]);
+        assert!(run(&mut inventory).status.success());
+        Self { folder, serve }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Follows the capture that the home writes, once it has begun.
+    fn capture(&self) -> String {
+        format!("sleep 0.3; tail -c +1 -f {}", self.path("home.pcap").display())
+    }
+
+    /// A recording into a folder, without its way to send and to capture.
+    fn plain(&self, output: &str) -> Command {
+        let mut command = sizeleak("record --pause 100ms --silence 60ms --max-commands 100 --gateway 192.168.1.20");
+        command.arg("--inventory").arg(self.path("inventory.toml")).arg("-o").arg(self.path(output));
+        command
+    }
+
+    /// A recording of this home.
+    fn record(&self, output: &str) -> Command {
+        let mut command = self.plain(output);
+        command.args(["--do-lines", &self.serve]).args(["--capture-with", &self.capture()]);
+        command
+    }
+
+    fn journal(&self, output: &str) -> Journal {
+        serde_json::from_slice(&fs::read(self.path(output).join("record.json")).unwrap()).unwrap()
+    }
+
+    /// Asserts that the model of a folder has the true sizes.
+    fn assert_right(&self, output: &str) {
+        let text = fs::read_to_string(self.path(output).join("model.toml")).unwrap();
+        let model: toml::Table = text.parse().unwrap();
+        let actions = model["action"].as_array().unwrap();
+        let found: Vec<(&str, i64)> = actions
+            .iter()
+            .map(|action| (action["name"].as_str().unwrap(), action["size"].as_integer().unwrap()))
+            .collect();
+        assert_eq!(found, SIZES);
+    }
+}
+
+/// Asserts that a recording came to its end; returns what it said on stderr.
+fn ended(output: &Output) -> String {
+    let text = stderr(output);
+    assert!(output.status.success(), "{text}");
+    let ends = ["all sizes are certain and explain the commands held back", "more commands would not help"];
+    assert!(ends.iter().any(|end| text.contains(end)), "{text}");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.starts_with("An observer who sees only sizes"), "{stdout}");
+    text
+}
+
+#[test]
+fn a_home_is_recorded_and_learned_by_itself() {
+    let bench = Bench::new("", "");
+    let text = ended(&run(&mut bench.record("out")));
+    bench.assert_right("out");
+    assert!(text.contains("sizeleak audit --model"), "{text}");
+    let journal = bench.journal("out");
+    assert!(journal.steps.len() <= 80, "{} commands", journal.steps.len());
+    assert!(journal.steps.iter().all(|step| step.outcome == Outcome::Sent && !step.why.is_empty()));
+
+    // The files alone teach the same: labels have the times of their commands.
+    let capture = bench.path("out").join("capture-0001.pcapng");
+    let mut learn = sizeleak("learn --gateway 192.168.1.20 --tolerance 1ms");
+    learn.arg(&capture).arg("--labels").arg(bench.path("out/labels.csv"));
+    learn.arg("--inventory").arg(bench.path("out/inventory.toml")).arg("-o").arg(bench.path("out/again.toml"));
+    assert!(run(&mut learn).status.success());
+    let sizes = |name: &str| {
+        let text = fs::read_to_string(bench.path("out").join(name)).unwrap();
+        text.parse::<toml::Table>().unwrap()["action"].clone()
+    };
+    assert_eq!(sizes("again.toml"), sizes("model.toml"));
+}
+
+#[test]
+fn programs_that_fail_clocks_that_are_off_and_lost_packets_are_survived() {
+    let bench = Bench::new("[capture]\nloss = 0.01", "--clock-ahead 20s");
+    let commands = bench.path("commands.ndjson");
+    fs::write(&commands, "").unwrap();
+    let mut home = Command::new("sh");
+    home.args(["-c", &format!("exec tail -f {} | exec {}", commands.display(), bench.serve)]);
+    let mut home = home.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // Every fifth command is not sent.
+    let send = format!(
+        "read -r told; case $told in *:[0-9]*[05],*actions*|*:[05],*actions*) echo no luck >&2; exit 3;; esac; \
+         echo \"$told\" >> {}",
+        commands.display()
+    );
+    let mut record = bench.plain("out");
+    record.args(["--do", &send]).args(["--capture-with", &bench.capture()]);
+    let output = run(&mut record);
+    kill_process_group(Pid::from_child(&home), Signal::KILL).unwrap();
+    home.wait().unwrap();
+    let text = ended(&output);
+    bench.assert_right("out");
+    let journal = bench.journal("out");
+    let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(reason) if reason.contains("no luck"));
+    let count = journal.steps.iter().filter(|step| failed(&step.outcome)).count();
+    assert_eq!(count, journal.steps.len() / 5);
+    assert!(text.contains(&format!("{count} of {} commands were not sent", journal.steps.len())), "{text}");
+    assert!(text.contains("the capture's clock is 20.0 s ahead of this one"), "{text}");
+}
+
+/// Waits until a recording has handed over so many commands.
+fn wait_for(bench: &Bench, child: &mut Child, steps: usize) {
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_mins(1) {
+        let text = fs::read(bench.path("out/record.json")).unwrap_or_default();
+        let journal: Value = serde_json::from_slice(&text).unwrap_or_default();
+        if journal["steps"].as_array().is_some_and(|all| all.len() >= steps) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Kills a recording after each of these numbers of commands, a little later each time, and goes on with it.
+fn killed(moments: &[usize]) {
+    let bench = Bench::new("", "");
+    for (at, steps) in moments.iter().enumerate() {
+        let mut child = bench.record("out").stderr(Stdio::null()).spawn().unwrap();
+        wait_for(&bench, &mut child, *steps);
+        thread::sleep(Duration::from_millis(7 * at as u64));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let journal = bench.journal("out");
+        assert!(journal.steps.len() >= *steps, "{} of {steps}", journal.steps.len());
+    }
+    let text = ended(&run(&mut bench.record("out")));
+    assert!(text.contains("goes on in"), "{text}");
+    bench.assert_right("out");
+}
+
+#[test]
+fn a_recording_that_was_killed_goes_on() {
+    killed(&[3, 14]);
+}
+
+#[test]
+#[ignore = "second tier: takes minutes"]
+fn a_recording_that_was_killed_at_twenty_moments_ends_with_the_same_model() {
+    killed(&(1..=20).collect::<Vec<usize>>());
+}
+
+#[test]
+fn ctrl_c_ends_after_the_command_and_writes_everything() {
+    let bench = Bench::new("", "");
+    let mut child = bench.record("out").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(&bench, &mut child, 16);
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let journal = bench.journal("out");
+    assert!(journal.steps.iter().all(|step| step.outcome == Outcome::Sent), "the last one was finished");
+    assert_eq!(journal.end.as_deref(), Some("interrupted"));
+    assert!(bench.path("out/model.toml").exists(), "{}", stderr(&output));
+}
+
+#[test]
+fn only_what_is_safe_or_included_is_commanded() {
+    let bench = Bench::new("", "");
+    let inventory = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]\n\
+                     [[device]]\nname = \"lock\"\ncount = 1\nactions = [\"open\"]\nsafe = false\n";
+    fs::write(bench.path("inventory.toml"), inventory).unwrap();
+    let seen = bench.path("seen");
+    let labels_only = |output: &str, more: &[&str]| {
+        let mut command = bench.plain(output);
+        command.args(["--labels-only", "--do", &format!("cat >> {}", seen.display())]).args(more);
+        let output = run(&mut command);
+        assert!(output.status.success(), "{}", stderr(&output));
+        fs::read_to_string(&seen).unwrap()
+    };
+    let restored = bench.path("restored");
+    let told = labels_only("safe", &["--restore", &format!("touch {}", restored.display())]);
+    assert!(!told.contains("lock") && restored.exists(), "{told}");
+    let first: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    assert_eq!((first["number"].as_u64(), &first["actions"]), (Some(1), &serde_json::json!({ "on": 1 })));
+    assert_eq!(first["devices"][0]["device"], "plug");
+    let labels = fs::read_to_string(bench.path("safe/labels.csv")).unwrap();
+    assert!(labels.starts_with("time,on,off\n") && labels.lines().count() > 4, "{labels}");
+    assert!(labels_only("all", &["--include", "lock"]).contains("\"action\":\"open\""));
+
+    fs::remove_file(&seen).unwrap();
+    let mut dry = bench.plain("dry");
+    dry.args(["--dry-run", "--do", &format!("cat >> {}", seen.display())]);
+    let output = run(&mut dry);
+    assert!(output.status.success() && !seen.exists() && !bench.path("dry").exists());
+    assert!(stderr(&output).contains("   1  learn plug"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_plan_of_learn_is_recorded_first() {
+    let bench = Bench::new("", "");
+    fs::write(bench.path("plan.csv"), "time,on,dim,off\n,2,1,0\n,0,3,0\n").unwrap();
+    let mut command = bench.plain("out");
+    command.args(["--labels-only", "--do", "cat > /dev/null", "--plan"]);
+    assert!(run(command.arg(bench.path("plan.csv"))).status.success());
+    let labels = fs::read_to_string(bench.path("out/labels.csv")).unwrap();
+    let counts: Vec<&str> = labels.lines().map(|line| line.split_once(',').unwrap().1).collect();
+    assert_eq!(counts[..3], ["on,off,toggle,timer,dim,white,colour", "2,0,0,0,1,0,0", "0,0,0,0,3,0,0"]);
+}
+
+#[test]
+fn what_cannot_work_is_said() {
+    let bench = Bench::new("", "");
+    let fails_in = |folder: &str, more: &[&str], code, words: &[&str]| {
+        assert_fails(&run(bench.plain(folder).args(more)), code, words);
+    };
+    let fails = |more: &[&str], code, words: &[&str]| fails_in("out", more, code, words);
+    fails(&["--do", "true"], 2, &["`--interface IF`", "`--labels-only`"]);
+    fails(&["--do", "true", "--labels-only", "--include", "oven"], 2, &["oven", "`plug`, `lamp`"]);
+    fails(&["--do", "true", "--capture-with", "true"], 1, &["the capture is none, or has ended", "`sh -c true`"]);
+    fails(&["--do", "true", "--labels-only", "--reconnect", "exit 4"], 1, &["`--reconnect`", "exit status: 4"]);
+    fails(&["--do", "echo no such hub >&2; false", "--labels-only", "-q"], 1, &["10 commands in a row", "no such hub"]);
+    let silent =
+        ["--do", "true", "--capture-with", &format!("{}; exec sleep 60", bench.capture().replace(" -f", "")), "-q"];
+    fails_in("silent", &silent, 1, &["3 commands were sent", "192.168.1.20", "`-U`"]);
+    fs::write(bench.path("inventory.toml"), "[[device]]\nname = \"oven\"\ncount = 1\nactions = [\"heat\"]\n").unwrap();
+    fails(&["--do", "true", "--labels-only"], 1, &["record.json", "heat", "name another folder"]);
+}
