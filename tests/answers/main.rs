@@ -30,6 +30,7 @@ mod parameters;
 mod plain_tcp;
 mod polls_without_a_model;
 mod real_gateways;
+mod recording;
 mod reports;
 mod segmenting;
 mod transfer;
