@@ -176,12 +176,10 @@ fn a_profile_is_a_prior_of_the_answers_that_it_was_not_learned_from() {
     // What the replies and the size say of each candidate stays, whatever is usual.
     let likelihoods = |answer: &Value| -> Vec<(String, f64)> {
         let candidates = answer["candidates"].as_array().unwrap().iter();
-        let mut all: Vec<(String, f64)> =
+        let all: Vec<(String, f64)> =
             candidates.map(|one| (one["actions"].to_string(), one["likelihood"].as_f64().unwrap())).collect();
         let greatest = all.iter().map(|(_, likelihood)| *likelihood).fold(0.0, f64::max);
-        all.iter_mut().for_each(|(_, likelihood)| *likelihood /= greatest);
-        all.sort_by(|a, b| a.0.cmp(&b.0));
-        all
+        all.into_iter().map(|(actions, likelihood)| (actions, likelihood / greatest)).collect()
     };
     for (plain, by_habits) in plain.iter().zip(&by_habits) {
         let plain = likelihoods(plain);
