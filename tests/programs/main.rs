@@ -51,6 +51,7 @@ mod printed;
 mod processes;
 mod profiles;
 mod record;
+mod record_lab;
 mod replay;
 mod reproducing;
 mod same_bytes;

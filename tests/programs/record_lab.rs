@@ -1,0 +1,40 @@
+//! `sizeleak record` over the gateways of `examples/lab`: software that the project did not write.
+
+use std::fs;
+use std::net::TcpListener;
+
+use serde_json::Value;
+use support::home::run;
+use support::programs::{root, sizeleak, stderr};
+use tempfile::TempDir;
+
+/// Two ports in a row that are free: one for the gateway, one for the cloud.
+fn ports() -> u16 {
+    let free = |port: u16| TcpListener::bind(("127.0.0.2", port)).is_ok();
+    (20_000..30_000).step_by(2).find(|port| free(*port) && free(port + 1)).expect("two free ports")
+}
+
+#[test]
+#[ignore = "second tier: needs root, tcpdump, mosquitto, openssl and python3 with AWSIoTPythonSDK and paho-mqtt"]
+fn sizes_of_an_aws_gateway_are_right_while_its_counter_gains_a_digit() {
+    let folder = TempDir::new().unwrap();
+    let (lab, out, port) = (folder.path().join("lab"), folder.path().join("out"), ports());
+    let examples = root().join("examples/lab");
+    let mut record = sizeleak("record --pause 100ms --silence 200ms --max-commands 80 --gateway 127.0.0.1");
+    record.arg("--inventory").arg(examples.join("inventory.toml")).arg("-o").arg(&out);
+    let home = format!("python3 {}/aws.py {} --port {port} --version 81", examples.display(), lab.display());
+    let tcpdump = format!("tcpdump -i lo -U -n -w - host 127.0.0.2 and port {port}");
+    let output = run(record.args(["--do-lines", &home, "--capture-with", &tcpdump]));
+    let text = stderr(&output);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("all sizes are certain and explain the commands held back"), "{text}");
+
+    let truth: Value = serde_json::from_slice(&fs::read(lab.join("sizes.json")).unwrap()).unwrap();
+    let model: toml::Table = fs::read_to_string(out.join("model.toml")).unwrap().parse().unwrap();
+    let actions = model["action"].as_array().unwrap();
+    assert_eq!(actions.len(), 7, "{text}");
+    for action in actions {
+        let name = action["name"].as_str().unwrap();
+        assert_eq!(action["size"].as_integer(), truth[name].as_i64(), "{name}: {text}");
+    }
+}
