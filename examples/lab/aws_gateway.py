@@ -1,6 +1,6 @@
 """The gateway of aws.py: AWS's Python SDK for devices, which sets what a shadow's delta asks for and reports it.
 
-    python3 aws_gateway.py FOLDER HOST PORT     # FOLDER has ca.pem, gateway.pem and gateway.key"""
+    python3 aws_gateway.py FOLDER HOST PORT     # FOLDER has ca.pem, client.pem and client.key"""
 import json
 import pathlib
 import sys
@@ -10,7 +10,7 @@ from AWSIoTPythonSDK.MQTTLib import AWSIoTMQTTShadowClient
 folder, host, port = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 client = AWSIoTMQTTShadowClient("hub")
 client.configureEndpoint(host, port)
-client.configureCredentials(*(str(folder / name) for name in ("ca.pem", "gateway.key", "gateway.pem")))
+client.configureCredentials(*(str(folder / name) for name in ("ca.pem", "client.key", "client.pem")))
 client.connect()
 shadow = client.createShadowHandlerWithName("hub", isPersistentSubscribe=True)
 
