@@ -218,12 +218,10 @@ mod tests {
     }
 
     #[test]
-    fn path_keys_are_files_and_models() {
+    fn path_keys_are_files_models_and_profiles() {
         let keys = STAGES.each_ref().map(StageEntry::path_keys);
-        let model = vec!["model".to_owned()];
-        assert_eq!(keys[0], ["files"]);
-        assert!(keys[1].is_empty() && keys[2].is_empty());
-        assert!(keys[3..].iter().all(|keys| *keys == model), "{keys:?}");
+        let expected: [&[&str]; 7] = [&["files"], &[], &[], &["model"], &["model"], &["model"], &["model", "profile"]];
+        assert_eq!(keys.each_ref().map(|keys| keys.iter().map(String::as_str).collect::<Vec<_>>()), expected);
     }
 
     #[test]
