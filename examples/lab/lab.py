@@ -10,6 +10,8 @@ import time
 
 # Loopback answers at all of 127.*; the other side is 127.0.0.1.
 SERVER = "127.0.0.2"
+# What a client asks for that knows the server by name.
+NAME = "hub.example"
 
 
 def options(text):
@@ -45,7 +47,7 @@ def certify(folder):
 
     key = ["-newkey", "rsa:2048", "-nodes"]
     openssl("req", "-x509", *key, "-days", "30", "-subj", "/CN=lab", "-keyout", "ca.key", "-out", "ca.pem")
-    (folder / "names").write_text(f"subjectAltName=IP:{SERVER}\n")
+    (folder / "names").write_text(f"subjectAltName=IP:{SERVER},DNS:{NAME}\n")
     for name in ("server", "client"):
         openssl("req", *key, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
         openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",

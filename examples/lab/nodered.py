@@ -10,6 +10,7 @@ sent.ndjson (each command with the bytes of its body). Needs openssl and Node-RE
 (`npm install --prefix DIR node-red@4`, `--node-red DIR/node_modules/.bin/node-red`)."""
 import http.client
 import json
+import socket
 import ssl
 import uuid
 
@@ -69,12 +70,23 @@ def start_gateway(folder, program, port):
     return lab.start([program, "--userDir", folder, "--settings", folder / "settings.js"], folder, "node-red", port)
 
 
+class Connection(http.client.HTTPConnection):
+    """A connection to the gateway, by its name, as in `https://hub.example`, or by its address (no name)."""
+
+    def __init__(self, folder, port, name):
+        super().__init__(name or lab.SERVER, port, timeout=10)
+        self.tls = ssl.create_default_context(cafile=folder / "ca.pem")
+
+    def connect(self):
+        self.sock = self.tls.wrap_socket(socket.create_connection((lab.SERVER, self.port), self.timeout),
+                                         server_hostname=self.host)
+
+
 class Cloud:
     """The service: a client of the gateway."""
 
-    def __init__(self, folder, port, connect_each):
-        context = ssl.create_default_context(cafile=folder / "ca.pem")
-        self.connection = http.client.HTTPSConnection(lab.SERVER, port, timeout=10, context=context)
+    def __init__(self, connection, connect_each):
+        self.connection = connection
         self.connect_each = connect_each
 
     def send(self, devices):
@@ -97,11 +109,13 @@ def main():
     parser = lab.options(__doc__)
     parser.add_argument("--node-red", default="node-red", help="the program")
     parser.add_argument("--connect-each", action="store_true", help="a connection for each command")
+    parser.add_argument("--no-name", action="store_true", help="the cloud knows the gateway by its address")
     options = parser.parse_args()
     folder = lab.begin(options.folder, lab.true_sizes(request, COMMANDS))
     gateway = start_gateway(folder, options.node_red, options.port)
     try:
-        lab.commands(folder, Cloud(folder, options.port, options.connect_each).send)
+        connection = Connection(folder, options.port, None if options.no_name else lab.NAME)
+        lab.commands(folder, Cloud(connection, options.connect_each).send)
     finally:
         gateway.kill()
 

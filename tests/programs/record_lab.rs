@@ -8,22 +8,21 @@ use support::home::run;
 use support::programs::{root, sizeleak, stderr};
 use tempfile::TempDir;
 
-/// Two ports in a row that are free: one for the gateway, one for the cloud.
-fn ports() -> u16 {
+/// Two ports in a row that are free, from `first` on.
+fn ports(first: u16) -> u16 {
     let free = |port: u16| TcpListener::bind(("127.0.0.2", port)).is_ok();
-    (20_000..30_000).step_by(2).find(|port| free(*port) && free(port + 1)).expect("two free ports")
+    (first..first + 2_000).step_by(2).find(|port| free(*port) && free(port + 1)).expect("two free ports")
 }
 
-#[test]
-#[ignore = "second tier: needs root, tcpdump, mosquitto, openssl and python3 with AWSIoTPythonSDK and paho-mqtt"]
-fn sizes_of_an_aws_gateway_are_right_while_its_counter_gains_a_digit() {
+/// Records the gateway of a script until all sizes are certain, and asserts that they are the true ones.
+fn assert_sizes_are_right(script: &str, options: &str, gateway: &str, port: u16) {
     let folder = TempDir::new().unwrap();
-    let (lab, out, port) = (folder.path().join("lab"), folder.path().join("out"), ports());
+    let (lab, out) = (folder.path().join("lab"), folder.path().join("out"));
     let examples = root().join("examples/lab");
-    let mut record = sizeleak("record --pause 100ms --silence 200ms --max-commands 80 --gateway 127.0.0.1");
-    record.arg("--inventory").arg(examples.join("inventory.toml")).arg("-o").arg(&out);
-    let home = format!("python3 {}/aws.py {} --port {port} --version 81", examples.display(), lab.display());
-    let tcpdump = format!("tcpdump -i lo -U -n -w - host 127.0.0.2 and port {port}");
+    let mut record = sizeleak("record --pause 100ms --silence 200ms --max-commands 80");
+    record.args(["--gateway", gateway]).arg("--inventory").arg(examples.join("inventory.toml")).arg("-o").arg(&out);
+    let home = format!("python3 {}/{script} {} --port {port} {options}", examples.display(), lab.display());
+    let tcpdump = format!("exec tcpdump -i lo -U -n -w - host 127.0.0.2 and port {port}");
     let output = run(record.args(["--do-lines", &home, "--capture-with", &tcpdump]));
     let text = stderr(&output);
     assert!(output.status.success(), "{text}");
@@ -37,4 +36,16 @@ fn sizes_of_an_aws_gateway_are_right_while_its_counter_gains_a_digit() {
         let name = action["name"].as_str().unwrap();
         assert_eq!(action["size"].as_integer(), truth[name].as_i64(), "{name}: {text}");
     }
+}
+
+#[test]
+#[ignore = "second tier: needs root, tcpdump, mosquitto, openssl and python3 with AWSIoTPythonSDK and paho-mqtt"]
+fn sizes_of_an_aws_gateway_are_right_while_its_counter_gains_a_digit() {
+    assert_sizes_are_right("aws.py", "--version 81", "127.0.0.1", ports(20_000));
+}
+
+#[test]
+#[ignore = "second tier: needs root, tcpdump, openssl, python3 and node-red"]
+fn sizes_of_node_red_are_right_with_a_connection_for_each_command() {
+    assert_sizes_are_right("nodered.py", "--connect-each", "127.0.0.2", ports(22_000));
 }
