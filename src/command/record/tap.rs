@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use rustix::process::{Pid, Signal, kill_process_group};
 use sizeleak_capture::CaptureReader;
 use sizeleak_frame::Packet;
 use sizeleak_packet::{AddressSet, CapturedBytes, IpPacket, TransportSegment, ip_bytes};
@@ -234,7 +235,9 @@ impl Tap {
 impl Drop for Tap {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            _ = child.kill().and_then(|()| child.wait());
+            // With what a shell started: tcpdump would not notice before its next packet.
+            _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+            _ = child.wait();
         }
     }
 }
