@@ -208,7 +208,7 @@ fn months_of_habits_are_no_misfit_and_answers_follow_them() {
         let names = scenario.action_names();
         let truths = &simulation.test.truths;
         let right = lines.zip(truths).skip(truths.len() / 2).filter(|(line, truth)| {
-            let named = names.iter().zip(&truth.counts).filter(|(_, count)| **count > 0);
+            let sent = names.iter().zip(&truth.counts).filter(|(_, count)| **count > 0);
             let actions: serde_json::Map<_, _> =
                 named.map(|(name, count)| ((*name).to_owned(), (*count).into())).collect();
             first(line)["actions"] == Value::Object(actions)
