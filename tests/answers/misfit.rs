@@ -210,7 +210,7 @@ fn months_of_habits_are_no_misfit_and_answers_follow_them() {
         let right = lines.zip(truths).skip(truths.len() / 2).filter(|(line, truth)| {
             let sent = names.iter().zip(&truth.counts).filter(|(_, count)| **count > 0);
             let actions: serde_json::Map<_, _> =
-                named.map(|(name, count)| ((*name).to_owned(), (*count).into())).collect();
+                sent.map(|(name, count)| ((*name).to_owned(), (*count).into())).collect();
             first(line)["actions"] == Value::Object(actions)
         });
         let share = right.count() as f64 / truths.len().div_ceil(2) as f64;
