@@ -71,6 +71,7 @@ pub(crate) struct Shown {
 pub struct Belief {
     /// After the last command, by state. Empty before the first one: messages are as they were learned.
     pub(crate) states: Vec<StateBelief>,
+    /// The most probable state of all messages.
     pub(crate) best: usize,
     pub(crate) shown: BTreeMap<usize, Shown>,
     /// The habits that commands show if nothing changed, however improbable that is beside the habits that are known:

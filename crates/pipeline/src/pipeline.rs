@@ -195,8 +195,10 @@ impl Pipeline {
     /// [`ConfigError`] if the path is not UTF-8.
     pub fn use_profile(&mut self, profile: &Path) -> Result<(), ConfigError> {
         let value = Value::from(text_of(profile)?);
-        for stage in ["pruner", "detector"].into_iter().filter(|stage| self.has(stage)).collect::<Vec<_>>() {
-            self.set(stage, "profile", value.clone())?;
+        for stage in ["pruner", "detector"] {
+            if self.has(stage) {
+                self.set(stage, "profile", value.clone())?;
+            }
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The stage: identifications in, with fewer and better ordered candidates out.
 
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::ValueEnum;
 use schemars::JsonSchema;
@@ -337,12 +337,17 @@ impl Pruner {
         if self.habits.is_some() { 1.0 } else { self.keep }
     }
 
-    /// A result by what its home usually does, and its sums.
+    fn habits(&self) -> Option<MutexGuard<'_, HabitPrior>> {
+        self.habits.as_ref().map(|habits| habits.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A result by what its home usually does.
     fn by_habits(&mut self, identification: &Identification, result: PruningResult) -> PruningResult {
-        let Some(habits) = &self.habits else { return result };
+        let Some(mut habits) = self.habits() else { return result };
         let candidates = &result.candidates;
         let answer = Identification { candidates: candidates.clone(), ..identification.clone() };
-        let probabilities = habits.lock().unwrap_or_else(PoisonError::into_inner).probabilities(&answer);
+        let probabilities = habits.probabilities(&answer);
+        drop(habits);
         self.counters.by_habits += u64::from(probabilities.is_some());
         let mut posterior = Posterior::new(candidates, result.unlisted > 0 || self.model.model.kinds.is_some());
         if let Some(probabilities) = probabilities {
@@ -351,8 +356,7 @@ impl Pruner {
         // Without replies that say something all remain, as they do without habits.
         let is_enough = result.bounds.is_some() && posterior.keep(self.keep);
         let candidates = posterior.candidates();
-        let sums = self.sums(&candidates);
-        PruningResult { unlisted: if is_enough { 0 } else { result.unlisted }, candidates, sums, ..result }
+        PruningResult { unlisted: if is_enough { 0 } else { result.unlisted }, candidates, ..result }
     }
 
     fn sums(&mut self, candidates: &[Candidate]) -> CandidateSums {
@@ -389,15 +393,15 @@ impl Pruner {
         let (weight, misfit) = self.fit.judge(&self.model.model, &identification, result.reply_probability);
         if let Some(detail) = misfit {
             let notice = notice(&identification, what::MISFIT, detail);
-            if let Some(habits) = &self.habits {
-                habits.lock().unwrap_or_else(PoisonError::into_inner).note(&notice);
+            if let Some(mut habits) = self.habits() {
+                habits.note(&notice);
             }
             out.emit(notice.into())?;
         }
         let result = self.by_habits(&identification, result);
         let sums = match replies {
-            RepliesKnown::Own => result.sums.clone(),
-            RepliesKnown::Grouped(..) | RepliesKnown::Unknown => self.sums(&result.candidates),
+            RepliesKnown::Own if self.habits.is_none() => result.sums.clone(),
+            _ => self.sums(&result.candidates),
         };
         if self.mode == PruningMode::None {
             (identification.min_actions, identification.max_actions) = (None, None);
@@ -459,8 +463,7 @@ impl SectionStage for Pruner {
     }
 
     fn see_flow(&mut self, flow: &Flow) {
-        if let Some(habits) = &self.habits {
-            let mut habits = habits.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut habits) = self.habits() {
             habits.name_gateway(flow.flow, &flow.gateway.to_string());
         }
     }

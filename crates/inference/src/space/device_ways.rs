@@ -163,7 +163,8 @@ mod tests {
         ) {
             let device = |(at, (count, bits)): (usize, &(u32, u32))| {
                 let own = (0..).zip(ACTIONS).filter(|(action, _)| bits >> action & 1 == 1);
-                Device { name: at.to_string(), count: *count, actions: own.map(|(_, name)| name.to_owned()).collect(), safe: true }
+                let actions = own.map(|(_, name)| name.to_owned()).collect();
+                Device { name: at.to_string(), count: *count, actions, safe: true }
             };
             let inventory = Inventory { devices: types.iter().enumerate().map(device).collect() };
             let actions: Vec<Action> =
