@@ -28,6 +28,7 @@ mod labelled_captures;
 mod labels;
 mod learn;
 mod learning_options;
+mod line_channel;
 mod loss;
 mod measure;
 mod notices;
@@ -56,6 +57,7 @@ mod text_style;
 mod text_table;
 mod traffic_input;
 mod value_lists;
+mod wall_clock;
 
 use std::env;
 use std::process::ExitCode;

@@ -9,13 +9,13 @@ use std::sync::{Mutex, PoisonError};
 use clap::Parser;
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
-use sizeleak_audit::guard::{Guard, MetAttack};
+use sizeleak_audit::guard::{Guard, MetAttack, each_home};
 use sizeleak_decomposer::Decomposer;
 use sizeleak_epsilon_corrector::{CorrectorInput, EpsilonCorrector};
 use sizeleak_frame::{Command, Frame, FrameReader, Identification};
 use sizeleak_habits::{Budget, Components, Detector, Home, Sighting};
 use sizeleak_model::Model;
-use sizeleak_platform::runtime::Stage;
+use sizeleak_platform::runtime::{Stage, processors};
 use sizeleak_pruner::{Pruner, PruningMode};
 use sizeleak_simulator::scenario::{AttackKind, HabitSettings, Holiday};
 use sizeleak_simulator::{Scenario, SimulatedCapture, Truth};
@@ -202,20 +202,8 @@ fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let model = Model::from_toml(&std::fs::read_to_string(&arguments.model)?)?;
     let figures = Mutex::new(Figures::default());
-    let next = Mutex::new(0..arguments.homes);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let work = || -> anyhow::Result<()> {
-        loop {
-            let home = next.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(home) = home else { return Ok(()) };
-            measure(&arguments, &model, arguments.first_seed + home, &figures)?;
-        }
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads
-            .into_iter()
-            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    each_home(arguments.homes, processors(), |home| {
+        measure(&arguments, &model, arguments.first_seed + home, &figures)
     })?;
     let figures = figures.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (mut alarms, mut weeks) = (0, 0.0);

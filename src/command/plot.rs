@@ -41,8 +41,8 @@ const LIMIT: u32 = 10_000;
     sizeleak plot saved.frames --labels truth.csv --width 800 --height 500 --title 'Monday' -o monday.svg\n  \
     detector --profile home.profile.toml < saved.frames | sizeleak plot -o deviations.svg\n  \
     sizeleak plot home.profile.toml --gateway 192.168.1.20 -o habits.svg\n\n\
-    Of a stream, above is the size of each command. Below, each action has a lane, for each gateway and service, and each command a \
-    bar in the lanes of its most probable actions: the higher, the more actions, by one scale for all lanes; the darker, \
+    Of a stream, above is the size of each command. Below, each action has a lane, for each gateway and service, and \
+    each command a bar in the lanes of its most probable actions: the higher, the more actions, by one scale for all lanes; the darker, \
     the more probable. The tooltip of a bar names the actions. With labels, outlines are the true actions, and a cross \
     marks a command whose most probable actions are others. Deviations, as `sizeleak detect` and the stage `detector` \
     write them, have a lane for each kind; the tooltip says what was seen. Of a profile, each action has its hours by \

@@ -3,6 +3,9 @@
 //! A home lives as a scenario says. A detector learns it for some weeks and goes on; then it meets each attack once, as it
 //! would have been at that time, apart from the others. So all attacks meet the same home, and none teaches the detector.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
 use sizeleak_habits::{Detector, Deviation, Home, Sighting};
 use sizeleak_simulator::scenario::{Attack, AttackKind};
 use sizeleak_simulator::{Scenario, SimulateError, SimulatedCapture, TestForm, simulate_as};
@@ -95,6 +98,31 @@ impl Guard<'_> {
         attacks.sort_unstable();
         attacks
     }
+}
+
+/// What `watch` returns for each of so many homes, from 0 on and in their order, by some threads.
+///
+/// # Errors
+/// An error of `watch`.
+pub fn each_home<T: Send, E: Send>(
+    homes: u64,
+    threads: usize,
+    watch: impl Fn(u64) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let next = AtomicU64::new(0);
+    let work = || {
+        let next = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|home| *home < homes);
+        std::iter::from_fn(next).map(|home| Ok((home, watch(home)?))).collect::<Result<Vec<_>, E>>()
+    };
+    let watched = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let joined =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.collect::<Result<Vec<_>, E>>()
+    })?;
+    let mut watched: Vec<(u64, T)> = watched.into_iter().flatten().collect();
+    watched.sort_by_key(|(home, _)| *home);
+    Ok(watched.into_iter().map(|(_, watched)| watched).collect())
 }
 
 /// Lets a detector that has come to `from_ns` meet the attack of a scenario; `None` where it does not take place.

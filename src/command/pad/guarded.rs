@@ -2,17 +2,16 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use sizeleak_audit::guard::{Guard, GuardedHome};
+use sizeleak_audit::guard::{Guard, GuardedHome, each_home};
 use sizeleak_audit::padding::PaddingPolicy;
 use sizeleak_frame::Frame;
 use sizeleak_habits::{Budget, Profile, SeenFlows, Sighting};
 use sizeleak_model::{LearnedPadding, Model};
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
+use sizeleak_platform::runtime::processors;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 use sizeleak_simulator::scenario::AttackKind;
@@ -102,32 +101,16 @@ impl GuardedHomes<'_> {
         if !self.log.is_quiet() {
             say("note", &format!("detection with {policy}, in {} homes", self.options.homes));
         }
-        let next = AtomicU64::new(0);
-        let work = || -> Result<Vec<(u64, GuardedHome)>, Failure> {
-            let mut watched = Vec::new();
-            loop {
-                let home = next.fetch_add(1, Ordering::Relaxed);
-                if home >= self.options.homes {
-                    return Ok(watched);
-                }
-                watched.push((home, self.watch(&scenario, &model, FIRST_SEED + home)?));
-            }
-        };
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        let watched = thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            let joined = threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            joined.collect::<Result<Vec<_>, Failure>>()
-        })?;
-        let attacks = || watched.iter().flatten().flat_map(|(_, home)| &home.attacks);
+        let watch = |home| self.watch(&scenario, &model, FIRST_SEED + home);
+        let watched = each_home(self.options.homes, processors(), watch)?;
+        let attacks = || watched.iter().flat_map(|home| &home.attacks);
         let share = |kind: AttackKind| {
             let met = || attacks().filter(move |attack| attack.kind == kind);
             let found = met().filter(|attack| attack.alarm.is_some()).count();
             found as f64 / met().count().max(1) as f64
         };
-        Ok(visible_kinds().iter().map(|kind| share(*kind)).sum::<f64>() / visible_kinds().len() as f64)
+        let kinds = visible_kinds();
+        Ok(kinds.iter().map(|kind| share(*kind)).sum::<f64>() / kinds.len() as f64)
     }
 
     fn watch(&self, scenario: &Scenario, model: &Model, seed: u64) -> Result<GuardedHome, Failure> {

@@ -1,15 +1,18 @@
 //! The program that sends commands: started for each, or once and fed by lines.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Map, Value, json};
 use sizeleak_recording::Step;
+
+use crate::command::line_channel::lines_of;
 
 /// A program that takes longer has hung: its command does not count.
 const MAX_DURATION: Duration = Duration::from_mins(1);
@@ -60,6 +63,12 @@ pub(super) fn program(name: &str) -> Command {
     command
 }
 
+/// Ends a [`program`], with all that it started: a shell that is killed alone leaves that running.
+pub(super) fn end(child: &mut Child) {
+    _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    _ = child.wait();
+}
+
 impl Sender {
     /// Starts the program that is fed by lines.
     pub(super) fn fed(text: &str) -> anyhow::Result<Self> {
@@ -71,16 +80,7 @@ impl Sender {
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(anyhow!("`{text}` has no stdin or stdout"));
         };
-        let (sender, answers) = bounded(16);
-        thread::spawn(move || {
-            let mut lines = BufReader::new(output);
-            let mut line = String::new();
-            while matches!(lines.by_ref().take(MAX_MESSAGE).read_line(&mut line), Ok(1..)) {
-                if sender.send(std::mem::take(&mut line)).is_err() {
-                    return;
-                }
-            }
-        });
+        let answers = lines_of(output, MAX_MESSAGE);
         Ok(Self::Fed(Fed { text: text.to_owned(), child, input, answers }))
     }
 
@@ -117,7 +117,7 @@ pub(super) fn run(text: &str, told: &str) -> Result<(), String> {
             Ok(Some(status)) => break status,
             Ok(None) if start.elapsed() < MAX_DURATION => thread::sleep(BETWEEN_CHECKS),
             Ok(None) => {
-                _ = child.kill().and_then(|()| child.wait());
+                end(&mut child);
                 return Err(format!("it took longer than {} s", MAX_DURATION.as_secs()));
             }
             Err(error) => return Err(error.to_string()),
@@ -158,6 +158,6 @@ impl Fed {
 
 impl Drop for Fed {
     fn drop(&mut self) {
-        _ = self.child.kill().and_then(|()| self.child.wait());
+        end(&mut self.child);
     }
 }

@@ -18,9 +18,10 @@ use sizeleak_text::escaped_lines;
 
 use super::options::RecordOptions;
 use super::sender::{self, Sender};
-use super::tap::{Tap, now_ns};
+use super::tap::Tap;
 use crate::command::failure::Failure;
 use crate::command::output_option::{print_text, write};
+use crate::command::wall_clock::now_ns;
 
 /// The steps of a recording.
 pub(super) const JOURNAL: &str = "record.json";

@@ -9,15 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use rustix::process::{Pid, Signal, kill_process_group};
 use sizeleak_capture::CaptureReader;
 use sizeleak_frame::Packet;
 use sizeleak_packet::{AddressSet, CapturedBytes, IpPacket, TransportSegment, ip_bytes};
 use sizeleak_strip::{CaptureFormat, CaptureWriter};
+
+use super::sender::end;
+use crate::command::wall_clock::now_ns;
 
 /// Packets that wait while the model is learned.
 const QUEUE: usize = 1 << 14;
@@ -80,12 +82,6 @@ impl Write for Blocks {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Now, in nanoseconds since 1970 by the clock of this machine.
-pub(super) fn now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// The captures of a folder, in order.
@@ -235,9 +231,8 @@ impl Tap {
 impl Drop for Tap {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // With what a shell started: tcpdump would not notice before its next packet.
-            _ = kill_process_group(Pid::from_child(child), Signal::KILL);
-            _ = child.wait();
+            // tcpdump would not notice before its next packet.
+            end(child);
         }
     }
 }

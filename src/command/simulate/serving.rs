@@ -1,15 +1,14 @@
 //! `simulate --serve`: a gateway and its service with a real TLS session over loopback, commanded by lines.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::ExitCode;
-use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use crossbeam_channel::RecvTimeoutError;
 use jiff::SignedDuration;
 use serde::Deserialize;
 use sizeleak_platform::storage::replace;
@@ -17,6 +16,8 @@ use sizeleak_platform::telemetry::log::say;
 use sizeleak_simulator::{CommandedDevice, Flight, LiveHome, LiveSession, Scenario};
 
 use crate::command::failure::Failure;
+use crate::command::line_channel::lines_of;
+use crate::command::wall_clock::now_ns;
 
 /// The longest line of a command, in bytes.
 const MAX_LINE: u64 = 1 << 20;
@@ -96,7 +97,7 @@ pub(super) fn serve(scenario: Scenario, seed: u64, served: &Served<'_>) -> Resul
         let [gateway, service] = [&loopback.gateway, &loopback.service].map(TcpStream::local_addr);
         say("simulate", &format!("gateway {}, service {}: give commands as lines of stdin", gateway?, service?));
     }
-    let lines = lines();
+    let lines = lines_of(io::stdin(), MAX_LINE);
     loop {
         let next = session
             .next_ns()
@@ -129,24 +130,4 @@ fn answer(session: &mut LiveSession<'_>, line: &str) -> String {
         .map_err(|error| error.to_string())
         .and_then(|told| session.command(now_ns(), &told.devices).map_err(|error| error.to_string()));
     sent.map_or_else(|fault| fault.replace('\n', " "), |()| "ok".to_owned())
-}
-
-/// The lines of stdin, while there are any.
-fn lines() -> Receiver<String> {
-    let (sender, lines) = bounded(16);
-    thread::spawn(move || {
-        let mut input = io::stdin().lock();
-        let mut line = String::new();
-        while matches!(input.by_ref().take(MAX_LINE).read_line(&mut line), Ok(1..)) {
-            if sender.send(std::mem::take(&mut line)).is_err() {
-                return;
-            }
-        }
-    });
-    lines
-}
-
-fn now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

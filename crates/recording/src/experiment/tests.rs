@@ -85,7 +85,7 @@ fn longer_commands_are_sent_where_length_fields_are_open() {
 }
 
 #[test]
-fn what_was_asked_for_comes_first_and_devices_vary() {
+fn commands_that_were_asked_for_come_first_and_devices_vary() {
     let asked = experiment(Goal::default()).asked_for([vec![0, 0, 3], vec![0, 0, 4], vec![5, 0, 0]]);
     let (sent, _) = played(asked, |_| knowledge(0.999), true);
     assert_eq!(sent[0].counts, [0, 0, 3]);

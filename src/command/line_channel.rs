@@ -1,0 +1,24 @@
+//! Lines of text that come while something else goes on.
+
+use std::io::{BufRead, BufReader, Read};
+use std::thread;
+
+use crossbeam_channel::{Receiver, bounded};
+
+/// Lines that wait until they are taken.
+const QUEUE: usize = 16;
+
+/// The lines of an input, while there are any, each with its end; a line of more than `most` bytes comes in parts.
+pub(super) fn lines_of(input: impl Read + Send + 'static, most: u64) -> Receiver<String> {
+    let (sender, lines) = bounded(QUEUE);
+    thread::spawn(move || {
+        let mut input = BufReader::new(input);
+        let mut line = String::new();
+        while matches!(input.by_ref().take(most).read_line(&mut line), Ok(1..)) {
+            if sender.send(std::mem::take(&mut line)).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
