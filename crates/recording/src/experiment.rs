@@ -94,6 +94,9 @@ pub enum Stop {
         /// Actions whose sizes stay open.
         tied: Vec<String>,
     },
+    /// The sizes are certain but for where length fields grow, which no command of this home can show: all may be off by
+    /// the same few bytes.
+    OffTogether,
     /// As many commands as were allowed are recorded.
     MaxCommands,
 }

@@ -300,16 +300,25 @@ impl<'a> Session<'a> {
             let each = self.begun.elapsed() / u32::try_from(self.journal.steps.len() - self.first).unwrap_or(1).max(1);
             let more = self.experiment.expected_commands();
             let seconds = (each * u32::try_from(more).unwrap_or(u32::MAX)).as_secs();
-            say("known", &format!("{}; about {more} commands, {seconds} s left", self.known()));
+            // What is needed while nothing is learned, nobody knows.
+            let is_begun = self.experiment.knowledge().is_some_and(|knowledge| !knowledge.sizes.is_empty());
+            let left = if is_begun { format!("; about {more} commands, {seconds} s left") } else { String::new() };
+            say("known", &format!("{}{left}", self.known()));
         }
     }
 
     /// What is known of the sizes, in words.
     fn known(&self) -> String {
         match (self.experiment.knowledge(), &self.fault) {
+            (Some(knowledge), _) if knowledge.sizes.is_empty() => "no size of an action yet".to_owned(),
             (Some(knowledge), _) => {
                 let sizes: Vec<String> = knowledge.sizes.iter().map(ActionSize::to_string).collect();
-                format!("{} bytes; all right with probability {:.3}", sizes.join(", "), knowledge.certainty)
+                format!(
+                    "{} bytes; all right with probability {:.3}{}",
+                    sizes.join(", "),
+                    knowledge.certainty,
+                    if knowledge.longer.is_empty() { "" } else { ", unless all are off by the same few bytes" }
+                )
             }
             (None, Some(fault)) => format!("no model yet: {fault}"),
             (None, None) => "nothing yet".to_owned(),
@@ -410,6 +419,12 @@ impl End {
             Self::Decided(Stop::Settled) => {
                 ("all sizes are certain and explain the commands held back".to_owned(), true)
             }
+            Self::Decided(Stop::OffTogether) => (
+                "more commands would not help: sizes explain the commands held back, but all may be off by the same few \
+                 bytes, as this home has no command that shows where length fields grow"
+                    .to_owned(),
+                true,
+            ),
             Self::Decided(Stop::NoGain { tied }) if tied.is_empty() => (
                 "more commands would not help: sizes are certain, but do not explain the commands held back".to_owned(),
                 true,

@@ -85,6 +85,13 @@ fn longer_commands_are_sent_where_length_fields_are_open() {
 }
 
 #[test]
+fn sizes_that_may_be_off_together_are_not_called_settled() {
+    let open = |_: &Experiment| Knowledge { longer: vec![vec![2, 2, 2]], ..knowledge(0.999) };
+    let (_, stop) = played(experiment(Goal::default()), open, true);
+    assert_eq!(stop, Stop::OffTogether);
+}
+
+#[test]
 fn commands_that_were_asked_for_come_first_and_devices_vary() {
     let asked = experiment(Goal::default()).asked_for([vec![0, 0, 3], vec![0, 0, 4], vec![5, 0, 0]]);
     let (sent, _) = played(asked, |_| knowledge(0.999), true);
