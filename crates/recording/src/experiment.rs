@@ -268,7 +268,7 @@ impl Experiment {
         });
         if self.is_certain() && fits {
             let may_be_off = self.knowledge.as_ref().is_some_and(|knowledge| !knowledge.longer.is_empty());
-            return Some(if may_be_off { Stop::NoGain { tied: self.actions.clone() } } else { Stop::Settled });
+            return Some(if may_be_off { Stop::OffTogether } else { Stop::Settled });
         }
         // Twice a command for each unknown, and nothing became more certain.
         let patience = 2 * (self.actions.len() + 1) + UNCHANGED_CHECKS + MIN_HELD_OUT as usize;
