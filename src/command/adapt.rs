@@ -11,6 +11,7 @@ use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
+use super::gateway_choice::choose_gateway;
 use super::help::{OUTPUT, STAGES};
 use super::notices::NoticeReport;
 use super::output_option::write;
@@ -76,13 +77,13 @@ impl Arguments {
             Some(file) => Pipeline::read(file)?,
             None => Pipeline::standard(),
         };
-        self.traffic.check_rereadable()?;
+        self.traffic.check_rereadable(&pipeline)?;
         self.traffic.read_captures(&mut pipeline)?;
         self.options.set_gateway(&mut pipeline)?;
         pipeline.use_models(std::slice::from_ref(&self.model))?;
         self.options.set_others(&mut pipeline)?;
         if self.traffic.streams().is_empty() {
-            self.options.check_gateway(&pipeline)?;
+            choose_gateway(&mut pipeline, &self.log)?;
         }
         // Files that a pipeline writes belong to `sizeleak run`.
         pipeline.latency_log = None;

@@ -24,8 +24,9 @@ use self::choice::CaptureChoice;
 use self::locked::LockFlags;
 use self::watch::WatchedArchive;
 use super::failure::Failure;
+use super::gateway_choice::choose_gateway;
 use super::help::{INPUT, OUTPUT, STAGES};
-use super::output_option::print_text;
+use super::output_option::print_document;
 use super::progress::ProgressFlags;
 use super::stage_options::StageOptionArguments;
 
@@ -171,7 +172,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let run = arguments.archive_run()?;
     if arguments.dry_run {
         let planned = run.plan()?;
-        print_text(&plan::table(&planned, run.duration(&planned)))?;
+        print_document(&plan::table(&planned, run.duration(&planned)))?;
         return Ok(ExitCode::SUCCESS);
     }
     let when_locked = arguments.lock.when_locked(&arguments.log);
@@ -209,7 +210,7 @@ impl Arguments {
             Some(file) => Pipeline::read(file)?,
             None => Pipeline::standard(),
         };
-        self.options.check_gateway(&pipeline)?;
+        choose_gateway(&mut pipeline, &self.log)?;
         self.options.set_gateway(&mut pipeline)?;
         if !self.model.is_empty() {
             pipeline.use_models(&self.model)?;

@@ -14,12 +14,11 @@ use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::audited_model::{AuditedModel, PriorReport};
 use super::failure::Failure;
-use super::output_option::{OutputOption, written_report};
+use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
 
 /// Compute what the sizes of commands give away, from a model
 #[derive(Debug, Args)]
-#[command(mut_arg("model", |model| model.required(true)))]
 #[command(after_help = "Examples:\n  \
     sizeleak audit --model model.toml\n  \
     sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75")]
@@ -68,7 +67,7 @@ struct Report<'a> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Arguments { audited, format, output, log } = arguments;
-    let format = output.form(format.named(), "sizeleak audit")?.unwrap_or_default();
+    let form = format.form(output, "sizeleak audit")?;
     let mut files = RunFiles::new();
     audited.add_to(&mut files);
     output.add_to(&mut files);
@@ -83,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         devices: model.inventory.as_ref().map(|inventory| inventory.devices.as_slice()),
         audit: &audit,
     };
-    output.write(&written_report(&report, format, || table::table(&audit, &model, &report.prior.sentence))?)?;
+    output.write(&form.written(&report, None, || table::table(&audit, &model, &report.prior.sentence))?)?;
     Ok(ExitCode::SUCCESS)
 }
 

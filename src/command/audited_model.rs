@@ -13,6 +13,7 @@ use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
+use super::working_folder::WorkingFolder;
 
 /// The model, the devices and the prior.
 #[derive(Debug, Args)]
@@ -22,7 +23,7 @@ pub(super) struct AuditedModel {
     model: Option<PathBuf>,
 
     /// Which section of a model of several services, from 1
-    #[arg(long, value_name = "NUMBER", requires = "model", hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     section: Option<usize>,
 
     /// The devices, if they are others than those of the model
@@ -30,11 +31,11 @@ pub(super) struct AuditedModel {
     inventory: Option<PathBuf>,
 
     /// How probable commands are before their size is seen [default: recurring]
-    #[arg(long, value_enum, default_value_t, hide_default_value = true, requires = "model", hide_short_help = true)]
+    #[arg(long, value_enum, default_value_t, hide_default_value = true, hide_short_help = true)]
     prior: PriorName,
 
     /// How likely n + 1 actions are, compared with n [default: as learned]
-    #[arg(long, value_name = "SHARE", value_parser = decay, requires = "model", hide_short_help = true)]
+    #[arg(long, value_name = "SHARE", value_parser = decay, hide_short_help = true)]
     decay: Option<f64>,
 }
 
@@ -99,7 +100,14 @@ impl AuditedModel {
 
     /// The model's section, with the inventory that is named.
     pub(super) fn model(&self, log: &LogFlags) -> Result<Model, Failure> {
-        let sections = ModelSet::read(self.model.as_slice())?.into_sections();
+        let models = match &self.model {
+            Some(model) => vec![model.clone()],
+            None => WorkingFolder::models(log)?,
+        };
+        if models.is_empty() {
+            return Err(Failure::usage(anyhow!("the model is missing: name it with `--model FILE`")));
+        }
+        let sections = ModelSet::read(&models)?.into_sections();
         let count = sections.len();
         let number = match self.section {
             None if count > 1 => {

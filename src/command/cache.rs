@@ -12,10 +12,10 @@ use sizeleak_pipeline::cache::{CacheEntry, StoredEntry};
 use sizeleak_platform::telemetry::log::say;
 
 use super::cache_folder::CacheFolder;
+use super::document::{Document, words};
 use super::failure::Failure;
-use super::output_option::{print, print_json, print_text};
+use super::output_option::print;
 use super::report_format::ReportFormatOption;
-use super::text_table::words;
 
 /// List and remove cache entries of earlier runs
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.operation {
         Operation::List { format } => {
             let entries = store.list()?;
-            if format.is_json() { print_json(&as_json(&entries)?)? } else { print_text(&table(&entries))? }
+            format.printed().print(&as_json(&entries)?, None, || table(&entries))?;
         }
         Operation::Clear { older_than } => {
             let before = older_than.map(|time| Timestamp::now().checked_sub(time));
@@ -87,7 +87,7 @@ fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-fn table(entries: &[StoredEntry]) -> String {
+fn table(entries: &[StoredEntry]) -> Document {
     let time = |time: Timestamp| time.strftime("%Y-%m-%d %H:%M:%S").to_string();
     let rows = entries.iter().map(|StoredEntry { entry, used, .. }| {
         let size = ByteSize(entry.bytes).display().si().to_string();

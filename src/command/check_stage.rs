@@ -13,8 +13,8 @@ use sizeleak_conformance::{
     ConformanceReport, ConsumedKind, RecordedStream, RecordedStreamError, TestedProgram, check,
 };
 
+use super::document::line;
 use super::failure::Failure;
-use super::output_option::{print_json, print_text};
 use super::report_format::ReportFormatOption;
 
 /// Check a stage of your own against the contract of docs/frames.md
@@ -83,11 +83,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 impl Arguments {
     fn print(&self, report: &ConformanceReport) -> anyhow::Result<()> {
-        if !self.format.is_json() {
-            return print_text(&report.to_string());
-        }
         let command: Vec<_> = self.command.iter().map(|part| part.to_string_lossy()).collect();
-        print_json(&report.to_json(&command.join(" "), self.kind.name()))
+        let json = report.to_json(&command.join(" "), self.kind.name());
+        self.format.printed().print(&json, Some("checks"), || report.to_string().lines().flat_map(line).collect())
     }
 }
 

@@ -5,21 +5,21 @@ mod table;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sizeleak_evaluation::statistics::Confidence;
-use sizeleak_evaluation::{ComparedRun, Comparison, ComparisonOptions, Evaluation, Evaluator, JudgedRun};
-use sizeleak_pipeline::{Pipeline, RunError};
+use sizeleak_evaluation::{ComparedRun, Comparison, ComparisonOptions, Evaluation, JudgedRun};
+use sizeleak_labels::LabelFile;
+use sizeleak_pipeline::{Pipeline, PipelineInput, RunError};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_text::escaped_lines;
 
 use super::evaluation_input::{COVERED, EvaluationInput};
 use super::failure::Failure;
-use super::help::OUTPUT;
 use super::notices::NoticeReport;
 use super::operand::Content;
-use super::output_option::{OutputOption, json_report};
+use super::output_option::OutputOption;
 use super::pipeline_variant::PipelineVariant;
+use super::report_format::ReportFormatOption;
 
 /// At least this many samples lie beyond either end of an interval; with fewer, its ends would be random.
 const MIN_BEYOND: f64 = 5.0;
@@ -30,7 +30,8 @@ const MIN_BEYOND: f64 = 5.0;
     mut_arg("operands", |operands| {
         let about = "The pipelines, compared with the first, and the captures";
         let more = "A pipeline is a pipeline file, options of stages separated by commas (pruner.mode=paper), or \
-                    `standard` for the usual pipeline. Captures and saved frame streams are recognised by content.";
+                    `standard` for the usual pipeline. Captures and saved frame streams are recognised by content. A pipeline that names models keeps them: `--model` is for \
+                    the others.";
         operands.value_name("PIPELINE|FILE").required(true).help(about).long_help(format!("{about}\n\n{more}"))
     }),
     after_help = "Example:\n  \
@@ -74,24 +75,11 @@ pub(crate) struct Arguments {
     )]
     samples: u32,
 
-    /// The format of the figures [default: by the name of FILE, else table]
-    #[arg(long, value_enum, help_heading = OUTPUT)]
-    format: Option<ComparisonFormat>,
+    #[command(flatten)]
+    format: ReportFormatOption,
 
     #[command(flatten)]
     output: OutputOption,
-}
-
-/// The format of a comparison.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum ComparisonFormat {
-    /// Aligned columns, for people
-    #[default]
-    Table,
-    /// A row for each pipeline and figure
-    Csv,
-    /// One object
-    Json,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -101,27 +89,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let share = confidence.share();
         return Err(Failure::usage(anyhow!("an interval of {share} needs at least `--samples {fewest}`")));
     }
-    let format = arguments.output.form(arguments.format, "sizeleak compare")?.unwrap_or_default();
+    let form = arguments.format.form(&arguments.output, "sizeleak compare")?;
     let variants = arguments.variants()?;
     let first = arguments.check_files(&variants)?;
     let traffic = arguments.input.captures.input(&first)?;
-    let (models, labels) = arguments.input.read(&traffic, &first)?;
-    let evaluator = arguments.input.evaluator(&models, &labels, &traffic)?;
+    let (_, labels) = arguments.input.read(&traffic, &first)?;
     let (mut runs, mut first_damage) = (Vec::new(), None);
     for (number, variant) in (1..).zip(&variants) {
-        let run = arguments.judge(&evaluator, number, variant);
+        let run = arguments.judge(&traffic, &labels, number, variant);
         let (run, damage) = run.map_err(|failure| failure.context(format!("with `{variant}`")))?;
         runs.push(run);
         first_damage = first_damage.or(damage);
     }
     let comparison = Comparison::new(&labels, runs, &ComparisonOptions { confidence, seed, samples });
-    let mut text = Vec::new();
-    match format {
-        ComparisonFormat::Table => text.extend(escaped_lines(&table::table(&comparison)).bytes()),
-        ComparisonFormat::Csv => comparison.write_csv(&mut text)?,
-        ComparisonFormat::Json => text.extend(json_report(&comparison)?.bytes()),
+    let mut written = Vec::new();
+    if form.is_csv() {
+        comparison.write_csv(&mut written)?;
+    } else {
+        written = form.written(&comparison, None, || table::table(&comparison))?;
     }
-    arguments.output.write(&text)?;
+    arguments.output.write(&written)?;
     first_damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)))
 }
 
@@ -144,9 +131,9 @@ impl Arguments {
     fn check_files(&self, variants: &[PipelineVariant]) -> Result<Pipeline, Failure> {
         let (mut files, mut first) = (RunFiles::new(), None);
         for variant in variants {
-            let pipeline = self.input.pipeline(variant);
+            let pipeline = self.input.pipeline(variant, true);
             let pipeline = pipeline.map_err(|failure| failure.context(format!("with `{variant}`")))?;
-            files.extend(self.input.captures.files(&pipeline));
+            files.extend(self.input.captures.files(&pipeline)?);
             first = first.or(Some(pipeline));
         }
         self.output.add_to(&mut files);
@@ -157,11 +144,14 @@ impl Arguments {
     /// Runs a pipeline. Notices are reported for the first one only: the captures are the same.
     fn judge(
         &self,
-        evaluator: &Evaluator<'_>,
+        traffic: &PipelineInput,
+        labels: &LabelFile,
         number: usize,
         variant: &PipelineVariant,
     ) -> Result<(ComparedRun, Option<RunError>), Failure> {
-        let pipeline = self.input.pipeline(variant)?;
+        let pipeline = self.input.pipeline(variant, true)?;
+        let models = EvaluationInput::models(&pipeline)?;
+        let evaluator = self.input.evaluator(&models, labels, traffic)?;
         let log = &self.input.captures.log;
         let mut notices = NoticeReport::new(log);
         let run = evaluator.judge(&pipeline, &mut |notice| {

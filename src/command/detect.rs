@@ -16,6 +16,7 @@ use sizeleak_platform::telemetry::log::{LogFlags, say};
 use sizeleak_text::parse_time;
 
 use super::answers_input::AnswersInput;
+use super::encoded_file::EncodedFile;
 use super::failure::Failure;
 use super::frames::check_target;
 use super::help::{INPUT, OUTPUT};
@@ -140,7 +141,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let output = file.writer()?;
     check_target(format, &output)?;
     let style = arguments.style.style(HexLength::default(), &output)?;
-    let mut writer = OutputWriter::new(format, KindSelection::Kinds(vec!["deviation".into()]), style, output)?;
+    let mut writer = OutputWriter::new(
+        format,
+        KindSelection::Kinds(vec!["deviation".into()]),
+        style,
+        EncodedFile::new(output, arguments.output.path()),
+    )?;
     let detector = Detector::new(profile, arguments.budget);
     let mut watch = Watch { detector, out: Vec::new(), last_ns: BTreeMap::new(), disorder: None, answers: 0 };
     arguments.answers.read(&mut watch, |watch, file| {

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use serde::Serialize;
 use sizeleak_evaluation::{
     BestPossible, Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, write_details,
 };
@@ -17,27 +18,25 @@ use sizeleak_pipeline::{ModelFit, Pipeline};
 use sizeleak_platform::telemetry::log::say;
 #[cfg(feature = "simulator")]
 use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
-use sizeleak_text::escaped_lines;
 
 use folds::FoldedRun;
-use what_if::{EvaluationWithPadding, Unpadded, WhatIf};
+use what_if::{Unpadded, WhatIf};
 
+use super::document::Document;
 use super::evaluation_input::{COVERED, EvaluationInput};
 use super::failure::Failure;
 use super::fit::check_fit;
 use super::help::{FOLDS, OUTPUT};
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
-use super::output_option::{OutputOption, json_report, write};
+use super::output_option::{OutputOption, write};
 use super::padding_option::PaddingOption;
 use super::pipeline_variant::PipelineVariant;
-use super::report_format::{ReportFormat, ReportFormatOption};
+use super::report_format::{ReportForm, ReportFormatOption};
 
 /// Compare the answers of a model with the true actions
 #[derive(Debug, Args)]
-#[command(mut_arg("model", |model| {
-    model.required(false).required_unless_present("folds").conflicts_with("folds")
-}))]
+#[command(mut_arg("model", |model| model.conflicts_with("folds")))]
 #[command(mut_arg("inventory", |inventory| inventory.hide_short_help(true)))]
 #[command(after_help = "Example:\n  \
     sizeleak evaluate test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20")]
@@ -124,19 +123,30 @@ pub(crate) struct Arguments {
     scenario: Option<PathBuf>,
 }
 
+/// An evaluation with what else was asked for.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    evaluation: &'a Evaluation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folds: Option<&'a [Fold]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what_if: Option<&'a WhatIf>,
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let input = &arguments.input;
-    let format = arguments.output.form(arguments.format.named(), "sizeleak evaluate")?.unwrap_or_default();
+    let form = arguments.format.form(&arguments.output, "sizeleak evaluate")?;
     let limit = arguments.limit()?;
     let named = input.captures.traffic.pipeline()?;
     let standard = PipelineVariant::Options(Vec::new());
-    let pipeline = input.pipeline(&named.map_or(standard, |file| PipelineVariant::File(file.to_owned())))?;
+    let pipeline = input.pipeline(&named.map_or(standard, |file| PipelineVariant::File(file.to_owned())), false)?;
     arguments.check_files(&pipeline)?;
     if let Some(count) = arguments.folds {
         let order = arguments.fold_order;
         let folded = FoldedRun { input, learning: &arguments.learning, count, order }.evaluate(&pipeline)?;
         let FoldedEvaluation { evaluation, folds } = folded.figures;
-        arguments.print(evaluation, Some(&folds), None, format)?;
+        arguments.print(evaluation, Some(&folds), None, form)?;
         return folded.damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)));
     }
     let traffic = input.captures.input(&pipeline)?;
@@ -160,7 +170,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // What a model that does not fit takes to be known is not given away.
     let prior_bits = evaluator.prior_bits(&pipeline).filter(|_| !matches!(fit, ModelFit::None { .. }));
     let what_if = policy.map(|policy| unpadded.padded_by(&policy, prior_bits)).transpose()?;
-    arguments.print(Evaluation::new(&run, prior_bits, limit), None, what_if.as_ref(), format)?;
+    arguments.print(Evaluation::new(&run, prior_bits, limit), None, what_if.as_ref(), form)?;
     if let Some(damage) = run.damage() {
         return Err(Failure::damaged(damage, COVERED));
     }
@@ -170,7 +180,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 impl Arguments {
     /// Checks that the details replace no file that is read.
     fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
-        let mut files = self.input.captures.files(pipeline);
+        let mut files = self.input.captures.files(pipeline)?;
         if let Some(scenario) = &self.scenario {
             files.reads("the scenario", scenario);
         }
@@ -211,21 +221,17 @@ impl Arguments {
         evaluation: Evaluation,
         folds: Option<&[Fold]>,
         what_if: Option<&WhatIf>,
-        format: ReportFormat,
+        form: ReportForm,
     ) -> anyhow::Result<()> {
         let evaluation = if self.published { evaluation.with_published() } else { evaluation };
-        if format == ReportFormat::Json {
-            let json = match (folds, what_if) {
-                (None, None) => json_report(&evaluation)?,
-                (None, Some(what_if)) => json_report(&EvaluationWithPadding { evaluation: &evaluation, what_if })?,
-                (Some(folds), _) => json_report(&FoldedEvaluation { evaluation, folds: folds.to_vec() })?,
-            };
-            return self.output.write(json.as_bytes());
-        }
-        let folds = folds.map_or_else(String::new, folds::table);
-        let padded = what_if.map_or_else(String::new, |what_if| what_if::table(&evaluation, what_if));
-        let text = table::conclusion(&evaluation) + &folds + &table::table(&evaluation) + &padded;
-        self.output.write(escaped_lines(&text).as_bytes())
+        let document = || {
+            let folds = folds.map_or_else(Document::new, folds::table);
+            let padded = what_if.map_or_else(Document::new, |what_if| what_if::table(&evaluation, what_if));
+            [table::conclusion(&evaluation), folds, table::table(&evaluation), padded].concat()
+        };
+        let report = Report { evaluation: &evaluation, folds, what_if };
+        let written = form.written(&report, None, document)?;
+        self.output.write(&written)
     }
 
     fn write_details(&self, run: &JudgedRun) -> anyhow::Result<()> {

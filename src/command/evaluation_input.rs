@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::Args;
 use sizeleak_evaluation::Evaluator;
 use sizeleak_labels::LabelFile;
@@ -13,18 +14,18 @@ use super::failure::Failure;
 use super::help::STAGES;
 use super::labelled_captures::LabelledCaptures;
 use super::pipeline_variant::PipelineVariant;
+use super::working_folder::WorkingFolder;
 
 /// What the figures of damaged captures cover.
 pub(super) const COVERED: &str = "the figures cover everything before the damage";
 
 /// Labelled captures, and the model that pipelines use.
 #[derive(Debug, Args)]
-#[command(mut_arg("labels", |labels| labels.required_unless_present("labels_from_names")))]
 pub(super) struct EvaluationInput {
-    /// The model, made by `sizeleak learn`
+    /// The model, made by `sizeleak learn` [default: that of the pipeline file]
     ///
     /// Can be repeated, for several services or gateways.
-    #[arg(long, value_name = "FILE", required = true, help_heading = STAGES)]
+    #[arg(long, value_name = "FILE", help_heading = STAGES)]
     model: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -41,9 +42,18 @@ fn probability(text: &str) -> Result<f64, String> {
 }
 
 impl EvaluationInput {
+    /// Reads the models that a pipeline uses.
+    pub(super) fn models(pipeline: &Pipeline) -> Result<ModelSet, Failure> {
+        let models = pipeline.models();
+        if models.is_empty() {
+            return Err(Failure::usage(anyhow!("the model is missing: name it with `--model FILE`")));
+        }
+        Ok(ModelSet::read(&models)?)
+    }
+
     /// Reads the models and the labels.
     pub(super) fn read(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<(ModelSet, LabelFile), Failure> {
-        let models = ModelSet::read(&self.model)?;
+        let models = Self::models(pipeline)?;
         let labels = self.captures.read_labels(input, pipeline)?;
         let unknown = labels.check_actions(models.sections())?;
         let warnings = models.sections().iter().flat_map(|model| &model.learned.warnings);
@@ -54,7 +64,7 @@ impl EvaluationInput {
         Ok((models, labels))
     }
 
-    /// The evaluator of all pipelines.
+    /// The evaluator of a pipeline with these models.
     pub(super) fn evaluator<'a>(
         &self,
         models: &'a ModelSet,
@@ -63,22 +73,24 @@ impl EvaluationInput {
     ) -> Result<Evaluator<'a>, Failure> {
         let tolerance = labels.tolerance(self.captures.tolerance);
         let evaluator = Evaluator::new(models.sections(), labels, tolerance, self.credible, input);
-        evaluator.map_err(|error| Failure::from(error).context(self.names()))
+        Ok(evaluator?)
     }
 
-    fn names(&self) -> String {
-        self.model.iter().map(|model| model.display().to_string()).collect::<Vec<_>>().join(", ")
-    }
-
-    /// A pipeline that uses the models.
-    pub(super) fn pipeline(&self, variant: &PipelineVariant) -> Result<Pipeline, Failure> {
-        let mut pipeline = match variant {
-            PipelineVariant::Options(options) => {
-                self.captures.pipeline(self.captures.traffic.pipeline_option(), options)?
-            }
-            PipelineVariant::File(file) => self.captures.pipeline(Some(file), &[])?,
+    /// A pipeline with the models that are named, or else with its own, or with those of the working folder. `keeps_own`:
+    /// one that has models keeps them whatever is named.
+    pub(super) fn pipeline(&self, variant: &PipelineVariant, keeps_own: bool) -> Result<Pipeline, Failure> {
+        let (file, options) = match variant {
+            PipelineVariant::Options(options) => (self.captures.traffic.pipeline_option(), options.as_slice()),
+            PipelineVariant::File(file) => (Some(file.as_path()), &[][..]),
         };
-        pipeline.use_models(&self.model)?;
-        Ok(pipeline)
+        let own = file.map(Pipeline::read).transpose()?.map_or_else(Vec::new, |pipeline| pipeline.models());
+        let models = if !own.is_empty() && (keeps_own || self.model.is_empty()) {
+            own
+        } else if self.model.is_empty() {
+            WorkingFolder::models(&self.captures.log)?
+        } else {
+            self.model.clone()
+        };
+        self.captures.pipeline(file, &models, options)
     }
 }

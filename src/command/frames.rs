@@ -14,6 +14,7 @@ use sizeleak_pipeline::recording::open;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::LogFlags;
 
+use super::encoded_file::EncodedFile;
 use super::failure::Failure;
 use super::help::{INPUT, OUTPUT};
 use super::kind_names::{KindsSeen, kind};
@@ -66,9 +67,12 @@ pub(crate) struct Arguments {
 enum TextFormat {
     /// An aligned line for each frame (or row of a batch), for people
     #[default]
+    #[value(alias = "text")]
     Table,
-    /// A JSON object for each frame (or row of a batch)
+    /// A JSON object a line, for each frame (or row of a batch)
     Ndjson,
+    /// The same objects as one JSON array
+    Json,
     /// Comma-separated values of frames of one kind, with a header. Controls in texts are escaped, and an apostrophe
     /// goes before a text that a spreadsheet would take for a formula
     Csv,
@@ -84,6 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let format = match arguments.output.form(arguments.format, "sizeleak frames")?.unwrap_or_default() {
         TextFormat::Table => OutputFormat::Table,
         TextFormat::Ndjson => OutputFormat::Ndjson,
+        TextFormat::Json => OutputFormat::Json,
         TextFormat::Csv => OutputFormat::Csv,
         TextFormat::Parquet => OutputFormat::Parquet,
         TextFormat::Zeek => OutputFormat::Zeek,
@@ -101,8 +106,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     check_target(format, &output)?;
     let style = arguments.style.style(binary, &output)?;
     let (mut reader, mut seen) = (FrameReader::new(input), KindsSeen::default());
+    let output = EncodedFile::new(output, arguments.output.path());
+    let is_live = output.is_plain();
     let copied = OutputWriter::new(format, selection, style, output).and_then(|mut writer| {
-        let damage = copy(&mut reader, &mut writer, &mut seen)?;
+        let damage = copy(&mut reader, &mut writer, &mut seen, is_live)?;
         writer.finish().map(|()| damage)
     });
     match copied {
@@ -129,7 +136,7 @@ pub(super) fn check_columns(format: OutputFormat, selection: &KindSelection) -> 
         OutputFormat::Parquet => "Parquet",
         OutputFormat::Csv => "CSV",
         OutputFormat::Zeek => "Zeek",
-        OutputFormat::Table | OutputFormat::Ndjson | OutputFormat::Frames => return Ok(()),
+        OutputFormat::Table | OutputFormat::Ndjson | OutputFormat::Json | OutputFormat::Frames => return Ok(()),
     };
     match selection.only() {
         Some(kind) if has_columns(kind) && format == OutputFormat::Zeek && !has_zeek_form(kind) => {
@@ -156,11 +163,12 @@ pub(super) fn check_target(format: OutputFormat, output: &File) -> Result<(), Fa
     Ok(())
 }
 
-/// Writes all frames; returns why the stream ends early, if it does. Errors are those of the output.
+/// Writes all frames, each before more are waited for if the output is live; returns why the stream ends early, if it does. Errors are those of the output.
 fn copy(
     reader: &mut FrameReader<Box<dyn Read + Send>>,
-    writer: &mut OutputWriter<File>,
+    writer: &mut OutputWriter<EncodedFile>,
     seen: &mut KindsSeen,
+    is_live: bool,
 ) -> io::Result<Option<ReadError>> {
     loop {
         let buffered = match reader.buffered_frame() {
@@ -171,7 +179,9 @@ fn copy(
             }
             Ok(None) => {
                 // Frames of a live pipe are shown before waiting for more.
-                writer.flush()?;
+                if is_live {
+                    writer.flush()?;
+                }
                 reader.fill()
             }
             Err(error) => Err(error),

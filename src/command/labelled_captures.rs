@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use clap::Args;
 use sizeleak_labels::{LabelFile, LabelTimes, LabelledCapture, NameRule, Tolerance};
 use sizeleak_learning::digest_captures;
@@ -12,10 +13,12 @@ use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::cache_use::CacheUse;
 use super::failure::Failure;
+use super::gateway_choice::choose_gateway;
 use super::help::INPUT;
 use super::label_reading::{LabelClockOption, LabelReading};
 use super::stage_options::StageOptionArguments;
 use super::traffic_input::{SingleCaptures, TrafficInput};
+use super::working_folder::WorkingFolder;
 
 /// Labelled captures, and how commands are found in them.
 #[derive(Debug, Args)]
@@ -77,32 +80,50 @@ enum ReadOrder {
 
 impl LabelledCaptures {
     /// The files that are read: the captures or streams, their labels, and what the pipeline reads.
-    pub(super) fn files(&self, pipeline: &Pipeline) -> RunFiles {
+    pub(super) fn files(&self, pipeline: &Pipeline) -> Result<RunFiles, Failure> {
         let mut files = RunFiles::new();
-        self.labels.iter().for_each(|path| files.reads("the labels", path));
+        self.label_file()?.iter().for_each(|path| files.reads("the labels", path));
         self.traffic.streams().iter().for_each(|path| files.reads("the saved stream", path));
         files.extend(pipeline.files(None));
-        files
+        Ok(files)
+    }
+
+    /// The file of labels that is named, or else that of the working folder.
+    fn label_file(&self) -> Result<Option<PathBuf>, Failure> {
+        match &self.labels {
+            None if self.labels_from_names => Ok(None),
+            None => WorkingFolder::labels(),
+            named => Ok(named.clone()),
+        }
     }
 
     /// The digests of the files with traffic.
-    pub(super) fn digests(&self) -> Result<Vec<CaptureDigest>, Failure> {
+    pub(super) fn digests(&self, pipeline: &Pipeline) -> Result<Vec<CaptureDigest>, Failure> {
         let mut files = self.traffic.streams();
         if files.is_empty() {
-            files = self.traffic.single_captures()?.captures;
+            files = self.traffic.single_captures(pipeline).captures;
         }
         Ok(digest_captures(&files)?)
     }
 
     /// Whether there are any labels.
-    pub(super) fn are_labelled(&self) -> bool {
-        self.labels.is_some() || self.labels_from_names
+    pub(super) fn are_labelled(&self) -> Result<bool, Failure> {
+        Ok(self.label_file()?.is_some() || self.labels_from_names)
     }
 
     /// Reads the labels; `input` is that of `pipeline`, in which names are those of captures.
     pub(super) fn read_labels(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<LabelFile, Failure> {
-        if let Some(labels) = &self.labels {
-            return Ok(LabelFile::read(labels, &self.label_times()?)?);
+        if let Some(labels) = self.label_file()? {
+            if self.labels.is_none() {
+                WorkingFolder::report_labels(&labels, &self.log);
+            }
+            return Ok(LabelFile::read(&labels, &self.label_times(pipeline)?)?);
+        }
+        if !self.labels_from_names {
+            return Err(Failure::usage(anyhow!(
+                "the labels are missing: name them with `--labels FILE`, or say `--labels-from-names` where each capture is \
+                 named for its action"
+            )));
         }
         let rule = self.label_pattern.clone().unwrap_or_default();
         let captures = input.parts(pipeline)?.into_iter();
@@ -112,18 +133,18 @@ impl LabelledCaptures {
     }
 
     /// How labels are read.
-    pub(super) fn label_times(&self) -> Result<LabelTimes, Failure> {
-        self.reading.times(&self.clock, &self.traffic.single_captures()?.captures)
+    pub(super) fn label_times(&self, pipeline: &Pipeline) -> Result<LabelTimes, Failure> {
+        self.reading.times(&self.clock, &self.traffic.single_captures(pipeline).captures)
     }
 
     /// What the pipelines read.
     pub(super) fn input(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
-        self.input_from(self.source(ReadOrder::Together)?, pipeline)
+        self.input_from(self.source(ReadOrder::Together, pipeline), pipeline)
     }
 
     /// The same, with captures read one after another.
     pub(super) fn input_by_capture(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
-        self.input_from(self.source(ReadOrder::OneByOne)?, pipeline)
+        self.input_from(self.source(ReadOrder::OneByOne, pipeline), pipeline)
     }
 
     /// The same of another source.
@@ -139,34 +160,42 @@ impl LabelledCaptures {
         }))
     }
 
-    fn source(&self, order: ReadOrder) -> Result<InputSource, Failure> {
+    fn source(&self, order: ReadOrder, pipeline: &Pipeline) -> InputSource {
         let streams = self.traffic.streams();
         if !streams.is_empty() {
-            return Ok(InputSource::Streams(streams));
+            return InputSource::Streams(streams);
         }
         if order == ReadOrder::Together && !self.labels_from_names {
-            return Ok(InputSource::Captures);
+            return InputSource::Captures;
         }
-        let SingleCaptures { captures, skipped } = self.traffic.single_captures()?;
+        let SingleCaptures { captures, skipped } = self.traffic.single_captures(pipeline);
         if skipped > 0 && !self.log.is_quiet() {
             say("note", &format!("{skipped} files of the folders are no captures, and are skipped"));
         }
-        Ok(InputSource::CaptureByCapture(captures))
+        InputSource::CaptureByCapture(captures)
     }
 
-    /// The pipeline of a file, or else the standard one, over these captures and with further options.
-    pub(super) fn pipeline(&self, file: Option<&Path>, options: &[String]) -> Result<Pipeline, Failure> {
+    /// The pipeline of a file, or else the standard one, over these captures, with these models and further options.
+    pub(super) fn pipeline(
+        &self,
+        file: Option<&Path>,
+        models: &[PathBuf],
+        options: &[String],
+    ) -> Result<Pipeline, Failure> {
         let mut pipeline = match file {
             Some(file) => Pipeline::read(file)?,
             None => Pipeline::standard(),
         };
-        self.traffic.check_rereadable()?;
+        self.traffic.check_rereadable(&pipeline)?;
         self.traffic.read_captures(&mut pipeline)?;
         self.options.set_gateway(&mut pipeline)?;
+        if !models.is_empty() {
+            pipeline.use_models(models)?;
+        }
         self.options.set_others(&mut pipeline)?;
         options.iter().try_for_each(|option| pipeline.set_text(option))?;
         if self.traffic.streams().is_empty() {
-            self.options.check_gateway(&pipeline)?;
+            choose_gateway(&mut pipeline, &self.log)?;
         }
         // Files that a pipeline writes belong to `sizeleak run`.
         pipeline.latency_log = None;

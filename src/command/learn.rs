@@ -18,19 +18,20 @@ use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::show;
 
 use self::lesson::{Lesson, LessonSettings};
+use super::document::as_text;
 use super::failure::Failure;
 use super::help::{CURVE, OUTPUT};
 use super::labelled_captures::LabelledCaptures;
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
-use super::output_option::{print_json, print_text, write, writes_stdout};
-use super::report_format::ReportFormatOption;
+use super::output_option::{write, writes_stdout};
+use super::report_format::{ReportFormatOption, stderr_columns};
 
 /// Learn a gateway's sizes from captures, with labels or without
 #[derive(Debug, Args)]
 #[command(mut_args(|argument| match argument.get_id().as_str() {
     // Only the curve has a format.
-    "format" | "json" => argument.requires("curve").hide_short_help(true).help_heading(CURVE),
+    "format" | "json" | "csv" => argument.requires("curve").hide_short_help(true).help_heading(CURVE),
     _ => argument,
 }))]
 #[command(
@@ -123,12 +124,12 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let captures = &arguments.captures;
     arguments.check_use()?;
-    let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[])?;
+    let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[], &[])?;
     arguments.check_files(&pipeline)?;
     let traffic = captures.input(&pipeline)?;
     let settings = arguments.settings(&pipeline, &traffic)?;
     let mut labels = None;
-    if captures.are_labelled() {
+    if captures.are_labelled()? {
         let file = captures.read_labels(&traffic, &pipeline)?;
         labels = Some(match &settings.learning.inventory {
             Some(inventory) => file.within(inventory)?,
@@ -159,7 +160,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let models = models.with_context(|| labels.path().display().to_string())?;
     write(&arguments.output, models.to_toml().as_bytes())?;
     if !captures.log.is_quiet() {
-        show(&summary::summary(&learned, found.as_ref()));
+        let summary = summary::summary(&learned, found.as_ref(), captures.log.is_verbose());
+        show(as_text(&summary, stderr_columns()).trim_end());
     }
     if let (Some(counts), Some(learned)) = (&arguments.curve, learned.first()) {
         let (pipeline, test) = arguments.test(pipeline.clone())?;
@@ -180,7 +182,7 @@ impl Arguments {
         if self.curve.is_some() && self.output.as_os_str() == "-" {
             return Err(Failure::usage(anyhow!("`--curve` prints to stdout: write the model to a file")));
         }
-        if self.captures.are_labelled() {
+        if self.captures.are_labelled()? {
             return Ok(());
         }
         let needing = [
@@ -203,13 +205,13 @@ impl Arguments {
             input,
             pipeline,
             labelled_only: self.labelled_only,
-            learning: self.options.settings(self.captures.digests()?)?,
+            learning: self.options.settings(self.captures.digests(pipeline)?)?,
         })
     }
 
     /// Checks that neither the model nor the plan replaces a file that is read.
     fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
-        let mut files = self.captures.files(pipeline);
+        let mut files = self.captures.files(pipeline)?;
         self.options.add_to(&mut files);
         self.test_input.iter().for_each(|path| files.reads("the capture", path));
         self.test_labels.iter().for_each(|path| files.reads("the labels", path));
@@ -224,14 +226,12 @@ impl Arguments {
     /// The pipeline over the captures to test on and their labels, if there are any.
     fn test(&self, mut pipeline: Pipeline) -> Result<(Pipeline, Option<LabelFile>), Failure> {
         let Some(labels) = &self.test_labels else { return Ok((pipeline, None)) };
+        let times = self.captures.label_times(&pipeline)?;
         pipeline.read_captures(&self.test_input)?;
-        Ok((pipeline, Some(LabelFile::read(labels, &self.captures.label_times()?)?)))
+        Ok((pipeline, Some(LabelFile::read(labels, &times)?)))
     }
 
     fn print(&self, curve: &LearningCurve) -> anyhow::Result<()> {
-        if self.format.is_json() {
-            return print_json(curve);
-        }
-        print_text(&curve_table::table(curve))
+        self.format.printed().print(curve, Some("points"), || curve_table::table(curve))
     }
 }

@@ -7,7 +7,7 @@ mod table;
 
 use std::process::ExitCode;
 
-use clap::{ArgGroup, Args};
+use clap::Args;
 use sizeleak_learning::LabelledCommands;
 use sizeleak_model::Model;
 use sizeleak_pipeline::Pipeline;
@@ -17,7 +17,7 @@ use super::evaluation_input::COVERED;
 use super::failure::Failure;
 use super::labelled_captures::LabelledCaptures;
 use super::notices::NoticeReport;
-use super::output_option::{OutputOption, written_report};
+use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
 use sizeleak_platform::telemetry::log::say;
 
@@ -30,7 +30,6 @@ const CORRECTOR: &str = "epsilon-corrector";
 /// Measure what sizes give away, on labelled captures
 #[derive(Debug, Args)]
 #[command(override_usage = "sizeleak measure [OPTIONS] --labels <FILE> [FILE]...")]
-#[command(group(ArgGroup::new("labelled").args(["labels", "labels_from_names"]).required(true)))]
 #[command(after_help = "Examples:\n  \
     sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20\n  \
     sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20 --model model.toml")]
@@ -60,9 +59,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Arguments { captures, audited, seed, format, output } = arguments;
-    let format = output.form(format.named(), "sizeleak measure")?.unwrap_or_default();
-    let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[])?;
-    let mut files = captures.files(&pipeline);
+    let form = format.form(output, "sizeleak measure")?;
+    let pipeline =
+        captures.pipeline(captures.traffic.pipeline()?, audited.path().map_or(&[], std::slice::from_ref), &[])?;
+    let mut files = captures.files(&pipeline)?;
     audited.add_to(&mut files);
     output.add_to(&mut files);
     files.check()?;
@@ -71,23 +71,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Some(model) => model.inventory.clone(),
         None => audited.inventory()?,
     };
-    let commands = arguments.commands(pipeline)?;
-    let check = model.map(|model| arguments.check(&model, &commands)).transpose()?;
+    let commands = arguments.commands(&pipeline)?;
+    let check = model.map(|model| arguments.check(&model, &commands, &pipeline)).transpose()?;
     let report = MeasuredAudit::new(&commands, inventory.as_ref(), check, *seed);
-    output.write(&written_report(&report, format, || table::table(&report))?)?;
+    output.write(&form.written(&report, None, || table::table(&report))?)?;
     // The figures cover what is before the damage.
     commands.damage.as_ref().map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(damage, COVERED)))
 }
 
 impl Arguments {
     /// The labelled commands. What is to be said of labels goes to stderr.
-    fn commands(&self, mut pipeline: Pipeline) -> Result<LabelledCommands, Failure> {
+    fn commands(&self, pipeline: &Pipeline) -> Result<LabelledCommands, Failure> {
         let log = &self.captures.log;
-        if let Some(path) = self.audited.path() {
-            pipeline.use_models(std::slice::from_ref(path))?;
-        }
-        let traffic = self.captures.input(&pipeline)?;
-        let labels = self.captures.read_labels(&traffic, &pipeline)?;
+        let traffic = self.captures.input(pipeline)?;
+        let labels = self.captures.read_labels(&traffic, pipeline)?;
         let tolerance = labels.tolerance(self.captures.tolerance);
         let mut notices = NoticeReport::new(log);
         let finding = pipeline.before(CORRECTOR);
@@ -101,8 +98,8 @@ impl Arguments {
     }
 
     /// The model's observer on these commands.
-    fn check(&self, model: &Model, commands: &LabelledCommands) -> Result<ModelCheck, Failure> {
-        let known = self.captures.digests()?;
+    fn check(&self, model: &Model, commands: &LabelledCommands, pipeline: &Pipeline) -> Result<ModelCheck, Failure> {
+        let known = self.captures.digests(pipeline)?;
         let is_same = |sha256: &str| known.iter().any(|capture| capture.sha256 == sha256);
         let learned = model.learned.captures.iter().filter(|capture| is_same(&capture.sha256));
         let learned = learned.map(|capture| capture.name.clone()).collect();

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use sizeleak_pipeline::recording::Compression;
 use sizeleak_platform::storage::{OutputFile, RunFiles, replace};
 use sizeleak_platform::telemetry::log::{LogFlags, say};
-use sizeleak_text::{escaped_json, escaped_lines};
+use sizeleak_text::escaped_lines;
 
+use super::document::{Document, as_text};
+use super::encoded_file::EncodedFile;
 use super::failure::Failure;
 use super::help::OUTPUT;
 use super::output_form;
-use super::report_format::ReportFormat;
+use super::report_format::stdout_columns;
 
 /// The role of stdout among the files of a run.
 const STDOUT: &str = "stdout";
@@ -75,37 +77,25 @@ pub(super) fn writes_stdout(files: &mut RunFiles) {
     files.writes(STDOUT, Path::new("-"));
 }
 
-/// Writes a complete result to a file, completely or not at all; `-` is stdout.
+/// Writes a complete result to a file, completely or not at all, and compressed if its name says so; `-` is stdout.
 pub(super) fn write(path: &Path, result: &[u8]) -> anyhow::Result<()> {
-    if path.as_os_str() == "-" { print(result) } else { Ok(replace(path, result)?) }
+    if path.as_os_str() == "-" {
+        return print(result);
+    }
+    let compression = Compression::of_name(path);
+    if compression == Compression::None {
+        return Ok(replace(path, result)?);
+    }
+    let mut output = OutputFile::create(path)?;
+    let mut file = EncodedFile::new(output.writer()?, Some(path));
+    let fault = |error| anyhow!("{} cannot be written: {error}", path.display());
+    file.write_all(result).and_then(|()| file.flush()).map_err(fault)?;
+    Ok(output.keep()?)
 }
 
-/// Prints a table or another text for people.
-pub(super) fn print_text(text: &str) -> anyhow::Result<()> {
-    print(escaped_lines(text).as_bytes())
-}
-
-/// A report as JSON, with text from outside escaped.
-pub(super) fn json_report(report: &impl Serialize) -> anyhow::Result<String> {
-    let json = serde_json::to_string_pretty(report)? + "\n";
-    Ok(escaped_json(&json).into_owned())
-}
-
-/// A report in this format, with text from outside escaped; `text` is what people read.
-pub(super) fn written_report(
-    report: &impl Serialize,
-    format: ReportFormat,
-    text: impl FnOnce() -> String,
-) -> anyhow::Result<Vec<u8>> {
-    Ok(match format {
-        ReportFormat::Table => escaped_lines(&text()).into_owned().into_bytes(),
-        ReportFormat::Json => json_report(report)?.into_bytes(),
-    })
-}
-
-/// Prints a report as JSON.
-pub(super) fn print_json(report: &impl Serialize) -> anyhow::Result<()> {
-    print(json_report(report)?.as_bytes())
+/// Prints a text for people.
+pub(super) fn print_document(document: &Document) -> anyhow::Result<()> {
+    print(escaped_lines(&as_text(document, stdout_columns())).as_bytes())
 }
 
 /// Writes a complete result to stdout, as it is unless that is a terminal. It is not an error if the reader is gone.

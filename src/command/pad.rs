@@ -29,7 +29,7 @@ use super::audited_model::AuditedModel;
 use super::failure::Failure;
 use super::help::PADDING;
 use super::output_option::OutputOption;
-use super::report_format::{ReportFormat, ReportFormatOption};
+use super::report_format::ReportFormatOption;
 use best::{Best, Request};
 use best_random::BestRandom;
 use countermeasure_options::CountermeasureOptions;
@@ -45,13 +45,12 @@ use table_options::TableOptions;
 
 /// Find the padding that hides commands, and what it costs
 #[derive(Debug, Args)]
-#[command(mut_arg("model", |model| model.required(true)))]
 #[command(after_help = "Examples:\n  \
     sizeleak pad --model model.toml --curve\n  \
     sizeleak pad --model model.toml --best --budget 20% --table-json table.json\n  \
     sizeleak pad --model model.toml --policy table.json")]
 #[command(after_long_help = "Examples:\n  \
-    sizeleak pad --model model.toml --curve --csv -o curve.csv\n  \
+    sizeleak pad --model model.toml --curve -o curve.csv\n  \
     sizeleak pad --model model.toml --curve --detect life.toml --alarms 1/week\n  \
     sizeleak pad --model model.toml --best --budget 20% --least-set 10 --table-c padding_table.c\n  \
     sizeleak pad --model model.toml --best --random --target 5%-of-guessing --table-json random.json\n  \
@@ -141,11 +140,7 @@ impl Arguments {
     /// The report; tables are written to their files.
     fn report(&self) -> Result<Vec<u8>, Failure> {
         let question = self.question()?;
-        let format = if self.curve.csv {
-            ReportFormat::Table
-        } else {
-            self.output.form(self.format.named(), "sizeleak pad")?.unwrap_or_default()
-        };
+        let form = self.format.form(&self.output, "sizeleak pad")?;
         let model = self.audited.model(&self.log)?;
         check_sizes(&model)?;
         let space = CommandSpace::new(&model, &self.audited.premises())?;
@@ -153,14 +148,14 @@ impl Arguments {
         let prior = if self.home.without_epsilon { format!("{prior}; ε is left out") } else { prior };
         let home = || self.padded_home(&space, &model, self.home.knowledge());
         match question {
-            Question::Policy(policy) => PolicyReport::new(&home()?, &policy, &prior).written(format),
+            Question::Policy(policy) => PolicyReport::new(&home()?, &policy, &prior).written(form),
             Question::Countermeasures(named) => {
                 let traffic = self.traffic(&space, &model)?;
-                CountermeasureReport::new(&self.judged(&traffic, &prior), &named)?.written(format)
+                CountermeasureReport::new(&self.judged(&traffic, &prior), &named)?.written(form)
             }
             Question::Comparison(policy) => {
                 let traffic = self.traffic(&space, &model)?;
-                Comparison::new(&self.judged(&traffic, &prior), &policy).written(format)
+                Comparison::new(&self.judged(&traffic, &prior), &policy).written(form)
             }
             Question::Curve => {
                 #[cfg(feature = "simulator")]
@@ -169,21 +164,20 @@ impl Arguments {
                 let found = |policy: &_| guarded.as_ref().map(|guarded| guarded.found(policy)).transpose();
                 #[cfg(not(feature = "simulator"))]
                 let found = |_: &_| Ok(None);
-                let curve = Curve::new(&home()?, self.floor.choice(), &prior, &self.log, found)?;
-                if self.curve.csv { curve.csv() } else { curve.written(format) }
+                Curve::new(&home()?, self.floor.choice(), &prior, &self.log, found)?.written(form)
             }
             Question::Table(demand) => {
                 let home = home()?;
                 let best = Best::new(&home, &self.request(demand, &home), &prior)?;
                 self.table.write(&best)?;
-                best.written(format)
+                best.written(form)
             }
             Question::RandomTable(demand, draw) => {
                 let home = home()?;
                 let values = self.padded_home(&space, &model, EpsilonKnowledge::Value)?;
                 let best = BestRandom::new(&home, &values, &self.request(demand, &home), draw, &prior)?;
                 self.table.write_random(&best)?;
-                best.written(format)
+                best.written(form)
             }
         }
     }

@@ -1,39 +1,129 @@
-//! Whether a report is for people or for programs, as several subcommands name it.
+//! How a report is written: for people, or for programs.
+
+mod csv;
+
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
+use sizeleak_text::{escaped_json, escaped_lines};
+use terminal_size::{Width, terminal_size_of};
 
+use super::document::{COLUMNS, Document, as_markdown, as_text};
+use super::failure::Failure;
 use super::help::OUTPUT;
+use super::output_option::{OutputOption, print};
 
 /// The format of a report.
 #[derive(Debug, Args)]
 pub(super) struct ReportFormatOption {
-    /// The format of what is printed: table or json [default: table]
+    /// The format: text, json, csv or markdown [default: by the name of FILE, else text]
     #[arg(long, value_enum, hide_possible_values = true, help_heading = OUTPUT)]
     format: Option<ReportFormat>,
 
     /// Print JSON: `--format json`
-    #[arg(long, conflicts_with = "format", hide_short_help = true, help_heading = OUTPUT)]
+    #[arg(long, conflicts_with_all = ["format", "csv"], hide_short_help = true, help_heading = OUTPUT)]
     json: bool,
+
+    /// Print CSV: `--format csv`
+    #[arg(long, conflicts_with = "format", hide_short_help = true, help_heading = OUTPUT)]
+    csv: bool,
 }
 
 /// The format of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReportFormat {
-    /// Text, for people
+    /// Sentences and aligned tables, for people
     #[default]
-    Table,
+    #[value(alias = "table")]
+    Text,
     /// One JSON value
     Json,
+    /// Comma-separated values: the rows of what is compared, or else a row for each figure, named by its JSON keys
+    Csv,
+    /// The text with tables for an issue or a wiki
+    #[value(alias = "md")]
+    Markdown,
+}
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReportForm {
+    format: ReportFormat,
+    columns: usize,
 }
 
 impl ReportFormatOption {
-    /// The format that is named.
-    pub(super) fn named(&self) -> Option<ReportFormat> {
-        if self.json { Some(ReportFormat::Json) } else { self.format }
+    /// The form of what goes to an output: as named, or by the name of its file.
+    pub(super) fn form(&self, output: &OutputOption, command: &str) -> Result<ReportForm, Failure> {
+        let format = output.form(self.named(), command)?.unwrap_or_default();
+        Ok(ReportForm { format, columns: if output.path().is_some() { COLUMNS } else { stdout_columns() } })
     }
 
-    /// Whether JSON is asked for.
-    pub(super) fn is_json(&self) -> bool {
-        self.named() == Some(ReportFormat::Json)
+    /// The form of what is printed.
+    pub(super) fn printed(&self) -> ReportForm {
+        ReportForm { format: self.named().unwrap_or_default(), columns: stdout_columns() }
+    }
+
+    fn named(&self) -> Option<ReportFormat> {
+        match (self.json, self.csv) {
+            (true, _) => Some(ReportFormat::Json),
+            (_, true) => Some(ReportFormat::Csv),
+            _ => self.format,
+        }
     }
 }
+
+impl ReportForm {
+    /// Whether it is CSV, which some reports have a form of their own for.
+    pub(super) fn is_csv(self) -> bool {
+        self.format == ReportFormat::Csv
+    }
+
+    /// A report in this form, with text from outside escaped. `rows` is the key of the list that is the answer, whose
+    /// entries are the rows of CSV; `document` is what people read.
+    pub(super) fn written(
+        self,
+        report: &impl Serialize,
+        rows: Option<&str>,
+        document: impl FnOnce() -> Document,
+    ) -> anyhow::Result<Vec<u8>> {
+        Ok(match self.format {
+            ReportFormat::Text => escaped_lines(&as_text(&document(), self.columns)).into_owned().into_bytes(),
+            ReportFormat::Markdown => escaped_lines(&as_markdown(&document())).into_owned().into_bytes(),
+            ReportFormat::Json => {
+                escaped_json(&(serde_json::to_string_pretty(report)? + "\n")).into_owned().into_bytes()
+            }
+            ReportFormat::Csv => csv::written(&serde_json::to_value(report)?, rows)?,
+        })
+    }
+
+    /// Prints a report.
+    pub(super) fn print(
+        self,
+        report: &impl Serialize,
+        rows: Option<&str>,
+        document: impl FnOnce() -> Document,
+    ) -> anyhow::Result<()> {
+        print(&self.written(report, rows, document)?)
+    }
+}
+
+/// The columns of what goes to stdout.
+pub(super) fn stdout_columns() -> usize {
+    columns(io::stdout())
+}
+
+/// The columns of what goes to stderr.
+pub(super) fn stderr_columns() -> usize {
+    columns(io::stderr())
+}
+
+fn columns(stream: impl IsTerminal + AsFd) -> usize {
+    let terminal = stream.is_terminal().then(|| terminal_size_of(&stream)).flatten();
+    terminal.map_or(COLUMNS, |(Width(columns), _)| usize::from(columns).max(MIN_COLUMNS))
+}
+
+/// Narrower terminals break lines themselves: words of a table would be cut.
+const MIN_COLUMNS: usize = 40;

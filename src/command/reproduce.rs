@@ -14,7 +14,7 @@ use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;
 use super::help::OUTPUT;
-use super::output_option::{print_json, print_text, writes_stdout};
+use super::output_option::writes_stdout;
 use super::report_format::ReportFormatOption;
 use study::{Study, StudyHome};
 
@@ -83,11 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     writes_stdout(&mut files);
     files.check()?;
     let study = Study::run(&homes, arguments.seed, arguments.commands)?;
-    if arguments.format.is_json() {
-        print_json(&study)?;
-    } else {
-        print_text(&table::table(&study))?;
-    }
+    arguments.format.printed().print(&study, Some("homes"), || table::table(&study))?;
     if !arguments.quiet {
         let kept = arguments.output.iter().map(|folder| format!("; the homes are in {}", folder.display()));
         let kept: String = kept.collect();

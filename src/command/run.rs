@@ -1,6 +1,5 @@
 //! `sizeleak run`: a whole pipeline in one command.
 
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,10 +18,12 @@ use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 
 use super::cache_use::CacheUse;
 use super::continuation::{Continuation, ContinuedRun};
+use super::encoded_file::EncodedFile;
 use super::failure::Failure;
 use super::fit::check_fit;
 use super::found_pipeline::{self, FoundPipeline};
 use super::frames::{check_columns, check_target};
+use super::gateway_choice::choose_gateway;
 use super::help::{MEASURING, OUTPUT, STAGES};
 use super::kind_names::known_kind;
 use super::loss::{LossLimit, PayloadLoss};
@@ -32,6 +33,7 @@ use super::stage_options::StageOptionArguments;
 use super::start_point::{RunCompletion, StartPoint};
 use super::text_style::TextStyleOptions;
 use super::traffic_input::TrafficInput;
+use super::working_folder::WorkingFolder;
 
 /// Run a pipeline: captures in, the users' commands out
 #[derive(Debug, Args)]
@@ -164,7 +166,9 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     if let Some(served) = served.as_ref().filter(|_| !arguments.log.is_quiet()) {
         say("sizeleak", &format!("metrics at {}", served.url()));
     }
+    let output = EncodedFile::new(output, arguments.output.path());
     let mut sink = OutputSink {
+        is_live: output.is_plain(),
         writer: OutputWriter::new(format, selection, style, output)?,
         is_verbose: arguments.log.is_verbose(),
         notices: Tally::default(),
@@ -277,13 +281,20 @@ fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pip
     };
     input.read_captures(&mut pipeline)?;
     arguments.options.set_gateway(&mut pipeline)?;
-    if !arguments.model.is_empty() {
-        pipeline.use_models(&arguments.model)?;
+    let named = match arguments.model.as_slice() {
+        [] if pipeline.models().is_empty() && input.streams().is_empty() => WorkingFolder::models(&arguments.log)?,
+        named => named.to_vec(),
+    };
+    if !named.is_empty() {
+        pipeline.use_models(&named)?;
     }
     if let Some(profile) = &arguments.profile {
         pipeline.use_profile(profile)?;
     }
     arguments.options.set_others(&mut pipeline)?;
+    if input.streams().is_empty() && pipeline.making(&arguments.kind, None).has("flow-filter") {
+        choose_gateway(&mut pipeline, &arguments.log)?;
+    }
     if let Some(mode) = arguments.mode {
         pipeline.mode = mode;
     }
@@ -306,7 +317,7 @@ fn select(arguments: &Arguments, format: OutputFormat, pipeline: &Pipeline) -> K
     }
     match format {
         OutputFormat::Table => KindSelection::Results,
-        OutputFormat::Ndjson => KindSelection::Traffic,
+        OutputFormat::Ndjson | OutputFormat::Json => KindSelection::Traffic,
         OutputFormat::Csv | OutputFormat::Parquet | OutputFormat::Zeek => {
             KindSelection::Kinds(pipeline.makes().map(str::to_owned).into_iter().collect())
         }
@@ -333,7 +344,9 @@ fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport
 
 /// Writes frames, and counts them for the summary on stderr.
 struct OutputSink {
-    writer: OutputWriter<File>,
+    writer: OutputWriter<EncodedFile>,
+    /// Whether somebody may read the output before its end.
+    is_live: bool,
     is_verbose: bool,
     notices: Tally,
     /// Which packets an earlier run with this state has read.
@@ -357,7 +370,7 @@ impl FrameSink for OutputSink {
 
     fn pause(&mut self) -> io::Result<()> {
         self.report();
-        self.writer.flush()
+        if self.is_live { self.writer.flush() } else { Ok(()) }
     }
 }
 

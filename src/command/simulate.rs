@@ -15,8 +15,8 @@ use sizeleak_simulator::{BayesLimit, Scenario, SimulateError, Simulation, TestFo
 
 use self::serving::Served;
 use super::failure::Failure;
+use super::figures::percent;
 use super::padding_option::PaddingOption;
-use super::text_table::percent;
 
 /// Make labelled captures of a simulated gateway, with real TLS
 #[derive(Debug, Args)]

@@ -1,10 +1,8 @@
 //! The options of stages that several subcommands set over a pipeline file.
 
-use anyhow::anyhow;
 use clap::Args;
 use sizeleak_pipeline::{ConfigError, Pipeline};
 
-use super::failure::Failure;
 use super::help::{INPUT, STAGES};
 
 /// Options that take precedence over the pipeline file.
@@ -28,18 +26,6 @@ impl StageOptionArguments {
             return Ok(());
         }
         pipeline.set("flow-filter", "gateway", self.gateway.clone())
-    }
-
-    /// Checks that captures are read for a gateway that is known.
-    pub(super) fn check_gateway(&self, pipeline: &Pipeline) -> Result<(), Failure> {
-        if self.gateway.is_empty() && pipeline.has("flow-filter") && pipeline.option("flow-filter", "gateway").is_none()
-        {
-            return Err(Failure::usage(anyhow!(
-                "`--gateway IP|CIDR` is missing: name the gateway of these captures; `sizeleak survey CAPTURE` says which \
-                 addresses look like gateways"
-            )));
-        }
-        Ok(())
     }
 
     /// Whether a model is among the options that are set.

@@ -17,7 +17,7 @@ use sizeleak_platform::telemetry::log::{self, LogFlags, say};
 use sizeleak_survey::{Coverage, SurveyOutcome, SurveyRun};
 
 use super::failure::Failure;
-use super::output_option::{print_json, print_text, writes_stdout};
+use super::output_option::writes_stdout;
 use super::report_format::ReportFormatOption;
 use super::text_style::ClockOption;
 
@@ -98,16 +98,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         say("sizeleak", &format!("notices: {notices} (-v prints each)"));
     }
     let SurveyOutcome { report, coverage } = outcome?;
-    if arguments.format.is_json() {
-        print_json(&report)?;
-    } else {
-        let is_named = !arguments.gateway.is_empty();
-        let next = |address: &_| {
-            let is_due = is_named || table::may_be_gateway(address);
-            is_due.then(|| next_steps::lines(address, &captures, arguments.recursive))
-        };
-        print_text(&table::table(&report, &times, next))?;
-    }
+    let is_named = !arguments.gateway.is_empty();
+    let next = |address: &_| {
+        let is_due = is_named || table::may_be_gateway(address);
+        is_due.then(|| next_steps::lines(address, &captures, arguments.recursive))
+    };
+    arguments.format.printed().print(&report, Some("addresses"), || table::table(&report, &times, next))?;
     match coverage {
         Coverage::Whole => Ok(ExitCode::SUCCESS),
         Coverage::UntilDamage(damage) => {

@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use sizeleak_capture::{content_below, is_capture};
+use sizeleak_pipeline::Pipeline;
 use sizeleak_pipeline::recording::stdin;
-use sizeleak_pipeline::{ConfigError, Pipeline};
-
 use sizeleak_platform::telemetry::log::say;
-use toml::Value;
 
 use super::failure::Failure;
 use super::help::INPUT;
@@ -36,8 +34,8 @@ pub(super) struct TrafficInput {
     )]
     input: Vec<Operand>,
 
-    /// Read all captures below the folders named
-    #[arg(long, help_heading = INPUT)]
+    /// Read all captures below the folders named, as is done anyway
+    #[arg(long, hide = true, help_heading = INPUT)]
     recursive: bool,
 
     /// Continue from this saved frame stream
@@ -88,11 +86,11 @@ impl TrafficInput {
         Ok(captures)
     }
 
-    /// The captures, with those below the folders in place of these.
-    pub(super) fn single_captures(&self) -> Result<SingleCaptures, Failure> {
+    /// The captures that a pipeline reads, with those below the folders in place of these.
+    pub(super) fn single_captures(&self, pipeline: &Pipeline) -> SingleCaptures {
         let mut single = SingleCaptures::default();
-        for capture in self.captures()? {
-            if self.recursive && capture.is_dir() {
+        for capture in pipeline.captures() {
+            if capture.is_dir() {
                 let content = content_below(&capture);
                 let (captures, others): (Vec<_>, Vec<_>) = content.files.into_iter().partition(|file| is_capture(file));
                 single.captures.extend(captures);
@@ -101,7 +99,7 @@ impl TrafficInput {
                 single.captures.push(capture);
             }
         }
-        Ok(single)
+        single
     }
 
     /// The saved streams that are named.
@@ -155,20 +153,26 @@ impl TrafficInput {
         }
     }
 
-    /// Checks the input of a command that reads it more than once.
-    pub(super) fn check_rereadable(&self) -> Result<(), Failure> {
+    /// Checks the input of a command that reads it more than once, by a pipeline of which it takes captures if it names none
+    /// itself.
+    pub(super) fn check_rereadable(&self, pipeline: &Pipeline) -> Result<(), Failure> {
         self.check()?;
-        let (captures, streams) = (self.captures()?, self.streams());
-        let named: Vec<&Path> = captures.iter().chain(&streams).map(PathBuf::as_path).collect();
+        let (mut named, streams) = (self.captures()?, self.streams());
+        named.extend(streams);
+        if named.is_empty() {
+            named = pipeline.captures();
+        }
         let is_stdin = match named.as_slice() {
             [] => Stdin::of_process() == Stdin::Piped,
-            named => named.contains(&Path::new("-")),
+            named => named.iter().any(|file| file == Path::new("-")),
         };
         if is_stdin {
             return Err(Failure::usage(anyhow!("the input is read more than once: write stdin to a file first")));
         }
         if named.is_empty() {
-            return Err(Failure::usage(anyhow!("no capture is named: write `--input FILE`, or only its name")));
+            return Err(Failure::usage(anyhow!(
+                "no capture is named: write its name, or that of a pipeline file that names it"
+            )));
         }
         Ok(())
     }
@@ -179,21 +183,21 @@ impl TrafficInput {
         if !captures.is_empty() {
             pipeline.read_captures(&captures)?;
         }
-        Ok(self.set_recursive(pipeline)?)
+        // Whoever names a folder means what is in it.
+        if self.recursive || captures.iter().any(|capture| capture.is_dir()) {
+            pipeline.set("capture", "recursive", true)?;
+        }
+        Ok(())
     }
 
     /// Says that stdin, which may be meant as the input, is not read where the pipeline file names captures.
     pub(super) fn report_unread_stdin(&self, pipeline: &Pipeline) {
         let is_named =
             !self.input.is_empty() || !self.streams().is_empty() || self.holding(Content::Capture).next().is_some();
-        let files = pipeline.option("capture", "files").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let reads_stdin = files.is_empty() || files.iter().any(|file| file.as_str() == Some("-"));
+        let files = pipeline.captures();
+        let reads_stdin = files.is_empty() || files.iter().any(|file| file == Path::new("-"));
         if !is_named && !reads_stdin && Stdin::of_process() == Stdin::Piped {
             say("note", "stdin is not read: the pipeline file names captures (`--input -` reads stdin instead)");
         }
-    }
-
-    fn set_recursive(&self, pipeline: &mut Pipeline) -> Result<(), ConfigError> {
-        if self.recursive { pipeline.set("capture", "recursive", true) } else { Ok(()) }
     }
 }

@@ -1,4 +1,4 @@
-//! JSON lines: the frame, `{"identification": {…}}`; one line per row of a batch. A flow's number is text, and rows of a
+//! JSON, as lines or as an array: the frame, `{"identification": {…}}`; one line per row of a batch. A flow's number is text, and rows of a
 //! flow also have its gateway and service, if the stream says them.
 
 use std::io::{self, Write};
@@ -38,6 +38,38 @@ impl TextFormat for JsonLines {
 
     fn observe(&mut self, frame: &Frame) {
         self.names.observe(frame);
+    }
+}
+
+/// The same objects as one array.
+pub(crate) struct JsonArray {
+    lines: JsonLines,
+    is_begun: bool,
+}
+
+impl JsonArray {
+    pub(crate) fn new(binary: HexLength) -> Self {
+        Self { lines: JsonLines::new(binary), is_begun: false }
+    }
+}
+
+impl TextFormat for JsonArray {
+    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
+        let mut lines = Vec::new();
+        self.lines.write(frame, &mut lines)?;
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            output.write_all(if std::mem::replace(&mut self.is_begun, true) { b",\n" } else { b"[\n" })?;
+            output.write_all(line)?;
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, frame: &Frame) {
+        self.lines.observe(frame);
+    }
+
+    fn write_footer(&mut self, output: &mut dyn Write) -> io::Result<()> {
+        output.write_all(if self.is_begun { b"\n]\n" } else { b"[]\n" })
     }
 }
 

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use sizeleak_frame::{Frame, FrameSink, FrameWriter, WriteError};
 
 use crate::csv::Csv;
-use crate::json::JsonLines;
+use crate::json::{JsonArray, JsonLines};
 #[cfg(feature = "parquet")]
 use crate::parquet::ParquetFile;
 use crate::table::IdentificationTable;
@@ -20,9 +20,12 @@ use crate::{KindSelection, TextStyle};
 pub enum OutputFormat {
     /// One aligned line per frame (or row of a batch), for people
     #[default]
+    #[value(alias = "text")]
     Table,
-    /// One JSON object per frame (or row of a batch)
+    /// One JSON object per line, for each frame (or row of a batch)
     Ndjson,
+    /// The same objects as one JSON array
+    Json,
     /// Comma-separated values of frames of one kind, with a header. Controls in texts are escaped, and an apostrophe
     /// goes before a text that a spreadsheet would take for a formula
     Csv,
@@ -59,6 +62,7 @@ impl<W: Write + Send> OutputWriter<W> {
         let format: Box<dyn TextFormat> = match format {
             OutputFormat::Table => Box::new(IdentificationTable::new(style)),
             OutputFormat::Ndjson => Box::new(JsonLines::new(style.binary)),
+            OutputFormat::Json => Box::new(JsonArray::new(style.binary)),
             OutputFormat::Csv => Box::new(Csv::new(&selection, style.binary)),
             OutputFormat::Zeek => Box::new(ZeekLog::new(&selection, style.binary)),
             #[cfg(not(feature = "parquet"))]

@@ -17,6 +17,9 @@ use crate::suggestion::{did_you_mean, fault_of_option};
 /// The stage whose options a model has, and which takes no model itself.
 const SIZER: &str = "record-sizer";
 
+/// The stages that use models.
+const MODEL_STAGES: [&str; 4] = ["command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
+
 /// A pipeline that is configured but not running.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
@@ -181,12 +184,28 @@ impl Pipeline {
             [only] => Value::from(*only),
             _ => Value::from(models),
         };
-        for stage in ["command-segmenter", "epsilon-corrector", "decomposer", "pruner"] {
+        for stage in MODEL_STAGES {
             if self.has(stage) {
                 self.set(stage, "model", value.clone())?;
             }
         }
         Ok(())
+    }
+
+    /// The captures that it reads; none if it reads none, or an interface.
+    pub fn captures(&self) -> Vec<PathBuf> {
+        let files = self.option("capture", "files").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        files.iter().filter_map(Value::as_str).map(PathBuf::from).collect()
+    }
+
+    /// The models that its stages use; none if they use none.
+    pub fn models(&self) -> Vec<PathBuf> {
+        let of_stage = |stage: &&str| self.option(stage, "model");
+        match MODEL_STAGES.iter().find_map(of_stage) {
+            Some(Value::String(only)) => vec![PathBuf::from(only)],
+            Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).map(PathBuf::from).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Makes the stages that go by a home's habits use a profile.

@@ -6,10 +6,10 @@ use bytesize::ByteSize;
 use indicatif::HumanDuration;
 use sizeleak_archive::ArchivePlan;
 
-use crate::command::text_table::numbers;
+use crate::command::document::{Document, blank, line, numbers};
 
 /// A row for each point, and what is read in all, which takes about so long.
-pub(super) fn table(plan: &ArchivePlan, duration: Option<Duration>) -> String {
+pub(super) fn table(plan: &ArchivePlan, duration: Option<Duration>) -> Document {
     let rows = plan.points.iter().map(|point| {
         let what = match (point.files_to_read.len(), point.makes_answers) {
             (0, true) => "read records".to_owned(),
@@ -28,7 +28,8 @@ pub(super) fn table(plan: &ArchivePlan, duration: Option<Duration>) -> String {
         Some(duration) => format!("in about {}", HumanDuration(duration)),
         None => "in a time that is not known: no packet could be read of those that were tried".to_owned(),
     };
-    format!("{table}\nIn all: read {}, {duration}\n", files_of(files, plan.bytes_to_read()))
+    let all = format!("In all: read {}, {duration}", files_of(files, plan.bytes_to_read()));
+    [table, blank(), line(all)].concat()
 }
 
 fn files_of(files: usize, bytes: u64) -> String {

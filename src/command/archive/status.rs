@@ -11,13 +11,10 @@ use sizeleak_archive::{FileVerdict, Manifest};
 use sizeleak_text::{escaped, utc};
 
 use super::results::{doubts, sentence, silence};
+use crate::command::document::{Document, blank, line, name_cell, numbers, paragraph};
 use crate::command::failure::Failure;
-use crate::command::output_option::{print_json, print_text};
+use crate::command::figures::NONE;
 use crate::command::report_format::ReportFormatOption;
-use crate::command::text_table::{NONE, name_cell, numbers, paragraph};
-
-/// The width of the table, in columns.
-const COLUMNS: usize = 80;
 
 /// At most this many files that are no captures are listed; all that failed are.
 const MAX_OTHERS: usize = 10;
@@ -41,15 +38,11 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let manifest = Manifest::read(&arguments.out)?;
-    if arguments.format.is_json() {
-        print_json(&as_json(&manifest)?)?;
-    } else {
-        print_text(&table(&manifest))?;
-    }
+    arguments.format.printed().print(&as_json(&manifest)?, Some("points"), || table(&manifest))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(manifest: &Manifest) -> String {
+fn table(manifest: &Manifest) -> Document {
     let day = |time_ns: Option<i64>| {
         time_ns.map_or_else(|| NONE.to_owned(), |time_ns| utc(time_ns).get(..10).unwrap_or(NONE).to_owned())
     };
@@ -67,12 +60,12 @@ fn table(manifest: &Manifest) -> String {
     });
     let header = ["point", "captures", "packets", "from", "to", "commands", "answers"];
     let mut text = numbers(header, rows);
-    text += &taps::tables(manifest);
+    text.extend(taps::tables(manifest));
     let points = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.fault.clone()?)));
     let files = manifest.failed_files().map(|(file, fault)| (file.path.as_str(), fault));
     list(&mut text, "Failed", points.chain(files));
     if let Some(silence) = silence(manifest) {
-        text = format!("{text}\n{}", paragraph(&name_cell(&silence), 0, COLUMNS));
+        text.extend([blank(), paragraph(name_cell(&silence), 0)].concat());
     }
     let doubtful = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), doubts(point)?)));
     list(&mut text, "Doubtful or incomplete, by notices", doubtful);
@@ -80,12 +73,14 @@ fn table(manifest: &Manifest) -> String {
     list(&mut text, "Growing", waiting.chain(with(manifest, FileVerdict::Growing)));
     let outside = manifest.count_of(FileVerdict::Outside);
     if outside > 0 {
-        text = format!("{text}\nOutside of the range of time: {outside} captures, which `--json` lists\n");
+        text.extend(
+            [blank(), line(format!("Outside of the range of time: {outside} captures, which `--json` lists"))].concat(),
+        );
     }
     let others: Vec<_> = with(manifest, FileVerdict::NoCapture).collect();
     list(&mut text, "No captures", others.iter().take(MAX_OTHERS).cloned());
     if let Some(more) = others.len().checked_sub(MAX_OTHERS).filter(|more| *more > 0) {
-        return format!("{text}  and {more} more, which `--json` lists\n");
+        text.extend(line(format!("  and {more} more, which `--json` lists")));
     }
     text
 }
@@ -106,15 +101,13 @@ fn end_of(name: &str) -> String {
 }
 
 /// Adds a list with a heading, if it has an entry.
-fn list<'a>(text: &mut String, heading: &str, entries: impl Iterator<Item = (&'a str, String)>) {
+fn list<'a>(text: &mut Document, heading: &str, entries: impl Iterator<Item = (&'a str, String)>) {
     let mut entries = entries.peekable();
     if entries.peek().is_some() {
-        for part in ["\n", heading, ":\n"] {
-            *text += part;
-        }
+        text.extend([blank(), line(format!("{heading}:"))].concat());
     }
     for (name, fault) in entries {
-        *text += &paragraph(&format!("  {}", escaped(&sentence(name, &fault))), 4, COLUMNS);
+        text.extend(paragraph(format!("  {}", escaped(&sentence(name, &fault))), 4));
     }
 }
 

@@ -5,13 +5,11 @@ use sizeleak_inference::channel::{Measures, Observer, SetSizes};
 use sizeleak_model::{LearnedPadding, Model};
 use sizeleak_text::escaped;
 
-use crate::command::text_table::{NONE, numbers, paragraph, percent};
+use crate::command::document::{Document, blank, line, numbers, paragraph};
+use crate::command::figures::{NONE, percent};
 
-/// Text is broken at this many columns.
-const COLUMNS: usize = 80;
-
-/// Where values begin below the sentence.
-const INDENT: usize = 11;
+/// Where the other lines of what is taken to be known begin.
+const INDENT: usize = 2;
 
 /// Sums of probabilities are exact up to this.
 const ROUNDING: f64 = 1e-9;
@@ -20,27 +18,27 @@ const ROUNDING: f64 = 1e-9;
 const SHOWN: usize = 6;
 
 /// The audit of a model under a prior that is described.
-pub(super) fn table(audit: &Audit, model: &Model, prior: &str) -> String {
+pub(super) fn table(audit: &Audit, model: &Model, prior: &str) -> Document {
     [
-        paragraph(&audit.sentence(), 0, COLUMNS),
-        "\n".to_owned(),
+        paragraph(audit.sentence(), 0),
+        blank(),
         premises(audit, model, prior),
-        "\n".to_owned(),
+        blank(),
         named(audit),
-        "\n".to_owned(),
+        blank(),
         measures(&audit.by_size),
-        "\n".to_owned(),
+        blank(),
         sets(&audit.by_size.command.sets),
-        "\n".to_owned(),
+        blank(),
         by_number(&audit.by_number),
-        "\n".to_owned(),
+        blank(),
         collisions(audit, model),
     ]
     .concat()
 }
 
 /// What is taken to be known.
-fn premises(audit: &Audit, model: &Model, prior: &str) -> String {
+fn premises(audit: &Audit, model: &Model, prior: &str) -> Document {
     let devices = model.inventory.as_ref().map_or_else(
         || "any number of devices".to_owned(),
         |inventory| {
@@ -68,17 +66,16 @@ fn premises(audit: &Audit, model: &Model, prior: &str) -> String {
         format!("sizes are multiples of {bytes} bytes on the wire: smaller differences are not seen{padded}")
     });
     let lines = [("prior", Some(prior.to_owned())), ("home", Some(home + &left_out)), ("blocks", blocks)];
-    lines.into_iter().filter_map(|(name, text)| Some(named_paragraph(name, &text?))).collect()
+    lines.into_iter().filter_map(|(name, text)| Some(named_paragraph(name, &text?))).flatten().collect()
 }
 
 /// A paragraph beside its name.
-fn named_paragraph(name: &str, text: &str) -> String {
-    let indented = paragraph(&format!("{:INDENT$}{}", "", escaped(text)), INDENT, COLUMNS);
-    format!("{name:INDENT$}{}", indented.trim_start())
+fn named_paragraph(name: &str, text: &str) -> Document {
+    paragraph(format!("{name}: {}", escaped(text)), INDENT)
 }
 
 /// Who names what how often.
-fn named(audit: &Audit) -> String {
+fn named(audit: &Audit) -> Document {
     let all = |name: &str, learned: &Learned, figure: &dyn Fn(&Measures) -> String| {
         let kinds = learned.kinds.as_ref().map_or_else(|| NONE.to_owned(), figure);
         [name.to_owned(), figure(&learned.command), figure(&learned.number), kinds]
@@ -138,7 +135,7 @@ const ROWS: [MeasureRow; 19] = [
 ];
 
 /// All measures of what sizes give away.
-fn measures(learned: &Learned) -> String {
+fn measures(learned: &Learned) -> Document {
     let row = |MeasureRow(name, shown): &MeasureRow| {
         let kinds = learned.kinds.as_ref().map_or_else(|| NONE.to_owned(), shown);
         [(*name).to_owned(), shown(&learned.command), shown(&learned.number), kinds]
@@ -147,7 +144,7 @@ fn measures(learned: &Learned) -> String {
 }
 
 /// How many commands look alike.
-fn sets(sets: &[SetSizes]) -> String {
+fn sets(sets: &[SetSizes]) -> Document {
     let row = |SetSizes { from, to, probability }: &SetSizes| {
         let range = if to - from < 0.5 { count(*from) } else { format!("{}–{}", count(*from), count(*to)) };
         [range, share(*probability)]
@@ -156,7 +153,7 @@ fn sets(sets: &[SetSizes]) -> String {
 }
 
 /// The commands by their number of actions.
-fn by_number(rows: &[NumberRow]) -> String {
+fn by_number(rows: &[NumberRow]) -> Document {
     let row = |row: &NumberRow| {
         let NumberRow { actions, commands, probability, sizes, alone, named } = row;
         let (commands, sizes) = (count(*commands), count(*sizes as f64));
@@ -166,20 +163,21 @@ fn by_number(rows: &[NumberRow]) -> String {
 }
 
 /// Which commands of few actions look alike.
-fn collisions(audit: &Audit, model: &Model) -> String {
+fn collisions(audit: &Audit, model: &Model) -> Document {
     if audit.collisions.is_empty() {
-        return "no two commands of one or two actions have the same size\n".to_owned();
+        return line("no two commands of one or two actions have the same size");
     }
-    let line = |commands: &[Vec<u32>]| {
+    let alike = |commands: &[Vec<u32>]| {
         let names: Vec<String> = commands.iter().map(|counts| command_name(model, counts)).collect();
-        paragraph(&escaped(&format!("  {}", names.join("  =  "))), 4, COLUMNS)
+        paragraph(escaped(&format!("  {}", names.join(" = "))), 4)
     };
-    let shown = audit.collisions.iter().take(SHOWN).map(|collision| line(&collision.commands));
+    let shown = audit.collisions.iter().take(SHOWN).flat_map(|collision| alike(&collision.commands));
     let more = match audit.collisions.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!("  and {more} sizes more (--json lists all)\n"),
+        0 => Document::new(),
+        more => line(format!("  and {more} sizes more (--json lists all)")),
     };
-    format!("commands of one or two actions that have the same size:\n{}{more}", shown.collect::<String>())
+    let heading = line("commands of one or two actions that have the same size:");
+    [heading, shown.collect(), more].concat()
 }
 
 fn within(measures: &Measures, at: usize) -> String {

@@ -4,13 +4,14 @@ use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{Comparison, FIGURES, Figure, FigureDifference, FigureValue, Unit};
 use sizeleak_text::escaped;
 
-use crate::command::text_table::{NONE, numbers, percent};
+use crate::command::document::{Document, blank, line, numbers, paragraph};
+use crate::command::figures::{NONE, percent};
 
 /// The table of a comparison, below a list of the pipelines.
-pub(super) fn table(comparison: &Comparison) -> String {
+pub(super) fn table(comparison: &Comparison) -> Document {
     let Comparison { commands, confidence, pipelines, .. } = comparison;
-    let names = (1..).zip(pipelines).map(|(number, compared)| format!("[{number}] {}", escaped(&compared.pipeline)));
-    let names = names.collect::<Vec<_>>().join("\n");
+    let names =
+        (1..).zip(pipelines).map(|(number, compared)| line(format!("[{number}] {}", escaped(&compared.pipeline))));
     let level = 100.0 * confidence.share();
     let mut rows = Vec::new();
     for (index, figure) in FIGURES.iter().enumerate() {
@@ -19,11 +20,9 @@ pub(super) fn table(comparison: &Comparison) -> String {
         }
     }
     let table = numbers(["", "", "", "interval", "less [1]", "", "interval", "p"], rows);
-    format!(
-        "{names}\n\n{commands} labelled commands; intervals of {level} %; \
-         * marks a difference whose interval excludes 0\n\n\
-         {table}"
-    )
+    let explained =
+        format!("{commands} labelled commands; intervals of {level} %; * marks a difference whose interval excludes 0");
+    [names.flatten().collect(), blank(), paragraph(explained, 0), blank(), table].concat()
 }
 
 fn row(figure: &Figure, number: usize, figure_value: &FigureValue) -> [String; 8] {

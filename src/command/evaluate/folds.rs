@@ -5,11 +5,12 @@ use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
 use sizeleak_pipeline::{Pipeline, RunError};
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 
+use crate::command::document::{Document, blank, line, numbers};
 use crate::command::evaluation_input::EvaluationInput;
 use crate::command::failure::Failure;
+use crate::command::figures::percent_of_within;
 use crate::command::learning_options::LearningOptions;
 use crate::command::notices::NoticeReport;
-use crate::command::text_table::{numbers, percent_of_within};
 
 /// What is learned and tested part by part.
 pub(super) struct FoldedRun<'a> {
@@ -33,7 +34,7 @@ impl FoldedRun<'_> {
             FoldCount::Captures => captures.input_by_capture(pipeline)?,
             FoldCount::Parts(_) => captures.input(pipeline)?,
         };
-        let settings = self.learning.settings(captures.digests()?)?;
+        let settings = self.learning.settings(captures.digests(pipeline)?)?;
         let mut labels = captures.read_labels(&traffic, pipeline)?;
         if let Some(inventory) = &settings.inventory {
             labels = labels.within(inventory)?;
@@ -63,7 +64,7 @@ fn report(learned: &Result<Vec<LearnedModel>, LearningError>, log: &LogFlags) {
 }
 
 /// The parts as a human-readable table.
-pub(super) fn table(folds: &[Fold]) -> String {
+pub(super) fn table(folds: &[Fold]) -> Document {
     let row = |(at, fold): (usize, &Fold)| {
         let right = percent_of_within(fold.top_1, fold.labels as u64, fold.interval);
         [at.to_string(), fold.learned.to_string(), fold.labels.to_string(), right]
@@ -71,11 +72,14 @@ pub(super) fn table(folds: &[Fold]) -> String {
     let header = ["part", "learned from", "tested on", "truth the first candidate"];
     let faults = (1_usize..).zip(folds).filter_map(|(at, fold)| {
         let fault = fold.fault.as_deref()?;
-        Some(format!("no model without part {at}: {fault}\n"))
+        Some(line(format!("no model without part {at}: {fault}")))
     });
-    let faults: String = faults.collect();
-    format!(
-        "every label is tested with a model of the other parts, over the same commands\n\n{}{faults}\n",
+    [
+        line("every label is tested with a model of the other parts, over the same commands"),
+        blank(),
         numbers(header, (1..).zip(folds).map(row)),
-    )
+        faults.flatten().collect(),
+        blank(),
+    ]
+    .concat()
 }

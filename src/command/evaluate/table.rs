@@ -6,54 +6,42 @@ use sizeleak_labels::MatchCounts;
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_text::escaped;
 
-use crate::command::text_table::{
-    NONE, name_cell, numbers, optional_decimals, optional_percent_within, percent, percent_of_within, percent_within,
+use crate::command::document::{Document, blank, line, name_cell, numbers, paragraph};
+use crate::command::figures::{
+    NONE, optional_decimals, optional_percent_within, percent, percent_of_within, percent_within,
 };
-
-/// The conclusion is wrapped at this many columns.
-const COLUMNS: usize = 80;
 
 /// How many misattributions are shown.
 const SHOWN: usize = 8;
 
 /// What an evaluation says, as a paragraph.
-pub(super) fn conclusion(evaluation: &Evaluation) -> String {
-    wrapped(&escaped(&evaluation.conclusion.sentence), COLUMNS) + "\n"
+pub(super) fn conclusion(evaluation: &Evaluation) -> Document {
+    [paragraph(escaped(&evaluation.conclusion.sentence), 0), blank()].concat()
 }
 
 /// The tables of an evaluation.
-pub(super) fn table(evaluation: &Evaluation) -> String {
+pub(super) fn table(evaluation: &Evaluation) -> Document {
     let Evaluation { commands, matches, actions, after_pruning, .. } = evaluation;
     let MatchCounts { matched, missed, ambiguous, spurious } = matches;
     [
-        format!("{commands} labelled commands: {matched} found, {missed} missed, {ambiguous} ambiguous; "),
-        format!("{spurious} commands without a label\n\n"),
+        paragraph(
+            format!(
+                "{commands} labelled commands: {matched} found, {missed} missed, {ambiguous} ambiguous; {spurious} commands \
+                 without a label"
+            ),
+            0,
+        ),
+        blank(),
         scores(evaluation),
-        "in brackets: intervals of 95 % (Wilson)\n\n".to_owned(),
+        line("in brackets: intervals of 95 % (Wilson)"),
+        blank(),
         action_scores(actions),
         misattributions(actions, &evaluation.confusion),
-        "\n".to_owned(),
+        blank(),
         calibration(&after_pruning.calibration.bins),
-        evaluation.bayes_limit.as_ref().map_or_else(String::new, limits),
+        evaluation.bayes_limit.as_ref().map_or_else(Document::new, limits),
     ]
     .concat()
-}
-
-/// A sentence on lines of at most so many columns, as far as its words allow.
-fn wrapped(sentence: &str, columns: usize) -> String {
-    let (mut text, mut width) = (String::new(), 0);
-    for word in sentence.split(' ') {
-        let length = word.chars().count();
-        let separator = match width {
-            0 => "",
-            width if width + 1 + length > columns => "\n",
-            _ => " ",
-        };
-        width = if separator == " " { width + 1 + length } else { length };
-        text += separator;
-        text += word;
-    }
-    text + "\n"
 }
 
 /// A figure of a score: its name, and how it is shown.
@@ -91,7 +79,7 @@ const ROWS: [ScoreRow; 16] = [
     }),
 ];
 
-fn scores(evaluation: &Evaluation) -> String {
+fn scores(evaluation: &Evaluation) -> Document {
     let Evaluation { before_pruning, after_pruning, paper, .. } = evaluation;
     let row = |name: &str, figure: &dyn Fn(&Score) -> String| {
         let before = before_pruning.as_ref().map_or_else(|| NONE.to_owned(), figure);
@@ -115,7 +103,7 @@ fn scores(evaluation: &Evaluation) -> String {
     numbers(["", "before pruning:\npublished 2019", "\nhere", "after pruning:\npublished 2019", "\nhere"], rows)
 }
 
-fn action_scores(actions: &[ActionScore]) -> String {
+fn action_scores(actions: &[ActionScore]) -> Document {
     let row = |score: &ActionScore| {
         let between = &score.intervals;
         let among = optional_percent_within(score.precision, between.precision);
@@ -135,18 +123,22 @@ fn action_scores(actions: &[ActionScore]) -> String {
 }
 
 /// The most frequent misattributions; the whole matrix is in the JSON.
-fn misattributions(actions: &[ActionScore], confusion: &Confusion) -> String {
+fn misattributions(actions: &[ActionScore], confusion: &Confusion) -> Document {
     let name = |at: Option<usize>| {
         at.and_then(|at| actions.get(at)).map_or("nothing".into(), |score| name_cell(&score.action))
     };
-    let line = |Misattribution { truth, answer, times }: &Misattribution| {
-        format!("{times:>8.1} × {} for {}\n", name(*answer), name(*truth))
+    let mistaken = |Misattribution { truth, answer, times }: &Misattribution| {
+        line(format!("{times:>8.1} × {} for {}", name(*answer), name(*truth)))
     };
-    let lines: String = confusion.most_frequent(SHOWN).iter().map(line).collect();
-    if lines.is_empty() { lines } else { format!("\nmost often mistaken, in the first candidate\n{lines}") }
+    let lines: Document = confusion.most_frequent(SHOWN).iter().flat_map(mistaken).collect();
+    if lines.is_empty() {
+        lines
+    } else {
+        [blank(), line("most often mistaken, in the first candidate"), lines].concat()
+    }
 }
 
-fn calibration(bins: &[CalibrationBin]) -> String {
+fn calibration(bins: &[CalibrationBin]) -> Document {
     let row = |CalibrationBin { from, to, answers, probability, right, interval }: &CalibrationBin| {
         let right = decimals_within(*right, *interval);
         [format!("{from:.1} to {to:.1}"), answers.to_string(), format!("{probability:.3}"), right]
@@ -159,7 +151,7 @@ fn decimals_within(share: f64, Interval { low, high }: Interval) -> String {
     format!("{share:.3} ({low:.2}–{high:.2})")
 }
 
-fn limits(limits: &LimitComparison) -> String {
+fn limits(limits: &LimitComparison) -> Document {
     let LimitComparison { top_1, top_1_with_replies, leaked_bits, leaked_bits_with_replies, .. } = *limits;
     let row = |name: &str, [size, replies]: [String; 2]| [name.to_owned(), size, replies];
     let reached = [
@@ -173,5 +165,5 @@ fn limits(limits: &LimitComparison) -> String {
         row("  share of it reached", reached),
         row("bits given away", [leaked_bits, leaked_bits_with_replies].map(|bits| format!("{bits:.2}"))),
     ];
-    format!("\n{}", numbers(["best possible", "by the size", "and the replies"], rows))
+    [blank(), numbers(["best possible", "by the size", "and the replies"], rows)].concat()
 }

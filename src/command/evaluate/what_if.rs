@@ -10,9 +10,10 @@ use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{LearnedPadding, ModelSet};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
 
+use crate::command::document::{Document, blank, numbers, paragraph};
 use crate::command::evaluation_input::EvaluationInput;
 use crate::command::failure::Failure;
-use crate::command::text_table::{numbers, percent, percent_of_within};
+use crate::command::figures::{percent, percent_of_within};
 
 /// What is evaluated without padding.
 #[derive(Debug, Clone, Copy)]
@@ -37,14 +38,6 @@ pub(super) struct WhatIf {
     conclusion: Conclusion,
     before_pruning: Option<Score>,
     after_pruning: Score,
-}
-
-/// An evaluation, and what it would be.
-#[derive(Debug, Serialize)]
-pub(super) struct EvaluationWithPadding<'a> {
-    #[serde(flatten)]
-    pub(super) evaluation: &'a Evaluation,
-    pub(super) what_if: &'a WhatIf,
 }
 
 impl Unpadded<'_> {
@@ -83,7 +76,7 @@ const ROWS: [Row; 6] = [
 ];
 
 /// The figures beside those without padding.
-pub(super) fn table(evaluation: &Evaluation, what_if: &WhatIf) -> String {
+pub(super) fn table(evaluation: &Evaluation, what_if: &WhatIf) -> Document {
     let WhatIf { policy, cost, overhead, before_pruning, after_pruning, .. } = what_if;
     let PaddingOverhead { commands, bytes, added_bytes } = cost;
     let mean = |bytes: &u64| *bytes as f64 / (*commands).max(1) as f64;
@@ -96,12 +89,12 @@ pub(super) fn table(evaluation: &Evaluation, what_if: &WhatIf) -> String {
     let mut all = by_size.map_or_else(Vec::new, |(captured, padded)| rows("by the size", captured, padded));
     let name = if by_size.is_some() { "in the end" } else { "" };
     all.extend(rows(name, &evaluation.after_pruning, after_pruning));
-    format!(
-        "\nif commands were padded ({policy}): {added_bytes} bytes more in {commands} commands, {} of {bytes} \
-         ({:.1} on {:.1} bytes each); to an observer who knows the policy\n{}",
+    let sentence = format!(
+        "if commands were padded ({policy}): {added_bytes} bytes more in {commands} commands, {} of {bytes} ({:.1} on \
+         {:.1} bytes each); to an observer who knows the policy",
         percent(*overhead),
         mean(added_bytes),
         mean(bytes),
-        numbers(["", "as captured", "padded"], all)
-    )
+    );
+    [blank(), paragraph(sentence, 0), numbers(["", "as captured", "padded"], all)].concat()
 }

@@ -3,23 +3,24 @@
 use sizeleak_evaluation::{CurvePoint, DrawRemark, LearningCurve, MedianScore, MedianShare};
 use sizeleak_text::escaped;
 
-use crate::command::text_table::{NONE, numbers, percent_within};
+use crate::command::document::{Document, numbers, paragraph, spaced};
+use crate::command::figures::{NONE, percent_within};
 
 /// The table, after a sentence on what was done, and with what its rows were learned from and why not.
-pub(super) fn table(curve: &LearningCurve) -> String {
+pub(super) fn table(curve: &LearningCurve) -> Document {
     let most = curve.points.iter().map(|point| point.draws).max().unwrap_or(1);
-    format!(
-        "How good models of fewer labels are. Each row is of models learned from so many of {} labels, which were drawn \
-         at\nrandom {most} times; every model answers the same {} other commands. Shares of them are the median of the \
-         models, in\nbrackets from the lowest to the highest end of the models' intervals of 95 % (Wilson).\n\n{}{}\n\
-         models: those that could be learned, of the samples drawn; only for kinds: those without a size for any action,\n\
-         which answer nothing but the kinds of command that were labelled; with warnings: those whose labels left \
-         something\nuncertain; right sizes: actions with the same size as in the model of all labels\n",
-        curve.drawn_from,
-        curve.tested,
-        numbers(HEADER, curve.points.iter().map(row)),
-        curve.points.iter().map(remarks).collect::<String>(),
-    )
+    let done = format!(
+        "How good models of fewer labels are. Each row is of models learned from so many of {} labels, which were drawn at \
+         random {most} times; every model answers the same {} other commands. Shares of them are the median of the models, \
+         in brackets from the lowest to the highest end of the models' intervals of 95 % (Wilson).",
+        curve.drawn_from, curve.tested,
+    );
+    let meaning = "models: those that could be learned, of the samples drawn; only for kinds: those without a size for any \
+                   action, which answer nothing but the kinds of command that were labelled; with warnings: those whose \
+                   labels left something uncertain; right sizes: actions with the same size as in the model of all labels";
+    let remarks = curve.points.iter().flat_map(remarks).flat_map(|remark| paragraph(remark, 2));
+    let table = numbers(HEADER, curve.points.iter().map(row));
+    spaced([paragraph(done, 0), table, remarks.collect(), paragraph(meaning, 0)])
 }
 
 const HEADER: [&str; 9] = [
@@ -55,11 +56,16 @@ fn share(MedianShare { median, interval }: MedianShare) -> String {
 }
 
 /// Why samples gave no model, and what models were learned with: the most frequent of each.
-fn remarks(point: &CurvePoint) -> String {
+fn remarks(point: &CurvePoint) -> impl Iterator<Item = String> {
     let first = |remarks: &[DrawRemark], word: &str| {
-        let Some(DrawRemark { sentence, draws }) = remarks.first() else { return String::new() };
+        let DrawRemark { sentence, draws } = remarks.first()?;
         let others = if remarks.len() > 1 { " (the others are in the JSON)" } else { "" };
-        format!("{} labels, {draws} of {} samples: {word}: {}{others}\n", point.labels, point.draws, escaped(sentence))
+        Some(format!(
+            "{} labels, {draws} of {} samples: {word}: {}{others}",
+            point.labels,
+            point.draws,
+            escaped(sentence)
+        ))
     };
-    first(&point.refusals, "no model") + &first(&point.warnings, "warning")
+    [first(&point.refusals, "no model"), first(&point.warnings, "warning")].into_iter().flatten()
 }

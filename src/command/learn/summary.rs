@@ -1,4 +1,4 @@
-//! A learned model as human-readable text.
+//! A learned model as text for people.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,16 @@ use sizeleak_model::{Action, Basis, FitMethod, Kind, Model, ReplyBytesModel, Smo
 use sizeleak_text::{escaped, fitted, shortened, width};
 
 use super::found_sizes;
+use crate::command::document::{Document, blank, line, paragraph, spaced};
 
 /// How many values of ε, and sizes of an action, are shown.
 const SHOWN: usize = 6;
 
 /// Sizes of an action with a smaller share are not shown.
 const SHOWN_SHARE: f64 = 0.01;
+
+/// How many warnings and notes are shown.
+const MAX_NOTES: usize = 5;
 
 /// How many kinds of commands are shown.
 const MAX_KINDS: usize = 40;
@@ -22,27 +26,25 @@ const MAX_COLUMNS: usize = 60;
 
 const OVERHEAD: &str = "overhead |ac|";
 
-/// A summary of all sections, and of what commands without labels said.
-pub(super) fn summary(sections: &[LearnedModel], found: Option<&FoundSizes>) -> String {
+/// A summary of all sections, and of what commands without labels said. Only the worst notes are shown, unless all are
+/// asked for.
+pub(super) fn summary(sections: &[LearnedModel], found: Option<&FoundSizes>, all_notes: bool) -> Document {
     let several = sections.len() > 1;
-    let text = |section: &LearnedModel| {
-        let of_section = of_section(section, found);
-        let scope = escaped(&section.model.scope.to_string()).into_owned();
-        if several { format!("for {scope}:\n{of_section}") } else { of_section }
+    let part = |section: &LearnedModel| {
+        let scope = several.then(|| line(format!("for {}:", escaped(&section.model.scope.to_string()))));
+        scope.into_iter().flatten().chain(of_section(section, found, all_notes)).collect::<Document>()
     };
-    sections.iter().map(text).collect::<Vec<_>>().join("\n\n")
+    spaced(sections.iter().map(part))
 }
 
-/// A summary in several lines.
-fn of_section(learned: &LearnedModel, found: Option<&FoundSizes>) -> String {
-    let LearnedModel { model, labels, remarks, .. } = learned;
+/// What was learned, and then what may be wrong with it.
+fn of_section(learned: &LearnedModel, found: Option<&FoundSizes>, all_notes: bool) -> Document {
+    let LearnedModel { model, labels, .. } = learned;
     let method = match model.learned.method {
         FitMethod::Robust => "by a robust fit",
         FitMethod::Paper => "by the paper's procedure",
     };
-    let mut lines: Vec<String> = remarks.iter().map(|remark| format!("note: {remark}")).collect();
-    lines.extend(learned.warnings.iter().map(|warning| format!("warning: {warning}")));
-    lines.extend(found.into_iter().flat_map(found_sizes::lines));
+    let mut lines: Vec<String> = found.into_iter().flat_map(found_sizes::lines).collect();
     let kind = if found.is_some() { "explained" } else { "labelled" };
     lines.push(format!("learned {method} from {} of {labels} {kind} commands", model.learned.commands));
     lines.push(format!("sizes are {}", describe_basis(&model.learned.basis)));
@@ -59,7 +61,20 @@ fn of_section(learned: &LearnedModel, found: Option<&FoundSizes>) -> String {
     }
     lines.extend(reply_windows(model));
     lines.extend(noise(model));
-    lines.join("\n")
+    let words = lines.into_iter().flat_map(|text| if text.is_empty() { blank() } else { paragraph(text, 4) });
+    words.chain(notes(learned, all_notes)).collect()
+}
+
+/// What may be wrong with a model: warnings before what is good to know.
+fn notes(learned: &LearnedModel, all: bool) -> Document {
+    let warnings = learned.warnings.iter().map(|warning| format!("warning: {warning}"));
+    let notes: Vec<String> = warnings.chain(learned.remarks.iter().map(|remark| format!("note: {remark}"))).collect();
+    let shown = if all { notes.len() } else { MAX_NOTES.min(notes.len()) };
+    let mut document: Document = notes.iter().take(shown).flat_map(|note| paragraph(note.as_str(), 2)).collect();
+    if shown < notes.len() {
+        document.extend(line(format!("{} more (-v prints all)", notes.len() - shown)));
+    }
+    if document.is_empty() { document } else { [blank(), document].concat() }
 }
 
 fn sizes(learned: &LearnedModel, found: Option<&FoundSizes>) -> Vec<String> {

@@ -6,30 +6,19 @@ use sizeleak_text::escaped;
 
 use super::model_check::{ModelCheck, ModelFigure};
 use super::report::{MeasuredAudit, MeasuredSecrets, p_in_words};
-use crate::command::text_table::{NONE, numbers, paragraph, percent, percent_within};
-
-/// Text is broken at this many columns.
-const COLUMNS: usize = 80;
+use crate::command::document::{Document, numbers, paragraph, spaced};
+use crate::command::figures::{NONE, percent, percent_within};
 
 /// The report.
-pub(super) fn table(report: &MeasuredAudit) -> String {
+pub(super) fn table(report: &MeasuredAudit) -> Document {
     let sentences: Vec<&str> =
         [Some(&report.sentence), report.model_sentence.as_ref()].into_iter().flatten().map(String::as_str).collect();
-    let mut text = paragraph(&sentences.join(" "), 0, COLUMNS) + "\n";
-    for remark in &report.remarks {
-        text += &paragraph(&format!("- {}", escaped(remark)), 2, COLUMNS);
-    }
-    if !report.remarks.is_empty() {
-        text.push('\n');
-    }
-    text += &named(report);
-    text.push('\n');
-    text += &measures(&report.by_size);
-    text
+    let remarks = report.remarks.iter().flat_map(|remark| paragraph(format!("- {}", escaped(remark)), 2));
+    spaced([paragraph(sentences.join(" "), 0), remarks.collect(), named(report), measures(&report.by_size)])
 }
 
 /// Who names what how often.
-fn named(report: &MeasuredAudit) -> String {
+fn named(report: &MeasuredAudit) -> Document {
     let (by_size, share) = (&report.by_size, |share: MeasuredShare| percent_within(share.share, share.interval));
     let all = |name: &str, secrets: &MeasuredSecrets, shown: &dyn Fn(&MeasuredLeak) -> String| {
         let shown = |leak: &MeasuredLeak| if leak.secrets > 1 { shown(leak) } else { NONE.to_owned() };
@@ -87,7 +76,7 @@ const FIGURES: [MeasureRow; 7] = [
 ];
 
 /// All measures of what sizes give away.
-fn measures(secrets: &MeasuredSecrets) -> String {
+fn measures(secrets: &MeasuredSecrets) -> Document {
     let row = |MeasureRow(name, shown): &MeasureRow, least: u64| {
         let cell = |leak: &MeasuredLeak| if leak.secrets >= least { shown(leak) } else { NONE.to_owned() };
         let kinds = secrets.kinds.as_ref().map_or_else(|| NONE.to_owned(), cell);

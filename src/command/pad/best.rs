@@ -10,11 +10,11 @@ use sizeleak_audit::padding::{
 use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::floor::{FloorChoice, FloorFigures};
-use super::judged::{COLUMNS, opening, sentence, table};
+use super::judged::{opening, sentence, table};
+use crate::command::document::{Document, paragraph, spaced};
 use crate::command::failure::Failure;
-use crate::command::output_option::written_report;
-use crate::command::report_format::ReportFormat;
-use crate::command::text_table::{paragraph, percent};
+use crate::command::figures::percent;
+use crate::command::report_format::ReportForm;
 
 /// Buckets that are shown.
 const SHOWN: usize = 24;
@@ -65,15 +65,15 @@ impl<'a> Best<'a> {
         table_source(&self.found.policy, language, &self.found.sentence).unwrap_or_default()
     }
 
-    /// As text or JSON.
-    pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
-        Ok(written_report(self, format, || self.parts().join("\n"))?)
+    /// In this format.
+    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
+        Ok(form.written(self, None, || spaced(self.parts()))?)
     }
 
-    fn parts(&self) -> Vec<String> {
+    fn parts(&self) -> Vec<Document> {
         let mut parts = self.found.opening();
-        parts.push(paragraph(&shown(&self.found.policy), 2, COLUMNS));
-        parts.extend(self.floor.sentence().map(|sentence| paragraph(&sentence, 0, COLUMNS)));
+        parts.push(paragraph(shown(&self.found.policy), 2));
+        parts.extend(self.floor.sentence().map(|sentence| paragraph(sentence, 0)));
         let alone = &self.found.padded.by_size.command;
         if alone.alone > 0.0 || alone.worst_posterior > 0.5 {
             let worst = format!(
@@ -81,7 +81,7 @@ impl<'a> Best<'a> {
                  `--most-posterior` and `--least-set` exclude that.",
                 percent(alone.worst_posterior)
             );
-            parts.push(paragraph(&worst, 0, COLUMNS));
+            parts.push(paragraph(worst, 0));
         }
         parts
     }
@@ -132,7 +132,7 @@ impl<'a> BestPolicy<'a> {
     }
 
     /// How the report begins as text.
-    pub(super) fn opening(&self) -> Vec<String> {
+    pub(super) fn opening(&self) -> Vec<Document> {
         let mut parts = opening(&self.sentence, self.prior);
         parts.push(table(&self.padded, self.home));
         parts

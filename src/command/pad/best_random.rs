@@ -6,11 +6,10 @@ use sizeleak_audit::padding::{Draw, Goal, JudgedPolicy, PaddedHome, best_random_
 
 use super::best::{BestPolicy, Request};
 use super::floor::FloorFigures;
-use super::judged::COLUMNS;
+use crate::command::document::{Document, numbers, paragraph, spaced};
 use crate::command::failure::Failure;
-use crate::command::output_option::written_report;
-use crate::command::report_format::ReportFormat;
-use crate::command::text_table::{numbers, paragraph, percent};
+use crate::command::figures::percent;
+use crate::command::report_format::ReportForm;
 
 /// The best random padding of sizes.
 #[derive(Serialize)]
@@ -77,20 +76,20 @@ impl<'a> BestRandom<'a> {
         self.found.json()
     }
 
-    /// As text or JSON.
-    pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
-        Ok(written_report(self, format, || self.parts().join("\n"))?)
+    /// In this format.
+    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
+        Ok(form.written(self, None, || spaced(self.parts()))?)
     }
 
-    fn parts(&self) -> Vec<String> {
+    fn parts(&self) -> Vec<Document> {
         let mut parts = self.found.opening();
-        parts.extend([self.comparison(), paragraph(&self.advice(), 0, COLUMNS)]);
-        parts.extend(self.floor.sentence().map(|sentence| paragraph(&sentence, 0, COLUMNS)));
+        parts.extend([self.comparison(), paragraph(self.advice(), 0)]);
+        parts.extend(self.floor.sentence().map(|sentence| paragraph(sentence, 0)));
         parts
     }
 
     /// The random table beside the best table.
-    fn comparison(&self) -> String {
+    fn comparison(&self) -> Document {
         let (padded, table) = (&self.found.padded, &self.table);
         let row = |name: &str, named: Named| [name.to_owned(), percent(named.table), percent(named.random)];
         let once = Named { table: table.by_size.command.named, random: padded.by_size.command.named };

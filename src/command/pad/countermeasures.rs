@@ -8,11 +8,11 @@ use sizeleak_audit::padding::{
 use sizeleak_inference::channel::KeyFigures;
 
 use super::countermeasure_options::compared;
-use super::judged::{COLUMNS, megabytes, opening};
+use super::judged::{megabytes, opening};
+use crate::command::document::{Document, numbers, paragraph, spaced};
 use crate::command::failure::Failure;
-use crate::command::output_option::written_report;
-use crate::command::report_format::ReportFormat;
-use crate::command::text_table::{NONE, numbers, paragraph, percent};
+use crate::command::figures::{NONE, percent};
+use crate::command::report_format::ReportForm;
 
 /// What countermeasures are judged for.
 #[derive(Debug)]
@@ -63,19 +63,19 @@ impl<'a> CountermeasureReport<'a> {
         })
     }
 
-    /// As text or JSON.
-    pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
-        Ok(written_report(self, format, || self.parts().join("\n"))?)
+    /// In this format.
+    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
+        Ok(form.written(self, None, || spaced(self.parts()))?)
     }
 
-    fn parts(&self) -> Vec<String> {
+    fn parts(&self) -> Vec<Document> {
         let mut parts = opening(&self.sentence, self.prior);
         parts.extend([self.leaks(), self.costs()]);
-        parts.extend(self.remarks().iter().map(|remark| paragraph(remark, 0, COLUMNS)));
+        parts.extend(self.remarks().iter().map(|remark| paragraph(remark, 0)));
         parts
     }
 
-    fn leaks(&self) -> String {
+    fn leaks(&self) -> Document {
         let effects = [&self.before, &self.after];
         let by_size = |name: &str, shown: &dyn Fn(&MessageLeak) -> String| {
             let [before, after] = effects.map(|effect| shown(&effect.by_size));
@@ -96,7 +96,7 @@ impl<'a> CountermeasureReport<'a> {
         numbers(["of a message", "without", "with"], rows)
     }
 
-    fn costs(&self) -> String {
+    fn costs(&self) -> Document {
         let cost = &self.after.cost;
         let a_day = format!(" a day, of {} commands", self.commands_per_day);
         let rows = [
@@ -191,20 +191,20 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// As text or JSON.
-    pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
-        Ok(written_report(self, format, || self.parts().join("\n"))?)
+    /// In this format.
+    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
+        Ok(form.written(self, Some("countermeasures"), || spaced(self.parts()))?)
     }
 
-    fn parts(&self) -> Vec<String> {
+    fn parts(&self) -> Vec<Document> {
         let leak = ["of a message", "command", "by replies", "number", "types", "× guess", "bits", "worst", "set"];
         let cost = ["what it costs", "bytes", "of replies", "MB a day", "messages", "replies", "delay"];
         let mut parts = vec![
             numbers(leak, self.countermeasures.iter().map(Compared::leak)),
             numbers(cost, self.countermeasures.iter().map(Compared::cost)),
-            paragraph(&self.explained(), 0, COLUMNS),
+            paragraph(self.explained(), 0),
         ];
-        parts.extend(self.faults().iter().map(|fault| paragraph(fault, 0, COLUMNS)));
+        parts.extend(self.faults().iter().map(|fault| paragraph(fault, 0)));
         parts
     }
 

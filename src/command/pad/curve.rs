@@ -8,11 +8,11 @@ use sizeleak_audit::padding::{
 use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::floor::{FloorChoice, FloorProgress, floor_of};
-use super::judged::{COLUMNS, megabytes};
+use super::judged::megabytes;
+use crate::command::document::{Document, numbers, paragraph, spaced};
 use crate::command::failure::Failure;
-use crate::command::output_option::written_report;
-use crate::command::report_format::ReportFormat;
-use crate::command::text_table::{NONE, numbers, paragraph, percent};
+use crate::command::figures::{NONE, percent};
+use crate::command::report_format::ReportForm;
 
 /// How far the floor may be below the true minimum.
 const TOLERANCE: f64 = 0.001;
@@ -34,17 +34,13 @@ const GUARD: &str = "Attacks found: by `sizeleak detect` with the home's profile
     simulated homes; the mean over kinds of attack. It sees what an observer sees: what padding hides from the one, it \
     hides from the other. A detector inside the gateway is not affected.";
 
-/// Whether the curve is asked for, and its form.
+/// Whether the curve is asked for.
 #[derive(Debug, Args)]
 #[group(id = "curves", conflicts_with = "table")]
 pub(super) struct CurveOptions {
     /// Compare policies, the best tables and the floor of all by what they give away and cost
     #[arg(long)]
     curve: bool,
-
-    /// Print the curve as CSV
-    #[arg(long, conflicts_with_all = ["format", "json"], hide_short_help = true)]
-    pub(super) csv: bool,
 }
 
 /// What padding policies give away against what they cost, by ascending cost.
@@ -113,21 +109,12 @@ impl<'a> Curve<'a> {
         })
     }
 
-    /// As CSV.
-    pub(super) fn csv(&self) -> Result<Vec<u8>, Failure> {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        for point in &self.points {
-            writer.serialize(point)?;
-        }
-        writer.into_inner().map_err(|error| Failure::from(anyhow::anyhow!("the curve cannot be written: {error}")))
+    /// In this format.
+    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
+        Ok(form.written(self, Some("points"), || self.document())?)
     }
 
-    /// As text or JSON.
-    pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
-        Ok(written_report(self, format, || self.text())?)
-    }
-
-    fn text(&self) -> String {
+    fn document(&self) -> Document {
         let has_detection = self.points.iter().any(|point| point.attacks_found.is_some());
         let row = |point: &Point| {
             [
@@ -163,16 +150,10 @@ impl<'a> Curve<'a> {
         } else {
             numbers(header, self.points.iter().map(row))
         };
-        let mut text = table + "\n" + &paragraph(&explained, 0, COLUMNS);
-        if has_detection {
-            text.push('\n');
-            text += &paragraph(GUARD, 0, COLUMNS);
-        }
-        if let Some(reason) = self.floor_left_out.as_ref().filter(|_| self.is_floor_asked_for) {
-            text.push('\n');
-            text += &paragraph(reason, 0, COLUMNS);
-        }
-        text
+        let guard = has_detection.then(|| paragraph(GUARD, 0));
+        let left_out = self.floor_left_out.as_ref().filter(|_| self.is_floor_asked_for);
+        let remarks = guard.into_iter().chain(left_out.map(|reason| paragraph(reason, 0)));
+        spaced([table, paragraph(explained, 0)].into_iter().chain(remarks))
     }
 }
 

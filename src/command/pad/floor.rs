@@ -7,7 +7,7 @@ use serde::Serialize;
 use sizeleak_audit::padding::{FloorOf, Goal, JudgedPolicy, PaddedHome, PaddingFloor};
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 
-use crate::command::text_table::percent;
+use crate::command::figures::percent;
 
 /// How far the floor may be below the true minimum.
 const TOLERANCE: f64 = 0.0005;

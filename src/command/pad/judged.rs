@@ -4,10 +4,8 @@ use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{JudgedPolicy, PaddedHome};
 use sizeleak_inference::channel::Measures;
 
-use crate::command::text_table::{NONE, numbers, paragraph, percent};
-
-/// Text is broken at this many columns.
-pub(super) const COLUMNS: usize = 80;
+use crate::command::document::{Document, numbers, paragraph};
+use crate::command::figures::{NONE, percent};
 
 /// The main figure as a sentence, of padding that is described.
 pub(super) fn sentence(judged: &JudgedPolicy, home: &PaddedHome, padding: &str) -> String {
@@ -23,12 +21,12 @@ pub(super) fn sentence(judged: &JudgedPolicy, home: &PaddedHome, padding: &str) 
 }
 
 /// How a report on padding begins.
-pub(super) fn opening(sentence: &str, prior: &str) -> Vec<String> {
-    vec![paragraph(sentence, 0, COLUMNS), paragraph(&format!("prior: {prior}"), 7, COLUMNS)]
+pub(super) fn opening(sentence: &str, prior: &str) -> Vec<Document> {
+    vec![paragraph(sentence, 0), paragraph(format!("prior: {prior}"), 7)]
 }
 
 /// What is learned without padding and with it, and what it costs.
-pub(super) fn table(judged: &JudgedPolicy, home: &PaddedHome) -> String {
+pub(super) fn table(judged: &JudgedPolicy, home: &PaddedHome) -> Document {
     let (before, after) = (&home.unpadded, &judged.by_size);
     let of_kinds =
         |learned: &Learned| learned.kinds.as_ref().map_or_else(|| NONE.to_owned(), |kinds| percent(kinds.named));

@@ -4,11 +4,11 @@ use serde::Serialize;
 use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{Draw, JudgedPolicy, PaddedHome, PaddingPolicy, named_after, named_with_known_key};
 
-use super::judged::{COLUMNS, opening, sentence, table};
+use super::judged::{opening, sentence, table};
+use crate::command::document::{Document, paragraph, spaced};
 use crate::command::failure::Failure;
-use crate::command::output_option::written_report;
-use crate::command::report_format::ReportFormat;
-use crate::command::text_table::{paragraph, percent};
+use crate::command::figures::percent;
+use crate::command::report_format::ReportForm;
 
 /// Commands of a kind after which random padding is judged.
 const OBSERVATIONS: [u32; 3] = [2, 10, 50];
@@ -70,12 +70,12 @@ impl<'a> PolicyReport<'a> {
         }
     }
 
-    /// As text or JSON.
-    pub(super) fn written(&self, format: ReportFormat) -> Result<Vec<u8>, Failure> {
-        Ok(written_report(self, format, || self.parts().join("\n"))?)
+    /// In this format.
+    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
+        Ok(form.written(self, None, || spaced(self.parts()))?)
     }
 
-    fn parts(&self) -> Vec<String> {
+    fn parts(&self) -> Vec<Document> {
         let mut parts = opening(&self.sentence, self.prior);
         parts.extend([table(&self.padded, self.home)]);
         if !self.repeated.is_empty() {
@@ -86,7 +86,7 @@ impl<'a> PolicyReport<'a> {
                  again, the observer names {}. Padding drawn by a key and the command (keyed-random) does not.",
                 after.join(", ")
             );
-            parts.push(paragraph(&warning, 0, COLUMNS));
+            parts.push(paragraph(warning, 0));
         }
         if let Some(named) = self.named_with_known_key {
             let warning = format!(
@@ -94,7 +94,7 @@ impl<'a> PolicyReport<'a> {
                  learned from labelled commands of this very gateway where its key sends them names {}.",
                 percent(named)
             );
-            parts.push(paragraph(&warning, 0, COLUMNS));
+            parts.push(paragraph(warning, 0));
         }
         parts
     }

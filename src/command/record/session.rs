@@ -19,8 +19,9 @@ use sizeleak_text::escaped_lines;
 use super::options::RecordOptions;
 use super::sender::{self, Sender};
 use super::tap::Tap;
+use crate::command::document::paragraph;
 use crate::command::failure::Failure;
-use crate::command::output_option::{print_text, write};
+use crate::command::output_option::{print_document, write};
 use crate::command::wall_clock::now_ns;
 
 /// The steps of a recording.
@@ -382,7 +383,7 @@ impl<'a> Session<'a> {
         let HeldOut { commands, explained } = tested.held_out;
         tell("held back", &format!("{explained} of {commands} have their true actions among the candidates"));
         tell("next", &format!("sizeleak audit --model {}", model.display()));
-        print_text(&tested.evaluation.conclusion.sentence)?;
+        print_document(&paragraph(tested.evaluation.conclusion.sentence, 0))?;
         Ok(code)
     }
 

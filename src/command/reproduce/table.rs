@@ -1,13 +1,11 @@
 //! The rebuilt table, for people.
 
 use super::study::{HomeFigures, ProcedureFigures, SampleShare, Study};
-use crate::command::text_table::{NONE, numbers, paragraph, percent, percent_within};
-
-/// The width of a text.
-const COLUMNS: usize = 80;
+use crate::command::document::{Document, numbers, paragraph, spaced};
+use crate::command::figures::{NONE, percent, percent_within};
 
 /// The table, with the homes before it and what it means behind it.
-pub(super) fn table(study: &Study) -> String {
+pub(super) fn table(study: &Study) -> Document {
     let Study { commands, labelled, .. } = study;
     let home = format!(
         "12 plugs with 4 actions and 4 lamps with 7 behind one gateway, over three protocols; {labelled} labelled \
@@ -15,7 +13,7 @@ pub(super) fn table(study: &Study) -> String {
     );
     let header = ["", "published", "the paper's, here", "ours"];
     let rows = study.homes.iter().flat_map(|home| rows(study, home));
-    paragraph(&home, 0, COLUMNS) + "\n" + &numbers(header, rows) + "\n" + &meaning()
+    spaced([paragraph(home, 0), numbers(header, rows), meaning()])
 }
 
 fn rows(study: &Study, home: &HomeFigures) -> Vec<[String; 4]> {
@@ -44,7 +42,7 @@ fn rows(study: &Study, home: &HomeFigures) -> Vec<[String; 4]> {
 }
 
 /// What the columns and rows mean.
-fn meaning() -> String {
+fn meaning() -> Document {
     [
         "published: Junges, François, Festor 2019, on a home and gateway of their own; – where there is no figure.",
         "the paper's, here: sizes from each action on one device and on two, pruned by the number of actions that replies \
@@ -57,6 +55,6 @@ fn meaning() -> String {
          its procedure depends on the protocol.",
     ]
     .iter()
-    .map(|line| paragraph(line, 2, COLUMNS))
+    .flat_map(|line| paragraph(*line, 2))
     .collect()
 }

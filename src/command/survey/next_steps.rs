@@ -6,23 +6,20 @@ use sizeleak_learning::MIN_COMMANDS;
 use sizeleak_survey::{MessageKind, Protocol, SurveyedAddress, SurveyedService};
 use sizeleak_text::{escaped, width};
 
-use crate::command::text_table::paragraph;
+use crate::command::document::{COLUMNS, Document, line, paragraph};
 
 /// What stdin may be saved as.
 const SAVED: &str = "capture.pcap";
 
-/// The columns of a line that is not to be copied.
-const WIDTH: usize = 80;
-
 /// The lines for an address of these captures.
-pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf], recursive: bool) -> Vec<String> {
+pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf], recursive: bool) -> Document {
     let gateway = address.address;
     let commands = address.services.iter().map(commands_of).sum::<u64>();
     let Some(main) = address.services.iter().max_by_key(|service| commands_of(service)).filter(|_| commands > 0) else {
-        return vec![paragraph(&nothing_found(address), 2, WIDTH)];
+        return paragraph(nothing_found(address), 2);
     };
     let plain = main.protocol == Protocol::None;
-    let mut lines = vec![paragraph(&found(address, main, commands), 2, WIDTH), labels(commands)];
+    let mut lines = [paragraph(found(address, main, commands), 2), paragraph(labels(commands), 2)].concat();
     let others = address.services.iter().filter(|service| commands_of(service) > 0).count() > 1;
     let mut options = format!("--gateway {gateway}");
     if recursive {
@@ -33,24 +30,26 @@ pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf], recursive: 
     }
     if others {
         let text = format!("  To leave out its other services, add {} to both.", service_option(main));
-        lines.push(paragraph(&text, 2, WIDTH));
+        lines.extend(paragraph(text, 2));
     }
     let inputs = captures.iter().map(|capture| quoted(kept(capture))).collect::<Vec<_>>().join(" ");
     if captures.iter().any(|capture| capture.as_os_str() == "-") {
-        lines.push(format!("  Save what came by stdin to a file first, here {SAVED}.\n"));
+        lines.extend(line(format!("  Save what came by stdin to a file first, here {SAVED}.")));
     }
-    lines.push(command_line(&format!("sizeleak run {inputs}"), &format!("{options} --kind command")));
+    lines.extend(command_line(&format!("sizeleak run {inputs}"), &format!("{options} --kind command")));
     let learn = format!("sizeleak learn {inputs} --labels labels.csv");
-    lines.push(command_line(&learn, &format!("{options} -o model.toml")));
+    lines.extend(command_line(&learn, &format!("{options} -o model.toml")));
     lines
 }
 
 /// A command line to copy, on two lines if it is long.
-fn command_line(command: &str, options: &str) -> String {
+fn command_line(command: &str, options: &str) -> Document {
     let command = format!("    {command}");
-    let is_short = width(&command) + 1 + width(options) <= WIDTH;
-    let between = if is_short { " " } else { " \\\n      " };
-    format!("{command}{between}{options}\n")
+    let is_short = width(&command) + 1 + width(options) <= COLUMNS;
+    if is_short {
+        return line(format!("{command} {options}"));
+    }
+    [line(format!("{command} \\")), line(format!("      {options}"))].concat()
 }
 
 /// How many messages of a service look like commands.
@@ -85,12 +84,11 @@ fn labels(commands: u64) -> String {
     } else {
         format!("and capture more, until there are {MIN_COMMANDS} commands or more (`learn` warns below that)")
     };
-    let text = format!(
+    format!(
         "  Write down what you commanded when, {enough}, in labels.csv: a column `time` and one for each action \
          (`sizeleak init` writes a template). Each action is needed alone, on one device and on two. Without labels, \
          leave out `--labels`: actions are called action-1 and so on."
-    );
-    paragraph(&text, 2, WIDTH)
+    )
 }
 
 fn nothing_found(address: &SurveyedAddress) -> String {

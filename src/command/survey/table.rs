@@ -1,16 +1,14 @@
-//! A survey as text for people, in 80 columns.
+//! A survey as text for people.
 
 use sizeleak_output::TimeFormat;
 use sizeleak_survey::{
     MessageKind, OtherPort, Protocol, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
     SurveyedService, TimesOfSize, Traffic, Verdict, in_words,
 };
-use sizeleak_text::{escaped, shortened, width};
+use sizeleak_text::{escaped, width};
 
-use crate::command::text_table::{NONE, numbers, paragraph};
-
-/// The columns of a line.
-const WIDTH: usize = 80;
+use crate::command::document::{Document, blank, indented, line, numbers, paragraph};
+use crate::command::figures::NONE;
 
 /// How many addresses are listed, and how many of them are shown with their services.
 const MAX_ADDRESSES: usize = 10;
@@ -29,18 +27,18 @@ const BAR: u64 = 22;
 pub(super) fn table(
     report: &SurveyReport,
     times: &TimeFormat,
-    next: impl Fn(&SurveyedAddress) -> Option<Vec<String>>,
-) -> String {
+    next: impl Fn(&SurveyedAddress) -> Option<Document>,
+) -> Document {
     let likely = report.addresses.iter().filter(|address| may_be_gateway(address)).count();
     let mut parts = vec![conclusion(report, times)];
     if !report.addresses.is_empty() {
-        parts.extend(["\n".to_owned(), addresses(&report.addresses)]);
+        parts.extend([blank(), addresses(&report.addresses)]);
     }
     // At least one, to show what there is; the likely and the possible ones come first.
     for address in report.addresses.iter().take(likely.clamp(1, MAX_SHOWN)) {
-        parts.extend(["\n".to_owned(), of_address(address, times)]);
+        parts.extend([blank(), of_address(address, times)]);
         if let Some(lines) = next(address) {
-            parts.push(format!("\nNext, for {}:\n{}", address.address, lines.concat()));
+            parts.extend([blank(), line(format!("Next, for {}:", address.address)), lines]);
         }
     }
     parts.extend([servers(&report.servers), omissions(report)]);
@@ -53,7 +51,7 @@ pub(super) fn may_be_gateway(address: &SurveyedAddress) -> bool {
 }
 
 /// The first sentences: what was found.
-fn conclusion(report: &SurveyReport, times: &TimeFormat) -> String {
+fn conclusion(report: &SurveyReport, times: &TimeFormat) -> Document {
     let span = report.span_ns.map_or_else(String::new, |[first, last]| {
         let heading = times.heading().trim_start_matches("time ");
         format!("{} of traffic from {} {heading} on: ", in_words(last.saturating_sub(first)), seconds(times, first))
@@ -84,10 +82,10 @@ fn conclusion(report: &SurveyReport, times: &TimeFormat) -> String {
             )
         }
     };
-    paragraph(&format!("{span}{found}."), 0, WIDTH)
+    paragraph(format!("{span}{found}."), 0)
 }
 
-fn addresses(addresses: &[SurveyedAddress]) -> String {
+fn addresses(addresses: &[SurveyedAddress]) -> Document {
     let row = |address: &SurveyedAddress| {
         let messages = address.services.iter().map(|service| messages(&service.traffic)).sum::<u64>();
         [
@@ -101,7 +99,7 @@ fn addresses(addresses: &[SurveyedAddress]) -> String {
     let header = ["address", "gateway?", "score", "messages", "services"];
     let table = numbers(header, addresses.iter().take(MAX_ADDRESSES).map(row));
     match addresses.len().checked_sub(MAX_ADDRESSES) {
-        Some(more @ 1..) => format!("{table}… {more} more (`--json` has all)\n"),
+        Some(more @ 1..) => [table, line(format!("… {more} more (`--json` has all)"))].concat(),
         _ => table,
     }
 }
@@ -115,28 +113,27 @@ fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> String {
+fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> Document {
     let is = match address.verdict {
         Verdict::Likely => "looks like a gateway",
         Verdict::Possible => "may be a gateway",
         Verdict::Unclear => "has too little traffic to tell",
         Verdict::Unlikely => "does not look like a gateway",
     };
-    let reasons =
-        address.reasons.iter().map(|Reason { points, text }| paragraph(&format!("{points:>+5}  {text}"), 7, WIDTH));
+    let reasons = address.reasons.iter().map(|Reason { points, text }| paragraph(format!("{points:>+5}  {text}"), 7));
     let services = address.services.iter().take(MAX_SERVICES);
-    let services = services.map(|service| format!("\n{}", of_service(service, times)));
-    let title = format!("{} {is}: {} of 100 points\n", address.address, address.score);
-    let mut parts: Vec<String> = std::iter::once(title).chain(reasons).chain(services).collect();
+    let services = services.map(|service| [blank(), of_service(service, times)].concat());
+    let title = line(format!("{} {is}: {} of 100 points", address.address, address.score));
+    let mut parts: Vec<Document> = std::iter::once(title).chain(reasons).chain(services).collect();
     if let Some(more @ 1..) = address.services.len().checked_sub(MAX_SERVICES) {
-        parts.push(format!("\n  … {more} more services with fewer messages (`--json` has all)\n"));
+        parts.extend([blank(), line(format!("  … {more} more services with fewer messages (`--json` has all)"))]);
     }
     parts.extend(other_ports(&address.other_ports));
     parts.concat()
 }
 
 /// The ports whose connections had no messages.
-fn other_ports(ports: &[OtherPort]) -> Option<String> {
+fn other_ports(ports: &[OtherPort]) -> Option<Document> {
     let named = ports.iter().take(MAX_OTHERS).map(|other| {
         let (transport, port) = (other.transport.to_uppercase(), other.port);
         let plural = if other.connections == 1 { "connection" } else { "connections" };
@@ -145,17 +142,17 @@ fn other_ports(ports: &[OtherPort]) -> Option<String> {
     let named = named.collect::<Vec<_>>().join(", ");
     let more = if ports.len() > MAX_OTHERS { ", …" } else { "" };
     let text = format!("  without messages that could be sized: {named}{more}");
-    (!ports.is_empty()).then(|| format!("\n{}", paragraph(&text, 2, WIDTH)))
+    (!ports.is_empty()).then(|| [blank(), paragraph(text, 2)].concat())
 }
 
-fn of_service(service: &SurveyedService, times: &TimeFormat) -> String {
+fn of_service(service: &SurveyedService, times: &TimeFormat) -> Document {
     let ends = service.ends.iter().take(2).map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let ends = match service.ends.len().checked_sub(2) {
         Some(more @ 1..) => format!("{ends} and {more} more"),
         _ => ends,
     };
     let name = service.server_name.as_deref().map_or_else(String::new, |name| format!("{}, ", escaped(name)));
-    let text = paragraph(&format!("  {name}{ends}: {}", carried(service)), 4, WIDTH);
+    let text = paragraph(format!("  {name}{ends}: {}", carried(service)), 4);
     let traffic = &service.traffic;
     if messages(traffic) == 0 {
         return text;
@@ -166,11 +163,12 @@ fn of_service(service: &SurveyedService, times: &TimeFormat) -> String {
         shown.map(|connection| connection_row(connection, times)),
     );
     let more = match service.connections.len().checked_sub(MAX_CONNECTIONS) {
-        Some(more @ 1..) => format!("    … {more} more connections with fewer messages\n"),
-        _ => String::new(),
+        Some(1) => line("    … 1 more connection with fewer messages"),
+        Some(more @ 2..) => line(format!("    … {more} more connections with fewer messages")),
+        _ => Document::new(),
     };
-    let (kinds, histogram) = (indented(&kinds(&traffic.kinds)), indented(&histogram(&traffic.histogram)));
-    format!("{text}{}{more}\n{kinds}\n{histogram}", indented(&connections))
+    let (kinds, histogram) = (indented(kinds(&traffic.kinds), 4), indented(histogram(&traffic.histogram), 4));
+    [text, indented(connections, 4), more, blank(), kinds, blank(), histogram].concat()
 }
 
 /// What the connections to a service carry, in words.
@@ -216,13 +214,13 @@ fn connection_row(connection: &SurveyedConnection, times: &TimeFormat) -> [Strin
 }
 
 /// The messages by what they look like, with their most frequent sizes.
-fn kinds(kinds: &[MessageKind]) -> String {
-    let row = |kind: &MessageKind| -> String {
+fn kinds(kinds: &[MessageKind]) -> Document {
+    let row = |kind: &MessageKind| {
         let way = if kind.direction == "to_gateway" { "to it" } else { "from it" };
-        format!("{way:<7}  {:<11}  {:>6}  {}\n", kind.kind, kind.count, sizes(&kind.sizes, kind.other_sizes))
+        line(format!("{way:<7}  {:<11}  {:>6}  {}", kind.kind, kind.count, sizes(&kind.sizes, kind.other_sizes)))
     };
-    let header = "what they look like   count  sizes in bytes on the wire (how often)\n".to_owned();
-    std::iter::once(header).chain(kinds.iter().map(row)).collect()
+    let header = line("what they look like   count  sizes in bytes on the wire (how often)");
+    std::iter::once(header).chain(kinds.iter().map(row)).flatten().collect()
 }
 
 /// Sizes as far as they fit into a line, the most frequent first.
@@ -244,24 +242,24 @@ fn sizes(sizes: &[TimesOfSize], others: u64) -> String {
     if rest > 0 { format!("{text}, … ({rest})") } else { text }
 }
 
-fn histogram(bins: &[SizeBin]) -> String {
+fn histogram(bins: &[SizeBin]) -> Document {
     let most = bins.iter().map(|bin| bin.to_gateway.max(bin.from_gateway)).max().unwrap_or_default().max(1);
     // A bar for whatever is there at all.
     let bar = |count: u64| "#".repeat(count.saturating_mul(BAR).div_ceil(most) as usize);
-    let line = |bin: &SizeBin| {
+    let row = |bin: &SizeBin| {
         let range = bin.to.map_or_else(|| format!("from {}", bin.from), |to| format!("{}–{to}", bin.from));
         let (to, from) = (bin.to_gateway, bin.from_gateway);
         let blank = " ".repeat(11_usize.saturating_sub(width(&range)));
-        let line = format!("{blank}{range}  {to:>6} {:<22}  {from:>6} {}", bar(to), bar(from));
-        line.trim_end().to_owned() + "\n"
+        let bars = format!("{blank}{range}  {to:>6} {:<22}  {from:>6} {}", bar(to), bar(from));
+        line(bars.trim_end())
     };
-    let header = "      bytes   to it                         from it\n".to_owned();
-    std::iter::once(header).chain(bins.iter().map(line)).collect()
+    let header = line("      bytes   to it                         from it");
+    std::iter::once(header).chain(bins.iter().map(row)).flatten().collect()
 }
 
-fn servers(servers: &[Server]) -> String {
+fn servers(servers: &[Server]) -> Document {
     if servers.is_empty() {
-        return String::new();
+        return Document::new();
     }
     let named = servers.iter().take(MAX_OTHERS).map(|server| {
         let addresses = if server.clients == 1 { "address" } else { "addresses" };
@@ -270,10 +268,11 @@ fn servers(servers: &[Server]) -> String {
     let more = if servers.len() > MAX_OTHERS { ", …" } else { "" };
     let named = named.collect::<Vec<_>>().join(", ");
     let advice = "if one of them is the gateway, name it with `--gateway`";
-    format!("\n{}", paragraph(&format!("Only others opened connections to: {named}{more}; {advice}."), 0, WIDTH))
+    let text = format!("Only others opened connections to: {named}{more}; {advice}.");
+    [blank(), paragraph(text, 0)].concat()
 }
 
-fn omissions(report: &SurveyReport) -> String {
+fn omissions(report: &SurveyReport) -> Document {
     let left_out = (report.left_out > 0).then(|| {
         format!("{} connections or addresses with few messages are left out: there were too many.", report.left_out)
     });
@@ -281,7 +280,7 @@ fn omissions(report: &SurveyReport) -> String {
         .then(|| "So many connections carry no TLS that some of them may be shown as TLS here.".to_owned());
     let not_sized = report.not_sized.iter().map(|sentence| format!("{sentence}."));
     let sentences: Vec<String> = left_out.into_iter().chain(suppressed).chain(not_sized).collect();
-    if sentences.is_empty() { String::new() } else { format!("\n{}", paragraph(&sentences.join(" "), 0, WIDTH)) }
+    if sentences.is_empty() { Document::new() } else { [blank(), paragraph(sentences.join(" "), 0)].concat() }
 }
 
 fn messages(traffic: &Traffic) -> u64 {
@@ -293,14 +292,10 @@ fn seconds(times: &TimeFormat, time_ns: i64) -> String {
     times.strftime(time_ns, "%Y-%m-%d %H:%M:%S")
 }
 
-fn indented(text: &str) -> String {
-    let lines = text.lines().map(|line| format!("    {}\n", shortened(line, WIDTH - 4)));
-    lines.collect::<Vec<_>>().concat()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::document::{COLUMNS, as_text};
 
     #[test]
     fn sizes_that_do_not_fit_are_counted() {
@@ -315,10 +310,10 @@ mod tests {
     #[test]
     fn every_range_with_messages_has_a_bar() {
         let bin = |from, to_gateway, from_gateway| SizeBin { from, to: Some(2 * from - 1), to_gateway, from_gateway };
-        let text = histogram(&[bin(64, 10_000, 1), bin(128, 0, 5000)]);
+        let text = as_text(&histogram(&[bin(64, 10_000, 1), bin(128, 0, 5000)]), COLUMNS);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1].matches('#').count(), 23, "{text}");
         assert_eq!(lines[2].matches('#').count(), 11, "{text}");
-        assert!(lines.iter().all(|line| width(line) <= WIDTH - 4), "{text}");
+        assert!(lines.iter().all(|line| width(line) <= COLUMNS - 4), "{text}");
     }
 }

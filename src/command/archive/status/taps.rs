@@ -2,14 +2,15 @@
 
 use sizeleak_archive::{Manifest, ManifestPoint, TapDescription};
 
-use crate::command::text_table::{NONE, numbers};
+use crate::command::document::{Document, blank, line, numbers};
+use crate::command::figures::NONE;
 
 /// A table for each point with taps.
-pub(super) fn tables(manifest: &Manifest) -> String {
-    manifest.points.iter().filter(|point| !point.taps.is_empty()).map(table).collect()
+pub(super) fn tables(manifest: &Manifest) -> Document {
+    manifest.points.iter().filter(|point| !point.taps.is_empty()).flat_map(table).collect()
 }
 
-fn table(point: &ManifestPoint) -> String {
+fn table(point: &ManifestPoint) -> Document {
     let rows = point.taps.iter().enumerate().map(|(index, tap)| {
         let TapDescription { name, captures, clock, counts } = tap;
         let is_compared = clock.matches > 0;
@@ -27,5 +28,5 @@ fn table(point: &ManifestPoint) -> String {
         ]
     });
     let header = ["tap", "captures", "clock", "spread", "compared", "segments", "filled", "duplicates"];
-    format!("\nTaps of {}:\n{}", point.point, numbers(header, rows))
+    [blank(), line(format!("Taps of {}:", point.point)), numbers(header, rows)].concat()
 }

@@ -1,0 +1,256 @@
+//! A report as blocks: laid out as text for people, or as Markdown.
+
+use std::borrow::Cow;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use sizeleak_text::{escaped, shortened, width};
+
+/// Columns of text that is not written to a terminal.
+pub(super) const COLUMNS: usize = 80;
+
+/// Wider cells are cut: a table of them could not be read.
+const MAX_CELL: usize = 120;
+
+/// Columns between the cells of a row.
+const GAP: u16 = 2;
+
+/// A report.
+pub(super) type Document = Vec<Block>;
+
+/// A part of a report.
+#[derive(Debug, Clone)]
+pub(super) enum Block {
+    /// A line as it is, such as a bar or a command line to copy.
+    Line(String),
+    /// A text that is broken into lines; all but the first are indented.
+    Paragraph { text: String, indent: usize },
+    /// A table without lines.
+    Table { header: Vec<String>, rows: Vec<Vec<String>>, alignment: CellAlignment, indent: usize },
+}
+
+/// An empty line.
+pub(super) fn blank() -> Document {
+    line("")
+}
+
+/// A line as it is.
+pub(super) fn line(text: impl Into<String>) -> Document {
+    vec![Block::Line(text.into())]
+}
+
+/// A text that is broken into lines at its spaces; all but the first are indented. A word that is longer than a line keeps
+/// one for itself.
+pub(super) fn paragraph(text: impl Into<String>, indent: usize) -> Document {
+    vec![Block::Paragraph { text: text.into(), indent }]
+}
+
+/// A table whose first column is aligned to the left and whose other columns are aligned to the right.
+pub(super) fn numbers<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Document {
+    table(header, rows, CellAlignment::Right)
+}
+
+/// A table whose columns are aligned to the left.
+pub(super) fn words<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Document {
+    table(header, rows, CellAlignment::Left)
+}
+
+fn table<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+    alignment: CellAlignment,
+) -> Document {
+    let rows = rows.into_iter().map(|row| row.map(|cell| name_cell(&cell).into_owned()).to_vec());
+    vec![Block::Table { header: header.map(str::to_owned).to_vec(), rows: rows.collect(), alignment, indent: 0 }]
+}
+
+/// A name from outside as it is shown in a table: on one line, and not too wide.
+pub(super) fn name_cell(name: &str) -> Cow<'_, str> {
+    match escaped(name) {
+        Cow::Borrowed(name) => shortened(name, MAX_CELL),
+        Cow::Owned(name) => shortened(&name, MAX_CELL).into_owned().into(),
+    }
+}
+
+/// The same further to the right.
+pub(super) fn indented(document: Document, by: usize) -> Document {
+    let further = |block| match block {
+        Block::Line(text) if text.is_empty() => Block::Line(text),
+        Block::Line(text) => Block::Line(format!("{:by$}{text}", "")),
+        Block::Paragraph { text, indent } => {
+            Block::Paragraph { text: format!("{:by$}{text}", ""), indent: indent + by }
+        }
+        Block::Table { header, rows, alignment, indent } => {
+            Block::Table { header, rows, alignment, indent: indent + by }
+        }
+    };
+    document.into_iter().map(further).collect()
+}
+
+/// Parts with an empty line between each two.
+pub(super) fn spaced(parts: impl IntoIterator<Item = Document>) -> Document {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(&blank()[..])
+}
+
+/// A report as text of so many columns. Lines and words that are wider stay as they are.
+pub(super) fn as_text(document: &[Block], columns: usize) -> String {
+    let mut text = String::new();
+    for block in document {
+        match block {
+            Block::Line(line) => text += &format!("{line}\n"),
+            Block::Paragraph { text: words, indent } => text += &broken(words, *indent, columns),
+            Block::Table { header, rows, alignment, indent } => {
+                let lines = aligned(header, rows, *alignment, columns.saturating_sub(*indent));
+                lines.for_each(|line| text += &format!("{:indent$}{line}\n", ""));
+            }
+        }
+    }
+    text
+}
+
+/// The lines of a table. Cells are broken at spaces where it would be too wide.
+fn aligned(
+    header: &[String],
+    rows: &[Vec<String>],
+    alignment: CellAlignment,
+    columns: usize,
+) -> impl Iterator<Item = String> {
+    let mut table = Table::new();
+    let arrangement = if natural_width(header, rows) > columns {
+        ContentArrangement::Dynamic
+    } else {
+        // Dynamic arrangement counts the gap behind the last column.
+        ContentArrangement::Disabled
+    };
+    table.load_style(presets::NOTHING).set_content_arrangement(arrangement);
+    table.set_width(u16::try_from(columns).unwrap_or(u16::MAX).saturating_add(GAP));
+    table.set_header(header).add_rows(rows);
+    for (column, at) in table.column_iter_mut().zip(0..) {
+        column.set_padding((0, GAP));
+        if at > 0 {
+            column.set_cell_alignment(alignment);
+        }
+    }
+    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().into_iter()
+}
+
+/// The columns of a table whose cells are not broken.
+fn natural_width(header: &[String], rows: &[Vec<String>]) -> usize {
+    let widest = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at)).chain(header.get(at));
+        cells.flat_map(|cell| cell.lines()).map(width).max().unwrap_or(0)
+    };
+    (0..header.len()).map(|at| widest(at) + usize::from(GAP)).sum::<usize>().saturating_sub(usize::from(GAP))
+}
+
+/// A text broken into lines.
+fn broken(text: &str, indent: usize, columns: usize) -> String {
+    // It may be aligned with the lines around it.
+    if width(text) <= columns && !text.contains('\n') {
+        return format!("{text}\n");
+    }
+    let blank = text.len() - text.trim_start().len();
+    let mut lines = vec![" ".repeat(blank)];
+    let mut is_begun = false;
+    for word in text.split_whitespace() {
+        let is_full = lines.last().is_some_and(|line| width(line) + 1 + width(word) > columns);
+        if is_begun && is_full {
+            lines.push(" ".repeat(indent));
+            is_begun = false;
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if is_begun { " " } else { "" });
+            line.push_str(word);
+        }
+        is_begun = true;
+    }
+    lines.join("\n") + "\n"
+}
+
+/// A report as Markdown. Lines beside each other stay so, in a block of code.
+pub(super) fn as_markdown(document: &[Block]) -> String {
+    let mut parts = Vec::new();
+    for blocks in document.chunk_by(|one, other| is_line(one) && is_line(other)) {
+        match blocks {
+            [Block::Paragraph { text, .. }] => parts.push(format!("{}\n", text.trim())),
+            [Block::Line(text)] if !text.starts_with(' ') => parts.push(format!("{text}\n")),
+            [Block::Table { header, rows, alignment, .. }] => parts.push(markdown_table(header, rows, *alignment)),
+            lines => {
+                let lines =
+                    lines.iter().filter_map(|block| if let Block::Line(text) = block { Some(text) } else { None });
+                parts.push(format!("```text\n{}```\n", lines.map(|line| format!("{line}\n")).collect::<String>()));
+            }
+        }
+    }
+    parts.retain(|part| !part.trim().is_empty());
+    parts.join("\n")
+}
+
+fn is_line(block: &Block) -> bool {
+    matches!(block, Block::Line(text) if !text.is_empty())
+}
+
+fn markdown_table(header: &[String], rows: &[Vec<String>], alignment: CellAlignment) -> String {
+    let cell = |text: &String| {
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+        // Rows that belong to the one above are indented.
+        if text.starts_with("  ") { format!("&emsp;{words}") } else { words }
+    };
+    let row = |cells: &[String]| format!("| {} |\n", cells.iter().map(cell).collect::<Vec<_>>().join(" | "));
+    let other = if alignment == CellAlignment::Right { "---:" } else { "---" };
+    let rule: Vec<String> = (0..header.len()).map(|at| if at == 0 { "---" } else { other }.to_owned()).collect();
+    row(header) + &row(&rule) + &rows.iter().map(|cells| row(cells)).collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(document: &[Block]) -> String {
+        as_text(document, COLUMNS)
+    }
+
+    #[test]
+    fn very_long_and_hostile_names_are_cut_and_shown_as_text() {
+        let rows = ["x".repeat(100_000), "a\nb\u{1b}[2J".to_owned()].map(|name| [name, "7".to_owned()]);
+        let table = as_text(&words(["action", "count"], rows), 200);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!((lines.len(), lines[1].chars().count()), (3, MAX_CELL + 3));
+        assert!(lines[1].contains("x…  7") && lines[2].starts_with(r"a\nb\u{1b}[2J  "), "{table}");
+    }
+
+    #[test]
+    fn paragraphs_are_broken_at_spaces() {
+        let text = "  the quick brown fox jumps over a-very-long-hyphenated-word twice";
+        let expected = ["  the quick brown", "    fox jumps over", "    a-very-long-hyphenated-word", "    twice"];
+        assert_eq!(as_text(&paragraph(text, 4), 20).lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn numbers_are_aligned_to_the_right() {
+        let rows = [["on", "7"], ["toggle", "100"]].map(|row| row.map(str::to_owned));
+        assert_eq!(text(&numbers(["action", "count"], rows)), "action  count\non          7\ntoggle    100\n");
+    }
+
+    #[test]
+    fn tables_are_no_wider_than_the_text() {
+        let cells = ["a policy with a very long name", "12.5 %", "of all commands that there are", "named by somebody"];
+        let table = numbers(["policy", "more", "named", "who"], [cells.map(str::to_owned)]);
+        for columns in [40, 60, 80, 120] {
+            let shown = as_text(&indented(table.clone(), 2), columns);
+            assert!(shown.lines().all(|line| width(line) <= columns), "{columns}:\n{shown}");
+            let found: String = shown.split_whitespace().collect();
+            assert_eq!(found.len(), "policymorenamedwho".len() + cells.concat().replace(' ', "").len(), "{shown}");
+        }
+    }
+
+    #[test]
+    fn markdown_has_tables_and_keeps_lines() {
+        let rows = [["  on | off", "7"].map(str::to_owned)];
+        let document =
+            [paragraph("  what is\nsaid", 2), blank(), numbers(["action", "count"], rows), line("  ##"), line("  #")]
+                .concat();
+        let expected = "what is\nsaid\n\n| action | count |\n| --- | ---: |\n| &emsp;on \\| off | 7 |\n\n\
+                        ```text\n  ##\n  #\n```\n";
+        assert_eq!(as_markdown(&document), expected);
+    }
+}
