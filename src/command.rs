@@ -37,6 +37,7 @@ mod loss;
 mod measure;
 mod notices;
 mod operand;
+mod order_remark;
 mod output_form;
 mod output_option;
 mod pad;

@@ -137,7 +137,7 @@ def notices_in(file):
 def parts_by_day(file, folder):
     """Writes the answers of each day to a file of its own in a folder."""
     answers = pyarrow.parquet.ParquetFile(file)
-    days = pyarrow.compute.unique(days_of(answers.read(columns=["time_ns"]))).to_pylist()
+    days = pyarrow.compute.unique(days_of(answers.read(columns=["time"]))).to_pylist()
     if len(days) == 1:
         # It is the part.
         part = Part(days[0].isoformat(), answers.metadata.num_rows, f"{uuid.uuid4()}.parquet")
@@ -165,4 +165,4 @@ def parts_by_day(file, folder):
 
 def days_of(answers):
     """The days of answers, in UTC."""
-    return answers.column("time_ns").cast(pyarrow.timestamp("ns")).cast(pyarrow.date32())
+    return answers.column("time").cast(pyarrow.timestamp("ns")).cast(pyarrow.date32())

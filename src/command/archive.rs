@@ -187,6 +187,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     })?;
     if !arguments.log.is_quiet() {
         say("sizeleak", &results::counts(&results.manifest));
+        say("sizeleak", &results::outcome(&results, &run));
         if let Some(silence) = results::silence(&results.manifest) {
             say("note", &silence);
         }
@@ -210,12 +211,12 @@ impl Arguments {
             Some(file) => Pipeline::read(file)?,
             None => Pipeline::standard(),
         };
-        choose_gateway(&mut pipeline, &self.log)?;
         self.options.set_gateway(&mut pipeline)?;
         if !self.model.is_empty() {
             pipeline.use_models(&self.model)?;
         }
         self.options.set_others(&mut pipeline)?;
+        choose_gateway(&mut pipeline, &self.log)?;
         let out = self.output.clone().unwrap_or_default();
         Ok(ArchiveRun {
             taps: self.tap.clone(),

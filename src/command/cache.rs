@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use sizeleak_pipeline::cache::{CacheEntry, StoredEntry};
 use sizeleak_platform::telemetry::log::say;
+use sizeleak_text::counted;
 
 use super::cache_folder::CacheFolder;
 use super::document::{Document, words};
@@ -81,10 +82,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Operation::Path => print(format!("{}\n", store.root().display()).as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn table(entries: &[StoredEntry]) -> Document {

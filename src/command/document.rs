@@ -93,27 +93,19 @@ pub(super) fn spaced(parts: impl IntoIterator<Item = Document>) -> Document {
 
 /// A report as text of so many columns. Lines and words that are wider stay as they are.
 pub(super) fn as_text(document: &[Block], columns: usize) -> String {
-    let mut text = String::new();
-    for block in document {
-        match block {
-            Block::Line(line) => text += &format!("{line}\n"),
-            Block::Paragraph { text: words, indent } => text += &broken(words, *indent, columns),
-            Block::Table { header, rows, alignment, indent } => {
-                let lines = aligned(header, rows, *alignment, columns.saturating_sub(*indent));
-                lines.for_each(|line| text += &format!("{:indent$}{line}\n", ""));
-            }
+    let lines = document.iter().map(|block| match block {
+        Block::Line(line) => line.clone() + "\n",
+        Block::Paragraph { text, indent } => broken(text, *indent, columns),
+        Block::Table { header, rows, alignment, indent } => {
+            let lines = aligned(header, rows, *alignment, columns.saturating_sub(*indent));
+            lines.into_iter().map(|line| " ".repeat(*indent) + &line + "\n").collect()
         }
-    }
-    text
+    });
+    lines.collect()
 }
 
 /// The lines of a table. Cells are broken at spaces where it would be too wide.
-fn aligned(
-    header: &[String],
-    rows: &[Vec<String>],
-    alignment: CellAlignment,
-    columns: usize,
-) -> impl Iterator<Item = String> {
+fn aligned(header: &[String], rows: &[Vec<String>], alignment: CellAlignment, columns: usize) -> Vec<String> {
     let mut table = Table::new();
     let arrangement = if natural_width(header, rows) > columns {
         ContentArrangement::Dynamic
@@ -130,7 +122,7 @@ fn aligned(
             column.set_cell_alignment(alignment);
         }
     }
-    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().into_iter()
+    table.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// The columns of a table whose cells are not broken.
@@ -174,11 +166,7 @@ pub(super) fn as_markdown(document: &[Block]) -> String {
             [Block::Paragraph { text, .. }] => parts.push(format!("{}\n", text.trim())),
             [Block::Line(text)] if !text.starts_with(' ') => parts.push(format!("{text}\n")),
             [Block::Table { header, rows, alignment, .. }] => parts.push(markdown_table(header, rows, *alignment)),
-            lines => {
-                let lines =
-                    lines.iter().filter_map(|block| if let Block::Line(text) = block { Some(text) } else { None });
-                parts.push(format!("```text\n{}```\n", lines.map(|line| format!("{line}\n")).collect::<String>()));
-            }
+            lines => parts.push(format!("```text\n{}```\n", as_text(lines, usize::MAX))),
         }
     }
     parts.retain(|part| !part.trim().is_empty());

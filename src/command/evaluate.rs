@@ -4,18 +4,20 @@ mod folds;
 mod table;
 mod what_if;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
+use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
 use sizeleak_evaluation::{
     BestPossible, Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, write_details,
 };
-use sizeleak_model::Model;
+use sizeleak_labels::LabelFile;
+use sizeleak_model::{Model, ModelSet};
 use sizeleak_pipeline::{ModelFit, Pipeline};
-use sizeleak_platform::telemetry::log::say;
 #[cfg(feature = "simulator")]
 use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
 
@@ -29,6 +31,7 @@ use super::fit::check_fit;
 use super::help::{FOLDS, OUTPUT};
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
+use super::order_remark::order_remark;
 use super::output_option::{OutputOption, write};
 use super::padding_option::PaddingOption;
 use super::pipeline_variant::PipelineVariant;
@@ -157,20 +160,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let log = &input.captures.log;
     let mut notices = NoticeReport::new(log);
     let run = evaluator.judge(&pipeline, &mut |notice| notices.add(notice)).and_then(JudgedRun::with_candidates);
-    notices.print(&run, JudgedRun::damage);
+    if run.is_err() {
+        notices.print(&run, JudgedRun::damage);
+    }
     let run = run?;
     run.check_use()?;
-    if !log.is_quiet() {
-        run.remarks().iter().for_each(|remark| say("note", remark));
-        let recurring = models.sections().iter().filter_map(Model::recurring_in_words);
-        recurring.for_each(|commands| say("note", &format!("as learned, {commands}")));
-    }
     arguments.write_details(&run)?;
     let fit = run.fit();
     // What a model that does not fit takes to be known is not given away.
     let prior_bits = evaluator.prior_bits(&pipeline).filter(|_| !matches!(fit, ModelFit::None { .. }));
     let what_if = policy.map(|policy| unpadded.padded_by(&policy, prior_bits)).transpose()?;
     arguments.print(Evaluation::new(&run, prior_bits, limit), None, what_if.as_ref(), form)?;
+    let error = run.damage().map_or_else(String::new, ToString::to_string);
+    let recurring = models.sections().iter().filter_map(Model::recurring_in_words);
+    let others = run.remarks().into_iter().chain(recurring.map(|commands| format!("as learned, {commands}")));
+    notices.print_behind_answer(arguments.doubts(&models, &labels, &pipeline)?, others.collect(), &error);
     if let Some(damage) = run.damage() {
         return Err(Failure::damaged(damage, COVERED));
     }
@@ -213,6 +217,25 @@ impl Arguments {
         let limit = bayes_limit(&scenario).with_context(name)?;
         let BayesLimit { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies, .. } = limit;
         Ok(Some(BestPossible { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies }))
+    }
+
+    /// Why the figures may be better than those of other captures.
+    fn doubts(&self, models: &ModelSet, labels: &LabelFile, pipeline: &Pipeline) -> Result<Vec<String>, Failure> {
+        let evaluated = self.input.captures.digests(pipeline)?;
+        let is_same = |sha256: &str| evaluated.iter().any(|capture| capture.sha256 == sha256);
+        let learned = models.sections().iter().flat_map(|model| &model.learned.captures);
+        let seen = learned.filter(|capture| is_same(&capture.sha256)).map(|capture| &*capture.name);
+        let seen: BTreeSet<&str> = seen.collect();
+        let seen = (!seen.is_empty()).then(|| {
+            format!(
+                "the model was learned from {}: it has seen these commands, and is better here than elsewhere; `--folds 5` \
+                 in place of `--model` tests each with a model that has not seen it",
+                seen.into_iter().collect::<Vec<_>>().join(", ")
+            )
+        });
+        let commands: Vec<&Vec<u32>> = labels.labels().rows.iter().map(|row| &row.counts).collect();
+        let order = PermutationTest::of_order(SecretNumbers::new(&commands).numbers(), 1);
+        Ok(seen.into_iter().chain(order_remark(&order, &format!("{:.3}", order.p_value))).collect())
     }
 
     /// Prints the figures, of parts of the labels if there are any.

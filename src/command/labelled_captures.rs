@@ -101,7 +101,7 @@ impl LabelledCaptures {
     pub(super) fn digests(&self, pipeline: &Pipeline) -> Result<Vec<CaptureDigest>, Failure> {
         let mut files = self.traffic.streams();
         if files.is_empty() {
-            files = self.traffic.single_captures(pipeline).captures;
+            files = TrafficInput::single_captures(pipeline).captures;
         }
         Ok(digest_captures(&files)?)
     }
@@ -134,7 +134,7 @@ impl LabelledCaptures {
 
     /// How labels are read.
     pub(super) fn label_times(&self, pipeline: &Pipeline) -> Result<LabelTimes, Failure> {
-        self.reading.times(&self.clock, &self.traffic.single_captures(pipeline).captures)
+        self.reading.times(&self.clock, &TrafficInput::single_captures(pipeline).captures)
     }
 
     /// What the pipelines read.
@@ -168,7 +168,7 @@ impl LabelledCaptures {
         if order == ReadOrder::Together && !self.labels_from_names {
             return InputSource::Captures;
         }
-        let SingleCaptures { captures, skipped } = self.traffic.single_captures(pipeline);
+        let SingleCaptures { captures, skipped } = TrafficInput::single_captures(pipeline);
         if skipped > 0 && !self.log.is_quiet() {
             say("note", &format!("{skipped} files of the folders are no captures, and are skipped"));
         }

@@ -7,6 +7,9 @@ use sizeleak_pipeline::RunError;
 use sizeleak_platform::telemetry::log::{self, LogFlags, say};
 use sizeleak_platform::telemetry::{CaptureFaults, NoticeTally};
 
+/// How many notes stand behind an answer.
+pub(super) const MAX_NOTES: usize = 5;
+
 /// The notices of a run: printed one by one, counted by stage and kind, or dropped, depending on the flags.
 #[derive(Debug)]
 pub(super) struct NoticeReport<'a> {
@@ -42,17 +45,35 @@ impl<'a> NoticeReport<'a> {
             Err(error) => error.to_string(),
         };
         self.faults.print(self.flags, Some(&error));
+        if !self.flags.is_quiet() {
+            self.notes(&error).iter().for_each(|note| say("note", note));
+        }
+    }
+
+    /// The counted notices, a sentence each, except those whose detail an error repeats.
+    pub(super) fn notes(&self, error: &str) -> Vec<String> {
+        let notes = self.counted.iter().filter_map(|(stage, what, counted)| {
+            let detail = counted.detail.as_deref().unwrap_or_default();
+            let times = if counted.times > 1 { format!(" ({} times)", counted.times) } else { String::new() };
+            let colon = if detail.is_empty() { "" } else { ": " };
+            let is_new = detail.is_empty() || !error.contains(detail);
+            is_new.then(|| format!("{stage}: {what}{times}{colon}{detail}"))
+        });
+        notes.collect()
+    }
+
+    /// Prints what is wrong with captures behind an answer, and then at most five notes, worst first, unless all are asked
+    /// for. `error` is what the run ends with.
+    pub(super) fn print_behind_answer(&self, worst: Vec<String>, others: Vec<String>, error: &str) {
+        self.faults.print(self.flags, Some(error));
         if self.flags.is_quiet() {
             return;
         }
-        for (stage, what, counted) in self.counted.iter() {
-            let detail = counted.detail.as_deref().unwrap_or_default();
-            if !detail.is_empty() && error.contains(detail) {
-                continue;
-            }
-            let times = if counted.times > 1 { format!(" ({} times)", counted.times) } else { String::new() };
-            let colon = if detail.is_empty() { "" } else { ": " };
-            say("note", &format!("{stage}: {what}{times}{colon}{detail}"));
+        let notes = [worst, self.notes(error), others].concat();
+        let shown = if self.flags.is_verbose() { notes.len() } else { MAX_NOTES.min(notes.len()) };
+        notes.iter().take(shown).for_each(|note| say("note", note));
+        if shown < notes.len() {
+            say("note", &format!("{} more (-v prints all)", notes.len() - shown));
         }
     }
 }

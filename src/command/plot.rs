@@ -23,6 +23,7 @@ use super::label_reading::{LabelClockOption, LabelReading};
 use super::output_form::check_picture;
 use super::output_option::OutputOption;
 use super::text_style::ClockOption;
+use sizeleak_text::counted;
 
 mod profile;
 
@@ -290,7 +291,10 @@ fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(), Failure>
         timeline.add_truth(Truth { time_ns: label.time_ns, actions, command });
     }
     if outside > 0 {
-        say("sizeleak", &format!("{outside} labels are outside the time of the commands that are drawn"));
+        say(
+            "sizeleak",
+            &format!("{} outside the time of the commands that are drawn", counted(outside, "label is", "labels are")),
+        );
     }
     Ok(())
 }

@@ -112,16 +112,16 @@ impl ReportForm {
 
 /// The columns of what goes to stdout.
 pub(super) fn stdout_columns() -> usize {
-    columns(io::stdout())
+    columns(&io::stdout())
 }
 
 /// The columns of what goes to stderr.
 pub(super) fn stderr_columns() -> usize {
-    columns(io::stderr())
+    columns(&io::stderr())
 }
 
-fn columns(stream: impl IsTerminal + AsFd) -> usize {
-    let terminal = stream.is_terminal().then(|| terminal_size_of(&stream)).flatten();
+fn columns(stream: &(impl IsTerminal + AsFd)) -> usize {
+    let terminal = stream.is_terminal().then(|| terminal_size_of(stream)).flatten();
     terminal.map_or(COLUMNS, |(Width(columns), _)| usize::from(columns).max(MIN_COLUMNS))
 }
 

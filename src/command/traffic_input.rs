@@ -87,7 +87,7 @@ impl TrafficInput {
     }
 
     /// The captures that a pipeline reads, with those below the folders in place of these.
-    pub(super) fn single_captures(&self, pipeline: &Pipeline) -> SingleCaptures {
+    pub(super) fn single_captures(pipeline: &Pipeline) -> SingleCaptures {
         let mut single = SingleCaptures::default();
         for capture in pipeline.captures() {
             if capture.is_dir() {

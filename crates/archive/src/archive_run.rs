@@ -57,6 +57,10 @@ pub struct RunResults {
     pub manifest: Manifest,
     /// The points that were not processed because the run was stopped.
     pub stopped: BTreeSet<String>,
+    /// The points that are not below what was named, and whose captures are gone: their results are kept.
+    pub gone: BTreeSet<String>,
+    /// How many points were new, or have other results than before.
+    pub changed: usize,
 }
 
 impl RunResults {
@@ -134,15 +138,25 @@ impl ArchiveRun {
         run.progress.expect_files(some.iter().map(|point| point.files.len() as u64).sum());
         run.progress.expect(2 * some.iter().map(|point| point.bytes()).sum::<u64>());
         let descriptions = || PointDescription::read_all(layout).map_err(ArchiveError::of_file(&layout.points()));
-        let mut elsewhere = descriptions()?;
+        let before = descriptions()?;
+        let mut elsewhere = before.clone();
         elsewhere.retain(|known, _| !all.iter().any(|point| point.name == *known));
         let run = PointRun { elsewhere: captures_in(&elsewhere), ..run };
-        let unprocessed = self.process_each(some, &run);
-        let manifest = Manifest::of(descriptions()?, &unprocessed);
+        let mut unprocessed = self.process_each(some, &run);
+        elsewhere.retain(|_, point| point.files().all(|file| !Path::new(&file.path).exists()));
+        for (name, point) in &elsewhere {
+            if let Err(fault) = run.answer_again(point) {
+                unprocessed.insert(name.clone(), Unprocessed::Failed(fault));
+            }
+        }
+        let after = descriptions()?;
+        let changed = after.iter().filter(|(name, point)| before.get(*name) != Some(*point)).count();
+        let manifest = Manifest::of(after, &unprocessed);
         manifest.write(layout)?;
         layout.remove_staging().map_err(ArchiveError::of_file(&layout.staging()))?;
         let stopped = unprocessed.into_iter().filter(|(_, why)| *why == Unprocessed::Stopped);
-        Ok(RunResults { manifest, stopped: stopped.map(|(point, _)| point).collect() })
+        let stopped = stopped.map(|(point, _)| point).collect();
+        Ok(RunResults { manifest, stopped, gone: elsewhere.into_keys().collect(), changed })
     }
 
     /// What the points, so many of them, have in common at this moment.

@@ -65,7 +65,13 @@ impl PointRun<'_> {
         let known_files = found.iter().filter(|file| matches!(file, FoundFile::Known(_)));
         self.progress.add(known_files.filter_map(|file| Some(file.path().metadata().ok()?.len())).sum());
         if let Some(known) = &known {
-            found = self.check_missing(known, found)?;
+            found = match self.check_missing(known, found) {
+                Ok(found) => found,
+                Err(why) => {
+                    self.answer_again(known)?;
+                    return Err(why);
+                }
+            };
         }
         let mut records = self.make_records(point, found, &store)?;
         let mut description = describe(point, &records);
@@ -90,6 +96,34 @@ impl PointRun<'_> {
         description.write(self.layout).map_err(of_results)?;
         let names = description.records.map(|records| records.units).unwrap_or_default();
         Ok(store.keep_only(&names).map_err(of_results)?)
+    }
+
+    /// Makes the answers of a point again whose captures are gone, if they are those of another model or other options: its
+    /// records are there. Where they are not as they were written, there are no answers any more.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub(crate) fn answer_again(&self, known: &PointDescription) -> Result<(), String> {
+        let (Some(records), Some(answers)) = (&known.records, &known.answers) else { return Ok(()) };
+        let store = UnitStore::of(self.layout, &known.point);
+        let units = store.units(&records.units);
+        let captures: Vec<DescribedFile> = units.iter().flat_map(|unit| unit.captures.iter().cloned()).collect();
+        // Which tap is which, only a call says that names them.
+        if units.len() != records.units.len() || !known.taps.is_empty() {
+            return Ok(());
+        }
+        let key = answers_key(self.pipeline, &captures, None, self.format)?;
+        if self.are_same(&known.point, answers, key.as_deref()) {
+            return Ok(());
+        }
+        let mut description = PointDescription { answers: None, ..known.clone() };
+        if units.iter().all(|unit| store.are_sound(unit)) {
+            self.make_answers(&mut description, &captures, key, &store)?;
+        } else {
+            let _held = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+            answers::remove_parts(self.layout, &known.point, &BTreeSet::new()).map_err(of_results)?;
+        }
+        description.write(self.layout).map_err(of_results)
     }
 
     /// Whether captures are read by the times of their packets.

@@ -133,6 +133,11 @@ impl<'a> UnitStore<'a> {
         captures.flatten().collect()
     }
 
+    /// The units of these names, as far as they are described.
+    pub(crate) fn units(&self, names: &[String]) -> Vec<UnitDescription> {
+        names.iter().filter_map(|name| read_checked_json(&self.file(name, DESCRIPTION))).collect()
+    }
+
     /// Removes the files of all units but these.
     pub(crate) fn keep_only(&self, units: &[String]) -> io::Result<()> {
         let endings = [RECORDS, STATE, DESCRIPTION];

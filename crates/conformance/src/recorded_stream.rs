@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use sizeleak_frame::{
-    Actions, Candidate, Command, Correction, Frame, FrameReader, FrameWriter, Hello, Identification, ReadError,
-    StageSummary, Summary, WeightedEpsilon,
+    Actions, Candidate, Command, ContentType, Correction, Direction, Frame, FrameReader, FrameWriter, Hello,
+    Identification, ReadError, Record, StageSummary, Summary, WeightedEpsilon,
 };
 use sizeleak_pipeline::recording::decompressed;
 use sizeleak_pipeline::registry::STAGES;
@@ -87,7 +87,7 @@ impl RecordedStream {
                 let corrections = append_stage("epsilon-corrector", simulated_frames("command")?, Frame::from);
                 append_stage("decomposer", corrections, |command| identified(command).into())
             }
-            _ => simulated_frames(kind.name())?,
+            _ => with_several_records(simulated_frames(kind.name())?),
         };
         Self::new(frames).ok_or(RecordedStreamError::Incomplete)
     }
@@ -153,6 +153,43 @@ fn simulated_frames(kind: &str) -> Result<Vec<Frame>, RecordedStreamError> {
     Ok(frames)
 }
 
+/// The same traffic where some commands are split over records, as services do with long ones.
+fn with_several_records(frames: Vec<Frame>) -> Vec<Frame> {
+    let split = |frame| match frame {
+        Frame::Record(record) if is_long_command(&record) => {
+            let (first, rest) = halves(&record);
+            vec![Frame::Record(first), Frame::Record(rest)]
+        }
+        Frame::Command(mut command) if command.size > LONG => {
+            command.records += 1;
+            vec![Frame::Command(command)]
+        }
+        other => vec![other],
+    };
+    frames.into_iter().flat_map(split).collect()
+}
+
+/// Longer commands are split; both kinds of length occur.
+const LONG: u64 = 200;
+
+fn is_long_command(record: &Record) -> bool {
+    let is_data = record.content_type == ContentType::ApplicationData && !record.handshake;
+    is_data && record.direction == Direction::ToGateway && u64::from(record.length) > LONG
+}
+
+/// Two records with the plaintext of one, which has as much overhead as each of them.
+fn halves(record: &Record) -> (Record, Record) {
+    let whole = u64::from(record.length);
+    let [least, most] = record.plaintext.unwrap_or([whole, whole]);
+    let first = least / 2;
+    let part = |plaintext: [u64; 2]| Record {
+        length: u32::try_from(plaintext[1] + whole - most).unwrap_or(record.length),
+        plaintext: record.plaintext.map(|_| plaintext),
+        ..record.clone()
+    };
+    (part([first, first]), part([least - first, most - first]))
+}
+
 /// The output of a further stage that replaces every command.
 fn append_stage(stage: &str, frames: Vec<Frame>, make: impl Fn(Command) -> Frame) -> Vec<Frame> {
     let appended = |frame| match frame {
@@ -201,5 +238,17 @@ mod tests {
             let (read, _) = decode(&encode(&recorded.frames));
             assert_eq!(read, recorded.frames, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn some_commands_have_several_records() {
+        let recorded = RecordedStream::simulated(ConsumedKind::Record).unwrap();
+        let split = recorded.frames.windows(2).filter(|pair| match pair {
+            [Frame::Record(one), Frame::Record(other)] => {
+                one.time_ns == other.time_ns && one.direction == other.direction
+            }
+            _ => false,
+        });
+        assert!(split.count() >= 3);
     }
 }

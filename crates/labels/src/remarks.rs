@@ -1,7 +1,7 @@
 //! What is said of labels: their clock, and those without a command.
 
 use jiff::{SignedDuration, Timestamp};
-use sizeleak_text::listed;
+use sizeleak_text::{counted, listed};
 
 use crate::clock::{ClockFit, ClockShift, LabelClock, LabelOffset, chance_of_matches};
 use crate::label_file::{LabelFile, LabelFileError};
@@ -94,7 +94,10 @@ impl LabelFile {
         }
         let count = rows.saturating_sub(aligned.within_time(command_times, tolerance));
         if count > 0 {
-            remarks.push(format!("{file}: {count} of these lie outside the time of the captures' commands"));
+            remarks.push(format!(
+                "{file}: {} outside the time of the captures' commands",
+                counted(count, "label lies", "labels lie")
+            ));
         }
         if !matching.ambiguous.is_empty() {
             let (count, lines) = (matching.ambiguous.len(), aligned.lines(&matching.ambiguous));

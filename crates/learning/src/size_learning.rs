@@ -236,9 +236,10 @@ impl LearnedSizes {
         // Of all labels: what is left without those doubted by their size depends on size.
         let independent = size_dependence(&all).filter(|p_value| *p_value > SIGNIFICANT);
         if let Some(p_value) = independent {
+            let but = if kinds.replies.is_some() { "; but replies do" } else { "" };
             warnings.push(format!(
                 "sizes do not depend on the labels more than by chance (p = {p_value:.3}): the labels may be those of \
-                 other commands, or of another gateway"
+                 other commands, or of another gateway{but}"
             ));
         }
         let seen = kinds.list.iter().flat_map(|kind| &kind.seen);

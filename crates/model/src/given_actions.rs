@@ -39,7 +39,7 @@ pub fn choose(all: u32, some: u32) -> f64 {
     (0..some).map(|chosen| choice_after(all, chosen)).product()
 }
 
-/// By how much one more choice multiplies the ways to choose so many of all.
+/// C(all, chosen + 1) / C(all, chosen): one more thing is chosen.
 fn choice_after(all: u32, chosen: u32) -> f64 {
     f64::from(all.saturating_sub(chosen)) / f64::from(chosen + 1)
 }

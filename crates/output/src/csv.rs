@@ -4,11 +4,15 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 use sizeleak_frame::Frame;
+use sizeleak_text::utc;
 
 use crate::columns::{Column, ColumnType, cell, cell_text, flat_columns, rows};
 use crate::flow_names::FlowNames;
 use crate::text_style::TextFormat;
 use crate::{HexLength, KindSelection, json};
+
+/// The column of when something was; before it, the same time is written as RFC 3339 in UTC.
+const TIME: &str = "time_ns";
 
 /// CSV of the one kind that is selected.
 pub(crate) struct Csv {
@@ -29,20 +33,23 @@ impl Csv {
     }
 
     fn row(&self, body: &Value, output: &mut dyn Write) -> io::Result<()> {
-        let cells = self.columns.iter().map(|column| match cell(body, column.name) {
-            None => String::new(),
-            Some(value) => {
-                let text = cell_text(value, column.content);
-                match column.content {
-                    // Anything can be in a text, such as a formula in the name of a server.
-                    ColumnType::Text | ColumnType::Texts | ColumnType::Counts => {
-                        sizeleak_text::cell(&text).into_owned()
-                    }
-                    _ => text,
-                }
-            }
+        let cells = self.columns.iter().flat_map(|column| {
+            let value = cell(body, column.name);
+            let text = value.map(|value| written(value, column.content)).unwrap_or_default();
+            let time = (column.name == TIME).then(|| value.and_then(Value::as_i64).map(utc).unwrap_or_default());
+            time.into_iter().chain([text])
         });
         write_record(cells, output)
+    }
+}
+
+/// A value as text that a spreadsheet takes for what it is.
+fn written(value: &Value, content: ColumnType) -> String {
+    let text = cell_text(value, content);
+    match content {
+        // Anything can be in a text, such as a formula in the name of a server.
+        ColumnType::Text | ColumnType::Texts | ColumnType::Counts => sizeleak_text::cell(&text).into_owned(),
+        _ => text,
     }
 }
 
@@ -51,7 +58,8 @@ impl TextFormat for Csv {
         if std::mem::replace(&mut self.has_header, true) {
             return Ok(());
         }
-        write_record(self.columns.iter().map(|column| column.name), output)
+        let names = self.columns.iter().map(|column| column.name);
+        write_record(names.flat_map(|name| (name == TIME).then_some("time").into_iter().chain([name])), output)
     }
 
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
@@ -83,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn written(kind: &str, frames: &[Frame]) -> String {
+    fn text(kind: &str, frames: &[Frame]) -> String {
         let mut output = Vec::new();
         let mut csv = Csv::new(&KindSelection::Kinds(vec![kind.to_owned()]), HexLength::default());
         csv.write_header(&mut output).unwrap();
@@ -95,7 +103,7 @@ mod tests {
 
     #[test]
     fn header_is_written_without_frames() {
-        assert_eq!(written("flow", &[]), "flow,gateway,service,transport,encapsulation\n");
+        assert_eq!(text("flow", &[]), "flow,gateway,service,transport,encapsulation\n");
     }
 
     #[test]
@@ -120,10 +128,12 @@ mod tests {
             min_actions: Some(1),
             ..Identification::unanswered(command)
         };
-        let text = written("identification", &[frame.into()]);
+        let csv = text("identification", &[frame.into()]);
         assert_eq!(
-            text.lines().nth(1),
-            Some("1,2,F0000000000000003,4,5,6,7,8,9,to_gateway,,10,1,1,,,,on=2 a b=1,-1,0.5,,")
+            csv.lines().nth(1),
+            Some(
+                "1970-01-01T00:00:00.000000001Z,1,2,F0000000000000003,4,5,6,7,8,9,to_gateway,,10,1,1,,,,on=2 a b=1,-1,0.5,,"
+            )
         );
     }
 
@@ -136,14 +146,14 @@ mod tests {
             cipher_suite: None,
             server_name: Some("=HYPERLINK(\"http://x\",\"a\u{1b}[2J\")".into()),
         };
-        let expected = "-5,F0000000000000003,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\",1.3,,,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\"\n";
-        assert!(written("session", &[session.into()]).ends_with(expected));
+        let expected = "1969-12-31T23:59:59.999999995Z,-5,F0000000000000003,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\",1.3,,,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\"\n";
+        assert!(text("session", &[session.into()]).ends_with(expected));
     }
 
     #[test]
     fn lists_are_joined_and_quotes_escaped() {
         let hello = Hello { schema: 1, stage: "c".into(), version: "1".into(), upstream: vec!["a".into(), "b".into()] };
-        assert!(written("hello", &[hello.into()]).ends_with("1,c,1,a b\n"));
+        assert!(text("hello", &[hello.into()]).ends_with("1,c,1,a b\n"));
         let notice = Notice {
             time_ns: None,
             stage: "x".into(),
@@ -152,6 +162,6 @@ mod tests {
             bytes: None,
             detail: Some("a, \"b\"".into()),
         };
-        assert!(written("notice", &[notice.into()]).ends_with(",x,,gap,,\"a, \"\"b\"\"\",,\n"));
+        assert!(text("notice", &[notice.into()]).ends_with(",,x,,gap,,\"a, \"\"b\"\"\",,\n"));
     }
 }

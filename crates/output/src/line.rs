@@ -4,7 +4,7 @@ use sizeleak_frame::{
     Command, Correction, Deviation, Direction, Flow, FlowId, Frame, Packet, Record, Segment, Session, Summary,
     Transport,
 };
-use sizeleak_text::escaped;
+use sizeleak_text::{counted, escaped};
 
 use crate::text_style::hex;
 use crate::{TextStyle, TimeFormat};
@@ -119,14 +119,14 @@ fn record(record: &Record, times: &TimeFormat) -> String {
 
 fn command(command: &Command, times: &TimeFormat) -> String {
     format!(
-        "{}  flow {}  {:>5} bytes  plaintext {}  {} records  {} replies of {} bytes{}",
+        "{}  flow {}  {:>5} bytes  plaintext {}  {}  {} of {}{}",
         times.format(command.time_ns),
         FlowId(command.flow),
         command.size,
         range(command.plaintext),
-        command.records,
-        command.replies,
-        command.reply_bytes,
+        counted(command.records, "record", "records"),
+        counted(command.replies, "reply", "replies"),
+        counted(command.reply_bytes, "byte", "bytes"),
         if command.direction == Direction::FromGateway { "  report" } else { "" }
     )
 }

@@ -1,4 +1,4 @@
-//! Parquet: the frames of one kind as typed columns: those of CSV, and lists whole.
+//! Parquet: the frames of one kind as typed columns: those of CSV, times as timestamps, and lists whole.
 //!
 //! Rows are buffered until they fill a row group, so memory is bounded. The index of the groups is written last: the
 //! output need not be seekable, but only a finished file can be read.
@@ -148,7 +148,16 @@ pub(super) fn schema(columns: &[Column]) -> Result<Type> {
 
 fn field(name: &str, content: ColumnType) -> Result<TypePtr> {
     let (physical, logical) = match content {
-        ColumnType::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),
+        ColumnType::Time => {
+            // The type has the unit.
+            let name = name.strip_suffix("_ns").unwrap_or(name);
+            return leaf(
+                name,
+                Physical::INT64,
+                Some(LogicalType::timestamp(true, TimeUnit::NANOS)),
+                Repetition::OPTIONAL,
+            );
+        }
         ColumnType::Unsigned => (Physical::INT64, Some(LogicalType::integer(64, false))),
         ColumnType::Signed => (Physical::INT64, Some(LogicalType::integer(64, true))),
         ColumnType::Float => (Physical::DOUBLE, None),

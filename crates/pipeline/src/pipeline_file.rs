@@ -199,7 +199,9 @@ impl FileText<'_> {
             let names: Vec<&str> = registry::all().map(|entry| entry.name).collect();
             let shown = run.value.get_ref().as_str().unwrap_or("this");
             let meant = did_you_mean(shown, names.iter().copied());
-            let fault = format!("`{shown}` is not a stage{meant} (there are {})", names.join(", "));
+            let words: Vec<String> = shown.split_whitespace().map(|word| format!("{word:?}")).collect();
+            let own = format!("a program of your own is named by `command = [{}]`", words.join(", "));
+            let fault = format!("`{shown}` is not a stage{meant} (there are {}); {own}", names.join(", "));
             return Err(self.fault(start, fault));
         };
         let mut options = Table::new();

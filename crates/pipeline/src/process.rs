@@ -66,7 +66,12 @@ impl StageProgram {
         } else {
             env::split_paths(&paths).map(|path| path.join(file)).find(|path| path.is_file())
         };
-        let missing = || ConfigError::input(format!("the program `{file}` of stage `{name}` is missing"));
+        let missing = || {
+            let is_here = !file.contains('/') && folder.join(file).is_file();
+            let hint =
+                if is_here { format!(": to name the one in this folder, write `./{file}`") } else { String::new() };
+            ConfigError::input(format!("the program `{file}` of stage `{name}` is missing{hint}"))
+        };
         let file = found.ok_or_else(missing)?;
         let arguments = arguments.iter().map(OsString::from).collect();
         Ok(Self { name: name.to_owned(), origin: ProgramOrigin::External, file, arguments, folder: Some(folder) })

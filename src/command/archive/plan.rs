@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use indicatif::HumanDuration;
 use sizeleak_archive::ArchivePlan;
+use sizeleak_text::counted;
 
 use crate::command::document::{Document, blank, line, numbers};
 
@@ -33,8 +34,7 @@ pub(super) fn table(plan: &ArchivePlan, duration: Option<Duration>) -> Document 
 }
 
 fn files_of(files: usize, bytes: u64) -> String {
-    let word = if files == 1 { "file" } else { "files" };
-    format!("{files} {word} ({})", size(bytes))
+    format!("{} ({})", counted(files, "file", "files"), size(bytes))
 }
 
 fn size(bytes: u64) -> String {

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::anyhow;
-use sizeleak_archive::{FileVerdict, Manifest, ManifestPoint};
+use sizeleak_archive::{ArchiveRun, FileVerdict, Manifest, ManifestPoint, PartFormat, RunResults};
 use sizeleak_frame::what;
 use sizeleak_platform::telemetry::log::{complain, say};
+use sizeleak_text::counted;
 
 use crate::command::failure::Failure;
 
@@ -27,10 +28,38 @@ pub(super) fn counts(manifest: &Manifest) -> String {
     let (points, files) = (manifest.points.len(), manifest.files.len());
     let left = |word: &str, verdict| match manifest.count_of(verdict) {
         0 => String::new(),
-        count => format!(", {word} {count}"),
+        count => format!(", {count} {word}"),
     };
     let (growing, outside) = (left("still growing", FileVerdict::Growing), left("outside", FileVerdict::Outside));
-    format!("points {points}, files {files}, of these captures {captures}{growing}{outside}, identifications {answers}")
+    format!(
+        "{}, {} ({}{growing}{outside}), {}",
+        counted(points, "point", "points"),
+        counted(files, "file", "files"),
+        counted(captures, "of them a capture", "of them captures"),
+        counted(answers, "answer", "answers")
+    )
+}
+
+/// Whether anything was done, what is kept of captures that are gone, and where the answers are.
+pub(super) fn outcome(results: &RunResults, run: &ArchiveRun) -> String {
+    let done = match results.changed {
+        0 => "nothing to do: all points are up to date".to_owned(),
+        changed => counted(changed, "point is new or has changed", "points are new or have changed"),
+    };
+    let gone = results.gone.first().map_or_else(String::new, |first| {
+        let (points, have) = if results.gone.len() == 1 { ("point", "has") } else { ("points", "have") };
+        format!(
+            "; {} {points}, such as `{first}`, {have} no capture any more, and what was found there is kept",
+            results.gone.len()
+        )
+    });
+    let answers = run.out.join("identifications");
+    let answers = answers.display();
+    let read = match run.format {
+        PartFormat::Parquet => format!("`duckdb -c \"FROM '{answers}/**/*.parquet' LIMIT 5\"` shows the first ones"),
+        PartFormat::Ndjson => "one JSON object a line".to_owned(),
+    };
+    format!("{done}{gone}; answers are in {answers} ({read})")
 }
 
 /// Says what has failed, by name.

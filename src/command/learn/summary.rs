@@ -4,19 +4,17 @@ use std::collections::BTreeMap;
 
 use sizeleak_learning::{FoundSizes, LearnedModel};
 use sizeleak_model::{Action, Basis, FitMethod, Kind, Model, ReplyBytesModel, Smoothing};
-use sizeleak_text::{escaped, fitted, shortened, width};
+use sizeleak_text::{counted, escaped, fitted, shortened, width};
 
 use super::found_sizes;
 use crate::command::document::{Document, blank, line, paragraph, spaced};
+use crate::command::notices::MAX_NOTES;
 
 /// How many values of ε, and sizes of an action, are shown.
 const SHOWN: usize = 6;
 
 /// Sizes of an action with a smaller share are not shown.
 const SHOWN_SHARE: f64 = 0.01;
-
-/// How many warnings and notes are shown.
-const MAX_NOTES: usize = 5;
 
 /// How many kinds of commands are shown.
 const MAX_KINDS: usize = 40;
@@ -107,7 +105,7 @@ fn shares(action: &Action) -> String {
 }
 
 fn count(commands: u64) -> String {
-    if commands == 1 { "1 command".to_owned() } else { format!("{commands} commands") }
+    counted(commands, "command", "commands")
 }
 
 /// The kinds of commands with the sizes they were seen with.
@@ -206,6 +204,9 @@ fn noise(model: &Model) -> Option<String> {
     let alone = kinds.iter().fold(0_u64, |sum, kind| sum.saturating_add(kind.alone));
     let sizes = kinds.len();
     Some(format!(
-        "noise: besides commands the service sent {answers} answers and {alone} other messages, of {sizes} sizes"
+        "noise: besides commands the service sent {} and {}, of {}",
+        counted(answers, "answer", "answers"),
+        counted(alone, "other message", "other messages"),
+        counted(sizes, "size", "sizes")
     ))
 }

@@ -7,12 +7,12 @@ use sizeleak_evaluation::statistics::Interval;
 use sizeleak_labels::MatchCounts;
 use sizeleak_learning::LabelledCommands;
 use sizeleak_model::{Inventory, LabelledCommand};
+use sizeleak_text::counted;
 
 use super::model_check::{ModelCheck, ModelFigure};
-use super::secrets::{KindSecrets, SeenBy, command_secrets, number_secrets};
+use crate::command::order_remark::order_remark;
 
-/// Labels are said to follow each other in a row if chance orders them so with at most this probability.
-const IN_A_ROW: f64 = 0.01;
+use super::secrets::{KindSecrets, SeenBy, command_secrets, number_secrets};
 
 /// An upper bound of V above this bounds nothing.
 const NO_BOUND: f64 = 0.995;
@@ -103,7 +103,7 @@ impl MeasuredAudit {
         remarks.extend(once_remark(&by_size.command, model.is_some()));
         remarks.extend(bound_remark(&by_size.command));
         remarks.extend(replies_remark(&by_size.command, [&with_reply_count.command, &with_reply_bytes.command]));
-        remarks.extend(order_remark(&order));
+        remarks.extend(order_remark(&order, &p_in_words(&order)));
         remarks.extend(inventory.and_then(|_| kinds_remark(&by_size)));
         remarks.extend(model.iter().flat_map(model_remarks));
         Self {
@@ -126,7 +126,7 @@ impl MeasuredAudit {
 /// The figure that matters most, or why nothing can be concluded.
 fn sentence(leak: &MeasuredLeak) -> String {
     let MeasuredLeak { named, guessing, .. } = leak;
-    let commands = counted(leak.commands);
+    let commands = counted(leak.commands, "labelled command", "labelled commands");
     if leak.secrets <= 1 {
         return format!("Nothing can be concluded from {commands}: all are the same.");
     }
@@ -153,10 +153,6 @@ fn sentence(leak: &MeasuredLeak) -> String {
         within(named.interval),
         share_in_words(guessing.share)
     )
-}
-
-fn counted(commands: u64) -> String {
-    if commands == 1 { "1 labelled command".to_owned() } else { format!("{commands} labelled commands") }
 }
 
 /// An interval in whole percents, which is not cut.
@@ -210,17 +206,6 @@ fn replies_remark(by_size: &MeasuredLeak, with_replies: [&MeasuredLeak; 2]) -> O
             p_in_words(&leak.independence),
             share_in_words(leak.named.share),
             within(leak.named.interval)
-        )
-    })
-}
-
-/// That what changes with time cannot be told from what actions do.
-fn order_remark(order: &PermutationTest) -> Option<String> {
-    (order.p_value <= IN_A_ROW).then(|| {
-        format!(
-            "equal commands follow each other more often than chance orders them (p {}): what changes with time, such as \
-             a message number, is not told from what actions do; record commands in random order",
-            p_in_words(order)
         )
     })
 }

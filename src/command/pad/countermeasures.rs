@@ -197,7 +197,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn parts(&self) -> Vec<Document> {
-        let leak = ["of a message", "command", "by replies", "number", "types", "× guess", "bits", "worst", "set"];
+        let leak = ["of a message", "command", "by replies", "number", "types", "× guessing", "bits", "worst", "set"];
         let cost = ["what it costs", "bytes", "of replies", "MB a day", "messages", "replies", "delay"];
         let mut parts = vec![
             numbers(leak, self.countermeasures.iter().map(Compared::leak)),
@@ -212,7 +212,7 @@ impl<'a> Comparison<'a> {
         format!(
             "Of a message to the gateway, an observer of its size names the exact command, the number of actions and the \
              types of devices in so many cases, and says rightly that it is no dummy; by replies: the command, if they are \
-             seen, too. × guess: as often as by guessing. Bits, worst (greatest posterior) and set (smallest anonymity set) \
+             seen, too. × guessing: how many times as often as by guessing. Bits, worst (greatest posterior) and set (smallest anonymity set) \
              are about the command. Costs are what is added to a command of {:.1} bytes, and to {} commands a day, which \
              come at random; delay is the mean in seconds. Prior: {}.",
             self.command_bytes, self.commands_per_day, self.prior

@@ -139,10 +139,7 @@ impl FloorProgress {
         while step() {
             steps += 1;
             if self.said.elapsed() >= INTERVAL && !self.is_quiet {
-                say(
-                    "note",
-                    &format!("the floor of {} sizes: prices of bytes tried: {steps} of at most 64", self.sizes),
-                );
+                say("note", &format!("computing the floor of {} sizes: step {steps} of at most 64", self.sizes));
                 self.said = Instant::now();
             }
         }

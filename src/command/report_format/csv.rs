@@ -7,27 +7,27 @@ use serde_json::Value;
 pub(super) fn written(report: &Value, rows: Option<&str>) -> anyhow::Result<Vec<u8>> {
     let list = rows.map_or(Some(report), |key| report.get(key)).and_then(Value::as_array);
     let mut writer = ::csv::Writer::from_writer(Vec::new());
-    match list {
-        Some(rows) => {
-            let rows: Vec<Vec<(String, String)>> = rows.iter().map(figures).collect();
-            let mut columns: Vec<&str> = Vec::new();
-            for (name, _) in rows.iter().flatten() {
-                if !columns.contains(&name.as_str()) {
-                    columns.push(name);
-                }
-            }
-            writer.write_record(&columns)?;
-            for row in &rows {
-                let cell = |column: &&str| row.iter().find(|(name, _)| name == column).map_or("", |(_, value)| value);
-                writer.write_record(columns.iter().map(cell))?;
-            }
-        }
-        None => {
-            writer.write_record(["figure", "value"])?;
-            figures(report).iter().try_for_each(|(name, value)| writer.write_record([name, value]))?;
+    let Some(rows) = list else {
+        writer.write_record(["figure", "value"])?;
+        figures(report).iter().try_for_each(|(name, value)| writer.write_record([name, value]))?;
+        return Ok(writer.into_inner()?);
+    };
+    let rows: Vec<Vec<(String, String)>> = rows.iter().map(figures).collect();
+    let mut columns: Vec<&str> = Vec::new();
+    for (name, _) in rows.iter().flatten() {
+        if !columns.contains(&name.as_str()) {
+            columns.push(name);
         }
     }
-    Ok(writer.into_inner().map_err(|error| error.into_error())?)
+    if columns.is_empty() {
+        return Ok(Vec::new());
+    }
+    writer.write_record(&columns)?;
+    for row in &rows {
+        let cell = |column: &&str| row.iter().find(|(name, _)| name == column).map_or("", |(_, value)| value);
+        writer.write_record(columns.iter().map(cell))?;
+    }
+    Ok(writer.into_inner()?)
 }
 
 /// All figures below a value with the keys that lead to them.

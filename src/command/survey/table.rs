@@ -5,7 +5,7 @@ use sizeleak_survey::{
     MessageKind, OtherPort, Protocol, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
     SurveyedService, TimesOfSize, Traffic, Verdict, in_words,
 };
-use sizeleak_text::{escaped, width};
+use sizeleak_text::{counted, escaped, width};
 
 use crate::command::document::{Document, blank, indented, line, numbers, paragraph};
 use crate::command::figures::NONE;
@@ -126,7 +126,13 @@ fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> Document {
     let title = line(format!("{} {is}: {} of 100 points", address.address, address.score));
     let mut parts: Vec<Document> = std::iter::once(title).chain(reasons).chain(services).collect();
     if let Some(more @ 1..) = address.services.len().checked_sub(MAX_SERVICES) {
-        parts.extend([blank(), line(format!("  … {more} more services with fewer messages (`--json` has all)"))]);
+        parts.extend([
+            blank(),
+            line(format!(
+                "  … {} with fewer messages (`--json` has all)",
+                counted(more, "more service", "more services")
+            )),
+        ]);
     }
     parts.extend(other_ports(&address.other_ports));
     parts.concat()
@@ -136,8 +142,7 @@ fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> Document {
 fn other_ports(ports: &[OtherPort]) -> Option<Document> {
     let named = ports.iter().take(MAX_OTHERS).map(|other| {
         let (transport, port) = (other.transport.to_uppercase(), other.port);
-        let plural = if other.connections == 1 { "connection" } else { "connections" };
-        format!("{transport} port {port} ({} {plural})", other.connections)
+        format!("{transport} port {port} ({})", counted(other.connections, "connection", "connections"))
     });
     let named = named.collect::<Vec<_>>().join(", ");
     let more = if ports.len() > MAX_OTHERS { ", …" } else { "" };
@@ -163,8 +168,9 @@ fn of_service(service: &SurveyedService, times: &TimeFormat) -> Document {
         shown.map(|connection| connection_row(connection, times)),
     );
     let more = match service.connections.len().checked_sub(MAX_CONNECTIONS) {
-        Some(1) => line("    … 1 more connection with fewer messages"),
-        Some(more @ 2..) => line(format!("    … {more} more connections with fewer messages")),
+        Some(more @ 1..) => {
+            line(format!("    … {} with fewer messages", counted(more, "more connection", "more connections")))
+        }
         _ => Document::new(),
     };
     let (kinds, histogram) = (indented(kinds(&traffic.kinds), 4), indented(histogram(&traffic.histogram), 4));
@@ -262,8 +268,9 @@ fn servers(servers: &[Server]) -> Document {
         return Document::new();
     }
     let named = servers.iter().take(MAX_OTHERS).map(|server| {
-        let addresses = if server.clients == 1 { "address" } else { "addresses" };
-        format!("{} ({} messages, from {} {addresses})", server.address, server.messages, server.clients)
+        let messages = counted(server.messages, "message", "messages");
+        let clients = counted(server.clients, "address", "addresses");
+        format!("{} ({messages}, from {clients})", server.address)
     });
     let more = if servers.len() > MAX_OTHERS { ", …" } else { "" };
     let named = named.collect::<Vec<_>>().join(", ");
@@ -276,8 +283,9 @@ fn omissions(report: &SurveyReport) -> Document {
     let left_out = (report.left_out > 0).then(|| {
         format!("{} connections or addresses with few messages are left out: there were too many.", report.left_out)
     });
-    let suppressed = (report.suppressed_notices > 0)
-        .then(|| "So many connections carry no TLS that some of them may be shown as TLS here.".to_owned());
+    let suppressed = (report.suppressed_notices > 0).then(|| {
+        "Some connections that carry no TLS may be shown as TLS here: there were too many to remember all.".to_owned()
+    });
     let not_sized = report.not_sized.iter().map(|sentence| format!("{sentence}."));
     let sentences: Vec<String> = left_out.into_iter().chain(suppressed).chain(not_sized).collect();
     if sentences.is_empty() { Document::new() } else { [blank(), paragraph(sentences.join(" "), 0)].concat() }

@@ -32,7 +32,7 @@ pub enum Damage {
     #[error("is a folder: name its files, or use `--recursive`")]
     Folder,
     /// It has no bytes.
-    #[error("is empty: a capture has a header at least")]
+    #[error("is empty: even a capture without packets has a header")]
     Empty,
     /// It does not begin like a capture.
     #[error("is no capture: it begins with {0}, where pcap or pcapng (plain or compressed) is wanted")]

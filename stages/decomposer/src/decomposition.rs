@@ -17,7 +17,7 @@ pub(crate) struct Decomposition {
 /// Why nothing explains a command, as its notice says.
 #[derive(Debug, Clone, Copy, Error)]
 pub(crate) enum Unexplained {
-    #[error("a message of {0} to {1} bytes is none that a cipher leaves: not taken apart")]
+    #[error("no message of {0} to {1} bytes comes out of this cipher: it is not decomposed")]
     InvalidRange(i64, i64),
     #[error("no actions add up to the {0} bytes of this message: another kind of message, or another gateway")]
     NoSolution(i64),

@@ -53,8 +53,8 @@ impl UnseenSizes {
             (None, above) => format!("of less than {} bytes", above.map_or(0, |above| above.size)),
         };
         let detail = format!(
-            "no labelled command {range} was learned from: ε is taken to be as beyond; learn with commands of such \
-             sizes"
+            "no labelled command {range} was learned from: their ε is taken from the nearest sizes that were; record \
+             commands of such sizes, and learn again"
         );
         Some(UnseenSize { distance, detail })
     }

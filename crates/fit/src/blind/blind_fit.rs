@@ -157,10 +157,12 @@ pub enum BlindFitError {
 }
 
 fn open_overheads(overheads: &[i64], more: Option<usize>) -> String {
+    let mut overheads = overheads.to_vec();
+    overheads.sort_unstable();
     let list: Vec<String> = overheads.iter().map(ToString::to_string).collect();
     let more = more.map_or_else(
         || "label one command of each action, or capture the replies".to_owned(),
         |more| format!("about {more} more commands would settle it, or labels of single commands"),
     );
-    format!("a command without actions may have {} bytes; {more}", list.join(" or "))
+    format!("the overhead |ac| stays open: it may be {} bytes; {more}", list.join(" or "))
 }

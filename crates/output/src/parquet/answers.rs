@@ -33,8 +33,9 @@ fn identification(row: &Row) -> Option<(Option<String>, Option<String>, Identifi
     };
     let flow: FlowId = text("flow")?.parse().ok()?;
     let command = Command {
-        time_ns: integer(field("time_ns")?)?,
-        end_ns: integer(field("end_ns")?)?,
+        // Earlier versions named columns of times with their unit.
+        time_ns: integer(field("time").or_else(|| field("time_ns"))?)?,
+        end_ns: integer(field("end").or_else(|| field("end_ns"))?)?,
         flow: flow.0,
         size: integer(field("size")?)?.cast_unsigned(),
         ..Command::default()
