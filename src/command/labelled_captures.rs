@@ -1,5 +1,6 @@
 //! Labelled captures, and the pipeline that finds commands in them, as several subcommands name them.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -64,6 +65,10 @@ pub(super) struct LabelledCaptures {
 
     #[command(flatten)]
     options: StageOptionArguments,
+
+    /// Whether it was said which gateway was chosen: several pipelines read the same captures.
+    #[arg(skip)]
+    is_gateway_said: Cell<bool>,
 
     #[command(flatten)]
     pub(super) log: LogFlags,
@@ -195,7 +200,8 @@ impl LabelledCaptures {
         self.options.set_others(&mut pipeline)?;
         options.iter().try_for_each(|option| pipeline.set_text(option))?;
         if self.traffic.streams().is_empty() {
-            choose_gateway(&mut pipeline, &self.log)?;
+            let log = if self.is_gateway_said.replace(true) { &LogFlags::QUIET } else { &self.log };
+            choose_gateway(&mut pipeline, log)?;
         }
         // Files that a pipeline writes belong to `sizeleak run`.
         pipeline.latency_log = None;

@@ -44,7 +44,7 @@ use super::working_folder::WorkingFolder;
     after_long_help = "Examples:\n  \
     sizeleak run pipeline.toml\n  \
     sizeleak run monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20 --model model.toml -o commands.ndjson\n  \
-    sizeleak run --recursive archive --gateway 192.168.1.20 --model model.toml\n  \
+    sizeleak run archive --gateway 192.168.1.20 --model model.toml\n  \
     tcpdump -U -w - | sizeleak run --gateway 192.168.1.20 --model model.toml\n  \
     sizeleak run pipeline.toml --set pruner.mode=paper --set decomposer.limit=100 --latency\n  \
     sizeleak run pipeline.toml --set record-sizer.save=records.frames.zst\n  \

@@ -26,10 +26,10 @@ use super::text_style::ClockOption;
 #[command(
     after_help = "Examples:\n  \
     sizeleak survey home.pcap\n  \
-    sizeleak survey --recursive captures --json",
+    sizeleak survey captures --json",
     after_long_help = format!("Examples:\n  \
     sizeleak survey home.pcap\n  \
-    sizeleak survey --recursive captures --json\n  \
+    sizeleak survey captures --json\n  \
     sizeleak survey monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20\n  \
     tcpdump -U -w - | sizeleak survey -\n\n\
     The side that opens a connection counts as its gateway; where the beginning was not captured, the side with the \
@@ -56,8 +56,8 @@ pub(crate) struct Arguments {
     #[arg(short = 'r', long, value_name = "FILE")]
     input: Vec<PathBuf>,
 
-    /// Read all captures below the folders named
-    #[arg(long)]
+    /// Read all captures below the folders named, as is done anyway
+    #[arg(long, hide = true)]
     recursive: bool,
 
     /// Only this address or network; can be repeated [default: every address]
@@ -77,7 +77,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let captures = [&arguments.input[..], &arguments.captures].concat();
     let run =
-        SurveyRun { captures: captures.clone(), recursive: arguments.recursive, gateways: arguments.gateway.clone() };
+        SurveyRun { captures: captures.clone(), recursive: true, gateways: arguments.gateway.clone() };
     let times = arguments.clock.times()?;
     let mut files = RunFiles::new();
     files.extend(run.pipeline()?.files(None));
@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let is_named = !arguments.gateway.is_empty();
     let next = |address: &_| {
         let is_due = is_named || table::may_be_gateway(address);
-        is_due.then(|| next_steps::lines(address, &captures, arguments.recursive))
+        is_due.then(|| next_steps::lines(address, &captures))
     };
     arguments.format.printed().print(&report, Some("addresses"), || table::table(&report, &times, next))?;
     match coverage {

@@ -12,7 +12,7 @@ use crate::command::document::{COLUMNS, Document, line, paragraph};
 const SAVED: &str = "capture.pcap";
 
 /// The lines for an address of these captures.
-pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf], recursive: bool) -> Document {
+pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf]) -> Document {
     let gateway = address.address;
     let commands = address.services.iter().map(commands_of).sum::<u64>();
     let Some(main) = address.services.iter().max_by_key(|service| commands_of(service)).filter(|_| commands > 0) else {
@@ -22,9 +22,6 @@ pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf], recursive: 
     let mut lines = [paragraph(found(address, main, commands), 2), paragraph(labels(commands), 2)].concat();
     let others = address.services.iter().filter(|service| commands_of(service) > 0).count() > 1;
     let mut options = format!("--gateway {gateway}");
-    if recursive {
-        options += " --recursive";
-    }
     if plain {
         options += " --set record-sizer.plain-tcp=true";
     }

@@ -70,6 +70,9 @@ impl LogFlags {
     /// The flags of a command line without any of them.
     pub const DEFAULT: Self = Self { verbose: 0, quiet: false, log_format: LogFormat::Text };
 
+    /// Nothing but errors is printed.
+    pub const QUIET: Self = Self { verbose: 0, quiet: true, log_format: LogFormat::Text };
+
     /// Whether every notice is printed.
     pub fn is_verbose(&self) -> bool {
         self.verbose > 0
