@@ -55,16 +55,22 @@ def certify(folder):
 
 
 def start(command, folder, name, port):
-    """Starts a server, and waits until its port answers."""
+    """Starts a server, and waits until its port answers. One that still ends there, as after a kill, is waited for."""
+    def answers():
+        with socket.socket() as probe:
+            return probe.connect_ex((SERVER, port)) == 0
+
+    end = time.monotonic() + 30
+    while answers():
+        if time.monotonic() > end:
+            sys.exit(f"{name} cannot start: {SERVER}:{port} is taken; name another port with --port")
+        time.sleep(0.05)
     log = (folder / f"{name}.log").open("w")
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    end = time.monotonic() + 30
     while time.monotonic() < end and server.poll() is None:
-        try:
-            socket.create_connection((SERVER, port)).close()
+        if answers():
             return server
-        except ConnectionRefusedError:
-            time.sleep(0.05)
+        time.sleep(0.05)
     server.kill()
     sys.exit(f"{name} did not start: {folder}/{name}.log says why")
 
