@@ -31,8 +31,8 @@ const SHOWN: usize = 60;
     after_long_help = "Examples:\n  \
     sizeleak record --inventory home.toml --do ./send.sh --dry-run\n  \
     sizeleak record --inventory home.toml --do ./send.sh --interface eth1 --gateway 192.168.1.20 -o recorded\n  \
-    sizeleak record --inventory home.toml --do-lines ./sender.py --capture-with 'ssh router tcpdump -U -w - host hub' \
-    --gateway 192.168.1.20 -o recorded\n  \
+    sizeleak record --inventory home.toml --do-lines ./sender.py --capture-with \
+    'ssh router tcpdump -U --immediate-mode -w - host hub' --gateway 192.168.1.20 -o recorded\n  \
     sizeleak record --inventory home.toml --do ./send.sh --labels-only -o recorded\n\n\
     CMD gets one command as a line of JSON on stdin: {\"number\": 17, \"actions\": {\"on\": 2}, \"devices\": [{\"device\": \
     \"plug\", \"index\": 0, \"action\": \"on\"}, …]}. If it ends with another code than 0, the command does not count. With \

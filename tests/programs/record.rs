@@ -58,7 +58,12 @@ impl Bench {
 
     /// A recording into a folder, without its way to send and to capture.
     fn plain(&self, output: &str) -> Command {
-        let mut command = sizeleak("record --pause 100ms --silence 60ms --max-commands 100 --gateway 192.168.1.20");
+        self.limited(output, "--silence 60ms --max-commands 100")
+    }
+
+    /// The same, with limits of its own.
+    fn limited(&self, output: &str, limits: &str) -> Command {
+        let mut command = sizeleak(&format!("record --pause 100ms --gateway 192.168.1.20 {limits}"));
         command.arg("--inventory").arg(self.path("inventory.toml")).arg("-o").arg(self.path(output));
         command
     }
@@ -149,6 +154,18 @@ fn programs_that_fail_clocks_that_are_off_and_lost_packets_are_survived() {
     assert_eq!(count, journal.steps.len() / 5);
     assert!(text.contains(&format!("{count} of {} commands were not sent", journal.steps.len())), "{text}");
     assert!(text.contains("the capture's clock is 20.0 s ahead of this one"), "{text}");
+}
+
+#[test]
+fn packets_that_arrive_late_are_said() {
+    let bench = Bench::new("", "");
+    let late = format!("sleep 0.3; exec < {}; while sleep 0.5; do cat; done", bench.path("home.pcap").display());
+    for (capture, silence, is_late) in [(late, "60ms", true), (bench.capture(), "1s", false)] {
+        let mut record = bench.limited(silence, &format!("--silence {silence} --max-commands 3"));
+        let output = run(record.args(["--do-lines", &bench.serve, "--capture-with", &capture]));
+        let text = stderr(&output);
+        assert_eq!(text.contains("late, longer than `--silence`"), is_late, "{text}");
+    }
 }
 
 /// Waits until a recording has handed over so many commands.

@@ -22,7 +22,7 @@ fn assert_sizes_are_right(script: &str, options: &str, gateway: &str, port: u16)
     let mut record = sizeleak("record --pause 100ms --silence 200ms --max-commands 80");
     record.args(["--gateway", gateway]).arg("--inventory").arg(examples.join("inventory.toml")).arg("-o").arg(&out);
     let home = format!("python3 {}/{script} {} --port {port} {options}", examples.display(), lab.display());
-    let tcpdump = format!("tcpdump -i lo -U -n -w - host 127.0.0.2 and port {port}");
+    let tcpdump = format!("tcpdump -i lo -U --immediate-mode -n -w - host 127.0.0.2 and port {port}");
     let output = run(record.args(["--do-lines", &home, "--capture-with", &tcpdump]));
     let text = stderr(&output);
     assert!(output.status.success(), "{text}");
@@ -42,4 +42,16 @@ fn assert_sizes_are_right(script: &str, options: &str, gateway: &str, port: u16)
 #[ignore = "second tier: needs root, tcpdump, mosquitto, openssl and python3 with AWSIoTPythonSDK and paho-mqtt"]
 fn sizes_of_an_aws_gateway_are_right_while_its_counter_gains_a_digit() {
     assert_sizes_are_right("aws.py", "--version 81", "127.0.0.1", ports(20_000));
+}
+
+#[test]
+#[ignore = "second tier: needs root, tcpdump, mosquitto, openssl and python3 with azure-iot-device"]
+fn sizes_of_an_azure_gateway_are_right_while_its_counter_gains_a_digit() {
+    assert_sizes_are_right("azure_hub.py", "--twin", "127.0.0.1", ports(24_000));
+}
+
+#[test]
+#[ignore = "second tier: needs root, tcpdump, openssl and node-red"]
+fn sizes_of_a_node_red_gateway_are_right_over_one_connection() {
+    assert_sizes_are_right("nodered.py", "", "127.0.0.2", ports(28_000));
 }

@@ -71,7 +71,7 @@ pub(super) struct CaptureOptions {
 
     /// Capture with CMD, which writes pcap to stdout
     ///
-    /// Or pcapng; packet by packet, so that it is known when the gateway is silent.
+    /// Or pcapng; each packet at once, so that it is known when the gateway is silent.
     #[arg(long, value_name = "CMD", conflicts_with = "labels_only")]
     pub(super) capture_with: Option<String>,
 

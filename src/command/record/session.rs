@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use sizeleak_labels::{LabelFile, LabelOffset, LabelTimes, Labels};
@@ -81,7 +81,7 @@ impl<'a> Session<'a> {
             (Some(command), _) => Some(sender::shell(command)),
             (None, Some(interface)) => {
                 let mut tcpdump = sender::program("tcpdump");
-                tcpdump.args(["-i", interface, "-U", "-n", "-w", "-"]);
+                tcpdump.args(["-i", interface, "-U", "--immediate-mode", "-n", "-w", "-"]);
                 Some(tcpdump)
             }
             (None, None) => None,
@@ -226,7 +226,7 @@ impl<'a> Session<'a> {
         match &self.tap {
             Some(tap) if tap.packets == 0 && sent >= SENT_UNSEEN => Err(anyhow!(
                 "{sent} commands were sent, and the capture has no data of {}: is this the gateway, and does the capture \
-                 see it? (`tcpdump` needs `-U`)",
+                 see it? (`tcpdump` needs `-U --immediate-mode`)",
                 self.options.capture.gateway.join(", ")
             )
             .into()),
@@ -311,18 +311,13 @@ impl<'a> Session<'a> {
     /// What is known of the sizes, in words.
     fn known(&self) -> String {
         match (self.experiment.knowledge(), &self.fault) {
-            (Some(knowledge), _) if knowledge.sizes.is_empty() => "no size of an action yet".to_owned(),
-            (Some(knowledge), _) => {
+            (Some(knowledge), _) if !knowledge.sizes.is_empty() => {
                 let sizes: Vec<String> = knowledge.sizes.iter().map(ActionSize::to_string).collect();
-                format!(
-                    "{} bytes; all right with probability {:.3}{}",
-                    sizes.join(", "),
-                    knowledge.certainty,
-                    if knowledge.longer.is_empty() { "" } else { ", unless all are off by the same few bytes" }
-                )
+                let together = if knowledge.longer.is_empty() { "" } else { ", or all off together" };
+                format!("{} bytes; all right with probability {:.3}{together}", sizes.join(", "), knowledge.certainty)
             }
             (None, Some(fault)) => format!("no model yet: {fault}"),
-            (None, None) => "nothing yet".to_owned(),
+            _ => "nothing yet".to_owned(),
         }
     }
 
@@ -360,6 +355,7 @@ impl<'a> Session<'a> {
         let commands = self.experiment.commands();
         tell("record", &format!("{reason}: {commands} commands in {} s", self.begun.elapsed().as_secs()));
         let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(130) };
+        self.report_lateness();
         if self.tap.is_none() {
             tell("next", "learn from the capture of the tap with labels.csv, and evaluate it with test.csv");
             return Ok(code);
@@ -385,6 +381,19 @@ impl<'a> Session<'a> {
         tell("next", &format!("sizeleak audit --model {}", model.display()));
         print_document(&paragraph(tested.evaluation.conclusion.sentence, 0))?;
         Ok(code)
+    }
+
+    /// Says if packets came later than silence is waited for: then commands went out while the gateway was not silent.
+    fn report_lateness(&self) {
+        let late = self.tap.as_ref().map_or(Duration::ZERO, Tap::lateness);
+        if late > self.options.capture.silence && !self.options.log.is_quiet() {
+            let text = format!(
+                "packets arrived up to {:.1} s late, longer than `--silence`: have the capture pass them on at once, and \
+                 try again (`tcpdump` needs `-U --immediate-mode`)",
+                late.as_secs_f64()
+            );
+            say("note", &text);
+        }
     }
 
     /// Says which commands were not sent, or not seen, and how clocks differ.

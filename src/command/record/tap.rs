@@ -159,6 +159,12 @@ impl Tap {
         self.ahead_ns.iter().copied().min().unwrap_or(0)
     }
 
+    /// How much later than the fastest packet the slowest of the last ones came.
+    pub(super) fn lateness(&self) -> Duration {
+        let slowest = self.ahead_ns.iter().copied().max().unwrap_or(0);
+        Duration::from_nanos(slowest.saturating_sub(self.ahead_ns()).unsigned_abs())
+    }
+
     /// The captures so far, all of them on the disk.
     pub(super) fn files(&mut self) -> anyhow::Result<&[PathBuf]> {
         if let Some(output) = &self.output {
