@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::{DeserializeOwned, DeserializeSeed};
+use thiserror::Error;
 
 use crate::batch::BatchSeed;
 use crate::{Frame, MAX_DEPTH, Unknown};
@@ -28,6 +29,22 @@ pub(crate) fn encode(frame: &Frame, buffer: &mut Vec<u8>) -> Result<(), rmp_serd
             buffer.extend_from_slice(&unknown.value);
             Ok(())
         }
+    }
+}
+
+/// Why bytes are no frame.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct NotFrame(String);
+
+impl Frame {
+    /// The frame of one whole `MessagePack` value, `{kind: body}`, which is part of no stream.
+    ///
+    /// # Errors
+    /// [`NotFrame`] if it is no such map, or its body lacks what its kind has.
+    pub fn decode(value: &[u8]) -> Result<Self, NotFrame> {
+        let buffer = Arc::new(value.to_vec());
+        decode(&buffer, &buffer).map_err(NotFrame)
     }
 }
 

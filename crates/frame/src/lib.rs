@@ -57,6 +57,7 @@ mod writer;
 
 pub use batch::{Batch, BatchIter, Entries, Row};
 pub use buffer::{ReadBuffer, SpareBuffers};
+pub use codec::NotFrame;
 pub use command::{Command, MAX_EARLIER_COMMANDS, MAX_SINGLE_REPLIES, SingleReply};
 pub use content_type::{ContentType, UnknownContentType};
 pub use correction::{Correction, HabitFactors, WeightedEpsilon};

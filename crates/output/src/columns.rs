@@ -1,8 +1,14 @@
-//! Frames as rows of columns, for CSV and Parquet.
+//! Frames as rows of columns, for CSV, Parquet and Arrow.
 
 use serde_json::Value;
 
 use ColumnType::{Bytes, Counts, Flag, Float, Signed, Structs, Text, Texts, Time, Unsigned};
+
+/// A row group or batch is complete once it has this many rows or about this many bytes.
+#[cfg(any(feature = "parquet", feature = "arrow"))]
+pub(crate) const MAX_ROWS: usize = 1 << 16;
+#[cfg(any(feature = "parquet", feature = "arrow"))]
+pub(crate) const MAX_BYTES: usize = 4 << 20;
 
 /// A column of the frames of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,6 +200,24 @@ pub(crate) fn cell<'a>(row: &'a Value, column: &str) -> Option<&'a Value> {
         _ => row.get(column),
     };
     found.filter(|value| !value.is_null())
+}
+
+/// The value of the field at this place in an entry of a list or, with its key, of a map; `None` if it is null.
+#[cfg(any(feature = "parquet", feature = "arrow"))]
+pub(crate) fn entry_value<'a>(
+    content: ColumnType,
+    key: Option<&'a Value>,
+    entry: &'a Value,
+    name: &str,
+    at: usize,
+) -> Option<&'a Value> {
+    let value = match (key, at) {
+        (Some(key), 0) => Some(key),
+        // A struct is a map of its fields, or a list of them in order.
+        _ if matches!(content, Structs(_)) => entry.get(name).or_else(|| entry.get(at)),
+        _ => Some(entry),
+    };
+    value.filter(|value| !value.is_null())
 }
 
 /// The value of a flat column as text.

@@ -1,5 +1,5 @@
-//! Writes frames in human- and machine-readable formats: an aligned table, JSON lines, CSV, Parquet, Zeek's logs, and
-//! frames again.
+//! Writes frames in human- and machine-readable formats: an aligned table, JSON lines, CSV, Parquet, Zeek's logs,
+//! frames again, and Arrow's record batches.
 //!
 //! ```
 //! use sizeleak_frame::Notice;
@@ -16,6 +16,8 @@
 //! ```
 
 mod answers;
+#[cfg(feature = "arrow")]
+mod arrow;
 mod columns;
 mod csv;
 mod flow_names;
@@ -32,6 +34,8 @@ mod writer;
 mod zeek;
 
 pub use answers::{AnswerSink, AnswersError, read_answers};
+#[cfg(feature = "arrow")]
+pub use arrow::RecordBatchBuilder;
 pub use columns::has_columns;
 #[cfg(feature = "parquet")]
 pub use parquet::read_parquet_answers;

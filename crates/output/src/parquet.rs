@@ -12,19 +12,15 @@ use std::sync::Arc;
 use sizeleak_frame::Frame;
 
 use self::field::{Field, without_candidates};
-use crate::columns::{Column, ColumnType, cell, columns, rows};
+use crate::columns::{Column, ColumnType, MAX_BYTES, MAX_ROWS, cell, columns};
 use crate::flow_names::FlowNames;
-use crate::{HexLength, KindSelection, json};
+use crate::{KindSelection, json};
 pub use answers::read_parquet_answers;
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
-
-/// A row group is written once it has this many rows or about this many bytes.
-const MAX_ROWS: usize = 1 << 16;
-const MAX_BYTES: usize = 4 << 20;
 
 /// The column of most of what answers hold.
 const CANDIDATES: &str = "candidates";
@@ -70,28 +66,18 @@ impl<W: Write + Send> ParquetFile<W> {
     /// Adds the rows of a frame.
     pub(crate) fn write(&mut self, frame: &Frame) -> io::Result<()> {
         self.observe(frame);
-        // Captured bytes are stored raw, not as digits.
-        let mut wire: Box<dyn Iterator<Item = &[u8]>> = match frame {
-            Frame::Packets(batch) => Box::new(batch.iter().map(|packet| packet.data)),
-            Frame::Segments(batch) => Box::new(batch.iter().map(|segment| segment.payload)),
-            _ => Box::new(std::iter::empty()),
-        };
         let apart = without_candidates(frame);
         let (frame, candidates) = apart.as_ref().map_or((frame, None), |(row, list)| (row, Some(*list)));
-        for (_, mut body) in json::rows(frame, HexLength::AtMost(0))? {
-            self.names.add_to(frame, &mut body);
-            let wire = wire.next().unwrap_or_default();
-            for row in rows(&body) {
-                for (column, field) in &mut self.columns {
-                    let pushed =
-                        candidates.filter(|_| column.name == CANDIDATES).and_then(|it| field.push_candidates(it));
-                    self.bytes += pushed.unwrap_or_else(|| field.push(cell(row, column.name), wire));
-                }
-                self.rows += 1;
+        let Self { columns, names, rows, bytes, .. } = self;
+        json::column_rows(frame, names, |row, wire| {
+            for (column, field) in &mut *columns {
+                let pushed = candidates.filter(|_| column.name == CANDIDATES).and_then(|it| field.push_candidates(it));
+                *bytes += pushed.unwrap_or_else(|| field.push(cell(row, column.name), wire));
             }
-            if self.rows >= MAX_ROWS || self.bytes >= MAX_BYTES {
-                self.end_group()?;
-            }
+            *rows += 1;
+        })?;
+        if self.rows >= MAX_ROWS || self.bytes >= MAX_BYTES {
+            self.end_group()?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use parquet::errors::{ParquetError, Result};
 use serde_json::Value;
 
 pub(super) use self::fast::without_candidates;
-use crate::columns::ColumnType;
+use crate::columns::{ColumnType, entry_value};
 
 /// A column, or a field of a struct in one.
 pub(super) enum Field {
@@ -125,16 +125,11 @@ impl List {
 
     fn push_entry(&mut self, key: Option<&str>, entry: &Value, levels: Levels) -> usize {
         let key = key.map(Value::from);
-        let is_struct = matches!(self.content, ColumnType::Structs(_));
-        let fields = self.fields.iter_mut().enumerate().map(|(at, (name, field))| {
-            let value = match (&key, at) {
-                (Some(key), 0) => Some(key),
-                // A struct is a map of its fields, or a list of them in order.
-                _ if is_struct => entry.get(*name).or_else(|| entry.get(at)),
-                _ => Some(entry),
-            };
-            field.push_at(value.filter(|value| !value.is_null()), &[], levels)
-        });
+        let content = self.content;
+        let fields =
+            self.fields.iter_mut().enumerate().map(|(at, (name, field))| {
+                field.push_at(entry_value(content, key.as_ref(), entry, name, at), &[], levels)
+            });
         fields.sum()
     }
 
