@@ -64,7 +64,8 @@ mod value_lists;
 mod wall_clock;
 mod working_folder;
 
-use std::env;
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -144,14 +145,19 @@ impl Subcommands {
     }
 }
 
+/// Whether the program takes a file for a saved frame stream, by its content.
+pub fn is_saved_stream(file: &Path) -> bool {
+    operand::Operand::of(file.to_owned()).content == operand::Content::Stream
+}
+
 /// The command line of the program.
 fn command() -> Command {
     Cli::command().mut_subcommands(help::with_exit_codes)
 }
 
-/// Runs the program to its end.
-pub(crate) fn main() -> ExitCode {
-    let arguments = value_lists::spread(env::args_os());
+/// Runs the program to its end; the first argument is its name.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = value_lists::spread(arguments);
     let parsed = command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let parsed = parsed.unwrap_or_else(|error| exit_with_usage(error));
     let screen = parsed.command.log().install("sizeleak");

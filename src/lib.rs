@@ -61,6 +61,10 @@ pub use sizeleak_archive as archive;
 /// ```
 pub use sizeleak_audit as audit;
 
+/// The command line of the program `sizeleak`, for packages that carry it. It reads and writes files, stdin and stdout,
+/// handles signals and may confine its process: call it in a process of its own.
+pub mod command;
+
 /// Pipelines judged by labels: an [`Evaluator`](evaluation::Evaluator) runs them, an
 /// [`Evaluation`](evaluation::Evaluation) has the figures.
 ///

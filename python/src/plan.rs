@@ -1,0 +1,104 @@
+//! A configured pipeline and what it reads.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use sizeleak::frame::FrameSink;
+use sizeleak::pipeline::{PreparedRun, RunOptions, SavedStream};
+use sizeleak::{ConfigError, Interrupt, Pipeline, RunError};
+use sizeleak_platform::telemetry::Telemetry;
+use toml::{Table, Value};
+
+use crate::failure::{failure, input_failure, of_configuration, of_run};
+
+/// What a run needs.
+#[derive(Clone)]
+pub(crate) struct RunPlan {
+    pub(crate) pipeline: Pipeline,
+    /// The saved streams that it continues from.
+    pub(crate) streams: Vec<PathBuf>,
+}
+
+/// Why a run failed.
+pub(crate) enum RunFailure {
+    Run(RunError),
+    /// The exception is made.
+    Raised(PyErr),
+}
+
+impl RunPlan {
+    /// Builds its stages.
+    pub(crate) fn prepare(&self, interrupt: &Interrupt) -> Result<PreparedRun, ConfigError> {
+        if self.streams.is_empty() {
+            return self.pipeline.prepare();
+        }
+        let stream = SavedStream::joined(&self.streams, interrupt)?;
+        let from = Some((self.pipeline.index_of(&stream)?, stream));
+        self.pipeline.prepare_with(RunOptions { from, recorders: Vec::new() })
+    }
+
+    /// Runs it on this thread.
+    pub(crate) fn run(
+        &self,
+        interrupt: &Interrupt,
+        telemetry: Option<&Telemetry>,
+        sink: &mut dyn FrameSink,
+    ) -> Result<(), RunFailure> {
+        let of_configuration = |error| RunFailure::Raised(Python::attach(|py| of_configuration(py, &error)));
+        let mut prepared = self.prepare(interrupt).map_err(of_configuration)?;
+        if let Some(telemetry) = telemetry {
+            prepared.report_to(telemetry);
+        }
+        prepared.run(interrupt, sink).map(drop).map_err(RunFailure::Run)
+    }
+}
+
+impl RunFailure {
+    pub(crate) fn raised(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Run(error) => of_run(py, &error),
+            Self::Raised(error) => error,
+        }
+    }
+}
+
+/// The pipeline of a file, or else the standard one, with options.
+pub(crate) fn configured(file: Option<&Path>, options: &[String]) -> Result<Pipeline, ConfigError> {
+    let mut pipeline = file.map_or_else(|| Ok(Pipeline::standard()), Pipeline::read)?;
+    options.iter().try_for_each(|option| pipeline.set_text(option))?;
+    Ok(pipeline)
+}
+
+/// The text of a pipeline file in which programs, each a command with its arguments, take the place of stages.
+#[pyfunction]
+pub(crate) fn pipeline_file(
+    py: Python<'_>,
+    file: Option<PathBuf>,
+    options: Vec<String>,
+    programs: Vec<(String, Vec<String>)>,
+) -> PyResult<String> {
+    let pipeline = configured(file.as_deref(), &options).map_err(|error| of_configuration(py, &error))?;
+    let stages = pipeline.resolved_stages();
+    if stages.last().map(|stage| stage.entry.makes) != pipeline.makes() {
+        return Err(failure(py, "a pipeline with programs of its own cannot have stages in Python besides", 2));
+    }
+    let mut text = String::new();
+    for stage in stages {
+        let name = stage.entry.name;
+        let table = match programs.iter().find(|(replaced, _)| replaced == name) {
+            Some((_, command)) => Table::from_iter([
+                ("name".to_owned(), Value::from("python-stage")),
+                ("command".to_owned(), Value::from(command.clone())),
+            ]),
+            None => {
+                let set = pipeline.options(name).cloned().unwrap_or_default();
+                let resolved = stage.options.into_iter().filter(|(key, _)| set.contains_key(key));
+                [("run".to_owned(), Value::from(name))].into_iter().chain(resolved).collect()
+            }
+        };
+        let written = write!(text, "[[stage]]\n{table}\n");
+        written.map_err(|error| input_failure(py, error))?;
+    }
+    Ok(text)
+}

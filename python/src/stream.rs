@@ -1,0 +1,184 @@
+//! A run as a stream of Arrow record batches, through Arrow's C stream interface.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use pyo3::prelude::*;
+use sizeleak::frame::{Frame, FrameSink};
+use sizeleak::{Interrupt, RunError};
+use sizeleak_output::RecordBatchBuilder;
+use sizeleak_platform::telemetry::{NoticeTally, Telemetry};
+
+use crate::failure::of_run;
+use crate::plan::{RunFailure, RunPlan};
+
+/// Batches that wait for their reader.
+const QUEUE: usize = 2;
+
+/// How often a reader that waits looks for signals and reports progress.
+const BETWEEN_CHECKS: Duration = Duration::from_millis(50);
+
+/// The exception with which a stream ended. Arrow's interface passes on its text alone.
+pub(crate) type SharedFailure = Arc<Mutex<Option<PyErr>>>;
+
+enum Event {
+    Batch(RecordBatch),
+    End(Result<NoticeTally, RunFailure>),
+}
+
+/// The batches of a run, which goes on in a thread of its own while they are read.
+pub(crate) struct Batches {
+    schema: SchemaRef,
+    events: Option<Receiver<Event>>,
+    interrupt: Interrupt,
+    thread: Option<JoinHandle<()>>,
+    failure: SharedFailure,
+    telemetry: Telemetry,
+    callback: Option<Py<PyAny>>,
+}
+
+impl Batches {
+    /// Starts the run.
+    pub(crate) fn start(
+        plan: RunPlan,
+        builder: RecordBatchBuilder,
+        callback: Option<Py<PyAny>>,
+        failure: SharedFailure,
+    ) -> Self {
+        let (sender, events) = bounded(QUEUE);
+        let (interrupt, telemetry, schema) = (Interrupt::new(), Telemetry::new(), builder.schema());
+        let (stop, counted) = (interrupt.clone(), telemetry.clone());
+        let is_counted = callback.is_some();
+        let thread = thread::spawn(move || {
+            let mut sink = BatchSink { builder, sender, notices: NoticeTally::default() };
+            let run = plan.run(&stop, is_counted.then_some(&counted), &mut sink);
+            // A reader that is gone needs no end.
+            _ = match run.and_then(|()| sink.send_rest().map_err(|error| RunFailure::Run(RunError::of_input(error)))) {
+                Ok(()) => sink.sender.send(Event::End(Ok(sink.notices))),
+                Err(failure) => sink.sender.send(Event::End(Err(failure))),
+            };
+        });
+        Self { schema, events: Some(events), interrupt, thread: Some(thread), failure, telemetry, callback }
+    }
+
+    /// The next batch; `None` at the end.
+    fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        while let Some(events) = &self.events {
+            py.check_signals()?;
+            // The run may need the interpreter for a stage in Python.
+            let event = py.detach(|| events.recv_timeout(BETWEEN_CHECKS));
+            if let Some(callback) = &self.callback {
+                let progress = self.telemetry.progress();
+                callback.call1(py, (progress.read(), progress.total()))?;
+            }
+            match event {
+                Ok(Event::Batch(batch)) => return Ok(Some(batch)),
+                Ok(Event::End(ended)) => {
+                    self.events = None;
+                    let notices = ended.map_err(|failure| failure.raised(py))?;
+                    return warn(py, &notices).map(|()| None);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // Only a thread that panicked sends no end.
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.events = None;
+                    let fault = "the run panicked: this is a bug of sizeleak; please report it";
+                    return Err(of_run(py, &RunError::of_input(fault.to_owned())));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ends the run, and waits until its thread has ended.
+    fn stop(&mut self, py: Python<'_>) {
+        self.interrupt.set();
+        self.events = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic was reported by the missing end.
+            _ = py.detach(|| thread.join());
+        }
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Python::attach(|py| match self.next_batch(py) {
+            Ok(batch) => batch.map(Ok),
+            Err(error) => {
+                self.stop(py);
+                let sentence = ArrowError::ExternalError(error.value(py).to_string().into());
+                if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
+                    // The reader raises an error of its own for this one; the interpreter then raises the interrupt again.
+                    _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+                }
+                if let Ok(mut failure) = self.failure.lock() {
+                    *failure = Some(error);
+                }
+                Some(Err(sentence))
+            }
+        })
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        // Without an interpreter, the process is about to end.
+        Python::try_attach(|py| self.stop(py));
+    }
+}
+
+/// Warns of what stages skipped, lost or assumed, once for each stage and word.
+pub(crate) fn warn(py: Python<'_>, notices: &NoticeTally) -> PyResult<()> {
+    for (stage, what, counted) in notices.iter() {
+        let detail = counted.detail.as_deref();
+        py.import("sizeleak._errors")?.call_method1("warn", (stage, what, counted.times, detail))?;
+    }
+    Ok(())
+}
+
+/// Makes batches of the frames of a run, and counts its notices.
+struct BatchSink {
+    builder: RecordBatchBuilder,
+    sender: Sender<Event>,
+    notices: NoticeTally,
+}
+
+impl BatchSink {
+    fn send(&mut self) -> io::Result<()> {
+        let batch = self.builder.take_batch().map_err(io::Error::other)?;
+        self.sender.send(Event::Batch(batch)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn send_rest(&mut self) -> Result<(), String> {
+        if self.builder.is_empty() { Ok(()) } else { self.send().map_err(|error| error.to_string()) }
+    }
+}
+
+impl FrameSink for BatchSink {
+    fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
+        for frame in frames.drain(..) {
+            if let Frame::Notice(notice) = &frame {
+                self.notices.add(notice);
+            }
+            self.builder.write(&frame)?;
+            if self.builder.is_full() {
+                self.send()?;
+            }
+        }
+        Ok(())
+    }
+}
