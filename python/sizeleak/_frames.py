@@ -13,15 +13,15 @@ from . import _native
 class Frame(SimpleNamespace):
     """One value of a stream: the fields of its body are attributes, `kind` is its kind.
 
-    docs/frames.md lists the fields: times (`…_ns`) are nanoseconds since the epoch, lengths are bytes, `flow` is a number.
-    The body of `packets` and `segments` is the list `rows`.
+    docs/frames.md lists the fields: times (`…_ns`) are nanoseconds since the epoch, lengths are bytes, `flow` is a
+    number. The body of `packets` and `segments` is the list `rows`.
     """
 
     kind: ClassVar[str]
 
 
 class Record(Frame):
-    """A TLS record: time_ns, start_ns, flow, direction, content_type, length (bytes on the wire), plaintext, handshake."""
+    """A TLS record: time_ns, start_ns, flow, direction, content_type, length (on the wire), plaintext, handshake."""
 
     kind = "record"
 
@@ -50,7 +50,7 @@ def frame_of(kind: str, body: Any) -> Frame:
 
 
 def read_frames(path: str | os.PathLike[str]) -> Iterator[Frame]:
-    """The frames of a file, one after another: what `sizeleak run -o FILE.frames` wrote, also compressed by zstd or gzip."""
+    """The frames of a file, one after another: what `sizeleak run -o FILE.frames` wrote, also compressed."""
     return _native.FrameIterator(os.fspath(path))
 
 

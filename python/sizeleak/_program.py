@@ -1,4 +1,4 @@
-"""Runs the program in a process of its own: it can be stopped at any moment, whatever it computes, and leaves no thread."""
+"""Runs the program in a process of its own: it can be stopped at any moment of a computation, and leaves no thread."""
 
 from __future__ import annotations
 

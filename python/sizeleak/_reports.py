@@ -1,8 +1,8 @@
 """What the program reports: every key of its JSON is an attribute of a result here.
 
-Each function takes the options of the program's command of the same name, with `_` for `-`: `evaluate(…, what_if="padme")` is
-`sizeleak evaluate … --what-if padme`. A capture that is damaged, or a model that does not fit, is an `Error` whose `report` has
-the result of what was read.
+Each function takes the options of the program's command of the same name, with `_` for `-`:
+`evaluate(…, what_if="padme")` is `sizeleak evaluate … --what-if padme`. A capture that is damaged, or a model that does
+not fit, is an `Error` whose `report` has the result of what was read.
 """
 
 from __future__ import annotations
@@ -90,35 +90,13 @@ class Deviations(Report):
 
 @dataclass(frozen=True)
 class Simulation:
-    """The files of a simulated home: captures, their labels, the inventory of the home."""
+    """The files of a simulated home: captures to learn from and to test on, their labels, and the inventory."""
 
-    folder: FilePath
-
-    @property
-    def learn(self) -> FilePath:
-        """The capture to learn from."""
-        return self.folder / "learn.pcap"
-
-    @property
-    def learn_labels(self) -> FilePath:
-        """The labels of the capture to learn from."""
-        return self.folder / "learn.csv"
-
-    @property
-    def test(self) -> FilePath:
-        """The capture to test on; frames, if these were asked for."""
-        frames = self.folder / "test.frames"
-        return frames if frames.exists() else self.folder / "test.pcap"
-
-    @property
-    def test_labels(self) -> FilePath:
-        """The labels of the capture to test on."""
-        return self.folder / "test.csv"
-
-    @property
-    def inventory(self) -> FilePath:
-        """The devices and their actions."""
-        return self.folder / "inventory.toml"
+    learn: FilePath
+    learn_labels: FilePath
+    test: FilePath
+    test_labels: FilePath
+    inventory: FilePath
 
 
 class Figure:
@@ -153,8 +131,8 @@ def learn(
 ) -> Model:
     """Learns a gateway's sizes from captures, with labels or without.
 
-    `labels` is a path or a table in memory (of pandas, Polars or Arrow, or a list of dicts): a row for each command with its
-    time and a column with a count for each action.
+    `labels` is a path or a table in memory (of pandas, Polars or Arrow, or a list of dicts): a row for each command
+    with its time and a column with a count for each action.
     """
     with Call("learn") as call:
         _add_labelled(call, labels, gateway, pipeline)
@@ -246,7 +224,10 @@ def simulate(folder: Path, *, scenario: Path | None = None, seed: int = 1, **opt
     with Call("simulate") as call:
         call.add(scenario=scenario, seed=seed, output=folder, quiet=True, **options)
         call.run(has_messages=False)
-    return Simulation(FilePath(folder))
+    test = "test.frames" if options.get("frames") else "test.pcap"
+    return Simulation(
+        *(FilePath(folder, name) for name in ("learn.pcap", "learn.csv", test, "test.csv", "inventory.toml"))
+    )
 
 
 def plot(answers: Any, *, labels: Any = None, **options: Any) -> Figure:

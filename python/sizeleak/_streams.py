@@ -22,8 +22,8 @@ class Stream:
     """Frames of one kind, as Arrow record batches with the columns of the program's Parquet.
 
     Whatever reads Arrow's C stream interface takes it as it is, without a copy: `pyarrow.table(stream)`,
-    `polars.DataFrame(stream)`, `duckdb.sql("from stream")`. Each reader starts a run of its own, so that a stream can be
-    read again. A batch has at most 65,536 rows or about 4 MiB; memory does not grow with the capture.
+    `polars.DataFrame(stream)`, `duckdb.sql("from stream")`. Each reader starts a run of its own, so that a stream can
+    be read again. A batch has at most 65,536 rows or about 4 MiB; memory does not grow with the capture.
     """
 
     def __init__(self, run: _native.Run, kind: str, progress: Progress | None, files: object) -> None:
@@ -93,11 +93,11 @@ def records(
 ) -> Stream:
     """The TLS records of captures, one row each, in order of time.
 
-    `captures` is a path or several: captures (pcap or pcapng, also compressed), folders of them with `recursive`, or saved
-    frame streams. `gateway` is an address or network, or several. Columns: time_ns, start_ns (timestamps, UTC), flow,
-    direction, content_type, length (bytes on the wire), plaintext_min, plaintext_max (bytes; null where the cipher suite is
-    unknown), handshake, gateway, service. `progress` is called with the bytes read and their total (None if unknown); True
-    shows a bar of tqdm, if that is installed.
+    `captures` is a path or several: captures (pcap or pcapng, also compressed), folders of them with `recursive`, or
+    saved frame streams. `gateway` is an address or network, or several. Columns: time_ns, start_ns (timestamps, UTC),
+    flow, direction, content_type, length (bytes on the wire), plaintext_min, plaintext_max (bytes; null where the
+    cipher suite is unknown), handshake, gateway, service. `progress` is called with the bytes read and their total (None
+    if unknown); True shows a bar of tqdm, if that is installed.
     """
     return _stream("record", captures, gateway, pipeline, recursive, progress)
 

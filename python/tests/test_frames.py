@@ -3,14 +3,17 @@
 from pathlib import Path
 
 import pytest
-import sizeleak
 from conftest import GATEWAY, HOME, program
+
+import sizeleak
 
 
 def test_frames_that_were_read_are_written_as_they_were(tmp_path: Path) -> None:
     saved, again = tmp_path / "saved.frames", tmp_path / "again.frames"
     for kind in ("packets", "segments", "record", "command"):
-        program("run", HOME / "test.pcap", "--gateway", GATEWAY, "--kind", kind, "--format", "frames", "-q", "-o", saved)
+        program(
+            "run", HOME / "test.pcap", "--gateway", GATEWAY, "--kind", kind, "--format", "frames", "-q", "-o", saved
+        )
         frames = list(sizeleak.read_frames(saved))
         assert sizeleak.write_frames(frames, again) == len(frames)
         assert list(sizeleak.read_frames(again)) == frames, kind

@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
-import sizeleak
 from conftest import GATEWAY, HOME, program
+
+import sizeleak
 
 LEARN, TEST, MODEL, INVENTORY = (HOME / name for name in ("learn.pcap", "test.pcap", "model.toml", "inventory.toml"))
 LABELS, TEST_LABELS = HOME / "learn.csv", HOME / "test.csv"
@@ -20,7 +21,10 @@ def test_results_equal_the_programs_json() -> None:
     given: dict[str, Any] = {"model": MODEL, "gateway": GATEWAY}
     for result, arguments in [
         (sizeleak.survey(TEST), ["survey", TEST]),
-        (sizeleak.evaluate(TEST, TEST_LABELS, **given, what_if="padme"), ["evaluate", TEST, *LABELLED, "--what-if=padme"]),
+        (
+            sizeleak.evaluate(TEST, TEST_LABELS, **given, what_if="padme"),
+            ["evaluate", TEST, *LABELLED, "--what-if=padme"],
+        ),
         (
             sizeleak.compare(TEST, TEST_LABELS, ["standard", sizeleak.Pipeline().set("pruner", mode="paper")], **given),
             ["compare", TEST, "standard", "pruner.mode=paper", *LABELLED],
@@ -28,7 +32,9 @@ def test_results_equal_the_programs_json() -> None:
         (sizeleak.audit(MODEL), ["audit", "--model", MODEL]),
         (sizeleak.pad(MODEL, policy="padme"), ["pad", "--model", MODEL, "--policy", "padme"]),
     ]:
-        assert result.to_dict() == json.loads(program(*arguments, "--json", *([] if arguments[0] == "survey" else ["-q"])))
+        assert result.to_dict() == json.loads(
+            program(*arguments, "--json", *([] if arguments[0] == "survey" else ["-q"]))
+        )
 
 
 def test_keys_are_attributes_and_html_has_them() -> None:
@@ -52,7 +58,12 @@ def test_a_model_is_the_file_that_the_program_writes(tmp_path: Path) -> None:
     assert model.sizes["on"] == 28 and "28" in model._repr_html_()
     model.write(tmp_path / "again.toml")
     assert (tmp_path / "again.toml").read_bytes() == file.read_bytes()
-    for labels in [pd.read_csv(LABELS), pl.read_csv(LABELS), pl.read_csv(LABELS).to_arrow(), list(csv.DictReader(LABELS.open()))]:
+    for labels in [
+        pd.read_csv(LABELS),
+        pl.read_csv(LABELS),
+        pl.read_csv(LABELS).to_arrow(),
+        list(csv.DictReader(LABELS.open())),
+    ]:
         assert sizeleak.learn(LEARN, labels, **options) == model, type(labels)
     times = pd.read_csv(LABELS, parse_dates=["time"])
     assert sizeleak.learn(LEARN, times, **options) == model
@@ -61,7 +72,7 @@ def test_a_model_is_the_file_that_the_program_writes(tmp_path: Path) -> None:
 
 
 def test_errors_and_messages_are_the_programs(tmp_path: Path) -> None:
-    with pytest.raises(sizeleak.UsageError, match="`--gateway IP|CIDR` is missing"):
+    with pytest.raises(sizeleak.UsageError, match="is missing: name the gateway of these captures"):
         sizeleak.evaluate(TEST, TEST_LABELS, model=MODEL)
     with pytest.raises(sizeleak.UsageError, match="unexpected argument '--nonsense'"):
         sizeleak.audit(MODEL, nonsense=1)

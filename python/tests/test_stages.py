@@ -1,13 +1,14 @@
-"""A stage in Python is the same in a pipeline of this process, as a program in a pipe, and in the program's pipelines."""
+"""A stage in Python is the same in this process, as a program in a pipe, and in the program's pipelines."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import sizeleak
 from bursts import Bursts
 from conftest import GATEWAY, HOME, PROGRAM, ROOT, program
+
+import sizeleak
 
 CAPTURE, MODEL = HOME / "test.pcap", HOME / "model.toml"
 FILE = ROOT / "examples" / "segmenters" / "bursts.py"
@@ -32,7 +33,7 @@ def test_a_segmenter_of_25_lines_has_the_same_output_in_process_and_in_a_pipe(tm
 
 
 def test_the_program_finds_that_the_segmenter_keeps_the_contract() -> None:
-    assert "0 rules broken" in program("check-stage", "--", sys.executable, FILE) or True
+    program("check-stage", "--", sys.executable, FILE)  # It fails where a rule is broken.
 
 
 def test_the_program_runs_a_stage_of_this_process(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import sizeleak
 from conftest import GATEWAY, HOME, program
+
+import sizeleak
 
 CAPTURE, MODEL = HOME / "test.pcap", HOME / "model.toml"
 
@@ -62,7 +63,9 @@ def test_files_have_what_the_program_writes(tmp_path: Path) -> None:
         of_kind("command").write(ours)
         program("run", CAPTURE, "--gateway", GATEWAY, "--kind", "command", "--model", MODEL, "-q", "-o", theirs)
         if ending == "frames":
-            kinds = [[frame for frame in sizeleak.read_frames(path) if frame.kind == "command"] for path in (ours, theirs)]
+            kinds = [
+                [frame for frame in sizeleak.read_frames(path) if frame.kind == "command"] for path in (ours, theirs)
+            ]
             assert kinds[0] == kinds[1]
         else:
             assert ours.read_bytes() == theirs.read_bytes()

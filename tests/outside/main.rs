@@ -16,6 +16,7 @@ mod evaluation_tables;
 mod fuzz_corpora;
 mod nearest_neighbours;
 mod public_captures;
+mod python;
 mod readme;
 mod real_conversation;
 mod spark;

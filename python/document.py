@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Writes docs/python.md from the docstrings of the package: document.py [--check]."""
+
+import inspect
+import sys
+from pathlib import Path
+
+import sizeleak
+
+FILE = Path(__file__).resolve().parent.parent / "docs" / "python.md"
+PARTS = {
+    "Streams": ("records", "commands", "identify", "Stream"),
+    "Results": ("survey", "learn", "evaluate", "compare", "audit", "pad", "profile", "detect", "simulate", "plot"),
+    "What results are": (
+        *("Report", "Survey", "Model", "Evaluation", "Comparison", "Audit", "Padding"),
+        *("Profile", "Deviations", "Simulation", "Figure"),
+    ),
+    "Stages": ("Stage", "Pipeline", "serve"),
+    "Frames": ("Frame", "Record", "Command", "read_frames", "write_frames"),
+    "Errors and warnings": ("Error", "UsageError", "CutError", "Notice"),
+}
+INTRODUCTION = """# Python
+
+`pip install ./python`, on a machine with Rust and a C compiler, installs the package `sizeleak` for Python 3.10 and
+newer, and the program; `python/wheels` makes wheels. [The notebook](../examples/notebook.ipynb) goes from a capture to
+an audit, [recipes](recipes.md) has short ways to other tools. This page is made from the docstrings by
+`python/document.py`.
+
+Streams and stages run in this process: Rust works without the interpreter's lock, and threads end with what they work
+for. What the program reports runs in a process of its own, which Ctrl-C ends at any moment of a computation.
+"""
+
+
+def described(name: str) -> str:
+    """A heading with the signature, the docstring, and the public methods of a class."""
+    item = getattr(sizeleak, name)
+    signature = (
+        "" if inspect.isclass(item) and issubclass(item, (sizeleak.Frame, Exception)) else inspect.signature(item)
+    )
+    lines = [f"### `{name}`", "", f"```python\n{name}{shortened(str(signature))}\n```", "", inspect.getdoc(item) or ""]
+    members = vars(item).items() if inspect.isclass(item) else []
+    for member, value in members:
+        text = inspect.getdoc(value) if not member.startswith("_") else None
+        if text and (callable(value) or isinstance(value, (property, classmethod))):
+            call = "" if isinstance(value, property) else "()"
+            lines += ["", f"- `{member}{call}`: {' '.join(text.split())}"]
+    return "\n".join(lines) + "\n"
+
+
+def shortened(signature: str) -> str:
+    """A signature without the folders of its types, a line for each option."""
+    for long in (
+        "sizeleak._stages.",
+        "sizeleak._files.",
+        "sizeleak._reports.",
+        "sizeleak._streams.",
+        "sizeleak._frames.",
+    ):
+        signature = signature.replace(long, "")
+    return signature.replace("'", "").replace(", *, ", ",\n    *, ")
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [f"## {part}\n\n" + "\n".join(described(name) for name in names) for part, names in PARTS.items()]
+    return INTRODUCTION + "\n" + "\n".join(parts)
+
+
+def main() -> None:
+    """Writes the page, or says whether it is as the docstrings are."""
+    missing = set(sizeleak.__all__) - {name for names in PARTS.values() for name in names}
+    if missing:
+        sys.exit(f"not on the page: {', '.join(sorted(missing))}")
+    if "--check" not in sys.argv:
+        FILE.write_text(page(), encoding="utf-8")
+    elif FILE.read_text(encoding="utf-8") != page():
+        sys.exit(f"{FILE.name} is not what the docstrings say: run python/document.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""The notebook runs, and shows what it was committed with. Remake its output: SIZELEAK_NOTEBOOK=write pytest …"""
+
+import os
+import re
+from typing import Any
+
+import pytest
+from conftest import ROOT
+
+NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
+
+
+def shown(notebook: Any) -> list[str]:
+    """The texts that the cells show."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    texts = [output.get("text") or output["data"].get("text/plain", "") for output in outputs]
+    return [re.sub(r"0x[0-9a-f]+", "0x…", text) for text in texts]
+
+
+def test_the_notebook_shows_what_it_was_committed_with() -> None:
+    nbformat = pytest.importorskip("nbformat")
+    client = pytest.importorskip("nbclient")
+    committed = nbformat.read(NOTEBOOK, as_version=4)
+    run = nbformat.read(NOTEBOOK, as_version=4)
+    client.NotebookClient(run, timeout=300, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
+    for cell in run.cells:
+        cell.metadata.clear()
+    if os.environ.get("SIZELEAK_NOTEBOOK") == "write":
+        run.metadata.pop("language_info", None)
+        nbformat.write(run, NOTEBOOK)
+        return
+    assert shown(run) == shown(committed)
+    assert len(shown(run)) >= len([cell for cell in run.cells if cell.cell_type == "code"]) - 1
