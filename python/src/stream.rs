@@ -57,11 +57,10 @@ impl Batches {
         let thread = thread::spawn(move || {
             let mut sink = BatchSink { builder, sender, notices: NoticeTally::default() };
             let run = plan.run(&stop, is_counted.then_some(&counted), &mut sink);
+            let rest = sink.send_rest().map_err(|error| RunFailure::Run(RunError::of_input(error)));
+            let end = run.and(rest).map(|()| std::mem::take(&mut sink.notices));
             // A reader that is gone needs no end.
-            _ = match run.and_then(|()| sink.send_rest().map_err(|error| RunFailure::Run(RunError::of_input(error)))) {
-                Ok(()) => sink.sender.send(Event::End(Ok(sink.notices))),
-                Err(failure) => sink.sender.send(Event::End(Err(failure))),
-            };
+            _ = sink.sender.send(Event::End(end));
         });
         Self { schema, events: Some(events), interrupt, thread: Some(thread), failure, telemetry, callback }
     }

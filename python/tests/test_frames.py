@@ -1,5 +1,6 @@
 """Files of frames, as objects."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,12 @@ import sizeleak
 
 def test_frames_that_were_read_are_written_as_they_were(tmp_path: Path) -> None:
     saved, again = tmp_path / "saved.frames", tmp_path / "again.frames"
-    for kind in ("packets", "segments", "record", "command"):
-        program(
-            "run", HOME / "test.pcap", "--gateway", GATEWAY, "--kind", kind, "--format", "frames", "-q", "-o", saved
-        )
+    for stage in ("capture", "flow-filter", "record-sizer", "command-segmenter"):
+        run = ["run", HOME / "test.pcap", "--gateway", GATEWAY, "--kind", "command", "-q", "-o", os.devnull]
+        program(*run, "--set", f"{stage}.save={saved}")
         frames = list(sizeleak.read_frames(saved))
         assert sizeleak.write_frames(frames, again) == len(frames)
-        assert list(sizeleak.read_frames(again)) == frames, kind
+        assert list(sizeleak.read_frames(again)) == frames, stage
         assert {frames[0].kind, frames[-1].kind} == {"hello", "summary"}
 
 

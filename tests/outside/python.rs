@@ -16,7 +16,7 @@ fn run(program: &str, arguments: &[&str]) {
 #[ignore = "second tier: needs the package (pip install ./python), mypy, ruff, pytest and what .ci/requirements.txt lists"]
 fn python_package_is_typed_documented_and_equal_to_the_program() {
     run("ruff", &["check", "--quiet", "."]);
-    run("mypy", &["sizeleak"]);
+    run("mypy", &["package/sizeleak"]);
     run("python3", &["document.py", "--check"]);
     run("python3", &["-m", "pytest", "--quiet"]);
 }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
 from typing import Any
@@ -26,8 +28,10 @@ class Stream:
     be read again. A batch has at most 65,536 rows or about 4 MiB; memory does not grow with the capture.
     """
 
-    def __init__(self, run: _native.Run, kind: str, progress: Progress | None, files: object) -> None:
-        self._run, self.kind, self._progress, self._files = run, kind, progress, files
+    def __init__(self, run: _native.Run, kind: str, progress: Progress | None, folder: str) -> None:
+        self._run, self.kind, self._progress = run, kind, progress
+        # Every run reads the models that are in it.
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """A run as a capsule of Arrow's C stream interface; its schema is its own, whatever is requested."""
@@ -96,8 +100,8 @@ def records(
     `captures` is a path or several: captures (pcap or pcapng, also compressed), folders of them with `recursive`, or
     saved frame streams. `gateway` is an address or network, or several. Columns: time_ns, start_ns (timestamps, UTC),
     flow, direction, content_type, length (bytes on the wire), plaintext_min, plaintext_max (bytes; null where the
-    cipher suite is unknown), handshake, gateway, service. `progress` is called with the bytes read and their total (None
-    if unknown); True shows a bar of tqdm, if that is installed.
+    cipher suite is unknown), handshake, gateway, service. `progress` is called with the bytes read and their total
+    (None if unknown); True shows a bar of tqdm, if that is installed.
     """
     return _stream("record", captures, gateway, pipeline, recursive, progress)
 
@@ -151,19 +155,19 @@ def _stream(
     profile: Path | None = None,
 ) -> Stream:
     pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline(pipeline)
-    files = tempfile.TemporaryDirectory(prefix="sizeleak-")
+    folder = FilePath(tempfile.mkdtemp(prefix="sizeleak-"))
     run = _native.Run(
         kind,
         listed(captures),
         listed(gateway),
-        model_files(model, FilePath(files.name)),
-        None if profile is None else model_files(profile, FilePath(files.name))[0],
+        model_files(model, folder),
+        None if profile is None else model_files(profile, folder)[0],
         pipeline._file,
         pipeline._options,
         pipeline._replaced,
         recursive,
     )
-    return Stream(run, kind, progress, files)
+    return Stream(run, kind, progress, str(folder))
 
 
 def _callback(progress: Progress | None) -> Callable[[int, int | None], object] | None:

@@ -175,13 +175,10 @@ def compare(
         _add_labelled(call, labels, gateway, None)
         _add_models(call, model=model)
         call.add(**options)
-        variants: dict[str, str] = {}
-        for pipeline in pipelines:
-            is_file = isinstance(pipeline, Pipeline) and (pipeline._replaced or (pipeline._file and pipeline._options))
-            variants[call.pipeline_file(pipeline) if is_file else repr(pipeline).strip("'")] = str(pipeline)  # type: ignore[arg-type]
+        variants = [_variant(call, pipeline) for pipeline in pipelines]
         comparison = _report(call, Comparison, [*listed(captures), *variants])
-    for compared in comparison.values.get("pipelines", []):
-        compared["pipeline"] = variants.get(compared["pipeline"], compared["pipeline"])
+    for compared, pipeline in zip(comparison.pipelines, pipelines, strict=True):
+        compared["pipeline"] = str(pipeline)
     return comparison
 
 
@@ -238,6 +235,14 @@ def plot(answers: Any, *, labels: Any = None, **options: Any) -> Figure:
         call.arguments += _answers(call, answers)
         call.run()
         return Figure(figure.read_text(encoding="utf-8"))
+
+
+def _variant(call: Call, pipeline: Pipeline | str) -> str:
+    """A pipeline as the program names one to compare."""
+    if not isinstance(pipeline, Pipeline):
+        return os.fspath(pipeline)
+    is_changed = pipeline._replaced or (pipeline._file and pipeline._options)
+    return call.pipeline_file(pipeline) if is_changed else str(pipeline)
 
 
 def _add_labelled(call: Call, labels: Any, gateway: Any, pipeline: Pipeline | Path | None) -> None:
