@@ -9,12 +9,12 @@ use svg::node::element::{Group, Title};
 use super::axis::Axis;
 use super::lanes::{Lane, Lanes};
 use super::layout::{LEFT, Layout, TOP};
-use super::legend::{Entry, Verdict, legend};
+use super::legend::{Verdict, keys};
 use super::page::{PictureSize, TooSmall, page};
+use super::scale::Scale;
 use super::shapes::{
     DEVIATION, TEXT, clean, colour, diamond, outline, rectangle, rule, text, text_around, text_before,
 };
-use super::size_axis::SizeAxis;
 use super::timeline::{Incident, Mark, Timeline, Truth};
 use crate::TimeFormat;
 
@@ -49,29 +49,28 @@ struct Picture<'a> {
     times: &'a TimeFormat,
     lanes: Lanes,
     verdicts: Vec<Verdict>,
-    entries: Vec<Entry>,
+    size: PictureSize,
     layout: Layout,
     axis: Option<Axis>,
-    sizes: SizeAxis,
+    sizes: Scale,
 }
 
 impl<'a> Picture<'a> {
     fn new(timeline: &'a Timeline, times: &'a TimeFormat, size: PictureSize) -> Result<Self, TooSmall> {
         let (lanes, verdicts) = (Lanes::of(timeline), Verdict::all(timeline));
-        let entries = Entry::of(timeline, &verdicts);
-        let layout = Layout::new(size, &lanes, timeline.marks.len(), entries.len())?;
+        let layout = Layout::new(size, &lanes, timeline.marks.len(), keys(timeline, &verdicts))?;
         let axis = timeline.span().map(|span| Axis::new(span, layout.width));
         let bytes = || timeline.marks.iter().map(|mark| mark.size);
-        let bytes = (bytes().min().unwrap_or(0), bytes().max().unwrap_or(0));
-        let sizes = SizeAxis::new(bytes, layout.sizes_height, 24.0);
-        Ok(Self { timeline, times, lanes, verdicts, entries, layout, axis, sizes })
+        let bytes = (bytes().min().unwrap_or(0) as f64, bytes().max().unwrap_or(0) as f64);
+        let sizes = Scale::linear(bytes, 1.0, layout.sizes_height, 24.0);
+        Ok(Self { timeline, times, lanes, verdicts, size, layout, axis, sizes })
     }
 
     fn draw(&self, title: Option<&str>) -> Document {
         let Layout { all_width, all_height, .. } = self.layout;
         let headline = title.map_or_else(|| self.headline(), |title| clean(title, MAX_IN_TITLE));
         let (span, counts) = (self.span(), self.counts());
-        let mut drawing = page((all_width, all_height), &headline, [&span, &counts]).add(self.size_axis());
+        let mut drawing = page((all_width, all_height), &self.size, &headline, [&span, &counts]).add(self.size_axis());
         drawing = self.groups(drawing);
         if let Some(axis) = &self.axis {
             drawing = drawing.add(self.time_axis(axis));
@@ -85,7 +84,7 @@ impl<'a> Picture<'a> {
                 drawing = drawing.add(self.label(axis, at, truth));
             }
         }
-        drawing.add(legend(&self.entries, &self.layout))
+        drawing.add(self.layout.legend.draw(self.layout.legend_top()))
     }
 
     fn headline(&self) -> String {
@@ -134,7 +133,7 @@ impl<'a> Picture<'a> {
         }
         group = group.add(text_before(LEFT - 8.0, TOP - 12.0, "size in bytes"));
         for tick in self.sizes.ticks() {
-            let y = bottom - self.sizes.at(tick);
+            let y = bottom - self.sizes.at(*tick);
             group = group.add(rule(LEFT, y, LEFT + self.layout.width, y));
             if !self.timeline.marks.is_empty() {
                 group = group.add(text_before(LEFT - 8.0, y + 4.0, &tick.to_string()));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sizeleak_text::shortened;
 use svg::node::element::{Group, Title};
 
-use super::page::{LegendRows, MARGIN, PictureSize, TooSmall, page};
+use super::page::{Key, Legend, MARGIN, PictureSize, TooSmall, page};
 use super::rate_scale::RateScale;
 use super::shapes::{COLOURS, TEXT, clean, rectangle, rule, text, text_around, text_before};
 
@@ -90,7 +90,7 @@ pub fn habits_svg(home: &HomeHabits, size: PictureSize, title: &str) -> Result<S
         let _ = write!(shade, "; the {} most used of {} actions", picture.panels.len(), home.actions.len());
     }
     let lines = [&*clean(&home.about, MAX_IN_TITLE), &shade];
-    let mut drawing = page((picture.width, picture.height), &clean(title, MAX_IN_TITLE), lines);
+    let mut drawing = page((picture.width, picture.height), &size, &clean(title, MAX_IN_TITLE), lines);
     for (at, action) in picture.panels.iter().enumerate() {
         let y = TOP + (at / picture.columns) as f64 * (TITLE + 7.0 * picture.day + CLOCK);
         drawing = drawing.add(picture.panel(action, column_left(at % picture.columns), y));
@@ -107,7 +107,7 @@ pub fn habits_svg(home: &HomeHabits, size: PictureSize, title: &str) -> Result<S
         drawing =
             drawing.add(routine_row(routine, column_left(at / rows), top + HEADING + ROW * (at % rows) as f64 + 10.0));
     }
-    Ok(format!("{}\n", drawing.add(picture.legend())))
+    Ok(format!("{}\n", drawing.add(picture.legend.draw(picture.legend_top()))))
 }
 
 struct Picture<'a> {
@@ -115,9 +115,7 @@ struct Picture<'a> {
     panels: &'a [ActionHours],
     routines: &'a [RoutineRow],
     scale: RateScale,
-    /// The legend: names, each with the colour and the width of its sample.
-    entries: Vec<(String, &'static str, f64)>,
-    legend: LegendRows,
+    legend: Legend,
     columns: usize,
     width: f64,
     height: f64,
@@ -131,22 +129,23 @@ impl<'a> Picture<'a> {
         let routines = home.routines.get(..MAX_ROUTINES).unwrap_or(&home.routines);
         let hours = || panels.iter().flat_map(|action| action.hours.iter().flatten());
         let scale = RateScale::new(hours().flatten().copied().fold(0.0, f64::max));
-        let mut entries = vec![("no command".to_owned(), NEVER, 12.0)];
-        entries.extend(scale.steps().map(|(name, colour)| (name, colour, 12.0)));
-        entries.extend(hours().any(Option::is_none).then(|| ("no day learned".to_owned(), UNKNOWN, 12.0)));
-        entries.extend((!routines.is_empty()).then(|| ("share of days it came".to_owned(), SHARE_COLOUR, SHARE)));
+        let mut keys = vec![key("no command".to_owned(), NEVER, 12.0)];
+        keys.extend(scale.steps().map(|(name, colour)| key(name, colour, 12.0)));
+        keys.extend(hours().any(Option::is_none).then(|| key("no day learned".to_owned(), UNKNOWN, 12.0)));
+        keys.extend((!routines.is_empty()).then(|| key("share of days it came".to_owned(), SHARE_COLOUR, SHARE)));
         let own_width = 2.0 * MARGIN + COLUMNS as f64 * (PANEL + BETWEEN) - BETWEEN;
-        let width = size.width.map_or(own_width, f64::from);
+        let width = size.width().unwrap_or(own_width);
         let columns = ((width - 2.0 * MARGIN + BETWEEN) / (PANEL + BETWEEN)).floor().max(1.0) as usize;
-        let legend = LegendRows::new(width, entries.len());
-        let mut picture = Self { panels, routines, scale, entries, legend, columns, width, height: 0.0, day: DAY };
+        let legend = Legend::new(width, keys);
+        let mut picture = Self { panels, routines, scale, legend, columns, width, height: 0.0, day: DAY };
         // The height grows with that of a day.
         let (fixed, all_days) = (picture.height(0.0), picture.height(1.0) - picture.height(0.0));
-        picture.day = size.height.map_or(DAY, |height| (f64::from(height) - fixed) / all_days.max(1.0));
+        picture.day = size.height().map_or(DAY, |height| (height - fixed) / all_days.max(1.0));
         picture.height = picture.height(picture.day);
         if picture.day < MIN_DAY {
-            let least = picture.height(MIN_DAY).ceil() as u32;
-            return Err(TooSmall { count: panels.len(), parts: "actions", least, less: "a greater `--width`" });
+            let needs = format!("{} actions need", panels.len());
+            let least = size.pixels(picture.height(MIN_DAY));
+            return Err(TooSmall { needs, dimension: "height", least, less: "a greater `--width`" });
         }
         Ok(picture)
     }
@@ -197,15 +196,16 @@ impl<'a> Picture<'a> {
         group
     }
 
-    fn legend(&self) -> Group {
-        let mut group = Group::new().set("class", "legend");
-        for (at, (name, colour, width)) in self.entries.iter().enumerate() {
-            let (x, y) = self.legend.place(at, self.height - self.legend.height + 6.0);
-            let sample = rectangle(x, y - 11.0, *width, 12.0).set("fill", *colour).set("stroke", NEVER);
-            group = group.add(sample).add(text(x + width + 6.0, y, name));
-        }
-        group
+    /// The base line of the legend's first row.
+    fn legend_top(&self) -> f64 {
+        self.height - self.legend.height + 6.0
     }
+}
+
+/// What a shade means.
+fn key(name: String, colour: &str, width: f64) -> Key {
+    let sample = rectangle(0.0, -11.0, width, 12.0).set("fill", colour).set("stroke", NEVER);
+    Key { name, sample: Group::new().add(sample), width }
 }
 
 fn named(name: &str, columns: usize) -> String {
@@ -257,14 +257,13 @@ mod tests {
 
     #[test]
     fn all_is_within_the_size_that_is_asked_for() {
-        let size = |height| PictureSize { width: Some(400), height: Some(height) };
+        let size = |height| PictureSize { width: Some(400), height: Some(height), font: None };
         let small = habits_svg(&home(5, 9), size(300), "Home").unwrap_err();
         assert!(habits_svg(&home(5, 9), size(small.least - 1), "Home").is_err(), "{small}");
         let (least, home) = (f64::from(small.least), home(5, 9));
         let picture = Picture::new(&home, size(small.least)).unwrap();
         assert!((picture.width, picture.height.round()) == (400.0, least) && picture.columns == 1, "{small}");
-        let places = (0..picture.entries.len()).map(|at| picture.legend.place(at, least - picture.legend.height + 6.0));
-        assert!(places.into_iter().all(|(x, y)| x < 300.0 && y < least), "{small}");
+        assert!(picture.legend_top() + picture.legend.height < least + 20.0, "{small}");
         assert!(small.to_string().starts_with("5 actions need a height of"), "{small}");
     }
 }

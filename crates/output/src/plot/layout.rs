@@ -1,7 +1,7 @@
 //! Where the parts of a picture are, in pixels.
 
 use super::lanes::Lanes;
-use super::page::{LegendRows, PictureSize, TooSmall};
+use super::page::{Key, Legend, PictureSize, TooSmall};
 
 /// From the left: names, and the numbers of axes.
 pub(super) const LEFT: f64 = 190.0;
@@ -38,24 +38,24 @@ pub(super) struct Layout {
     pub(super) bar_height: f64,
     /// Where the lanes end.
     pub(super) bottom: f64,
-    legend: LegendRows,
+    pub(super) legend: Legend,
 }
 
 impl Layout {
-    /// The layout for this many commands and entries of the legend.
-    pub(super) fn new(size: PictureSize, lanes: &Lanes, commands: usize, entries: usize) -> Result<Self, TooSmall> {
+    /// The layout for this many commands and a legend.
+    pub(super) fn new(size: PictureSize, lanes: &Lanes, commands: usize, keys: Vec<Key>) -> Result<Self, TooSmall> {
         let by_commands = LEFT + (commands as f64 * 3.0).clamp(900.0, 3000.0) + RIGHT;
-        let all_width = size.width.map_or(by_commands, f64::from);
-        let legend = LegendRows::new(all_width, entries);
+        let all_width = size.width().unwrap_or(by_commands);
+        let legend = Legend::new(all_width, keys);
         let has_headings = lanes.groups.len() > 1;
         let all_headings = if has_headings { HEADING * lanes.groups.len() as f64 } else { 0.0 };
         let fixed = TOP + GAP + all_headings + AXIS + legend.height;
         let sizes = if commands == 0 && lanes.count() > 0 { 0.0 } else { SIZES };
         let units = sizes + lanes.count().max(1) as f64;
-        let lane = size.height.map_or(LANE, |height| (f64::from(height) - fixed) / units);
+        let lane = size.height().map_or(LANE, |height| (height - fixed) / units);
         if lane < MIN_LANE {
-            let least = (fixed + units * MIN_LANE).ceil() as u32;
-            return Err(TooSmall { count: lanes.count(), parts: "lanes", least, less: "fewer gateways or flows" });
+            let (needs, least) = (format!("{} lanes need", lanes.count()), size.pixels(fixed + units * MIN_LANE));
+            return Err(TooSmall { needs, dimension: "height", least, less: "fewer gateways or flows" });
         }
         let (mut headings, mut bases, mut y) = (Vec::new(), Vec::new(), TOP + lane * sizes + GAP);
         for group in &lanes.groups {
@@ -86,14 +86,16 @@ impl Layout {
         self.bases.get(lane).copied().unwrap_or(self.bottom)
     }
 
-    /// Where an entry of the legend begins.
-    pub(super) fn legend_entry(&self, at: usize) -> (f64, f64) {
-        self.legend.place(at, self.bottom + AXIS + 4.0)
+    /// The base line of the legend's first row.
+    pub(super) fn legend_top(&self) -> f64 {
+        self.bottom + AXIS + 4.0
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use svg::node::element;
+
     use super::super::lanes::{Group, Lane};
     use super::*;
 
@@ -102,26 +104,33 @@ mod tests {
         Lanes { groups: (0..groups).map(group).collect(), ..Lanes::default() }
     }
 
+    fn keys(count: usize) -> Vec<Key> {
+        (0..count).map(|_| Key { name: "x".into(), sample: element::Group::new(), width: 12.0 }).collect()
+    }
+
     #[test]
     fn picture_has_the_size_that_was_asked_for() {
-        let size = PictureSize { width: Some(600), height: Some(500) };
-        let layout = Layout::new(size, &lanes(3), 10, 4).unwrap();
+        let size = PictureSize { width: Some(600), height: Some(500), font: None };
+        let layout = Layout::new(size, &lanes(3), 10, keys(4)).unwrap();
         assert_eq!((layout.all_width, layout.all_height.round()), (600.0, 500.0));
         assert!(layout.bases.len() == 6 && layout.headings.len() == 3 && layout.bases.is_sorted());
-        assert!((0..4).all(|at| layout.legend_entry(at).1 < 500.0));
+        assert!(layout.legend_top() + layout.legend.height <= 520.0, "{layout:?}");
+        let twice = PictureSize { width: Some(1200), height: Some(1000), font: Some(24) };
+        let twice = Layout::new(twice, &lanes(3), 10, keys(4)).unwrap();
+        assert_eq!((twice.all_width, twice.bases), (600.0, layout.bases), "a greater font enlarges all");
     }
 
     #[test]
     fn too_small_a_height_names_the_least() {
-        let size = |height| PictureSize { width: None, height: Some(height) };
-        let error = Layout::new(size(200), &lanes(3), 10, 4).unwrap_err();
-        assert!(Layout::new(size(error.least), &lanes(3), 10, 4).is_ok(), "{error}");
-        assert!(Layout::new(size(error.least - 1), &lanes(3), 10, 4).is_err(), "{error}");
+        let size = |height| PictureSize { width: None, height: Some(height), font: None };
+        let error = Layout::new(size(200), &lanes(3), 10, keys(4)).unwrap_err();
+        assert!(Layout::new(size(error.least), &lanes(3), 10, keys(4)).is_ok(), "{error}");
+        assert!(Layout::new(size(error.least - 1), &lanes(3), 10, keys(4)).is_err(), "{error}");
     }
 
     #[test]
     fn size_without_wishes_grows_with_the_commands_and_lanes() {
-        let layout = |groups, commands| Layout::new(PictureSize::default(), &lanes(groups), commands, 1).unwrap();
+        let layout = |groups, commands| Layout::new(PictureSize::default(), &lanes(groups), commands, keys(1)).unwrap();
         assert!(layout(1, 1000).width > layout(1, 10).width && layout(2, 10).all_height > layout(1, 10).all_height);
         assert!((layout(0, 0).all_height - layout(0, 0).bottom) > 40.0, "an empty timeline has a layout too");
     }

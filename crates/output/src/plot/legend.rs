@@ -1,12 +1,13 @@
-//! The legend: what occurs in the picture, and nothing else.
+//! The legend of a timeline: all bands of probability if there is any, and else what occurs in the picture.
 
 use svg::node::element::{Circle, Group, Path};
 
-use super::layout::Layout;
-use super::shapes::{
-    COLOURS, TEXT, UNEXPLAINED, circle, colour, colour_step, diamond, outline, rectangle, rounded, text,
-};
+use super::page::Key;
+use super::shapes::{COLOURS, TEXT, UNEXPLAINED, circle, colour, diamond, outline, rectangle, rounded};
 use super::timeline::{Mark, Timeline, Truth};
+
+/// The width of a sample.
+const SAMPLE: f64 = 12.0;
 
 /// How the first candidate of a command compares with the label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +62,7 @@ fn of_truth<'a>(timeline: &'a Timeline, truth: &Truth) -> Option<&'a Mark> {
 
 /// An entry of the legend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Entry {
+enum Entry {
     /// Commands of a step of probability.
     Probability(usize),
     Unexplained,
@@ -77,18 +78,17 @@ pub(super) enum Entry {
 
 impl Entry {
     /// The entries that a timeline needs, in order.
-    pub(super) fn of(timeline: &Timeline, verdicts: &[Verdict]) -> Vec<Self> {
-        let colours = timeline.marks.iter().map(|mark| match &mark.best {
-            Some(best) => Self::Probability(colour_step(best.probability)),
-            None => Self::Unexplained,
-        });
+    fn of(timeline: &Timeline, verdicts: &[Verdict]) -> Vec<Self> {
+        let is_answered = timeline.marks.iter().any(|mark| mark.best.is_some());
+        let steps = (0..COLOURS.len()).filter(|_| is_answered).map(Self::Probability);
+        let colours = timeline.marks.iter().filter(|mark| mark.best.is_none()).map(|_| Self::Unexplained);
         let verdicts = verdicts.iter().filter(|verdict| **verdict != Verdict::Unknown).map(|it| Self::Verdict(*it));
         let labels = timeline.truths.iter().map(|truth| match truth.command {
             Some(_) => Self::Label,
             None => Self::LabelAlone,
         });
         let deviations = timeline.incidents.iter().map(|_| Self::Deviation);
-        let mut entries: Vec<Self> = colours.chain(verdicts).chain(labels).chain(deviations).collect();
+        let mut entries: Vec<Self> = steps.chain(colours).chain(verdicts).chain(labels).chain(deviations).collect();
         entries.sort_unstable();
         entries.dedup();
         entries
@@ -97,10 +97,10 @@ impl Entry {
     fn name(self) -> &'static str {
         match self {
             Self::Probability(0) => "probability below 0.2",
-            Self::Probability(1) => "0.2 to 0.4",
-            Self::Probability(2) => "0.4 to 0.6",
-            Self::Probability(3) => "0.6 to 0.8",
-            Self::Probability(_) => "0.8 and more",
+            Self::Probability(1) => "probability 0.2 to 0.4",
+            Self::Probability(2) => "probability 0.4 to 0.6",
+            Self::Probability(3) => "probability 0.6 to 0.8",
+            Self::Probability(_) => "probability 0.8 and more",
             Self::Unexplained => "unexplained",
             Self::Verdict(Verdict::Wrong) => "first candidate wrong",
             Self::Verdict(Verdict::Unlabelled) => "without a label",
@@ -111,29 +111,25 @@ impl Entry {
         }
     }
 
-    fn sample(self, x: f64, y: f64) -> Group {
+    fn sample(self) -> Group {
         match self {
             Self::Probability(step) => {
                 let colour = COLOURS.get(step).copied().unwrap_or(colour(None));
-                Group::new().add(rectangle(x, y - 11.0, 12.0, 12.0).set("fill", colour))
+                Group::new().add(rectangle(0.0, -11.0, SAMPLE, 12.0).set("fill", colour))
             }
-            Self::Unexplained => Group::new().add(rectangle(x, y - 11.0, 12.0, 12.0).set("fill", UNEXPLAINED)),
-            Self::Verdict(verdict) => verdict.draw(x + 6.0, y - 4.0, TEXT),
-            Self::Label => Group::new().add(outline(x + 2.0, y - 11.0, 8.0, 12.0)),
-            Self::LabelAlone => Group::new().add(outline(x + 2.0, y - 11.0, 8.0, 12.0).set("stroke-dasharray", "2 2")),
-            Self::Deviation => Group::new().add(diamond(x + 6.0, y - 4.0)),
+            Self::Unexplained => Group::new().add(rectangle(0.0, -11.0, SAMPLE, 12.0).set("fill", UNEXPLAINED)),
+            Self::Verdict(verdict) => verdict.draw(6.0, -4.0, TEXT),
+            Self::Label => Group::new().add(outline(2.0, -11.0, 8.0, 12.0)),
+            Self::LabelAlone => Group::new().add(outline(2.0, -11.0, 8.0, 12.0).set("stroke-dasharray", "2 2")),
+            Self::Deviation => Group::new().add(diamond(6.0, -4.0)),
         }
     }
 }
 
-/// Draws the entries.
-pub(super) fn legend(entries: &[Entry], layout: &Layout) -> Group {
-    let mut group = Group::new().set("class", "legend");
-    for (at, entry) in entries.iter().enumerate() {
-        let (x, y) = layout.legend_entry(at);
-        group = group.add(entry.sample(x, y)).add(text(x + 18.0, y, entry.name()));
-    }
-    group
+/// The legend of a timeline.
+pub(super) fn keys(timeline: &Timeline, verdicts: &[Verdict]) -> Vec<Key> {
+    let key = |entry: Entry| Key { name: entry.name().to_owned(), sample: entry.sample(), width: SAMPLE };
+    Entry::of(timeline, verdicts).into_iter().map(key).collect()
 }
 
 #[cfg(test)]
@@ -143,20 +139,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn legend_has_what_occurs_and_nothing_else() {
+    fn legend_has_all_bands_of_probability_and_else_what_occurs() {
         let mut timeline = Timeline::new(100, CommandFilter::default());
         let entries = |timeline: &Timeline| Entry::of(timeline, &Verdict::all(timeline));
         assert_eq!(entries(&timeline), []);
         timeline.take(&identification(1, Some(vec![("on", 1)])));
         timeline.take(&identification(1, Some(vec![("on", 2)])));
-        assert_eq!(entries(&timeline), [Entry::Probability(2)]);
+        let bands = [0, 1, 2, 3, 4].map(Entry::Probability);
+        assert_eq!(entries(&timeline), bands);
         timeline.take(&identification(1, None));
         let truth = |command| Truth { time_ns: 0, actions: vec![("on".into(), 1)], command };
         timeline.add_truth(truth(Some(0)));
         timeline.add_truth(truth(Some(1)));
         assert_eq!(Verdict::all(&timeline), [Verdict::Right, Verdict::Wrong, Verdict::Unlabelled]);
         let verdicts = [Verdict::Right, Verdict::Wrong, Verdict::Unlabelled].map(Entry::Verdict);
-        let all = [&[Entry::Probability(2), Entry::Unexplained][..], &verdicts, &[Entry::Label]].concat();
+        let all = [&bands[..], &[Entry::Unexplained], &verdicts, &[Entry::Label]].concat();
         assert_eq!(entries(&timeline), all);
         timeline.add_truth(truth(None));
         assert_eq!(entries(&timeline).last(), Some(&Entry::LabelAlone));

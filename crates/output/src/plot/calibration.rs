@@ -1,0 +1,92 @@
+//! Draws how often answers are right, by the probability that they state.
+
+use serde::Deserialize;
+
+use super::marks::{DOTS, PALE, reference, shade_key};
+use super::page::{PictureSize, TooSmall};
+use super::panel::{Heading, Panel, labels_width};
+use super::scale::Scale;
+use super::shapes::rectangle;
+
+/// The share of the panel that the bars of numbers of answers take.
+const BARS: f64 = 0.2;
+
+/// The calibration of an evaluation, as far as it is drawn: what `sizeleak evaluate --json` writes.
+#[derive(Debug, Deserialize)]
+pub struct CalibrationFigure {
+    after_pruning: Score,
+}
+
+#[derive(Debug, Deserialize)]
+struct Score {
+    commands: u64,
+    calibration: Calibration,
+}
+
+#[derive(Debug, Deserialize)]
+struct Calibration {
+    expected_error: Option<f64>,
+    by_chance: Option<f64>,
+    bins: Vec<Bin>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Bin {
+    from: f64,
+    to: f64,
+    answers: u64,
+    probability: f64,
+    right: f64,
+    interval: Interval,
+}
+
+/// An interval of shares.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct Interval {
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+impl CalibrationFigure {
+    /// As SVG.
+    ///
+    /// # Errors
+    /// If the picture has no room for it.
+    pub fn svg(&self, size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
+        let Score { commands, calibration } = &self.after_pruning;
+        let most = calibration.bins.iter().map(|bin| bin.answers).max().unwrap_or(0);
+        let percent = |share: Option<f64>| share.map_or("unknown".to_owned(), |it| format!("{:.1} %", it * 100.0));
+        let about = format!(
+            "{commands} commands; mean error {}, of which {} by chance",
+            percent(calibration.expected_error),
+            percent(calibration.by_chance)
+        );
+        let diagonal = reference("5 3");
+        let keys = vec![
+            DOTS.key("share right, with interval of 95 %"),
+            diagonal.key("right as often as stated"),
+            shade_key(format!("answers (highest bar: {most})"), PALE),
+        ];
+        let heading = Heading { title, own: "Are stated probabilities right?", about: &about };
+        let mut panel = Panel::new(size, heading, keys, labels_width(["axis", "100"].into_iter()), 0.0, 0)?;
+        let x = Scale::linear((0.0, 100.0), 1.0, panel.width, 40.0);
+        let y = Scale::linear((0.0, 100.0), 1.0, panel.height, 24.0);
+        for bin in &calibration.bins {
+            let (from, to) = (panel.x(&x, bin.from * 100.0) + 1.0, panel.x(&x, bin.to * 100.0) - 1.0);
+            let height = panel.height * BARS * bin.answers as f64 / most.max(1) as f64;
+            panel.add(rectangle(from, panel.bottom() - height, (to - from).max(0.0), height).set("fill", PALE));
+        }
+        panel.axis_below(&x, "stated probability of the first candidate (%)", |tick| tick.to_string());
+        panel.axis_left(&y, "first candidate right (%)");
+        let ends = [0.0, 100.0].map(|end| (panel.x(&x, end), panel.y(&y, end)));
+        panel.add(diagonal.line(ends.into_iter()));
+        for bin in calibration.bins.iter().filter(|bin| bin.answers > 0) {
+            let at = panel.x(&x, bin.probability * 100.0);
+            let [low, right, high] =
+                [bin.interval.low, bin.right, bin.interval.high].map(|share| panel.y(&y, share * 100.0));
+            panel.add(DOTS.straight((at, low), (at, high)));
+            panel.add(DOTS.mark(at, right).set("class", "bin"));
+        }
+        Ok(panel.svg())
+    }
+}

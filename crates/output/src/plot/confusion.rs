@@ -1,0 +1,130 @@
+//! Draws which actions are taken for which others.
+
+use serde::Deserialize;
+use svg::node::element::Title;
+
+use super::marks::shade_key;
+use super::page::{PictureSize, TooSmall, text_width};
+use super::panel::{Heading, Panel, labels_width};
+use super::shapes::{COLOURS, TEXT, clean, colour_step, rectangle, text, text_around, text_before};
+
+/// Actions beyond so many are left out: their cells would be too small to read.
+const MAX_ACTIONS: usize = 24;
+const MAX_NAME: usize = 14;
+/// The least width and height of a cell that has room for its number.
+const MIN_NUMBER: (f64, f64) = (21.0, 12.0);
+/// Colours from this step on are too dark for dark text.
+const DARK_STEP: usize = 2;
+
+/// Which actions are taken for which others, as far as it is drawn: what `sizeleak evaluate --json` writes.
+#[derive(Debug, Deserialize)]
+pub struct ConfusionFigure {
+    commands: u64,
+    actions: Vec<Action>,
+    confusion: Confusion,
+}
+
+#[derive(Debug, Deserialize)]
+struct Action {
+    action: String,
+}
+
+/// Counts of actions, in the order of the actions.
+#[derive(Debug, Deserialize)]
+struct Confusion {
+    /// How often each true action is taken for each action.
+    taken: Vec<Vec<f64>>,
+    /// How often each is in no answer.
+    missed: Vec<f64>,
+}
+
+/// A true action: what it is taken for, and how often it occurs.
+struct Row<'a> {
+    name: &'a str,
+    cells: Vec<f64>,
+    total: f64,
+}
+
+impl ConfusionFigure {
+    /// As SVG.
+    ///
+    /// # Errors
+    /// If the picture has no room for it.
+    pub fn svg(&self, size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
+        let drawn = self.drawn();
+        let rows: Vec<Row<'_>> = drawn.iter().map(|at| self.row(*at, &drawn)).collect();
+        let mut columns: Vec<String> = rows.iter().map(|row| clean(row.name, MAX_NAME)).collect();
+        columns.push("missed".to_owned());
+        let left_out = self.actions.len() - rows.len();
+        let of = if left_out > 0 { format!("; {left_out} rarer actions are left out") } else { String::new() };
+        let about = format!("{} labelled commands; each row is 100 % of the true action's occurrences{of}", self.commands);
+        let heading = Heading { title, own: "Which actions are taken for which?", about: &about };
+        let steps = ["below 20 %", "20 to 40 %", "40 to 60 %", "60 to 80 %", "80 % and more"];
+        let keys = steps.iter().zip(COLOURS).map(|(name, colour)| shade_key(*name, colour)).collect();
+        let labels: Vec<String> =
+            rows.iter().map(|row| format!("{} ({:.0})", clean(row.name, MAX_NAME), row.total)).collect();
+        let left = labels_width(labels.iter().map(String::as_str)) + text_width("x") * 2.0;
+        let widest = columns.iter().map(|name| text_width(name)).fold(0.0, f64::max);
+        // Turned by 45 degrees, and the title above.
+        let above = widest * 0.71 + 30.0;
+        let mut panel = Panel::new(size, heading, keys, left, above, rows.len())?;
+        let (width, height) = (panel.width / columns.len() as f64, panel.height / rows.len().max(1) as f64);
+        for (at, name) in columns.iter().enumerate() {
+            let (x, y) = (panel.left + (at as f64 + 0.5) * width, panel.top - 5.0);
+            panel.add(text(x, y, name).set("transform", format!("rotate(-45 {x:.2} {y:.2})")).set("class", "column"));
+        }
+        panel.add(text_around(panel.left + panel.width / 2.0, panel.top - above + 12.0, "answered action (%)"));
+        panel.title_left("true action (occurrences)");
+        for (at, (row, label)) in rows.iter().zip(&labels).enumerate() {
+            let y = panel.top + at as f64 * height;
+            panel.add(text_before(panel.left - 7.0, y + height / 2.0 + 4.0, label).set("class", "row"));
+            for (column, count) in row.cells.iter().enumerate() {
+                let (x, share) = (panel.left + column as f64 * width, count / row.total.max(f64::MIN_POSITIVE));
+                draw_cell(&mut panel, (x, y), (width, height), share);
+            }
+        }
+        Ok(panel.svg())
+    }
+
+    /// The most frequent actions, by their indices, in their order.
+    fn drawn(&self) -> Vec<usize> {
+        let mut drawn: Vec<usize> = (0..self.actions.len()).collect();
+        drawn.sort_by(|one, other| self.total(*other).total_cmp(&self.total(*one)).then(one.cmp(other)));
+        drawn.truncate(MAX_ACTIONS);
+        drawn.sort_unstable();
+        drawn
+    }
+
+    fn taken(&self, truth: usize) -> &[f64] {
+        self.confusion.taken.get(truth).map_or(&[], Vec::as_slice)
+    }
+
+    fn missed(&self, truth: usize) -> f64 {
+        self.confusion.missed.get(truth).copied().unwrap_or_default()
+    }
+
+    fn total(&self, truth: usize) -> f64 {
+        self.taken(truth).iter().sum::<f64>() + self.missed(truth)
+    }
+
+    fn row(&self, truth: usize, drawn: &[usize]) -> Row<'_> {
+        let taken = drawn.iter().map(|at| self.taken(truth).get(*at).copied().unwrap_or_default());
+        let name = self.actions.get(truth).map_or("", |action| action.action.as_str());
+        Row { name, cells: taken.chain([self.missed(truth)]).collect(), total: self.total(truth) }
+    }
+}
+
+/// A cell with its share as a number, if there is room.
+fn draw_cell(panel: &mut Panel, (x, y): (f64, f64), (width, height): (f64, f64), share: f64) {
+    if share <= 0.0 {
+        return;
+    }
+    let step = colour_step(share);
+    let cell = rectangle(x, y, width, height).set("fill", COLOURS.get(step).copied().unwrap_or_default());
+    panel.add(cell.set("stroke", "#ffffff").set("class", "cell").add(Title::new(format!("{:.2} %", share * 100.0))));
+    if width >= MIN_NUMBER.0 && height >= MIN_NUMBER.1 {
+        let number = if share < 0.005 { "<1".to_owned() } else { format!("{:.0}", share * 100.0) };
+        let colour = if step < DARK_STEP { TEXT } else { "#ffffff" };
+        panel.add(text_around(x + width / 2.0, y + height / 2.0 + 4.0, &number).set("fill", colour));
+    }
+}

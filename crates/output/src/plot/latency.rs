@@ -1,0 +1,77 @@
+//! Draws how long the stages of a pipeline take for a frame.
+
+use super::marks::{DIAMONDS, DOTS, SQUARES, Style};
+use super::page::{PictureSize, TooSmall};
+use super::panel::{Heading, Panel, labels_width};
+use super::scale::Scale;
+use super::shapes::{clean, rule, text_before};
+
+const MAX_NAME: usize = 24;
+
+/// How long a stage takes.
+#[derive(Debug)]
+pub struct StageLatency {
+    /// The stage's name.
+    pub stage: String,
+    /// The time for a frame; `None` if it is not known.
+    pub service: Option<Quantiles>,
+    /// The time that a frame waited for the stage; `None` if it is not known.
+    pub queue: Option<Quantiles>,
+}
+
+/// Times of frames, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Quantiles {
+    /// Half of the frames take no longer.
+    pub median: u64,
+    /// 99 % of the frames take no longer.
+    pub p99: u64,
+    /// The longest time.
+    pub longest: u64,
+}
+
+/// The latencies of stages as SVG.
+///
+/// # Errors
+/// If the picture has no room for all stages.
+pub fn latency_svg(stages: &[StageLatency], size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
+    let series: [(&str, Style, f64, fn(&StageLatency) -> Option<Quantiles>); 2] = [
+        ("work on a frame", DOTS, -0.18, |stage| stage.service),
+        ("wait of a frame", SQUARES, 0.18, |stage| stage.queue),
+    ];
+    let has = |of: fn(&StageLatency) -> Option<Quantiles>| stages.iter().any(|stage| of(stage).is_some());
+    let series = || series.into_iter().filter(|(.., of)| has(*of));
+    let mut keys: Vec<_> = series().map(|(name, style, ..)| style.joined().key(format!("{name}, median to 99 %"))).collect();
+    keys.push(DIAMONDS.key("longest"));
+    let about = format!("{} stages; times of single frames, in microseconds", stages.len());
+    let heading = Heading { title, own: "How long the stages take for a frame", about: &about };
+    let names: Vec<String> = stages.iter().map(|stage| clean(&stage.stage, MAX_NAME)).collect();
+    let left = labels_width(names.iter().map(String::as_str)) - 8.0;
+    let mut panel = Panel::new(size, heading, keys, left, 0.0, stages.len())?;
+    let all = || stages.iter().flat_map(|stage| series().filter_map(|(.., of)| of(stage)));
+    let times = all().flat_map(|Quantiles { median, longest, .. }| [median, longest]);
+    let x = Scale::logarithmic(times.map(microseconds), panel.width, 40.0);
+    panel.axis_below(&x, "time for a frame (µs)", |tick| tick.to_string());
+    let row = panel.height / stages.len().max(1) as f64;
+    for (at, (stage, name)) in stages.iter().zip(&names).enumerate() {
+        let middle = panel.top + (at as f64 + 0.5) * row;
+        panel.add(text_before(panel.left - 7.0, middle + 4.0, name).set("class", "row"));
+        if at > 0 {
+            panel.add(rule(panel.left, middle - row / 2.0, panel.left + panel.width, middle - row / 2.0));
+        }
+        for (_, style, shift, of) in series() {
+            let Some(Quantiles { median, p99, longest }) = of(stage) else { continue };
+            let y = middle + shift * row;
+            let [median, p99, longest] = [median, p99, longest].map(|time| panel.x(&x, microseconds(time)));
+            panel.add(style.straight((median, y), (longest, y)).set("stroke-dasharray", "1 2"));
+            panel.add(style.straight((median, y), (p99, y)).set("stroke-width", 3));
+            panel.add(DIAMONDS.mark(longest, y));
+            panel.add(style.mark(median, y).set("class", "latency"));
+        }
+    }
+    Ok(panel.svg())
+}
+
+fn microseconds(time_ns: u64) -> f64 {
+    time_ns as f64 / 1000.0
+}

@@ -1,0 +1,187 @@
+//! A figure of numbers: a panel with axes, below a title and above a legend, for a column of a paper.
+
+use svg::node::element::Rectangle;
+use svg::{Document, Node};
+
+use super::page::{Key, Legend, MARGIN, PictureSize, TooSmall, sheet, text_width};
+use super::scale::Scale;
+use super::shapes::{TEXT, clean, rectangle, rule, text, text_around, text_before};
+
+/// A column of a paper, 3.5 inches wide, at 183 pixels an inch: its text is 7 points high.
+const WIDTH: u32 = 640;
+const TEXT_HEIGHT: u32 = 18;
+
+/// The height, unless rows need more: 440 pixels.
+const HEIGHT: f64 = 293.3;
+const ROW: f64 = 18.0;
+const MIN_ROW: f64 = 9.0;
+
+/// Titles and names are truncated to this many characters.
+const MAX_IN_TITLE: usize = 200;
+
+const TITLE_LINE: f64 = 18.0;
+const ABOUT_LINE: f64 = 15.0;
+const TITLE_FONT: f64 = 14.0;
+/// The width of other text, compared with that of a title.
+const TEXT_SHARE: f64 = 12.0 / TITLE_FONT;
+/// Below the panel: the numbers of an axis, and its title.
+const NUMBERS: f64 = 18.0;
+const AXIS: f64 = 40.0;
+const EDGE: f64 = 12.0;
+const LEGEND_TOP: f64 = 18.0;
+const MIN_PANEL: f64 = 70.0;
+
+/// What is above a panel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heading<'a> {
+    /// Of the user; an empty one leaves out all of the heading, for figures with a caption.
+    pub(super) title: Option<&'a str>,
+    /// The title otherwise.
+    pub(super) own: &'a str,
+    /// From how much it was computed.
+    pub(super) about: &'a str,
+}
+
+/// A panel: its place in pixels, and what is drawn.
+pub(super) struct Panel {
+    document: Document,
+    legend: Legend,
+    pub(super) left: f64,
+    pub(super) top: f64,
+    pub(super) width: f64,
+    pub(super) height: f64,
+}
+
+impl Panel {
+    /// A panel beside labels of a width, of rows or the numbers of an axis, below so much room for labels, and with so
+    /// many rows; none has an axis of numbers.
+    ///
+    /// # Errors
+    /// If it would have no room.
+    pub(super) fn new(
+        size: PictureSize,
+        heading: Heading<'_>,
+        keys: Vec<Key>,
+        labels: f64,
+        above: f64,
+        rows: usize,
+    ) -> Result<Self, TooSmall> {
+        let (all_width, font) = (size.width.or(Some(WIDTH)), size.font.or(Some(TEXT_HEIGHT)));
+        let size = PictureSize { width: all_width, font, ..size };
+        let all_width = size.width().unwrap_or_default();
+        let (title, about) = (heading.title.unwrap_or(heading.own), clean(heading.about, MAX_IN_TITLE));
+        let mut texts = Vec::new();
+        let mut top = EDGE;
+        if !title.is_empty() {
+            for line in lines(&clean(title, MAX_IN_TITLE), (all_width - 2.0 * MARGIN) * TEXT_SHARE) {
+                top += TITLE_LINE;
+                texts.push(text(MARGIN, top - 4.0, &line).set("font-size", TITLE_FONT));
+            }
+            for line in lines(&about, all_width - 2.0 * MARGIN) {
+                top += ABOUT_LINE;
+                texts.push(text(MARGIN, top - 4.0, &line));
+            }
+            top += 8.0;
+        }
+        let legend = Legend::new(all_width, keys);
+        let (left, top) = (MARGIN + labels, top + above);
+        let beside = left + MARGIN;
+        let around = top + AXIS + if legend.height > 0.0 { legend.height + 6.0 } else { 0.0 };
+        let all_height = size.height().unwrap_or_else(|| (around + ROW * rows as f64).max(HEIGHT).ceil());
+        let (width, height) = (all_width - beside, all_height - around);
+        let min_height = (MIN_ROW * rows as f64).max(MIN_PANEL);
+        for (dimension, is_small, least) in
+            [("width", width < MIN_PANEL, beside + MIN_PANEL), ("height", height < min_height, around + min_height)]
+        {
+            if is_small {
+                let (needs, least) = ("the figure with its legend needs".to_owned(), size.pixels(least));
+                return Err(TooSmall { needs, dimension, least, less: "a smaller `--font-size`" });
+            }
+        }
+        let shown = if title.is_empty() { heading.own } else { title };
+        let document = sheet((all_width, all_height), &size, &clean(shown, MAX_IN_TITLE), &about);
+        let mut panel = Self { document, legend, left, top, width, height };
+        texts.into_iter().for_each(|text| panel.add(text));
+        Ok(panel)
+    }
+
+    /// Draws something.
+    pub(super) fn add(&mut self, node: impl Into<Box<dyn Node>>) {
+        self.document.append(node);
+    }
+
+    /// Where a value of the axis below is.
+    pub(super) fn x(&self, scale: &Scale, value: f64) -> f64 {
+        self.left + scale.at(value)
+    }
+
+    /// Where a value of the axis on the left is.
+    pub(super) fn y(&self, scale: &Scale, value: f64) -> f64 {
+        self.bottom() - scale.at(value)
+    }
+
+    pub(super) fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+
+    /// Draws the axis below: each tick as `number` writes it, and its title with the unit.
+    pub(super) fn axis_below(&mut self, scale: &Scale, title: &str, number: impl Fn(f64) -> String) {
+        for tick in scale.ticks() {
+            let x = self.x(scale, *tick);
+            self.add(rule(x, self.top, x, self.bottom() + 4.0));
+            self.add(text_around(x, self.bottom() + NUMBERS, &number(*tick)).set("class", "tick"));
+        }
+        self.title_below(title);
+    }
+
+    /// Writes what is below.
+    pub(super) fn title_below(&mut self, title: &str) {
+        self.add(text_around(self.left + self.width / 2.0, self.bottom() + AXIS - 4.0, title).set("class", "axis"));
+    }
+
+    /// Draws the axis on the left.
+    pub(super) fn axis_left(&mut self, scale: &Scale, title: &str) {
+        for tick in scale.ticks() {
+            let y = self.y(scale, *tick);
+            self.add(rule(self.left - 4.0, y, self.left + self.width, y));
+            self.add(text_before(self.left - 7.0, y + 4.0, &tick.to_string()).set("class", "tick"));
+        }
+        self.title_left(title);
+    }
+
+    /// Writes what is on the left.
+    pub(super) fn title_left(&mut self, title: &str) {
+        let (x, y) = (MARGIN - 6.0, self.top + self.height / 2.0);
+        let turned = format!("rotate(-90 {x} {y})");
+        self.add(text_around(x, y, title).set("class", "axis").set("transform", turned));
+    }
+
+    /// The picture.
+    pub(super) fn svg(mut self) -> String {
+        let frame: Rectangle = rectangle(self.left, self.top, self.width, self.height).set("fill", "none");
+        self.add(frame.set("stroke", TEXT).set("stroke-width", 0.8));
+        let legend = self.legend.draw(self.bottom() + AXIS + LEGEND_TOP);
+        self.add(legend);
+        format!("{}\n", self.document)
+    }
+}
+
+/// The width of labels on the left of a panel, with their distance to it.
+pub(super) fn labels_width<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
+    labels.map(text_width).fold(0.0, f64::max) + 14.0
+}
+
+/// The lines of a text that has to fit into a width.
+fn lines(text: &str, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(line) + text_width(" ") + text_width(word) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

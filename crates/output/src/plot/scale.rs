@@ -1,0 +1,117 @@
+//! The axis of a quantity: the position of a value, and round ticks.
+
+/// An axis over a length in pixels, from its beginning.
+#[derive(Debug)]
+pub(super) struct Scale {
+    first: f64,
+    last: f64,
+    pixels: f64,
+    ticks: Vec<f64>,
+    is_logarithmic: bool,
+}
+
+/// The ticks within a decade, from many to few.
+const OF_DECADES: [&[f64]; 3] = [&[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
+
+impl Scale {
+    /// An axis from the least to the greatest value, widened to ticks that are at least `min_distance` pixels and
+    /// `min_step` apart.
+    pub(super) fn linear((least, most): (f64, f64), min_step: f64, pixels: f64, min_distance: f64) -> Self {
+        let intervals = (pixels / min_distance).floor().max(1.0);
+        // Widening to ticks takes up to one more interval.
+        let mut step = round_step(((most - least) / intervals).max(min_step));
+        while ((most / step).ceil() - (least / step).floor()).max(1.0) > intervals.max(2.0) {
+            step = round_step(step * 1.5);
+        }
+        let first = (least / step).floor() * step;
+        let last = ((most / step).ceil() * step).max(first + step);
+        let count = ((last - first) / step).round() as u32;
+        let ticks = (0..=count).map(|at| exact(first + f64::from(at) * step)).collect();
+        Self { first, last, pixels, ticks, is_logarithmic: false }
+    }
+
+    /// A logarithmic axis from the least to the greatest of these values above 0, widened by a twentieth; its ticks are
+    /// at least `min_distance` pixels apart.
+    pub(super) fn logarithmic(values: impl Iterator<Item = f64>, pixels: f64, min_distance: f64) -> Self {
+        let values = values.filter(|value| *value > 0.0 && value.is_finite());
+        let (least, most) = values.fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(it), most.max(it)));
+        let (least, most) = if least <= most { (least.log10(), most.log10()) } else { (0.0, 1.0) };
+        // One value is in the middle of a decade.
+        let margin = if most - least < 0.1 { 0.5 } else { (most - least) / 20.0 };
+        let (first, last) = (least - margin, most + margin);
+        let decade = pixels / (last - first);
+        let fits = |digits: &&&[f64]| {
+            let next = digits.iter().skip(1).chain(&[10.0]);
+            digits.iter().zip(next).all(|(digit, next)| (next / digit).log10() * decade >= min_distance)
+        };
+        let digits = OF_DECADES.iter().find(fits).copied().unwrap_or(&[1.0]);
+        let every = (min_distance / decade).ceil().max(1.0) as i32;
+        let decades = first.floor() as i32..=last.ceil() as i32;
+        let decades = decades.filter(|decade| decade.rem_euclid(every) == 0).map(|decade| 10_f64.powi(decade));
+        let ticks = decades.flat_map(|decade| digits.iter().map(move |digit| exact(digit * decade)));
+        let ticks = ticks.filter(|tick| (first..=last).contains(&tick.log10())).collect();
+        Self { first, last, pixels, ticks, is_logarithmic: true }
+    }
+
+    /// The position of a value, in pixels from the beginning.
+    pub(super) fn at(&self, value: f64) -> f64 {
+        let value = if self.is_logarithmic { value.log10().max(self.first) } else { value };
+        (value - self.first) / (self.last - self.first) * self.pixels
+    }
+
+    /// The ticks.
+    pub(super) fn ticks(&self) -> &[f64] {
+        &self.ticks
+    }
+}
+
+/// The least of 1, 2, 5, 10, 20 and so on, and 0.5, 0.2, 0.1 below them, that is not less.
+fn round_step(least: f64) -> f64 {
+    let power = 10_f64.powf(least.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| exact(factor * power)).find(|step| *step >= least);
+    step.unwrap_or(power * 10.0)
+}
+
+/// Without what computing with binary fractions adds: as its first twelve digits say.
+fn exact(value: f64) -> f64 {
+    format!("{value:.11e}").parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ticks_are_round() {
+        let of_sizes = |least, most| Scale::linear((least, most), 1.0, 120.0, 30.0).ticks;
+        assert_eq!(of_sizes(123.0, 374.0), [100.0, 200.0, 300.0, 400.0]);
+        assert_eq!(of_sizes(99.0, 99.0), [99.0, 100.0]);
+        assert_eq!(of_sizes(0.0, 16_384.0), [0.0, 5000.0, 10_000.0, 15_000.0, 20_000.0]);
+        assert_eq!(Scale::linear((0.0, 1.0), 0.01, 300.0, 50.0).ticks, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]);
+    }
+
+    #[test]
+    fn ticks_of_a_logarithm_are_round_and_as_many_as_fit() {
+        let ticks = |least, most, pixels| Scale::logarithmic([0.0, least, most].into_iter(), pixels, 40.0).ticks;
+        assert_eq!(ticks(7.0, 128.0, 300.0), [10.0, 20.0, 50.0, 100.0]);
+        assert_eq!(ticks(0.3, 400.0, 300.0), [0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0]);
+        assert_eq!(ticks(1.0, 1e12, 200.0), [1.0, 1000.0, 1e6, 1e9, 1e12]);
+        assert_eq!(ticks(50.0, 50.0, 100.0), [20.0, 50.0, 100.0]);
+        assert_eq!(Scale::logarithmic(std::iter::empty(), 100.0, 40.0).ticks, [1.0, 3.0, 10.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_is_on_the_axis(one: u64, other: u64, pixels in 20.0..2000.0_f64) {
+            let (least, most) = (one.min(other) as f64, one.max(other) as f64);
+            let linear = Scale::linear((least, most), 1.0, pixels, 24.0);
+            let logarithmic = Scale::logarithmic([least, most].into_iter(), pixels, 24.0);
+            for (scale, value) in [&linear, &logarithmic].into_iter().flat_map(|scale| [(scale, least), (scale, most)]) {
+                prop_assert!((-0.01..=pixels + 0.01).contains(&scale.at(value)), "{}", scale.at(value));
+            }
+            prop_assert!((2..=(pixels / 24.0) as usize + 3).contains(&linear.ticks().len()));
+        }
+    }
+}
