@@ -1,6 +1,7 @@
 //! Answers of earlier runs as input: frames, JSON lines, Parquet, and folders of them.
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -75,10 +76,15 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 }
 
 fn read_file(path: &Path, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
-    if path != Path::new("-") && is_parquet(path)? {
+    if path.is_file() && is_parquet(path)? {
         return read_parquet(path, sink);
     }
     let (input, name) = open(Some(path))?;
+    read_stream(input, &name, sink)
+}
+
+/// Reads frames or JSON lines; everything before an error has been added.
+pub(super) fn read_stream(input: impl Read, name: &str, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
     read_answers(input, sink).map_err(|error| {
         let code = if error.is_cut() { 3 } else { 1 };
         Failure::with_code(code, anyhow!("{name}: {error}"))
@@ -86,20 +92,20 @@ fn read_file(path: &Path, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
 }
 
 fn is_parquet(path: &Path) -> anyhow::Result<bool> {
-    use std::io::Read;
     let mut magic = Vec::new();
     let file = File::open(path).with_context(|| path.display().to_string())?;
     file.take(4).read_to_end(&mut magic).with_context(|| path.display().to_string())?;
     Ok(magic == b"PAR1")
 }
 
+/// Reads a Parquet file; everything before an error has been added.
 #[cfg(feature = "parquet")]
-fn read_parquet(path: &Path, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
+pub(super) fn read_parquet(path: &Path, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
     let file = File::open(path).with_context(|| path.display().to_string())?;
     sizeleak_output::read_parquet_answers(file, sink).map_err(|error| anyhow!("{}: {error}", path.display()).into())
 }
 
 #[cfg(not(feature = "parquet"))]
-fn read_parquet(path: &Path, _: &mut dyn AnswerSink) -> Result<(), Failure> {
+pub(super) fn read_parquet(path: &Path, _: &mut dyn AnswerSink) -> Result<(), Failure> {
     Err(anyhow!("{}: this program was built without Parquet", path.display()).into())
 }

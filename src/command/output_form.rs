@@ -44,13 +44,27 @@ pub(super) fn chosen<F: ValueEnum>(
     Ok(format)
 }
 
-/// Refuses a picture that is not SVG.
-pub(super) fn check_picture(output: Option<&Path>) -> Result<(), Failure> {
-    match output.and_then(|file| Some((file, extension(file)?))) {
-        Some((file, ending)) if ending != "svg" => {
-            Err(Failure::usage(anyhow!("`sizeleak plot` draws SVG, and {} is not named so", file.display())))
+/// The form of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PictureForm {
+    Svg,
+    Png,
+    Pdf,
+}
+
+impl PictureForm {
+    /// The form of a picture, by the name of its file; SVG if that has no ending.
+    pub(super) fn of(output: Option<&Path>) -> Result<Self, Failure> {
+        let Some((file, ending)) = output.and_then(|file| Some((file, extension(file)?))) else { return Ok(Self::Svg) };
+        match ending.as_str() {
+            "svg" => Ok(Self::Svg),
+            "png" => Ok(Self::Png),
+            "pdf" => Ok(Self::Pdf),
+            _ => {
+                let file = file.display();
+                Err(Failure::usage(anyhow!("`sizeleak plot` draws .svg, .png and .pdf, and {file} is not named so")))
+            }
         }
-        _ => Ok(()),
     }
 }
 

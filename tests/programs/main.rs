@@ -26,6 +26,7 @@ mod escaping;
 mod evaluation;
 mod example;
 mod exports;
+mod figures;
 mod help;
 mod kinds_without_a_model;
 mod label_clocks;

@@ -66,7 +66,7 @@ fn names_that_nothing_can_be_written_under_are_refused_with_what_to_do() {
         format!("run {pipeline} -o x.svg"),
         format!("run {pipeline} -o x.png"),
         format!("run {pipeline} -o x.csv.gz"),
-        "plot /dev/null -o x.pdf".to_owned(),
+        "plot /dev/null -o x.jpg".to_owned(),
     ] {
         assert_eq!(said.run(&mut within(folder.path(), &arguments)).status.code(), Some(2), "{arguments}");
     }

@@ -33,4 +33,8 @@ pub use learning_curve::LearningCurveFigure;
 pub use padding::PaddingFigure;
 pub use page::{PictureSize, TooSmall};
 pub use sizes::CommandSizes;
+#[cfg(feature = "figures")]
+mod rendering;
+#[cfg(feature = "figures")]
+pub use rendering::{Rendering, RenderingError};
 pub use timeline::{Timeline, Truth};

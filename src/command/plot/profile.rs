@@ -1,22 +1,15 @@
 //! What the picture of a profile shows: a home, with what is learned from its diary.
 
-use std::io::Read;
 use std::net::IpAddr;
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{anyhow, ensure};
 use sizeleak_habits::{ActionWeek, Home, Profile, Routine};
 use sizeleak_output::plot::{ActionHours, HomeHabits, RoutineRow};
 
-/// The longest profile: 256 MiB, the diaries of hundreds of homes.
-const MAX_BYTES: u64 = 1 << 28;
-
-/// Reads a profile.
-pub(super) fn read(input: impl Read) -> anyhow::Result<Profile> {
-    let mut text = String::new();
-    input.take(MAX_BYTES + 1).read_to_string(&mut text).context("it is no profile")?;
-    ensure!(text.len() as u64 <= MAX_BYTES, "it is longer than 256 MiB: make profiles of fewer homes");
+/// The profile of a text.
+pub(super) fn parsed(text: &str) -> anyhow::Result<Profile> {
     // Its words hold what its source says.
-    Profile::from_toml(&text).map_err(|error| anyhow!("{error}"))
+    Profile::from_toml(text).map_err(|error| anyhow!("it is nothing that can be drawn, and {error}"))
 }
 
 /// The only home of a profile, or that behind the one of these gateways; it has habits.

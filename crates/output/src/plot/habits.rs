@@ -133,6 +133,11 @@ impl<'a> Picture<'a> {
         keys.extend(scale.steps().map(|(name, colour)| key(name, colour, 12.0)));
         keys.extend(hours().any(Option::is_none).then(|| key("no day learned".to_owned(), UNKNOWN, 12.0)));
         keys.extend((!routines.is_empty()).then(|| key("share of days it came".to_owned(), SHARE_COLOUR, SHARE)));
+        let least = size.pixels(2.0 * MARGIN + PANEL);
+        if size.width().is_some_and(|width| width < 2.0 * MARGIN + PANEL) {
+            let needs = "the hours of a week need".to_owned();
+            return Err(TooSmall { needs, dimension: "width", least, less: "a smaller `--font-size`" });
+        }
         let own_width = 2.0 * MARGIN + COLUMNS as f64 * (PANEL + BETWEEN) - BETWEEN;
         let width = size.width().unwrap_or(own_width);
         let columns = ((width - 2.0 * MARGIN + BETWEEN) / (PANEL + BETWEEN)).floor().max(1.0) as usize;

@@ -1,16 +1,16 @@
-//! The lanes of a timeline: one for each action, in groups by gateway and service, and one for each kind of deviation.
+//! The lanes of a timeline: one for each action, in groups by section of the model, or else by gateway and service, and one
+//! for each kind of deviation.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use super::timeline::{Mark, Timeline};
-use crate::flow_names::FlowEnds;
 
 /// The number of actions with a lane of their own; the others share one.
 const MAX_ACTIONS: usize = 40;
 
-/// The number of gateways and services with a group of their own; the others share one.
+/// The number of sections, or gateways and services, with a group of their own; the others share one.
 const MAX_GROUPS: usize = 20;
 
 /// The number of kinds of deviations with a lane of their own; the others share one.
@@ -31,7 +31,7 @@ pub(super) enum Lane {
     Deviation(String),
 }
 
-/// The lanes of a gateway and service, or of deviations.
+/// The lanes of a section, of a gateway and service, or of deviations.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) name: String,
@@ -53,13 +53,22 @@ pub(super) struct Lanes {
     pub(super) most: u64,
 }
 
-/// What groups are ordered by: unknown gateways and services come last.
+/// What groups are ordered by: sections of models come first, unknown gateways and services last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct GroupKey {
-    has_no_gateway: bool,
-    gateway: Option<IpAddr>,
-    has_no_service: bool,
-    service: Option<String>,
+enum GroupKey {
+    /// A section of a model.
+    Section(String),
+    /// A gateway and a service.
+    Ends { has_no_gateway: bool, gateway: Option<IpAddr>, service: Service },
+}
+
+/// A service as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Service {
+    Named(Box<str>),
+    /// One without a name, by its port: the addresses of a cloud change, and are not what lanes are about.
+    AtPort(u16),
+    Unknown,
 }
 
 /// Lanes that are being found.
@@ -74,7 +83,7 @@ impl Lanes {
     pub(super) fn of(timeline: &Timeline) -> Self {
         let (keys, group_of_flow) = groups(timeline);
         let group_of = |mark: &Mark| group_of_flow.get(&mark.flow).copied().unwrap_or(0);
-        let names = group_names(&keys);
+        let names = group_names(timeline, &keys, &group_of_flow);
         let mut found = Found { actions: Vec::new(), lanes: vec![Vec::new(); names.len()] };
         let marks: Vec<_> = timeline.marks.iter().map(|mark| found.of_mark(group_of(mark), mark)).collect();
         let truths = timeline.truths.iter().map(|truth| {
@@ -111,11 +120,17 @@ impl Lanes {
     }
 }
 
-/// The gateways and services in order, and the group of each flow.
+/// The groups in order, and the group of each flow.
 fn groups(timeline: &Timeline) -> (Vec<GroupKey>, BTreeMap<u64, usize>) {
     let key = |flow: u64| {
-        let (gateway, service) = (timeline.gateway(flow), timeline.names.ends(flow).and_then(FlowEnds::service_name));
-        GroupKey { has_no_gateway: gateway.is_none(), gateway, has_no_service: service.is_none(), service }
+        if let Some(section) = timeline.sections.get(&flow) {
+            return GroupKey::Section(section.clone());
+        }
+        let (gateway, ends) = (timeline.gateway(flow), timeline.names.ends(flow));
+        let named = ends.and_then(|ends| ends.server_name.clone()).map(Service::Named);
+        let at_port = || ends.and_then(|ends| ends.service).map(|service| Service::AtPort(service.port()));
+        let service = named.or_else(at_port).unwrap_or(Service::Unknown);
+        GroupKey::Ends { has_no_gateway: gateway.is_none(), gateway, service }
     };
     let flows: Vec<(u64, GroupKey)> = timeline.flows().into_iter().map(|flow| (flow, key(flow))).collect();
     let mut keys: Vec<GroupKey> = flows.iter().map(|(_, key)| key.clone()).collect();
@@ -126,13 +141,27 @@ fn groups(timeline: &Timeline) -> (Vec<GroupKey>, BTreeMap<u64, usize>) {
     (keys, groups)
 }
 
-/// The names of the groups of these gateways and services.
-fn group_names(keys: &[GroupKey]) -> Vec<String> {
-    let name = |GroupKey { gateway, service, .. }: &GroupKey| {
-        let gateway = gateway.map_or_else(|| "unknown gateway".to_owned(), |gateway| gateway.to_string());
-        format!("{gateway} and {}", service.as_deref().unwrap_or("an unknown service"))
+/// The names of the groups of these keys.
+fn group_names(timeline: &Timeline, keys: &[GroupKey], group_of_flow: &BTreeMap<u64, usize>) -> Vec<String> {
+    let addresses = |group: usize| -> BTreeSet<SocketAddr> {
+        let flows = group_of_flow.iter().filter(|(_, of_flow)| **of_flow == group);
+        flows.filter_map(|(flow, _)| timeline.names.ends(*flow)?.service).collect()
     };
-    let mut names: Vec<String> = keys.iter().take(MAX_GROUPS).map(name).collect();
+    let name = |(group, key): (usize, &GroupKey)| match key {
+        GroupKey::Section(section) => section.clone(),
+        GroupKey::Ends { gateway, service, .. } => {
+            let gateway = gateway.map_or_else(|| "unknown gateway".to_owned(), |gateway| gateway.to_string());
+            let addresses = addresses(group);
+            let service = match (service, addresses.first()) {
+                (Service::Named(name), _) => name.to_string(),
+                (Service::AtPort(_), Some(only)) if addresses.len() == 1 => only.to_string(),
+                (Service::AtPort(port), _) => format!("{} addresses at port {port}", addresses.len()),
+                (Service::Unknown, _) => "an unknown service".to_owned(),
+            };
+            format!("{gateway} and {service}")
+        }
+    };
+    let mut names: Vec<String> = keys.iter().take(MAX_GROUPS).enumerate().map(name).collect();
     if let (Some(last), true) = (names.last_mut(), keys.len() > MAX_GROUPS) {
         *last = format!("{} other gateways and services", keys.len() + 1 - MAX_GROUPS);
     }
@@ -237,7 +266,7 @@ mod tests {
     fn groups_are_ordered_by_gateway_and_service_not_by_flow() {
         let on = |flow| identification(flow, Some(vec![("on", 1)]));
         let frames = [
-            flow(9, "192.0.2.20", "203.0.113.1:443"),
+            flow(9, "192.0.2.20", "203.0.113.1:80"),
             flow(1, "192.0.2.20", "203.0.113.2:443"),
             flow(7, "192.0.2.3", "203.0.113.2:443"),
             flow(8, "192.0.2.3", "203.0.113.2:443"),
@@ -251,12 +280,28 @@ mod tests {
         let groups: Vec<&str> = lanes.groups.iter().map(|group| group.name.as_str()).collect();
         let expected = [
             "192.0.2.3 and 203.0.113.2:443",
-            "192.0.2.20 and 203.0.113.1:443",
+            "192.0.2.20 and 203.0.113.1:80",
             "192.0.2.20 and 203.0.113.2:443",
             "unknown gateway and an unknown service",
         ];
         assert_eq!(groups, expected);
         assert_eq!(lanes.marks.concat(), [(3, 1), (2, 1), (1, 1), (0, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn services_without_a_name_share_lanes_by_port_and_sections_of_models_come_first() {
+        let flows = (1..=19_u64).map(|at| flow(at, "192.0.2.3", &format!("203.0.113.{at}:443")));
+        let commands = (1..=19).map(|flow| identification(flow, Some(vec![("lock", 1)])));
+        let mut timeline = timeline(&flows.chain(commands).collect::<Vec<_>>());
+        let groups = |timeline: &Timeline| {
+            let groups = Lanes::of(timeline).groups;
+            groups.into_iter().map(|group| (group.name, group.lanes.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(groups(&timeline), [("192.0.2.3 and 19 addresses at port 443".to_owned(), 1)]);
+        let last: SocketAddr = "203.0.113.19:443".parse().unwrap();
+        timeline.set_sections(|_, service, _| (service != Some(last)).then(|| "lock".to_owned()));
+        let expected = [("lock".to_owned(), 1), (format!("192.0.2.3 and {last}"), 1)];
+        assert_eq!(groups(&timeline), expected, "a flow of no section has lanes of its own");
     }
 
     #[test]

@@ -8,6 +8,8 @@ pub(super) const LEFT: f64 = 190.0;
 /// Above: the title.
 pub(super) const TOP: f64 = 96.0;
 const RIGHT: f64 = 40.0;
+/// Of the part with commands.
+const MIN_WIDTH: f64 = 100.0;
 /// Between the sizes and the lanes.
 const GAP: f64 = 20.0;
 /// Below the lanes: the labels of the time axis.
@@ -52,6 +54,11 @@ impl Layout {
         let fixed = TOP + GAP + all_headings + AXIS + legend.height;
         let sizes = if commands == 0 && lanes.count() > 0 { 0.0 } else { SIZES };
         let units = sizes + lanes.count().max(1) as f64;
+        let (width, least) = (all_width - LEFT - RIGHT, size.pixels(LEFT + MIN_WIDTH + RIGHT));
+        if width < MIN_WIDTH {
+            let needs = "a timeline needs".to_owned();
+            return Err(TooSmall { needs, dimension: "width", least, less: "a smaller `--font-size`" });
+        }
         let lane = size.height().map_or(LANE, |height| (height - fixed) / units);
         if lane < MIN_LANE {
             let (needs, least) = (format!("{} lanes need", lanes.count()), size.pixels(fixed + units * MIN_LANE));
@@ -71,7 +78,7 @@ impl Layout {
         Ok(Self {
             all_width,
             all_height: fixed + units * lane,
-            width: all_width - LEFT - RIGHT,
+            width,
             sizes_height: lane * sizes,
             headings,
             bases,

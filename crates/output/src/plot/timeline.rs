@@ -1,7 +1,7 @@
 //! What is drawn: the commands and deviations of a stream, and the labels of a user.
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use sizeleak_frame::{Deviation, Frame, Identification};
@@ -62,6 +62,8 @@ pub struct Timeline {
     pub(super) incidents: Vec<Incident>,
     pub(super) truths: Vec<Truth>,
     pub(super) names: FlowNames,
+    /// The section of a model that answers each flow, where that is known.
+    pub(super) sections: BTreeMap<u64, String>,
     /// Commands and deviations that the filter accepts, including those beyond the limit.
     accepted: u64,
     /// Commands and deviations that the filter rejects.
@@ -74,7 +76,7 @@ impl Timeline {
     /// An empty timeline that keeps the first `limit` commands and deviations that the filter accepts.
     pub fn new(limit: usize, filter: CommandFilter) -> Self {
         let (marks, incidents, truths, names) = (Vec::new(), Vec::new(), Vec::new(), FlowNames::default());
-        Self { marks, incidents, truths, names, accepted: 0, rejected: 0, limit, filter }
+        Self { marks, incidents, truths, names, sections: BTreeMap::new(), accepted: 0, rejected: 0, limit, filter }
     }
 
     /// How many commands and deviations are drawn.
@@ -102,13 +104,29 @@ impl Timeline {
         self.truths.push(truth);
     }
 
+    /// Names the section of a model that answers each flow: these flows share their lanes. `section` is given the
+    /// gateway, the service's address and port, and its server name, as far as they are known; where it gives `None`, a
+    /// flow has the lanes of its gateway and service.
+    pub fn set_sections(
+        &mut self,
+        section: impl Fn(Option<IpAddr>, Option<SocketAddr>, Option<&str>) -> Option<String>,
+    ) {
+        let of_flow = |flow: u64| {
+            let ends = self.names.ends(flow);
+            let service = ends.and_then(|ends| ends.service);
+            let name = ends.and_then(|ends| ends.server_name.as_deref());
+            Some((flow, section(self.gateway(flow), service, name)?))
+        };
+        self.sections = self.flows().into_iter().filter_map(of_flow).collect();
+    }
+
     /// The gateway of a flow, if it is known.
     pub(super) fn gateway(&self, flow: u64) -> Option<IpAddr> {
         self.names.ends(flow)?.gateway
     }
 
     /// The gateways of the commands and deviations that are drawn.
-    pub(super) fn gateways(&self) -> BTreeSet<IpAddr> {
+    pub fn gateways(&self) -> BTreeSet<IpAddr> {
         let of_commands = self.flows().into_iter().filter_map(|flow| self.gateway(flow));
         of_commands.chain(self.incidents.iter().filter_map(|incident| incident.gateway)).collect()
     }

@@ -1,0 +1,121 @@
+//! What a picture is drawn from, found by its content.
+
+use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, ensure};
+use serde_json::Value;
+use sizeleak_output::AnswerSink;
+use sizeleak_pipeline::recording::open;
+
+use super::kind::PictureKind;
+use crate::command::answers_input::{read_parquet, read_stream};
+use crate::command::failure::Failure;
+
+/// The longest profile, model or report: 256 MiB, the diaries of hundreds of homes.
+const MAX_BYTES: u64 = 1 << 28;
+
+/// The longest line of JSON lines, like the largest frame: 16 MiB.
+const MAX_LINE: u64 = 1 << 24;
+
+/// What is drawn.
+pub(super) enum Content {
+    /// Frames, JSON lines or Parquet.
+    Answers(Answers),
+    /// The text of a profile, or of what is none of the others.
+    Profile(String),
+    /// The text of a model.
+    Model(String),
+    /// A JSON object that is no line of frames.
+    Report(Value),
+}
+
+/// Answers that are still to be read.
+pub(super) enum Answers {
+    /// Frames or JSON lines.
+    Stream(Box<dyn Read>),
+    Parquet(PathBuf),
+}
+
+impl Content {
+    /// Looks at a file, or at stdin; also gives its name.
+    pub(super) fn of(file: Option<&Path>) -> Result<(Self, String), Failure> {
+        let (input, name) = open(file)?;
+        let mut input = BufReader::new(input);
+        let first = input.fill_buf().with_context(|| name.clone())?;
+        let is_parquet = first.starts_with(b"PAR1");
+        let content = match first.first() {
+            Some(_) if is_parquet => match file.filter(|path| path.is_file()) {
+                Some(path) => Self::Answers(Answers::Parquet(path.to_owned())),
+                None => return Err(anyhow!("{name} is Parquet, whose end is read first: name a file").into()),
+            },
+            Some(b'{') => Self::of_json(input).with_context(|| name.clone())?,
+            // Frames begin with a byte that is no text.
+            Some(first) if first.is_ascii_graphic() => Self::of_toml(whole_text(input).with_context(|| name.clone())?),
+            _ => Self::Answers(Answers::Stream(Box::new(input))),
+        };
+        Ok((content, name))
+    }
+
+    /// A report is one object, with the number of its schema; lines are objects without one.
+    fn of_json(mut input: impl BufRead + 'static) -> anyhow::Result<Self> {
+        let mut line = Vec::new();
+        input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)?;
+        let is_report = match serde_json::from_slice::<Value>(&line) {
+            Ok(object) => object.get("schema").is_some(),
+            Err(error) => error.is_eof() && line.ends_with(b"\n"),
+        };
+        let input: Box<dyn Read> = Box::new(Cursor::new(line).chain(input));
+        if !is_report {
+            return Ok(Self::Answers(Answers::Stream(input)));
+        }
+        let report: Value = serde_json::from_str(&whole_text(input)?).context("this JSON cannot be read")?;
+        Ok(Self::Report(report))
+    }
+
+    fn of_toml(text: String) -> Self {
+        let table: Option<toml::Table> = toml::from_str(&text).ok();
+        let is_model = table.is_some_and(|table| ["overhead", "model"].iter().any(|key| table.contains_key(*key)));
+        if is_model { Self::Model(text) } else { Self::Profile(text) }
+    }
+
+    /// What is drawn of it, unless something else is asked for.
+    pub(super) fn kind(&self) -> PictureKind {
+        match self {
+            Self::Answers(_) => PictureKind::Timeline,
+            Self::Profile(_) => PictureKind::Profile,
+            Self::Model(_) => PictureKind::Sizes,
+            Self::Report(report) if report.get("drawn_from").is_some() => PictureKind::Curve,
+            Self::Report(report) if report.get("points").is_some() => PictureKind::Padding,
+            Self::Report(report) if report.get("collisions").is_some() => PictureKind::Sizes,
+            Self::Report(_) => PictureKind::Calibration,
+        }
+    }
+
+    /// What it is, in a sentence.
+    pub(super) fn what(&self) -> &'static str {
+        match self {
+            Self::Answers(_) => "a stream",
+            Self::Profile(_) => "text",
+            Self::Model(_) => "a model",
+            Self::Report(_) => "a report as JSON",
+        }
+    }
+}
+
+impl Answers {
+    /// Reads the answers; everything before an error has been added.
+    pub(super) fn read(self, name: &str, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
+        match self {
+            Self::Stream(input) => read_stream(input, name, sink),
+            Self::Parquet(path) => read_parquet(&path, sink),
+        }
+    }
+}
+
+fn whole_text(input: impl Read) -> anyhow::Result<String> {
+    let mut text = String::new();
+    input.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    ensure!(text.len() as u64 <= MAX_BYTES, "it is longer than 256 MiB");
+    Ok(text)
+}

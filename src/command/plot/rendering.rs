@@ -1,0 +1,32 @@
+//! A picture in the form that the name of its file asks for.
+
+use sizeleak_platform::telemetry::log::LogFlags;
+
+use crate::command::failure::Failure;
+use crate::command::output_form::PictureForm;
+
+/// The picture as a file; says which characters it lacks.
+#[cfg(feature = "figures")]
+pub(super) fn rendered(svg: String, form: PictureForm, log: &LogFlags) -> Result<Vec<u8>, Failure> {
+    use sizeleak_output::plot::Rendering;
+    use sizeleak_platform::telemetry::log::say;
+
+    if form == PictureForm::Svg {
+        return Ok(svg.into_bytes());
+    }
+    let rendering = Rendering::new(&svg)?;
+    let missing = rendering.missing();
+    if !missing.is_empty() && !log.is_quiet() {
+        say("sizeleak", &format!("the font of PNG and PDF lacks {missing}: SVG has them"));
+    }
+    Ok(if form == PictureForm::Png { rendering.png().map_err(Failure::usage)? } else { rendering.pdf()? })
+}
+
+/// The picture as a file.
+#[cfg(not(feature = "figures"))]
+pub(super) fn rendered(svg: String, form: PictureForm, _: &LogFlags) -> Result<Vec<u8>, Failure> {
+    if form == PictureForm::Svg {
+        return Ok(svg.into_bytes());
+    }
+    Err(Failure::usage(anyhow::anyhow!("this program was built without PNG and PDF: write SVG")))
+}

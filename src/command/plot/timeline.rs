@@ -1,0 +1,190 @@
+//! The timeline of a stream: which commands and deviations are drawn, and the labels over them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use clap::Args;
+use sizeleak_frame::FlowId;
+use sizeleak_labels::{LabelClock, LabelFile};
+use sizeleak_model::{Choice, FlowEnds, GatewaysSeen, ModelSet};
+use sizeleak_output::TimeFormat;
+use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, Truth};
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::say;
+
+use crate::command::failure::Failure;
+use crate::command::help::INPUT;
+use crate::command::label_reading::{LabelClockOption, LabelReading};
+
+/// The most commands and deviations that are drawn by default.
+const LIMIT: u32 = 10_000;
+
+/// What to draw of a stream; by default all.
+#[derive(Debug, Args)]
+pub(super) struct TimelineOptions {
+    /// Only what is of this time or later: RFC 3339, or a date (with a time) by the clock of `--time`
+    #[arg(long, value_name = "TIME")]
+    from: Option<TimePoint>,
+
+    /// Only what is before this time
+    #[arg(long, value_name = "TIME")]
+    until: Option<TimePoint>,
+
+    /// Only commands, deviations or the home of these gateways; can be repeated
+    #[arg(long, value_name = "IP", value_delimiter = ',')]
+    gateway: Vec<IpAddr>,
+
+    /// Only commands and deviations of these flows, as JSON and CSV name them; can be repeated
+    #[arg(long, value_name = "FLOW", value_delimiter = ',')]
+    flow: Vec<FlowId>,
+
+    /// Draw only this many commands and deviations, the first ones [default: 10000]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: Option<u32>,
+
+    /// The model of the answers: flows of one of its sections share their lanes
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    model: Vec<PathBuf>,
+
+    #[command(flatten)]
+    truth: TruthOptions,
+}
+
+/// What the commands really were.
+#[derive(Debug, Args)]
+struct TruthOptions {
+    /// Draw the true actions over the commands: labels as CSV, as `sizeleak evaluate` takes them
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    labels: Option<PathBuf>,
+
+    #[command(flatten)]
+    reading: LabelReading,
+
+    #[command(flatten)]
+    clock: LabelClockOption,
+}
+
+impl TimelineOptions {
+    /// The gateways whose commands or home is drawn; all if empty.
+    pub(super) fn gateways(&self) -> &[IpAddr] {
+        &self.gateway
+    }
+
+    /// Adds what is read, besides the answers.
+    pub(super) fn add_to(&self, files: &mut RunFiles) {
+        self.model.iter().for_each(|path| files.reads("the model", path));
+        self.truth.labels.iter().for_each(|path| files.reads("the labels", path));
+    }
+
+    /// An option that only timelines have, if one is given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let of_timelines = [
+            ("--from", self.from.is_some()),
+            ("--until", self.until.is_some()),
+            ("--flow", !self.flow.is_empty()),
+            ("--labels", self.truth.labels.is_some()),
+            ("--limit", self.limit.is_some()),
+            ("--model", !self.model.is_empty()),
+        ];
+        of_timelines.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+
+    /// The labels, if there are any.
+    pub(super) fn labels(&self) -> Result<Option<LabelFile>, Failure> {
+        let times = self.truth.reading.times(&self.truth.clock, &[])?;
+        let labels = self.truth.labels.as_deref().map(|path| LabelFile::read(path, &times));
+        labels.transpose().map_err(|error| anyhow!(error).into())
+    }
+
+    /// The model that answered, if it is named.
+    pub(super) fn model(&self) -> Result<Option<ModelSet>, Failure> {
+        Ok(if self.model.is_empty() { None } else { Some(ModelSet::read(&self.model)?) })
+    }
+
+    /// A timeline without anything in it yet.
+    pub(super) fn timeline(&self, times: &TimeFormat) -> Result<Timeline, Failure> {
+        let nanoseconds = |time: TimePoint| {
+            let out_of_range = || Failure::usage(anyhow!("times of a capture are between the years 1678 and 2262"));
+            time.nanoseconds(times).ok_or_else(out_of_range)
+        };
+        let from_ns = self.from.map(nanoseconds).transpose()?;
+        let until_ns = self.until.map(nanoseconds).transpose()?;
+        if from_ns.zip(until_ns).is_some_and(|(from, until)| from >= until) {
+            return Err(Failure::usage(anyhow!("`--from` is not before `--until`: nothing would be drawn")));
+        }
+        let flows = self.flow.iter().map(|flow| flow.0).collect();
+        let filter = CommandFilter { from_ns, until_ns, gateways: self.gateway.clone(), flows };
+        Ok(Timeline::new(self.limit.unwrap_or(LIMIT) as usize, filter))
+    }
+}
+
+/// Gives the flows of each section of a model the same lanes.
+pub(super) fn add_sections(timeline: &mut Timeline, model: &ModelSet) {
+    let scopes = model.scopes();
+    let gateways = if timeline.gateways().len() > 1 { GatewaysSeen::Several } else { GatewaysSeen::One };
+    timeline.set_sections(|gateway, service, server_name| {
+        match scopes.choose(FlowEnds { gateway, service, server_name, is_report: false }, gateways) {
+            Choice::Covered(section) | Choice::Assumed(section, _) => {
+                let scope = &model.sections().get(section)?.scope;
+                (!scope.is_empty()).then(|| scope.to_string())
+            }
+            Choice::Uncovered(_) => None,
+        }
+    });
+}
+
+/// Adds the labels around the time of the commands, each with its command.
+pub(super) fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(), Failure> {
+    let times = timeline.times();
+    let tolerance = labels.tolerance(None);
+    let aligned = labels.aligned(&times, tolerance);
+    if aligned.clock().is_some_and(|clock| !matches!(clock, LabelClock::Given(_))) && aligned.times() != labels.times()
+    {
+        say(
+            "sizeleak",
+            "the clock of the labels is not that of the captures: `sizeleak evaluate` says how they differ",
+        );
+    }
+    let commands: BTreeMap<usize, usize> = aligned.matching(&times, tolerance)?.pairs.into_iter().collect();
+    let (first, last) = (times.iter().min(), times.iter().max());
+    let reach = tolerance.nanoseconds();
+    let is_near = |time_ns: i64| {
+        first.is_some_and(|first| time_ns >= first.saturating_sub(reach))
+            && last.is_some_and(|last| time_ns <= last.saturating_add(reach))
+    };
+    let names: Vec<Arc<str>> = aligned.labels().actions.iter().map(|name| Arc::from(name.as_str())).collect();
+    let mut outside = 0;
+    for (row, label) in aligned.labels().rows.iter().enumerate() {
+        let command = commands.get(&row).copied();
+        if command.is_none() && !is_near(label.time_ns) {
+            outside += 1;
+            continue;
+        }
+        let actions = names.iter().cloned().zip(label.counts.iter().map(|count| u64::from(*count)));
+        let actions = actions.filter(|(_, count)| *count > 0).collect();
+        timeline.add_truth(Truth { time_ns: label.time_ns, actions, command });
+    }
+    if outside > 0 {
+        let outside = counted(outside, "label is", "labels are");
+        say("sizeleak", &format!("{outside} outside the time of the commands that are drawn"));
+    }
+    Ok(())
+}
+
+/// Reports commands and deviations that the picture does not show.
+pub(super) fn report_omissions(timeline: &Timeline) {
+    let (drawn, accepted, rejected) = (timeline.drawn(), timeline.accepted(), timeline.rejected());
+    let words = if accepted == 0 && rejected > 0 {
+        format!("none of {rejected} commands and deviations has the times, gateways and flows to draw")
+    } else if accepted == 0 {
+        "there is no identification to draw, which the decomposer and the pruner make, and no deviation".to_owned()
+    } else if drawn < accepted {
+        format!("the first {drawn} of {accepted} commands and deviations are drawn (--limit sets how many)")
+    } else {
+        return;
+    };
+    say("sizeleak", &words);
+}
