@@ -215,7 +215,8 @@ impl Drawing<'_> {
         let name = || self.name.to_owned();
         let profile = profile::parsed(text).with_context(name)?;
         let (gateway, home) = profile::home(&profile, self.arguments.timeline.gateways()).with_context(name)?;
-        let (own_title, home) = (format!("Habits of the home behind {gateway}"), profile::habits(&home, profile.zone()));
+        let (own_title, home) =
+            (format!("Habits of the home behind {gateway}"), profile::habits(&home, profile.zone()));
         self.write(|size, title| habits_svg(&home, size, title.unwrap_or(&own_title)))
     }
 

@@ -285,12 +285,7 @@ fn habits_are_the_mean_of_the_days_of_a_profile_by_the_clock_of_its_home() {
         ("", &of_no_day, 1, "no whole day"),
         ("", &two, 1, "the profile has 192.0.2.8, 192.0.2.9"),
         ("--gateway 192.0.2.7", &profile, 1, "the profile has 192.0.2.9"),
-        (
-            "",
-            "time,on\n1,2\n",
-            1,
-            "it is nothing that can be drawn, and TOML parse error at line 1, column 5: ",
-        ),
+        ("", "time,on\n1,2\n", 1, "it is nothing that can be drawn, and TOML parse error at line 1, column 5: "),
         ("--kind profile", &line(7, ""), 1, "stdin is a stream, and a profile is drawn from a profile: "),
         ("--kind timeline", &profile, 1, "a timeline is drawn from frames, JSON lines or Parquet"),
         ("--limit 7", &profile, 2, "`--limit` is about a timeline"),
@@ -354,7 +349,11 @@ fn legend_and_size_axis_hold_what_the_picture_has() {
         nodes.map(|node| node.text().unwrap().trim().to_owned()).filter(|text| !text.is_empty()).collect()
     };
     let bands = ["below 0.2", "0.2 to 0.4", "0.4 to 0.6", "0.6 to 0.8", "0.8 and more"];
-    assert_eq!(texts("legend"), bands.map(|band| format!("probability {band}")), "all bands, and nothing that is not used");
+    assert_eq!(
+        texts("legend"),
+        bands.map(|band| format!("probability {band}")),
+        "all bands, and nothing that is not used"
+    );
     assert_eq!(texts("sizes"), ["size in bytes", "99", "100"]);
 }
 
@@ -373,7 +372,9 @@ fn picture_has_the_size_and_title_that_are_asked_for() {
         "{}",
         stderr(&small)
     );
-    for (options, words) in [("--width 5", "200..=20000"), ("-o x.jpg", "SVG, PNG and PDF"), ("-o x.csv", "SVG, PNG and PDF")] {
+    for (options, words) in
+        [("--width 5", "200..=20000"), ("-o x.jpg", "SVG, PNG and PDF"), ("-o x.csv", "SVG, PNG and PDF")]
+    {
         let wrong = plot(options, Vec::new());
         assert!(wrong.status.code() == Some(2) && stderr(&wrong).contains(words), "{options}: {}", stderr(&wrong));
     }

@@ -16,9 +16,9 @@ mod padding;
 mod page;
 mod panel;
 mod rate_scale;
-mod scale;
 #[cfg(test)]
 mod samples;
+mod scale;
 mod shapes;
 mod sizes;
 mod timeline;

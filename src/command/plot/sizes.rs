@@ -27,7 +27,9 @@ pub(super) fn of(text: &str, section: Option<usize>, name: &str) -> Result<Comma
     };
     let model = sections.swap_remove(number - 1);
     if model.actions.is_empty() {
-        return Err(anyhow!("{name} knows no sizes of actions: `sizeleak learn … --labels labels.csv` finds them").into());
+        return Err(
+            anyhow!("{name} knows no sizes of actions: `sizeleak learn … --labels labels.csv` finds them").into()
+        );
     }
     let space = CommandSpace::new(&model, &Premises::default())?;
     let all: BTreeMap<u64, f64> = space.size_rows()?.into_iter().map(|row| (row.bytes, row.commands)).collect();

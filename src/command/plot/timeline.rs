@@ -14,6 +14,7 @@ use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, Truth};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
+use sizeleak_text::counted;
 
 use crate::command::failure::Failure;
 use crate::command::help::INPUT;

@@ -1,5 +1,7 @@
 //! Draws which actions are taken for which others.
 
+use std::fmt::Write as _;
+
 use serde::Deserialize;
 use svg::node::element::Title;
 
@@ -36,6 +38,8 @@ struct Confusion {
     taken: Vec<Vec<f64>>,
     /// How often each is in no answer.
     missed: Vec<f64>,
+    /// How often each is answered although it did not occur.
+    invented: Vec<f64>,
 }
 
 /// A true action: what it is taken for, and how often it occurs.
@@ -56,8 +60,14 @@ impl ConfusionFigure {
         let mut columns: Vec<String> = rows.iter().map(|row| clean(row.name, MAX_NAME)).collect();
         columns.push("missed".to_owned());
         let left_out = self.actions.len() - rows.len();
-        let of = if left_out > 0 { format!("; {left_out} rarer actions are left out") } else { String::new() };
-        let about = format!("{} labelled commands; each row is 100 % of the true action's occurrences{of}", self.commands);
+        let invented: f64 = self.confusion.invented.iter().sum();
+        let mut about = format!("{} labelled commands; a row is 100 % of an action's occurrences", self.commands);
+        if invented > 0.0 {
+            let _ = write!(about, "; besides, {invented:.0} actions were answered that did not occur");
+        }
+        if left_out > 0 {
+            let _ = write!(about, "; {left_out} rarer actions are left out");
+        }
         let heading = Heading { title, own: "Which actions are taken for which?", about: &about };
         let steps = ["below 20 %", "20 to 40 %", "40 to 60 %", "60 to 80 %", "80 % and more"];
         let keys = steps.iter().zip(COLOURS).map(|(name, colour)| shade_key(*name, colour)).collect();

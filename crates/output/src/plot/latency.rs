@@ -41,7 +41,8 @@ pub fn latency_svg(stages: &[StageLatency], size: PictureSize, title: Option<&st
     ];
     let has = |of: fn(&StageLatency) -> Option<Quantiles>| stages.iter().any(|stage| of(stage).is_some());
     let series = || series.into_iter().filter(|(.., of)| has(*of));
-    let mut keys: Vec<_> = series().map(|(name, style, ..)| style.joined().key(format!("{name}, median to 99 %"))).collect();
+    let mut keys: Vec<_> =
+        series().map(|(name, style, ..)| style.joined().key(format!("{name}, median to 99 %"))).collect();
     keys.push(DIAMONDS.key("longest"));
     let about = format!("{} stages; times of single frames, in microseconds", stages.len());
     let heading = Heading { title, own: "How long the stages take for a frame", about: &about };

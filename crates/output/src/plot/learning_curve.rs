@@ -68,7 +68,8 @@ impl LearningCurveFigure {
         for (Series(_, style, share), shift) in SERIES.iter().zip([-APART, APART, 0.0]) {
             let of_point = |point: &Point| Some((point.labels as f64, share(point.after_pruning.as_ref()?)));
             let shares: Vec<(f64, Share)> = self.points.iter().filter_map(of_point).collect();
-            let place = |panel: &Panel, labels: f64, share: f64| (panel.x(&x, labels) + shift, panel.y(&y, share * 100.0));
+            let place =
+                |panel: &Panel, labels: f64, share: f64| (panel.x(&x, labels) + shift, panel.y(&y, share * 100.0));
             let line = style.line(shares.iter().map(|(labels, share)| place(&panel, *labels, share.median)));
             panel.add(line.set("class", "series"));
             for (labels, Share { median, interval }) in shares {

@@ -44,11 +44,8 @@ pub(super) const SQUARES: Style = Style {
 };
 pub(super) const TRIANGLES: Style =
     Style { colour: "#009e73", shape: Some(Shape::Polygon(&[(0, -50), (45, 35), (-45, 35)])), dashes: None };
-pub(super) const DIAMONDS: Style = Style {
-    colour: "#cc79a7",
-    shape: Some(Shape::Polygon(&[(0, -52), (45, 0), (0, 52), (-45, 0)])),
-    dashes: None,
-};
+pub(super) const DIAMONDS: Style =
+    Style { colour: "#cc79a7", shape: Some(Shape::Polygon(&[(0, -52), (45, 0), (0, 52), (-45, 0)])), dashes: None };
 
 /// The styles of series of which nothing is known.
 pub(super) const SERIES: [Style; 8] = [
@@ -57,7 +54,11 @@ pub(super) const SERIES: [Style; 8] = [
     TRIANGLES,
     DIAMONDS,
     Style { colour: "#e69f00", shape: Some(Shape::Polygon(&[(0, 50), (45, -35), (-45, -35)])), dashes: None },
-    Style { colour: "#56b4e9", shape: Some(Shape::Polygon(&[(-50, -30), (50, -30), (50, 30), (-50, 30)])), dashes: None },
+    Style {
+        colour: "#56b4e9",
+        shape: Some(Shape::Polygon(&[(-50, -30), (50, -30), (50, 30), (-50, 30)])),
+        dashes: None,
+    },
     Style { colour: "#000000", shape: Some(Shape::Ring), dashes: None },
     Style { colour: GREY, shape: Some(Shape::Polygon(&[(-30, -50), (30, -50), (30, 50), (-30, 50)])), dashes: None },
 ];

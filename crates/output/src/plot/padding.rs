@@ -68,7 +68,8 @@ impl PaddingFigure {
         let y = Scale::linear((0.0, most), 1.0, panel.height, 24.0);
         panel.axis_below(&x, "bytes added to commands (%)", |tick| tick.to_string());
         panel.axis_left(&y, "command named (%)");
-        let place = |panel: &Panel, (share, named): (f64, f64)| (panel.x(&x, share * 100.0), panel.y(&y, named * 100.0));
+        let place =
+            |panel: &Panel, (share, named): (f64, f64)| (panel.x(&x, share * 100.0), panel.y(&y, named * 100.0));
         let level = |panel: &Panel, style: Style, named: f64| {
             let y = panel.y(&y, named * 100.0);
             style.line([(panel.left, y), (panel.left + panel.width, y)].into_iter())

@@ -47,7 +47,9 @@ impl CommandSizes {
             let band = BANDS.iter().position(|(most, _)| commands <= most + 0.5).unwrap_or(BANDS.len() - 1);
             COLOURS.get(COLOURS.len() - 1 - band).copied().unwrap_or_default()
         };
-        let keys = BANDS.iter().map(|(most, name)| shade_key(format!("{name}{}", if *most == 9.0 { " alike" } else { "" }), colour(*most)));
+        let keys = BANDS.iter().map(|(most, name)| {
+            shade_key(format!("{name}{}", if *most == 9.0 { " alike" } else { "" }), colour(*most))
+        });
         let heading = Heading { title, own: "Which commands a size gives away", about: &self.about };
         let name = |actions: usize| if actions == 1 { "1 action".to_owned() } else { format!("{actions} actions") };
         let names: Vec<String> = (1..=self.rows.len()).map(name).collect();
