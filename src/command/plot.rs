@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::de::DeserializeOwned;
 use sizeleak_labels::LabelFile;
 use sizeleak_model::ModelSet;

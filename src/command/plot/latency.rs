@@ -12,7 +12,7 @@ use crate::command::failure::Failure;
 
 /// The last summary of a stream.
 #[derive(Default)]
-struct LastSummary(Option<Box<Summary>>);
+struct LastSummary(Option<Summary>);
 
 impl AnswerSink for LastSummary {
     fn add(&mut self, frame: Frame) {

@@ -14,12 +14,15 @@ pub(super) fn rendered(svg: String, form: PictureForm, log: &LogFlags) -> Result
     if form == PictureForm::Svg {
         return Ok(svg.into_bytes());
     }
-    let rendering = Rendering::new(&svg)?;
+    let rendering = Rendering::new(&svg).map_err(anyhow::Error::from)?;
     let missing = rendering.missing();
     if !missing.is_empty() && !log.is_quiet() {
         say("sizeleak", &format!("the font of PNG and PDF lacks {missing}: SVG has them"));
     }
-    Ok(if form == PictureForm::Png { rendering.png().map_err(Failure::usage)? } else { rendering.pdf()? })
+    match form {
+        PictureForm::Png => rendering.png().map_err(Failure::usage),
+        _ => Ok(rendering.pdf().map_err(anyhow::Error::from)?),
+    }
 }
 
 /// The picture as a file.
