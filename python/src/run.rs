@@ -74,15 +74,11 @@ impl Run {
             options.iter().try_for_each(|option| pipeline.set_text(option))?;
             Ok(pipeline)
         };
-        let mut pipeline = configured().map_err(|error| of_configuration(py, &error))?.making(&[&kind], None);
+        let mut pipeline = configured().map_err(|error| of_configuration(py, &error))?;
         for (name, stage) in replaced {
-            let name: String = name.extract()?;
-            // A stage behind the one that makes the kind is not run.
-            if pipeline.has(&name) {
-                replace(&mut pipeline, &name, &stage)?;
-            }
+            replace(&mut pipeline, &name.extract::<String>()?, &stage)?;
         }
-        let plan = RunPlan { pipeline: pipeline.without_saves(), streams };
+        let plan = RunPlan { pipeline: pipeline.making(&[&kind], None).without_saves(), streams };
         // What is wrong with it is said here, not when it is read.
         let prepared = plan.prepare(&Interrupt::new()).map(drop);
         prepared.map_err(|error| of_configuration(py, &error))?;

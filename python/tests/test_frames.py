@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import GATEWAY, HOME, program
 
 import sizeleak
+from conftest import GATEWAY, HOME, program
 
 
 def test_frames_that_were_read_are_written_as_they_were(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+
 from conftest import ROOT
 
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"

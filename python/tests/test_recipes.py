@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from conftest import HOME, PROGRAM, ROOT
 
 TOOLS = ("gnuplot", "jq", "tshark")

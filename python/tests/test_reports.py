@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import GATEWAY, HOME, program
 
 import sizeleak
+from conftest import GATEWAY, HOME, program
 
 LEARN, TEST, MODEL, INVENTORY = (HOME / name for name in ("learn.pcap", "test.pcap", "model.toml", "inventory.toml"))
 LABELS, TEST_LABELS = HOME / "learn.csv", HOME / "test.csv"
@@ -32,9 +32,7 @@ def test_results_equal_the_programs_json() -> None:
         (sizeleak.audit(MODEL), ["audit", "--model", MODEL]),
         (sizeleak.pad(MODEL, policy="padme"), ["pad", "--model", MODEL, "--policy", "padme"]),
     ]:
-        assert result.to_dict() == json.loads(
-            program(*arguments, "--json", *([] if arguments[0] == "survey" else ["-q"]))
-        )
+        assert result.to_dict() == json.loads(program(*arguments, "--format", "json", "-q"))
 
 
 def test_keys_are_attributes_and_html_has_them() -> None:

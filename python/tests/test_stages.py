@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from bursts import Bursts
-from conftest import GATEWAY, HOME, PROGRAM, ROOT, program
 
 import sizeleak
+from conftest import GATEWAY, HOME, PROGRAM, ROOT, program
 
 CAPTURE, MODEL = HOME / "test.pcap", HOME / "model.toml"
 FILE = ROOT / "examples" / "segmenters" / "bursts.py"

@@ -13,9 +13,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import GATEWAY, HOME, program
 
 import sizeleak
+from conftest import GATEWAY, HOME, program
 
 CAPTURE, MODEL = HOME / "test.pcap", HOME / "model.toml"
 

@@ -116,10 +116,11 @@ class Call:
             )
             said: list[dict[str, Any]] = []
             shown: list[str] = []
+            raw: list[str] = []
             try:
                 assert process.stderr is not None
                 for line in process.stderr:
-                    _take(line, said, shown)
+                    _take(line.decode(errors="replace"), said, shown, raw)
                 exit_code = process.wait()
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -136,18 +137,20 @@ class Call:
                 warnings.warn(f"{message.get('stage', 'sizeleak')}: {message['message']}", Notice, stacklevel=4)
         if exit_code in _FAILED or exit_code < 0:
             killed = f"the program was ended by signal {-exit_code}"
-            error = failure(errors[-1] if errors else killed, exit_code if exit_code > 0 else 1)
+            # The last error is why it failed; of a fault of the command line, the first line says what it is.
+            sentence = [*raw[:1], *errors, killed][-2 if raw or errors else -1].removeprefix("error: ")
+            error = failure(sentence, exit_code if exit_code > 0 else 1)
             error.report = output.text or None
             raise error
         return output
 
 
-def _take(line: bytes, said: list[dict[str, Any]], shown: list[str]) -> None:
+def _take(line: str, said: list[dict[str, Any]], shown: list[str], raw: list[str]) -> None:
+    """Sorts a line of stderr: what is said, what is shown, and what was written before messages have a format."""
     try:
         message = json.loads(line)
     except ValueError:
-        # Written before messages have a format: a fault of the command line.
-        said.append({"level": "ERROR", "message": line.decode(errors="replace").strip()})
+        raw.append(line.strip())
         return
     if str(message.get("target", "")).endswith("::said") or message.get("level") == "ERROR":
         said.append(message)

@@ -276,5 +276,5 @@ def _run(call: Call, operands: list[str], made: type[Any]) -> Output:
 
 
 def _report(call: Call, made: type[Made], operands: list[str]) -> Made:
-    call.add(json=True)
+    call.add(format="json")
     return made(json.loads(_run(call, operands, made).text))
