@@ -3,6 +3,7 @@
 
 import inspect
 import sys
+import textwrap
 from pathlib import Path
 
 import sizeleak
@@ -37,27 +38,22 @@ def described(name: str) -> str:
     signature = (
         "" if inspect.isclass(item) and issubclass(item, (sizeleak.Frame, Exception)) else inspect.signature(item)
     )
-    lines = [f"### `{name}`", "", f"```python\n{name}{shortened(str(signature))}\n```", "", inspect.getdoc(item) or ""]
+    lines = [f"### `{name}`", "", f"```python\n{shortened(name + str(signature))}\n```", "", inspect.getdoc(item) or ""]
     members = vars(item).items() if inspect.isclass(item) else []
     for member, value in members:
         text = inspect.getdoc(value) if not member.startswith("_") else None
         if text and (callable(value) or isinstance(value, (property, classmethod))):
             call = "" if isinstance(value, property) else "()"
-            lines += ["", f"- `{member}{call}`: {' '.join(text.split())}"]
+            item = f"- `{member}{call}`: {' '.join(text.split())}"
+            lines += ["", textwrap.fill(item, 118, subsequent_indent="  ", break_on_hyphens=False)]
     return "\n".join(lines) + "\n"
 
 
 def shortened(signature: str) -> str:
-    """A signature without the folders of its types, a line for each option."""
-    for long in (
-        "sizeleak._stages.",
-        "sizeleak._files.",
-        "sizeleak._reports.",
-        "sizeleak._streams.",
-        "sizeleak._frames.",
-    ):
-        signature = signature.replace(long, "")
-    return signature.replace("'", "").replace(", *, ", ",\n    *, ")
+    """A call without the folders of its types, in lines of at most 100 columns."""
+    for module in ("_stages", "_files", "_reports", "_streams", "_frames"):
+        signature = signature.replace(f"sizeleak.{module}.", "")
+    return textwrap.fill(signature.replace("'", ""), 100, subsequent_indent="    ", break_long_words=False)
 
 
 def page() -> str:

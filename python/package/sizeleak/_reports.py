@@ -109,6 +109,9 @@ class Figure:
         """Writes it as a file."""
         FilePath(path).write_text(self.svg, encoding="utf-8")
 
+    def __repr__(self) -> str:
+        return f"<Figure of {len(self.svg)} bytes>"
+
     def _repr_svg_(self) -> str:
         return self.svg
 
