@@ -185,8 +185,8 @@ fn png_has_the_size_that_is_asked_for_and_pdf_one_page() {
     let has = |bytes: &[u8]| pdf.windows(bytes.len()).filter(|window| *window == bytes).count();
     assert_eq!((has(b"/Count 1"), has(b"/MediaBox[0 0 252")), (1, 1), "a column of a paper is 3.5 inches wide");
     assert!(has(b"NotoSans") > 0, "its text has a font, and can be selected");
-    let large = sizeleak("plot --width 20000 --height 20000").arg(&report).arg("-o").arg(folder.path().join("l.png"));
-    let large = large.output().unwrap();
+    let mut large = sizeleak("plot --width 20000 --height 20000");
+    let large = large.arg(&report).arg("-o").arg(folder.path().join("l.png")).output().unwrap();
     assert!(large.status.code() == Some(2) && stderr(&large).contains("512 MiB"), "{}", stderr(&large));
     let foreign =
         sizeleak("plot --title 開く").arg(&report).arg("-o").arg(folder.path().join("f.png")).output().unwrap();
