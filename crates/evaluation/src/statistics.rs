@@ -18,6 +18,11 @@ pub struct Interval {
     pub high: f64,
 }
 
+/// A share in percent with its interval in whole percents, which is not cut.
+pub fn percent_within(share: f64, Interval { low, high }: Interval) -> String {
+    format!("{} ({:.0}–{:.0})", sizeleak_text::percent(share), (100.0 * low).floor(), (100.0 * high).ceil())
+}
+
 impl Interval {
     /// The smallest interval that contains this one and another.
     #[must_use]

@@ -30,6 +30,11 @@ pub struct LabelledCommands {
 }
 
 impl LabelledCommands {
+    /// When each command began, in nanoseconds since 1970, and its size on the wire in bytes.
+    pub fn seen(&self) -> impl Iterator<Item = (i64, u64)> {
+        self.found.iter().map(|command| (command.time_ns, command.size))
+    }
+
     /// The greatest size in bytes that each command may have in the basis of a model; `None` if the model is of sizes on
     /// the wire under a cipher that it does not know, while this session's is known.
     pub fn sizes_in(&self, basis: &Basis) -> Vec<Option<u64>> {

@@ -1,6 +1,7 @@
 //! Text from outside (names in frames, labels and files, messages of foreign programs) made safe for what shows it:
 //! terminals and logs, spreadsheets, and columns of limited width.
-//! And what a file is that only stands in the place of another, and the one way to write a time, and numbers in sentences.
+//! And what a file is that only stands in the place of another, and the one way to write a time, a share, or a number in a
+//! sentence.
 //!
 //! ```
 //! use sizeleak_text::{cell, escaped, fitted};
@@ -12,6 +13,7 @@
 
 mod escape;
 mod grammar;
+mod share;
 mod spreadsheet;
 mod stand_in;
 mod time;
@@ -19,6 +21,7 @@ mod width;
 
 pub use escape::{escaped, escaped_json, escaped_lines, needs_escape};
 pub use grammar::counted;
+pub use share::percent;
 pub use spreadsheet::cell;
 pub use stand_in::{may_be_stand_in, stand_in};
 pub use time::{parse_time, rfc_3339, utc};

@@ -1,0 +1,300 @@
+//! What a report holds, whatever form it is written in: a verdict, three tiles and sections, whose figures are tables that
+//! a chart may show.
+
+use serde::Serialize;
+use sizeleak_evaluation::statistics::{Interval, percent_within};
+use sizeleak_text::percent;
+
+/// A value that is not known.
+const NONE: &str = "–";
+
+/// A report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The figure that matters most.
+    pub verdict: Verdict,
+    /// Who names what how often.
+    pub tiles: Vec<Tile>,
+    /// What would stop the leak at the least cost, or why that is not known.
+    pub fix: String,
+    /// Everything else, in the order of the page.
+    pub sections: Vec<Section>,
+}
+
+/// What a report says in one sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The sentence.
+    pub sentence: String,
+    /// What it means.
+    pub meaning: String,
+}
+
+/// How often a secret is named by observers who see more and more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tile {
+    /// The secret.
+    pub title: &'static str,
+    /// The observers; none if nothing is known of the secret.
+    pub rows: Vec<TileRow>,
+}
+
+/// How often an observer names a secret.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TileRow {
+    /// What the observer sees.
+    pub observer: &'static str,
+    /// The share of commands; `None` if it is not known.
+    pub share: Option<f64>,
+    /// Its interval, where it is measured.
+    pub interval: Option<Interval>,
+    /// Whether the share is an upper bound.
+    pub is_bound: bool,
+}
+
+/// A part of a report.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Section {
+    /// Its name in links.
+    pub id: &'static str,
+    /// Its heading.
+    pub title: &'static str,
+    /// What its figures show, a paragraph each, or what to give so that there are any. Words between backticks are code.
+    pub text: Vec<String>,
+    /// Its figures.
+    pub figures: Vec<Figure>,
+    /// The command that prints the same figures.
+    pub command: Option<String>,
+}
+
+/// A table, and how it is drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// Its name in links and files.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: String,
+    /// How it is read.
+    pub note: String,
+    /// Its figures.
+    pub table: Table,
+    /// How it is drawn; `None` for a table alone.
+    pub chart: Option<Chart>,
+}
+
+/// Rows of values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// What the values are.
+    pub columns: Vec<Column>,
+    /// The values, one for each column.
+    pub rows: Vec<Vec<Value>>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// Its heading.
+    pub name: &'static str,
+    /// What its numbers are.
+    pub unit: Unit,
+}
+
+/// What numbers are, which says how they are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// No numbers.
+    Words,
+    /// Whole numbers.
+    Count,
+    /// Numbers of which two decimals are shown.
+    Decimal,
+    /// Shares from 0 on, shown in percent.
+    Share,
+    /// Microseconds.
+    Microseconds,
+}
+
+/// A value of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Words, which may come from outside.
+    Words(String),
+    /// A number in the unit of its column.
+    Number(f64),
+    /// It is not known.
+    Unknown,
+}
+
+/// How a table is drawn; numbers are those of its columns.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Chart {
+    /// A bar for each row, or one for each of several values.
+    Bars {
+        /// The names of rows.
+        label: usize,
+        /// The values.
+        values: Vec<usize>,
+        /// A line at what guessing reaches.
+        guessing: Option<f64>,
+    },
+    /// A thin bar at each number.
+    Spectrum {
+        /// The number.
+        x: usize,
+        /// The height of the bar.
+        y: usize,
+        /// Which part of it is filled.
+        part: Option<usize>,
+    },
+    /// A named point for each row, above a line.
+    Points {
+        /// The names of points.
+        label: usize,
+        /// The cost.
+        x: usize,
+        /// What it leaves.
+        y: usize,
+        /// The line.
+        floor: usize,
+        /// A line at what guessing reaches.
+        guessing: f64,
+    },
+    /// Points with their intervals.
+    Intervals {
+        /// Where they are.
+        x: usize,
+        /// The value, and the ends of its interval.
+        y: [usize; 3],
+        /// What they are compared with or joined by.
+        line: Line,
+    },
+    /// A field of shaded cells.
+    Field {
+        /// The column of a cell.
+        x: usize,
+        /// Its row.
+        y: usize,
+        /// How dark it is.
+        shade: usize,
+    },
+    /// A range for each row, on a logarithmic axis.
+    Ranges {
+        /// The names of rows.
+        label: usize,
+        /// The least, the middle and the greatest value.
+        values: [usize; 3],
+    },
+}
+
+/// A line through points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Line {
+    /// The diagonal: both axes have the same unit and should agree.
+    Diagonal,
+    /// From point to point, with numbers doubling from step to step.
+    Doubling,
+}
+
+impl Table {
+    /// A table of these columns.
+    pub fn new<const N: usize>(columns: [(&'static str, Unit); N], rows: impl IntoIterator<Item = [Value; N]>) -> Self {
+        Self {
+            columns: columns.into_iter().map(|(name, unit)| Column { name, unit }).collect(),
+            rows: rows.into_iter().map(Vec::from).collect(),
+        }
+    }
+
+    /// Each row as its values beside their columns.
+    pub fn cells(&self) -> impl Iterator<Item = impl Iterator<Item = (&Column, &Value)>> {
+        self.rows.iter().map(|row| self.columns.iter().zip(row))
+    }
+}
+
+impl Column {
+    /// A value as it is shown.
+    pub fn shown(&self, value: &Value) -> String {
+        match value {
+            Value::Words(words) => sizeleak_text::escaped(words).into_owned(),
+            Value::Number(number) => self.unit.shown(*number),
+            Value::Unknown => NONE.to_owned(),
+        }
+    }
+
+    /// Whether its values are aligned at their ends.
+    pub fn is_numeric(&self) -> bool {
+        self.unit != Unit::Words
+    }
+}
+
+impl Unit {
+    fn shown(self, number: f64) -> String {
+        match self {
+            Self::Share => percent(number),
+            Self::Words | Self::Count if number.abs() < 1e15 => format!("{number:.0}"),
+            Self::Decimal if number.abs() < 1e15 => format!("{number:.2}"),
+            Self::Microseconds => format!("{number:.1}"),
+            Self::Words | Self::Count | Self::Decimal => format!("{number:.1e}"),
+        }
+    }
+}
+
+impl Value {
+    /// The value as other programs read it: all digits of a number, nothing where it is not known.
+    pub fn exact(&self) -> String {
+        match self {
+            Self::Words(words) => sizeleak_text::escaped(words).into_owned(),
+            Self::Number(number) => number.to_string(),
+            Self::Unknown => String::new(),
+        }
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Number(number as f64)
+    }
+}
+
+impl From<String> for Value {
+    fn from(words: String) -> Self {
+        Self::Words(words)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(words: &str) -> Self {
+        Self::Words(words.to_owned())
+    }
+}
+
+impl From<Option<f64>> for Value {
+    fn from(number: Option<f64>) -> Self {
+        number.map_or(Self::Unknown, Self::Number)
+    }
+}
+
+impl TileRow {
+    /// The share as it is shown.
+    pub fn shown(&self) -> String {
+        let Some(share) = self.share else { return NONE.to_owned() };
+        let bound = if self.is_bound { "≤ " } else { "" };
+        let shown = self.interval.map_or_else(|| percent(share), |interval| percent_within(share, interval));
+        format!("{bound}{shown}")
+    }
+}
+
+impl Section {
+    /// A section without figures, which says what to give.
+    pub fn missing(id: &'static str, title: &'static str, text: impl Into<String>) -> Self {
+        Self { id, title, text: vec![text.into()], ..Self::default() }
+    }
+}

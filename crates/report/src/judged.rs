@@ -1,0 +1,102 @@
+//! What labelled captures say: the verdict on a model's answers, their calibration, and how fast a model is learned.
+
+use sizeleak_evaluation::{CalibrationBin, Conclusion, CurvePoint, Evaluation, LearningCurve};
+use sizeleak_text::percent;
+
+use crate::document::{Chart, Figure, Line, Section, Table, Unit, Value, Verdict};
+
+/// What an evaluation says in one sentence.
+pub fn verdict(evaluation: &Evaluation) -> Verdict {
+    let Conclusion { sentence, named, interval, baseline } = &evaluation.conclusion;
+    let meaning = match (named, interval, baseline) {
+        (Some(named), Some(interval), Some(baseline)) if interval.low > baseline.share => format!(
+            "That is {:.1} times as often as by guessing. It was measured on labelled commands that stand for others of \
+             this gateway: in brackets is the interval of 95 %. Nothing is decrypted for it: whoever sees the lengths of \
+             encrypted records can do this.",
+            named / baseline.share
+        ),
+        (Some(_), ..) => "By these labels, sizes may say no more than guessing does: more labelled commands would tell.".to_owned(),
+        _ => "`sizeleak learn` makes a model of the gateway that is to be judged.".to_owned(),
+    };
+    Verdict { sentence: sentence.clone(), meaning }
+}
+
+/// Whether the probabilities of answers are right.
+pub fn calibration(evaluation: &Evaluation) -> Section {
+    let calibration = &evaluation.after_pruning.calibration;
+    let row = |bin: &CalibrationBin| {
+        let CalibrationBin { from, to, answers, probability, right, interval } = bin;
+        [
+            format!("{from:.1}–{to:.1}").into(),
+            (*answers).into(),
+            (*probability).into(),
+            (*right).into(),
+            interval.low.into(),
+            interval.high.into(),
+        ]
+    };
+    let columns = [
+        ("range", Unit::Words),
+        ("answers", Unit::Count),
+        ("mean probability", Unit::Share),
+        ("right", Unit::Share),
+        ("from", Unit::Share),
+        ("to", Unit::Share),
+    ];
+    let figure = Figure {
+        id: "reliability",
+        title: "How often answers of a probability are right".to_owned(),
+        note: "On the diagonal, probabilities are right. A line is the interval of 95 % (Wilson).".to_owned(),
+        table: Table::new(columns, calibration.bins.iter().map(row)),
+        chart: Some(Chart::Intervals { x: 2, y: [3, 4, 5], line: Line::Diagonal }),
+    };
+    let text = match (calibration.expected_error, calibration.by_chance) {
+        (Some(error), Some(chance)) => format!(
+            "The first candidates say how probable they are. On average that is off by {} (answers that are perfectly \
+             calibrated: {}, by chance).",
+            percent(error),
+            percent(chance)
+        ),
+        _ => "No answer has a candidate, so that there is nothing to compare.".to_owned(),
+    };
+    Section { id: "calibration", title: "Calibration", text: vec![text], figures: vec![figure], command: None }
+}
+
+/// How precision grows with the number of labels.
+pub fn learning_curve(curve: &LearningCurve) -> Section {
+    let row = |point: &CurvePoint| {
+        let top = point.after_pruning.as_ref().map(|score| score.top_1);
+        let share = |share: fn(&sizeleak_evaluation::MedianShare) -> f64| Value::from(top.as_ref().map(share));
+        [
+            (point.labels as u64).into(),
+            (point.learned as u64).into(),
+            (point.draws as u64).into(),
+            share(|top| top.median),
+            share(|top| top.interval.low),
+            share(|top| top.interval.high),
+            point.sizes.into(),
+        ]
+    };
+    let columns = [
+        ("labels", Unit::Count),
+        ("models", Unit::Count),
+        ("samples", Unit::Count),
+        ("named", Unit::Share),
+        ("from", Unit::Share),
+        ("to", Unit::Share),
+        ("right sizes", Unit::Decimal),
+    ];
+    let figure = Figure {
+        id: "labels",
+        title: "Exact commands named by models of so many labels".to_owned(),
+        note: "The median of models of labels drawn at random, with the hull of their intervals of 95 %.".to_owned(),
+        table: Table::new(columns, curve.points.iter().map(row)),
+        chart: Some(Chart::Intervals { x: 0, y: [3, 4, 5], line: Line::Doubling }),
+    };
+    let text = format!(
+        "How many commands somebody must label to learn this gateway: models of fewer and fewer of {} labels, each tested on \
+         the same {} other commands.",
+        curve.drawn_from, curve.tested
+    );
+    Section { id: "learning", title: "Learning curve", text: vec![text], figures: vec![figure], command: None }
+}

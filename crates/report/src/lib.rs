@@ -1,0 +1,46 @@
+//! Everything that is known of a gateway's leak as one report for people, with sums over commands only: a page of HTML that
+//! loads nothing, or Markdown.
+//!
+//! Parts of a report are made of what other libraries compute ([`leak`], [`judged`], [`Observed`], [`habits`]); what each
+//! holds is in [`document`]. A report with the same parts is written as the same bytes.
+//!
+//! ```
+//! use sizeleak_report::{Form, document::{Report, Section, Verdict}, written};
+//!
+//! let verdict = Verdict { sentence: "An action called <on> leaks.".into(), meaning: String::new() };
+//! let missing = Section::missing("day", "What is seen", "Name answers: `sizeleak report answers.frames -o report.html`.");
+//! let report = Report { verdict, tiles: Vec::new(), fix: String::new(), sections: vec![missing] };
+//! assert!(written(report.clone(), Form::Page).contains("<h1>An action called &#60;on&#62; leaks.</h1>"));
+//! assert!(written(report, Form::Markdown).contains(r"**An action called \<on\> leaks.**"));
+//! ```
+
+pub mod document;
+mod glossary;
+pub mod habits;
+pub mod judged;
+pub mod leak;
+mod markdown;
+mod observed;
+mod page;
+mod prose;
+
+use document::Report;
+pub use observed::Observed;
+
+/// The form of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// HTML.
+    Page,
+    /// Markdown.
+    Markdown,
+}
+
+/// A report with its glossary in this form.
+pub fn written(mut report: Report, form: Form) -> String {
+    report.sections.push(glossary::section());
+    match form {
+        Form::Page => page::page(&report),
+        Form::Markdown => markdown::markdown(&report),
+    }
+}

@@ -1,0 +1,94 @@
+//! The report as Markdown, for an issue or a wiki: the same sentences and tables.
+
+use std::fmt::Write as _;
+
+use crate::document::{Column, Figure, Report, Table};
+use crate::prose::{Piece, pieces};
+
+/// Rows of a table beyond so many are only counted: a wiki shows no longer ones, and the page has them.
+const MAX_ROWS: usize = 60;
+
+/// The report.
+pub(crate) fn markdown(report: &Report) -> String {
+    let mut text = format!("# What message sizes give away\n\n**{}**\n\n", prose(&report.verdict.sentence));
+    let _ = writeln!(text, "{}\n", prose(&report.verdict.meaning));
+    write_tiles(&mut text, report);
+    let _ = writeln!(text, "**Cheapest fix.** {}\n", prose(&report.fix));
+    text.push_str("All figures are sums over many commands. Nothing here names a single command, or the time of a single event.\n");
+    for section in &report.sections {
+        let _ = writeln!(text, "\n## {}", section.title);
+        for paragraph in &section.text {
+            let _ = writeln!(text, "\n{}", prose(paragraph));
+        }
+        section.figures.iter().for_each(|figure| write_figure(&mut text, figure));
+        if let Some(command) = &section.command {
+            let _ = writeln!(text, "\nThe same figures: {}", code(command));
+        }
+    }
+    let _ = writeln!(text, "\nWritten by sizeleak {}.", env!("CARGO_PKG_VERSION"));
+    text
+}
+
+fn write_tiles(text: &mut String, report: &Report) {
+    let Some(known) = report.tiles.iter().find(|tile| !tile.rows.is_empty()) else { return };
+    let observers: Vec<String> = known.rows.iter().map(|row| format!("by {}", row.observer)).collect();
+    let _ = write!(text, "| named correctly | {} |\n|---|{}\n", observers.join(" | "), "--:|".repeat(observers.len()));
+    for tile in report.tiles.iter().filter(|tile| !tile.rows.is_empty()) {
+        let shown: Vec<String> = tile.rows.iter().map(|row| row.shown()).collect();
+        let _ = writeln!(text, "| {} | {} |", tile.title, shown.join(" | "));
+    }
+    text.push('\n');
+}
+
+fn write_figure(text: &mut String, figure: &Figure) {
+    let _ = writeln!(text, "\n### {}", words(&figure.title));
+    if !figure.note.is_empty() {
+        let _ = writeln!(text, "\n{}", words(&figure.note));
+    }
+    if figure.table.rows.is_empty() {
+        text.push_str("\nNone.\n");
+        return;
+    }
+    write_table(text, &figure.table);
+}
+
+fn write_table(text: &mut String, table: &Table) {
+    let names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+    let alignment = |column: &Column| if column.is_numeric() { "--:|" } else { "---|" };
+    let alignments: String = table.columns.iter().map(alignment).collect();
+    let _ = write!(text, "\n| {} |\n|{alignments}\n", names.join(" | "));
+    for row in table.cells().take(MAX_ROWS) {
+        let shown: Vec<String> = row.map(|(column, value)| words(&column.shown(value))).collect();
+        let _ = writeln!(text, "| {} |", shown.join(" | "));
+    }
+    if let Some(more @ 1..) = table.rows.len().checked_sub(MAX_ROWS) {
+        let _ = writeln!(text, "\n{more} rows more are in the page: `-o report.html`.");
+    }
+}
+
+/// A sentence, whose words between backticks are code.
+fn prose(text: &str) -> String {
+    let piece = |piece: Piece<'_>| match piece {
+        Piece::Words(text) => words(text),
+        Piece::Code(text) => code(text),
+    };
+    pieces(&sizeleak_text::escaped(text)).map(piece).collect()
+}
+
+/// Code, with as many backticks around it as it needs.
+fn code(text: &str) -> String {
+    let text = sizeleak_text::escaped(text);
+    if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }
+}
+
+/// Text in which no character has a meaning for Markdown or HTML.
+fn words(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in sizeleak_text::escaped(text).chars() {
+        if matches!(character, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '&' | '~') {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}

@@ -1,0 +1,258 @@
+//! What was observed, summed up as it comes: sizes, hours, how sure answers are, deviations, and the latencies of stages.
+//! Nothing is kept of a single command.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use sizeleak_evaluation::statistics::{Confidence, Interval, percent_within};
+use sizeleak_frame::{Frame, Identification, StageSummary, Summary};
+use sizeleak_output::AnswerSink;
+use sizeleak_platform::telemetry::Latency;
+
+use crate::document::{Chart, Figure, Section, Table, Unit, Value, Verdict};
+
+/// Counts of fewer commands are not shown by hour: whoever knows one of the people would recognise a single event.
+pub(crate) const MIN_SHOWN: f64 = 5.0;
+
+/// Messages of more bytes are counted together: they do not fit a TLS record.
+const MAX_BYTES: u64 = 1 << 14;
+
+/// The kinds of deviation, with what they are. What a stream calls otherwise is the last one.
+const DEVIATIONS: [(&str, &str); 9] = [
+    ("action", "an action that is rare, or was never seen"),
+    ("command", "a command that is unusual at its time"),
+    ("burst", "many commands within minutes"),
+    ("slow-burst", "many commands within hours"),
+    ("shifted-routine", "a routine at another time"),
+    ("overdue", "a command that should have come"),
+    ("silence", "no command where several should have come"),
+    ("stranger", "commands that this household does not use so"),
+    ("other", "of a kind that this version does not know"),
+];
+
+/// What was observed.
+#[derive(Debug)]
+pub struct Observed {
+    zone: TimeZone,
+    /// All files that are at their end.
+    all: Commands,
+    /// The file that is read.
+    file: Commands,
+    /// What is known of each file: a stream with deviations has the answers, too, that they were found in.
+    files: Vec<Commands>,
+    deviations: [u64; DEVIATIONS.len()],
+    summary: Option<Summary>,
+}
+
+/// Commands, summed up.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Commands {
+    by_size: BTreeMap<u64, u64>,
+    by_hour: [u64; 24],
+    days: BTreeSet<Date>,
+    /// How many have answers, and how many of these no candidate.
+    answers: u64,
+    unexplained: u64,
+    /// The sum of the probabilities p of first candidates, and that of p·(1 − p).
+    probability: f64,
+    variance: f64,
+}
+
+impl Observed {
+    /// Nothing yet; hours are those of this zone's clock.
+    pub fn new(zone: TimeZone) -> Self {
+        Self {
+            zone,
+            all: Commands::default(),
+            file: Commands::default(),
+            files: Vec::new(),
+            deviations: [0; DEVIATIONS.len()],
+            summary: None,
+        }
+    }
+
+    /// Adds a command of this size in bytes at this time.
+    pub fn add_command(&mut self, time_ns: i64, bytes: u64) {
+        *self.file.by_size.entry(bytes.min(MAX_BYTES)).or_default() += 1;
+        let Ok(time) = Timestamp::from_nanosecond(time_ns.into()) else { return };
+        let local = self.zone.to_datetime(time);
+        if let Some(hour) = self.file.by_hour.get_mut(local.hour().unsigned_abs() as usize) {
+            *hour += 1;
+        }
+        self.file.days.insert(local.date());
+    }
+
+    fn add_answer(&mut self, answer: &Identification) {
+        self.add_command(answer.command.time_ns, answer.command.size);
+        self.file.answers += 1;
+        match answer.candidates.first().map(|first| first.probability.clamp(0.0, 1.0)) {
+            Some(probability) => {
+                self.file.probability += probability;
+                self.file.variance += probability * (1.0 - probability);
+            }
+            None => self.file.unexplained += 1,
+        }
+    }
+
+    /// Says that a file is at its end: what comes is another. A file with the same commands as one before counts once.
+    pub fn end_of_file(&mut self) {
+        let file = std::mem::take(&mut self.file);
+        if !file.by_size.is_empty() && !self.files.contains(&file) {
+            self.all.add(&file);
+            self.files.push(file);
+        }
+    }
+
+    /// How many commands there are.
+    pub fn commands(&self) -> u64 {
+        self.all.by_size.values().sum()
+    }
+
+    /// How many deviations there are.
+    pub fn deviation_count(&self) -> u64 {
+        self.deviations.iter().sum()
+    }
+
+    /// What answers say of themselves in one sentence; `None` without any.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let Commands { answers: count, unexplained, probability, variance, .. } = self.all;
+        (count > 0).then(|| {
+            let (all, mean) = (count as f64, probability / count as f64);
+            let half = Confidence::USUAL.deviations() * variance.sqrt() / all;
+            let interval = Interval { low: (mean - half).max(0.0), high: (mean + half).min(1.0) };
+            let open = if unexplained > 0 { format!(" Nothing explains {unexplained} of them.") } else { String::new() };
+            Verdict {
+                sentence: format!(
+                    "By their own probabilities, the answers name the exact actions of {} of {count} commands.",
+                    percent_within(mean, interval)
+                ),
+                meaning: format!(
+                    "So many first answers are right if their probabilities are; in brackets is the interval of 95 %.{open} \
+                     Labelled captures (`--labels` with `--model`) check it. Nothing is decrypted for it: whoever sees the \
+                     lengths of encrypted records can do this."
+                ),
+            }
+        })
+    }
+
+    /// The sizes and hours of commands; none without commands.
+    pub fn figures(&self) -> Vec<Figure> {
+        if self.all.by_size.is_empty() {
+            return Vec::new();
+        }
+        let sizes = self.all.by_size.iter().map(|(bytes, commands)| [(*bytes).into(), (*commands).into()]);
+        let sizes = Figure {
+            id: "sizes-seen",
+            title: format!("Sizes of {} commands, as an observer sees them", self.commands()),
+            note: "Each line is a size. Commands of the same actions stand in the same line.".to_owned(),
+            table: Table::new([("bytes", Unit::Count), ("commands", Unit::Count)], sizes),
+            chart: Some(Chart::Spectrum { x: 0, y: 1, part: None }),
+        };
+        let days = self.all.days.len();
+        let shown = |commands: u64| if (commands as f64) < MIN_SHOWN { None } else { Some(commands as f64 / days.max(1) as f64) };
+        let hours = (0_u64..).zip(self.all.by_hour).map(|(hour, commands)| [hour.into(), Value::from(shown(commands))]);
+        let clock = self.zone.iana_name().unwrap_or("UTC");
+        let hours = Figure {
+            id: "hours",
+            title: format!("When commands come: mean of {days} {}", if days == 1 { "day" } else { "days" }),
+            note: format!("Commands in each hour of a day, by the clock of {clock}. Hours with fewer than five are left out."),
+            table: Table::new([("hour", Unit::Count), ("commands", Unit::Decimal)], hours),
+            chart: Some(Chart::Spectrum { x: 0, y: 1, part: None }),
+        };
+        vec![sizes, hours]
+    }
+
+    /// What deviations alone say in one sentence; `None` without any.
+    pub fn deviation_verdict(&self) -> Option<Verdict> {
+        let count = self.deviation_count();
+        (count > 0).then(|| Verdict {
+            sentence: format!("{count} incidents were not as usual in this home, as far as sizes of commands show."),
+            meaning: "Whoever sees the lengths of encrypted records can watch for them, too.".to_owned(),
+        })
+    }
+
+    /// What was not as usual, by kind; `None` without any.
+    pub fn deviations(&self) -> Option<Section> {
+        let all = self.deviation_count();
+        let rows = DEVIATIONS.iter().zip(self.deviations).filter(|(_, count)| *count > 0);
+        let figure = Figure {
+            id: "kinds-of-deviation",
+            title: "Deviations by their kind".to_owned(),
+            note: "One incident is one deviation, whatever commands it has.".to_owned(),
+            table: Table::new(
+                [("kind", Unit::Words), ("deviations", Unit::Count), ("what it is", Unit::Words)],
+                rows.map(|((name, what), count)| [(*name).into(), count.into(), (*what).into()]),
+            ),
+            chart: Some(Chart::Bars { label: 0, values: vec![1], guessing: None }),
+        };
+        let text = format!("{all} incidents were beyond what this home usually does, by the sizes of its commands alone.");
+        let section = Section { id: "deviations", title: "Deviations", text: vec![text], figures: vec![figure], command: None };
+        (all > 0).then_some(section)
+    }
+
+    /// How long stages take; `None` if the streams do not say.
+    pub fn latencies(&self) -> Option<Section> {
+        let rows: Vec<_> = self.summary.iter().flat_map(|summary| &summary.stages).filter_map(latency_row).collect();
+        let columns = [
+            ("stage", Unit::Words),
+            ("frames", Unit::Count),
+            ("median, µs", Unit::Microseconds),
+            ("99 %, µs", Unit::Microseconds),
+            ("most, µs", Unit::Microseconds),
+        ];
+        (!rows.is_empty()).then(|| Section {
+            id: "latency",
+            title: "Latencies of the pipeline",
+            text: vec!["How long each stage worked on a frame, as the last of the streams says.".to_owned()],
+            figures: vec![Figure {
+                id: "service-times",
+                title: "Time of each stage for a frame".to_owned(),
+                note: "The dot is the median; the line goes on to the 99 % quantile, in microseconds.".to_owned(),
+                table: Table::new(columns, rows),
+                chart: Some(Chart::Ranges { label: 0, values: [2, 2, 3] }),
+            }],
+            command: None,
+        })
+    }
+}
+
+impl Commands {
+    fn add(&mut self, other: &Self) {
+        for (bytes, commands) in &other.by_size {
+            *self.by_size.entry(*bytes).or_default() += commands;
+        }
+        self.by_hour.iter_mut().zip(other.by_hour).for_each(|(sum, commands)| *sum += commands);
+        self.days.extend(&other.days);
+        self.answers += other.answers;
+        self.unexplained += other.unexplained;
+        self.probability += other.probability;
+        self.variance += other.variance;
+    }
+}
+
+/// A stage with its quantiles; `None` if it has no latencies that can be read.
+fn latency_row(row: &StageSummary) -> Option<[Value; 5]> {
+    let latency = Latency::from_bytes(&row.latency).ok().filter(|latency| !latency.histogram().is_empty())?;
+    let quantile = |quantile| Value::from(latency.histogram().value_at_quantile(quantile) as f64 / 1e3);
+    Some([row.stage.as_str().into(), row.frames_in.into(), quantile(0.5), quantile(0.99), quantile(1.0)])
+}
+
+impl AnswerSink for Observed {
+    fn add(&mut self, frame: Frame) {
+        match frame {
+            Frame::Identification(answer) => self.add_answer(&answer),
+            Frame::Deviation(deviation) => {
+                let kind = DEVIATIONS.iter().position(|(name, _)| *name == deviation.what);
+                if let Some(count) = self.deviations.get_mut(kind.unwrap_or(DEVIATIONS.len() - 1)) {
+                    *count += 1;
+                }
+            }
+            Frame::Summary(summary) => self.summary = Some(summary),
+            _ => {}
+        }
+    }
+
+    fn learn(&mut self, _: u64, _: Option<&str>, _: Option<&str>) {}
+}

@@ -1,0 +1,58 @@
+//! The report as one HTML page, which loads nothing. It is complete as it is written; its script only draws the tables as
+//! charts, and lets people sort and download them.
+
+use askama::Template;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use sha2::{Digest, Sha256};
+
+use crate::document::{Figure, Report, TileRow};
+use crate::prose::{Piece, pieces};
+
+/// What `page/bundle.mjs` makes of `page/report.ts`.
+const SCRIPT: &str = include_str!("../page/bundle.js");
+
+const STYLE: &str = include_str!("../page/style.css");
+
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Page<'a> {
+    report: &'a Report,
+    version: &'a str,
+    style: &'a str,
+    script: &'a str,
+    /// The only script that may run: one that came with a name would not.
+    script_hash: String,
+}
+
+/// The page.
+pub(crate) fn page(report: &Report) -> String {
+    let script_hash = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
+    let page = Page { report, version: env!("CARGO_PKG_VERSION"), style: STYLE, script: SCRIPT, script_hash };
+    // Writing to a string does not fail.
+    page.render().unwrap_or_default()
+}
+
+/// A sentence as HTML; words between backticks are code.
+fn prose(text: &str) -> String {
+    let escaped = |text: &str| askama::filters::escape(text, askama::filters::Html).map(|text| text.to_string());
+    let piece = |piece: Piece<'_>| match piece {
+        Piece::Words(words) => escaped(words).unwrap_or_default(),
+        Piece::Code(code) => format!("<code>{}</code>", escaped(code).unwrap_or_default()),
+    };
+    pieces(&sizeleak_text::escaped(text)).map(piece).collect()
+}
+
+impl Figure {
+    /// How it is drawn, for the script of the page.
+    fn chart_json(&self) -> String {
+        serde_json::to_string(&self.chart).unwrap_or_default()
+    }
+}
+
+impl TileRow {
+    /// The length of its bar in percent.
+    fn width(&self) -> String {
+        format!("{:.1}", 100.0 * self.share.unwrap_or(0.0).clamp(0.0, 1.0))
+    }
+}
