@@ -47,6 +47,7 @@ mod plot;
 mod profile;
 mod progress;
 mod record;
+mod report;
 mod report_format;
 #[cfg(feature = "simulator")]
 mod reproduce;
@@ -78,6 +79,9 @@ use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
     name = "sizeleak",
     version,
     after_help = format!(
+        "Example: sizeleak run pipeline.toml  # your own gateways, or with consent\n{EXIT_CODES}"
+    ),
+    after_long_help = format!(
         "Example:\n  sizeleak run pipeline.toml  # for your own gateways, and research with consent\n{EXIT_CODES}"
     )
 )]
@@ -104,6 +108,7 @@ enum Subcommands {
     Compare(compare::Arguments),
     Frames(frames::Arguments),
     Plot(plot::Arguments),
+    Report(report::Arguments),
     Cache(cache::Arguments),
     Strip(strip::Arguments),
     #[cfg(feature = "simulator")]
@@ -139,6 +144,7 @@ impl Subcommands {
             Self::Compare(arguments) => &arguments.input.captures.log,
             Self::Frames(arguments) => &arguments.log,
             Self::Plot(arguments) => &arguments.log,
+            Self::Report(arguments) => &arguments.captures.log,
             Self::Strip(arguments) => &arguments.log,
             _ => DEFAULT,
         }
@@ -178,6 +184,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Subcommands::Compare(arguments) => compare::run(&arguments),
         Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Plot(arguments) => plot::run(&arguments),
+        Subcommands::Report(arguments) => report::run(arguments),
         Subcommands::Cache(arguments) => cache::run(&arguments),
         Subcommands::Strip(arguments) => strip::run(&arguments),
         #[cfg(feature = "simulator")]

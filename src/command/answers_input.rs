@@ -28,6 +28,11 @@ pub(super) struct AnswersInput {
 }
 
 impl AnswersInput {
+    /// Those of these files and folders.
+    pub(super) fn of(answers: Vec<PathBuf>) -> Self {
+        Self { answers }
+    }
+
     /// Adds the answers to the files of a run.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
         self.answers.iter().for_each(|path| files.reads("the answers", path));

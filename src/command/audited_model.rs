@@ -55,8 +55,13 @@ fn decay(text: &str) -> Result<f64, String> {
 impl AuditedModel {
     /// Adds the files that are read.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
-        self.model.iter().for_each(|path| files.reads("the model", path));
-        self.inventory.iter().for_each(|path| files.reads("the inventory", path));
+        self.files().for_each(|(role, path)| files.reads(role, &path));
+    }
+
+    /// The files that are read, with what they are.
+    pub(super) fn files(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
+        let named = [("the model", &self.model), ("the inventory", &self.inventory)];
+        named.into_iter().filter_map(|(role, path)| Some((role, path.clone()?)))
     }
 
     /// The file with the model.

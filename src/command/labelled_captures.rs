@@ -1,6 +1,7 @@
 //! Labelled captures, and the pipeline that finds commands in them, as several subcommands name them.
 
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -94,7 +95,7 @@ impl LabelledCaptures {
     }
 
     /// The file of labels that is named, or else that of the working folder.
-    fn label_file(&self) -> Result<Option<PathBuf>, Failure> {
+    pub(super) fn label_file(&self) -> Result<Option<PathBuf>, Failure> {
         match &self.labels {
             None if self.labels_from_names => Ok(None),
             None => WorkingFolder::labels(),
@@ -109,6 +110,11 @@ impl LabelledCaptures {
             files = TrafficInput::single_captures(pipeline).captures;
         }
         Ok(digest_captures(&files)?)
+    }
+
+    /// The addresses of gateways that are named; networks are none.
+    pub(super) fn gateways(&self) -> Vec<IpAddr> {
+        self.options.gateways()
     }
 
     /// Whether there are any labels.

@@ -1,7 +1,7 @@
 //! `sizeleak measure`: how much labelled captures show that sizes give away, and how sure that is.
 
-mod model_check;
-mod report;
+pub(super) mod model_check;
+pub(super) mod report;
 mod secrets;
 mod table;
 
@@ -25,7 +25,7 @@ use model_check::ModelCheck;
 use report::MeasuredAudit;
 
 /// The first stage that needs a model of sizes.
-const CORRECTOR: &str = "epsilon-corrector";
+pub(super) const CORRECTOR: &str = "epsilon-corrector";
 
 /// Measure what sizes give away, on labelled captures
 #[derive(Debug, Args)]

@@ -9,7 +9,9 @@ use sizeleak_pipeline::recording::Compression;
 use super::failure::Failure;
 
 /// The formats that the endings of names stand for. `text` is any format of text.
-const ENDINGS: [(&str, &str); 10] = [
+const ENDINGS: [(&str, &str); 12] = [
+    ("html", "html"),
+    ("htm", "html"),
     ("parquet", "parquet"),
     ("csv", "csv"),
     ("ndjson", "ndjson"),

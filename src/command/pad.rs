@@ -3,13 +3,13 @@
 
 mod best;
 mod best_random;
-mod countermeasure_options;
+pub(super) mod countermeasure_options;
 mod countermeasures;
-mod curve;
-mod floor;
+pub(super) mod curve;
+pub(super) mod floor;
 #[cfg(feature = "simulator")]
 mod guarded;
-mod home;
+pub(super) mod home;
 mod judged;
 mod policy;
 mod quantity;

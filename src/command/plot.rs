@@ -29,7 +29,7 @@ use timeline::TimelineOptions;
 mod content;
 mod kind;
 mod latency;
-mod profile;
+pub(super) mod profile;
 mod rendering;
 mod sizes;
 mod timeline;

@@ -1,5 +1,7 @@
 //! The options of stages that several subcommands set over a pipeline file.
 
+use std::net::IpAddr;
+
 use clap::Args;
 use sizeleak_pipeline::{ConfigError, Pipeline};
 
@@ -20,6 +22,11 @@ pub(super) struct StageOptionArguments {
 }
 
 impl StageOptionArguments {
+    /// The addresses of gateways that are named; networks are none.
+    pub(super) fn gateways(&self) -> Vec<IpAddr> {
+        self.gateway.iter().filter_map(|gateway| gateway.parse().ok()).collect()
+    }
+
     /// Sets the gateway of a pipeline.
     pub(super) fn set_gateway(&self, pipeline: &mut Pipeline) -> Result<(), ConfigError> {
         if self.gateway.is_empty() {

@@ -78,6 +78,11 @@ impl Stdin {
 }
 
 impl TrafficInput {
+    /// Whether captures or streams are named with options.
+    pub(super) fn names_more(&self) -> bool {
+        !self.input.is_empty() || !self.from.is_empty()
+    }
+
     /// The captures and folders that are named, in the order in which `--input A B` names them.
     pub(super) fn captures(&self) -> Result<Vec<PathBuf>, Failure> {
         let named = self.input.iter().map(|operand| operand.as_input().map(Path::to_owned));

@@ -19,4 +19,5 @@ mod public_captures;
 mod python;
 mod readme;
 mod real_conversation;
+mod report_page;
 mod spark;

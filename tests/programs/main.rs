@@ -54,6 +54,7 @@ mod profiles;
 mod record;
 mod record_lab;
 mod replay;
+mod report;
 mod reproducing;
 mod same_bytes;
 mod sandbox;

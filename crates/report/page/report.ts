@@ -3,13 +3,6 @@
 import * as Plot from "@observablehq/plot";
 
 type Cell = string | number | null;
-type Chart =
-  | { kind: "bars"; label: number; values: number[]; guessing: number | null }
-  | { kind: "spectrum"; x: number; y: number; part: number | null }
-  | { kind: "points"; label: number; x: number; y: number; floor: number; guessing: number }
-  | { kind: "intervals"; x: number; y: [number, number, number]; line: "diagonal" | "doubling" }
-  | { kind: "field"; x: number; y: number; shade: number }
-  | { kind: "ranges"; label: number; values: [number, number, number] };
 
 /** A table of the page, as it was written. */
 interface Rows {
@@ -19,9 +12,15 @@ interface Rows {
   rows: Cell[][];
 }
 
-const colours = ["var(--size)", "var(--replies)", "var(--nothing)"];
-const [sizeColour, , softColour] = colours;
-/** The width of a letter of an axis, in pixels. */
+/** What the page says of a chart: `ChartKind` in document.rs says what its columns are. */
+interface Chart {
+  kind: "bars" | "spectrum" | "points" | "reliability" | "growth" | "hours" | "ranges";
+  columns: number[];
+  guessing: number | null;
+}
+
+const [size, other, soft, ink, paper] = ["size", "replies", "nothing", "ink", "paper"].map((name) => `var(--${name})`);
+/** The width of a letter, in pixels. */
 const letter = 6.4;
 
 function cellOf(cell: HTMLTableCellElement): Cell {
@@ -33,155 +32,110 @@ function cellOf(cell: HTMLTableCellElement): Cell {
 function rowsOf(table: HTMLTableElement): Rows {
   const body = [...table.tBodies[0]!.rows].map((row) => [...row.cells]);
   const names = [...table.tHead!.rows[0]!.cells].map((cell) => cell.textContent ?? "");
-  const isShare = names.map((_, at) => body.some((row) => row[at]!.textContent!.endsWith(" %") && "value" in row[at]!.dataset));
+  const isShare = names.map((_, at) => body.some((row) => "value" in row[at]!.dataset && row[at]!.textContent!.endsWith(" %")));
   return { names, isShare, rows: body.map((row) => row.map(cellOf)) };
 }
 
-/** The scale of a column: shares are shown in percent. */
-function scaleOf({ names, isShare }: Rows, column: number): Plot.ScaleOptions {
-  const label = names[column]!;
-  return isShare[column] ? { label, percent: false, tickFormat: (share: number) => `${+(100 * share).toFixed(1)} %` } : { label };
-}
-
-function guessingLine(guessing: number | null, is: "x" | "y", width: number): Plot.Markish[] {
+/** A dashed line at what guessing reaches. */
+function guessed(guessing: number | null, axis: "x" | "y"): Plot.Markish[] {
   if (guessing === null) return [];
-  const line = { stroke: softColour, strokeDasharray: "4 3" };
-  const text = { text: ["guessing"], fill: "var(--soft)" };
-  return is === "x"
-    ? [Plot.ruleX([guessing], line), Plot.text([guessing], { ...text, x: guessing, frameAnchor: "top", dy: -8 })]
-    : [Plot.ruleY([guessing], line), Plot.text([guessing], { ...text, y: guessing, frameAnchor: "right", textAnchor: "end", dx: width > 500 ? 0 : 4, dy: 9 })];
+  const [rule, place] = axis === "x" ? [Plot.ruleX, { frameAnchor: "top", dy: -8 } as const] : [Plot.ruleY, { frameAnchor: "right", textAnchor: "end", dy: 9 } as const];
+  return [rule([guessing], { stroke: soft, strokeDasharray: "4 3" }), Plot.text([guessing], { [axis]: guessing, text: () => "guessing", fill: "var(--soft)", ...place })];
 }
 
-/** Room for names before a chart, at most a part of its width. */
-function roomFor(names: string[], width: number): number {
-  return Math.min(Math.max(...names.map((name) => name.length), 4) * letter + 16, width * 0.45);
-}
-
-function draw(chart: Chart, table: Rows, width: number): Element {
-  const { rows } = table;
-  const at = (column: number) => (row: Cell[]) => row[column] as number;
-  const named = (column: number) => rows.map((row) => String(row[column]));
-  const grid = { grid: true, nice: true };
-  switch (chart.kind) {
+function draw({ kind, columns, guessing }: Chart, { names, isShare, rows }: Rows, width: number): Element {
+  const at = (column: number) => (row: Cell[]) => row[columns[column]!] as number;
+  const name = (row: Cell[]) => String(row[columns[0]!]);
+  const known = rows.filter((row) => row[columns[1]!] !== null);
+  /** The axis of a column: shares are in percent. */
+  const axis = (column: number): Plot.ScaleOptions => {
+    const label = names[columns[column]!]!;
+    return isShare[columns[column]!] ? { label, tickFormat: (share: number) => `${+(100 * share).toFixed(1)} %` } : { label };
+  };
+  const isWide = width > 500;
+  const frame = { width, marginLeft: 52, marginRight: 24, marginTop: 24, marginBottom: 40 };
+  /** The same with names before rows of this height, in at most a part of the width. */
+  const named = (all: string[], height: number) => {
+    const marginLeft = Math.min(Math.max(...all.map((each) => each.length), 4) * letter + 16, 0.45 * width);
+    const text = { label: null, tickSize: 0, lineWidth: marginLeft / 12 - 1, textOverflow: "ellipsis" } as const;
+    return { frame: { ...frame, marginLeft, height: 64 + all.length * height }, axis: Plot.axisY(text), groups: Plot.axisFy({ ...text, anchor: "left" }) };
+  };
+  const dot = { r: 4.5, fill: size, stroke: paper };
+  switch (kind) {
     case "bars": {
-      const names = named(chart.label);
-      const bars = rows.flatMap((row) => chart.values.map((value) => ({ name: String(row[chart.label]), part: table.names[value]!, value: row[value] as number })));
-      const isGrouped = chart.values.length > 1;
-      const parts = chart.values.map((value) => table.names[value]!);
-      const marginLeft = roomFor(names, width);
-      return Plot.plot({
-        width, marginLeft, marginTop: chart.guessing === null ? 8 : 22, marginRight: 30, marginBottom: 38,
-        height: 60 + rows.length * (isGrouped ? 16 * chart.values.length + 8 : 22),
-        x: { ...scaleOf(table, chart.values[0]!), ...grid, label: isGrouped ? null : table.names[chart.values[0]!]! },
-        ...(isGrouped
-          ? { fy: { domain: names, label: null, padding: 0.2, axis: null }, y: { axis: null, domain: parts }, color: { domain: parts, range: [softColour!, sizeColour!], legend: true } }
-          : { y: { domain: names, label: null, axis: null } }),
-        marks: [
-          isGrouped
-            ? Plot.axisFy({ anchor: "left", label: null, lineWidth: marginLeft / 12 - 1, textOverflow: "ellipsis" })
-            : Plot.axisY({ label: null, tickSize: 0, lineWidth: marginLeft / 12 - 1, textOverflow: "ellipsis" }),
-          Plot.barX(bars, isGrouped ? { x: "value", y: "part", fy: "name", fill: "part" } : { x: "value", y: "name", fill: sizeColour }),
-          Plot.ruleX([0], { stroke: "var(--ink)" }),
-          ...guessingLine(chart.guessing, "x", width),
-        ],
-      });
+      const domain = rows.map(name);
+      const lengths = columns.slice(1).map((column) => names[column]!);
+      const isGrouped = lengths.length > 1;
+      const bars = rows.flatMap((row) => lengths.map((part, index) => ({ name: name(row), part, value: at(index + 1)(row) })));
+      const place = named(domain, isGrouped ? 16 * lengths.length + 8 : 22);
+      const x = { ...axis(1), grid: true, nice: true };
+      return isGrouped
+        ? Plot.plot({ ...place.frame, x: { ...x, label: null }, fy: { domain, label: null, padding: 0.2, axis: null }, y: { axis: null, domain: lengths }, color: { domain: lengths, range: [soft!, size!], legend: true }, marks: [place.groups, Plot.barX(bars, { x: "value", y: "part", fy: "name", fill: "part" }), Plot.ruleX([0], { stroke: ink })] })
+        : Plot.plot({ ...place.frame, x, y: { domain, label: null, axis: null }, marks: [place.axis, Plot.barX(bars, { x: "value", y: "name", fill: size }), Plot.ruleX([0], { stroke: ink }), ...guessed(guessing, "x")] });
     }
     case "spectrum": {
-      const xs = rows.map(at(chart.x));
+      const xs = known.map(at(0));
       const [least, most] = [Math.min(...xs), Math.max(...xs)];
-      const thin = { x: at(chart.x), strokeWidth: Math.max(1, Math.min(16, (0.75 * (width - 80)) / (most - least + 1))) };
-      const light = chart.part === null ? {} : { strokeOpacity: 0.35 };
-      return Plot.plot({
-        width, height: 240, marginLeft: 48, marginBottom: 38,
-        x: { label: table.names[chart.x]!, domain: [least - 1, most + 1] },
-        y: { ...scaleOf(table, chart.y), ...grid },
-        marks: [
-          Plot.ruleX(rows, { ...thin, ...light, y: at(chart.y), stroke: sizeColour }),
-          ...(chart.part === null ? [] : [Plot.ruleX(rows, { ...thin, y: at(chart.part), stroke: sizeColour })]),
-          Plot.ruleY([0], { stroke: "var(--ink)" }),
-        ],
-      });
+      const thin = { x: at(0), stroke: size, strokeWidth: Math.max(1, Math.min(16, (0.75 * (width - 80)) / (most - least + 1))) };
+      const part = columns.length > 2 ? [Plot.ruleX(known, { ...thin, y: at(2) })] : [];
+      const marks = [Plot.ruleX(known, { ...thin, y: at(1), strokeOpacity: part.length > 0 ? 0.35 : 1 }), ...part, Plot.ruleY([0], { stroke: ink })];
+      return Plot.plot({ ...frame, height: 240, x: { ...axis(0), domain: [least - 1, most + 1] }, y: { ...axis(1), grid: true, nice: true }, marks });
     }
     case "points": {
-      const shown = rows.filter((row) => row[chart.x] !== null);
-      return Plot.plot({
-        width, height: width > 500 ? 400 : 340, marginLeft: 52, marginRight: width > 500 ? 110 : 24, marginBottom: 40, marginTop: 24,
-        x: { ...scaleOf(table, chart.x), type: "sqrt", grid: true },
-        y: { ...scaleOf(table, chart.y), ...grid, zero: true },
-        marks: [
-          ...guessingLine(chart.guessing, "y", width),
-          Plot.line(shown.filter((row) => row[chart.floor] !== null), { x: at(chart.x), y: at(chart.floor), stroke: softColour, strokeWidth: 1.5 }),
-          Plot.dot(shown, { x: at(chart.x), y: at(chart.y), r: 4, fill: (row: Cell[]) => (String(row[chart.label]).startsWith("best") ? colours[1]! : sizeColour!), stroke: "var(--paper)" }),
-          Plot.text(apart(shown, chart, width), { x: at(chart.x), y: at(chart.y), text: (row: Cell[]) => String(row[chart.label]), dx: 8, dy: -6, textAnchor: "start", stroke: "var(--paper)", fill: "var(--ink)" }),
-        ],
-      });
+      const isBest = (row: Cell[]) => name(row).startsWith("best");
+      const marks = [
+        ...guessed(guessing, "y"),
+        Plot.line(known.filter((row) => at(3)(row) !== null), { x: at(1), y: at(3), stroke: soft, strokeWidth: 1.5 }),
+        Plot.dot(known, { ...dot, x: at(1), y: at(2), fill: (row: Cell[]) => (isBest(row) ? other! : size!) }),
+        Plot.text(apart(known, at(1), at(2), name, width), { x: at(1), y: at(2), text: name, dx: 8, dy: -7, textAnchor: "start", stroke: paper, fill: ink }),
+      ];
+      return Plot.plot({ ...frame, height: isWide ? 400 : 340, marginRight: isWide ? 110 : 24, x: { ...axis(1), type: "sqrt", grid: true }, y: { ...axis(2), grid: true, nice: true, zero: true }, marks });
     }
-    case "intervals": {
-      const [middle, low, high] = chart.y;
-      const shown = rows.filter((row) => row[middle] !== null);
-      const isDiagonal = chart.line === "diagonal";
-      const ticks = rows.map(at(chart.x));
-      return Plot.plot({
-        width: isDiagonal ? Math.min(width, 460) : width, height: isDiagonal ? Math.min(width, 460) * 0.85 : 280, marginLeft: 52, marginRight: 24, marginBottom: 40,
-        x: { ...scaleOf(table, chart.x), ...(isDiagonal ? { domain: [0, 1], grid: true } : { type: "log", ticks, tickFormat: (x: number) => String(x) }) },
-        y: { ...scaleOf(table, middle), domain: [0, 1], grid: true },
-        marks: [
-          isDiagonal
-            ? Plot.line([[0, 0], [1, 1]], { stroke: softColour, strokeDasharray: "4 3" })
-            : [Plot.areaY(shown, { x: at(chart.x), y1: at(low), y2: at(high), fill: sizeColour, fillOpacity: 0.18 }), Plot.line(shown, { x: at(chart.x), y: at(middle), stroke: sizeColour, strokeWidth: 2 })],
-          isDiagonal ? Plot.ruleX(shown, { x: at(chart.x), y1: at(low), y2: at(high), stroke: sizeColour, strokeWidth: 2 }) : null,
-          Plot.dot(shown, { x: at(chart.x), y: at(middle), fill: sizeColour, stroke: "var(--paper)", r: 4.5 }),
-        ],
-      });
+    case "reliability":
+    case "growth": {
+      const y = { ...axis(1), domain: [0, 1], grid: true };
+      const dots = Plot.dot(known, { ...dot, x: at(0), y: at(1) });
+      if (kind === "growth") {
+        const marks = [Plot.areaY(known, { x: at(0), y1: at(2), y2: at(3), fill: size, fillOpacity: 0.18 }), Plot.line(known, { x: at(0), y: at(1), stroke: size, strokeWidth: 2 }), dots];
+        return Plot.plot({ ...frame, height: 280, x: { ...axis(0), type: "log", ticks: rows.map(at(0)), tickFormat: String }, y, marks });
+      }
+      const marks = [Plot.line([[0, 0], [1, 1]], { stroke: soft, strokeDasharray: "4 3" }), Plot.ruleX(known, { x: at(0), y1: at(2), y2: at(3), stroke: size, strokeWidth: 2 }), dots];
+      const edge = Math.min(width, 460);
+      return Plot.plot({ ...frame, width: edge, height: 0.85 * edge, x: { ...axis(0), domain: [0, 1], grid: true }, y, marks });
     }
-    case "field": {
-      const names = [...new Set(named(chart.y))];
-      const most = Math.max(...rows.map(at(chart.shade)), 0);
-      const marginLeft = roomFor(names, width);
-      return Plot.plot({
-        width, marginLeft, marginBottom: 38, marginTop: 8, height: 60 + names.length * 26,
-        x: { type: "band", label: table.names[chart.x]!, domain: [...Array(24).keys()], tickFormat: (hour: number) => (hour % (width > 500 ? 2 : 6) ? "" : String(hour)), padding: 0.06 },
-        y: { type: "band", domain: names, label: null, padding: 0.1, axis: null },
-        marks: [
-          Plot.axisY({ label: null, tickSize: 0, lineWidth: marginLeft / 12 - 1, textOverflow: "ellipsis" }),
-          Plot.cell(rows, { x: at(chart.x), y: (row: Cell[]) => String(row[chart.y]), fill: sizeColour, fillOpacity: (row: Cell[]) => 0.12 + (0.88 * (row[chart.shade] as number)) / most }),
-        ],
-        opacity: { type: "identity" },
-      });
+    case "hours": {
+      const action = (row: Cell[]) => String(row[columns[1]!]);
+      const domain = [...new Set(rows.map(action))];
+      const place = named(domain, 26);
+      const most = Math.max(...rows.map(at(2)), 0);
+      const hours = { label: names[columns[0]!]!, domain: [...Array(24).keys()], tickFormat: (hour: number) => (hour % (isWide ? 2 : 6) ? "" : String(hour)), padding: 0.06 };
+      const cells = Plot.cell(rows, { x: at(0), y: action, fill: size, fillOpacity: (row: Cell[]) => 0.12 + (0.88 * at(2)(row)) / most });
+      return Plot.plot({ ...place.frame, x: { type: "band", ...hours }, y: { type: "band", domain, label: null, padding: 0.1, axis: null }, opacity: { type: "identity" }, marks: [place.axis, cells] });
     }
     case "ranges": {
-      const [low, middle, high] = chart.values;
-      const names = named(chart.label);
-      const marginLeft = roomFor(names, width);
-      const label = (row: Cell[]) => String(row[chart.label]);
-      return Plot.plot({
-        width, marginLeft, marginRight: 30, marginTop: 8, marginBottom: 38, height: 60 + names.length * 26,
-        x: { type: "log", label: "microseconds", grid: true, ticks: width > 500 ? 6 : 3, tickFormat: (x: number) => String(x) },
-        y: { type: "band", domain: names, label: null, axis: null },
-        marks: [
-          Plot.axisY({ label: null, tickSize: 0, lineWidth: marginLeft / 12 - 1, textOverflow: "ellipsis" }),
-          Plot.ruleY(rows, { x1: at(low), x2: at(high), y: label, stroke: sizeColour, strokeWidth: 3, strokeLinecap: "round" }),
-          Plot.dot(rows, { x: at(middle), y: label, r: 4.5, fill: sizeColour, stroke: "var(--paper)" }),
-        ],
-      });
+      const domain = rows.map(name);
+      const place = named(domain, 26);
+      const x = { type: "log", label: "microseconds", grid: true, ticks: isWide ? 6 : 3, tickFormat: String } as const;
+      const marks = [place.axis, Plot.ruleY(rows, { x1: at(1), x2: at(2), y: name, stroke: size, strokeWidth: 3, strokeLinecap: "round" }), Plot.dot(rows, { ...dot, x: at(1), y: name })];
+      return Plot.plot({ ...place.frame, x, y: { type: "band", domain, label: null, axis: null }, marks });
     }
   }
 }
 
-/** The points whose names do not lie over those of points before them: the lowest first, which hide most. */
-function apart(rows: Cell[][], chart: { label: number; x: number; y: number }, width: number): Cell[][] {
-  const range = (column: number, scale: (x: number) => number) => Math.max(...rows.map((row) => scale(row[column] as number)), 1e-9);
-  const [right, top] = [range(chart.x, Math.sqrt), range(chart.y, (y) => y)];
-  const place = (row: Cell[]) => ({
-    x: (Math.sqrt(row[chart.x] as number) / right) * (width > 500 ? width - 162 : width - 76),
-    y: ((row[chart.y] as number) / top) * 320,
-    long: String(row[chart.label]).length * letter,
-  });
+type Figure = (row: Cell[]) => number;
+
+/** The points whose names do not lie over those of others, the lowest points first. */
+function apart(rows: Cell[][], x: Figure, y: Figure, name: (row: Cell[]) => string, width: number): Cell[][] {
+  const [right, top] = [Math.sqrt(Math.max(...rows.map(x))), Math.max(...rows.map(y))];
+  const place = (row: Cell[]) => {
+    const left = (Math.sqrt(x(row)) / right) * (width - (width > 500 ? 162 : 76));
+    return { left, right: left + name(row).length * letter + 8, height: (y(row) / top) * 300 };
+  };
   const kept: Cell[][] = [];
-  for (const row of [...rows].sort((one, other) => (one[chart.y] as number) - (other[chart.y] as number))) {
+  for (const row of [...rows].sort((one, next) => y(one) - y(next))) {
     const here = place(row);
-    const isFree = kept.map(place).every((there) => Math.abs(here.y - there.y) > 14 || here.x > there.x + there.long || there.x > here.x + here.long);
-    if (isFree && here.x + here.long < width - 56) kept.push(row);
+    const isFree = kept.map(place).every((there) => Math.abs(here.height - there.height) > 15 || here.left > there.right || there.left > here.right);
+    if (isFree && here.right < width - 56) kept.push(row);
   }
   return kept;
 }
@@ -190,29 +144,25 @@ function apart(rows: Cell[][], chart: { label: number; x: number; y: number }, w
 function show(figure: HTMLElement, table: Rows): void {
   const chart = JSON.parse(figure.dataset.chart!) as Chart;
   const place = document.createElement("div");
-  const title = figure.querySelector("h3")!.textContent!;
   figure.querySelector("figcaption")!.after(place);
   let drawn = 0;
-  const redraw = (): void => {
+  new ResizeObserver(() => {
     const width = Math.round(place.clientWidth);
     if (width === drawn || width === 0) return;
     drawn = width;
     const plot = draw(chart, table, Math.min(width, 860));
-    for (const svg of [plot, ...plot.querySelectorAll("svg")]) {
-      if (svg.tagName !== "svg") continue;
+    for (const svg of plot.tagName === "svg" ? [plot] : plot.querySelectorAll("svg")) {
+      // Other pictures are samples of a legend.
       const isChart = svg.querySelector("g") !== null;
       svg.setAttribute(isChart ? "role" : "aria-hidden", isChart ? "img" : "true");
-      if (isChart) svg.setAttribute("aria-label", `${title}. The table below has its figures.`);
+      if (isChart) svg.setAttribute("aria-label", `${figure.querySelector("h3")!.textContent}. The table below has its figures.`);
     }
     place.replaceChildren(plot);
-  };
-  new ResizeObserver(redraw).observe(place);
-  redraw();
+  }).observe(place);
 }
 
 /** Makes the headings of a table buttons that sort it. */
 function makeSortable(table: HTMLTableElement): void {
-  const body = table.tBodies[0]!;
   const headings = [...table.tHead!.rows[0]!.cells];
   headings.forEach((heading, at) => {
     const button = document.createElement("button");
@@ -221,14 +171,14 @@ function makeSortable(table: HTMLTableElement): void {
     heading.append(button);
     button.addEventListener("click", () => {
       const direction = heading.ariaSort === "ascending" ? -1 : 1;
-      headings.forEach((other) => other.removeAttribute("aria-sort"));
+      headings.forEach((each) => each.removeAttribute("aria-sort"));
       heading.setAttribute("aria-sort", direction === 1 ? "ascending" : "descending");
-      const keyed = [...body.rows].map((row) => ({ row, key: cellOf(row.cells[at]!) }));
-      keyed.sort(({ key: one }, { key: other }) => {
-        if (one === null || other === null) return Number(one === null) - Number(other === null);
-        return direction * (typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other), "en"));
+      const keyed = [...table.tBodies[0]!.rows].map((row) => ({ row, key: cellOf(row.cells[at]!) }));
+      keyed.sort(({ key: one }, { key: next }) => {
+        if (one === null || next === null) return Number(one === null) - Number(next === null);
+        return direction * (typeof one === "number" && typeof next === "number" ? one - next : String(one).localeCompare(String(next), "en"));
       });
-      body.append(...keyed.map(({ row }) => row));
+      table.tBodies[0]!.append(...keyed.map(({ row }) => row));
     });
   });
 }
@@ -258,10 +208,10 @@ function addDownload(figure: HTMLElement, { names, rows }: Rows): void {
 function addThemes(): void {
   const button = document.querySelector<HTMLButtonElement>("#theme")!;
   const root = document.documentElement;
-  const isDark = (): boolean => (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-  const name = (): void => { button.textContent = isDark() ? "Light" : "Dark"; };
+  const turned = (): string => ((root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark" ? "light" : "dark");
+  const name = (): void => { button.textContent = `Turn ${turned()}`; };
   button.addEventListener("click", () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
+    root.dataset.theme = turned();
     name();
   });
   name();
@@ -279,11 +229,6 @@ for (const figure of document.querySelectorAll<HTMLElement>("figure")) {
 }
 addThemes();
 // On paper there is nothing to open.
-const opened: HTMLDetailsElement[] = [];
-addEventListener("beforeprint", () => {
-  for (const details of document.querySelectorAll<HTMLDetailsElement>("details:not([open])")) {
-    details.open = true;
-    opened.push(details);
-  }
-});
-addEventListener("afterprint", () => opened.splice(0).forEach((details) => { details.open = false; }));
+const closed = document.querySelectorAll<HTMLDetailsElement>("details:not([open])");
+addEventListener("beforeprint", () => closed.forEach((details) => { details.open = true; }));
+addEventListener("afterprint", () => closed.forEach((details) => { details.open = false; }));

@@ -126,76 +126,55 @@ pub enum Value {
     Unknown,
 }
 
-/// How a table is drawn; numbers are those of its columns.
+/// How a table is drawn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Chart {
-    /// A bar for each row, or one for each of several values.
-    Bars {
-        /// The names of rows.
-        label: usize,
-        /// The values.
-        values: Vec<usize>,
-        /// A line at what guessing reaches.
-        guessing: Option<f64>,
-    },
-    /// A thin bar at each number.
-    Spectrum {
-        /// The number.
-        x: usize,
-        /// The height of the bar.
-        y: usize,
-        /// Which part of it is filled.
-        part: Option<usize>,
-    },
-    /// A named point for each row, above a line.
-    Points {
-        /// The names of points.
-        label: usize,
-        /// The cost.
-        x: usize,
-        /// What it leaves.
-        y: usize,
-        /// The line.
-        floor: usize,
-        /// A line at what guessing reaches.
-        guessing: f64,
-    },
-    /// Points with their intervals.
-    Intervals {
-        /// Where they are.
-        x: usize,
-        /// The value, and the ends of its interval.
-        y: [usize; 3],
-        /// What they are compared with or joined by.
-        line: Line,
-    },
-    /// A field of shaded cells.
-    Field {
-        /// The column of a cell.
-        x: usize,
-        /// Its row.
-        y: usize,
-        /// How dark it is.
-        shade: usize,
-    },
-    /// A range for each row, on a logarithmic axis.
-    Ranges {
-        /// The names of rows.
-        label: usize,
-        /// The least, the middle and the greatest value.
-        values: [usize; 3],
-    },
+pub struct Chart {
+    /// What is drawn.
+    pub kind: ChartKind,
+    /// Which columns of the table are drawn, in the order of the kind.
+    pub columns: &'static [usize],
+    /// Where a line says what guessing reaches.
+    pub guessing: Option<f64>,
 }
 
-/// A line through points.
+/// What is drawn of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Line {
-    /// The diagonal: both axes have the same unit and should agree.
-    Diagonal,
-    /// From point to point, with numbers doubling from step to step.
-    Doubling,
+pub enum ChartKind {
+    /// A bar for each row: its name, and its length; or one for each of several lengths.
+    Bars,
+    /// A thin bar at each number: the number, its height, and how much of that is filled, if not all.
+    Spectrum,
+    /// A named point for each row, above a line: the name, what it costs, what it leaves, and the line.
+    Points,
+    /// Points with their intervals, beside the diagonal: where, the value, and the ends of its interval.
+    Reliability,
+    /// The same, joined by a line; numbers double from point to point.
+    Growth,
+    /// A field of shaded cells: the hour, the row, and how dark it is.
+    Hours,
+    /// A range for each row, on a logarithmic axis: the name, the middle and the greatest value.
+    Ranges,
+}
+
+impl ChartKind {
+    /// A chart of these columns.
+    pub fn of(self, columns: &'static [usize]) -> Option<Chart> {
+        Some(Chart { kind: self, columns, guessing: None })
+    }
+}
+
+impl Figure {
+    /// A table with how it is read and drawn.
+    pub fn new(
+        id: &'static str,
+        title: impl Into<String>,
+        note: impl Into<String>,
+        table: Table,
+        chart: Option<Chart>,
+    ) -> Self {
+        Self { id, title: title.into(), note: note.into(), table, chart }
+    }
 }
 
 impl Table {
@@ -293,8 +272,19 @@ impl TileRow {
 }
 
 impl Section {
+    /// A section.
+    pub fn new(id: &'static str, title: &'static str, text: Vec<String>, figures: Vec<Figure>) -> Self {
+        Self { id, title, text, figures, command: None }
+    }
+
+    /// The same with the command that prints its figures.
+    #[must_use]
+    pub fn printed_by(self, command: String) -> Self {
+        Self { command: Some(command), ..self }
+    }
+
     /// A section without figures, which says what to give.
     pub fn missing(id: &'static str, title: &'static str, text: impl Into<String>) -> Self {
-        Self { id, title, text: vec![text.into()], ..Self::default() }
+        Self::new(id, title, vec![text.into()], Vec::new())
     }
 }

@@ -2,7 +2,8 @@
 
 use sizeleak_habits::{ActionWeek, Home, Routine};
 
-use crate::document::{Chart, Figure, Section, Table, Unit, Value, Verdict};
+use crate::document::Unit::{Count, Decimal, Words};
+use crate::document::{ChartKind, Figure, Section, Table, Value, Verdict};
 use crate::observed::MIN_SHOWN;
 
 /// What a profile says in one sentence.
@@ -21,46 +22,37 @@ pub fn section(home: &Home, zone: &str) -> Section {
     let weeks = home.week();
     let days = home.learned_days();
     let actions = weeks.iter().map(|week| [(&*week.action).into(), week.weekly.into()]);
-    let actions = Figure {
-        id: "weekly",
-        title: "Commands with an action in a week".to_owned(),
-        note: "Expected numbers: an answer counts by its probability.".to_owned(),
-        table: Table::new([("action", Unit::Words), ("a week", Unit::Decimal)], actions),
-        chart: Some(Chart::Bars { label: 0, values: vec![1], guessing: None }),
-    };
+    let actions = Figure::new(
+        "weekly",
+        "Commands with an action in a week",
+        "Expected numbers: an answer counts by its probability.",
+        Table::new([("action", Words), ("a week", Decimal)], actions),
+        ChartKind::Bars.of(&[0, 1]),
+    );
     let hours = weeks.iter().flat_map(|week| by_hour(week, days));
-    let hours = Figure {
-        id: "habits-by-hour",
-        title: "When actions are used".to_owned(),
-        note: format!("Commands with an action in an hour of the day, in a week, by the clock of {zone}. Hours with fewer than \
-                       five commands in all are left out."),
-        table: Table::new([("hour", Unit::Count), ("action", Unit::Words), ("a week", Unit::Decimal)], hours),
-        chart: Some(Chart::Field { x: 0, y: 1, shade: 2 }),
-    };
+    let hours = Figure::new(
+        "habits-by-hour",
+        "When actions are used",
+        format!(
+            "Commands with an action in an hour of the day, in a week, by the clock of {zone}. Hours with fewer than \
+                       five commands in all are left out."
+        ),
+        Table::new([("hour", Count), ("action", Words), ("a week", Decimal)], hours),
+        ChartKind::Hours.of(&[0, 1, 2]),
+    );
     let routines = home.routines().into_iter().map(|Routine { command, at, came, of, days }| {
         [at.into(), command.to_string().into(), u64::from(came).into(), u64::from(of).into(), days.into()]
     });
-    let columns = [
-        ("at about", Unit::Words),
-        ("command", Unit::Words),
-        ("came", Unit::Count),
-        ("of days", Unit::Count),
-        ("which days", Unit::Words),
-    ];
-    let routines = Figure {
-        id: "routines",
-        title: "Routines".to_owned(),
-        note: "Commands that come at about the same time on most days.".to_owned(),
-        table: Table::new(columns, routines),
-        chart: None,
-    };
-    Section {
-        id: "habits",
-        title: "Habits of the home",
-        text: vec![format!("Learned from {days} whole days.")],
-        figures: vec![actions, hours, routines],
-        command: None,
-    }
+    let columns = [("at about", Words), ("command", Words), ("came", Count), ("of days", Count), ("which days", Words)];
+    let routines = Figure::new(
+        "routines",
+        "Routines",
+        "Commands that come at about the same time on most days.",
+        Table::new(columns, routines),
+        None,
+    );
+    let text = format!("Learned from {days} whole days.");
+    Section::new("habits", "Habits of the home", vec![text], vec![actions, hours, routines])
 }
 
 /// The hours of a day in which an action is used, by commands a week.

@@ -3,7 +3,8 @@
 use sizeleak_evaluation::{CalibrationBin, Conclusion, CurvePoint, Evaluation, LearningCurve};
 use sizeleak_text::percent;
 
-use crate::document::{Chart, Figure, Line, Section, Table, Unit, Value, Verdict};
+use crate::document::Unit::{Count, Decimal, Share, Words};
+use crate::document::{ChartKind, Figure, Section, Table, Value, Verdict};
 
 /// What an evaluation says in one sentence.
 pub fn verdict(evaluation: &Evaluation) -> Verdict {
@@ -15,7 +16,9 @@ pub fn verdict(evaluation: &Evaluation) -> Verdict {
              encrypted records can do this.",
             named / baseline.share
         ),
-        (Some(_), ..) => "By these labels, sizes may say no more than guessing does: more labelled commands would tell.".to_owned(),
+        (Some(_), ..) => {
+            "By these labels, sizes may say no more than guessing does: more labelled commands would tell.".to_owned()
+        }
         _ => "`sizeleak learn` makes a model of the gateway that is to be judged.".to_owned(),
     };
     Verdict { sentence: sentence.clone(), meaning }
@@ -36,20 +39,20 @@ pub fn calibration(evaluation: &Evaluation) -> Section {
         ]
     };
     let columns = [
-        ("range", Unit::Words),
-        ("answers", Unit::Count),
-        ("mean probability", Unit::Share),
-        ("right", Unit::Share),
-        ("from", Unit::Share),
-        ("to", Unit::Share),
+        ("range", Words),
+        ("answers", Count),
+        ("mean probability", Share),
+        ("right", Share),
+        ("from", Share),
+        ("to", Share),
     ];
-    let figure = Figure {
-        id: "reliability",
-        title: "How often answers of a probability are right".to_owned(),
-        note: "On the diagonal, probabilities are right. A line is the interval of 95 % (Wilson).".to_owned(),
-        table: Table::new(columns, calibration.bins.iter().map(row)),
-        chart: Some(Chart::Intervals { x: 2, y: [3, 4, 5], line: Line::Diagonal }),
-    };
+    let figure = Figure::new(
+        "reliability",
+        "How often answers of a probability are right",
+        "On the diagonal, probabilities are right. A line is the interval of 95 % (Wilson).",
+        Table::new(columns, calibration.bins.iter().map(row)),
+        ChartKind::Reliability.of(&[2, 3, 4, 5]),
+    );
     let text = match (calibration.expected_error, calibration.by_chance) {
         (Some(error), Some(chance)) => format!(
             "The first candidates say how probable they are. On average that is off by {} (answers that are perfectly \
@@ -59,7 +62,7 @@ pub fn calibration(evaluation: &Evaluation) -> Section {
         ),
         _ => "No answer has a candidate, so that there is nothing to compare.".to_owned(),
     };
-    Section { id: "calibration", title: "Calibration", text: vec![text], figures: vec![figure], command: None }
+    Section::new("calibration", "Calibration", vec![text], vec![figure])
 }
 
 /// How precision grows with the number of labels.
@@ -78,25 +81,25 @@ pub fn learning_curve(curve: &LearningCurve) -> Section {
         ]
     };
     let columns = [
-        ("labels", Unit::Count),
-        ("models", Unit::Count),
-        ("samples", Unit::Count),
-        ("named", Unit::Share),
-        ("from", Unit::Share),
-        ("to", Unit::Share),
-        ("right sizes", Unit::Decimal),
+        ("labels", Count),
+        ("models", Count),
+        ("samples", Count),
+        ("named", Share),
+        ("from", Share),
+        ("to", Share),
+        ("right sizes", Decimal),
     ];
-    let figure = Figure {
-        id: "labels",
-        title: "Exact commands named by models of so many labels".to_owned(),
-        note: "The median of models of labels drawn at random, with the hull of their intervals of 95 %.".to_owned(),
-        table: Table::new(columns, curve.points.iter().map(row)),
-        chart: Some(Chart::Intervals { x: 0, y: [3, 4, 5], line: Line::Doubling }),
-    };
+    let figure = Figure::new(
+        "labels",
+        "Exact commands named by models of so many labels",
+        "The median of models of labels drawn at random, with the hull of their intervals of 95 %.",
+        Table::new(columns, curve.points.iter().map(row)),
+        ChartKind::Growth.of(&[0, 3, 4, 5]),
+    );
     let text = format!(
         "How many commands somebody must label to learn this gateway: models of fewer and fewer of {} labels, each tested on \
          the same {} other commands.",
         curve.drawn_from, curve.tested
     );
-    Section { id: "learning", title: "Learning curve", text: vec![text], figures: vec![figure], command: None }
+    Section::new("learning", "Learning curve", vec![text], vec![figure])
 }

@@ -7,7 +7,8 @@ use sizeleak_inference::space::SizeRow;
 use sizeleak_model::Model;
 use sizeleak_text::percent;
 
-use crate::document::{Chart, Figure, Section, Table, Tile, TileRow, Unit, Value, Verdict};
+use crate::document::Unit::{Count, Share, Words};
+use crate::document::{ChartKind, Figure, Section, Table, Tile, TileRow, Value, Verdict};
 
 /// The secrets of commands, as tiles name them.
 pub const SECRETS: [&str; 3] = ["Exact command", "Number of actions", "Types of devices"];
@@ -33,10 +34,12 @@ pub fn verdict(audit: &Audit) -> Verdict {
 pub fn tiles(audit: &Audit) -> Vec<Tile> {
     let replies = [(Observer::Replies, &audit.with_replies), (Observer::ReplyCount, &audit.with_reply_count)];
     let seen = replies.iter().find_map(|(_, learned)| learned.as_ref());
-    let is_open = |(observer, learned): &(Observer, &Option<Learned>)| learned.is_none() && audit.too_many.contains(observer);
+    let is_open =
+        |(observer, learned): &(Observer, &Option<Learned>)| learned.is_none() && audit.too_many.contains(observer);
     // Replies that say nothing leave the observer with the size.
     let with_replies = seen.or_else(|| (!replies.iter().any(is_open)).then_some(&audit.by_size));
-    let row = |observer, share, learned: &Learned| TileRow { observer, share, interval: None, is_bound: !learned.is_exact };
+    let row =
+        |observer, share, learned: &Learned| TileRow { observer, share, interval: None, is_bound: !learned.is_exact };
     let tile = |title, secret: &dyn Fn(&Learned) -> Option<Measures>| {
         let [nothing, size, replies] = OBSERVERS;
         let Some(by_size) = secret(&audit.by_size) else { return Tile { title, rows: Vec::new() } };
@@ -80,19 +83,16 @@ pub fn fix(table: &JudgedPolicy, audit: &Audit, commands_per_day: f64) -> String
 
 /// How probable each size is by the model.
 pub fn expected_sizes(rows: &[SizeRow]) -> Figure {
-    let row = |row: &SizeRow| [(row.bytes).into(), row.probability.into(), row.greatest.into(), row.commands.into()];
-    Figure {
-        id: "expected-sizes",
-        title: "Sizes to expect, by the model".to_owned(),
-        note: "A bar is the share of commands with this size. Its dark part is what the best guess by that size gets right; all \
-               dark parts together are how often the exact command is named."
-            .to_owned(),
-        table: Table::new(
-            [("bytes", Unit::Count), ("share of commands", Unit::Share), ("named", Unit::Share), ("possible commands", Unit::Count)],
-            rows.iter().map(row),
-        ),
-        chart: Some(Chart::Spectrum { x: 0, y: 1, part: Some(2) }),
-    }
+    let row = |row: &SizeRow| [row.bytes.into(), row.probability.into(), row.greatest.into(), row.commands.into()];
+    let columns = [("bytes", Count), ("share of commands", Share), ("named", Share), ("possible commands", Count)];
+    Figure::new(
+        "expected-sizes",
+        "Sizes to expect, by the model",
+        "A bar is the share of commands with this size. Its dark part is what the best guess by that size gets right; all \
+         dark parts together are how often the exact command is named.",
+        Table::new(columns, rows.iter().map(row)),
+        ChartKind::Spectrum.of(&[0, 1, 2]),
+    )
 }
 
 /// The sizes of actions, and which commands have the same.
@@ -101,80 +101,84 @@ pub fn sizes(audit: &Audit, model: &Model) -> Section {
         let [least, most] = action.size_range();
         [action.name.as_str().into(), (action.size as f64).into(), (least as f64).into(), (most as f64).into()]
     });
-    let columns = [("action", Unit::Words), ("bytes", Unit::Count), ("at least", Unit::Count), ("at most", Unit::Count)];
-    let size = Figure {
-        id: "actions",
-        title: "Bytes that each action adds".to_owned(),
-        note: format!("A message without any action has {} bytes.", model.overhead),
-        table: Table::new(columns, actions),
-        chart: Some(Chart::Bars { label: 0, values: vec![1], guessing: None }),
-    };
+    let columns = [("action", Words), ("bytes", Count), ("at least", Count), ("at most", Count)];
+    let size = Figure::new(
+        "actions",
+        "Bytes that each action adds",
+        format!("A message without any action has {} bytes.", model.overhead),
+        Table::new(columns, actions),
+        ChartKind::Bars.of(&[0, 1]),
+    );
     let collisions = audit.collisions.iter().map(|collision| {
         let names: Vec<String> = collision.commands.iter().map(|counts| command_name(model, counts)).collect();
         let bytes = model.overhead + collision.bytes;
-        [(bytes as f64).into(), u64::from(collision.actions).into(), (names.len() as u64).into(), names.join("  =  ").into()]
+        [
+            (bytes as f64).into(),
+            u64::from(collision.actions).into(),
+            (names.len() as u64).into(),
+            names.join("  =  ").into(),
+        ]
     });
-    let columns = [("bytes", Unit::Count), ("actions", Unit::Count), ("commands", Unit::Count), ("which", Unit::Words)];
-    let same = Figure {
-        id: "collisions",
-        title: "Commands of one or two actions that have the same size".to_owned(),
-        note: "Their size does not tell these apart. Commands of more actions are hidden by more others.".to_owned(),
-        table: Table::new(columns, collisions),
-        chart: None,
-    };
+    let columns = [("bytes", Count), ("actions", Count), ("commands", Count), ("which", Words)];
+    let same = Figure::new(
+        "collisions",
+        "Commands of one or two actions that have the same size",
+        "Their size does not tell these apart. Commands of more actions are hidden by more others.",
+        Table::new(columns, collisions),
+        None,
+    );
     let numbers = audit.by_number.iter().map(|row| {
         let [actions, sizes] = [u64::from(row.actions), row.sizes as u64].map(Value::from);
         [actions, row.probability.into(), row.commands.into(), sizes, row.alone.into(), row.named.into()]
     });
     let columns = [
-        ("actions", Unit::Count),
-        ("of commands", Unit::Share),
-        ("different commands", Unit::Count),
-        ("sizes", Unit::Count),
-        ("alone in size", Unit::Share),
-        ("named", Unit::Share),
+        ("actions", Count),
+        ("of commands", Share),
+        ("different commands", Count),
+        ("sizes", Count),
+        ("alone in size", Share),
+        ("named", Share),
     ];
-    let by_number = Figure {
-        id: "numbers",
-        title: "How often the exact command is named, by its number of actions".to_owned(),
-        note: "The more devices a command moves, the more other commands have its size.".to_owned(),
-        table: Table::new(columns, numbers),
-        chart: Some(Chart::Bars { label: 0, values: vec![5], guessing: None }),
-    };
+    let by_number = Figure::new(
+        "numbers",
+        "How often the exact command is named, by its number of actions",
+        "The more devices a command moves, the more other commands have its size.",
+        Table::new(columns, numbers),
+        ChartKind::Bars.of(&[0, 5]),
+    );
     let text = format!(
         "The inventory allows {:.0} commands of up to {} actions. They have {} sizes.",
         audit.commands, audit.most_actions, audit.sizes
     );
-    Section { id: "sizes", title: "Sizes and collisions", text: vec![text], figures: vec![size, same, by_number], command: None }
+    Section::new("sizes", "Sizes and collisions", vec![text], vec![size, same, by_number])
 }
 
 /// How many commands look alike, and how many guesses an observer needs.
 pub fn anonymity(audit: &Audit) -> Section {
     let measures = &audit.by_size.command;
-    let range = |from: f64, to: f64| if to - from < 0.5 { format!("{from:.0}") } else { format!("{from:.0}–{to:.0}") };
+    let range =
+        |from: f64, to: f64| if to - from < 0.5 { format!("{from:.0}") } else { format!("{from:.0}–{to:.0}") };
     let sets = measures.sets.iter().map(|set| [range(set.from, set.to).into(), set.probability.into()]);
-    let sets = Figure {
-        id: "anonymity-sets",
-        title: "Commands that a size leaves possible".to_owned(),
-        note: "A set of 1 is a command that its size gives away for certain.".to_owned(),
-        table: Table::new([("commands", Unit::Words), ("of commands", Unit::Share)], sets),
-        chart: Some(Chart::Bars { label: 0, values: vec![1], guessing: None }),
-    };
+    let sets = Figure::new(
+        "anonymity-sets",
+        "Commands that a size leaves possible",
+        "A set of 1 is a command that its size gives away for certain.",
+        Table::new([("commands", Words), ("of commands", Share)], sets),
+        ChartKind::Bars.of(&[0, 1]),
+    );
     let once = [1_u64.into(), measures.guessing.into(), measures.named.into()];
-    let tries = measures.tries.iter().map(|tries| [(tries.tries as u64).into(), tries.guessing.into(), tries.named.into()]);
-    let tries = Figure {
-        id: "tries",
-        title: "Right within so many guesses".to_owned(),
-        note: "Without anything seen, and by the size.".to_owned(),
-        table: Table::new(
-            [("guesses", Unit::Count), ("guessing", Unit::Share), ("by size", Unit::Share)],
-            std::iter::once(once).chain(tries),
-        ),
-        chart: Some(Chart::Bars { label: 0, values: vec![1, 2], guessing: None }),
-    };
+    let tries =
+        measures.tries.iter().map(|tries| [(tries.tries as u64).into(), tries.guessing.into(), tries.named.into()]);
+    let tries = Figure::new(
+        "tries",
+        "Right within so many guesses",
+        "Without anything seen, and by the size.",
+        Table::new([("guesses", Count), ("guessing", Share), ("by size", Share)], std::iter::once(once).chain(tries)),
+        ChartKind::Bars.of(&[0, 1, 2]),
+    );
     let sure = measures.certain.iter().map(|certain| {
         format!("{:.0} % sure of {} of commands", 100.0 * certain.posterior, percent(certain.probability))
     });
     let text = format!("By the size alone, an observer is {}, or more.", sure.collect::<Vec<_>>().join(", "));
-    Section { id: "anonymity", title: "Anonymity", text: vec![text], figures: vec![sets, tries], command: None }
+    Section::new("anonymity", "Anonymity", vec![text], vec![sets, tries])
 }

@@ -11,7 +11,8 @@ use sizeleak_frame::{Frame, Identification, StageSummary, Summary};
 use sizeleak_output::AnswerSink;
 use sizeleak_platform::telemetry::Latency;
 
-use crate::document::{Chart, Figure, Section, Table, Unit, Value, Verdict};
+use crate::document::Unit::{Count, Decimal, Microseconds, Words};
+use crate::document::{ChartKind, Figure, Section, Table, Value, Verdict};
 
 /// Counts of fewer commands are not shown by hour: whoever knows one of the people would recognise a single event.
 pub(crate) const MIN_SHOWN: f64 = 5.0;
@@ -143,24 +144,28 @@ impl Observed {
             return Vec::new();
         }
         let sizes = self.all.by_size.iter().map(|(bytes, commands)| [(*bytes).into(), (*commands).into()]);
-        let sizes = Figure {
-            id: "sizes-seen",
-            title: format!("Sizes of {} commands, as an observer sees them", self.commands()),
-            note: "Each line is a size. Commands of the same actions stand in the same line.".to_owned(),
-            table: Table::new([("bytes", Unit::Count), ("commands", Unit::Count)], sizes),
-            chart: Some(Chart::Spectrum { x: 0, y: 1, part: None }),
-        };
+        let sizes = Figure::new(
+            "sizes-seen",
+            format!("Sizes of {} commands, as an observer sees them", self.commands()),
+            "Each line is a size. Commands of the same actions stand in the same line.",
+            Table::new([("bytes", Count), ("commands", Count)], sizes),
+            ChartKind::Spectrum.of(&[0, 1]),
+        );
         let days = self.all.days.len();
-        let shown = |commands: u64| if (commands as f64) < MIN_SHOWN { None } else { Some(commands as f64 / days.max(1) as f64) };
+        let shown = |commands: u64| {
+            if (commands as f64) < MIN_SHOWN { None } else { Some(commands as f64 / days.max(1) as f64) }
+        };
         let hours = (0_u64..).zip(self.all.by_hour).map(|(hour, commands)| [hour.into(), Value::from(shown(commands))]);
         let clock = self.zone.iana_name().unwrap_or("UTC");
-        let hours = Figure {
-            id: "hours",
-            title: format!("When commands come: mean of {days} {}", if days == 1 { "day" } else { "days" }),
-            note: format!("Commands in each hour of a day, by the clock of {clock}. Hours with fewer than five are left out."),
-            table: Table::new([("hour", Unit::Count), ("commands", Unit::Decimal)], hours),
-            chart: Some(Chart::Spectrum { x: 0, y: 1, part: None }),
-        };
+        let hours = Figure::new(
+            "hours",
+            format!("When commands come: mean of {days} {}", if days == 1 { "day" } else { "days" }),
+            format!(
+                "Commands in each hour of a day, by the clock of {clock}. Hours with fewer than five are left out."
+            ),
+            Table::new([("hour", Count), ("commands", Decimal)], hours),
+            ChartKind::Spectrum.of(&[0, 1]),
+        );
         vec![sizes, hours]
     }
 
@@ -177,18 +182,19 @@ impl Observed {
     pub fn deviations(&self) -> Option<Section> {
         let all = self.deviation_count();
         let rows = DEVIATIONS.iter().zip(self.deviations).filter(|(_, count)| *count > 0);
-        let figure = Figure {
-            id: "kinds-of-deviation",
-            title: "Deviations by their kind".to_owned(),
-            note: "One incident is one deviation, whatever commands it has.".to_owned(),
-            table: Table::new(
-                [("kind", Unit::Words), ("deviations", Unit::Count), ("what it is", Unit::Words)],
+        let figure = Figure::new(
+            "kinds-of-deviation",
+            "Deviations by their kind",
+            "One incident is one deviation, whatever commands it has.",
+            Table::new(
+                [("kind", Words), ("deviations", Count), ("what it is", Words)],
                 rows.map(|((name, what), count)| [(*name).into(), count.into(), (*what).into()]),
             ),
-            chart: Some(Chart::Bars { label: 0, values: vec![1], guessing: None }),
-        };
-        let text = format!("{all} incidents were beyond what this home usually does, by the sizes of its commands alone.");
-        let section = Section { id: "deviations", title: "Deviations", text: vec![text], figures: vec![figure], command: None };
+            ChartKind::Bars.of(&[0, 1]),
+        );
+        let text =
+            format!("{all} incidents were beyond what this home usually does, by the sizes of its commands alone.");
+        let section = Section::new("deviations", "Deviations", vec![text], vec![figure]);
         (all > 0).then_some(section)
     }
 
@@ -196,24 +202,22 @@ impl Observed {
     pub fn latencies(&self) -> Option<Section> {
         let rows: Vec<_> = self.summary.iter().flat_map(|summary| &summary.stages).filter_map(latency_row).collect();
         let columns = [
-            ("stage", Unit::Words),
-            ("frames", Unit::Count),
-            ("median, µs", Unit::Microseconds),
-            ("99 %, µs", Unit::Microseconds),
-            ("most, µs", Unit::Microseconds),
+            ("stage", Words),
+            ("frames", Count),
+            ("median, µs", Microseconds),
+            ("99 %, µs", Microseconds),
+            ("most, µs", Microseconds),
         ];
-        (!rows.is_empty()).then(|| Section {
-            id: "latency",
-            title: "Latencies of the pipeline",
-            text: vec!["How long each stage worked on a frame, as the last of the streams says.".to_owned()],
-            figures: vec![Figure {
-                id: "service-times",
-                title: "Time of each stage for a frame".to_owned(),
-                note: "The dot is the median; the line goes on to the 99 % quantile, in microseconds.".to_owned(),
-                table: Table::new(columns, rows),
-                chart: Some(Chart::Ranges { label: 0, values: [2, 2, 3] }),
-            }],
-            command: None,
+        let text = "How long each stage worked on a frame, as the last of the streams says.";
+        (!rows.is_empty()).then(|| {
+            let figure = Figure::new(
+                "service-times",
+                "Time of each stage for a frame",
+                "The dot is the median; the line goes on to the 99 % quantile, in microseconds.",
+                Table::new(columns, rows),
+                ChartKind::Ranges.of(&[0, 2, 3]),
+            );
+            Section::new("latency", "Latencies of the pipeline", vec![text.to_owned()], vec![figure])
         })
     }
 }

@@ -23,7 +23,10 @@ mod tests {
     fn what_stands_between_two_backticks_is_code() {
         use Piece::{Code, Words};
         let all = |text| pieces(text).collect::<Vec<_>>();
-        assert_eq!(all("write `-o x`, then `y`"), [Words("write "), Code("-o x"), Words(", then "), Code("y"), Words("")]);
+        assert_eq!(
+            all("write `-o x`, then `y`"),
+            [Words("write "), Code("-o x"), Words(", then "), Code("y"), Words("")]
+        );
         assert_eq!((all("a ` b"), all("")), (vec![Words("a ` b")], vec![Words("")]));
     }
 }

@@ -9,7 +9,7 @@ use sizeleak_model::{LabelledCommand, LearnedPadding, Model};
 
 /// A model on labelled commands.
 #[derive(Debug, Serialize)]
-pub(super) struct ModelCheck {
+pub(in crate::command) struct ModelCheck {
     /// The captures that the model was learned from, of those that are audited.
     pub(super) learned_from: Vec<String>,
     /// How many labelled commands the model knows: the figures are of these.

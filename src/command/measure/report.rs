@@ -19,40 +19,40 @@ const NO_BOUND: f64 = 0.995;
 
 /// What labelled captures show.
 #[derive(Debug, Serialize)]
-pub(super) struct MeasuredAudit {
+pub(in crate::command) struct MeasuredAudit {
     schema: u32,
     /// The figure that matters most, or why there is none.
-    pub(super) sentence: String,
+    pub(in crate::command) sentence: String,
     /// What the model says of it, if there is one.
-    pub(super) model_sentence: Option<String>,
+    pub(in crate::command) model_sentence: Option<String>,
     /// What cannot be concluded, and why.
-    pub(super) remarks: Vec<String>,
+    pub(in crate::command) remarks: Vec<String>,
     /// The names of the actions.
     actions: Vec<String>,
     /// How labels and commands match.
-    pub(super) labels: MatchCounts,
+    pub(in crate::command) labels: MatchCounts,
     /// What an observer of sizes learns.
-    pub(super) by_size: MeasuredSecrets,
+    pub(in crate::command) by_size: MeasuredSecrets,
     /// The same with the number of replies.
-    pub(super) with_reply_count: MeasuredSecrets,
+    pub(in crate::command) with_reply_count: MeasuredSecrets,
     /// The same with the bytes of replies.
-    pub(super) with_reply_bytes: MeasuredSecrets,
+    pub(in crate::command) with_reply_bytes: MeasuredSecrets,
     /// Whether labels are independent of the order of commands.
     order: PermutationTest,
     /// The model on these commands, if there is one.
-    pub(super) model: Option<ModelCheck>,
+    pub(in crate::command) model: Option<ModelCheck>,
     seed: u64,
 }
 
 /// What an observer learns of each secret.
 #[derive(Debug, Serialize)]
-pub(super) struct MeasuredSecrets {
+pub(in crate::command) struct MeasuredSecrets {
     /// Of the command.
-    pub(super) command: MeasuredLeak,
+    pub(in crate::command) command: MeasuredLeak,
     /// Of the number of actions.
-    pub(super) number: MeasuredLeak,
+    pub(in crate::command) number: MeasuredLeak,
     /// Of which kinds of device are addressed; `None` without an inventory, or if it is known of no command.
-    pub(super) kinds: Option<MeasuredLeak>,
+    pub(in crate::command) kinds: Option<MeasuredLeak>,
 }
 
 /// The secrets of all commands.
@@ -82,7 +82,7 @@ impl Secrets<'_> {
 }
 
 impl MeasuredAudit {
-    pub(super) fn new(
+    pub(in crate::command) fn new(
         commands: &LabelledCommands,
         inventory: Option<&Inventory>,
         model: Option<ModelCheck>,

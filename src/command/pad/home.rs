@@ -7,11 +7,14 @@ use sizeleak_model::{Basis, LearnedPadding, Model};
 
 use crate::command::failure::Failure;
 
+/// Commands a day, unless others are named.
+pub(in crate::command) const COMMANDS_PER_DAY: u32 = 1000;
+
 /// What is taken to be known of commands.
 #[derive(Debug, Args)]
 pub(super) struct HomeOptions {
     /// Commands a day, for the cost, and for how many share a record [default: 1000]
-    #[arg(long, value_name = "NUMBER", default_value_t = 1000, hide_default_value = true, hide_short_help = true,
+    #[arg(long, value_name = "NUMBER", default_value_t = COMMANDS_PER_DAY, hide_default_value = true, hide_short_help = true,
         value_parser = clap::value_parser!(u32).range(1..))]
     commands_per_day: u32,
 
@@ -33,7 +36,7 @@ impl HomeOptions {
 }
 
 /// Refuses models whose sizes are not those that padding starts from.
-pub(super) fn check_sizes(model: &Model) -> Result<(), Failure> {
+pub(in crate::command) fn check_sizes(model: &Model) -> Result<(), Failure> {
     let fault = match (&model.learned.basis, &model.learned.padding) {
         (_, Some(LearnedPadding::Modulo(bytes))) => {
             format!("it was learned on messages that are already padded to multiples of {bytes} bytes")

@@ -7,13 +7,13 @@ use sizeleak_habits::{ActionWeek, Home, Profile, Routine};
 use sizeleak_output::plot::{ActionHours, HomeHabits, RoutineRow};
 
 /// The profile of a text.
-pub(super) fn parsed(text: &str) -> anyhow::Result<Profile> {
+pub(in crate::command) fn parsed(text: &str) -> anyhow::Result<Profile> {
     // Its words hold what its source says.
     Profile::from_toml(text).map_err(|error| anyhow!("it is nothing that can be drawn, and {error}"))
 }
 
 /// The only home of a profile, or that behind the one of these gateways; it has habits.
-pub(super) fn home<'a>(profile: &'a Profile, gateways: &[IpAddr]) -> anyhow::Result<(&'a str, Home)> {
+pub(in crate::command) fn home<'a>(profile: &'a Profile, gateways: &[IpAddr]) -> anyhow::Result<(&'a str, Home)> {
     let is_meant =
         |gateway: &&str| gateways.is_empty() || gateway.parse().is_ok_and(|it: IpAddr| gateways.contains(&it));
     ensure!(profile.gateways().next().is_some(), "it holds no home: `sizeleak profile --add` adds answers");

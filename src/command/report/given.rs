@@ -1,0 +1,189 @@
+//! What a report is made from: files told apart by content, with their digests.
+
+use std::env;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use sizeleak_learning::digest_captures;
+use sizeleak_pipeline::recording::open;
+use sizeleak_report::document::Unit::Words;
+use sizeleak_report::document::{Figure, Section, Table, Value};
+
+use super::Arguments;
+use crate::command::answers_input::AnswersInput;
+use crate::command::failure::Failure;
+use crate::command::labelled_captures::LabelledCaptures;
+use crate::command::operand::{Content, Operand};
+
+/// How much of a file is looked at.
+const HEAD: u64 = 1 << 12;
+
+/// What is named without an option.
+#[derive(Debug)]
+pub(super) struct Given {
+    /// Answers and deviations.
+    pub(super) answers: AnswersInput,
+    answer_files: Vec<PathBuf>,
+    pub(super) profile: Option<PathBuf>,
+    /// Whether there are labelled captures, or streams in their place.
+    pub(super) has_captures: bool,
+}
+
+/// What a file is for a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Capture,
+    Answers,
+    Profile,
+}
+
+impl Given {
+    /// Takes answers and a profile from among the captures.
+    pub(super) fn take_from(captures: &mut LabelledCaptures) -> Result<Self, Failure> {
+        let labelled = captures.are_labelled();
+        let operands = std::mem::take(&mut captures.traffic.operands);
+        let with_roles: Vec<(Operand, Role)> =
+            operands.into_iter().map(|operand| (operand.clone(), role(&operand, labelled))).collect();
+        // Labels are about captures. Where there are none, they are about saved streams.
+        let has_captures = with_roles.iter().any(|(_, role)| *role == Role::Capture) || captures.traffic.names_more();
+        let (mut answers, mut profiles) = (Vec::new(), Vec::new());
+        for (operand, role) in with_roles {
+            match role {
+                Role::Profile => profiles.push(operand.path),
+                Role::Answers if has_captures || !labelled => answers.push(operand.path),
+                Role::Answers | Role::Capture => captures.traffic.operands.push(operand),
+            }
+        }
+        let has_captures = has_captures || !captures.traffic.operands.is_empty();
+        captures.traffic.check()?;
+        if has_captures && !labelled {
+            return Err(Failure::usage(anyhow!(
+                "captures need labels: name them with `--labels FILE`; without labels, name the answers that `sizeleak run \
+                 CAPTURE --model model.toml -o answers.frames` writes"
+            )));
+        }
+        if labelled && !has_captures {
+            return Err(Failure::usage(anyhow!("`--labels` needs the captures that they are about: name them")));
+        }
+        if let [one, other, ..] = profiles.as_slice() {
+            let (one, other) = (one.display(), other.display());
+            return Err(Failure::usage(anyhow!("{one} and {other} are both profiles: a report is about one home")));
+        }
+        let profile = profiles.into_iter().next();
+        Ok(Self { answers: AnswersInput::of(answers.clone()), answer_files: answers, profile, has_captures })
+    }
+
+    /// All files that are read, with what they are.
+    pub(super) fn files(&self, arguments: &Arguments) -> Vec<(&'static str, PathBuf)> {
+        let mut files: Vec<(&'static str, PathBuf)> = Vec::new();
+        let captures = &arguments.captures;
+        if self.has_captures {
+            files.extend(captures.traffic.captures().unwrap_or_default().into_iter().map(|path| ("the capture", path)));
+            files.extend(captures.traffic.streams().into_iter().map(|path| ("the saved stream", path)));
+            files.extend(captures.label_file().map(|path| ("the labels", path.to_owned())));
+        }
+        files.extend(arguments.audited.files());
+        files.extend(self.answer_files.iter().map(|path| ("the answers", path.clone())));
+        files.extend(self.profile.iter().map(|path| ("the profile", path.clone())));
+        files
+    }
+
+    /// What the report was made from, by whom and how.
+    pub(super) fn provenance(&self, arguments: &Arguments) -> Result<Section, Failure> {
+        let mut rows = Vec::new();
+        for (role, path) in self.files(arguments) {
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            // Of stdin and folders there is none.
+            let is_file = path.is_file();
+            let digest = if is_file { digest_captures(std::slice::from_ref(&path))? } else { Vec::new() };
+            let digest = digest.into_iter().next().map_or(Value::Unknown, |digest| digest.sha256.into());
+            rows.push([role.trim_start_matches("the ").into(), name.into(), digest]);
+        }
+        let files = Figure::new(
+            "files",
+            "Files",
+            "",
+            Table::new([("what", Words), ("name", Words), ("SHA-256", Words)], rows),
+            None,
+        );
+        let text = format!(
+            "Written by sizeleak {}. The same files and options give the same bytes.",
+            env!("CARGO_PKG_VERSION")
+        );
+        Ok(Section::new("provenance", "Provenance", vec![text], vec![files]).printed_by(command_line()))
+    }
+}
+
+fn role(operand: &Operand, labelled: bool) -> Role {
+    let path = &operand.path;
+    if path.is_dir() {
+        return if labelled { Role::Capture } else { Role::Answers };
+    }
+    match operand.content {
+        Content::Stream => return Role::Answers,
+        Content::Capture | Content::Pipeline => {}
+        Content::ValueOf(_) | Content::Settings => return Role::Capture,
+    }
+    let mut head = Vec::new();
+    if path.is_file()
+        && let Ok((input, _)) = open(Some(path))
+    {
+        _ = input.take(HEAD).read_to_end(&mut head);
+    }
+    let text = String::from_utf8_lossy(&head);
+    let is_profile = text.lines().any(|line| line.starts_with("time-zone") || line.trim() == "[[home]]");
+    match head.as_slice() {
+        [b'P', b'A', b'R', b'1', ..] | [b'{', ..] => Role::Answers,
+        _ if is_profile => Role::Profile,
+        // Nothing can be looked at without taking from it.
+        _ if path == Path::new("-") && !labelled => Role::Answers,
+        _ => Role::Capture,
+    }
+}
+
+/// The command line of this process without its output, which the report does not depend on.
+fn command_line() -> String {
+    let mut arguments = env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    let mut words = vec!["sizeleak".to_owned()];
+    while let Some(argument) = arguments.next() {
+        if ["-o", "-w", "--output"].contains(&&*argument) {
+            arguments.next();
+        } else if !["-o", "-w", "--output="].iter().any(|option| argument.starts_with(option)) {
+            words.push(quoted(&argument));
+        }
+    }
+    words.join(" ")
+}
+
+/// These options with their values, as they are on the command line of this process.
+pub(super) fn words_of(options: &[&str]) -> String {
+    let arguments: Vec<String> = env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let named = |(at, argument): (usize, &String)| {
+        let (name, value) = argument.split_once('=').map_or((&**argument, None), |(name, value)| (name, Some(value)));
+        let value = value.or_else(|| arguments.get(at + 1).map(String::as_str))?;
+        options.contains(&name).then(|| format!(" {name} {}", quoted(value)))
+    };
+    arguments.iter().enumerate().filter_map(named).collect()
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,%+@".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        let shown = ["a/b-c.toml", "", "two words", "it's"].map(quoted);
+        assert_eq!(shown, ["a/b-c.toml", "''", "'two words'", r"'it'\''s'"]);
+    }
+}

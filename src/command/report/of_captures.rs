@@ -1,0 +1,235 @@
+//! What labelled captures show: how good a model's answers are, what is learned without one, and how fast.
+
+use anyhow::anyhow;
+use sizeleak_evaluation::measured_leak::{MeasuredLeak, MeasuredShare};
+use sizeleak_evaluation::{CurveInput, Evaluation, Evaluator, JudgedRun, LabelCounts, LearningCurve};
+use sizeleak_labels::{LabelFile, Tolerance};
+use sizeleak_learning::{LabelledCommands, LearningOutcome, LearningRun, LearningSettings};
+use sizeleak_model::{FitMethod, Model, ModelSet};
+use sizeleak_pipeline::{Pipeline, PipelineInput};
+use sizeleak_report::document::Unit::{Count, Share, Words};
+use sizeleak_report::document::{Figure, Section, Table, Tile, TileRow, Verdict};
+use sizeleak_report::{Observed, judged, leak};
+
+use super::Arguments;
+use crate::command::evaluation_input::COVERED;
+use crate::command::failure::Failure;
+use crate::command::measure::CORRECTOR;
+use crate::command::measure::report::{MeasuredAudit, MeasuredSecrets};
+use crate::command::notices::NoticeReport;
+
+/// How probable a credible set is to hold the truth, as `sizeleak evaluate` has it.
+const CREDIBLE: f64 = 0.95;
+
+/// The seed of permutations, as `sizeleak measure` has it.
+const SEED: u64 = 1;
+
+/// What labelled captures show.
+pub(super) struct CaptureFindings {
+    pub(super) verdict: Verdict,
+    pub(super) tiles: Vec<Tile>,
+    pub(super) sections: Vec<Section>,
+    /// What is wrong with the captures.
+    pub(super) damage: Option<Failure>,
+}
+
+/// The sections of labelled captures, where there are none.
+pub(super) fn missing() -> Vec<Section> {
+    let captures = "sizeleak report test.pcap --labels test.csv --gateway 192.168.1.20";
+    vec![
+        Section::missing(
+            "measured",
+            "What labelled commands show",
+            format!("Name labelled captures: `{captures} -o report.html`."),
+        ),
+        Section::missing(
+            "calibration",
+            "Calibration",
+            format!("Name labelled captures and a model: `{captures} --model model.toml -o report.html`."),
+        ),
+        Section::missing("learning", "Learning curve", format!("Name labelled captures: `{captures} -o report.html`.")),
+    ]
+}
+
+/// Labelled captures with their pipeline.
+struct Labelled<'a> {
+    arguments: &'a Arguments,
+    /// Without a model.
+    pipeline: Pipeline,
+    traffic: PipelineInput,
+    labels: LabelFile,
+    tolerance: Tolerance,
+}
+
+impl CaptureFindings {
+    pub(super) fn new(arguments: &Arguments, model: Option<&Model>, observed: &mut Observed) -> Result<Self, Failure> {
+        let captures = &arguments.captures;
+        let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[])?;
+        let traffic = captures.input(&pipeline)?;
+        let labels = captures.read_labels(&traffic, &pipeline)?;
+        let tolerance = labels.tolerance(captures.tolerance);
+        let labelled = Labelled { arguments, pipeline, traffic, labels, tolerance };
+        let commands = labelled.commands()?;
+        if observed.commands() == 0 {
+            commands.seen().for_each(|(time_ns, bytes)| observed.add_command(time_ns, bytes));
+            observed.end_of_file();
+        }
+        let inventory = match model {
+            Some(model) => model.inventory.clone(),
+            None => arguments.audited.inventory()?,
+        };
+        let measured = MeasuredAudit::new(&commands, inventory.as_ref(), None, SEED);
+        let evaluation = arguments.audited.path().map(|path| labelled.evaluation(path)).transpose()?;
+        let verdict = match &evaluation {
+            Some(evaluation) => judged::verdict(evaluation),
+            None => Verdict {
+                sentence: measured.sentence.clone(),
+                meaning: "This observer has no model, and learned from the labelled commands before each: a better one names \
+                          more. Nothing is decrypted for it: whoever sees the lengths of encrypted records can do this."
+                    .to_owned(),
+            },
+        };
+        let without_model = || missing().into_iter().find(|section| section.id == "calibration").unwrap_or_default();
+        let calibration = evaluation.as_ref().map_or_else(without_model, judged::calibration);
+        let learning = match arguments.quick {
+            true => Section::missing("learning", "Learning curve", "Left out by `--quick`."),
+            false => labelled.learning_curve(inventory),
+        };
+        Ok(Self {
+            verdict,
+            tiles: tiles(&measured),
+            sections: vec![shown(&measured), calibration, learning],
+            damage: commands.damage.as_ref().map(|damage| Failure::damaged(damage, COVERED)),
+        })
+    }
+}
+
+impl Labelled<'_> {
+    /// The commands of labels.
+    fn commands(&self) -> Result<LabelledCommands, Failure> {
+        let mut notices = NoticeReport::new(&self.arguments.captures.log);
+        let finding = self.pipeline.before(CORRECTOR);
+        let on_notice = &mut |notice: &_| notices.add(notice);
+        let found = LabelledCommands::find(&self.traffic, &finding, &self.labels, self.tolerance, on_notice);
+        notices.print(&found, |found| found.damage.as_ref());
+        Ok(found?)
+    }
+
+    /// How good the answers of a model are.
+    fn evaluation(&self, model: &std::path::PathBuf) -> Result<Evaluation, Failure> {
+        let files = std::slice::from_ref(model);
+        let (models, mut pipeline) = (ModelSet::read(files)?, self.pipeline.clone());
+        pipeline.use_models(files)?;
+        self.labels.check_actions(models.sections())?;
+        let evaluator = Evaluator::new(models.sections(), &self.labels, self.tolerance, CREDIBLE, &self.traffic)?;
+        let run = evaluator.judge(&pipeline, &mut |_| {}).and_then(JudgedRun::with_candidates)?;
+        run.check_use()?;
+        Ok(Evaluation::new(&run, evaluator.prior_bits(&pipeline), None))
+    }
+
+    /// How precision grows with labels, or why that is not known.
+    fn learning_curve(&self, inventory: Option<sizeleak_model::Inventory>) -> Section {
+        let settings = self.arguments.captures.digests().map(|captures| LearningSettings {
+            labels_are_complete: false,
+            method: FitMethod::Robust,
+            cipher: None,
+            padding: None,
+            inventory,
+            captures,
+        });
+        match settings.and_then(|settings| self.measured_curve(&settings)) {
+            Ok(curve) => judged::learning_curve(&curve),
+            Err(fault) => Section::missing("learning", "Learning curve", format!("It cannot be measured: {fault}.")),
+        }
+    }
+
+    fn measured_curve(&self, settings: &LearningSettings) -> Result<LearningCurve, Failure> {
+        let labels = match &settings.inventory {
+            Some(inventory) => self.labels.clone().within(inventory)?,
+            None => self.labels.clone(),
+        };
+        let run = LearningRun { labels: &labels, input: &self.traffic, tolerance: self.tolerance, settings };
+        let LearningOutcome { learned, commands, labels, .. } =
+            run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {})?;
+        let run = LearningRun { labels: &labels, ..run };
+        let learned = learned?;
+        let first = learned.first().ok_or_else(|| anyhow!("nothing was learned"))?;
+        let input = CurveInput {
+            training_set: run.training_set(&labels, &commands),
+            model: &first.model,
+            pipeline: self.pipeline.clone(),
+            input: &self.traffic,
+            test: None,
+            tolerance: self.tolerance,
+        };
+        Ok(LearningCurve::measure(&input, &LabelCounts::Growing)?)
+    }
+}
+
+/// The secrets of labelled commands, by their names in tiles.
+fn by_secret(secrets: &MeasuredSecrets) -> [(&'static str, Option<&MeasuredLeak>); 3] {
+    let [command, number, types] = leak::SECRETS;
+    [(command, Some(&secrets.command)), (number, Some(&secrets.number)), (types, secrets.kinds.as_ref())]
+}
+
+/// How often each secret is named, as measured.
+fn tiles(measured: &MeasuredAudit) -> Vec<Tile> {
+    let row = |observer, share: Option<MeasuredShare>| TileRow {
+        observer,
+        share: share.map(|share| share.share),
+        interval: share.map(|share| share.interval),
+        is_bound: false,
+    };
+    let tile = |((title, size), (_, replies)): ((_, Option<&MeasuredLeak>), (_, Option<&MeasuredLeak>))| Tile {
+        title,
+        rows: size.map_or_else(Vec::new, |leak| {
+            let shares = [Some(leak.guessing), Some(leak.named), replies.map(|leak| leak.named)];
+            leak::OBSERVERS.into_iter().zip(shares).map(|(observer, share)| row(observer, share)).collect()
+        }),
+    };
+    by_secret(&measured.by_size).into_iter().zip(by_secret(&measured.with_reply_bytes)).map(tile).collect()
+}
+
+/// What labelled commands show without a model.
+fn shown(measured: &MeasuredAudit) -> Section {
+    let observers = [
+        ("the size", &measured.by_size),
+        ("size and number of replies", &measured.with_reply_count),
+        ("size and bytes of replies", &measured.with_reply_bytes),
+    ];
+    let rows = observers.into_iter().flat_map(|(observer, secrets)| {
+        by_secret(secrets).into_iter().filter_map(move |(secret, leak)| {
+            let MeasuredLeak { commands, guessing, named, vulnerability, .. } = leak?;
+            Some([
+                secret.into(),
+                observer.into(),
+                (*commands).into(),
+                guessing.share.into(),
+                named.share.into(),
+                named.interval.low.into(),
+                named.interval.high.into(),
+                vulnerability.high.into(),
+            ])
+        })
+    });
+    let columns = [
+        ("secret", Words),
+        ("seen", Words),
+        ("commands", Count),
+        ("guessing", Share),
+        ("named", Share),
+        ("from", Share),
+        ("to", Share),
+        ("by anybody, at most", Share),
+    ];
+    let figure = Figure::new(
+        "without-a-model",
+        "Named by an observer who learned from the commands before",
+        "From and to are the ends of intervals of 95 % (Wilson).",
+        Table::new(columns, rows),
+        None,
+    );
+    let text =
+        std::iter::once(measured.sentence.clone()).chain(measured.remarks.iter().map(|remark| format!("{remark}.")));
+    Section::new("measured", "What labelled commands show", text.collect(), vec![figure])
+}

@@ -1,0 +1,187 @@
+//! What a model says: how much its sizes give away, and what would stop that.
+
+use sizeleak_audit::leakage::{Audit, Learned};
+use sizeleak_audit::padding::{
+    Goal, HomeTraffic, Objective, PaddedHome, PaddingPolicy, TableRules, TableSearch, exact_table, seen_rows,
+};
+use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer};
+use sizeleak_inference::space::{CommandSpace, SpaceError};
+use sizeleak_model::Model;
+use sizeleak_report::document::Unit::{Decimal, Share, Words};
+use sizeleak_report::document::{Chart, ChartKind, Figure, Section, Table, Tile, Value, Verdict};
+use sizeleak_report::leak;
+
+use super::Arguments;
+use crate::command::failure::Failure;
+use crate::command::pad::countermeasure_options::compared;
+use crate::command::pad::curve::{Curve, Point};
+use crate::command::pad::floor::FloorChoice;
+use crate::command::pad::home::{COMMANDS_PER_DAY, check_sizes};
+
+/// The fix is the cheapest table with which commands are named at most so much more often than by guessing, as in the
+/// examples of docs/padding.md: what is left is 5 % of guessing.
+const FIX: f64 = 1.05;
+
+/// What is said of the fix without a model.
+pub(super) const WITHOUT_MODEL: &str = "A model tells: `sizeleak report --model model.toml -o report.html`; `sizeleak learn` makes one from labelled captures.";
+
+/// What a model says.
+pub(super) struct ModelFindings {
+    pub(super) verdict: Verdict,
+    pub(super) tiles: Vec<Tile>,
+    pub(super) fix: String,
+    pub(super) expected_sizes: Figure,
+    pub(super) sections: Vec<Section>,
+}
+
+/// The sections of a model, where there is none.
+pub(super) fn missing() -> Vec<Section> {
+    let section = |id, title| Section::missing(id, title, WITHOUT_MODEL);
+    vec![
+        section("sizes", "Sizes and collisions"),
+        section("anonymity", "Anonymity"),
+        section("padding", "Padding"),
+        section("countermeasures", "Countermeasures"),
+    ]
+}
+
+impl ModelFindings {
+    pub(super) fn new(model: &Model, arguments: &Arguments) -> Result<Self, Failure> {
+        let premises = arguments.audited.premises();
+        let audit = Audit::new(model, &premises)?;
+        let space = CommandSpace::new(model, &premises)?;
+        let knowledge = EpsilonKnowledge::Distribution;
+        let seen = Observation::new(&space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
+        let prior = arguments.audited.prior(model).sentence;
+        let options = arguments.model_options();
+        let with = |section: Section, command: &str| section.printed_by(format!("sizeleak {command}{options}"));
+        let mut sections = vec![with(leak::sizes(&audit, model), "audit"), with(leak::anonymity(&audit), "audit")];
+        if let Some(first) = sections.first_mut() {
+            first.text.push(format!("How probable commands are before their size is seen: {prior}."));
+        }
+        let fix = match check_sizes(model) {
+            Err(fault) => {
+                sections.push(Section::missing("padding", "Padding", fault.to_string()));
+                sections.push(Section::missing("countermeasures", "Countermeasures", fault.to_string()));
+                fault.to_string()
+            }
+            Ok(()) => {
+                let home = PaddedHome::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
+                let floor = if arguments.quick { FloorChoice::LeftOut } else { FloorChoice::UnlessLong };
+                let curve = Curve::new(&home, floor, &prior, &arguments.captures.log, |_| Ok(None))?;
+                let traffic = HomeTraffic::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
+                sections.push(with(padding(&curve, &home.unpadded), "pad --curve"));
+                sections.push(with(countermeasures(&traffic), "pad --countermeasures"));
+                fix(&home, &audit, &options)
+            }
+        };
+        Ok(Self {
+            verdict: leak::verdict(&audit),
+            tiles: leak::tiles(&audit),
+            fix,
+            expected_sizes: leak::expected_sizes(&seen_rows(&seen)),
+            sections,
+        })
+    }
+}
+
+/// The cheapest table that leaves hardly more than guessing, in words.
+fn fix(home: &PaddedHome, audit: &Audit, options: &str) -> String {
+    let search = TableSearch { rows: home.rows(), objective: Objective::Vulnerability, rules: TableRules::default() };
+    let goal = Goal::Target(FIX * home.unpadded.command.guessing);
+    match exact_table(home, &search, goal) {
+        Ok((_, judged)) => {
+            let words = leak::fix(&judged, audit, home.commands_per_day);
+            format!(
+                "{words} `sizeleak pad{options} --best --target 5%-of-guessing --table-c padding_table.c` writes the table as C."
+            )
+        }
+        Err(_) => {
+            "No padding table brings naming down to guessing: the only way is to send all commands at one size and a \
+                   constant rate."
+                .to_owned()
+        }
+    }
+}
+
+/// What policies give away against what they cost.
+fn padding(curve: &Curve<'_>, unpadded: &Learned) -> Section {
+    let row = |point: &Point| {
+        [
+            point.policy.as_str().into(),
+            point.added_share.into(),
+            point.added_bytes.into(),
+            point.named.into(),
+            Value::from(point.floor_named),
+            point.information_bits.into(),
+            point.number_named.into(),
+        ]
+    };
+    let columns = [
+        ("policy", Words),
+        ("bytes more", Share),
+        ("bytes", Decimal),
+        ("named", Share),
+        ("floor", Share),
+        ("bits given away", Decimal),
+        ("number named", Share),
+    ];
+    let guessing = Some(unpadded.command.guessing);
+    let chart = Chart { kind: ChartKind::Points, columns: &[0, 1, 3, 4], guessing };
+    let figure = Figure::new(
+        "policies",
+        "What padding leaves, and what it costs",
+        "Each dot is a policy: how often the exact command is named by size, against the bytes it adds. The line is the \
+               floor of all policies, random ones included; the best tables are in the second colour.",
+        Table::new(columns, curve.points.iter().map(row)),
+        Some(chart),
+    );
+    let mut text = vec![
+        "Padding makes sizes say less. Where padding is drawn at random for each message, the figure holds for one message: \
+         unless it is keyed, it averages out over several."
+            .to_owned(),
+    ];
+    text.extend(curve.floor_left_out.clone());
+    Section::new("padding", "Padding", text, vec![figure])
+}
+
+/// What else could be done.
+fn countermeasures(traffic: &HomeTraffic) -> Section {
+    let (mut rows, mut text) = (Vec::new(), Vec::new());
+    text.push(
+        "Countermeasures beside padding: commands that share a record, that wait, dummy commands, and other replies. To name a \
+         command is to say rightly, too, that it is no dummy."
+            .to_owned(),
+    );
+    for named in compared(&PaddingPolicy::None) {
+        match traffic.effect(&named) {
+            Ok(effect) => rows.push([
+                named.to_string().into(),
+                effect.by_size.command.named.into(),
+                Value::from(effect.with_replies.as_ref().map(|leak| leak.command.named)),
+                effect.by_size.number.named.into(),
+                effect.cost.added_bytes.into(),
+                Value::from(effect.cost.added_reply_bytes),
+                effect.cost.mean_delay_seconds.into(),
+            ]),
+            Err(fault) => text.push(format!("{named}: {fault}")),
+        }
+    }
+    let columns = [
+        ("countermeasure", Words),
+        ("by size", Share),
+        ("by size and replies", Share),
+        ("number named", Share),
+        ("bytes more", Decimal),
+        ("of replies", Decimal),
+        ("seconds later", Decimal),
+    ];
+    let figure = Figure::new(
+        "measures",
+        "How often the exact command is named, by countermeasure",
+        "Bytes are added to a command and to its replies. With batches and delay, the figure with replies is an upper bound.",
+        Table::new(columns, rows),
+        ChartKind::Bars.of(&[0, 1]),
+    );
+    Section::new("countermeasures", "Countermeasures", text, vec![figure])
+}

@@ -1,0 +1,262 @@
+//! `sizeleak report` says what the other commands say, of whatever it is given, and text from outside stays text.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use roxmltree::{Document, Node};
+use serde_json::Value;
+use sizeleak_simulator::scenario::{Attack, AttackKind, HabitSettings};
+use sizeleak_simulator::{Scenario, TestForm, simulate_as};
+use support::home::{assert_fails, run};
+use support::programs::{GATEWAY, example, feed, root, sizeleak, stderr, stdout, with, write};
+
+fn text(arguments: &str) -> String {
+    String::from_utf8(stdout(&mut sizeleak(arguments))).unwrap()
+}
+
+fn json(arguments: &str) -> Value {
+    serde_json::from_str(&text(arguments)).unwrap()
+}
+
+/// The labelled captures of the bundled home.
+fn test() -> String {
+    format!("{} --labels {} --gateway {GATEWAY}", example("test.pcap"), example("test.csv"))
+}
+
+/// The page as XML: without its script and style, and with what HTML alone may leave out.
+fn parsed(page: &str) -> String {
+    let mut page =
+        page.replace("<!doctype html>", "").replace(" hidden>", " hidden=\"\">").replace(" open>", " open=\"\">");
+    for name in ["script", "style"] {
+        let (from, to) = (page.find(&format!("<{name}>")).unwrap(), page.rfind(&format!("</{name}>")).unwrap());
+        page.replace_range(from..to, &format!("<{name}>"));
+    }
+    let lines =
+        page.lines().map(|line| if line.starts_with("<meta") { line.replace('>', "/>") } else { line.to_owned() });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn of_id<'a>(page: &'a Document<'_>, id: &str) -> Node<'a, 'a> {
+    page.descendants().find(|node| node.attribute("id") == Some(id)).unwrap_or_else(|| panic!("no {id}"))
+}
+
+fn words(node: Node<'_, '_>) -> String {
+    node.descendants().filter(Node::is_text).filter_map(|text| text.text()).collect()
+}
+
+/// The exact values of a column of a figure's table.
+fn column(page: &Document<'_>, figure: &str, name: &str) -> Vec<f64> {
+    let figure = of_id(page, figure);
+    let headings = figure.descendants().filter(|node| node.has_tag_name("th")).map(words);
+    let at = headings.collect::<Vec<_>>().iter().position(|heading| heading == name).unwrap();
+    let rows = figure.descendants().filter(|node| node.has_tag_name("tr")).skip(1);
+    let cell = |row: Node<'_, '_>| {
+        row.children().filter(Node::is_element).nth(at).unwrap().attribute("data-value").unwrap().parse().ok()
+    };
+    rows.filter_map(cell).collect()
+}
+
+fn numbers(list: &Value, key: &str) -> Vec<f64> {
+    list.as_array().unwrap().iter().filter_map(|row| row[key].as_f64()).collect()
+}
+
+/// The section of a page that says what to give.
+fn is_missing(page: &Document<'_>, section: &str) -> bool {
+    of_id(page, section).attribute("class").unwrap().contains("missing")
+}
+
+fn home_report(quick: &str) -> String {
+    text(&format!("report {} --model {} {quick} -q", test(), example("model.toml")))
+}
+
+#[test]
+fn figures_are_those_of_the_commands_they_come_from() {
+    let page = parsed(&home_report("--quick"));
+    let page = Document::parse(&page).unwrap();
+    let model = example("model.toml");
+    let evaluation = json(&format!("evaluate {} --model {model} --json -q", test()));
+    let audit = json(&format!("audit --model {model} --json"));
+    let pad = json(&format!("pad --model {model} --curve --without-floor --json"));
+    let countermeasures = json(&format!("pad --model {model} --countermeasures --json"));
+    let first = page.descendants().find(|node| node.has_tag_name("h1")).map(words).unwrap();
+    assert_eq!(first, evaluation["conclusion"]["sentence"].as_str().unwrap());
+    assert_eq!(column(&page, "numbers", "named"), numbers(&audit["by_number"], "named"));
+    assert_eq!(
+        column(&page, "anonymity-sets", "of commands"),
+        numbers(&audit["by_size"]["command"]["sets"], "probability")
+    );
+    assert_eq!(column(&page, "tries", "by size")[1..], numbers(&audit["by_size"]["command"]["tries"], "named"));
+    assert_eq!(column(&page, "collisions", "actions").len(), audit["collisions"].as_array().unwrap().len());
+    assert_eq!(column(&page, "policies", "named"), numbers(&pad["points"], "named"));
+    assert_eq!(column(&page, "policies", "bytes more"), numbers(&pad["points"], "added_share"));
+    let effects = countermeasures["countermeasures"].as_array().unwrap();
+    let named: Vec<f64> =
+        effects.iter().map(|row| row["effect"]["by_size"]["command"]["named"].as_f64().unwrap()).collect();
+    assert_eq!(column(&page, "measures", "by size"), named);
+    let bins = &evaluation["after_pruning"]["calibration"]["bins"];
+    assert_eq!(column(&page, "reliability", "right"), numbers(bins, "right"));
+    let named: f64 = column(&page, "expected-sizes", "named").iter().sum();
+    assert!((named - audit["by_size"]["command"]["named"].as_f64().unwrap()).abs() < 1e-9, "{named}");
+    assert!((column(&page, "sizes-seen", "commands").iter().sum::<f64>() - 307.0).abs() < 1e-9);
+    let tile = words(page.descendants().find(|node| node.attribute("aria-label") == Some("Exact command")).unwrap());
+    assert!(["5.9 %", "62.1 %", "≤ 62.5 %"].iter().all(|share| tile.contains(share)), "{tile}");
+}
+
+#[test]
+fn the_page_loads_nothing_and_its_script_is_the_only_one_that_may_run() {
+    let page = text(&format!("report --model {} --quick -q", example("model.toml")));
+    assert!(page.len() < 500_000, "{} bytes", page.len());
+    let head = page.split("<style>").next().unwrap();
+    assert!(head.contains("default-src 'none'; script-src 'sha256-"), "{head}");
+    let own = page.split("<script>").nth(1).unwrap();
+    let markup = page.replace(own.split("</script>").next().unwrap(), "");
+    assert!(!markup.contains("src=") && !markup.contains("url(") && !markup.contains("http"), "{markup}");
+    assert_eq!(page.matches("<script").count(), 1);
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes_wherever_they_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = ["one.html", "other.html"].map(|name| folder.path().join(name));
+    for path in [&one, &other] {
+        stdout(&mut sizeleak(&format!("report --model {} --quick -q -o {}", example("model.toml"), path.display())));
+    }
+    assert_eq!(fs::read(one).unwrap(), fs::read(other).unwrap());
+}
+
+#[test]
+fn names_from_outside_stay_text() {
+    const NAME: &str = "</script><img src=x onerror=alert(1)>|`*_";
+    let folder = tempfile::tempdir().unwrap();
+    let model = fs::read_to_string(root().join(example("model.toml"))).unwrap();
+    let model = write(folder.path(), "model.toml", model.replace("\"timer\"", &format!("'{NAME}'")));
+    let page = text(&format!("report --model {} --quick -q", model.display()));
+    let parsed = parsed(&page);
+    let parsed = Document::parse(&parsed).unwrap();
+    assert!(words(of_id(&parsed, "actions")).contains(NAME), "the name itself is shown");
+    assert!(!page.contains("<img") && page.matches("</script>").count() == 1);
+    let markdown = text(&format!("report --model {} --quick --markdown -q", model.display()));
+    assert!(
+        markdown.contains(r"\</script\>\<img src=x onerror=alert(1)\>\|\`\*\_") && !markdown.contains("| </script>"),
+        "{markdown}"
+    );
+}
+
+#[test]
+fn markdown_has_the_same_sections_and_figures() {
+    let model = example("model.toml");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("r.md");
+    stdout(&mut sizeleak(&format!("report --model {model} --quick -q -o {}", file.display())));
+    let markdown = fs::read_to_string(file).unwrap();
+    assert_eq!(
+        markdown.replace(" --markdown", ""),
+        text(&format!("report --model {model} --quick -q --markdown")).replace(" --markdown", "")
+    );
+    let page = text(&format!("report --model {model} --quick -q"));
+    let headings = |text: &str, before: &str, after: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| Some(line.strip_prefix(before)?.strip_suffix(after)?.to_owned()));
+        lines.filter(|heading| heading != "Cheapest fix").collect()
+    };
+    assert_eq!(headings(&markdown, "## ", "").len(), 13, "{markdown}");
+    let of_page = headings(&page, "<h2>", "</h2>");
+    assert!(of_page.ends_with(&headings(&markdown, "## ", "")), "{of_page:?}");
+    assert!(markdown.contains("| Exact command | 5.9 % | 62.1 % | ≤ 62.5 % |"), "{markdown}");
+}
+
+/// Answers of some weeks of a home, a profile learned from them, and the answers with deviations.
+fn habits(folder: &Path) -> [PathBuf; 3] {
+    let mut scenario = Scenario::default();
+    scenario.learn.repeats = 0;
+    scenario.learn.random = 1;
+    let attacks = vec![Attack { kind: AttackKind::Burst, day: 26, at: None }];
+    scenario.habits =
+        HabitSettings { days: 28, time_zone: "Europe/Berlin".into(), attacks, ..HabitSettings::default() };
+    let simulation = simulate_as(&scenario, 3, TestForm::Frames).unwrap();
+    let commands = write(folder, "commands", &simulation.test.bytes);
+    let [answers, profile, deviations] =
+        ["answers.frames", "p.toml", "deviations.frames"].map(|name| folder.join(name));
+    let model = example("model.toml");
+    stdout(&mut sizeleak(&format!("run {} --model {model} -q -o {}", commands.display(), answers.display())));
+    let [from, to] = [&answers, &profile].map(|path| path.display());
+    stdout(&mut sizeleak(&format!("profile {from} --time-zone Europe/Berlin -q -o {to}")));
+    let empty = write(folder, "empty.toml", "schema = 1\ntime-zone = \"Europe/Berlin\"\n");
+    let detector = with("detector", &format!("--profile {}", empty.display()));
+    let found = feed(detector, fs::read(&answers).unwrap());
+    assert!(found.status.success(), "{}", stderr(&found));
+    fs::write(&deviations, &found.stdout).unwrap();
+    [answers, profile, deviations]
+}
+
+#[test]
+fn each_input_alone_gives_a_page_that_says_what_else_to_give() {
+    let folder = tempfile::tempdir().unwrap();
+    let [answers, profile, deviations] = habits(folder.path()).map(|path| path.display().to_string());
+    let (model, test) = (example("model.toml"), test());
+    let all = ["sizes", "padding", "measured", "calibration", "habits", "deviations", "latency"];
+    for (given, sections) in [
+        (format!("--model {model}"), &["sizes", "padding"][..]),
+        (test.clone(), &["measured"]),
+        (format!("{test} --model {model}"), &["sizes", "padding", "measured", "calibration"]),
+        (answers.clone(), &["latency"]),
+        (profile.clone(), &["habits"]),
+        (deviations.clone(), &["deviations", "latency"]),
+        (format!("{answers} {profile} {deviations}"), &["habits", "deviations", "latency"]),
+    ] {
+        let page = parsed(&text(&format!("report {given} --quick -q")));
+        let page = Document::parse(&page).unwrap();
+        let there: Vec<&str> = all.into_iter().filter(|section| !is_missing(&page, section)).collect();
+        assert_eq!(there, sections, "{given}");
+        let missing = page.descendants().filter(|node| node.attribute("class") == Some("part missing")).map(words);
+        missing.for_each(|words| assert!(words.contains("sizeleak ") || words.contains("--quick"), "{given}: {words}"));
+    }
+}
+
+#[test]
+fn a_stream_with_deviations_does_not_count_its_answers_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let [answers, _, deviations] = habits(folder.path()).map(|path| path.display().to_string());
+    let commands = |given: &str| {
+        let page = parsed(&text(&format!("report {given} -q")));
+        column(&Document::parse(&page).unwrap(), "sizes-seen", "commands").iter().sum::<f64>()
+    };
+    let both = commands(&format!("{answers} {deviations}"));
+    assert!(both > 100.0 && (both - commands(&answers)).abs() < 1e-9, "{both}");
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| write(folder.path(), name, bytes).display().to_string();
+    let model = example("model.toml");
+    let capture = example("test.pcap");
+    let empty = file("empty.frames", b"");
+    let cases = [
+        (String::new(), 2, "there is nothing to report on"),
+        (capture.clone(), 2, "captures need labels"),
+        (format!("--labels {} --gateway {GATEWAY}", example("test.csv")), 2, "`--labels` needs the captures"),
+        (model.clone(), 2, "name it with `--model"),
+        (format!("--model {capture}"), 1, "test.pcap"),
+        (format!("--model {model} -o x.csv"), 2, "does not write csv"),
+        (format!("--model {model} --markdown -o x.html"), 2, "contradicts the name x.html"),
+        (empty, 2, "captures need labels"),
+        ("none.frames".to_owned(), 2, "captures need labels"),
+        (file("cut.frames", b"\x81\xa5hello"), 3, "cut.frames"),
+        (file("cut.ndjson", b"{\"identification\":{\"time"), 3, "line 1 ends within its JSON"),
+        (file("p.toml", b"schema = 1\ntime-zone = \"UTC\"\n"), 1, "it holds no home"),
+    ];
+    for (given, code, said) in cases {
+        assert_fails(&run(&mut sizeleak(&format!("report {given} --quick"))), code, &[said]);
+    }
+}
+
+#[test]
+fn a_cut_stream_gives_a_page_of_what_is_before_the_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let frames = stdout(&mut sizeleak("run pipeline.toml --quiet --format frames"));
+    let cut = write(folder.path(), "cut.frames", &frames[..frames.len() / 2]);
+    let output = run(&mut sizeleak(&format!("report {} -q", cut.display())));
+    assert_fails(&output, 3, &["the report covers what is before the damage"]);
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.contains("By their own probabilities, the answers name the exact actions of"), "{}", &page[..2000]);
+}
