@@ -9,7 +9,6 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sizeleak_learning::LabelledCommands;
-use sizeleak_model::Model;
 use sizeleak_pipeline::Pipeline;
 
 use super::audited_model::AuditedModel;
@@ -72,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         None => audited.inventory()?,
     };
     let commands = arguments.commands(&pipeline)?;
-    let check = model.map(|model| arguments.check(&model, &commands, &pipeline)).transpose()?;
+    let check = model.map(|model| ModelCheck::of(captures, &pipeline, &model, &audited.premises(), &commands)).transpose()?;
     let report = MeasuredAudit::new(&commands, inventory.as_ref(), check, *seed);
     output.write(&form.written(&report, None, || table::table(&report))?)?;
     // The figures cover what is before the damage.
@@ -95,14 +94,5 @@ impl Arguments {
             found.remarks.iter().for_each(|remark| say("note", remark));
         }
         Ok(found)
-    }
-
-    /// The model's observer on these commands.
-    fn check(&self, model: &Model, commands: &LabelledCommands, pipeline: &Pipeline) -> Result<ModelCheck, Failure> {
-        let known = self.captures.digests(pipeline)?;
-        let is_same = |sha256: &str| known.iter().any(|capture| capture.sha256 == sha256);
-        let learned = model.learned.captures.iter().filter(|capture| is_same(&capture.sha256));
-        let learned = learned.map(|capture| capture.name.clone()).collect();
-        Ok(ModelCheck::new(model, &self.audited.premises(), commands, learned))
     }
 }

@@ -10,8 +10,9 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
+use sizeleak_habits::Home;
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_report::document::{Report, Section, Verdict};
+use sizeleak_report::document::{Report, Section};
 use sizeleak_report::{Form, Observed, habits, written};
 
 use super::audited_model::AuditedModel;
@@ -73,12 +74,6 @@ enum ReportForm {
     Markdown,
 }
 
-/// What a home usually does, and the clock it goes by.
-struct Habits {
-    verdict: Verdict,
-    section: Section,
-}
-
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
     let named = if arguments.markdown { Some(ReportForm::Markdown) } else { arguments.format };
     let form = match arguments.output.form(named, "sizeleak report")?.unwrap_or_default() {
@@ -87,7 +82,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
     };
     let given = Given::take_from(&mut arguments.captures)?;
     arguments.check_files(&given)?;
-    let (zone, home) = arguments.habits(&given)?;
+    let (zone, home) = arguments.home(&given)?;
     let mut observed = Observed::new(zone);
     let mut damage = None;
     if let Err(failure) = given.answers.read(&mut observed, |observed, _| {
@@ -107,10 +102,41 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
         true => Some(CaptureFindings::new(&arguments, model.as_ref(), &mut observed)?),
         false => None,
     };
-    let report = Parts { arguments: &arguments, given: &given, observed: &observed, of_model, of_captures, home };
-    let (report, damaged) = report.report()?;
+    let (mut verdicts, mut sections, mut figures) = (Vec::new(), vec![given.provenance(&arguments)?], Vec::new());
+    let (mut tiles, mut fix) = (Vec::new(), "A model tells what would stop the leak, and what that costs.".to_owned());
+    if let Some(found) = of_captures {
+        verdicts.push(found.verdict);
+        sections.extend(found.sections);
+        tiles = found.tiles;
+        damage = damage.or(found.damage);
+    }
+    if let Some(found) = of_model {
+        verdicts.push(found.verdict);
+        sections.extend(found.sections);
+        figures.push(found.expected_sizes);
+        // The model says more than labels, most of which occur once.
+        (tiles, fix) = (found.tiles, found.fix);
+    }
+    verdicts.extend(observed.verdict());
+    if let Some(home) = home {
+        verdicts.push(habits::verdict(&home));
+        sections.push(habits::section(&home, observed.clock()));
+    }
+    verdicts.extend(observed.deviation_verdict());
+    let Some(verdict) = verdicts.into_iter().next() else {
+        let known = "name a model (`--model FILE`), labelled captures, answers or a profile";
+        return Err(Failure::usage(anyhow!("there is nothing to report on: {known}")));
+    };
+    figures.splice(0..0, observed.figures());
+    if !figures.is_empty() {
+        let text =
+            "The observer sees encrypted records on their way to the gateway: when they come, and how long they are.";
+        sections.push(Section::new("seen", vec![text.to_owned()], figures));
+    }
+    sections.extend(observed.deviations().into_iter().chain(observed.latencies()));
+    let report = Report { verdict, tiles, fix, sections };
     arguments.output.write(written(report, form).as_bytes())?;
-    damage.or(damaged).map_or(Ok(ExitCode::SUCCESS), Err)
+    damage.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 impl Arguments {
@@ -121,98 +147,13 @@ impl Arguments {
         Ok(files.check()?)
     }
 
-    /// The habits of the home that is meant, and its clock.
-    fn habits(&self, given: &Given) -> Result<(TimeZone, Option<Habits>), Failure> {
+    /// The home that is meant, and its clock.
+    fn home(&self, given: &Given) -> Result<(TimeZone, Option<Home>), Failure> {
         let Some(path) = &given.profile else { return Ok((TimeZone::UTC, None)) };
         let name = || path.display().to_string();
         let profile = profile::read(File::open(path).with_context(name)?).with_context(name)?;
         let (_, home) = profile::home(&profile, &self.captures.gateways()).with_context(name)?;
         // A profile is read only if its zone is known.
-        let zone = TimeZone::get(profile.zone()).unwrap_or(TimeZone::UTC);
-        Ok((zone, Some(Habits { verdict: habits::verdict(&home), section: habits::section(&home, profile.zone()) })))
-    }
-
-    /// The options that name the model, its section, devices and prior, as they were written.
-    fn model_options(&self) -> String {
-        given::words_of(&["--model", "--section", "--inventory", "--prior", "--decay"])
-    }
-}
-
-/// Everything that a report is made of.
-struct Parts<'a> {
-    arguments: &'a Arguments,
-    given: &'a Given,
-    observed: &'a Observed,
-    of_model: Option<ModelFindings>,
-    of_captures: Option<CaptureFindings>,
-    home: Option<Habits>,
-}
-
-impl Parts<'_> {
-    /// The report, and what is wrong with the captures.
-    fn report(self) -> Result<(Report, Option<Failure>), Failure> {
-        let Self { arguments, given, observed, of_model, of_captures, home } = self;
-        let deviations = observed.deviations();
-        let verdicts = [
-            of_captures.as_ref().map(|found| found.verdict.clone()),
-            of_model.as_ref().map(|found| found.verdict.clone()),
-            observed.verdict(),
-            home.as_ref().map(|home| home.verdict.clone()),
-            observed.deviation_verdict(),
-        ];
-        let Some(verdict) = verdicts.into_iter().flatten().next() else {
-            return Err(Failure::usage(anyhow!(
-                "there is nothing to report on: name a model (`--model FILE`), labelled captures, answers or a profile"
-            )));
-        };
-        let provenance = given.provenance(arguments)?;
-        let (model_tiles, fix, model_sections, sizes) = match of_model {
-            Some(found) => (found.tiles, found.fix, found.sections, Some(found.expected_sizes)),
-            None => (Vec::new(), of_model::WITHOUT_MODEL.to_owned(), of_model::missing(), None),
-        };
-        let (tiles, capture_sections, damage) = match of_captures {
-            // The model says more than labels, most of which occur once.
-            Some(found) if model_tiles.is_empty() => (found.tiles, found.sections, found.damage),
-            Some(found) => (model_tiles, found.sections, found.damage),
-            None => (model_tiles, of_captures::missing(), None),
-        };
-        let mut figures = observed.figures();
-        figures.extend(sizes);
-        let text = match figures.is_empty() {
-            true => "Name answers: `sizeleak report answers.frames -o report.html`.".to_owned(),
-            false => {
-                "The observer sees encrypted records on their way to the gateway: when they come, and how long they \
-                      are."
-                    .to_owned()
-            }
-        };
-        let or_missing = |section: Option<Section>, id, title, text: &str| {
-            section.unwrap_or_else(|| Section::missing(id, title, text))
-        };
-        let mut sections = vec![Section::new("seen", "What an observer sees", vec![text], figures)];
-        sections.extend(model_sections);
-        sections.extend(capture_sections);
-        sections.push(or_missing(
-            home.map(|home| home.section),
-            "habits",
-            "Habits of the home",
-            "Learn a profile from the answers of some weeks, and name it: `sizeleak profile answers.frames -o \
-             home.profile.toml`.",
-        ));
-        sections.push(or_missing(
-            deviations,
-            "deviations",
-            "Deviations",
-            "Look for them, and name them: `sizeleak detect answers.frames --profile home.profile.toml -o deviations.ndjson`.",
-        ));
-        sections.push(or_missing(
-            observed.latencies(),
-            "latency",
-            "Latencies of the pipeline",
-            "Answers that were saved as frames say how long stages took: `sizeleak run CAPTURE --model model.toml -o \
-             answers.frames`.",
-        ));
-        sections.push(provenance);
-        Ok((Report { verdict, tiles, fix, sections }, damage))
+        Ok((TimeZone::get(profile.zone()).unwrap_or(TimeZone::UTC), Some(home)))
     }
 }

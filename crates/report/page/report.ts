@@ -21,7 +21,7 @@ interface Chart {
 
 const [size, other, soft, ink, paper] = ["size", "replies", "nothing", "ink", "paper"].map((name) => `var(--${name})`);
 /** The width of a letter, in pixels. */
-const letter = 6.4;
+const letter = 7;
 
 function cellOf(cell: HTMLTableCellElement): Cell {
   const exact = cell.dataset.value;
@@ -53,11 +53,11 @@ function draw({ kind, columns, guessing }: Chart, { names, isShare, rows }: Rows
     return isShare[columns[column]!] ? { label, tickFormat: (share: number) => `${+(100 * share).toFixed(1)} %` } : { label };
   };
   const isWide = width > 500;
-  const frame = { width, marginLeft: 52, marginRight: 24, marginTop: 24, marginBottom: 40 };
+  const frame = { width, marginLeft: 56, marginRight: 28, marginTop: 26, marginBottom: 42, style: { fontSize: "12px" } };
   /** The same with names before rows of this height, in at most a part of the width. */
   const named = (all: string[], height: number) => {
-    const marginLeft = Math.min(Math.max(...all.map((each) => each.length), 4) * letter + 16, 0.45 * width);
-    const text = { label: null, tickSize: 0, lineWidth: marginLeft / 12 - 1, textOverflow: "ellipsis" } as const;
+    const marginLeft = Math.min(Math.max(...all.map((each) => each.length), 4) * letter + 20, 0.45 * width);
+    const text = { label: null, tickSize: 0, lineWidth: (marginLeft - 10) / 12, textOverflow: "ellipsis" } as const;
     return { frame: { ...frame, marginLeft, height: 64 + all.length * height }, axis: Plot.axisY(text), groups: Plot.axisFy({ ...text, anchor: "left" }) };
   };
   const dot = { r: 4.5, fill: size, stroke: paper };
@@ -75,13 +75,15 @@ function draw({ kind, columns, guessing }: Chart, { names, isShare, rows }: Rows
     }
     case "spectrum": {
       const xs = known.map(at(0));
-      const [least, most] = [Math.min(...xs), Math.max(...xs)];
+      const isClock = names[columns[0]!] === "hour";
+      const [least, most] = isClock ? [0, 23] : [Math.min(...xs), Math.max(...xs)];
       const thin = { x: at(0), stroke: size, strokeWidth: Math.max(1, Math.min(16, (0.75 * (width - 80)) / (most - least + 1))) };
       const part = columns.length > 2 ? [Plot.ruleX(known, { ...thin, y: at(2) })] : [];
       const marks = [Plot.ruleX(known, { ...thin, y: at(1), strokeOpacity: part.length > 0 ? 0.35 : 1 }), ...part, Plot.ruleY([0], { stroke: ink })];
-      return Plot.plot({ ...frame, height: 240, x: { ...axis(0), domain: [least - 1, most + 1] }, y: { ...axis(1), grid: true, nice: true }, marks });
+      return Plot.plot({ ...frame, height: 240, x: { ...axis(0), domain: [least - 1, most + 1], ...(isClock ? { ticks: [0, 6, 12, 18, 23] } : {}) }, y: { ...axis(1), grid: true, nice: true }, marks });
     }
     case "points": {
+      const ticks = [0, 0.01, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10].filter((cost) => cost <= Math.max(...known.map(at(1))) && (isWide || cost >= 0.2 || cost === 0));
       const isBest = (row: Cell[]) => name(row).startsWith("best");
       const marks = [
         ...guessed(guessing, "y"),
@@ -89,7 +91,7 @@ function draw({ kind, columns, guessing }: Chart, { names, isShare, rows }: Rows
         Plot.dot(known, { ...dot, x: at(1), y: at(2), fill: (row: Cell[]) => (isBest(row) ? other! : size!) }),
         Plot.text(apart(known, at(1), at(2), name, width), { x: at(1), y: at(2), text: name, dx: 8, dy: -7, textAnchor: "start", stroke: paper, fill: ink }),
       ];
-      return Plot.plot({ ...frame, height: isWide ? 400 : 340, marginRight: isWide ? 110 : 24, x: { ...axis(1), type: "sqrt", grid: true }, y: { ...axis(2), grid: true, nice: true, zero: true }, marks });
+      return Plot.plot({ ...frame, height: isWide ? 400 : 340, marginRight: isWide ? 116 : 28, x: { ...axis(1), type: "sqrt", grid: true, ticks }, y: { ...axis(2), grid: true, nice: true, zero: true }, marks });
     }
     case "reliability":
     case "growth": {
@@ -128,14 +130,17 @@ type Figure = (row: Cell[]) => number;
 function apart(rows: Cell[][], x: Figure, y: Figure, name: (row: Cell[]) => string, width: number): Cell[][] {
   const [right, top] = [Math.sqrt(Math.max(...rows.map(x))), Math.max(...rows.map(y))];
   const place = (row: Cell[]) => {
-    const left = (Math.sqrt(x(row)) / right) * (width - (width > 500 ? 162 : 76));
+    const left = (Math.sqrt(x(row)) / right) * (width - (width > 500 ? 172 : 84));
     return { left, right: left + name(row).length * letter + 8, height: (y(row) / top) * 300 };
   };
+  const dots = rows.map(place);
   const kept: Cell[][] = [];
   for (const row of [...rows].sort((one, next) => y(one) - y(next))) {
     const here = place(row);
-    const isFree = kept.map(place).every((there) => Math.abs(here.height - there.height) > 15 || here.left > there.right || there.left > here.right);
-    if (isFree && here.right < width - 56) kept.push(row);
+    const isOff = kept.map(place).every((there) => Math.abs(here.height - there.height) > 16 || here.left > there.right || there.left > here.right);
+    // A name stands above its dot, to the right.
+    const isFree = isOff && dots.every((there) => there.left < here.left + 6 || there.left > here.right + 6 || there.height < here.height + 1 || there.height > here.height + 18);
+    if (isFree && here.right < width - 60) kept.push(row);
   }
   return kept;
 }
@@ -157,6 +162,8 @@ function show(figure: HTMLElement, table: Rows): void {
       svg.setAttribute(isChart ? "role" : "aria-hidden", isChart ? "img" : "true");
       if (isChart) svg.setAttribute("aria-label", `${figure.querySelector("h3")!.textContent}. The table below has its figures.`);
     }
+    // Names of marks are not for readers, and parts of a picture cannot have any.
+    plot.querySelectorAll("g").forEach((part) => part.removeAttribute("aria-label"));
     place.replaceChildren(plot);
   }).observe(place);
 }
@@ -228,7 +235,8 @@ for (const figure of document.querySelectorAll<HTMLElement>("figure")) {
   makeSortable(table);
 }
 addThemes();
-// On paper there is nothing to open.
-const closed = document.querySelectorAll<HTMLDetailsElement>("details:not([open])");
+// On paper there is nothing to open, and nobody looks up a value in pages of them.
+const maxPrinted = 40;
+const closed = [...document.querySelectorAll<HTMLDetailsElement>("details:not([open])")].filter((details) => details.querySelectorAll("tr").length <= maxPrinted);
 addEventListener("beforeprint", () => closed.forEach((details) => { details.open = true; }));
 addEventListener("afterprint", () => closed.forEach((details) => { details.open = false; }));

@@ -5,6 +5,9 @@ use serde::Serialize;
 use sizeleak_evaluation::statistics::{Interval, percent_within};
 use sizeleak_text::percent;
 
+/// The signs of units in the headings of tables.
+const UNITS: [(&str, Unit); 3] = [("#", Unit::Count), (".", Unit::Decimal), ("%", Unit::Share)];
+
 /// A value that is not known.
 const NONE: &str = "–";
 
@@ -57,14 +60,10 @@ pub struct TileRow {
 pub struct Section {
     /// Its name in links.
     pub id: &'static str,
-    /// Its heading.
-    pub title: &'static str,
     /// What its figures show, a paragraph each, or what to give so that there are any. Words between backticks are code.
     pub text: Vec<String>,
     /// Its figures.
     pub figures: Vec<Figure>,
-    /// The command that prints the same figures.
-    pub command: Option<String>,
 }
 
 /// A table, and how it is drawn.
@@ -103,16 +102,14 @@ pub struct Column {
 /// What numbers are, which says how they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// No numbers.
+    /// No numbers; no sign.
     Words,
-    /// Whole numbers.
+    /// Whole numbers: `#`.
     Count,
-    /// Numbers of which two decimals are shown.
+    /// Numbers of which two decimals are shown: `.`.
     Decimal,
-    /// Shares from 0 on, shown in percent.
+    /// Shares, shown in percent: `%`.
     Share,
-    /// Microseconds.
-    Microseconds,
 }
 
 /// A value of a table.
@@ -178,12 +175,16 @@ impl Figure {
 }
 
 impl Table {
-    /// A table of these columns.
-    pub fn new<const N: usize>(columns: [(&'static str, Unit); N], rows: impl IntoIterator<Item = [Value; N]>) -> Self {
-        Self {
-            columns: columns.into_iter().map(|(name, unit)| Column { name, unit }).collect(),
-            rows: rows.into_iter().map(Vec::from).collect(),
-        }
+    /// A table of the columns that a heading names, as in `action | bytes # | named %`: between bars, a name and the sign
+    /// of its numbers, which is that of [`Unit`].
+    pub fn new<const N: usize>(heading: &'static str, rows: impl IntoIterator<Item = [Value; N]>) -> Self {
+        let columns = heading.split('|').map(|column| {
+            let column = column.trim();
+            let signed = UNITS.iter().find_map(|(sign, unit)| Some((column.strip_suffix(sign)?.trim_end(), *unit)));
+            let (name, unit) = signed.unwrap_or((column, Unit::Words));
+            Column { name, unit }
+        });
+        Self { columns: columns.collect(), rows: rows.into_iter().map(Vec::from).collect() }
     }
 
     /// Each row as its values beside their columns.
@@ -214,7 +215,6 @@ impl Unit {
             Self::Share => percent(number),
             Self::Words | Self::Count if number.abs() < 1e15 => format!("{number:.0}"),
             Self::Decimal if number.abs() < 1e15 => format!("{number:.2}"),
-            Self::Microseconds => format!("{number:.1}"),
             Self::Words | Self::Count | Self::Decimal => format!("{number:.1e}"),
         }
     }
@@ -273,18 +273,12 @@ impl TileRow {
 
 impl Section {
     /// A section.
-    pub fn new(id: &'static str, title: &'static str, text: Vec<String>, figures: Vec<Figure>) -> Self {
-        Self { id, title, text, figures, command: None }
+    pub fn new(id: &'static str, text: Vec<String>, figures: Vec<Figure>) -> Self {
+        Self { id, text, figures }
     }
 
-    /// The same with the command that prints its figures.
-    #[must_use]
-    pub fn printed_by(self, command: String) -> Self {
-        Self { command: Some(command), ..self }
-    }
-
-    /// A section without figures, which says what to give.
-    pub fn missing(id: &'static str, title: &'static str, text: impl Into<String>) -> Self {
-        Self::new(id, title, vec![text.into()], Vec::new())
+    /// A section without figures, which says why.
+    pub fn missing(id: &'static str, why: impl Into<String>) -> Self {
+        Self::new(id, vec![why.into()], Vec::new())
     }
 }

@@ -2,7 +2,6 @@
 
 use sizeleak_habits::{ActionWeek, Home, Routine};
 
-use crate::document::Unit::{Count, Decimal, Words};
 use crate::document::{ChartKind, Figure, Section, Table, Value, Verdict};
 use crate::observed::MIN_SHOWN;
 
@@ -26,7 +25,7 @@ pub fn section(home: &Home, zone: &str) -> Section {
         "weekly",
         "Commands with an action in a week",
         "Expected numbers: an answer counts by its probability.",
-        Table::new([("action", Words), ("a week", Decimal)], actions),
+        Table::new("action | a week .", actions),
         ChartKind::Bars.of(&[0, 1]),
     );
     let hours = weeks.iter().flat_map(|week| by_hour(week, days));
@@ -37,13 +36,13 @@ pub fn section(home: &Home, zone: &str) -> Section {
             "Commands with an action in an hour of the day, in a week, by the clock of {zone}. Hours with fewer than \
                        five commands in all are left out."
         ),
-        Table::new([("hour", Count), ("action", Words), ("a week", Decimal)], hours),
+        Table::new("hour # | action | a week .", hours),
         ChartKind::Hours.of(&[0, 1, 2]),
     );
     let routines = home.routines().into_iter().map(|Routine { command, at, came, of, days }| {
         [at.into(), command.to_string().into(), u64::from(came).into(), u64::from(of).into(), days.into()]
     });
-    let columns = [("at about", Words), ("command", Words), ("came", Count), ("of days", Count), ("which days", Words)];
+    let columns = "at about | command | came # | of days # | which days";
     let routines = Figure::new(
         "routines",
         "Routines",
@@ -52,7 +51,7 @@ pub fn section(home: &Home, zone: &str) -> Section {
         None,
     );
     let text = format!("Learned from {days} whole days.");
-    Section::new("habits", "Habits of the home", vec![text], vec![actions, hours, routines])
+    Section::new("habits", vec![text], vec![actions, hours, routines])
 }
 
 /// The hours of a day in which an action is used, by commands a week.
@@ -60,6 +59,6 @@ fn by_hour(week: &ActionWeek, days: usize) -> impl Iterator<Item = [Value; 3]> {
     let weeks = days as f64 / 7.0;
     (0_u64..24).filter_map(move |hour| {
         let weekly: f64 = week.hours.iter().filter_map(|day| day.get(hour as usize).copied().flatten()).sum();
-        (weekly * weeks >= MIN_SHOWN).then(|| [hour.into(), (&*week.action).into(), weekly.into()])
+        (weekly * weeks >= MIN_SHOWN as f64).then(|| [hour.into(), (&*week.action).into(), weekly.into()])
     })
 }

@@ -3,7 +3,6 @@
 use sizeleak_evaluation::{CalibrationBin, Conclusion, CurvePoint, Evaluation, LearningCurve};
 use sizeleak_text::percent;
 
-use crate::document::Unit::{Count, Decimal, Share, Words};
 use crate::document::{ChartKind, Figure, Section, Table, Value, Verdict};
 
 /// What an evaluation says in one sentence.
@@ -38,14 +37,7 @@ pub fn calibration(evaluation: &Evaluation) -> Section {
             interval.high.into(),
         ]
     };
-    let columns = [
-        ("range", Words),
-        ("answers", Count),
-        ("mean probability", Share),
-        ("right", Share),
-        ("from", Share),
-        ("to", Share),
-    ];
+    let columns = "range | answers # | mean probability % | right % | from % | to %";
     let figure = Figure::new(
         "reliability",
         "How often answers of a probability are right",
@@ -62,7 +54,7 @@ pub fn calibration(evaluation: &Evaluation) -> Section {
         ),
         _ => "No answer has a candidate, so that there is nothing to compare.".to_owned(),
     };
-    Section::new("calibration", "Calibration", vec![text], vec![figure])
+    Section::new("calibration", vec![text], vec![figure])
 }
 
 /// How precision grows with the number of labels.
@@ -80,15 +72,7 @@ pub fn learning_curve(curve: &LearningCurve) -> Section {
             point.sizes.into(),
         ]
     };
-    let columns = [
-        ("labels", Count),
-        ("models", Count),
-        ("samples", Count),
-        ("named", Share),
-        ("from", Share),
-        ("to", Share),
-        ("right sizes", Decimal),
-    ];
+    let columns = "labels # | models # | samples # | named % | from % | to % | right sizes .";
     let figure = Figure::new(
         "labels",
         "Exact commands named by models of so many labels",
@@ -101,5 +85,5 @@ pub fn learning_curve(curve: &LearningCurve) -> Section {
          the same {} other commands.",
         curve.drawn_from, curve.tested
     );
-    Section::new("learning", "Learning curve", vec![text], vec![figure])
+    Section::new("learning", vec![text], vec![figure])
 }

@@ -7,14 +7,13 @@ use sizeleak_inference::space::SizeRow;
 use sizeleak_model::Model;
 use sizeleak_text::percent;
 
-use crate::document::Unit::{Count, Share, Words};
 use crate::document::{ChartKind, Figure, Section, Table, Tile, TileRow, Value, Verdict};
 
 /// The secrets of commands, as tiles name them.
 pub const SECRETS: [&str; 3] = ["Exact command", "Number of actions", "Types of devices"];
 
 /// What observers see, as tiles name it.
-pub const OBSERVERS: [&str; 3] = ["nothing: guessing", "the size", "size and replies"];
+pub const OBSERVERS: [&str; 3] = ["guessing", "size", "size and replies"];
 
 /// What an audit says in one sentence.
 pub fn verdict(audit: &Audit) -> Verdict {
@@ -84,7 +83,7 @@ pub fn fix(table: &JudgedPolicy, audit: &Audit, commands_per_day: f64) -> String
 /// How probable each size is by the model.
 pub fn expected_sizes(rows: &[SizeRow]) -> Figure {
     let row = |row: &SizeRow| [row.bytes.into(), row.probability.into(), row.greatest.into(), row.commands.into()];
-    let columns = [("bytes", Count), ("share of commands", Share), ("named", Share), ("possible commands", Count)];
+    let columns = "bytes # | share of commands % | named % | possible commands #";
     Figure::new(
         "expected-sizes",
         "Sizes to expect, by the model",
@@ -101,7 +100,7 @@ pub fn sizes(audit: &Audit, model: &Model) -> Section {
         let [least, most] = action.size_range();
         [action.name.as_str().into(), (action.size as f64).into(), (least as f64).into(), (most as f64).into()]
     });
-    let columns = [("action", Words), ("bytes", Count), ("at least", Count), ("at most", Count)];
+    let columns = "action | bytes # | at least # | at most #";
     let size = Figure::new(
         "actions",
         "Bytes that each action adds",
@@ -119,7 +118,7 @@ pub fn sizes(audit: &Audit, model: &Model) -> Section {
             names.join("  =  ").into(),
         ]
     });
-    let columns = [("bytes", Count), ("actions", Count), ("commands", Count), ("which", Words)];
+    let columns = "bytes # | actions # | commands # | which";
     let same = Figure::new(
         "collisions",
         "Commands of one or two actions that have the same size",
@@ -131,14 +130,7 @@ pub fn sizes(audit: &Audit, model: &Model) -> Section {
         let [actions, sizes] = [u64::from(row.actions), row.sizes as u64].map(Value::from);
         [actions, row.probability.into(), row.commands.into(), sizes, row.alone.into(), row.named.into()]
     });
-    let columns = [
-        ("actions", Count),
-        ("of commands", Share),
-        ("different commands", Count),
-        ("sizes", Count),
-        ("alone in size", Share),
-        ("named", Share),
-    ];
+    let columns = "actions # | of commands % | different commands # | sizes # | alone in size % | named %";
     let by_number = Figure::new(
         "numbers",
         "How often the exact command is named, by its number of actions",
@@ -150,7 +142,7 @@ pub fn sizes(audit: &Audit, model: &Model) -> Section {
         "The inventory allows {:.0} commands of up to {} actions. They have {} sizes.",
         audit.commands, audit.most_actions, audit.sizes
     );
-    Section::new("sizes", "Sizes and collisions", vec![text], vec![size, same, by_number])
+    Section::new("sizes", vec![text], vec![size, same, by_number])
 }
 
 /// How many commands look alike, and how many guesses an observer needs.
@@ -163,7 +155,7 @@ pub fn anonymity(audit: &Audit) -> Section {
         "anonymity-sets",
         "Commands that a size leaves possible",
         "A set of 1 is a command that its size gives away for certain.",
-        Table::new([("commands", Words), ("of commands", Share)], sets),
+        Table::new("commands | of commands %", sets),
         ChartKind::Bars.of(&[0, 1]),
     );
     let once = [1_u64.into(), measures.guessing.into(), measures.named.into()];
@@ -173,12 +165,12 @@ pub fn anonymity(audit: &Audit) -> Section {
         "tries",
         "Right within so many guesses",
         "Without anything seen, and by the size.",
-        Table::new([("guesses", Count), ("guessing", Share), ("by size", Share)], std::iter::once(once).chain(tries)),
+        Table::new("guesses # | guessing % | by size %", std::iter::once(once).chain(tries)),
         ChartKind::Bars.of(&[0, 1, 2]),
     );
     let sure = measures.certain.iter().map(|certain| {
-        format!("{:.0} % sure of {} of commands", 100.0 * certain.posterior, percent(certain.probability))
+        format!("at least {:.0} % sure of {} of commands", 100.0 * certain.posterior, percent(certain.probability))
     });
-    let text = format!("By the size alone, an observer is {}, or more.", sure.collect::<Vec<_>>().join(", "));
-    Section::new("anonymity", "Anonymity", vec![text], vec![sets, tries])
+    let text = format!("By the size alone, an observer is {}.", sure.collect::<Vec<_>>().join(", "));
+    Section::new("anonymity", vec![text], vec![sets, tries])
 }

@@ -5,23 +5,22 @@
 //! holds is in [`document`]. A report with the same parts is written as the same bytes.
 //!
 //! ```
-//! use sizeleak_report::{Form, document::{Report, Section, Verdict}, written};
+//! use sizeleak_report::{Form, document::{Report, Verdict}, written};
 //!
 //! let verdict = Verdict { sentence: "An action called <on> leaks.".into(), meaning: String::new() };
-//! let missing = Section::missing("day", "What is seen", "Name answers: `sizeleak report answers.frames -o report.html`.");
-//! let report = Report { verdict, tiles: Vec::new(), fix: String::new(), sections: vec![missing] };
+//! let report = Report { verdict, tiles: Vec::new(), fix: String::new(), sections: Vec::new() };
 //! assert!(written(report.clone(), Form::Page).contains("<h1>An action called &#60;on&#62; leaks.</h1>"));
 //! assert!(written(report, Form::Markdown).contains(r"**An action called \<on\> leaks.**"));
 //! ```
 
 pub mod document;
-mod glossary;
 pub mod habits;
 pub mod judged;
 pub mod leak;
 mod markdown;
 mod observed;
 mod page;
+mod parts;
 mod prose;
 
 use document::Report;
@@ -36,9 +35,9 @@ pub enum Form {
     Markdown,
 }
 
-/// A report with its glossary in this form.
-pub fn written(mut report: Report, form: Form) -> String {
-    report.sections.push(glossary::section());
+/// A report in this form. Sections that it lacks say what to give.
+pub fn written(report: Report, form: Form) -> String {
+    let report = report.with_all_parts();
     match form {
         Form::Page => page::page(&report),
         Form::Markdown => markdown::markdown(&report),

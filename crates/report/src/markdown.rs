@@ -16,14 +16,11 @@ pub(crate) fn markdown(report: &Report) -> String {
     let _ = writeln!(text, "**Cheapest fix.** {}\n", prose(&report.fix));
     text.push_str("All figures are sums over many commands. Nothing here names a single command, or the time of a single event.\n");
     for section in &report.sections {
-        let _ = writeln!(text, "\n## {}", section.title);
+        let _ = writeln!(text, "\n## {}", section.title());
         for paragraph in &section.text {
             let _ = writeln!(text, "\n{}", prose(paragraph));
         }
         section.figures.iter().for_each(|figure| write_figure(&mut text, figure));
-        if let Some(command) = &section.command {
-            let _ = writeln!(text, "\nThe same figures: {}", code(command));
-        }
     }
     let _ = writeln!(text, "\nWritten by sizeleak {}.", env!("CARGO_PKG_VERSION"));
     text

@@ -11,11 +11,10 @@ use sizeleak_frame::{Frame, Identification, StageSummary, Summary};
 use sizeleak_output::AnswerSink;
 use sizeleak_platform::telemetry::Latency;
 
-use crate::document::Unit::{Count, Decimal, Microseconds, Words};
 use crate::document::{ChartKind, Figure, Section, Table, Value, Verdict};
 
-/// Counts of fewer commands are not shown by hour: whoever knows one of the people would recognise a single event.
-pub(crate) const MIN_SHOWN: f64 = 5.0;
+/// Fewer commands of an hour or a size are not shown: whoever knows one of the people would recognise a single event.
+pub(crate) const MIN_SHOWN: u64 = 5;
 
 /// Messages of more bytes are counted together: they do not fit a TLS record.
 const MAX_BYTES: u64 = 1 << 14;
@@ -106,6 +105,11 @@ impl Observed {
         }
     }
 
+    /// The name of the clock that hours are of.
+    pub fn clock(&self) -> &str {
+        self.zone.iana_name().unwrap_or("UTC")
+    }
+
     /// How many commands there are.
     pub fn commands(&self) -> u64 {
         self.all.by_size.values().sum()
@@ -143,27 +147,28 @@ impl Observed {
         if self.all.by_size.is_empty() {
             return Vec::new();
         }
-        let sizes = self.all.by_size.iter().map(|(bytes, commands)| [(*bytes).into(), (*commands).into()]);
+        let is_shown = |(_, commands): &(&u64, &u64)| **commands >= MIN_SHOWN;
+        let left_out: u64 = self.all.by_size.values().filter(|commands| **commands < MIN_SHOWN).sum();
+        let sizes =
+            self.all.by_size.iter().filter(is_shown).map(|(bytes, commands)| [(*bytes).into(), (*commands).into()]);
         let sizes = Figure::new(
             "sizes-seen",
             format!("Sizes of {} commands, as an observer sees them", self.commands()),
-            "Each line is a size. Commands of the same actions stand in the same line.",
-            Table::new([("bytes", Count), ("commands", Count)], sizes),
+            format!("Each line is a size. {left_out} commands of sizes that fewer than five have are left out."),
+            Table::new("bytes # | commands #", sizes),
             ChartKind::Spectrum.of(&[0, 1]),
         );
         let days = self.all.days.len();
-        let shown = |commands: u64| {
-            if (commands as f64) < MIN_SHOWN { None } else { Some(commands as f64 / days.max(1) as f64) }
-        };
+        let shown = |commands: u64| (commands >= MIN_SHOWN).then(|| commands as f64 / days.max(1) as f64);
         let hours = (0_u64..).zip(self.all.by_hour).map(|(hour, commands)| [hour.into(), Value::from(shown(commands))]);
-        let clock = self.zone.iana_name().unwrap_or("UTC");
         let hours = Figure::new(
             "hours",
             format!("When commands come: mean of {days} {}", if days == 1 { "day" } else { "days" }),
             format!(
-                "Commands in each hour of a day, by the clock of {clock}. Hours with fewer than five are left out."
+                "Commands in each hour of a day, by the clock of {}. Hours with fewer than five are left out.",
+                self.clock()
             ),
-            Table::new([("hour", Count), ("commands", Decimal)], hours),
+            Table::new("hour # | commands .", hours),
             ChartKind::Spectrum.of(&[0, 1]),
         );
         vec![sizes, hours]
@@ -187,27 +192,21 @@ impl Observed {
             "Deviations by their kind",
             "One incident is one deviation, whatever commands it has.",
             Table::new(
-                [("kind", Words), ("deviations", Count), ("what it is", Words)],
+                "kind | deviations # | what it is",
                 rows.map(|((name, what), count)| [(*name).into(), count.into(), (*what).into()]),
             ),
             ChartKind::Bars.of(&[0, 1]),
         );
         let text =
             format!("{all} incidents were beyond what this home usually does, by the sizes of its commands alone.");
-        let section = Section::new("deviations", "Deviations", vec![text], vec![figure]);
+        let section = Section::new("deviations", vec![text], vec![figure]);
         (all > 0).then_some(section)
     }
 
     /// How long stages take; `None` if the streams do not say.
     pub fn latencies(&self) -> Option<Section> {
         let rows: Vec<_> = self.summary.iter().flat_map(|summary| &summary.stages).filter_map(latency_row).collect();
-        let columns = [
-            ("stage", Words),
-            ("frames", Count),
-            ("median, µs", Microseconds),
-            ("99 %, µs", Microseconds),
-            ("most, µs", Microseconds),
-        ];
+        let columns = "stage | frames # | median, µs . | 99 %, µs . | most, µs .";
         let text = "How long each stage worked on a frame, as the last of the streams says.";
         (!rows.is_empty()).then(|| {
             let figure = Figure::new(
@@ -217,7 +216,7 @@ impl Observed {
                 Table::new(columns, rows),
                 ChartKind::Ranges.of(&[0, 2, 3]),
             );
-            Section::new("latency", "Latencies of the pipeline", vec![text.to_owned()], vec![figure])
+            Section::new("latency", vec![text.to_owned()], vec![figure])
         })
     }
 }

@@ -37,10 +37,19 @@ pub(crate) fn page(report: &Report) -> String {
 fn prose(text: &str) -> String {
     let escaped = |text: &str| askama::filters::escape(text, askama::filters::Html).map(|text| text.to_string());
     let piece = |piece: Piece<'_>| match piece {
-        Piece::Words(words) => escaped(words).unwrap_or_default(),
-        Piece::Code(code) => format!("<code>{}</code>", escaped(code).unwrap_or_default()),
+        // A number stays beside its unit.
+        Piece::Words(words) => escaped(words).unwrap_or_default().replace(" %", "&nbsp;%"),
+        Piece::Code(text) => code(text),
     };
     pieces(&sizeleak_text::escaped(text)).map(piece).collect()
+}
+
+/// Code as HTML, whose words are not broken at hyphens.
+fn code(text: &str) -> String {
+    let word =
+        |word: &str| askama::filters::escape(word, askama::filters::Html).map(|word| format!("<span>{word}</span>"));
+    let words: Vec<String> = text.split(' ').filter_map(|text| word(text).ok()).collect();
+    format!("<code>{}</code>", words.join(" "))
 }
 
 impl Figure {

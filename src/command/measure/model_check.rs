@@ -7,6 +7,9 @@ use sizeleak_inference::space::{CommandSpace, Premises, SpaceError};
 use sizeleak_learning::LabelledCommands;
 use sizeleak_model::{LabelledCommand, LearnedPadding, Model};
 
+use crate::command::failure::Failure;
+use crate::command::labelled_captures::LabelledCaptures;
+
 /// A model on labelled commands.
 #[derive(Debug, Serialize)]
 pub(in crate::command) struct ModelCheck {
@@ -58,6 +61,21 @@ impl ModelFigure {
 }
 
 impl ModelCheck {
+    /// The model's observer on the commands of these captures.
+    pub(in crate::command) fn of(
+        captures: &LabelledCaptures,
+        pipeline: &Pipeline,
+        model: &Model,
+        premises: &Premises,
+        commands: &LabelledCommands,
+    ) -> Result<Self, Failure> {
+        let known = captures.digests(pipeline)?;
+        let is_same = |sha256: &str| known.iter().any(|capture| capture.sha256 == sha256);
+        let learned = model.learned.captures.iter().filter(|capture| is_same(&capture.sha256));
+        let learned = learned.map(|capture| capture.name.clone()).collect();
+        Ok(Self::new(model, premises, commands, learned))
+    }
+
     /// Tests the observer of a model on labelled commands; `learned_from` are captures that it was learned from.
     pub(super) fn new(
         model: &Model,

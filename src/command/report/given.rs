@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use sizeleak_learning::digest_captures;
 use sizeleak_pipeline::recording::open;
-use sizeleak_report::document::Unit::Words;
 use sizeleak_report::document::{Figure, Section, Table, Value};
 
 use super::Arguments;
@@ -100,18 +99,12 @@ impl Given {
             let digest = digest.into_iter().next().map_or(Value::Unknown, |digest| digest.sha256.into());
             rows.push([role.trim_start_matches("the ").into(), name.into(), digest]);
         }
-        let files = Figure::new(
-            "files",
-            "Files",
-            "",
-            Table::new([("what", Words), ("name", Words), ("SHA-256", Words)], rows),
-            None,
-        );
+        let files = Figure::new("files", "Files", "", Table::new("what | name | SHA-256", rows), None);
         let text = format!(
             "Written by sizeleak {}. The same files and options give the same bytes.",
             env!("CARGO_PKG_VERSION")
         );
-        Ok(Section::new("provenance", "Provenance", vec![text], vec![files]).printed_by(command_line()))
+        Ok(Section::new("provenance", vec![text, format!("Command line: `{}`", command_line())], vec![files]))
     }
 }
 
@@ -156,19 +149,8 @@ fn command_line() -> String {
     words.join(" ")
 }
 
-/// These options with their values, as they are on the command line of this process.
-pub(super) fn words_of(options: &[&str]) -> String {
-    let arguments: Vec<String> = env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
-    let named = |(at, argument): (usize, &String)| {
-        let (name, value) = argument.split_once('=').map_or((&**argument, None), |(name, value)| (name, Some(value)));
-        let value = value.or_else(|| arguments.get(at + 1).map(String::as_str))?;
-        options.contains(&name).then(|| format!(" {name} {}", quoted(value)))
-    };
-    arguments.iter().enumerate().filter_map(named).collect()
-}
-
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,%+@".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()

@@ -7,7 +7,6 @@ use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_learning::{LabelledCommands, LearningOutcome, LearningRun, LearningSettings};
 use sizeleak_model::{FitMethod, Model, ModelSet};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
-use sizeleak_report::document::Unit::{Count, Share, Words};
 use sizeleak_report::document::{Figure, Section, Table, Tile, TileRow, Verdict};
 use sizeleak_report::{Observed, judged, leak};
 
@@ -15,6 +14,7 @@ use super::Arguments;
 use crate::command::evaluation_input::COVERED;
 use crate::command::failure::Failure;
 use crate::command::measure::CORRECTOR;
+use crate::command::measure::model_check::ModelCheck;
 use crate::command::measure::report::{MeasuredAudit, MeasuredSecrets};
 use crate::command::notices::NoticeReport;
 
@@ -31,24 +31,6 @@ pub(super) struct CaptureFindings {
     pub(super) sections: Vec<Section>,
     /// What is wrong with the captures.
     pub(super) damage: Option<Failure>,
-}
-
-/// The sections of labelled captures, where there are none.
-pub(super) fn missing() -> Vec<Section> {
-    let captures = "sizeleak report test.pcap --labels test.csv --gateway 192.168.1.20";
-    vec![
-        Section::missing(
-            "measured",
-            "What labelled commands show",
-            format!("Name labelled captures: `{captures} -o report.html`."),
-        ),
-        Section::missing(
-            "calibration",
-            "Calibration",
-            format!("Name labelled captures and a model: `{captures} --model model.toml -o report.html`."),
-        ),
-        Section::missing("learning", "Learning curve", format!("Name labelled captures: `{captures} -o report.html`.")),
-    ]
 }
 
 /// Labelled captures with their pipeline.
@@ -78,7 +60,9 @@ impl CaptureFindings {
             Some(model) => model.inventory.clone(),
             None => arguments.audited.inventory()?,
         };
-        let measured = MeasuredAudit::new(&commands, inventory.as_ref(), None, SEED);
+        let premises = arguments.audited.premises();
+        let check = model.map(|model| ModelCheck::of(captures, model, &premises, &commands)).transpose()?;
+        let measured = MeasuredAudit::new(&commands, inventory.as_ref(), check, SEED);
         let evaluation = arguments.audited.path().map(|path| labelled.evaluation(path)).transpose()?;
         let verdict = match &evaluation {
             Some(evaluation) => judged::verdict(evaluation),
@@ -89,16 +73,16 @@ impl CaptureFindings {
                     .to_owned(),
             },
         };
-        let without_model = || missing().into_iter().find(|section| section.id == "calibration").unwrap_or_default();
-        let calibration = evaluation.as_ref().map_or_else(without_model, judged::calibration);
-        let learning = match arguments.quick {
-            true => Section::missing("learning", "Learning curve", "Left out by `--quick`."),
+        let mut sections = vec![shown(&measured)];
+        sections.extend(evaluation.as_ref().map(judged::calibration));
+        sections.push(match arguments.quick {
+            true => Section::missing("learning", "Left out by `--quick`."),
             false => labelled.learning_curve(inventory),
-        };
+        });
         Ok(Self {
             verdict,
             tiles: tiles(&measured),
-            sections: vec![shown(&measured), calibration, learning],
+            sections,
             damage: commands.damage.as_ref().map(|damage| Failure::damaged(damage, COVERED)),
         })
     }
@@ -139,7 +123,7 @@ impl Labelled<'_> {
         });
         match settings.and_then(|settings| self.measured_curve(&settings)) {
             Ok(curve) => judged::learning_curve(&curve),
-            Err(fault) => Section::missing("learning", "Learning curve", format!("It cannot be measured: {fault}.")),
+            Err(fault) => Section::missing("learning", format!("It cannot be measured: {fault}.")),
         }
     }
 
@@ -212,16 +196,7 @@ fn shown(measured: &MeasuredAudit) -> Section {
             ])
         })
     });
-    let columns = [
-        ("secret", Words),
-        ("seen", Words),
-        ("commands", Count),
-        ("guessing", Share),
-        ("named", Share),
-        ("from", Share),
-        ("to", Share),
-        ("by anybody, at most", Share),
-    ];
+    let columns = "secret | seen | commands # | guessing % | named % | from % | to % | by anybody, at most %";
     let figure = Figure::new(
         "without-a-model",
         "Named by an observer who learned from the commands before",
@@ -229,7 +204,10 @@ fn shown(measured: &MeasuredAudit) -> Section {
         Table::new(columns, rows),
         None,
     );
-    let text =
-        std::iter::once(measured.sentence.clone()).chain(measured.remarks.iter().map(|remark| format!("{remark}.")));
-    Section::new("measured", "What labelled commands show", text.collect(), vec![figure])
+    let mut text = vec![measured.sentence.clone()];
+    text.extend(measured.model_sentence.clone());
+    if !measured.remarks.is_empty() {
+        text.push(format!("What limits these figures: {}.", measured.remarks.join("; ")));
+    }
+    Section::new("measured", text, vec![figure])
 }

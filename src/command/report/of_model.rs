@@ -1,5 +1,7 @@
 //! What a model says: how much its sizes give away, and what would stop that.
 
+use std::path::PathBuf;
+
 use sizeleak_audit::leakage::{Audit, Learned};
 use sizeleak_audit::padding::{
     Goal, HomeTraffic, Objective, PaddedHome, PaddingPolicy, TableRules, TableSearch, exact_table, seen_rows,
@@ -7,11 +9,11 @@ use sizeleak_audit::padding::{
 use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer};
 use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_model::Model;
-use sizeleak_report::document::Unit::{Decimal, Share, Words};
 use sizeleak_report::document::{Chart, ChartKind, Figure, Section, Table, Tile, Value, Verdict};
 use sizeleak_report::leak;
 
 use super::Arguments;
+use super::given::quoted;
 use crate::command::failure::Failure;
 use crate::command::pad::countermeasure_options::compared;
 use crate::command::pad::curve::{Curve, Point};
@@ -22,9 +24,6 @@ use crate::command::pad::home::{COMMANDS_PER_DAY, check_sizes};
 /// examples of docs/padding.md: what is left is 5 % of guessing.
 const FIX: f64 = 1.05;
 
-/// What is said of the fix without a model.
-pub(super) const WITHOUT_MODEL: &str = "A model tells: `sizeleak report --model model.toml -o report.html`; `sizeleak learn` makes one from labelled captures.";
-
 /// What a model says.
 pub(super) struct ModelFindings {
     pub(super) verdict: Verdict,
@@ -32,17 +31,6 @@ pub(super) struct ModelFindings {
     pub(super) fix: String,
     pub(super) expected_sizes: Figure,
     pub(super) sections: Vec<Section>,
-}
-
-/// The sections of a model, where there is none.
-pub(super) fn missing() -> Vec<Section> {
-    let section = |id, title| Section::missing(id, title, WITHOUT_MODEL);
-    vec![
-        section("sizes", "Sizes and collisions"),
-        section("anonymity", "Anonymity"),
-        section("padding", "Padding"),
-        section("countermeasures", "Countermeasures"),
-    ]
 }
 
 impl ModelFindings {
@@ -53,16 +41,14 @@ impl ModelFindings {
         let knowledge = EpsilonKnowledge::Distribution;
         let seen = Observation::new(&space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
         let prior = arguments.audited.prior(model).sentence;
-        let options = arguments.model_options();
-        let with = |section: Section, command: &str| section.printed_by(format!("sizeleak {command}{options}"));
-        let mut sections = vec![with(leak::sizes(&audit, model), "audit"), with(leak::anonymity(&audit), "audit")];
+        let mut sections = vec![leak::sizes(&audit, model), leak::anonymity(&audit)];
         if let Some(first) = sections.first_mut() {
             first.text.push(format!("How probable commands are before their size is seen: {prior}."));
         }
         let fix = match check_sizes(model) {
             Err(fault) => {
-                sections.push(Section::missing("padding", "Padding", fault.to_string()));
-                sections.push(Section::missing("countermeasures", "Countermeasures", fault.to_string()));
+                let why = fault.to_string();
+                sections.extend(["padding", "countermeasures"].map(|id| Section::missing(id, &why)));
                 fault.to_string()
             }
             Ok(()) => {
@@ -70,9 +56,14 @@ impl ModelFindings {
                 let floor = if arguments.quick { FloorChoice::LeftOut } else { FloorChoice::UnlessLong };
                 let curve = Curve::new(&home, floor, &prior, &arguments.captures.log, |_| Ok(None))?;
                 let traffic = HomeTraffic::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
-                sections.push(with(padding(&curve, &home.unpadded), "pad --curve"));
-                sections.push(with(countermeasures(&traffic), "pad --countermeasures"));
-                fix(&home, &audit, &options)
+                let mut padding = padding(&curve, &home.unpadded);
+                padding.text.extend(match arguments.quick {
+                    true => Some("The floor of all policies is left out by `--quick`.".to_owned()),
+                    false => curve.floor_left_out.clone(),
+                });
+                sections.push(padding);
+                sections.push(countermeasures(&traffic));
+                fix(&home, &audit, arguments)
             }
         };
         Ok(Self {
@@ -86,15 +77,17 @@ impl ModelFindings {
 }
 
 /// The cheapest table that leaves hardly more than guessing, in words.
-fn fix(home: &PaddedHome, audit: &Audit, options: &str) -> String {
+fn fix(home: &PaddedHome, audit: &Audit, arguments: &Arguments) -> String {
     let search = TableSearch { rows: home.rows(), objective: Objective::Vulnerability, rules: TableRules::default() };
     let goal = Goal::Target(FIX * home.unpadded.command.guessing);
     match exact_table(home, &search, goal) {
         Ok((_, judged)) => {
             let words = leak::fix(&judged, audit, home.commands_per_day);
-            format!(
-                "{words} `sizeleak pad{options} --best --target 5%-of-guessing --table-c padding_table.c` writes the table as C."
-            )
+            let option = |(role, path): (&str, PathBuf)| {
+                format!(" --{} {}", role.trim_start_matches("the "), quoted(&path.to_string_lossy()))
+            };
+            let options: String = arguments.audited.files().map(option).collect();
+            format!("{words} `sizeleak pad{options} --best --target 5%-of-guessing --table-c table.c` writes it as C.")
         }
         Err(_) => {
             "No padding table brings naming down to guessing: the only way is to send all commands at one size and a \
@@ -117,32 +110,20 @@ fn padding(curve: &Curve<'_>, unpadded: &Learned) -> Section {
             point.number_named.into(),
         ]
     };
-    let columns = [
-        ("policy", Words),
-        ("bytes more", Share),
-        ("bytes", Decimal),
-        ("named", Share),
-        ("floor", Share),
-        ("bits given away", Decimal),
-        ("number named", Share),
-    ];
+    let columns = "policy | bytes more % | bytes . | named % | floor % | bits given away . | number named %";
     let guessing = Some(unpadded.command.guessing);
     let chart = Chart { kind: ChartKind::Points, columns: &[0, 1, 3, 4], guessing };
     let figure = Figure::new(
         "policies",
         "What padding leaves, and what it costs",
-        "Each dot is a policy: how often the exact command is named by size, against the bytes it adds. The line is the \
-               floor of all policies, random ones included; the best tables are in the second colour.",
+        "Each dot is a policy: how often the exact command is named by size, against the bytes it adds. A line is the \
+         floor of all policies, random ones included. The best tables are in the second colour.",
         Table::new(columns, curve.points.iter().map(row)),
         Some(chart),
     );
-    let mut text = vec![
-        "Padding makes sizes say less. Where padding is drawn at random for each message, the figure holds for one message: \
-         unless it is keyed, it averages out over several."
-            .to_owned(),
-    ];
-    text.extend(curve.floor_left_out.clone());
-    Section::new("padding", "Padding", text, vec![figure])
+    let text = "Padding makes sizes say less. Where it is drawn at random for each message, the figure holds for one message: \
+                unless it is keyed, it averages out over several.";
+    Section::new("padding", vec![text.to_owned()], vec![figure])
 }
 
 /// What else could be done.
@@ -167,15 +148,7 @@ fn countermeasures(traffic: &HomeTraffic) -> Section {
             Err(fault) => text.push(format!("{named}: {fault}")),
         }
     }
-    let columns = [
-        ("countermeasure", Words),
-        ("by size", Share),
-        ("by size and replies", Share),
-        ("number named", Share),
-        ("bytes more", Decimal),
-        ("of replies", Decimal),
-        ("seconds later", Decimal),
-    ];
+    let columns = "countermeasure | by size % | by size and replies % | number named % | bytes more . | of replies . | seconds later .";
     let figure = Figure::new(
         "measures",
         "How often the exact command is named, by countermeasure",
@@ -183,5 +156,5 @@ fn countermeasures(traffic: &HomeTraffic) -> Section {
         Table::new(columns, rows),
         ChartKind::Bars.of(&[0, 1]),
     );
-    Section::new("countermeasures", "Countermeasures", text, vec![figure])
+    Section::new("countermeasures", text, vec![figure])
 }
