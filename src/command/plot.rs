@@ -26,7 +26,7 @@ use content::{Answers, Content};
 use kind::PictureKind;
 use timeline::TimelineOptions;
 
-mod content;
+pub(super) mod content;
 mod kind;
 mod latency;
 pub(super) mod profile;

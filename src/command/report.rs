@@ -20,6 +20,7 @@ use super::failure::Failure;
 use super::help::OUTPUT;
 use super::labelled_captures::LabelledCaptures;
 use super::output_option::OutputOption;
+use super::plot::content::whole_text;
 use super::plot::profile;
 use given::Given;
 use of_captures::CaptureFindings;
@@ -151,7 +152,8 @@ impl Arguments {
     fn home(&self, given: &Given) -> Result<(TimeZone, Option<Home>), Failure> {
         let Some(path) = &given.profile else { return Ok((TimeZone::UTC, None)) };
         let name = || path.display().to_string();
-        let profile = profile::read(File::open(path).with_context(name)?).with_context(name)?;
+        let text = whole_text(File::open(path).with_context(name)?).with_context(name)?;
+        let profile = profile::parsed(&text).with_context(name)?;
         let (_, home) = profile::home(&profile, &self.captures.gateways()).with_context(name)?;
         // A profile is read only if its zone is known.
         Ok((TimeZone::get(profile.zone()).unwrap_or(TimeZone::UTC), Some(home)))

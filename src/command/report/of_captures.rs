@@ -46,7 +46,11 @@ struct Labelled<'a> {
 impl CaptureFindings {
     pub(super) fn new(arguments: &Arguments, model: Option<&Model>, observed: &mut Observed) -> Result<Self, Failure> {
         let captures = &arguments.captures;
-        let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[])?;
+        let pipeline = captures.pipeline(
+            captures.traffic.pipeline()?,
+            arguments.audited.path().map_or(&[], std::slice::from_ref),
+            &[],
+        )?;
         let traffic = captures.input(&pipeline)?;
         let labels = captures.read_labels(&traffic, &pipeline)?;
         let tolerance = labels.tolerance(captures.tolerance);
@@ -61,7 +65,7 @@ impl CaptureFindings {
             None => arguments.audited.inventory()?,
         };
         let premises = arguments.audited.premises();
-        let check = model.map(|model| ModelCheck::of(captures, model, &premises, &commands)).transpose()?;
+        let check = model.map(|model| ModelCheck::of(captures, &labelled.pipeline, model, &premises, &commands)).transpose()?;
         let measured = MeasuredAudit::new(&commands, inventory.as_ref(), check, SEED);
         let evaluation = arguments.audited.path().map(|path| labelled.evaluation(path)).transpose()?;
         let verdict = match &evaluation {
@@ -113,7 +117,7 @@ impl Labelled<'_> {
 
     /// How precision grows with labels, or why that is not known.
     fn learning_curve(&self, inventory: Option<sizeleak_model::Inventory>) -> Section {
-        let settings = self.arguments.captures.digests().map(|captures| LearningSettings {
+        let settings = self.arguments.captures.digests(&self.pipeline).map(|captures| LearningSettings {
             labels_are_complete: false,
             method: FitMethod::Robust,
             cipher: None,
