@@ -36,7 +36,7 @@ pub(super) struct CaptureFindings {
 /// Labelled captures with their pipeline.
 struct Labelled<'a> {
     arguments: &'a Arguments,
-    /// Without a model.
+    /// The stages that find commands; what learns from them takes no model.
     pipeline: Pipeline,
     traffic: PipelineInput,
     labels: LabelFile,
