@@ -71,7 +71,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         None => audited.inventory()?,
     };
     let commands = arguments.commands(&pipeline)?;
-    let check = model.map(|model| ModelCheck::of(captures, &pipeline, &model, &audited.premises(), &commands)).transpose()?;
+    let check =
+        model.map(|model| ModelCheck::of(captures, &pipeline, &model, &audited.premises(), &commands)).transpose()?;
     let report = MeasuredAudit::new(&commands, inventory.as_ref(), check, *seed);
     output.write(&form.written(&report, None, || table::table(&report))?)?;
     // The figures cover what is before the damage.

@@ -76,8 +76,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let captures = [&arguments.input[..], &arguments.captures].concat();
-    let run =
-        SurveyRun { captures: captures.clone(), recursive: true, gateways: arguments.gateway.clone() };
+    let run = SurveyRun { captures: captures.clone(), recursive: true, gateways: arguments.gateway.clone() };
     let times = arguments.clock.times()?;
     let mut files = RunFiles::new();
     files.extend(run.pipeline()?.files(None));

@@ -6,6 +6,7 @@ use sizeleak_evaluation::measured_leak::MeasuredShare;
 use sizeleak_inference::space::{CommandSpace, Premises, SpaceError};
 use sizeleak_learning::LabelledCommands;
 use sizeleak_model::{LabelledCommand, LearnedPadding, Model};
+use sizeleak_pipeline::Pipeline;
 
 use crate::command::failure::Failure;
 use crate::command::labelled_captures::LabelledCaptures;

@@ -65,7 +65,8 @@ impl CaptureFindings {
             None => arguments.audited.inventory()?,
         };
         let premises = arguments.audited.premises();
-        let check = model.map(|model| ModelCheck::of(captures, &labelled.pipeline, model, &premises, &commands)).transpose()?;
+        let check =
+            model.map(|model| ModelCheck::of(captures, &labelled.pipeline, model, &premises, &commands)).transpose()?;
         let measured = MeasuredAudit::new(&commands, inventory.as_ref(), check, SEED);
         let evaluation = arguments.audited.path().map(|path| labelled.evaluation(path)).transpose()?;
         let verdict = match &evaluation {
