@@ -1,0 +1,96 @@
+//! The examples in help texts are command lines that work: none is refused as wrong usage.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use support::programs::{example, root, sizeleak, stdout, with};
+
+/// What an example cannot be tried without: an interface, another machine, or minutes.
+const NOT_HERE: [&str; 7] = ["eth1", "ssh router", "--watch", "reproduce", "--detect", "larger-home.toml", "POINT"];
+
+/// The examples of the long help of a command, of which the first program of each pipe.
+fn examples(words: &str) -> Vec<String> {
+    let mut help = with("sizeleak", &format!("{words} --help"));
+    let help = String::from_utf8(stdout(help.env("COLUMNS", "60000"))).unwrap();
+    let lines = help.lines().skip_while(|line| !line.starts_with("Example")).skip(1);
+    let lines = lines.take_while(|line| !line.is_empty()).map(str::trim);
+    let of_ours = lines.filter(|line| line.starts_with("sizeleak "));
+    let tried = of_ours.filter(|line| !NOT_HERE.iter().any(|words| line.contains(words)));
+    tried.map(|line| line.split(['|', '>', '#']).next().unwrap().trim().to_owned()).collect()
+}
+
+/// A folder with the files that examples name.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let put =
+        |from: &str, name: &str| fs::copy(root().join(example(from)), folder.path().join(name)).map(drop).unwrap();
+    for name in ["test.pcap", "home.pcap", "today.pcap", "monday.pcap", "tuesday.pcap", "09h.pcap", "january.pcap"] {
+        put("test.pcap", name);
+    }
+    for name in ["learn.pcap", "week.pcap"] {
+        put("learn.pcap", name);
+    }
+    for (from, name) in [
+        ("test.csv", "test.csv"),
+        ("test.csv", "labels.csv"),
+        ("test.csv", "truth.csv"),
+        ("test.csv", "both.csv"),
+        ("learn.csv", "learn.csv"),
+        ("model.toml", "model.toml"),
+        ("model.toml", "paper.toml"),
+        ("model.toml", "other.toml"),
+        ("inventory.toml", "inventory.toml"),
+        ("inventory.toml", "home.toml"),
+    ] {
+        put(from, name);
+    }
+    for name in ["monday.pcap.gz", "tuesday.pcap.gz"] {
+        let mut file = flate2::write::GzEncoder::new(
+            fs::File::create(folder.path().join(name)).unwrap(),
+            flate2::Compression::default(),
+        );
+        file.write_all(&fs::read(root().join(example("test.pcap"))).unwrap()).unwrap();
+        file.finish().unwrap();
+    }
+    for below in ["captures/2026-01", "archive"] {
+        fs::create_dir_all(folder.path().join(below)).unwrap();
+        put("test.pcap", &format!("{below}/home.pcap"));
+    }
+    let pipeline = fs::read_to_string(root().join("pipeline.toml")).unwrap().replace("examples/home/", "");
+    fs::write(folder.path().join("pipeline.toml"), pipeline).unwrap();
+    for name in ["saved.frames", "today.frames", "january.frames", "february.frames", "08h.frames", "commands.frames"] {
+        stdout(&mut in_folder(folder.path(), &format!("sizeleak run test.pcap --model model.toml --quiet -o {name}")));
+    }
+    folder
+}
+
+fn in_folder(folder: &Path, line: &str) -> Command {
+    let programs = Path::new(env!("CARGO_BIN_EXE_sizeleak")).parent().unwrap();
+    let path = std::env::join_paths(
+        [programs.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    );
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).current_dir(folder).stdin(Stdio::null()).env("PATH", path.unwrap());
+    shell.env("HOME", folder).env("SIZELEAK_CACHE_DIR", folder.join("cache")).env_remove("COLUMNS");
+    shell
+}
+
+#[test]
+fn the_examples_in_help_texts_are_not_refused_as_wrong_usage() {
+    let help = String::from_utf8(stdout(&mut sizeleak("-h"))).unwrap();
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names: Vec<&str> =
+        names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect();
+    let folder = folder();
+    let (mut tried, mut worked) = (0, 0);
+    for line in names.iter().flat_map(|name| examples(name)) {
+        let output = in_folder(folder.path(), &line).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code().is_some_and(|code| code != 2), "{line}\n{said}");
+        (tried, worked) = (tried + 1, worked + usize::from(output.status.success()));
+    }
+    assert!(tried > 55 && worked * 3 > tried * 2, "{worked} of {tried} worked");
+}
