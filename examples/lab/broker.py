@@ -1,8 +1,8 @@
 """What labs over MQTT share: mosquitto with TLS, the gateway that is its client, and the cloud behind it."""
+import contextlib
 import getpass
 import pathlib
 import queue
-import shutil
 import subprocess
 import sys
 
@@ -39,9 +39,7 @@ def start_broker(folder, port):
         f"keyfile {folder}/server.key\nrequire_certificate true\n"
         f"listener {port + 1} {lab.SERVER}\n"
     )
-    # Debian keeps it where only root looks.
-    program = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
-    return lab.start([program, "-c", folder / "mosquitto.conf"], folder, "mosquitto", port + 1)
+    return lab.start(["mosquitto", "-c", folder / "mosquitto.conf"], folder, "mosquitto", port + 1)
 
 
 def start_gateway(program, folder, port):
@@ -57,12 +55,7 @@ def start_gateway(program, folder, port):
 def run(folder, port, gateway, cloud):
     """Starts a broker and a gateway, a script beside this one, and sends the commands of stdin by the cloud that
     `cloud` makes of its port."""
-    broker = start_broker(folder, port)
-    try:
-        gateway = start_gateway(pathlib.Path(__file__).with_name(gateway), folder, port)
-        try:
-            lab.commands(folder, cloud(port + 1).send)
-        finally:
-            gateway.kill()
-    finally:
-        broker.kill()
+    with contextlib.ExitStack() as stack:
+        stack.callback(start_broker(folder, port).kill)
+        stack.callback(start_gateway(pathlib.Path(__file__).with_name(gateway), folder, port).kill)
+        lab.commands(folder, cloud(port + 1).send)

@@ -32,7 +32,6 @@ EXECUTES = {
 # What a lamp of the gateway can do. Its brightness must be known to be reported.
 LAMP = {"turn_on": [], "turn_off": [], "set_level": [], "level_template": "{{ 128 }}", "set_temperature": [],
         "set_hs": []}
-JSON = {"Content-Type": "application/json"}
 PROXY = """\
 user {user}; daemon off; master_process off; pid {folder}/nginx.pid; error_log stderr; events {{}}
 http {{ access_log off; client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
@@ -71,8 +70,7 @@ def start_gateway(folder, port, http2):
     if http2:
         (folder / "nginx.conf").write_text(
             PROXY.format(user=getpass.getuser(), folder=folder, server=lab.SERVER, port=port, behind=port + 1))
-        program = shutil.which("nginx") or "/usr/sbin/nginx"
-        servers.append(lab.start([program, "-c", folder / "nginx.conf"], folder, "nginx", port))
+        servers.append(lab.start(["nginx", "-c", folder / "nginx.conf"], folder, "nginx", port))
     return servers
 
 
@@ -103,7 +101,7 @@ class Cloud:
 
     def send(self, devices):
         body = request(devices, self.grouped)
-        answer = self.ask("POST", "/api/google_assistant", content=body, headers=JSON)
+        answer = self.ask("POST", "/api/google_assistant", content=body, headers={"Content-Type": "application/json"})
         if {each["status"] for each in answer["payload"].get("commands", [])} != {"SUCCESS"}:
             raise OSError(f"the gateway did not set all devices: {answer['payload']}")
         return len(body)

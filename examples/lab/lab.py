@@ -1,6 +1,8 @@
 """What every lab needs: its options, certificates, programs that are waited for, and what it sent."""
 import argparse
+import fcntl
 import json
+import os
 import pathlib
 import signal
 import socket
@@ -28,6 +30,8 @@ def begin(folder, sizes):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    # An earlier one of the same folder may still end, as after a kill.
+    fcntl.flock(os.open(folder / "lock", os.O_CREAT | os.O_RDWR), fcntl.LOCK_EX)
     (folder / "sizes.json").write_text(json.dumps(sizes) + "\n")
     certify(folder)
     return folder
@@ -55,18 +59,18 @@ def certify(folder):
 
 
 def start(command, folder, name, port):
-    """Starts a server, and waits until its port answers. One that still ends there, as after a kill, is waited for."""
+    """Starts a server, and waits until its port answers."""
     def answers():
         with socket.socket() as probe:
             return probe.connect_ex((SERVER, port)) == 0
 
-    end = time.monotonic() + 30
-    while answers():
-        if time.monotonic() > end:
-            sys.exit(f"{name} cannot start: {SERVER}:{port} is taken; name another port with --port")
-        time.sleep(0.05)
+    if answers():
+        sys.exit(f"{name} cannot start: {SERVER}:{port} is taken; name another port with --port")
     log = (folder / f"{name}.log").open("w")
-    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    # Debian keeps servers where only root looks.
+    known = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin"}
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=known)
+    end = time.monotonic() + 30
     while time.monotonic() < end and server.poll() is None:
         if answers():
             return server
