@@ -113,7 +113,7 @@ impl Iterator for Batches {
             Ok(batch) => batch.map(Ok),
             Err(error) => {
                 self.stop(py);
-                let sentence = ArrowError::ExternalError(error.value(py).to_string().into());
+                let sentence = ArrowError::ExternalError(error.to_string().into());
                 if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
                     // The reader raises an error of its own for this one; the interpreter then raises the interrupt again.
                     _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));

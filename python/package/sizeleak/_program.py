@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path as FilePath
-from typing import Any
+from typing import IO, Any
 
 from . import _native
 from ._errors import Notice, failure
@@ -119,8 +120,8 @@ class Call:
             raw: list[str] = []
             try:
                 assert process.stderr is not None
-                for line in process.stderr:
-                    _take(line.decode(errors="replace"), said, shown, raw)
+                for line in _lines(process.stderr):
+                    _take(line, said, shown, raw)
                 exit_code = process.wait()
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -143,6 +144,16 @@ class Call:
             error.report = output.text or None
             raise error
         return output
+
+
+def _lines(pipe: IO[bytes]) -> Iterator[str]:
+    """The lines of a pipe. After a signal a read goes on where a library has a handler of its own; `select` ends."""
+    rest = b""
+    while select.select([pipe], [], []) and (read := os.read(pipe.fileno(), 1 << 16)):
+        *lines, rest = (rest + read).split(b"\n")
+        yield from (line.decode(errors="replace") for line in lines)
+    if rest:
+        yield rest.decode(errors="replace")
 
 
 def _take(line: str, said: list[dict[str, Any]], shown: list[str], raw: list[str]) -> None:
