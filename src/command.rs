@@ -82,7 +82,7 @@ use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
         "Example: sizeleak run pipeline.toml  # your own gateways, or with consent\n{EXIT_CODES}"
     ),
     after_long_help = format!(
-        "Example:\n  sizeleak run pipeline.toml  # for your own gateways, and research with consent\n{EXIT_CODES}"
+        "Example: sizeleak run pipeline.toml  # own gateways, or research with consent\n{EXIT_CODES}"
     )
 )]
 pub(crate) struct Cli {

@@ -107,10 +107,10 @@ pub(super) fn as_text(document: &[Block], columns: usize) -> String {
 /// The lines of a table. Cells are broken at spaces where it would be too wide.
 fn aligned(header: &[String], rows: &[Vec<String>], alignment: CellAlignment, columns: usize) -> Vec<String> {
     let mut table = Table::new();
-    let arrangement = if natural_width(header, rows) > columns {
+    // Words may be paths, which nobody could copy in parts.
+    let arrangement = if alignment == CellAlignment::Right && natural_width(header, rows) > columns {
         ContentArrangement::Dynamic
     } else {
-        // Dynamic arrangement counts the gap behind the last column.
         ContentArrangement::Disabled
     };
     table.load_style(presets::NOTHING).set_content_arrangement(arrangement);

@@ -28,6 +28,11 @@ pub(super) const CORRECTOR: &str = "epsilon-corrector";
 
 /// Measure what sizes give away, on labelled captures
 #[derive(Debug, Args)]
+#[command(mut_args(|argument| match argument.get_id().as_str() {
+    // Without a model they would say nothing.
+    "section" | "prior" | "decay" => argument.requires("model"),
+    _ => argument,
+}))]
 #[command(override_usage = "sizeleak measure [OPTIONS] --labels <FILE> [FILE]...")]
 #[command(after_help = "Examples:\n  \
     sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20\n  \

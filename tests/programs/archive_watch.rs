@@ -143,17 +143,17 @@ fn watched_captures_give_what_one_call_gives() {
     for name in ["d", "a"] {
         captures.add(name);
     }
-    captures.until_said("captures 2, identifications");
+    captures.until_said("2 of them captures), ");
     // It is still being written.
     write(&captures.folder, "c", &captures.content("c")[..1000]);
     captures.add("b");
-    captures.until_said("captures 3, still growing 1, identifications");
+    captures.until_said("3 of them captures, 1 still growing), ");
     fs::rename(captures.path("a"), captures.path("a.1")).unwrap();
     until("rotation renames a", || verdicts(&captures.out("out")).contains(&("a.1".to_owned(), "whole".to_owned())));
     let content = captures.content("c");
     fs::write(captures.path("c"), content).unwrap();
     set_modified(&captures.path("c"), long_ago());
-    captures.until_said("captures 4, identifications");
+    captures.until_said("4 of them captures), ");
     interrupt(&watch);
     assert_eq!(watch.wait().unwrap().code(), Some(130), "{}", captures.log());
     assert!(!captures.log().contains("archive:"), "{}", captures.log());
@@ -170,7 +170,7 @@ fn watching_names_damaged_files_once_and_ends_with_exit_code_1() {
     let mut watch = captures.watch("1m");
     captures.until_said("looks for new captures");
     captures.add("b");
-    captures.until_said("captures 3");
+    captures.until_said("3 of them captures");
     kill_process(Pid::from_child(&watch), Signal::TERM).unwrap();
     assert_eq!(watch.wait().unwrap().code(), Some(1), "{}", captures.log());
     assert_eq!(captures.log().matches("is cut at byte").count(), 1, "{}", captures.log());
@@ -185,7 +185,7 @@ fn watching_goes_on_when_folders_come_back() {
     captures.until_said("tried again every");
     fs::rename(captures.out("away"), &captures.folder).unwrap();
     captures.add("b");
-    captures.until_said("captures 2");
+    captures.until_said("2 of them captures");
     interrupt(&watch);
     assert_eq!(watch.wait().unwrap().code(), Some(130), "{}", captures.log());
     assert_eq!(captures.log().matches("tried again").count(), 1, "{}", captures.log());
@@ -198,7 +198,7 @@ fn growing_captures_are_left_for_a_later_call_and_are_no_failure() {
     write(&captures.folder, "b", captures.content("b"));
     let out = captures.out("out");
     let text = said(captures.archive("out", &["--settle", "1h"]), 0);
-    assert!(text.contains("captures 2, still growing 1"), "{text}");
+    assert!(text.contains("2 of them captures, 1 still growing"), "{text}");
     assert_eq!(verdicts(&out), expected(&[("a", "whole"), ("b", "growing"), ("c", "whole")]));
     let table = String::from_utf8(stdout(sizeleak("archive status").arg(&out))).unwrap();
     assert!(table.contains("Growing:") && table.contains("hall/b: was modified within 3600 s"), "{table}");
@@ -256,7 +256,7 @@ fn patterns_choose_captures() {
     let captures = Captures::new(&["a", "b", "c", "d"]);
     let (out, pattern) = (captures.out("out"), |text: &str| captures.out(text));
     let text = said(archive(&pattern("*/[ab]"), &out, &[]), 0);
-    assert!(text.contains("points 1, files 2, of these captures 2"), "{text}");
+    assert!(text.contains("1 point, 2 files (2 of them captures"), "{text}");
     assert_eq!(verdicts(&out), expected(&[("a", "whole"), ("b", "whole")]));
     assert!(status(&out)["points"][0]["point"].as_str().unwrap().ends_with("+hall"));
     let none = captures.out("none");

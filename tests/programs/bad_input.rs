@@ -62,7 +62,7 @@ fn files_that_are_not_captures_are_refused() {
         run_capture(&mut said, &write(folder.path(), name, content));
     }
     run_capture(&mut said, &folder.path().join("missing.pcap"));
-    run_capture(&mut said, folder.path());
+    run(&mut said, with("capture", &folder.path().display().to_string()), 1);
     for mode in ["threads", "processes"] {
         run(&mut said, sizeleak(&format!("run pipeline.toml --gateway 10.9.8.7 --mode {mode}")), 1);
     }

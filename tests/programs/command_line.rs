@@ -127,7 +127,7 @@ fn arguments_missing_or_at_the_wrong_place_are_named() {
         format!("learn {test} {labels} --gateway {GATEWAY} -o x"),
         "run pipeline.toml pruner.mode=paper".to_owned(),
         "run --input pipeline.toml".to_owned(),
-        format!("evaluate {test} --labels {labels} --model {model}"),
+        format!("evaluate {test} --model {model} --gateway {GATEWAY}"),
         format!("evaluate --labels {labels} --model {model} --gateway {GATEWAY}"),
         format!("learn - --labels {labels} --gateway {GATEWAY} -o x"),
         format!("compare standard {test} --labels {labels} --model {model}"),
@@ -142,7 +142,7 @@ fn arguments_missing_or_at_the_wrong_place_are_named() {
 }
 
 #[test]
-fn folders_are_read_with_recursive_by_run_learn_and_evaluate() {
+fn folders_are_read_as_the_captures_in_them_by_run_learn_and_evaluate() {
     let folder = tempfile::tempdir().unwrap();
     let archive = folder.path().join("archive");
     fs::create_dir_all(archive.join("day")).unwrap();
@@ -155,9 +155,7 @@ fn folders_are_read_with_recursive_by_run_learn_and_evaluate() {
         let arguments = format!("run {captures} {} --kind identification", of_home());
         stdout(&mut sizeleak(&arguments))
     };
-    assert!(run(&format!("{} --recursive", archive.display())) == run(&both));
-    let refused = sizeleak(&format!("run {} {}", archive.display(), of_home())).output().unwrap();
-    assert!(stderr(&refused).contains("is a folder: name its files, or use `--recursive`"), "{}", stderr(&refused));
+    assert!(run(&archive.display().to_string()) == run(&both));
 
     let model = |captures: &str| {
         let file = folder.path().join("model.toml");
@@ -167,7 +165,7 @@ fn folders_are_read_with_recursive_by_run_learn_and_evaluate() {
         fs::read_to_string(file).unwrap()
     };
     let learned = model(&both);
-    assert_eq!(model(&format!("--recursive {}", archive.display())), learned);
+    assert_eq!(model(&archive.display().to_string()), learned);
 
     let mut labels = bundled("learn.csv");
     labels.extend(bundled("test.csv").split_inclusive(|byte| *byte == b'\n').skip(1).flatten());
@@ -177,10 +175,10 @@ fn folders_are_read_with_recursive_by_run_learn_and_evaluate() {
         stdout(&mut sizeleak(&format!("evaluate {captures} --labels {labels} --gateway {GATEWAY} -q --json {more}")))
     };
     let with_model = format!("--model {}", example("model.toml"));
-    let recursive = format!("--recursive {}", archive.display());
-    assert!(figures(&recursive, &with_model) == figures(&both, &with_model));
+    let whole = archive.display().to_string();
+    assert!(figures(&whole, &with_model) == figures(&both, &with_model));
     // One after another: each file of its own.
-    assert!(figures(&recursive, "--folds captures") == figures(&both, "--folds captures"));
+    assert!(figures(&whole, "--folds captures") == figures(&both, "--folds captures"));
 }
 
 #[test]

@@ -25,9 +25,13 @@ fn published_figures_are_shown_beside_ours_where_asked_for() {
     assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout).unwrap();
     let counts = table.split_once("\n\n").unwrap().1;
-    assert!(counts.starts_with("40 labelled commands: 40 found, 0 missed, 0 ambiguous; 0 commands without"), "{table}");
+    assert!(
+        counts.starts_with("40 labelled commands: 40 found, 0 missed, 0 ambiguous; 0 commands unlabelled"),
+        "{table}"
+    );
     let row = |name: &str| {
-        let line = table.lines().find(|line| line.starts_with(name)).unwrap();
+        let published = table.split_once("published in 2019").unwrap().1;
+        let line = published.lines().find(|line| line.starts_with(name)).unwrap();
         line[name.len()..]
             .split("  ")
             .map(str::trim)
@@ -35,10 +39,8 @@ fn published_figures_are_shown_beside_ours_where_asked_for() {
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
-    assert_eq!(row("commands"), ["307", "40", "307", "40"]);
-    assert_eq!(row("truth among the candidates")[0], "98.4 %");
-    assert_eq!(row("truth among the candidates")[2], "91.2 %");
-    assert!(table.contains("published 2019"), "{table}");
+    assert_eq!(row("commands"), ["307", "307"]);
+    assert_eq!(row("truth among the candidates"), ["98.4 %", "91.2 %"]);
     assert_eq!(row("colour").len(), 5);
 }
 

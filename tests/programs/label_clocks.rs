@@ -6,7 +6,7 @@ use std::process::Output;
 use serde_json::Value;
 use sizeleak_model::Model;
 use support::home::{Home, assert_fails, run, small};
-use support::programs::{GATEWAY, sizeleak, stderr};
+use support::programs::{GATEWAY, sizeleak, stderr, unbroken};
 
 /// The labels of a file with other times: those in seconds, from the index and the time of the row.
 fn retimed(home: &Home, labels: &str, change: impl Fn(usize, f64) -> f64) {
@@ -58,12 +58,12 @@ fn model_of_shifted_labels_is_that_of_right_ones() {
     ] {
         retimed(&home, "learn.csv", |_, time| time + seconds);
         let output = learn(&home, &[]);
-        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(output.status.success(), "{}", unbroken(&output));
         assert!(
-            words.iter().any(|words| stderr(&output).contains(words))
-                && stderr(&output).contains("102 of 102 labels match"),
+            words.iter().any(|words| unbroken(&output).contains(words))
+                && unbroken(&output).contains("102 of 102 labels match"),
             "{}",
-            stderr(&output)
+            unbroken(&output)
         );
         let model = Model::read(&home.path("changed.toml")).unwrap();
         assert_eq!((model.actions, model.overhead), (right.actions.clone(), right.overhead), "{seconds}");

@@ -7,7 +7,7 @@ use std::process::Output;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use support::home::{Home, assert_fails, run, small};
-use support::programs::{self, GATEWAY, sizeleak, stderr};
+use support::programs::{self, GATEWAY, sizeleak, stderr, unbroken};
 
 /// Learns from labels that are written in another form; the model's text.
 fn model(home: &Home, labels: &str, more: &[&str]) -> String {
@@ -81,10 +81,10 @@ fn single_labels_beyond_the_inventory_are_left_out() {
     let home = Home::new(&small(), 3);
     let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
     let output = learn(&home, &format!("{labels}1767600000,0,0,0,0,9,0,0\n"), &[]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    assert!(stderr(&output).contains("1 of 103 labels are left out") && stderr(&output).contains("line 104"));
+    assert!(output.status.success(), "{}", unbroken(&output));
+    assert!(unbroken(&output).contains("1 of 103 labels are left out") && unbroken(&output).contains("line 104"));
     let output = learn(&home, &labels.replace("toggle", "dance"), &[]);
-    assert!(stderr(&output).contains("no device of the inventory has the action `dance`"), "{}", stderr(&output));
+    assert!(unbroken(&output).contains("no device of the inventory has the action `dance`"), "{}", unbroken(&output));
     let unknown = "time,dance\n1767600000,1\n";
     assert_fails(&learn(&home, unknown, &["--quiet"]), 1, &["changed.csv", "`dance`", "inventory"]);
 }

@@ -1,6 +1,7 @@
 //! The name of an output chooses its format, and nothing is written under a name that says something else.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -27,7 +28,7 @@ fn run_and_frames_write_what_the_name_says() {
         ("x.csv", "csv"),
         ("x.ndjson", "ndjson"),
         ("x.jsonl", "ndjson"),
-        ("x.json", "ndjson"),
+        ("x.json", "json"),
         ("x.PARQUET", "parquet"),
         ("x.frames", "frames"),
         ("x.txt", "table"),
@@ -65,7 +66,8 @@ fn names_that_nothing_can_be_written_under_are_refused_with_what_to_do() {
         "frames - --format table -o x.json".to_owned(),
         format!("run {pipeline} -o x.svg"),
         format!("run {pipeline} -o x.png"),
-        format!("run {pipeline} -o x.csv.gz"),
+        format!("run {pipeline} -o x.html"),
+        format!("run {pipeline} -o x.parquet.gz"),
         "plot /dev/null -o x.jpg".to_owned(),
     ] {
         assert_eq!(said.run(&mut within(folder.path(), &arguments)).status.code(), Some(2), "{arguments}");
@@ -76,16 +78,52 @@ fn names_that_nothing_can_be_written_under_are_refused_with_what_to_do() {
         example("model.toml")
     );
     for arguments in [
-        format!("evaluate {traffic} -o x.csv"),
+        format!("evaluate {traffic} -o x.xlsx"),
         format!("evaluate {traffic} --json -o x.csv"),
         format!("compare standard pruner.mode=none {traffic} -o x.parquet"),
     ] {
         assert_eq!(said.run(&mut sizeleak(&arguments)).status.code(), Some(2), "{arguments}");
     }
     said.assert_shown("refused-output-names");
-    assert!(run(folder.path(), "--format ndjson -o x.json").status.success());
-    let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["x.json"]);
+    assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
+}
+
+#[test]
+fn text_is_compressed_where_the_name_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    for name in ["x.csv", "x.csv.gz", "x.csv.zst"] {
+        assert!(run(folder.path(), &format!("-o {name}")).status.success());
+    }
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&*file("x.csv.gz")).read_to_end(&mut unpacked).unwrap();
+    assert!(unpacked == file("x.csv") && zstd::decode_all(&*file("x.csv.zst")).unwrap() == unpacked);
+    let model = example("model.toml");
+    for name in ["a.json", "a.json.gz"] {
+        let path = folder.path().join(name);
+        assert!(sizeleak(&format!("audit --model {model} -o {}", path.display())).output().unwrap().status.success());
+    }
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&*file("a.json.gz")).read_to_end(&mut unpacked).unwrap();
+    assert!(unpacked == file("a.json"));
+}
+
+#[test]
+fn reports_are_csv_and_markdown_where_the_name_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = |arguments: &str, name: &str| {
+        let path = folder.path().join(name);
+        let output = sizeleak(&format!("{arguments} -o {}", path.display())).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        fs::read_to_string(path).unwrap()
+    };
+    let model = example("model.toml");
+    let audit = written(&format!("audit --model {model}"), "audit.csv");
+    assert!(audit.starts_with("figure,value\nschema,1\n") && audit.contains("\nby_size.command.named,0.6"), "{audit}");
+    let audit = written(&format!("audit --model {model}"), "audit.md");
+    assert!(audit.contains("\n| by size, V | 62.1 % | 98.4 % | 78.3 % |\n"), "{audit}");
+    let curve = written(&format!("pad --model {model} --curve --without-floor"), "curve.csv");
+    assert!(curve.starts_with("policy,added_bytes,") && curve.lines().count() > 20, "{curve}");
 }
 
 #[test]

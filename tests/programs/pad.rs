@@ -317,7 +317,7 @@ fn faults_are_said_in_one_sentence() {
     assert!(failed(&["--batch", "16", "--policy", "random:4096"]).contains("smaller batches"));
     for together in [
         ["--policy=padme", "--curve"],
-        ["--policy=padme", "--csv"],
+        ["--json", "--csv"],
         ["--batch=2", "--delay=3"],
         ["--countermeasures", "--dummies=10%"],
         ["--replies=none", "--budget=20%"],

@@ -373,7 +373,7 @@ fn picture_has_the_size_and_title_that_are_asked_for() {
         stderr(&small)
     );
     for (options, words) in
-        [("--width 5", "200..=20000"), ("-o x.jpg", "SVG, PNG and PDF"), ("-o x.csv", "SVG, PNG and PDF")]
+        [("--width 5", "200..=20000"), ("-o x.jpg", ".svg, .png and .pdf"), ("-o x.csv", ".svg, .png and .pdf")]
     {
         let wrong = plot(options, Vec::new());
         assert!(wrong.status.code() == Some(2) && stderr(&wrong).contains(words), "{options}: {}", stderr(&wrong));
@@ -396,7 +396,7 @@ fn labels_are_drawn_over_the_commands() {
         input.concat().into(),
     );
     assert!(output.status.success(), "{}", stderr(&output));
-    assert!(stderr(&output).contains("1 labels are outside"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 label is outside"), "{}", stderr(&output));
     let picture = text(&output);
     let tooltips = commands(&picture);
     let verdicts: Vec<&str> = tooltips.iter().map(|tooltip| tooltip.rsplit(", ").next().unwrap()).collect();

@@ -43,7 +43,8 @@ pub(super) fn counts(manifest: &Manifest) -> String {
 /// Whether anything was done, what is kept of captures that are gone, and where the answers are.
 pub(super) fn outcome(results: &RunResults, run: &ArchiveRun) -> String {
     let done = match results.changed {
-        0 => "nothing to do: all points are up to date".to_owned(),
+        0 if results.failures().is_empty() => "nothing to do: all points are up to date".to_owned(),
+        0 => "no point is new or has changed".to_owned(),
         changed => counted(changed, "point is new or has changed", "points are new or have changed"),
     };
     let gone = results.gone.first().map_or_else(String::new, |first| {

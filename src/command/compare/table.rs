@@ -1,7 +1,7 @@
 //! A comparison as a human-readable table: a row for each figure and pipeline.
 
 use sizeleak_evaluation::statistics::Interval;
-use sizeleak_evaluation::{Comparison, FIGURES, Figure, FigureDifference, FigureValue, Unit};
+use sizeleak_evaluation::{Comparison, FIGURES, Figure, FigureDifference, FigureValue, PipelineFigures, Unit};
 use sizeleak_text::escaped;
 
 use crate::command::document::{Document, blank, line, numbers, paragraph};
@@ -13,33 +13,51 @@ pub(super) fn table(comparison: &Comparison) -> Document {
     let names =
         (1..).zip(pipelines).map(|(number, compared)| line(format!("[{number}] {}", escaped(&compared.pipeline))));
     let level = 100.0 * confidence.share();
-    let mut rows = Vec::new();
-    for (index, figure) in FIGURES.iter().enumerate() {
-        for (number, compared) in (1..).zip(pipelines) {
-            rows.extend(compared.figures.get(index).map(|value| row(figure, number, value)));
-        }
-    }
-    let table = numbers(["", "", "", "interval", "less [1]", "", "interval", "p"], rows);
     let explained =
         format!("{commands} labelled commands; intervals of {level} %; * marks a difference whose interval excludes 0");
-    [names.flatten().collect(), blank(), paragraph(explained, 0), blank(), table].concat()
+    [
+        names.flatten().collect(),
+        blank(),
+        paragraph(explained, 0),
+        blank(),
+        numbers(["", "", "", "interval"], rows(pipelines, 1, value)),
+        blank(),
+        numbers(["less [1]", "", "", "", "interval", "p"], rows(pipelines, 2, difference)),
+    ]
+    .concat()
 }
 
-fn row(figure: &Figure, number: usize, figure_value: &FigureValue) -> [String; 8] {
-    let unit = figure.unit;
-    let title = if number == 1 { figure.title.to_owned() } else { String::new() };
-    let value = figure_value.value.map_or_else(|| NONE.to_owned(), |value| show(unit, value));
-    let interval = figure_value.interval.map_or_else(String::new, |interval| show_interval(unit, interval));
-    let [difference, star, between, p_value] = match &figure_value.difference {
-        None => Default::default(),
-        Some(FigureDifference { value, interval, p_value, excludes_zero }) => [
-            show_difference(unit, *value),
-            if *excludes_zero { "*".to_owned() } else { String::new() },
-            interval.map_or_else(String::new, |interval| show_difference_interval(unit, interval)),
-            p_value.map_or_else(String::new, show_p_value),
-        ],
+/// The rows of all figures for the pipelines from this number on; the first row of each figure has its title.
+fn rows<const N: usize>(
+    pipelines: &[PipelineFigures],
+    from: usize,
+    row: fn(Unit, [String; 2], &FigureValue) -> [String; N],
+) -> Vec<[String; N]> {
+    let of_figure = |(index, figure): (usize, &Figure)| {
+        let compared = (1_usize..).zip(pipelines).skip(from - 1);
+        let row = move |(number, compared): (usize, &PipelineFigures)| {
+            let title = if number == from { figure.title.to_owned() } else { String::new() };
+            Some(row(figure.unit, [title, format!("[{number}]")], compared.figures.get(index)?))
+        };
+        compared.filter_map(row).collect::<Vec<_>>()
     };
-    [title, format!("[{number}]"), value, interval, difference, star, between, p_value]
+    FIGURES.iter().enumerate().flat_map(|(index, figure)| of_figure((index, figure))).collect()
+}
+
+fn value(unit: Unit, [title, number]: [String; 2], figure: &FigureValue) -> [String; 4] {
+    let value = figure.value.map_or_else(|| NONE.to_owned(), |value| show(unit, value));
+    let interval = figure.interval.map_or_else(String::new, |interval| show_interval(unit, interval));
+    [title, number, value, interval]
+}
+
+fn difference(unit: Unit, [title, number]: [String; 2], figure: &FigureValue) -> [String; 6] {
+    let Some(FigureDifference { value, interval, p_value, excludes_zero }) = &figure.difference else {
+        return [title, number, NONE.to_owned(), String::new(), String::new(), String::new()];
+    };
+    let star = if *excludes_zero { "*" } else { "" };
+    let between = interval.map_or_else(String::new, |interval| show_difference_interval(unit, interval));
+    let p_value = p_value.map_or_else(String::new, show_p_value);
+    [title, number, show_difference(unit, *value), star.to_owned(), between, p_value]
 }
 
 fn show(unit: Unit, value: f64) -> String {

@@ -27,7 +27,7 @@ pub(super) fn table(evaluation: &Evaluation) -> Document {
         paragraph(
             format!(
                 "{commands} labelled commands: {matched} found, {missed} missed, {ambiguous} ambiguous; {spurious} commands \
-                 without a label"
+                 unlabelled"
             ),
             0,
         ),
@@ -90,17 +90,17 @@ fn scores(evaluation: &Evaluation) -> Document {
         row("truth among the candidates", &|score| percent_within(score.precision, score.intervals.precision));
     let others = ROWS.iter().map(|ScoreRow(name, figure)| row(name, figure));
     let rows = [commands, precision].into_iter().chain(others);
-    let Some(paper) = paper else { return numbers(["", "before pruning", "after pruning"], rows) };
-    let published = |at: usize| match at {
-        0 => [(); 2].map(|()| paper.commands.to_string()),
-        1 => [paper.precision_before_pruning, paper.precision_after_pruning].map(percent),
-        _ => [NONE; 2].map(str::to_owned),
-    };
-    let rows = rows.enumerate().map(|(at, [name, before, after])| {
-        let [paper_before, paper_after] = published(at);
-        [name, paper_before, before, paper_after, after]
-    });
-    numbers(["", "before pruning:\npublished 2019", "\nhere", "after pruning:\npublished 2019", "\nhere"], rows)
+    let table = numbers(["", "before pruning", "after pruning"], rows);
+    let Some(paper) = paper else { return table };
+    let published = [
+        ["commands".to_owned(), paper.commands.to_string(), paper.commands.to_string()],
+        [
+            "truth among the candidates".to_owned(),
+            percent(paper.precision_before_pruning),
+            percent(paper.precision_after_pruning),
+        ],
+    ];
+    [table, blank(), numbers(["published in 2019", "before pruning", "after pruning"], published)].concat()
 }
 
 fn action_scores(actions: &[ActionScore]) -> Document {

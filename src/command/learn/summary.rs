@@ -20,7 +20,7 @@ const SHOWN_SHARE: f64 = 0.01;
 const MAX_KINDS: usize = 40;
 
 /// Longer names of actions are cut, in columns of a terminal.
-const MAX_COLUMNS: usize = 60;
+const MAX_COLUMNS: usize = 30;
 
 const OVERHEAD: &str = "overhead |ac|";
 

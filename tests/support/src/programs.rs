@@ -155,6 +155,11 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// What a program wrote to stderr, with a blank in place of each break of a line.
+pub fn unbroken(output: &Output) -> String {
+    stderr(output).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Writes a file into a folder.
 pub fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.join(name);
