@@ -281,7 +281,7 @@ fn what_cannot_work_is_said() {
     fails(&["--do", "echo no such hub >&2; false", "--labels-only", "-q"], 1, &["10 commands in a row", "no such hub"]);
     let silent =
         ["--do", "true", "--capture-with", &format!("{}; exec sleep 60", bench.capture().replace(" -f", "")), "-q"];
-    fails_in("silent", &silent, 1, &["3 commands were sent", "192.168.1.20", "`-U`"]);
+    fails_in("silent", &silent, 1, &["3 commands were sent", "192.168.1.20", "`-U --immediate-mode`"]);
     fs::write(bench.path("inventory.toml"), "[[device]]\nname = \"oven\"\ncount = 1\nactions = [\"heat\"]\n").unwrap();
     fails(&["--do", "true", "--labels-only"], 1, &["record.json", "heat", "name another folder"]);
 }
