@@ -45,12 +45,6 @@ fn sizes_of_an_aws_gateway_are_right_while_its_counter_gains_a_digit() {
 }
 
 #[test]
-#[ignore = "second tier: needs root, tcpdump, mosquitto, openssl and python3 with azure-iot-device"]
-fn sizes_of_an_azure_gateway_are_right_while_its_counter_gains_a_digit() {
-    assert_sizes_are_right("azure_hub.py", "--twin", "127.0.0.1", ports(24_000));
-}
-
-#[test]
 #[ignore = "second tier: needs root, tcpdump, openssl and node-red"]
 fn sizes_of_a_node_red_gateway_are_right_over_one_connection() {
     assert_sizes_are_right("nodered.py", "", "127.0.0.2", ports(28_000));
