@@ -1,5 +1,6 @@
 //! `sizeleak report`: everything that is known of a gateway's leak, as one page for people.
 
+mod arguments;
 mod given;
 mod of_captures;
 mod of_model;
@@ -8,72 +9,20 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
 use sizeleak_habits::Home;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_report::document::{Report, Section};
 use sizeleak_report::{Form, Observed, habits, written};
 
-use super::audited_model::AuditedModel;
 use super::failure::Failure;
-use super::help::OUTPUT;
-use super::labelled_captures::LabelledCaptures;
-use super::output_option::OutputOption;
 use super::plot::content::whole_text;
 use super::plot::profile;
+pub(crate) use arguments::Arguments;
+use arguments::ReportForm;
 use given::Given;
 use of_captures::CaptureFindings;
 use of_model::ModelFindings;
-
-/// Write all that is known of a gateway's leak as one page, for people
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    sizeleak report --model model.toml -o report.html\n  \
-    sizeleak report test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20 -o report.html\n  \
-    sizeleak report answers.frames home.profile.toml deviations.ndjson -o report.md")]
-#[command(after_long_help = "Examples:\n  \
-    sizeleak report --model model.toml -o report.html\n  \
-    sizeleak report test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20 -o report.html\n  \
-    sizeleak report answers.frames home.profile.toml deviations.ndjson -o report.html\n  \
-    sizeleak report --model model.toml --quick --markdown > report.md\n\n\
-    FILE is any of: captures with `--labels`; answers and deviations, as `sizeleak run`, `archive`, `detect` and the stage \
-    `detector` write them; a profile, as `sizeleak profile` writes it. They are told apart by content. What is not given is \
-    left out, and the page says what to give.\n\n\
-    The page is one file. It loads nothing and sends nothing, and holds sums over many commands: no single command, and no \
-    time of a single event. docs/report.md explains it.")]
-pub(crate) struct Arguments {
-    #[command(flatten)]
-    pub(super) captures: LabelledCaptures,
-
-    #[command(flatten)]
-    audited: AuditedModel,
-
-    /// Leave out what takes longest: the floor of all padding, and the learning curve
-    #[arg(long)]
-    quick: bool,
-
-    /// The format of the output: html or markdown [default: by the name of FILE, else html]
-    #[arg(long, value_enum, hide_possible_values = true, hide_short_help = true, help_heading = OUTPUT)]
-    format: Option<ReportForm>,
-
-    /// Write Markdown, for an issue or a wiki: `--format markdown`
-    #[arg(long, conflicts_with = "format", help_heading = OUTPUT)]
-    markdown: bool,
-
-    #[command(flatten)]
-    output: OutputOption,
-}
-
-/// The format of the report.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum ReportForm {
-    /// One page that loads nothing
-    #[default]
-    Html,
-    /// The same text and tables as Markdown
-    Markdown,
-}
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
     let named = if arguments.markdown { Some(ReportForm::Markdown) } else { arguments.format };
@@ -82,8 +31,8 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
         ReportForm::Markdown => Form::Markdown,
     };
     let given = Given::take_from(&mut arguments.captures)?;
-    arguments.check_files(&given)?;
-    let (zone, home) = arguments.home(&given)?;
+    check_files(&arguments, &given)?;
+    let (zone, home) = home(&arguments, &given)?;
     let mut observed = Observed::new(zone);
     let mut damage = None;
     if let Err(failure) = given.answers.read(&mut observed, |observed, _| {
@@ -140,22 +89,20 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
     damage.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-impl Arguments {
-    fn check_files(&self, given: &Given) -> Result<(), Failure> {
-        let mut files = RunFiles::new();
-        given.files(self).iter().for_each(|(role, path)| files.reads(role, path));
-        self.output.add_to(&mut files);
-        Ok(files.check()?)
-    }
+fn check_files(arguments: &Arguments, given: &Given) -> Result<(), Failure> {
+    let mut files = RunFiles::new();
+    given.files(arguments).iter().for_each(|(role, path)| files.reads(role, path));
+    arguments.output.add_to(&mut files);
+    Ok(files.check()?)
+}
 
-    /// The home that is meant, and its clock.
-    fn home(&self, given: &Given) -> Result<(TimeZone, Option<Home>), Failure> {
-        let Some(path) = &given.profile else { return Ok((TimeZone::UTC, None)) };
-        let name = || path.display().to_string();
-        let text = whole_text(File::open(path).with_context(name)?).with_context(name)?;
-        let profile = profile::parsed(&text).with_context(name)?;
-        let (_, home) = profile::home(&profile, &self.captures.gateways()).with_context(name)?;
-        // A profile is read only if its zone is known.
-        Ok((TimeZone::get(profile.zone()).unwrap_or(TimeZone::UTC), Some(home)))
-    }
+/// The home that is meant, and its clock.
+fn home(arguments: &Arguments, given: &Given) -> Result<(TimeZone, Option<Home>), Failure> {
+    let Some(path) = &given.profile else { return Ok((TimeZone::UTC, None)) };
+    let name = || path.display().to_string();
+    let text = whole_text(File::open(path).with_context(name)?).with_context(name)?;
+    let profile = profile::parsed(&text).with_context(name)?;
+    let (_, home) = profile::home(&profile, &arguments.captures.gateways()).with_context(name)?;
+    // A profile is read only if its zone is known.
+    Ok((TimeZone::get(profile.zone()).unwrap_or(TimeZone::UTC), Some(home)))
 }

@@ -67,15 +67,9 @@ fn write_table(text: &mut String, table: &Table) {
 fn prose(text: &str) -> String {
     let piece = |piece: Piece<'_>| match piece {
         Piece::Words(text) => words(text),
-        Piece::Code(text) => code(text),
+        Piece::Code(code) => format!("`{code}`"),
     };
     pieces(&sizeleak_text::escaped(text)).map(piece).collect()
-}
-
-/// Code, with as many backticks around it as it needs.
-fn code(text: &str) -> String {
-    let text = sizeleak_text::escaped(text);
-    if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }
 }
 
 /// Text in which no character has a meaning for Markdown or HTML.

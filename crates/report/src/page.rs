@@ -38,7 +38,7 @@ fn prose(text: &str) -> String {
     let escaped = |text: &str| askama::filters::escape(text, askama::filters::Html).map(|text| text.to_string());
     let piece = |piece: Piece<'_>| match piece {
         // A number stays beside its unit.
-        Piece::Words(words) => escaped(words).unwrap_or_default().replace(" %", "&nbsp;%"),
+        Piece::Words(words) => escaped(words).unwrap_or_default().replace(" %", "\u{a0}%"),
         Piece::Code(text) => code(text),
     };
     pieces(&sizeleak_text::escaped(text)).map(piece).collect()

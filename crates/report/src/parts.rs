@@ -15,7 +15,11 @@ const PARTS: [(&str, &str, &str); 13] = [
     ("padding", "Padding", MODEL),
     ("countermeasures", "Countermeasures", MODEL),
     ("measured", "What labelled commands show", LABELS),
-    ("calibration", "Calibration", "Name labelled captures and a model: `sizeleak evaluate --help` says how."),
+    (
+        "calibration",
+        "Calibration",
+        "Name labelled captures and a model: `sizeleak report test.pcap --labels test.csv --gateway 192.168.1.20 --model model.toml`.",
+    ),
     ("learning", "Learning curve", LABELS),
     (
         "habits",

@@ -13,7 +13,7 @@ use crate::command::labelled_captures::LabelledCaptures;
 
 /// A model on labelled commands.
 #[derive(Debug, Serialize)]
-pub(in crate::command) struct ModelCheck {
+pub(crate) struct ModelCheck {
     /// The captures that the model was learned from, of those that are audited.
     pub(super) learned_from: Vec<String>,
     /// How many labelled commands the model knows: the figures are of these.
@@ -63,7 +63,7 @@ impl ModelFigure {
 
 impl ModelCheck {
     /// The model's observer on the commands of these captures.
-    pub(in crate::command) fn of(
+    pub(crate) fn of(
         captures: &LabelledCaptures,
         pipeline: &Pipeline,
         model: &Model,

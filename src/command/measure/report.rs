@@ -19,40 +19,40 @@ const NO_BOUND: f64 = 0.995;
 
 /// What labelled captures show.
 #[derive(Debug, Serialize)]
-pub(in crate::command) struct MeasuredAudit {
+pub(crate) struct MeasuredAudit {
     schema: u32,
     /// The figure that matters most, or why there is none.
-    pub(in crate::command) sentence: String,
+    pub(crate) sentence: String,
     /// What the model says of it, if there is one.
-    pub(in crate::command) model_sentence: Option<String>,
+    pub(crate) model_sentence: Option<String>,
     /// What cannot be concluded, and why.
-    pub(in crate::command) remarks: Vec<String>,
+    pub(crate) remarks: Vec<String>,
     /// The names of the actions.
     actions: Vec<String>,
     /// How labels and commands match.
-    pub(in crate::command) labels: MatchCounts,
+    pub(crate) labels: MatchCounts,
     /// What an observer of sizes learns.
-    pub(in crate::command) by_size: MeasuredSecrets,
+    pub(crate) by_size: MeasuredSecrets,
     /// The same with the number of replies.
-    pub(in crate::command) with_reply_count: MeasuredSecrets,
+    pub(crate) with_reply_count: MeasuredSecrets,
     /// The same with the bytes of replies.
-    pub(in crate::command) with_reply_bytes: MeasuredSecrets,
+    pub(crate) with_reply_bytes: MeasuredSecrets,
     /// Whether labels are independent of the order of commands.
     order: PermutationTest,
     /// The model on these commands, if there is one.
-    pub(in crate::command) model: Option<ModelCheck>,
+    pub(crate) model: Option<ModelCheck>,
     seed: u64,
 }
 
 /// What an observer learns of each secret.
 #[derive(Debug, Serialize)]
-pub(in crate::command) struct MeasuredSecrets {
+pub(crate) struct MeasuredSecrets {
     /// Of the command.
-    pub(in crate::command) command: MeasuredLeak,
+    pub(crate) command: MeasuredLeak,
     /// Of the number of actions.
-    pub(in crate::command) number: MeasuredLeak,
+    pub(crate) number: MeasuredLeak,
     /// Of which kinds of device are addressed; `None` without an inventory, or if it is known of no command.
-    pub(in crate::command) kinds: Option<MeasuredLeak>,
+    pub(crate) kinds: Option<MeasuredLeak>,
 }
 
 /// The secrets of all commands.
@@ -82,7 +82,7 @@ impl Secrets<'_> {
 }
 
 impl MeasuredAudit {
-    pub(in crate::command) fn new(
+    pub(crate) fn new(
         commands: &LabelledCommands,
         inventory: Option<&Inventory>,
         model: Option<ModelCheck>,

@@ -75,7 +75,7 @@ impl CountermeasureOptions {
 }
 
 /// All that are compared, with a policy: the policy alone first.
-pub(in crate::command) fn compared(policy: &PaddingPolicy) -> Vec<Countermeasures> {
+pub(crate) fn compared(policy: &PaddingPolicy) -> Vec<Countermeasures> {
     let alone = Countermeasures { policy: policy.clone(), ..Countermeasures::NONE };
     let mut compared = vec![alone.clone()];
     let batches = [2, 3].map(Sending::Batches);

@@ -45,39 +45,39 @@ pub(super) struct CurveOptions {
 
 /// What padding policies give away against what they cost, by ascending cost.
 #[derive(Serialize)]
-pub(in crate::command) struct Curve<'a> {
+pub(crate) struct Curve<'a> {
     schema: u32,
     prior: &'a str,
     guessing: f64,
     command_bytes: f64,
     commands_per_day: f64,
     /// Why the floor is not computed.
-    pub(in crate::command) floor_left_out: Option<String>,
+    pub(crate) floor_left_out: Option<String>,
     #[serde(skip)]
     is_floor_asked_for: bool,
-    pub(in crate::command) points: Vec<Point>,
+    pub(crate) points: Vec<Point>,
 }
 
 /// A policy.
 #[derive(Serialize)]
-pub(in crate::command) struct Point {
-    pub(in crate::command) policy: String,
-    pub(in crate::command) added_bytes: f64,
-    pub(in crate::command) added_share: f64,
+pub(crate) struct Point {
+    pub(crate) policy: String,
+    pub(crate) added_bytes: f64,
+    pub(crate) added_share: f64,
     megabytes_a_day: f64,
-    pub(in crate::command) named: f64,
+    pub(crate) named: f64,
     times_guessing: f64,
-    pub(in crate::command) information_bits: f64,
-    pub(in crate::command) number_named: f64,
+    pub(crate) information_bits: f64,
+    pub(crate) number_named: f64,
     /// No policy that adds as few bytes lets the command be named less often; `None` if it is not computed.
-    pub(in crate::command) floor_named: Option<f64>,
+    pub(crate) floor_named: Option<f64>,
     /// The share of attacks that the home's own detector finds; `None` if it is not asked for.
     attacks_found: Option<f64>,
 }
 
 impl<'a> Curve<'a> {
     /// `found` says what share of attacks the home's own detector finds under a policy, if that is asked for.
-    pub(in crate::command) fn new(
+    pub(crate) fn new(
         home: &PaddedHome,
         floor: FloorChoice,
         prior: &'a str,

@@ -43,7 +43,7 @@ impl FloorOptions {
 
 /// Whether the floor of all policies is computed, which takes the longest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::command) enum FloorChoice {
+pub(crate) enum FloorChoice {
     /// Unless there are so many sizes that it takes minutes.
     UnlessLong,
     /// However long it takes.

@@ -8,7 +8,7 @@ use sizeleak_model::{Basis, LearnedPadding, Model};
 use crate::command::failure::Failure;
 
 /// Commands a day, unless others are named.
-pub(in crate::command) const COMMANDS_PER_DAY: u32 = 1000;
+pub(crate) const COMMANDS_PER_DAY: u32 = 1000;
 
 /// What is taken to be known of commands.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ impl HomeOptions {
 }
 
 /// Refuses models whose sizes are not those that padding starts from.
-pub(in crate::command) fn check_sizes(model: &Model) -> Result<(), Failure> {
+pub(crate) fn check_sizes(model: &Model) -> Result<(), Failure> {
     let fault = match (&model.learned.basis, &model.learned.padding) {
         (_, Some(LearnedPadding::Modulo(bytes))) => {
             format!("it was learned on messages that are already padded to multiples of {bytes} bytes")

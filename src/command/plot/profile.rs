@@ -13,7 +13,7 @@ pub(in crate::command) fn parsed(text: &str) -> anyhow::Result<Profile> {
 }
 
 /// The only home of a profile, or that behind the one of these gateways; it has habits.
-pub(in crate::command) fn home<'a>(profile: &'a Profile, gateways: &[IpAddr]) -> anyhow::Result<(&'a str, Home)> {
+pub(crate) fn home<'a>(profile: &'a Profile, gateways: &[IpAddr]) -> anyhow::Result<(&'a str, Home)> {
     let is_meant =
         |gateway: &&str| gateways.is_empty() || gateway.parse().is_ok_and(|it: IpAddr| gateways.contains(&it));
     ensure!(profile.gateways().next().is_some(), "it holds no home: `sizeleak profile --add` adds answers");

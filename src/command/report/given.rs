@@ -9,7 +9,7 @@ use sizeleak_learning::digest_captures;
 use sizeleak_pipeline::recording::open;
 use sizeleak_report::document::{Figure, Section, Table, Value};
 
-use super::Arguments;
+use super::arguments::Arguments;
 use crate::command::answers_input::AnswersInput;
 use crate::command::failure::Failure;
 use crate::command::labelled_captures::LabelledCaptures;

@@ -10,7 +10,7 @@ use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_report::document::{Figure, Section, Table, Tile, TileRow, Verdict};
 use sizeleak_report::{Observed, judged, leak};
 
-use super::Arguments;
+use super::arguments::Arguments;
 use crate::command::evaluation_input::COVERED;
 use crate::command::failure::Failure;
 use crate::command::measure::CORRECTOR;

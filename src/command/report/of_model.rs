@@ -12,7 +12,7 @@ use sizeleak_model::Model;
 use sizeleak_report::document::{Chart, ChartKind, Figure, Section, Table, Tile, Value, Verdict};
 use sizeleak_report::leak;
 
-use super::Arguments;
+use super::arguments::Arguments;
 use super::given::quoted;
 use crate::command::failure::Failure;
 use crate::command::pad::countermeasure_options::compared;
