@@ -11,6 +11,10 @@ const UNITS: [(&str, Unit); 3] = [("#", Unit::Count), (".", Unit::Decimal), ("%"
 /// A value that is not known.
 const NONE: &str = "–";
 
+/// What everybody should know of all figures.
+pub(crate) const CAPTION: &str = "Nothing is decrypted for any of this: whoever sees the lengths of encrypted records can \
+    do it. All figures are sums over many commands; nothing here names a single command, or the time of a single event.";
+
 /// A report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {

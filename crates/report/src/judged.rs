@@ -11,8 +11,7 @@ pub fn verdict(evaluation: &Evaluation) -> Verdict {
     let meaning = match (named, interval, baseline) {
         (Some(named), Some(interval), Some(baseline)) if interval.low > baseline.share => format!(
             "That is {:.1} times as often as by guessing. It was measured on labelled commands that stand for others of \
-             this gateway: in brackets is the interval of 95 %. Nothing is decrypted for it: whoever sees the lengths of \
-             encrypted records can do this.",
+             this gateway: in brackets is the interval of 95 %.",
             named / baseline.share
         ),
         (Some(_), ..) => {

@@ -22,8 +22,7 @@ pub fn verdict(audit: &Audit) -> Verdict {
         sentence: audit.sentence(),
         meaning: format!(
             "That is {times_guessing:.1} times as often as by guessing: of {prior_bits:.1} bits of uncertainty about a \
-             command, its size gives away {information_bits:.1}. Nothing is decrypted for it: whoever sees the lengths of \
-             encrypted records can do this. The figure is exact for the model and its prior, over all commands of the \
+             command, its size gives away {information_bits:.1}. The figure is exact for the model and its prior, over all commands of the \
              inventory, so it has no interval; labelled captures (`--labels`) add one that was measured."
         ),
     }

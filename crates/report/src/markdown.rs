@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::document::{Column, Figure, Report, Table};
+use crate::document::{CAPTION, Column, Figure, Report, Table};
 use crate::prose::{Piece, pieces};
 
 /// Rows of a table beyond so many are only counted: a wiki shows no longer ones, and the page has them.
@@ -14,7 +14,7 @@ pub(crate) fn markdown(report: &Report) -> String {
     let _ = writeln!(text, "{}\n", prose(&report.verdict.meaning));
     write_tiles(&mut text, report);
     let _ = writeln!(text, "**Cheapest fix.** {}\n", prose(&report.fix));
-    text.push_str("All figures are sums over many commands. Nothing here names a single command, or the time of a single event.\n");
+    let _ = writeln!(text, "{CAPTION}");
     for section in &report.sections {
         let _ = writeln!(text, "\n## {}", section.title());
         for paragraph in &section.text {

@@ -87,12 +87,12 @@ impl Observed {
     fn add_answer(&mut self, answer: &Identification) {
         self.add_command(answer.command.time_ns, answer.command.size);
         self.file.answers += 1;
-        match answer.candidates.first().map(|first| first.probability.clamp(0.0, 1.0)) {
-            Some(probability) => {
+        match answer.candidates.first().map(|first| first.probability) {
+            Some(probability) if (0.0..=1.0).contains(&probability) => {
                 self.file.probability += probability;
                 self.file.variance += probability * (1.0 - probability);
             }
-            None => self.file.unexplained += 1,
+            _ => self.file.unexplained += 1,
         }
     }
 
@@ -135,8 +135,7 @@ impl Observed {
                 ),
                 meaning: format!(
                     "So many first answers are right if their probabilities are; in brackets is the interval of 95 %.{open} \
-                     Labelled captures (`--labels` with `--model`) check it. Nothing is decrypted for it: whoever sees the \
-                     lengths of encrypted records can do this."
+                     Labelled captures (`--labels` with `--model`) check it."
                 ),
             }
         })

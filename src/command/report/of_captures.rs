@@ -74,7 +74,7 @@ impl CaptureFindings {
             None => Verdict {
                 sentence: measured.sentence.clone(),
                 meaning: "This observer has no model, and learned from the labelled commands before each: a better one names \
-                          more. Nothing is decrypted for it: whoever sees the lengths of encrypted records can do this."
+                          more."
                     .to_owned(),
             },
         };
