@@ -40,18 +40,24 @@ pub fn section(home: &Home, zone: &str) -> Section {
         ChartKind::Hours.of(&[0, 1, 2]),
     );
     let routines = home.routines().into_iter().map(|Routine { command, at, came, of, days }| {
-        [at.into(), command.to_string().into(), u64::from(came).into(), u64::from(of).into(), days.into()]
+        [about(&at).into(), command.to_string().into(), u64::from(came).into(), u64::from(of).into(), days.into()]
     });
-    let columns = "at about | command | came # | of days # | which days";
+    let columns = "from | command | came # | of days # | which days";
     let routines = Figure::new(
         "routines",
         "Routines",
-        "Commands that come at about the same time on most days.",
+        "Commands that come at about the same time on most days, by the quarter of an hour in which they begin.",
         Table::new(columns, routines),
         None,
     );
     let text = format!("Learned from {days} whole days.");
     Section::new("habits", vec![text], vec![actions, hours, routines])
+}
+
+/// The quarter of an hour of a time like `07:12`, which is that of a single command.
+fn about(time: &str) -> String {
+    let minutes = time.split_once(':').and_then(|(hour, minute)| Some((hour, minute.parse::<u32>().ok()? / 15 * 15)));
+    minutes.map_or_else(String::new, |(hour, quarter)| format!("{hour}:{quarter:02}"))
 }
 
 /// The hours of a day in which an action is used, by commands a week.
