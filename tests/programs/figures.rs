@@ -79,7 +79,7 @@ fn an_evaluation_gives_calibration_and_confusion() {
     assert_eq!(texts(&confused, "row")[0], "on (278)");
     assert_eq!(texts(&confused, "column"), ["on", "off", "toggle", "timer", "dim", "white", "colour", "missed"]);
     assert_eq!(texts(&confused, "cell")[0], "74.46 %", "207 of 278");
-    assert_eq!(legend(&confused).len(), 5, "all bands");
+    assert_eq!(legend(&confused).len(), 6, "all bands");
 }
 
 #[test]

@@ -8,21 +8,23 @@ use crate::command::output_form::PictureForm;
 /// The picture as a file; says which characters it lacks.
 #[cfg(feature = "figures")]
 pub(super) fn rendered(svg: String, form: PictureForm, log: &LogFlags) -> Result<Vec<u8>, Failure> {
-    use sizeleak_output::plot::Rendering;
+    use sizeleak_output::plot::{Rendering, RenderingError};
     use sizeleak_platform::telemetry::log::say;
 
     if form == PictureForm::Svg {
         return Ok(svg.into_bytes());
     }
-    let rendering = Rendering::new(&svg).map_err(anyhow::Error::from)?;
+    let failure = |error: RenderingError| match error {
+        RenderingError::TooLarge(..) => Failure::usage(error),
+        RenderingError::Failed(_) => anyhow::Error::from(error).into(),
+    };
+    let rendering = Rendering::new(&svg).map_err(failure)?;
     let missing = rendering.missing();
     if !missing.is_empty() && !log.is_quiet() {
         say("sizeleak", &format!("the font of PNG and PDF lacks {missing}: SVG has them"));
     }
-    match form {
-        PictureForm::Png => rendering.png().map_err(Failure::usage),
-        _ => Ok(rendering.pdf().map_err(anyhow::Error::from)?),
-    }
+    let picture = if form == PictureForm::Png { rendering.png() } else { rendering.pdf() };
+    picture.map_err(failure)
 }
 
 /// The picture as a file.

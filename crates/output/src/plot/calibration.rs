@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::marks::{DOTS, PALE, reference, shade_key};
 use super::page::{PictureSize, TooSmall};
-use super::panel::{Heading, Panel, labels_width};
+use super::panel::{Heading, Panel, Surroundings, labels_width};
 use super::scale::Scale;
 use super::shapes::rectangle;
 
@@ -68,15 +68,17 @@ impl CalibrationFigure {
             shade_key(format!("answers (highest bar: {most})"), PALE),
         ];
         let heading = Heading { title, own: "Are stated probabilities right?", about: &about };
-        let mut panel = Panel::new(size, heading, keys, labels_width(["axis", "100"].into_iter()), 0.0, 0)?;
-        let x = Scale::linear((0.0, 100.0), 1.0, panel.width, 40.0);
-        let y = Scale::linear((0.0, 100.0), 1.0, panel.height, 24.0);
+        let labels = labels_width(["axis", "100"].into_iter());
+        let around = Surroundings { labels, has_axis: true, ..Surroundings::default() };
+        let mut panel = Panel::new(size, heading, keys, around)?;
+        let x = Scale::linear((0.0, 100.0), 1.0, panel.x_length(), 40.0);
+        let y = Scale::linear((0.0, 100.0), 1.0, panel.y_length(), 24.0);
         for bin in &calibration.bins {
             let (from, to) = (panel.x(&x, bin.from * 100.0) + 1.0, panel.x(&x, bin.to * 100.0) - 1.0);
             let height = panel.height * BARS * bin.answers as f64 / most.max(1) as f64;
             panel.add(rectangle(from, panel.bottom() - height, (to - from).max(0.0), height).set("fill", PALE));
         }
-        panel.axis_below(&x, "stated probability of the first candidate (%)", |tick| tick.to_string());
+        panel.axis_below(&x, "stated probability of the first candidate (%)");
         panel.axis_left(&y, "first candidate right (%)");
         let ends = [0.0, 100.0].map(|end| (panel.x(&x, end), panel.y(&y, end)));
         panel.add(diagonal.line(ends.into_iter()));

@@ -7,7 +7,7 @@ use svg::node::element::Title;
 
 use super::marks::shade_key;
 use super::page::{PictureSize, TooSmall, text_width};
-use super::panel::{Heading, Panel, labels_width};
+use super::panel::{Heading, Panel, Surroundings, labels_width};
 use super::shapes::{COLOURS, TEXT, clean, colour_step, rectangle, text, text_around, text_before};
 
 /// Actions beyond so many are left out: their cells would be too small to read.
@@ -15,6 +15,9 @@ const MAX_ACTIONS: usize = 24;
 const MAX_NAME: usize = 14;
 /// The least width and height of a cell that has room for its number.
 const MIN_NUMBER: (f64, f64) = (21.0, 12.0);
+/// The shade of cells below this share, which are many and seldom matter.
+const RARE: f64 = 0.05;
+const RARE_COLOUR: &str = "#e4ecf5";
 /// Colours from this step on are too dark for dark text.
 const DARK_STEP: usize = 2;
 
@@ -69,15 +72,17 @@ impl ConfusionFigure {
             let _ = write!(about, "; {left_out} rarer actions are left out");
         }
         let heading = Heading { title, own: "Which actions are taken for which?", about: &about };
-        let steps = ["below 20 %", "20 to 40 %", "40 to 60 %", "60 to 80 %", "80 % and more"];
-        let keys = steps.iter().zip(COLOURS).map(|(name, colour)| shade_key(*name, colour)).collect();
+        let steps = ["5 to 20 %", "20 to 40 %", "40 to 60 %", "60 to 80 %", "80 % and more"];
+        let mut keys = vec![shade_key("below 5 %", RARE_COLOUR)];
+        keys.extend(steps.iter().zip(COLOURS).map(|(name, colour)| shade_key(*name, colour)));
         let labels: Vec<String> =
             rows.iter().map(|row| format!("{} ({:.0})", clean(row.name, MAX_NAME), row.total)).collect();
         let left = labels_width(labels.iter().map(String::as_str)) + text_width("x") * 2.0;
         let widest = columns.iter().map(|name| text_width(name)).fold(0.0, f64::max);
         // Turned by 45 degrees, and the title above.
         let above = widest * 0.71 + 30.0;
-        let mut panel = Panel::new(size, heading, keys, left, above, rows.len())?;
+        let around = Surroundings { labels: left, above, has_axis: false, rows: rows.len() };
+        let mut panel = Panel::new(size, heading, keys, around)?;
         let (width, height) = (panel.width / columns.len() as f64, panel.height / rows.len().max(1) as f64);
         for (at, name) in columns.iter().enumerate() {
             let (x, y) = (panel.left + (at as f64 + 0.5) * width, panel.top - 5.0);
@@ -130,7 +135,8 @@ fn draw_cell(panel: &mut Panel, (x, y): (f64, f64), (width, height): (f64, f64),
         return;
     }
     let step = colour_step(share);
-    let cell = rectangle(x, y, width, height).set("fill", COLOURS.get(step).copied().unwrap_or_default());
+    let colour = if share < RARE { RARE_COLOUR } else { COLOURS.get(step).copied().unwrap_or_default() };
+    let cell = rectangle(x, y, width, height).set("fill", colour);
     panel.add(cell.set("stroke", "#ffffff").set("class", "cell").add(Title::new(format!("{:.2} %", share * 100.0))));
     if width >= MIN_NUMBER.0 && height >= MIN_NUMBER.1 {
         let number = if share < 0.005 { "<1".to_owned() } else { format!("{:.0}", share * 100.0) };

@@ -2,7 +2,7 @@
 
 use super::marks::{DIAMONDS, DOTS, SQUARES, Style};
 use super::page::{PictureSize, TooSmall};
-use super::panel::{Heading, Panel, labels_width};
+use super::panel::{Heading, Panel, Surroundings, labels_width};
 use super::scale::Scale;
 use super::shapes::{clean, rule, text_before};
 
@@ -48,11 +48,12 @@ pub fn latency_svg(stages: &[StageLatency], size: PictureSize, title: Option<&st
     let heading = Heading { title, own: "How long the stages take for a frame", about: &about };
     let names: Vec<String> = stages.iter().map(|stage| clean(&stage.stage, MAX_NAME)).collect();
     let left = labels_width(names.iter().map(String::as_str)) - 8.0;
-    let mut panel = Panel::new(size, heading, keys, left, 0.0, stages.len())?;
+    let around = Surroundings { labels: left, has_axis: true, rows: stages.len(), ..Surroundings::default() };
+    let mut panel = Panel::new(size, heading, keys, around)?;
     let all = || stages.iter().flat_map(|stage| series().filter_map(|(.., of)| of(stage)));
     let times = all().flat_map(|Quantiles { median, longest, .. }| [median, longest]);
-    let x = Scale::logarithmic(times.map(microseconds), panel.width, 40.0);
-    panel.axis_below(&x, "time for a frame (µs)", |tick| tick.to_string());
+    let x = Scale::logarithmic(times.map(microseconds), panel.x_length(), 40.0);
+    panel.axis_below(&x, "time for a frame (µs)");
     let row = panel.height / stages.len().max(1) as f64;
     for (at, (stage, name)) in stages.iter().zip(&names).enumerate() {
         let middle = panel.top + (at as f64 + 0.5) * row;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::calibration::Interval;
 use super::marks::{DOTS, SQUARES, Style, TRIANGLES};
 use super::page::{PictureSize, TooSmall};
-use super::panel::{Heading, Panel, labels_width};
+use super::panel::{Heading, Panel, Surroundings, labels_width};
 use super::scale::Scale;
 
 /// How far apart the marks of one number of labels are, so that their intervals can be seen.
@@ -60,10 +60,12 @@ impl LearningCurveFigure {
         );
         let keys = SERIES.iter().map(|Series(name, style, _)| style.key(*name)).collect();
         let heading = Heading { title, own: "How many labels are enough?", about: &about };
-        let mut panel = Panel::new(size, heading, keys, labels_width(["axis", "100"].into_iter()), 0.0, 0)?;
-        let x = Scale::logarithmic(self.points.iter().map(|point| point.labels as f64), panel.width, 34.0);
-        let y = Scale::linear((0.0, 100.0), 1.0, panel.height, 24.0);
-        panel.axis_below(&x, "labelled commands to learn from", |tick| tick.to_string());
+        let labels = labels_width(["axis", "100"].into_iter());
+        let around = Surroundings { labels, has_axis: true, ..Surroundings::default() };
+        let mut panel = Panel::new(size, heading, keys, around)?;
+        let x = Scale::logarithmic(self.points.iter().map(|point| point.labels as f64), panel.x_length(), 34.0);
+        let y = Scale::linear((0.0, 100.0), 1.0, panel.y_length(), 24.0);
+        panel.axis_below(&x, "labelled commands to learn from");
         panel.axis_left(&y, "commands (%)");
         for (Series(_, style, share), shift) in SERIES.iter().zip([-APART, APART, 0.0]) {
             let of_point = |point: &Point| Some((point.labels as f64, share(point.after_pruning.as_ref()?)));

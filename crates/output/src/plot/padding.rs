@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::marks::{SERIES, Style, reference};
 use super::page::{PictureSize, TooSmall};
-use super::panel::{Heading, Panel, labels_width};
+use super::panel::{Heading, Panel, Surroundings, labels_width};
 use super::scale::Scale;
 use super::shapes::clean;
 
@@ -62,11 +62,13 @@ impl PaddingFigure {
         keys.push(of_guessing.key(format!("guessing ({})", percent(self.guessing))));
         let about = format!("commands as probable as {}", self.prior);
         let heading = Heading { title, own: "What padding hides, and what it costs", about: &about };
-        let mut panel = Panel::new(size, heading, keys, labels_width(["axis", "100"].into_iter()), 0.0, 0)?;
-        let x = Scale::logarithmic(costs().map(|point| point.added_share * 100.0), panel.width, 34.0);
-        let most = self.points.iter().map(|point| point.named * 100.0).fold(self.guessing * 100.0, f64::max);
-        let y = Scale::linear((0.0, most), 1.0, panel.height, 24.0);
-        panel.axis_below(&x, "bytes added to commands (%)", |tick| tick.to_string());
+        let labels = labels_width(["axis", "100"].into_iter());
+        let around = Surroundings { labels, has_axis: true, ..Surroundings::default() };
+        let mut panel = Panel::new(size, heading, keys, around)?;
+        let x = Scale::logarithmic(costs().map(|point| point.added_share * 100.0), panel.x_length(), 34.0);
+        let named = self.points.iter().flat_map(|point| [Some(point.named), point.floor_named]).flatten();
+        let y = Scale::logarithmic(named.chain([self.guessing]).map(|named| named * 100.0), panel.y_length(), 24.0);
+        panel.axis_below(&x, "bytes added to commands (%)");
         panel.axis_left(&y, "command named (%)");
         let place =
             |panel: &Panel, (share, named): (f64, f64)| (panel.x(&x, share * 100.0), panel.y(&y, named * 100.0));

@@ -11,15 +11,15 @@ use super::shapes::{TEXT, clean, rectangle, rule, text, text_around, text_before
 const WIDTH: u32 = 640;
 const TEXT_HEIGHT: u32 = 18;
 
-/// The height, unless rows need more: 440 pixels.
-const HEIGHT: f64 = 293.3;
+/// The height of what is inside, and that of a row, unless the picture has a height.
+const INSIDE: f64 = 160.0;
 const ROW: f64 = 18.0;
 const MIN_ROW: f64 = 9.0;
 
 /// Titles and names are truncated to this many characters.
 const MAX_IN_TITLE: usize = 200;
 
-const TITLE_LINE: f64 = 18.0;
+const TITLE_LINE: f64 = 19.0;
 const ABOUT_LINE: f64 = 15.0;
 const TITLE_FONT: f64 = 14.0;
 /// The width of other text, compared with that of a title.
@@ -29,6 +29,8 @@ const NUMBERS: f64 = 18.0;
 const AXIS: f64 = 40.0;
 const EDGE: f64 = 12.0;
 const LEGEND_TOP: f64 = 18.0;
+/// Between the frame and the ends of axes, so that marks there are seen.
+const INSET: f64 = 7.0;
 const MIN_PANEL: f64 = 70.0;
 
 /// What is above a panel.
@@ -42,10 +44,24 @@ pub(super) struct Heading<'a> {
     pub(super) about: &'a str,
 }
 
+/// What is around a panel, and inside.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Surroundings {
+    /// The width of labels on the left, of rows or the numbers of an axis.
+    pub(super) labels: f64,
+    /// The height of labels above.
+    pub(super) above: f64,
+    /// Whether there is an axis below.
+    pub(super) has_axis: bool,
+    /// How many rows there are; none has an axis of numbers.
+    pub(super) rows: usize,
+}
+
 /// A panel: its place in pixels, and what is drawn.
 pub(super) struct Panel {
     document: Document,
     legend: Legend,
+    axis: f64,
     pub(super) left: f64,
     pub(super) top: f64,
     pub(super) width: f64,
@@ -53,8 +69,7 @@ pub(super) struct Panel {
 }
 
 impl Panel {
-    /// A panel beside labels of a width, of rows or the numbers of an axis, below so much room for labels, and with so
-    /// many rows; none has an axis of numbers.
+    /// A panel with what is around it.
     ///
     /// # Errors
     /// If it would have no room.
@@ -62,9 +77,7 @@ impl Panel {
         size: PictureSize,
         heading: Heading<'_>,
         keys: Vec<Key>,
-        labels: f64,
-        above: f64,
-        rows: usize,
+        around: Surroundings,
     ) -> Result<Self, TooSmall> {
         let (all_width, font) = (size.width.or(Some(WIDTH)), size.font.or(Some(TEXT_HEIGHT)));
         let size = PictureSize { width: all_width, font, ..size };
@@ -84,10 +97,11 @@ impl Panel {
             top += 8.0;
         }
         let legend = Legend::new(all_width, keys);
-        let (left, top) = (MARGIN + labels, top + above);
+        let Surroundings { labels, above, has_axis, rows } = around;
+        let (left, top, axis) = (MARGIN + labels, top + above, if has_axis { AXIS } else { 0.0 });
         let beside = left + MARGIN;
-        let around = top + AXIS + if legend.height > 0.0 { legend.height + 6.0 } else { 0.0 };
-        let all_height = size.height().unwrap_or_else(|| (around + ROW * rows as f64).max(HEIGHT).ceil());
+        let around = top + axis + legend.height + EDGE;
+        let all_height = size.height().unwrap_or_else(|| (around + (ROW * rows as f64).max(INSIDE)).ceil());
         let (width, height) = (all_width - beside, all_height - around);
         let min_height = (MIN_ROW * rows as f64).max(MIN_PANEL);
         for (dimension, is_small, least) in
@@ -100,7 +114,7 @@ impl Panel {
         }
         let shown = if title.is_empty() { heading.own } else { title };
         let document = sheet((all_width, all_height), &size, &clean(shown, MAX_IN_TITLE), &about);
-        let mut panel = Self { document, legend, left, top, width, height };
+        let mut panel = Self { document, legend, axis, left, top, width, height };
         texts.into_iter().for_each(|text| panel.add(text));
         Ok(panel)
     }
@@ -112,30 +126,35 @@ impl Panel {
 
     /// Where a value of the axis below is.
     pub(super) fn x(&self, scale: &Scale, value: f64) -> f64 {
-        self.left + scale.at(value)
+        self.left + INSET + scale.at(value)
     }
 
     /// Where a value of the axis on the left is.
     pub(super) fn y(&self, scale: &Scale, value: f64) -> f64 {
-        self.bottom() - scale.at(value)
+        self.bottom() - INSET - scale.at(value)
+    }
+
+    /// The length of the axis below.
+    pub(super) fn x_length(&self) -> f64 {
+        self.width - 2.0 * INSET
+    }
+
+    /// The length of the axis on the left.
+    pub(super) fn y_length(&self) -> f64 {
+        self.height - 2.0 * INSET
     }
 
     pub(super) fn bottom(&self) -> f64 {
         self.top + self.height
     }
 
-    /// Draws the axis below: each tick as `number` writes it, and its title with the unit.
-    pub(super) fn axis_below(&mut self, scale: &Scale, title: &str, number: impl Fn(f64) -> String) {
+    /// Draws the axis below; its title has the unit.
+    pub(super) fn axis_below(&mut self, scale: &Scale, title: &str) {
         for tick in scale.ticks() {
             let x = self.x(scale, *tick);
             self.add(rule(x, self.top, x, self.bottom() + 4.0));
-            self.add(text_around(x, self.bottom() + NUMBERS, &number(*tick)).set("class", "tick"));
+            self.add(text_around(x, self.bottom() + NUMBERS, &tick.to_string()).set("class", "tick"));
         }
-        self.title_below(title);
-    }
-
-    /// Writes what is below.
-    pub(super) fn title_below(&mut self, title: &str) {
         self.add(text_around(self.left + self.width / 2.0, self.bottom() + AXIS - 4.0, title).set("class", "axis"));
     }
 
@@ -160,7 +179,7 @@ impl Panel {
     pub(super) fn svg(mut self) -> String {
         let frame: Rectangle = rectangle(self.left, self.top, self.width, self.height).set("fill", "none");
         self.add(frame.set("stroke", TEXT).set("stroke-width", 0.8));
-        let legend = self.legend.draw(self.bottom() + AXIS + LEGEND_TOP);
+        let legend = self.legend.draw(self.bottom() + self.axis + LEGEND_TOP);
         self.add(legend);
         format!("{}\n", self.document)
     }

@@ -4,13 +4,13 @@ use svg::node::element::Title;
 
 use super::marks::{DOTS, GREY, shade_key};
 use super::page::{PictureSize, TooSmall};
-use super::panel::{Heading, Panel, labels_width};
+use super::panel::{Heading, Panel, Surroundings, labels_width};
 use super::scale::Scale;
 use super::shapes::{COLOURS, clean, rectangle, rule, text, text_before};
 
 const MAX_NAME: usize = 16;
 /// Between the names of two actions.
-const NAME_DISTANCE: f64 = 13.0;
+const NAME_DISTANCE: f64 = 18.0;
 /// The slope that leads from an action to its name.
 const LEADER: f64 = 12.0;
 /// The share of a row that a size takes, and its least width.
@@ -59,11 +59,12 @@ impl CommandSizes {
         let widest = labels_width(shown.iter().map(String::as_str)) - 14.0;
         let above = LEADER + widest * 0.71 + 14.0;
         let left = labels_width(names.iter().map(String::as_str)) - 8.0;
-        let mut panel = Panel::new(size, heading, keys.collect(), left, above, self.rows.len())?;
+        let around = Surroundings { labels: left, above, has_axis: true, rows: self.rows.len() };
+        let mut panel = Panel::new(size, heading, keys.collect(), around)?;
         let sizes = || self.rows.iter().flatten().map(|(bytes, _)| *bytes as f64);
         let span = (sizes().fold(f64::INFINITY, f64::min).min(1e15), sizes().fold(0.0, f64::max));
-        let x = Scale::linear((span.0.min(span.1), span.1), 1.0, panel.width, 40.0);
-        panel.axis_below(&x, "size of the command (bytes, without ε)", |tick| tick.to_string());
+        let x = Scale::linear((span.0.min(span.1), span.1), 1.0, panel.x_length(), 40.0);
+        panel.axis_below(&x, "size of the command (bytes, without ε)");
         let row = panel.height / self.rows.len().max(1) as f64;
         let width = (x.at(span.0 + 1.0) - x.at(span.0) - 0.5).clamp(MIN_WIDTH, 6.0);
         for (at, (sizes, name)) in self.rows.iter().zip(&names).enumerate() {
