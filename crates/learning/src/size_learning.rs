@@ -426,7 +426,10 @@ fn fit_of_separate(names: &[String], commands: &[LabelledCommand]) -> Option<(Fi
 
 /// Whether nearly all commands are what a fit says.
 fn agrees(fit: &Fit, commands: &[LabelledCommand]) -> bool {
-    fit.outliers.len() * 10 <= commands.len() && Additivity::of(fit, commands).mean_deviation <= USUAL_DEVIATION
+    // One gross outlier, such as a wrong label, is no deviation of all.
+    let kept = commands.iter().enumerate().filter(|(at, _)| !fit.outliers.contains(at));
+    let kept: Vec<LabelledCommand> = kept.map(|(_, command)| command.clone()).collect();
+    fit.outliers.len() * 10 <= commands.len() && Additivity::of(fit, &kept).mean_deviation <= USUAL_DEVIATION
 }
 
 /// The sizes that the outliers of a fit agree on among themselves.

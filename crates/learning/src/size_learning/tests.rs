@@ -146,9 +146,12 @@ fn devices_grouped_by_their_action_are_named_with_both_sizes() {
         });
         124 + bytes.sum::<i64>() + i64::from(at.is_multiple_of(7))
     };
-    let said = warnings(&mixed(110, grouped));
-    assert!(said.contains("devices are grouped by their action"), "{said}");
-    assert!(said.contains("`on` 115 and 22 bytes, `off` 116 and 22 bytes"), "{said}");
+    let with_wrong_label = |counts, at| grouped(counts, at) + if at == 3 { 900 } else { 0 };
+    for commands in [mixed(110, grouped), mixed(110, with_wrong_label)] {
+        let said = warnings(&commands);
+        assert!(said.contains("devices are grouped by their action"), "{said}");
+        assert!(said.contains("`on` 115 and 22 bytes, `off` 116 and 22 bytes"), "{said}");
+    }
 }
 
 /// Labels may lie as close to a header that is always as long as to the message behind it.
