@@ -78,9 +78,9 @@ use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
 #[command(
     name = "sizeleak",
     version,
-    after_help = format!(
-        "Example: sizeleak run pipeline.toml  # your own gateways, or with consent\n{EXIT_CODES}"
-    ),
+    disable_help_subcommand = true,
+    after_help = "Example: sizeleak run pipeline.toml  # your own gateways, or with consent\n\
+                  Exit code: 0 done, 1 bad input, 2 usage, 3 input cut short, 130 SIGINT.",
     after_long_help = format!(
         "Example: sizeleak run pipeline.toml  # own gateways, or research with consent\n{EXIT_CODES}"
     )

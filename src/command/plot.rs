@@ -106,11 +106,11 @@ struct PictureOptions {
     width: Option<u32>,
 
     /// The height in pixels [default: by what is drawn]
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(150..=20_000), help_heading = OUTPUT)]
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(150..=20_000), hide_short_help = true, help_heading = OUTPUT)]
     height: Option<u32>,
 
     /// The height of text in pixels [default: 12 or 18]
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(4..=200), help_heading = OUTPUT)]
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(4..=200), hide_short_help = true, help_heading = OUTPUT)]
     font_size: Option<u32>,
 }
 

@@ -96,6 +96,7 @@ fn text_is_compressed_where_the_name_says_so() {
         assert!(run(folder.path(), &format!("-o {name}")).status.success());
     }
     let mut unpacked = Vec::new();
+    // One stream, which readers of a single one read whole.
     flate2::read::GzDecoder::new(&*file("x.csv.gz")).read_to_end(&mut unpacked).unwrap();
     assert!(unpacked == file("x.csv") && zstd::decode_all(&*file("x.csv.zst")).unwrap() == unpacked);
     let model = example("model.toml");

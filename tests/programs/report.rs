@@ -240,7 +240,7 @@ fn what_cannot_be_used_is_refused_with_what_to_do() {
         (format!("--labels {} --gateway {GATEWAY}", example("test.csv")), 2, "`--labels` needs the captures"),
         (model.clone(), 2, "name it with `--model"),
         (format!("--model {capture}"), 1, "test.pcap"),
-        (format!("--model {model} -o x.csv"), 2, "does not write csv"),
+        (format!("--model {model} -o x.csv"), 2, "does not know what to write into"),
         (format!("--model {model} --markdown -o x.html"), 2, "contradicts the name x.html"),
         (empty, 2, "captures need labels"),
         ("none.frames".to_owned(), 2, "captures need labels"),

@@ -389,7 +389,9 @@ fn a_missing_or_wrong_gateway_leads_to_the_survey() {
     ] {
         assert!(output.status.success() && stderr(&output).contains(words), "{}", stderr(&output));
     }
-    let piped = feed(sizeleak("run --kind record"), std::fs::read(root().join(&input)).unwrap());
+    let mut piped = sizeleak("run --kind record");
+    piped.current_dir(pipeline.path());
+    let piped = feed(piped, std::fs::read(root().join(&input)).unwrap());
     assert!(
         piped.status.code() == Some(2) && stderr(&piped).contains("`sizeleak survey CAPTURE`"),
         "{}",

@@ -78,9 +78,10 @@ impl TextFormat for Csv {
 }
 
 fn write_record(cells: impl Iterator<Item = impl AsRef<[u8]>>, output: &mut dyn Write) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(output);
+    // A writer of CSV on the output itself would flush that after each row.
+    let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(cells)?;
-    writer.flush()
+    output.write_all(&writer.into_inner().map_err(csv::IntoInnerError::into_error)?)
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub(super) struct TimelineOptions {
     flow: Vec<FlowId>,
 
     /// Draw only this many commands and deviations, the first ones [default: 10000]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000), hide_short_help = true)]
     limit: Option<u32>,
 
     /// The model of the answers: flows of one of its sections share their lanes

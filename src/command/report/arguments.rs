@@ -9,6 +9,7 @@ use crate::command::output_option::OutputOption;
 
 /// Write all that is known of a gateway's leak as one page, for people
 #[derive(Debug, Args)]
+#[command(mut_arg("set", |set| set.hide_short_help(true)))]
 #[command(mut_arg("operands", |files| {
     files.help("Captures with `--labels`, answers, deviations or a profile, recognised by content; `-` is stdin")
 }))]
