@@ -34,7 +34,7 @@ mod rendering;
 mod sizes;
 mod timeline;
 
-/// Draw answers, and figures of reports and models, as SVG, PNG or PDF
+/// Draw figures of what other commands write: SVG, PNG or PDF
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sizeleak plot commands.frames -o timeline.svg\n  \

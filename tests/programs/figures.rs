@@ -256,8 +256,10 @@ fn an_input_that_does_not_hold_a_figure_names_the_command_that_writes_it() {
 fn flows_of_a_section_of_the_model_share_their_lanes() {
     let folder = tempfile::tempdir().unwrap();
     let model = fs::read_to_string("examples/home/model.toml").unwrap();
-    let scope = "\n[scope]\nservices = [\"203.0.113.1:443\", \"203.0.113.2:8883\"]\n";
-    let model = write(folder.path(), "model.toml", model + scope);
+    let (before, scope) = model.split_once("[scope]\n").unwrap();
+    let after = scope.lines().skip_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+    let services = "services = [\"203.0.113.1:443\", \"203.0.113.2:8883\"]";
+    let model = write(folder.path(), "model.toml", format!("{before}[scope]\n{services}\n{after}"));
     let answer = |flow: u64, service: &str| {
         format!(
             "{{\"identification\":{{\"time_ns\":{flow},\"end_ns\":{flow},\"flow\":{flow},\"gateway\":\"192.0.2.9\",\

@@ -285,7 +285,12 @@ fn habits_are_the_mean_of_the_days_of_a_profile_by_the_clock_of_its_home() {
         ("", &of_no_day, 1, "no whole day"),
         ("", &two, 1, "the profile has 192.0.2.8, 192.0.2.9"),
         ("--gateway 192.0.2.7", &profile, 1, "the profile has 192.0.2.9"),
-        ("", "time,on\n1,2\n", 1, "it is nothing that can be drawn, and TOML parse error at line 1, column 5: "),
+        (
+            "",
+            "time,on\n1,2\n",
+            1,
+            "it is nothing that can be drawn, and it is no profile: TOML parse error at line 1, column 5: ",
+        ),
         ("--kind profile", &line(7, ""), 1, "stdin is a stream, and a profile is drawn from a profile: "),
         ("--kind timeline", &profile, 1, "a timeline is drawn from frames, JSON lines or Parquet"),
         ("--limit 7", &profile, 2, "`--limit` is about a timeline"),

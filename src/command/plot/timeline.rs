@@ -39,14 +39,14 @@ pub(super) struct TimelineOptions {
     gateway: Vec<IpAddr>,
 
     /// Only commands and deviations of these flows, as JSON and CSV name them; can be repeated
-    #[arg(long, value_name = "FLOW", value_delimiter = ',')]
+    #[arg(long, value_name = "FLOW", value_delimiter = ',', hide_short_help = true)]
     flow: Vec<FlowId>,
 
     /// Draw only this many commands and deviations, the first ones [default: 10000]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000), hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: Option<u32>,
 
-    /// The model of the answers: flows of one of its sections share their lanes
+    /// The model of the answers: each of its sections has lanes
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     model: Vec<PathBuf>,
 
@@ -57,7 +57,7 @@ pub(super) struct TimelineOptions {
 /// What the commands really were.
 #[derive(Debug, Args)]
 struct TruthOptions {
-    /// Draw the true actions over the commands: labels as CSV, as `sizeleak evaluate` takes them
+    /// Draw the true actions over the commands, as labelled
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     labels: Option<PathBuf>,
 

@@ -76,7 +76,7 @@ impl CalibrationFigure {
         for bin in &calibration.bins {
             let (from, to) = (panel.x(&x, bin.from * 100.0) + 1.0, panel.x(&x, bin.to * 100.0) - 1.0);
             let height = panel.height * BARS * bin.answers as f64 / most.max(1) as f64;
-            panel.add(rectangle(from, panel.bottom() - height, (to - from).max(0.0), height).set("fill", PALE));
+            panel.add(rectangle(from, panel.y(&y, 0.0) - height, (to - from).max(0.0), height).set("fill", PALE));
         }
         panel.axis_below(&x, "stated probability of the first candidate (%)");
         panel.axis_left(&y, "first candidate right (%)");

@@ -63,7 +63,7 @@ impl CommandSizes {
         let mut panel = Panel::new(size, heading, keys.collect(), around)?;
         let sizes = || self.rows.iter().flatten().map(|(bytes, _)| *bytes as f64);
         let span = (sizes().fold(f64::INFINITY, f64::min).min(1e15), sizes().fold(0.0, f64::max));
-        let x = Scale::linear((span.0.min(span.1), span.1), 1.0, panel.x_length(), 40.0);
+        let x = Scale::linear((span.0.min(span.1), span.1), 1.0, panel.x_length(), 30.0);
         panel.axis_below(&x, "size of the command (bytes, without ε)");
         let row = panel.height / self.rows.len().max(1) as f64;
         let width = (x.at(span.0 + 1.0) - x.at(span.0) - 0.5).clamp(MIN_WIDTH, 6.0);
