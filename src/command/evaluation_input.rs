@@ -87,7 +87,7 @@ impl EvaluationInput {
         let models = if !own.is_empty() && (keeps_own || self.model.is_empty()) {
             own
         } else if self.model.is_empty() {
-            WorkingFolder::models(&self.captures.log)?
+            WorkingFolder::models(self.captures.log_of_choices())?
         } else {
             self.model.clone()
         };

@@ -67,9 +67,9 @@ pub(super) struct LabelledCaptures {
     #[command(flatten)]
     options: StageOptionArguments,
 
-    /// Whether it was said which gateway was chosen: several pipelines read the same captures.
+    /// Whether it was said what was chosen: several pipelines read the same captures.
     #[arg(skip)]
-    is_gateway_said: Cell<bool>,
+    are_choices_said: Cell<bool>,
 
     #[command(flatten)]
     pub(super) log: LogFlags,
@@ -115,6 +115,11 @@ impl LabelledCaptures {
     /// The addresses of gateways that are named; networks are none.
     pub(super) fn gateways(&self) -> Vec<IpAddr> {
         self.options.gateways()
+    }
+
+    /// Where it is said what was chosen for the first pipeline, and not again for others.
+    pub(super) fn log_of_choices(&self) -> &LogFlags {
+        if self.are_choices_said.get() { &LogFlags::QUIET } else { &self.log }
     }
 
     /// Whether there are any labels.
@@ -206,9 +211,9 @@ impl LabelledCaptures {
         self.options.set_others(&mut pipeline)?;
         options.iter().try_for_each(|option| pipeline.set_text(option))?;
         if self.traffic.streams().is_empty() {
-            let log = if self.is_gateway_said.replace(true) { &LogFlags::QUIET } else { &self.log };
-            choose_gateway(&mut pipeline, log)?;
+            choose_gateway(&mut pipeline, self.log_of_choices())?;
         }
+        self.are_choices_said.set(true);
         // Files that a pipeline writes belong to `sizeleak run`.
         pipeline.latency_log = None;
         Ok(pipeline.without_saves())

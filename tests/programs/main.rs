@@ -63,3 +63,4 @@ mod strip;
 mod survey;
 mod taps;
 mod tunnels;
+mod unsaid;
