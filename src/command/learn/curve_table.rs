@@ -11,31 +11,30 @@ pub(super) fn table(curve: &LearningCurve) -> Document {
     let most = curve.points.iter().map(|point| point.draws).max().unwrap_or(1);
     let done = format!(
         "How good models of fewer labels are. Each row is of models learned from so many of {} labels, which were drawn at \
-         random {most} times; every model answers the same {} other commands. Shares of them are the median of the models, \
+         random {most} times; every model answers the same {} other commands. Shares of them, in percent, are the median of the models, \
          in brackets from the lowest to the highest end of the models' intervals of 95 % (Wilson).",
         curve.drawn_from, curve.tested,
     );
-    let meaning = "models: those that could be learned, of the samples drawn; only for kinds: those without a size for any \
+    let meaning = "models: those that could be learned, of the samples drawn; only kinds: those without a size for any \
                    action, which answer nothing but the kinds of command that were labelled; with warnings: those whose \
-                   labels left something uncertain; right sizes: actions with the same size as in the model of all labels";
+                   labels left something uncertain; right sizes: actions with the same size as in the model of all labels; candidates: their mean number";
     let remarks = curve.points.iter().flat_map(remarks).flat_map(|remark| paragraph(remark, 2));
     let table = numbers(HEADER, curve.points.iter().map(row));
     spaced([paragraph(done, 0), table, remarks.collect(), paragraph(meaning, 0)])
 }
 
-const HEADER: [&str; 9] = [
+const HEADER: [&str; 8] = [
     "\nlabels",
     "\nmodels",
-    "only for\nkinds",
+    "only\nkinds",
     "with\nwarnings",
     "right\nsizes",
-    "truth among\nthe candidates",
-    "truth the\nfirst candidate",
-    "truth among\nthe first five",
-    "mean of\ncandidates",
+    "truth among\ncandidates",
+    "truth the\nfirst",
+    "\ncandidates",
 ];
 
-fn row(point: &CurvePoint) -> [String; 9] {
+fn row(point: &CurvePoint) -> [String; 8] {
     let figure = |figure: fn(&MedianScore) -> String| point.after_pruning.as_ref().map_or(NONE.to_owned(), figure);
     let of_models = |count: usize| if point.learned == 0 { NONE.to_owned() } else { count.to_string() };
     [
@@ -46,13 +45,12 @@ fn row(point: &CurvePoint) -> [String; 9] {
         point.sizes.map_or(NONE.to_owned(), |sizes| sizes.to_string()),
         figure(|score| share(score.precision)),
         figure(|score| share(score.top_1)),
-        figure(|score| share(score.top_5)),
         figure(|score| format!("{:.1}", score.candidates)),
     ]
 }
 
 fn share(MedianShare { median, interval }: MedianShare) -> String {
-    percent_within(median, interval)
+    percent_within(median, interval).replace(" %", "")
 }
 
 /// Why samples gave no model, and what models were learned with: the most frequent of each.
