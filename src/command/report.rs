@@ -48,10 +48,8 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
     let log = &arguments.captures.log;
     let model = arguments.audited.path().map(|_| arguments.audited.model(log)).transpose()?;
     let of_model = model.as_ref().map(|model| ModelFindings::new(model, &arguments)).transpose()?;
-    let of_captures = match given.has_captures {
-        true => Some(CaptureFindings::new(&arguments, model.as_ref(), &mut observed)?),
-        false => None,
-    };
+    let of_captures = given.has_captures.then(|| CaptureFindings::new(&arguments, model.as_ref(), &mut observed));
+    let of_captures = of_captures.transpose()?;
     let (mut verdicts, mut sections, mut figures) = (Vec::new(), vec![given.provenance(&arguments)?], Vec::new());
     let (mut tiles, mut fix) = (Vec::new(), "A model tells what would stop the leak, and what that costs.".to_owned());
     if let Some(found) = of_captures {

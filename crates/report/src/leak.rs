@@ -62,9 +62,10 @@ pub fn tiles(audit: &Audit) -> Vec<Tile> {
 /// The cheapest padding table that leaves hardly more than guessing, in words.
 pub fn fix(table: &JudgedPolicy, audit: &Audit, commands_per_day: f64) -> String {
     let Measures { named, guessing, .. } = table.by_size.command;
-    let replies = match audit.with_replies.is_some() || audit.with_reply_count.is_some() {
-        true => " It pads commands alone: replies, which are seen too, need one size of their own.",
-        false => "",
+    let replies = if audit.with_replies.is_some() || audit.with_reply_count.is_some() {
+        " It pads commands alone: replies, which are seen too, need one size of their own."
+    } else {
+        ""
     };
     format!(
         "Pad every command by a {}. That adds {} to the bytes of commands ({:.0} bytes each, {:.2} MB a \

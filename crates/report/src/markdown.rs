@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::document::{CAPTION, Column, Figure, Report, Table};
+use crate::document::{CAPTION, Column, Figure, Report, Table, TileRow};
 use crate::prose::{Piece, pieces};
 
 /// Rows of a table beyond so many are only counted: a wiki shows no longer ones, and the page has them.
@@ -31,7 +31,7 @@ fn write_tiles(text: &mut String, report: &Report) {
     let observers: Vec<String> = known.rows.iter().map(|row| format!("by {}", row.observer)).collect();
     let _ = write!(text, "| named correctly | {} |\n|---|{}\n", observers.join(" | "), "--:|".repeat(observers.len()));
     for tile in report.tiles.iter().filter(|tile| !tile.rows.is_empty()) {
-        let shown: Vec<String> = tile.rows.iter().map(|row| row.shown()).collect();
+        let shown: Vec<String> = tile.rows.iter().map(TileRow::shown).collect();
         let _ = writeln!(text, "| {} | {} |", tile.title, shown.join(" | "));
     }
     text.push('\n');

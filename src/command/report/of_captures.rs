@@ -80,9 +80,10 @@ impl CaptureFindings {
         };
         let mut sections = vec![shown(&measured)];
         sections.extend(evaluation.as_ref().map(judged::calibration));
-        sections.push(match arguments.quick {
-            true => Section::missing("learning", "Left out by `--quick`."),
-            false => labelled.learning_curve(inventory),
+        sections.push(if arguments.quick {
+            Section::missing("learning", "Left out by `--quick`.")
+        } else {
+            labelled.learning_curve(inventory)
         });
         Ok(Self {
             verdict,

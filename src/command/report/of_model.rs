@@ -45,26 +45,24 @@ impl ModelFindings {
         if let Some(first) = sections.first_mut() {
             first.text.push(format!("How probable commands are before their size is seen: {prior}."));
         }
-        let fix = match check_sizes(model) {
-            Err(fault) => {
-                let why = fault.to_string();
-                sections.extend(["padding", "countermeasures"].map(|id| Section::missing(id, &why)));
-                fault.to_string()
-            }
-            Ok(()) => {
-                let home = PaddedHome::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
-                let floor = if arguments.quick { FloorChoice::LeftOut } else { FloorChoice::UnlessLong };
-                let curve = Curve::new(&home, floor, &prior, &arguments.captures.log, |_| Ok(None))?;
-                let traffic = HomeTraffic::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
-                let mut padding = padding(&curve, &home.unpadded);
-                padding.text.extend(match arguments.quick {
-                    true => Some("The floor of all policies is left out by `--quick`.".to_owned()),
-                    false => curve.floor_left_out.clone(),
-                });
-                sections.push(padding);
-                sections.push(countermeasures(&traffic));
-                fix(&home, &audit, arguments)
-            }
+        let fix = if let Err(fault) = check_sizes(model) {
+            let why = fault.to_string();
+            sections.extend(["padding", "countermeasures"].map(|id| Section::missing(id, &why)));
+            fault.to_string()
+        } else {
+            let home = PaddedHome::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
+            let floor = if arguments.quick { FloorChoice::LeftOut } else { FloorChoice::UnlessLong };
+            let curve = Curve::new(&home, floor, &prior, &arguments.captures.log, |_| Ok(None))?;
+            let traffic = HomeTraffic::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
+            let mut padding = padding(&curve, &home.unpadded);
+            padding.text.extend(if arguments.quick {
+                Some("The floor of all policies is left out by `--quick`.".to_owned())
+            } else {
+                curve.floor_left_out.clone()
+            });
+            sections.push(padding);
+            sections.push(countermeasures(&traffic));
+            fix(&home, &audit, arguments)
         };
         Ok(Self {
             verdict: leak::verdict(&audit),
