@@ -86,17 +86,16 @@ pub(crate) fn pipeline_file(
     let mut text = String::new();
     for stage in stages {
         let name = stage.entry.name;
-        let table = match programs.iter().find(|(replaced, _)| replaced == name) {
-            Some((_, command)) => Table::from_iter([
-                ("name".to_owned(), Value::from("python-stage")),
-                ("command".to_owned(), Value::from(command.clone())),
-            ]),
-            None => {
-                let set = pipeline.options(name).cloned().unwrap_or_default();
-                let resolved = stage.options.into_iter().filter(|(key, _)| set.contains_key(key));
-                [("run".to_owned(), Value::from(name))].into_iter().chain(resolved).collect()
-            }
-        };
+        let program = programs.iter().find(|(replaced, _)| replaced == name);
+        let own = program.map(|(_, command)| {
+            let name = ("name".to_owned(), Value::from("python-stage"));
+            Table::from_iter([name, ("command".to_owned(), Value::from(command.clone()))])
+        });
+        let table = own.unwrap_or_else(|| {
+            let set = pipeline.options(name).cloned().unwrap_or_default();
+            let resolved = stage.options.into_iter().filter(|(key, _)| set.contains_key(key));
+            [("run".to_owned(), Value::from(name))].into_iter().chain(resolved).collect()
+        });
         let written = write!(text, "[[stage]]\n{table}\n");
         written.map_err(|error| input_failure(py, error))?;
     }

@@ -9,7 +9,9 @@ use super::*;
 
 fn batch(kind: &str, frames: &[Frame]) -> RecordBatch {
     let mut builder = RecordBatchBuilder::new(kind).unwrap();
-    frames.iter().for_each(|frame| builder.write(frame).unwrap());
+    for frame in frames {
+        builder.write(frame).unwrap();
+    }
     builder.take_batch().unwrap()
 }
 
