@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 use support::programs::{example, root, sizeleak, stdout, with};
 
 /// What an example cannot be tried without: an interface, another machine, or minutes.
-const NOT_HERE: [&str; 10] = [
+const NOT_HERE: [&str; 12] = [
+    "my-pruner",
+    "burst.py",
     "deviations.ndjson",
     "--tap",
     "2026-0[1-3]",

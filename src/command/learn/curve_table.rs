@@ -11,13 +11,14 @@ pub(super) fn table(curve: &LearningCurve) -> Document {
     let most = curve.points.iter().map(|point| point.draws).max().unwrap_or(1);
     let done = format!(
         "How good models of fewer labels are. Each row is of models learned from so many of {} labels, which were drawn at \
-         random {most} times; every model answers the same {} other commands. Shares of them, in percent, are the median of the models, \
-         in brackets from the lowest to the highest end of the models' intervals of 95 % (Wilson).",
+         random {most} times; every model answers the same {} other commands. Shares of them, in percent, are the \
+         median of the models, in brackets from the lowest to the highest end of the models' intervals of 95 % (Wilson).",
         curve.drawn_from, curve.tested,
     );
     let meaning = "models: those that could be learned, of the samples drawn; only kinds: those without a size for any \
                    action, which answer nothing but the kinds of command that were labelled; with warnings: those whose \
-                   labels left something uncertain; right sizes: actions with the same size as in the model of all labels; candidates: their mean number";
+                   labels left something uncertain; right sizes: actions with the same size as in the model of all \
+                   labels; candidates: their mean number";
     let remarks = curve.points.iter().flat_map(remarks).flat_map(|remark| paragraph(remark, 2));
     let table = numbers(HEADER, curve.points.iter().map(row));
     spaced([paragraph(done, 0), table, remarks.collect(), paragraph(meaning, 0)])
