@@ -59,6 +59,7 @@ mod stage_options;
 mod start_point;
 mod strip;
 mod survey;
+mod terminal;
 mod text_style;
 mod traffic_input;
 mod value_lists;

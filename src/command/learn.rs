@@ -25,7 +25,8 @@ use super::labelled_captures::LabelledCaptures;
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
 use super::output_option::{write, writes_stdout};
-use super::report_format::{ReportFormatOption, stderr_columns};
+use super::report_format::ReportFormatOption;
+use super::terminal::stderr_columns;
 
 /// Learn a gateway's sizes from captures, with labels or without
 #[derive(Debug, Args)]

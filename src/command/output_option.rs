@@ -15,7 +15,7 @@ use super::encoded_file::EncodedFile;
 use super::failure::Failure;
 use super::help::OUTPUT;
 use super::output_form;
-use super::report_format::stdout_columns;
+use super::terminal::stdout_columns;
 
 /// The role of stdout among the files of a run.
 const STDOUT: &str = "stdout";

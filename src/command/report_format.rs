@@ -2,18 +2,15 @@
 
 mod csv;
 
-use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
-
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use sizeleak_text::{escaped_json, escaped_lines};
-use terminal_size::{Width, terminal_size_of};
 
 use super::document::{COLUMNS, Document, as_markdown, as_text};
 use super::failure::Failure;
 use super::help::OUTPUT;
 use super::output_option::{OutputOption, print};
+use super::terminal::stdout_columns;
 
 /// The format of a report.
 #[derive(Debug, Args)]
@@ -109,21 +106,3 @@ impl ReportForm {
         print(&self.written(report, rows, document)?)
     }
 }
-
-/// The columns of what goes to stdout.
-pub(super) fn stdout_columns() -> usize {
-    columns(&io::stdout())
-}
-
-/// The columns of what goes to stderr.
-pub(super) fn stderr_columns() -> usize {
-    columns(&io::stderr())
-}
-
-fn columns(stream: &(impl IsTerminal + AsFd)) -> usize {
-    let terminal = stream.is_terminal().then(|| terminal_size_of(stream)).flatten();
-    terminal.map_or(COLUMNS, |(Width(columns), _)| usize::from(columns).max(MIN_COLUMNS))
-}
-
-/// Narrower terminals break lines themselves: words of a table would be cut.
-const MIN_COLUMNS: usize = 40;

@@ -113,7 +113,7 @@ impl Answers {
     }
 }
 
-pub(in crate::command) fn whole_text(input: impl Read) -> anyhow::Result<String> {
+pub(crate) fn whole_text(input: impl Read) -> anyhow::Result<String> {
     let mut text = String::new();
     input.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     ensure!(text.len() as u64 <= MAX_BYTES, "it is longer than 256 MiB");
