@@ -135,7 +135,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     match (kind, content) {
         (PictureKind::Timeline, Content::Answers(answers)) => {
-            return drawing.timeline(answers, timeline, &times, labels, model);
+            return drawing.timeline(answers, timeline, &times, labels, model.as_ref());
         }
         (PictureKind::Latency, Content::Answers(answers)) => {
             let stages = latency::of(answers, &name)?;
@@ -194,13 +194,13 @@ impl Drawing<'_> {
         mut timeline: Timeline,
         times: &TimeFormat,
         labels: Option<LabelFile>,
-        model: Option<ModelSet>,
+        model: Option<&ModelSet>,
     ) -> Result<ExitCode, Failure> {
         let read = answers.read(self.name, &mut timeline);
         if !self.arguments.log.is_quiet() {
             timeline::report_omissions(&timeline);
         }
-        if let Some(model) = &model {
+        if let Some(model) = model {
             timeline::add_sections(&mut timeline, model);
         }
         if let Some(labels) = labels.filter(|_| !timeline.times().is_empty()) {

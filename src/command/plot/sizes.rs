@@ -44,7 +44,7 @@ pub(super) fn of(text: &str, section: Option<usize>, name: &str) -> Result<Comma
         let counts: Vec<u32> = (0..model.actions.len()).map(|other| u32::from(other == at)).collect();
         space.size(space.bytes_of(&counts))
     };
-    let actions = model.actions.iter().enumerate().map(|(at, action)| (action.name.to_string(), alone(at)));
+    let actions = model.actions.iter().enumerate().map(|(at, action)| (action.name.clone(), alone(at)));
     let commands: f64 = all.values().sum();
     Ok(CommandSizes {
         about: format!(

@@ -92,7 +92,9 @@ impl PaddingFigure {
             if style(at).dashes.is_some() {
                 panel.add(style(at).line(own.iter().copied()));
             }
-            own.into_iter().for_each(|(x, y)| panel.add(style(at).mark(x, y).set("class", "policy")));
+            for (x, y) in own {
+                panel.add(style(at).mark(x, y).set("class", "policy"));
+            }
         }
         Ok(panel.svg())
     }

@@ -115,7 +115,9 @@ impl Panel {
         let shown = if title.is_empty() { heading.own } else { title };
         let document = sheet((all_width, all_height), &size, &clean(shown, MAX_IN_TITLE), &about);
         let mut panel = Self { document, legend, axis, left, top, width, height };
-        texts.into_iter().for_each(|text| panel.add(text));
+        for text in texts {
+            panel.add(text);
+        }
         Ok(panel)
     }
 

@@ -47,7 +47,9 @@ impl Rendering {
     pub fn new(svg: &str) -> Result<Self, RenderingError> {
         let mut options = Options { font_family: FAMILY.to_owned(), ..Options::default() };
         let fonts = options.fontdb_mut();
-        FONTS.iter().for_each(|font| fonts.load_font_data(font.to_vec()));
+        for font in FONTS {
+            fonts.load_font_data(font.to_vec());
+        }
         fonts.set_sans_serif_family(FAMILY);
         Tree::from_str(svg, &options).map(Self).map_err(|error| RenderingError::Failed(error.to_string()))
     }

@@ -23,11 +23,11 @@ impl Scale {
         while ((most / step).ceil() - (least / step).floor()).max(1.0) > intervals.max(2.0) {
             step = round_step(step * 1.5);
         }
-        let first = (least / step).floor() * step;
-        let last = ((most / step).ceil() * step).max(first + step);
-        let count = ((last - first) / step).round() as u32;
-        let ticks = (0..=count).map(|at| exact(first + f64::from(at) * step)).collect();
-        Self { first, last, pixels, ticks, is_logarithmic: false }
+        let start = (least / step).floor() * step;
+        let end = ((most / step).ceil() * step).max(start + step);
+        let count = ((end - start) / step).round() as u32;
+        let ticks = (0..=count).map(|at| exact(start + f64::from(at) * step)).collect();
+        Self { first: start, last: end, pixels, ticks, is_logarithmic: false }
     }
 
     /// A logarithmic axis from the least to the greatest of these values above 0, widened by a twentieth; its ticks are
@@ -38,19 +38,19 @@ impl Scale {
         let (least, most) = if least <= most { (least.log10(), most.log10()) } else { (0.0, 1.0) };
         // One value is in the middle of a decade.
         let margin = if most - least < 0.1 { 0.5 } else { (most - least) / 20.0 };
-        let (first, last) = (least - margin, most + margin);
-        let decade = pixels / (last - first);
+        let (start, end) = (least - margin, most + margin);
+        let decade = pixels / (end - start);
         let fits = |digits: &&&[f64]| {
             let next = digits.iter().skip(1).chain(&[10.0]);
             digits.iter().zip(next).all(|(digit, next)| (next / digit).log10() * decade >= min_distance)
         };
         let digits = OF_DECADES.iter().find(fits).copied().unwrap_or(&[1.0]);
         let every = (min_distance / decade).ceil().max(1.0) as i32;
-        let decades = first.floor() as i32..=last.ceil() as i32;
+        let decades = start.floor() as i32..=end.ceil() as i32;
         let decades = decades.filter(|decade| decade.rem_euclid(every) == 0).map(|decade| 10_f64.powi(decade));
         let ticks = decades.flat_map(|decade| digits.iter().map(move |digit| exact(digit * decade)));
-        let ticks = ticks.filter(|tick| (first..=last).contains(&tick.log10())).collect();
-        Self { first, last, pixels, ticks, is_logarithmic: true }
+        let ticks = ticks.filter(|tick| (start..=end).contains(&tick.log10())).collect();
+        Self { first: start, last: end, pixels, ticks, is_logarithmic: true }
     }
 
     /// The position of a value, in pixels from the beginning.

@@ -20,7 +20,7 @@ const MIN_WIDTH: f64 = 1.4;
 /// Numbers of commands that have one size, from the most revealing on.
 const BANDS: [(f64, &str); 5] = [
     (1.0, "1 command: it is named"),
-    (9.0, "2 to 9 commands"),
+    (9.0, "2 to 9 commands alike"),
     (99.0, "10 to 99"),
     (999.0, "100 to 999"),
     (f64::INFINITY, "1000 and more"),
@@ -47,9 +47,7 @@ impl CommandSizes {
             let band = BANDS.iter().position(|(most, _)| commands <= most + 0.5).unwrap_or(BANDS.len() - 1);
             COLOURS.get(COLOURS.len() - 1 - band).copied().unwrap_or_default()
         };
-        let keys = BANDS.iter().map(|(most, name)| {
-            shade_key(format!("{name}{}", if *most == 9.0 { " alike" } else { "" }), colour(*most))
-        });
+        let keys = BANDS.iter().map(|(most, name)| shade_key(*name, colour(*most)));
         let heading = Heading { title, own: "Which commands a size gives away", about: &self.about };
         let name = |actions: usize| if actions == 1 { "1 action".to_owned() } else { format!("{actions} actions") };
         let names: Vec<String> = (1..=self.rows.len()).map(name).collect();
