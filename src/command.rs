@@ -79,9 +79,7 @@ use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
 #[command(
     name = "sizeleak",
     version,
-    disable_help_subcommand = true,
-    after_help = "Example: sizeleak run pipeline.toml  # your own gateways, or with consent\n\
-                  Exit code: 0 done, 1 bad input, 2 usage, 3 input cut short, 130 SIGINT.",
+    after_help = "Exit code: 0 done, 1 bad input, 2 usage, 3 input cut short, 130 SIGINT.",
     after_long_help = format!(
         "Example:\n  sizeleak run pipeline.toml  # for your own gateways, and research with consent\n\n{EXIT_CODES}"
     )

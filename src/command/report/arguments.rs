@@ -15,8 +15,7 @@ use crate::command::output_option::OutputOption;
 }))]
 #[command(after_help = "Examples:\n  \
     sizeleak report --model model.toml -o report.html\n  \
-    sizeleak report test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20 -o report.html\n  \
-    sizeleak report answers.frames home.profile.toml deviations.ndjson -o report.md")]
+    sizeleak report answers.frames home.profile.toml -o report.md")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak report --model model.toml -o report.html\n  \
     sizeleak report test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20 -o report.html\n  \
