@@ -7,7 +7,7 @@ use crate::command::help::OUTPUT;
 use crate::command::labelled_captures::LabelledCaptures;
 use crate::command::output_option::OutputOption;
 
-/// Write all that is known of a gateway's leak as one page, for people
+/// Write all that is known of a gateway's leak as a page for people
 #[derive(Debug, Args)]
 #[command(mut_arg("set", |set| set.hide_short_help(true)))]
 #[command(mut_arg("operands", |files| {
