@@ -14,7 +14,7 @@ import time
 import pyarrow as pa
 import sizeleak
 
-GATEWAY, PACKETS = "192.168.1.20", 20_000
+GATEWAY, PACKETS = "192.168.1.20", 100_000
 CAPTURE, ROUNDS = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5
 
 

@@ -28,7 +28,12 @@ an audit, [recipes](recipes.md) has short ways to other tools. This page is made
 `python/document.py`.
 
 Streams and stages run in this process: Rust works without the interpreter's lock, and threads end with what they work
-for. What the program reports runs in a process of its own, which Ctrl-C ends at any moment of a computation.
+for. What the program reports runs in a process of its own, which Ctrl-C ends at any moment of a computation. Where
+another library reads a stream, as `polars.DataFrame(stream)` does, its own error comes before the `KeyboardInterrupt`.
+
+`benches/python.py CAPTURE` compares speeds. On a capture of 1 GB of which one packet in a hundred is the gateway's, on
+two busy processors: the program 2.8 GB/s (frames) and 3.6 GB/s (Parquet), the package 4.1 GB/s in the same process,
+nfstream 7 MB/s, pyshark 15 MB/s. Memory peaks at 69 MB for 1 GB and at 70 MB for 2 GB, pyarrow included.
 """
 
 
