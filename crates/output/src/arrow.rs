@@ -6,10 +6,10 @@ use std::io;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, Field, Fields, Schema, SchemaRef};
+use arrow_schema::{ArrowError, Fields, Schema, SchemaRef};
 use sizeleak_frame::Frame;
 
-use self::cells::{Cells, data_type};
+use self::cells::{Cells, field};
 use crate::columns::{Column, MAX_BYTES, MAX_ROWS, cell, columns};
 use crate::flow_names::FlowNames;
 use crate::json;
@@ -28,8 +28,7 @@ impl RecordBatchBuilder {
     /// A builder without rows; `None` if frames of this kind have no columns.
     pub fn new(kind: &str) -> Option<Self> {
         let columns = columns(kind)?;
-        let fields: Fields =
-            columns.iter().map(|column| Field::new(column.name, data_type(column.content), true)).collect();
+        let fields: Fields = columns.iter().map(|column| field(column.name, column.content)).collect();
         Some(Self {
             kind: kind.to_owned(),
             schema: Arc::new(Schema::new(fields)),

@@ -169,6 +169,12 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
     Some(of_command.iter().chain(own).chain(ends).map(|(name, content)| Column { name, content: *content }).collect())
 }
 
+/// The name of a column whose type says the unit of times: `time` for `time_ns`.
+#[cfg(any(feature = "parquet", feature = "arrow"))]
+pub(crate) fn typed_name(name: &str, content: ColumnType) -> &str {
+    if content == Time { name.strip_suffix("_ns").unwrap_or(name) } else { name }
+}
+
 /// The columns of a kind that are text or a number; a list of which they show the first entry, or nothing, is left out.
 pub(crate) fn flat_columns(kind: &str) -> Option<Vec<Column>> {
     let is_flat = |column: &Column| !LISTS.contains(&column.name) && !SUMS.contains(&column.name);

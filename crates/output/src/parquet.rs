@@ -12,7 +12,7 @@ use std::sync::Arc;
 use sizeleak_frame::Frame;
 
 use self::field::{Field, without_candidates};
-use crate::columns::{Column, ColumnType, MAX_BYTES, MAX_ROWS, cell, columns};
+use crate::columns::{Column, ColumnType, MAX_BYTES, MAX_ROWS, cell, columns, typed_name};
 use crate::flow_names::FlowNames;
 use crate::{KindSelection, json};
 pub use answers::read_parquet_answers;
@@ -135,8 +135,7 @@ pub(super) fn schema(columns: &[Column]) -> Result<Type> {
 fn field(name: &str, content: ColumnType) -> Result<TypePtr> {
     let (physical, logical) = match content {
         ColumnType::Time => {
-            // The type has the unit.
-            let name = name.strip_suffix("_ns").unwrap_or(name);
+            let name = typed_name(name, content);
             return leaf(
                 name,
                 Physical::INT64,

@@ -98,7 +98,7 @@ def records(
     """The TLS records of captures, one row each, in order of time.
 
     `captures` is a path or several: captures (pcap or pcapng, also compressed), folders of them with `recursive`, or
-    saved frame streams. `gateway` is an address or network, or several. Columns: time_ns, start_ns (timestamps, UTC),
+    saved frame streams. `gateway` is an address or network, or several. Columns: time, start (timestamps, UTC),
     flow, direction, content_type, length (bytes on the wire), plaintext_min, plaintext_max (bytes; null where the
     cipher suite is unknown), handshake, gateway, service. `progress` is called with the bytes read and their total
     (None if unknown); True shows a bar of tqdm, if that is installed.
@@ -118,7 +118,7 @@ def commands(
     """The commands in captures, one row each.
 
     As `records`, and: `model` is a `Model` or its path, or several; with one, commands are told from noise as it has
-    learned. Columns: time_ns, end_ns, flow, size (bytes on the wire), plaintext_min, plaintext_max, records, replies,
+    learned. Columns: time, end, flow, size (bytes on the wire), plaintext_min, plaintext_max, records, replies,
     reply_bytes, direction, single_replies (list of after_ns, length), gateway, service.
     """
     return _stream("command", captures, gateway, pipeline, recursive, progress, model)

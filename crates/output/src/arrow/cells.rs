@@ -12,7 +12,7 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, TimeUnit};
 use serde_json::Value;
 
-use crate::columns::{ColumnType, entry_value};
+use crate::columns::{ColumnType, entry_value, typed_name};
 
 /// A column, or a field of a struct in one.
 pub(super) enum Cells {
@@ -147,7 +147,7 @@ impl Lists {
 }
 
 /// The type of a column, as readers of Parquet derive it from the file's schema.
-pub(super) fn data_type(content: ColumnType) -> DataType {
+fn data_type(content: ColumnType) -> DataType {
     match content {
         ColumnType::Time => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
         ColumnType::Unsigned => DataType::UInt64,
@@ -166,15 +166,18 @@ pub(super) fn data_type(content: ColumnType) -> DataType {
     }
 }
 
+/// A column.
+pub(super) fn field(name: &str, content: ColumnType) -> Field {
+    Field::new(typed_name(name, content), data_type(content), true)
+}
+
 /// The fields of the entries of a map, or of the structs of a list.
 fn entry_fields(content: ColumnType) -> Fields {
     match content {
         ColumnType::Counts => {
             Fields::from(vec![Field::new("key", DataType::Utf8, false), Field::new("value", DataType::UInt64, true)])
         }
-        ColumnType::Structs(fields) => {
-            fields.iter().map(|(name, content)| Field::new(*name, data_type(*content), true)).collect()
-        }
+        ColumnType::Structs(fields) => fields.iter().map(|(name, content)| field(name, *content)).collect(),
         _ => Fields::empty(),
     }
 }
