@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use support::programs::{sizeleak, stderr};
+use support::programs::{sizeleak, unbroken};
 use support::size_table::SizeTable;
 use tempfile::TempDir;
 
@@ -63,7 +63,7 @@ impl Commands {
         let mut command = sizeleak("learn --from");
         command.arg(self.path("records.frames")).arg("--labels").arg(self.path("labels.csv"));
         let output = command.arg("-o").arg(self.path("model.toml")).output().unwrap();
-        (output.status.code(), stderr(&output) + &String::from_utf8(output.stdout).unwrap())
+        (output.status.code(), unbroken(&output) + &String::from_utf8(output.stdout).unwrap())
     }
 
     fn learn(&self) -> (Option<i32>, String) {
@@ -85,7 +85,7 @@ impl Commands {
         let mut command = sizeleak("evaluate --json --from");
         command.arg(self.path("records.frames")).arg("--labels").arg(self.path("labels.csv"));
         let output = command.arg("--model").arg(self.path("model.toml")).output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(output.status.success(), "{}", unbroken(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 }
