@@ -151,7 +151,7 @@ mod tests {
             let legend = Legend::new(width, (0..9).map(key).collect());
             let (column, columns) = (legend.column, legend.columns as f64);
             assert!(columns < 1.5 || MARGIN + column * columns <= width, "{width}: {column} × {columns}");
-            assert_eq!(legend.height, LEGEND_ROW * 9_usize.div_ceil(legend.columns) as f64);
+            assert_eq!((legend.height / LEGEND_ROW).round() as usize, 9_usize.div_ceil(legend.columns));
         }
     }
 }
