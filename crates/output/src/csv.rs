@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(
             csv.lines().nth(1),
             Some(
-                "1970-01-01T00:00:00.000000001Z,1,2,F0000000000000003,4,5,6,7,8,9,to_gateway,,10,1,1,,,,on=2 a b=1,-1,0.5,,"
+                "1970-01-01T00:00:00.000000Z,1,2,F0000000000000003,4,5,6,7,8,9,to_gateway,,10,1,1,,,,on=2 a b=1,-1,0.5,,"
             )
         );
     }
@@ -147,7 +147,7 @@ mod tests {
             cipher_suite: None,
             server_name: Some("=HYPERLINK(\"http://x\",\"a\u{1b}[2J\")".into()),
         };
-        let expected = "1969-12-31T23:59:59.999999995Z,-5,F0000000000000003,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\",1.3,,,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\"\n";
+        let expected = "1969-12-31T23:59:59.999999Z,-5,F0000000000000003,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\",1.3,,,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\"\n";
         assert!(text("session", &[session.into()]).ends_with(expected));
     }
 

@@ -174,7 +174,7 @@ fn every_other_kind_is_a_line_that_starts_with_its_name() {
         (record.into(), "type 23    100 bytes  plaintext 70 to 76  handshake"),
         (session.into(), "-  X  -"),
         (hello.into(), "capture 1, schema 1"),
-        (command().into(), "314 bytes  plaintext 290  1 records  2 replies of 90 bytes"),
+        (command().into(), "314 bytes  plaintext 290  1 record  2 replies of 90 bytes"),
         (Correction::unshifted(command(), epsilons).into(), "ε +0 (0.25), +1 (0.25), -2 (0.25), …"),
         (notice.into(), "record-sizer: gap  flow F0000000000000001  3 bytes"),
         (Summary { stages: vec![row] }.into(), "capture: 0 frames in, 0 out, 0 bytes  files 2"),
