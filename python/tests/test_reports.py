@@ -70,8 +70,8 @@ def test_a_model_is_the_file_that_the_program_writes(tmp_path: Path) -> None:
 
 
 def test_errors_and_messages_are_the_programs(tmp_path: Path) -> None:
-    with pytest.raises(sizeleak.UsageError, match="is missing: name the gateway of these captures"):
-        sizeleak.evaluate(TEST, TEST_LABELS, model=MODEL)
+    with pytest.raises(sizeleak.UsageError, match="the model has no section 5, only 1"):
+        sizeleak.audit(MODEL, section=5)
     with pytest.raises(sizeleak.UsageError, match="unexpected argument '--nonsense'"):
         sizeleak.audit(MODEL, nonsense=1)
     with pytest.raises(sizeleak.Error, match=r"none\.toml"):

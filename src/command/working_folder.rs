@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use serde::Deserialize;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 
@@ -23,7 +23,7 @@ pub(super) struct WorkingFolder {
 
 /// One value, or a list of them.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "it must be a text, or a list of texts")]
 enum Several<T> {
     One(T),
     Many(Vec<T>),
@@ -51,7 +51,11 @@ impl WorkingFolder {
             return Ok(Self::default());
         }
         let text = fs::read_to_string(FILE).context(FILE)?;
-        toml::from_str(&text).context(FILE).map_err(Failure::usage)
+        toml::from_str(&text).map_err(|error| {
+            let before = text.get(..error.span().map_or(0, |span| span.start)).unwrap_or_default();
+            let line = 1 + before.matches('\n').count();
+            Failure::usage(anyhow!("{FILE}, line {line}: {}", error.message()))
+        })
     }
 
     /// The gateways; none if it names none.

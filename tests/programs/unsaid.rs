@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use support::programs::{example, root, sizeleak, stderr, unbroken};
+use support::programs::{example, root, sizeleak, stderr};
 
 /// A folder with the bundled captures, labels and model, and a pipeline for each way of pruning that names all of them.
 fn folder() -> tempfile::TempDir {
@@ -69,7 +69,12 @@ fn the_working_folder_says_gateway_model_and_labels_and_that_is_said() {
     assert!(within(folder.path(), "run test.pcap -q").status.success());
     fs::write(folder.path().join("sizeleak.toml"), "gatewya = \"192.168.1.20\"\n").unwrap();
     let wrong = within(folder.path(), "run test.pcap --model model.toml");
-    assert!(wrong.status.code() == Some(2) && unbroken(&wrong).contains("gatewya"), "{}", stderr(&wrong));
+    assert!(
+        wrong.status.code() == Some(2) && stderr(&wrong).contains("sizeleak.toml, line 1: unknown field `gatewya`")
+    );
+    fs::write(folder.path().join("sizeleak.toml"), "model = \"model.toml\"\ngateway = 5\n").unwrap();
+    let wrong = within(folder.path(), "run test.pcap --model model.toml");
+    assert!(stderr(&wrong).contains("line 2: it must be a text, or a list of texts"), "{}", stderr(&wrong));
 }
 
 #[test]

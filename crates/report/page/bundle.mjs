@@ -7,6 +7,8 @@ import { build } from "esbuild";
 process.chdir(import.meta.dirname);
 execFileSync("node_modules/.bin/tsc", { stdio: "inherit" });
 const { outputFiles, metafile } = await build({
+  // That of the process is where it began.
+  absWorkingDir: import.meta.dirname,
   entryPoints: ["report.ts"],
   bundle: true,
   minify: true,

@@ -1,5 +1,6 @@
 // Opens a report in Chromium, as a reader would, and fails with everything that is wrong with it:
 // `node check.mjs PAGE CHROMIUM [FOLDER]`. FOLDER gets pictures of it. Packages are those of crates/report/page.
+import { execFileSync } from "node:child_process";
 import { readFileSync, readdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -14,7 +15,8 @@ const address = pathToFileURL(resolve(page_path)).href;
 const faults = [];
 const check = (is_right, fault) => { if (!is_right) faults.push(fault); };
 
-const browser = await puppeteer.launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+const executablePath = execFileSync("which", [chromium], { encoding: "utf8" }).trim();
+const browser = await puppeteer.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 
 /** Opens the page with everything watched. */
 async function open(width, theme) {
