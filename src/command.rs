@@ -53,6 +53,7 @@ mod report_format;
 mod reproduce;
 mod run;
 mod schema;
+mod shell_word;
 #[cfg(feature = "simulator")]
 mod simulate;
 mod stage_options;

@@ -30,8 +30,8 @@ const MIN_BEYOND: f64 = 5.0;
     mut_arg("operands", |operands| {
         let about = "The pipelines, compared with the first, and the captures";
         let more = "A pipeline is a pipeline file, options of stages separated by commas (pruner.mode=paper), or \
-                    `standard` for the usual pipeline. Captures and saved frame streams are recognised by content. A pipeline that names models keeps them: `--model` is for \
-                    the others.";
+                    `standard` for the usual pipeline. Captures and saved frame streams are recognised by content. A \
+                    pipeline that names models keeps them: `--model` is for the others.";
         operands.value_name("PIPELINE|FILE").required(true).help(about).long_help(format!("{about}\n\n{more}"))
     }),
     after_help = "Example:\n  \

@@ -221,11 +221,9 @@ impl Arguments {
 
     /// Why the figures may be better than those of other captures.
     fn doubts(&self, models: &ModelSet, labels: &LabelFile, pipeline: &Pipeline) -> Result<Vec<String>, Failure> {
-        let evaluated = self.input.captures.digests(pipeline)?;
-        let is_same = |sha256: &str| evaluated.iter().any(|capture| capture.sha256 == sha256);
-        let learned = models.sections().iter().flat_map(|model| &model.learned.captures);
-        let seen = learned.filter(|capture| is_same(&capture.sha256)).map(|capture| &*capture.name);
-        let seen: BTreeSet<&str> = seen.collect();
+        let seen = self.input.captures.learned_from(models.sections(), pipeline)?;
+        // Sections of a model share their captures.
+        let seen: BTreeSet<String> = seen.into_iter().collect();
         let seen = (!seen.is_empty()).then(|| {
             format!(
                 "the model was learned from {}: it has seen these commands, and is better here than elsewhere; `--folds 5` \

@@ -1,6 +1,7 @@
 //! Labelled captures, and the pipeline that finds commands in them, as several subcommands name them.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use anyhow::anyhow;
 use clap::Args;
 use sizeleak_labels::{LabelFile, LabelTimes, LabelledCapture, NameRule, Tolerance};
 use sizeleak_learning::digest_captures;
-use sizeleak_model::CaptureDigest;
+use sizeleak_model::{CaptureDigest, Model};
 use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
@@ -120,6 +121,17 @@ impl LabelledCaptures {
     /// Where it is said what was chosen for the first pipeline, and not again for others.
     pub(super) fn log_of_choices(&self) -> &LogFlags {
         if self.are_choices_said.get() { &LogFlags::QUIET } else { &self.log }
+    }
+
+    /// The names of captures that these models were learned from, and that are among those of a pipeline.
+    pub(super) fn learned_from(&self, models: &[Model], pipeline: &Pipeline) -> Result<Vec<String>, Failure> {
+        let mut learned = models.iter().flat_map(|model| &model.learned.captures).peekable();
+        if learned.peek().is_none() {
+            // Captures may be large: none is read for its digest that nothing is compared with.
+            return Ok(Vec::new());
+        }
+        let digests: BTreeSet<String> = self.digests(pipeline)?.into_iter().map(|capture| capture.sha256).collect();
+        Ok(learned.filter(|capture| digests.contains(&capture.sha256)).map(|capture| capture.name.clone()).collect())
     }
 
     /// Whether there are any labels.

@@ -95,7 +95,7 @@ fn by_ending<F: ValueEnum>(named: Option<F>, output: &Path, ending: &str, comman
 }
 
 /// The name without the ending of a compressed file, and whether it had one.
-pub(super) fn plain_name(output: &Path) -> (PathBuf, bool) {
+fn plain_name(output: &Path) -> (PathBuf, bool) {
     if Compression::of_name(output) == Compression::None {
         (output.to_owned(), false)
     } else {

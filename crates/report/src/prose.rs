@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_between_two_backticks_is_code() {
+    fn text_between_two_backticks_is_code() {
         use Piece::{Code, Words};
         let all = |text| pieces(text).collect::<Vec<_>>();
         assert_eq!(

@@ -70,10 +70,7 @@ impl ModelCheck {
         premises: &Premises,
         commands: &LabelledCommands,
     ) -> Result<Self, Failure> {
-        let known = captures.digests(pipeline)?;
-        let is_same = |sha256: &str| known.iter().any(|capture| capture.sha256 == sha256);
-        let learned = model.learned.captures.iter().filter(|capture| is_same(&capture.sha256));
-        let learned = learned.map(|capture| capture.name.clone()).collect();
+        let learned = captures.learned_from(std::slice::from_ref(model), pipeline)?;
         Ok(Self::new(model, premises, commands, learned))
     }
 

@@ -14,6 +14,7 @@ use crate::command::answers_input::AnswersInput;
 use crate::command::failure::Failure;
 use crate::command::labelled_captures::LabelledCaptures;
 use crate::command::operand::{Content, Operand};
+use crate::command::shell_word::quoted;
 
 /// How much of a file is looked at.
 const HEAD: u64 = 1 << 12;
@@ -147,25 +148,4 @@ fn command_line() -> String {
         }
     }
     words.join(" ")
-}
-
-/// A word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,%+@".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_where_a_shell_would_take_them_apart() {
-        let shown = ["a/b-c.toml", "", "two words", "it's"].map(quoted);
-        assert_eq!(shown, ["a/b-c.toml", "''", "'two words'", r"'it'\''s'"]);
-    }
 }

@@ -13,12 +13,12 @@ use sizeleak_report::document::{Chart, ChartKind, Figure, Section, Table, Tile, 
 use sizeleak_report::leak;
 
 use super::arguments::Arguments;
-use super::given::quoted;
 use crate::command::failure::Failure;
 use crate::command::pad::countermeasure_options::compared;
 use crate::command::pad::curve::{Curve, Point};
 use crate::command::pad::floor::FloorChoice;
 use crate::command::pad::home::{COMMANDS_PER_DAY, check_sizes};
+use crate::command::shell_word::quoted;
 
 /// The fix is the cheapest table with which commands are named at most so much more often than by guessing, as in the
 /// examples of docs/padding.md: what is left is 5 % of guessing.

@@ -7,6 +7,7 @@ use sizeleak_survey::{MessageKind, Protocol, SurveyedAddress, SurveyedService};
 use sizeleak_text::{escaped, width};
 
 use crate::command::document::{COLUMNS, Document, line, paragraph};
+use crate::command::shell_word::quoted;
 
 /// What stdin may be saved as.
 const SAVED: &str = "capture.pcap";
@@ -29,7 +30,8 @@ pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf]) -> Document
         let text = format!("  To leave out its other services, add {} to both.", service_option(main));
         lines.extend(paragraph(text, 2));
     }
-    let inputs = captures.iter().map(|capture| quoted(kept(capture))).collect::<Vec<_>>().join(" ");
+    let inputs =
+        captures.iter().map(|capture| quoted(&kept(capture).display().to_string())).collect::<Vec<_>>().join(" ");
     if captures.iter().any(|capture| capture.as_os_str() == "-") {
         lines.extend(line(format!("  Save what came by stdin to a file first, here {SAVED}.")));
     }
@@ -129,22 +131,9 @@ fn kept(capture: &Path) -> &Path {
     if capture.as_os_str() == "-" { Path::new(SAVED) } else { capture }
 }
 
-/// A path as a POSIX shell reads it.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
-    if !text.is_empty() && text.bytes().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_quoted_for_a_shell() {
-        let quoted = ["home.pcap", "my home.pcap", "it's $HOME.pcap"].map(|path| quoted(Path::new(path)));
-        assert_eq!(quoted, ["home.pcap", "'my home.pcap'", r"'it'\''s $HOME.pcap'"]);
-    }
 
     #[test]
     fn too_few_commands_are_said_to_be_too_few() {
