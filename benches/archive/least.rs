@@ -88,7 +88,17 @@ impl StreamState {
                 let Ok(content_type) = ContentType::try_from(content_type) else { return };
                 let (start_ns, length) = (self.start_ns, u32::from(u16::from_be_bytes([high, low])));
                 let (plaintext, handshake) = (None, false);
-                let record = Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake };
+                let record = Record {
+                    time_ns,
+                    start_ns,
+                    flow,
+                    direction,
+                    content_type,
+                    length,
+                    plaintext,
+                    handshake,
+                    protocol: sizeleak_frame::Protocol::Tls,
+                };
                 frames.push(record.into());
                 self.left = 0;
             }

@@ -63,7 +63,14 @@ impl Bystander {
                     both.push(Flow { flow: BYSTANDER, gateway, service, ..Flow::clone(flow) }.into());
                     let cipher_suite = self.has_suite.then(|| "TLS_AES_128_GCM_SHA256".to_owned());
                     let server_name = self.server_name.map(str::to_owned);
-                    let session = Session { time_ns: 0, flow: BYSTANDER, server_name, tls_version: None, cipher_suite };
+                    let session = Session {
+                        time_ns: 0,
+                        flow: BYSTANDER,
+                        server_name,
+                        tls_version: None,
+                        cipher_suite,
+                        protocol: None,
+                    };
                     both.push(session.into());
                 }
                 Frame::Record(record) => {

@@ -27,8 +27,14 @@ fn assert_harmless(text: &str, why: &str) {
 fn hostile_stream(folder: &Path) -> String {
     let text = || format!("=HYPERLINK({HOSTILE})");
     let hello = Hello { schema: 1, stage: text(), version: text(), upstream: vec![text()] };
-    let session =
-        Session { time_ns: -5, flow: 1, tls_version: None, cipher_suite: Some(text()), server_name: Some(text()) };
+    let session = Session {
+        time_ns: -5,
+        flow: 1,
+        tls_version: None,
+        cipher_suite: Some(text()),
+        server_name: Some(text()),
+        protocol: None,
+    };
     let notice = Notice {
         time_ns: None,
         stage: text().into(),

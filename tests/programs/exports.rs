@@ -49,9 +49,11 @@ fn odd_stream() -> Vec<u8> {
         transport: Transport::Udp,
         encapsulation: None,
         among_several: false,
+        gateway_port: None,
     };
     let server_name = Some(text("-"));
-    let session = Session { time_ns: 5, flow: FLOW, server_name, tls_version: None, cipher_suite: None };
+    let session =
+        Session { time_ns: 5, flow: FLOW, server_name, tls_version: None, cipher_suite: None, protocol: None };
     let command = |time_ns: i64, single_replies: SharedList<SingleReply>| CommandFrame {
         time_ns,
         end_ns: time_ns,

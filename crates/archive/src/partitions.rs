@@ -269,7 +269,15 @@ mod tests {
 
     fn flow(flow: u64, gateway: &str) -> Flow {
         let (gateway, service) = (gateway.parse().unwrap(), "10.0.0.1:443".parse().unwrap());
-        Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }
+        Flow {
+            flow,
+            gateway,
+            service,
+            transport: Transport::Tcp,
+            encapsulation: None,
+            among_several: false,
+            gateway_port: None,
+        }
     }
 
     fn answer(flow: u64, time_ns: i64) -> Identification {

@@ -138,12 +138,20 @@ mod tests {
 
     fn flow(number: u64, gateway: &str, service: &str) -> Flow {
         let (gateway, service) = (gateway.parse().unwrap(), service.parse().unwrap());
-        Flow { flow: number, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }
+        Flow {
+            flow: number,
+            gateway,
+            service,
+            transport: Transport::Tcp,
+            encapsulation: None,
+            among_several: false,
+            gateway_port: None,
+        }
     }
 
     fn session(flow: u64, name: Option<&str>) -> Session {
         let server_name = name.map(str::to_owned);
-        Session { time_ns: 0, flow, server_name, tls_version: None, cipher_suite: None }
+        Session { time_ns: 0, flow, server_name, tls_version: None, cipher_suite: None, protocol: None }
     }
 
     #[test]

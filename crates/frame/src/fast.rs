@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rmp::encode::{ValueWriteError, write_array_len, write_sint};
 
-use crate::{Direction, Frame, Packet, Packets, Record, Segment, Segments};
+use crate::{Direction, Frame, Packet, Packets, Protocol, Record, Segment, Segments};
 
 /// The most bytes of a row besides its data: an array of six integers and the length of the data.
 const ROW_BYTES: usize = 48;
@@ -40,7 +40,7 @@ static RECORD_STARTS: [(&[u8; RECORD_START_BYTES], usize); 2] = [
 #[inline]
 pub(crate) fn encode(frame: &Frame, buffer: &mut Vec<u8>) -> Option<Result<(), ValueWriteError>> {
     match frame {
-        Frame::Record(body) => Some(encode_record(body, buffer)),
+        Frame::Record(body) if body.protocol == Protocol::Tls => Some(encode_record(body, buffer)),
         Frame::Packets(body) => Some(encode_packets(body, buffer)),
         Frame::Segments(body) => Some(encode_segments(body, buffer)),
         _ => None,
@@ -291,7 +291,17 @@ fn decode_record(bytes: &mut Input<'_>) -> Option<Record> {
         [0xc3] => true,
         _ => return None,
     };
-    Some(Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake })
+    Some(Record {
+        time_ns,
+        start_ns,
+        flow,
+        direction,
+        content_type,
+        length,
+        plaintext,
+        handshake,
+        protocol: Protocol::Tls,
+    })
 }
 
 fn decode_packets(bytes: &mut Input<'_>, buffer: &Arc<Vec<u8>>) -> Option<Packets> {

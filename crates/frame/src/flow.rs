@@ -14,6 +14,9 @@ pub struct Flow {
     /// The gateway's address.
     #[serde(with = "address")]
     pub gateway: IpAddr,
+    /// The gateway's port; streams of older programs lack it, and ESP has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway_port: Option<u16>,
     /// The other end, as `ip:port`.
     #[serde(with = "address")]
     pub service: SocketAddr,
@@ -42,4 +45,17 @@ pub enum Transport {
     Tcp,
     /// UDP.
     Udp,
+    /// ESP of IPsec, directly over IP: its port is 0.
+    Esp,
+}
+
+impl Transport {
+    /// Its name in frames.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Esp => "esp",
+        }
+    }
 }

@@ -43,6 +43,7 @@ mod limit;
 mod notice;
 mod owned_segment;
 mod packet;
+mod protocol;
 mod reader;
 mod record;
 mod row_bytes;
@@ -72,6 +73,7 @@ pub use limit::{BATCH_BYTES, BATCH_ROWS, BatchLimit, MAX_DEPTH, MAX_VALUE_BYTES}
 pub use notice::{Notice, what};
 pub use owned_segment::OwnedSegment;
 pub use packet::{Packet, PacketAppender, PacketRow, Packets, SkippedPackets};
+pub use protocol::Protocol;
 pub use reader::{FrameReader, ReadError};
 pub use record::Record;
 pub use row_bytes::RowLocation;

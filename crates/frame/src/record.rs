@@ -1,10 +1,10 @@
-//! `record`: the size, time and direction of one TLS record.
+//! `record`: the size, time and direction of one message: a record of TLS, or what another protocol has instead.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ContentType, Direction};
+use crate::{ContentType, Direction, Protocol};
 
-/// One TLS record.
+/// One record of TLS, or message of another protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// When its last byte was captured, in nanoseconds since the epoch.
@@ -15,12 +15,15 @@ pub struct Record {
     pub flow: u64,
     /// Which way it travels.
     pub direction: Direction,
-    /// The content type in its header.
+    /// The content type in its header, or what comes nearest to it.
     pub content_type: ContentType,
-    /// `TLSCiphertext.length`: bytes on the wire after the 5-byte header.
+    /// Bytes on the wire behind its header, in TLS `TLSCiphertext.length`.
     pub length: u32,
-    /// The least and the most bytes of plaintext it can hold, if the cipher suite is known.
+    /// The least and the most bytes of plaintext it can hold, if what protects it is known.
     pub plaintext: Option<[u64; 2]>,
     /// Whether it belongs to the handshake, the encrypted part of TLS 1.3 included.
     pub handshake: bool,
+    /// What it is a message of. Left out for TLS over TCP; streams of older programs lack it for DTLS too.
+    #[serde(default, skip_serializing_if = "Protocol::is_tls")]
+    pub protocol: Protocol,
 }

@@ -202,11 +202,26 @@ mod tests {
 
     fn flow(flow: u64, service: &str) -> Flow {
         let (gateway, service) = ("192.0.2.1".parse().unwrap(), service.parse().unwrap());
-        Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }
+        Flow {
+            flow,
+            gateway,
+            service,
+            transport: Transport::Tcp,
+            encapsulation: None,
+            among_several: false,
+            gateway_port: None,
+        }
     }
 
     fn session(flow: u64, name: &str) -> Session {
-        Session { time_ns: 0, flow, server_name: Some(name.to_owned()), tls_version: None, cipher_suite: None }
+        Session {
+            time_ns: 0,
+            flow,
+            server_name: Some(name.to_owned()),
+            tls_version: None,
+            cipher_suite: None,
+            protocol: None,
+        }
     }
 
     #[test]

@@ -111,6 +111,7 @@ mod tests {
             transport: Transport::Tcp,
             encapsulation: None,
             among_several: false,
+            gateway_port: None,
         })
     }
 
@@ -129,7 +130,8 @@ mod tests {
         });
         assert_eq!(named(&names, row()), expected);
         let server_name = Some("hub.example".to_owned());
-        let session = Session { time_ns: 0, flow: 7, server_name, tls_version: None, cipher_suite: None };
+        let session =
+            Session { time_ns: 0, flow: 7, server_name, tls_version: None, cipher_suite: None, protocol: None };
         names.observe(&session.into());
         assert_eq!(named(&names, row())["service"], "hub.example");
         let unknown = serde_json::json!({ "flow": u64::MAX });

@@ -2,7 +2,6 @@
 
 use sizeleak_frame::{
     Command, Correction, Deviation, Direction, Flow, FlowId, Frame, Packet, Record, Segment, Session, Summary,
-    Transport,
 };
 use sizeleak_text::{counted, escaped};
 
@@ -83,10 +82,7 @@ fn segment(row: &Segment<'_>, style: &TextStyle) -> String {
 }
 
 fn flow(flow: &Flow, times: &TimeFormat) -> String {
-    let transport = match flow.transport {
-        Transport::Tcp => "TCP",
-        Transport::Udp => "UDP",
-    };
+    let transport = flow.transport.name().to_uppercase();
     let width = times.width();
     let id = FlowId(flow.flow);
     format!("{:<width$}  flow {id}  {} and {} over {transport}", "", flow.gateway, flow.service)

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde_json::Value;
-use sizeleak_frame::{Frame, Transport};
+use sizeleak_frame::Frame;
 
 use crate::columns::{Column, ColumnType, cell, flat_columns, rows};
 use crate::flow_names::{FlowEnds, FlowNames};
@@ -82,7 +82,7 @@ impl ZeekLog {
             None,
             service.map(|service| service.ip().to_string()),
             service.map(|service| service.port().to_string()),
-            ends.and_then(|ends| ends.transport).map(|transport| protocol(transport).to_owned()),
+            ends.and_then(|ends| ends.transport).map(|transport| transport.name().to_owned()),
             server_name.map(|name| text(name, &[])),
         ];
         let of_kind = self.columns.iter().map(|column| own(column.name, column.content));
@@ -166,13 +166,6 @@ fn shown(value: &Value, content: ColumnType) -> String {
     }
 }
 
-fn protocol(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Tcp => "tcp",
-        Transport::Udp => "udp",
-    }
-}
-
 /// Seconds since 1970, to the microsecond.
 fn seconds(time_ns: i64) -> String {
     let microseconds = time_ns.div_euclid(1000);
@@ -232,7 +225,16 @@ mod tests {
 
     fn flow() -> Frame {
         let (gateway, service) = ("2001:db8::20".parse().unwrap(), "[2001:db8::7]:443".parse().unwrap());
-        Flow { flow: 3, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }.into()
+        Flow {
+            flow: 3,
+            gateway,
+            service,
+            transport: Transport::Tcp,
+            encapsulation: None,
+            among_several: false,
+            gateway_port: None,
+        }
+        .into()
     }
 
     fn identification() -> Frame {
@@ -290,7 +292,14 @@ to_gateway\t4,5\t18446744073709551615\t1\t-\t-\t-\t-\ton=2,a\\x2cb=1\t-1\t0.5
         let shown = ["", "-", "(empty)", "--", "a\tb\\\n", "é\u{1b}", "a,b"].map(|it| text(it, &[]));
         assert_eq!(shown, ["(empty)", "\\x2d", "\\x28empty)", "--", "a\\x09b\\\\\\x0a", "\\xc3\\xa9\\x1b", "a,b"]);
         let server_name = Some("#a\tb".to_owned());
-        let session = Session { time_ns: -1_500_000, flow: 3, server_name, tls_version: None, cipher_suite: None };
+        let session = Session {
+            time_ns: -1_500_000,
+            flow: 3,
+            server_name,
+            tls_version: None,
+            cipher_suite: None,
+            protocol: None,
+        };
         let text = written("session", &[flow(), session.into()]);
         let row = "-0.001500\tF0000000000000003\t2001:db8::20\t-\t2001:db8::7\t443\ttcp\t#a\\x09b\t-\t-";
         assert_eq!(text.lines().last(), Some(row));

@@ -1,4 +1,4 @@
-//! Transport: TCP segments and UDP datagrams in IP packets.
+//! Transport: TCP segments, UDP datagrams and packets of ESP in IP packets.
 //!
 //! TCP's header is read by hand: etherparse rejects one whose options the snaplen has cut, although its first 20 bytes
 //! already hold all that is needed.
@@ -10,14 +10,14 @@ use sizeleak_frame::Transport;
 
 use crate::captured_bytes::CapturedBytes;
 use crate::ip::IpPacket;
-use crate::protocol::{ACK, TCP, UDP, is_ipv6_extension};
+use crate::protocol::{ACK, ESP, TCP, UDP, is_ipv6_extension};
 
 const MIN_TCP_HEADER: usize = 20;
 
-/// A TCP segment or a UDP datagram.
+/// A TCP segment, a UDP datagram, or a packet of ESP, which is treated as a datagram without ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransportSegment<'a> {
-    /// Which of the two it is.
+    /// Which of these it is.
     pub transport: Transport,
     /// Where it comes from.
     pub source: SocketAddr,
@@ -51,6 +51,7 @@ impl<'a> TransportSegment<'a> {
         match packet.payload.protocol {
             TCP => Self::tcp(packet).ok_or(NoSegment::Damaged),
             UDP => Self::udp(packet).ok_or(NoSegment::Damaged),
+            ESP => Ok(Self::esp(packet)),
             // Extension headers that are cut or misplaced.
             protocol if is_ipv6_extension(protocol) => Err(NoSegment::Damaged),
             _ => Err(NoSegment::OtherProtocol),
@@ -76,6 +77,13 @@ impl<'a> TransportSegment<'a> {
             acknowledgement: (flags & ACK != 0).then(|| u32::from_be_bytes([a0, a1, a2, a3])),
             payload: bytes.after(header),
         })
+    }
+
+    /// All that IP carries of it: ESP has no ports.
+    fn esp(packet: &IpPacket<'a>) -> Self {
+        let (source, destination) = ((packet.source, 0).into(), (packet.destination, 0).into());
+        let (sequence, flags, acknowledgement, payload) = (0, 0, None, packet.payload.bytes);
+        Self { transport: Transport::Esp, source, destination, sequence, flags, acknowledgement, payload }
     }
 
     fn udp(packet: &IpPacket<'a>) -> Option<Self> {

@@ -16,7 +16,7 @@ const MAX_PORTS: usize = 1024;
 pub struct TrafficSeen {
     /// Announced flows; one that was forgotten is announced again.
     flows: u64,
-    ports: BTreeMap<(&'static str, u16), u64>,
+    ports: BTreeMap<(Transport, u16), u64>,
     /// Records, and those of them that stand for segments or bursts; `None` if no stage counted any.
     records: Option<u64>,
     segment_records: u64,
@@ -34,7 +34,7 @@ impl TrafficSeen {
 
     fn add_flow(&mut self, flow: &Flow) {
         self.flows += 1;
-        let port = (if flow.transport == Transport::Udp { "UDP" } else { "TCP" }, flow.service.port());
+        let port = (flow.transport, flow.service.port());
         if self.ports.len() < MAX_PORTS || self.ports.contains_key(&port) {
             *self.ports.entry(port).or_default() += 1;
         }
@@ -55,7 +55,7 @@ impl TrafficSeen {
         ports.sort_by_key(|(port, count)| (std::cmp::Reverse(**count), **port));
         let named = ports.iter().take(MAX_NAMED).map(|((transport, port), count)| {
             let times = if **count > 1 { format!(" ({count} times)") } else { String::new() };
-            format!("{transport} port {port}{times}")
+            format!("{} port {port}{times}", transport.name().to_uppercase())
         });
         let more = if ports.len() > MAX_NAMED { ", …" } else { "" };
         format!("{}{more}", named.collect::<Vec<_>>().join(", "))
@@ -106,6 +106,7 @@ mod tests {
             transport,
             encapsulation: None,
             among_several: false,
+            gateway_port: None,
         }))
     }
 

@@ -40,8 +40,15 @@ impl CommandFrames {
     pub(crate) fn add(&mut self, index: u32, connection: &PlannedConnection, sent: &[SentMessage]) {
         let flow = u64::from(index) + 1;
         let (gateway, service) = (self.gateway, self.service);
-        let ends =
-            Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false };
+        let ends = Flow {
+            flow,
+            gateway,
+            service,
+            transport: Transport::Tcp,
+            encapsulation: None,
+            among_several: false,
+            gateway_port: None,
+        };
         self.frames.push(ends.into());
         let mut commands: Vec<Command> = vec![Command::default(); connection.commands.len()];
         let mut replies: Vec<Vec<SingleReply>> = vec![Vec::new(); commands.len()];

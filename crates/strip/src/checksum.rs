@@ -31,6 +31,7 @@ impl TransportChecksum {
         let (place, protocol) = match self.transport {
             Transport::Tcp => (self.start + 16, 6),
             Transport::Udp => (self.start + 6, 17),
+            Transport::Esp => return,
         };
         let Some(field) = packet.get_mut(place..place + 2) else { return };
         let had_none = field == [0, 0] && self.transport == Transport::Udp;

@@ -81,8 +81,11 @@ impl Layout {
         let start = offset_in(data, carried.data());
         self.headers = offset_in(data, segment.payload.data());
         if packet.fragment.is_some() {
-            let field = if segment.transport == Transport::Tcp { 16 } else { 6 };
-            self.other_checksums.push(start + field);
+            match segment.transport {
+                Transport::Tcp => self.other_checksums.push(start + 16),
+                Transport::Udp => self.other_checksums.push(start + 6),
+                Transport::Esp => {}
+            }
             return;
         }
         self.payload = segment.payload.data().len();

@@ -1,9 +1,11 @@
 //! The two stages that find records, packet by packet.
 
+use std::ops::Range;
+
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::{Frame, Packet, Packets, Segments};
 use sizeleak_platform::runtime::{Stage, StageError};
-use sizeleak_record_sizer::{ReadBytes, RecordSizer};
+use sizeleak_record_sizer::{ReadBytes, RecordSizer, SizerInput};
 
 use crate::options::{StripError, StripOptions};
 
@@ -38,8 +40,9 @@ impl RecordPipeline {
             match frame {
                 Frame::Segments(batch) => {
                     segments = Some((*batch).clone());
-                    self.sizer.process(*batch, &mut self.found)?;
+                    self.sizer.process((*batch).into(), &mut self.found)?;
                 }
+                Frame::Flow(flow) => self.sizer.process(SizerInput::Flow(flow), &mut self.found)?,
                 frame => self.found.push(frame),
             }
         }
@@ -51,6 +54,11 @@ impl RecordPipeline {
         self.found.clear();
         self.filter.finish(&mut self.found)?;
         self.sizer.finish(&mut self.found)
+    }
+
+    /// The bytes of the last datagram that were read, by their places in it.
+    pub(crate) fn take_datagram_read_bytes(&mut self) -> Vec<Range<usize>> {
+        self.sizer.take_datagram_read_bytes()
     }
 
     /// The bytes of TCP streams that were read since the last call.

@@ -7,7 +7,6 @@ use std::io;
 use sizeleak_frame::{Frame, Packet, Segment};
 use sizeleak_packet::AddressSet;
 use sizeleak_platform::runtime::ConfigureError;
-use sizeleak_record_sizer::datagram_read_bytes;
 
 use crate::held_packet::HeldPacket;
 use crate::layout::Layout;
@@ -85,7 +84,7 @@ impl Stripper {
             if segment.payload != payload {
                 self.report.fragmented_segments += 1;
             } else if segment.flags == 0 {
-                for place in datagram_read_bytes(payload, segment.length) {
+                for place in self.original.take_datagram_read_bytes() {
                     held.keep(payload, place);
                 }
             } else if !payload.is_empty() {

@@ -161,7 +161,7 @@ impl Service<'_> {
         SurveyedService {
             server_name: self.server_name.clone(),
             ends: ends.into_iter().collect(),
-            transport: transport_name(self.transport),
+            transport: Transport::name(self.transport),
             protocol: self.protocol,
             tls_versions: distinct(|connection| connection.tls_version.as_ref()),
             cipher_suites: distinct(|connection| connection.cipher_suite.as_ref()),
@@ -186,13 +186,5 @@ fn surveyed(flow: u64, connection: &Connection) -> SurveyedConnection {
         cipher_suite: connection.cipher_suite.clone(),
         joined_mid_stream: connection.joined_mid_stream(),
         traffic: messages.traffic(),
-    }
-}
-
-/// The name of a transport in reports.
-pub(crate) fn transport_name(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Tcp => "tcp",
-        Transport::Udp => "udp",
     }
 }

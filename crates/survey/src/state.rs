@@ -15,7 +15,7 @@ use crate::busiest::BusiestTable;
 use crate::connection::Connection;
 use crate::report::{OtherPort, Server, SurveyReport, SurveyedAddress};
 use crate::score::judge;
-use crate::services::{Service, services, transport_name};
+use crate::services::{Service, services};
 
 /// The most connections that are kept: those with the most messages.
 const MAX_CONNECTIONS: usize = 1024;
@@ -237,7 +237,7 @@ fn other_ports(tally: &AddressTally, services: &[Service<'_>]) -> Vec<OtherPort>
     let others = tally.ports.iter().filter(|((transport, port), _)| !is_of_service(*transport, *port));
     let mut others: Vec<OtherPort> = others
         .map(|((transport, port), connections)| OtherPort {
-            transport: transport_name(*transport),
+            transport: transport.name(),
             port: *port,
             connections: *connections,
         })

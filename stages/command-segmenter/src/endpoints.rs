@@ -127,6 +127,7 @@ mod tests {
                 transport: Transport::Tcp,
                 encapsulation,
                 among_several: false,
+                gateway_port: None,
             });
         }
         assert_eq!(endpoints.of(5), endpoints.of(6));

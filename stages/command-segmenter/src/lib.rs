@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use sizeleak_command_segmenter::{CommandSegmenter, Options, SegmenterInput};
-//! use sizeleak_frame::{ContentType, Direction, Frame, Record};
+//! use sizeleak_frame::{ContentType, Direction, Frame, Protocol, Record};
 //! use sizeleak_platform::runtime::Stage;
 //!
 //! let record = |time_ms: i64, direction, length| Record {
@@ -20,6 +20,7 @@
 //!     length,
 //!     plaintext: None,
 //!     handshake: false,
+//!     protocol: Protocol::Tls,
 //! };
 //! let mut segmenter = CommandSegmenter::new(&Options::default())?;
 //! let mut frames: Vec<Frame> = Vec::new();

@@ -28,6 +28,7 @@ pub(crate) fn record(at_ms: i64, direction: Direction, plaintext: u64) -> Record
         length: plaintext as u32 + 24,
         plaintext: Some([plaintext; 2]),
         handshake: false,
+        protocol: sizeleak_frame::Protocol::Tls,
     }
 }
 

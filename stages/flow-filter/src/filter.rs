@@ -284,8 +284,10 @@ impl FlowFilter {
             self.counters.flows += 1;
             let (gateway, service) = (flow.gateway.ip(), flow.service);
             let tunnel = encapsulation.map(|tunnel| tunnel.to_string());
+            let gateway_port = Some(flow.gateway.port()).filter(|port| *port != 0);
             let among_several = self.prefilter.addresses().holds_several();
-            let announced = Flow { flow: flow.id, gateway, service, transport, encapsulation: tunnel, among_several };
+            let announced =
+                Flow { flow: flow.id, gateway, service, transport, encapsulation: tunnel, among_several, gateway_port };
             if self.flows.is_seen_elsewhere(flow.id, segment, encapsulation)
                 && let Some(notice) = self.counters.count_apart(&announced)
             {

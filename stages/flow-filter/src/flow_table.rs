@@ -181,10 +181,7 @@ fn is_from_client(segment: &TransportSegment<'_>) -> bool {
 fn flow_id(transport: Transport, gateway: SocketAddr, service: SocketAddr, tunnel: Option<Encapsulation>) -> u64 {
     /// Two IPv6 ends, in bytes of text.
     const LONGEST_TEXT: usize = 128;
-    let transport = match transport {
-        Transport::Tcp => "tcp",
-        Transport::Udp => "udp",
-    };
+    let transport = transport.name();
     let mut text = String::with_capacity(LONGEST_TEXT);
     // Writing to a string never fails.
     let _written = write!(text, "{transport} {gateway} {service}");

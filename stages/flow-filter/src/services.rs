@@ -168,6 +168,9 @@ fn host_name(text: &str) -> Result<String, ConfigureError> {
     }
 }
 
+/// Matter sends messages to groups of devices (Matter core specification, section 4.16).
+const MATTER_PORT: u16 = 5540;
+
 /// Whether this is the UDP port of a protocol that keeps a network running and never carries TLS. Gateways use them all
 /// day; without them streams stay small.
 fn is_infrastructure_port(port: u16) -> bool {
@@ -175,13 +178,13 @@ fn is_infrastructure_port(port: u16) -> bool {
     matches!(port, 53 | 67..=69 | 123 | 137 | 138 | 161 | 162 | 546 | 547 | 1900 | 3702 | 5351 | 5353 | 5355)
 }
 
-/// Whether a datagram cannot be DTLS or QUIC: it is multicast or broadcast, or of a protocol that neither runs under.
+/// Whether a datagram is of no protocol with messages that act: it is multicast or broadcast, or of a protocol that neither runs under.
 fn is_infrastructure(segment: &TransportSegment<'_>) -> bool {
     let destination = segment.destination.ip();
     segment.transport == Transport::Udp
         && (is_infrastructure_port(segment.source.port())
             || is_infrastructure_port(segment.destination.port())
-            || destination.is_multicast()
+            || destination.is_multicast() && segment.destination.port() != MATTER_PORT
             || destination == Ipv4Addr::BROADCAST)
 }
 

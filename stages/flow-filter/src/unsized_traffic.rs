@@ -18,8 +18,6 @@ struct Pair([IpAddr; 2]);
 #[derive(Debug, Default)]
 pub(crate) struct UnsizedTraffic {
     packets: BTreeMap<UnsizedProtocol, Named>,
-    /// Who began a connection that `record-sizer` reports by itself.
-    reported: BTreeSet<Pair>,
 }
 
 #[derive(Debug, Default)]
@@ -41,13 +39,8 @@ impl UnsizedTraffic {
     pub(crate) fn count(&mut self, packet: &IpPacket<'_>, concern: Concern) {
         let [source, destination] = [packet.source, packet.destination];
         let pair = Pair([source.min(destination), source.max(destination)]);
-        if UnsizedProtocol::begins_connection(packet) && self.reported.len() < MAX_PAIRS {
-            self.reported.insert(pair);
-        }
         let Some(protocol) = UnsizedProtocol::of(packet) else { return };
-        let is_reported =
-            matches!(protocol, UnsizedProtocol::Quic | UnsizedProtocol::Dtls13) && self.reported.contains(&pair);
-        if is_reported || (concern == Concern::Others && !protocol.is_tunnel()) {
+        if concern == Concern::Others && !protocol.is_tunnel() {
             return;
         }
         let named = self.packets.entry(protocol).or_default();

@@ -9,7 +9,10 @@ use sizeleak_frame::{Direction, OwnedSegment, Segment};
 use crate::counters::PayloadUse;
 use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
+use crate::framing::Framing as DeclaredFraming;
 use crate::handshake::HandshakeReader;
+use crate::length_framer::LengthFramer;
+use crate::message::MessageFramer;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
 use crate::per_direction::PerDirection;
@@ -52,6 +55,8 @@ struct BusyState {
     queue: Vec<TlsEvent>,
     /// What stands for records where none can be read.
     messages: Option<Box<ConnectionMessages>>,
+    /// Finds messages of a framing that is declared for the connection, or shows itself.
+    declared: Option<Box<LengthFramer>>,
 }
 
 /// The further state of a direction while its connection does not rest.
@@ -123,6 +128,27 @@ impl Connection {
             connection.segment(&segment, findings);
         }
         connection
+    }
+
+    /// Whether something of its protocol is known: it shows records, or a framing is declared for it.
+    pub(crate) fn has_protocol(&self) -> bool {
+        self.is_tls() || self.busy.as_ref().is_some_and(|busy| busy.declared.is_some())
+    }
+
+    /// The connection carries messages of this framing; without one, of Matter on these ports.
+    pub(crate) fn declare(&mut self, framing: Option<&DeclaredFraming>, matter_ports: &[u16]) {
+        let (streams, _, busy) = self.parts();
+        let is_start =
+            |stream: &Stream| stream.position.saw_syn() && stream.walker.last_ns == RecordWalker::default().last_ns;
+        let from_start =
+            PerDirection { to_gateway: is_start(&streams.to_gateway), from_gateway: is_start(&streams.from_gateway) };
+        busy.declared = Some(match framing {
+            Some(framing) => LengthFramer::new(framing.clone(), from_start),
+            None => LengthFramer::matter(matter_ports.to_vec(), from_start),
+        });
+        busy.messages = None;
+        // It is no fault that it has none.
+        busy.streams.to_gateway.is_reported_not_tls = true;
     }
 
     /// Whether a connection can be in this state.
@@ -320,7 +346,11 @@ impl Connection {
         let has_data = directions().any(|(busy, _)| !matches!(busy.framing, Framing::Unstarted));
         let unframed: u64 = directions().map(|(busy, _)| busy.framing.unframed_bytes()).sum();
         let is_not_tls = has_data && busy.may_report_not_tls(is_tls);
-        let is_sized = is_tls || busy.messages.as_ref().is_some_and(|messages| messages.reported.is_some());
+        let declared = busy.declared.as_ref();
+        let is_inside = |direction: &Direction| declared.is_some_and(|framer| framer.is_inside_message(*direction));
+        let incomplete = incomplete + Direction::BOTH.iter().filter(|direction| is_inside(direction)).count();
+        let is_sized =
+            is_tls || declared.is_some() || busy.messages.as_ref().is_some_and(|messages| messages.reported.is_some());
         self.payload.lost = self.payload.lost.saturating_add(if is_tls { unframed } else { 0 });
         let payload = is_sized.then_some(self.payload);
         Ending { incomplete: incomplete as u64, is_not_tls, payload }
@@ -409,12 +439,23 @@ impl Connection {
         let (streams, _, busy) = self.parts();
         let context = context(streams, busy, direction);
         let Stream { position, walker } = streams.of_mut(direction);
-        let BusyState { streams: busy_streams, messages, .. } = busy;
+        let BusyState { streams: busy_streams, messages, declared, .. } = busy;
         let BusyStream { pending, framing, handshake, follows_data, .. } = busy_streams.of_mut(direction);
         let saw_syn = position.saw_syn();
         (
             Reassembly { position, pending, context },
-            Framer { direction, saw_syn, is_tls, walker, framing, handshake, follows_data, messages, findings },
+            Framer {
+                direction,
+                saw_syn,
+                is_tls,
+                walker,
+                framing,
+                handshake,
+                follows_data,
+                messages,
+                declared,
+                findings,
+            },
         )
     }
 }
@@ -448,13 +489,17 @@ impl BusyState {
             negotiation: Negotiation::default(),
             queue: Vec::new(),
             messages: None,
+            declared: None,
         })
     }
 
     fn is_valid(&self) -> bool {
         let is_valid =
             |stream: &BusyStream| stream.pending.is_valid() && stream.framing.is_valid() && stream.handshake.is_valid();
-        self.streams.all(is_valid) && self.negotiation.is_valid() && self.queue.iter().all(TlsEvent::is_valid)
+        self.streams.all(is_valid)
+            && self.negotiation.is_valid()
+            && self.queue.iter().all(TlsEvent::is_valid)
+            && self.declared.as_ref().is_none_or(|declared| declared.is_valid())
     }
 
     fn is_idle(&self, streams: &PerDirection<Stream>) -> bool {

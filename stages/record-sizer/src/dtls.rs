@@ -1,133 +1,141 @@
-//! Parses the DTLS records of UDP datagrams (RFC 6347 section 4.1, without RFC 9146), and recognises QUIC.
+//! Parses the DTLS records of datagrams: those up to DTLS 1.2 (RFC 6347, section 4.1), with connection ids (RFC 9146),
+//! and those of DTLS 1.3, which have a shorter header (RFC 9147, section 4).
 //!
-//! A datagram is taken for DTLS only if records fill it to its last byte: of random bytes, one datagram in 10¹⁰.
+//! A datagram is taken for DTLS only if records fill it to its last byte: of random bytes, one datagram in 10¹⁰. The
+//! headers of DTLS 1.3 say too little for that, so there two datagrams are needed.
 
-use std::ops::Range;
-
-use serde::{Deserialize, Serialize};
 use sizeleak_frame::ContentType;
 
+use crate::chunk::Chunk;
+use crate::connection_id;
 use crate::handshake::{Hello, datagram_hello};
 use crate::record::{Header, MAX_BODY};
 
-/// Bytes of a DTLS record header.
+/// Bytes of a record header without a connection id.
 const HEADER: usize = 13;
 
-/// Bytes by which QUIC is recognised.
-pub(crate) const QUIC_HEADER: usize = 6;
+/// The content type of records with a connection id, which hide their own (RFC 9146, section 4).
+const WITH_ID: u8 = 25;
 
 /// The minor version that stands for DTLS in a [`Header`]: record headers do not reliably distinguish 1.0 from 1.2.
 const MINOR: u8 = 3;
+
+/// The least bytes of a protected record: its content type, and the shortest tag.
+const LEAST_PROTECTED: usize = 9;
 
 /// A record in a datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DtlsRecord {
     pub(crate) header: Header,
-    /// Zero while nothing is encrypted.
-    pub(crate) epoch: u16,
-    /// The sequence number within its epoch.
-    pub(crate) number: u64,
+    pub(crate) form: Form,
+    /// Bytes of its header.
+    pub(crate) header_bytes: usize,
     /// The hello in it, if it is whole.
     pub(crate) hello: Option<Hello>,
 }
 
-/// The records of a datagram of `length` bytes, of which `payload` was captured; `None` unless all of it is DTLS.
-/// Records whose header was not captured are left out.
-pub(crate) fn dtls_records(payload: &[u8], length: u32) -> Option<Vec<DtlsRecord>> {
+/// What a header says of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// An epoch, zero while nothing is encrypted, a number within it, and whether the content type is hidden.
+    Numbered { epoch: u16, number: u64, hides_type: bool },
+    /// The low bits of an epoch; the number is encrypted.
+    Unified { epoch_bits: u8 },
+}
+
+/// The records of a datagram; `None` unless all of it is DTLS. Records whose header was not captured are left out.
+/// Connection ids have `id_length` bytes.
+pub(crate) fn dtls_records(chunk: &Chunk<'_>, id_length: u8) -> Option<Vec<DtlsRecord>> {
     let mut records = Vec::new();
-    let (mut rest, mut left) = (payload, length as usize);
+    let (mut rest, mut left) = (chunk.payload, chunk.length() as usize);
     while left > 0 {
-        let Some((header, after)) = rest.split_at_checked(HEADER) else {
+        let Start::Record(record) = record(rest, left, id_length.into())? else {
             // Cut by the snaplen after whole records.
-            let is_cut = payload.len() < length as usize && left > HEADER;
-            return (is_cut && !records.is_empty()).then_some(records);
+            return (chunk.hidden > 0 && !records.is_empty()).then_some(records);
         };
-        let (record, body_length) = record(header)?;
-        left = left.checked_sub(HEADER + body_length)?;
-        let (body, after) = after.split_at(after.len().min(body_length));
+        let whole = record.header_bytes + usize::from(record.header.length);
+        left = left.checked_sub(whole)?;
+        let (this, after) = rest.split_at(rest.len().min(whole));
         rest = after;
-        let is_clear = record.epoch == 0 && record.header.content_type == ContentType::Handshake;
-        let hello = if is_clear { datagram_hello(body) } else { None };
+        let body = this.get(record.header_bytes..).unwrap_or_default();
+        let is_clear = matches!(record.form, Form::Numbered { epoch: 0, hides_type: false, .. });
+        let is_hello = is_clear && record.header.content_type == ContentType::Handshake;
+        let hello = if is_hello { datagram_hello(body) } else { None };
         records.push(DtlsRecord { hello, ..record });
     }
     (!records.is_empty()).then_some(records)
 }
 
-/// The bytes that are read of a datagram with these records: headers, and hellos.
-pub(crate) fn read_ranges(records: &[DtlsRecord]) -> Vec<Range<usize>> {
-    let mut start = 0;
-    let ranges = records.iter().map(|record| {
-        let body = start + HEADER;
-        let read = start..if record.hello.is_some() { body + usize::from(record.header.length) } else { body };
-        start = body + usize::from(record.header.length);
-        read
-    });
-    ranges.collect()
+/// What is at the place where a record should start.
+enum Start {
+    Record(DtlsRecord),
+    /// A header that was not captured.
+    Cut,
 }
 
-fn record(bytes: &[u8]) -> Option<(DtlsRecord, usize)> {
-    let [content_type, major, minor, epoch_high, epoch_low, number @ .., high, low] = bytes else { return None };
-    let content_type = ContentType::try_from(*content_type).ok()?;
+/// The record that starts here, in the last `left` bytes of a datagram; `None` if none can.
+fn record(bytes: &[u8], left: usize, id_length: usize) -> Option<Start> {
+    let Some(first) = bytes.first() else { return Some(Start::Cut) };
+    if first >> 5 == 1 {
+        return unified(*first, bytes, left, id_length);
+    }
+    let id = if *first == WITH_ID { id_length } else { 0 };
+    // A record with an id of no byte has the other form.
+    if left < HEADER + id || (*first == WITH_ID && id == 0) {
+        return None;
+    }
+    let (Some(&[content_type, major, minor, e0, e1, n0, n1, n2, n3, n4, n5]), Some(&[high, low])) =
+        (bytes.first_chunk(), bytes.get(HEADER - 2 + id..).and_then(<[u8]>::first_chunk))
+    else {
+        return Some(Start::Cut);
+    };
     // DTLS 1.0, 1.2, and the version before them, which some devices still use.
     if !matches!((major, minor), (0xfe, 0xff | 0xfd) | (1, 0)) {
         return None;
     }
-    let length = u16::from_be_bytes([*high, *low]);
-    if length > MAX_BODY || (length == 0 && content_type != ContentType::ApplicationData) {
+    let (hides_type, length) = (content_type == WITH_ID, u16::from_be_bytes([high, low]));
+    let content_type = if hides_type { ContentType::ApplicationData } else { content_type.try_into().ok()? };
+    let is_empty = length == 0 && content_type != ContentType::ApplicationData;
+    if length > MAX_BODY || is_empty || (hides_type && usize::from(length) < LEAST_PROTECTED) {
         return None;
     }
-    let record = DtlsRecord {
-        header: Header { content_type, minor: MINOR, length },
-        epoch: u16::from_be_bytes([*epoch_high, *epoch_low]),
-        number: number.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)),
-        hello: None,
+    let form = Form::Numbered {
+        epoch: u16::from_be_bytes([e0, e1]),
+        number: u64::from_be_bytes([0, 0, n0, n1, n2, n3, n4, n5]),
+        hides_type,
     };
-    Some((record, length.into()))
+    let header = Header { content_type, minor: MINOR, length };
+    Some(Start::Record(DtlsRecord { header, form, header_bytes: HEADER + id, hello: None }))
 }
 
-/// Whether a datagram starts a QUIC connection or belongs to its handshake (RFC 9000 section 17.2, RFC 9369).
-pub(crate) fn is_quic(payload: &[u8]) -> bool {
-    let [first, version @ .., id_length] = payload.get(..QUIC_HEADER).unwrap_or_default() else { return false };
-    let Ok(version) = <[u8; 4]>::try_from(version) else { return false };
-    let version = u32::from_be_bytes(version);
-    let known = version == 1 || version == 0x6b33_43cf || (0xff00_0001..=0xff00_0022).contains(&version);
-    first & 0xc0 == 0xc0 && known && *id_length <= 20
-}
-
-/// The records of one direction seen so far: a datagram captured twice counts once (RFC 6347 section 4.1.2.6).
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct ReplayWindow {
-    epoch: u16,
-    highest: u64,
-    /// Bit n stands for the record n before the highest.
-    seen: u64,
-}
-
-impl ReplayWindow {
-    /// Adds a record; false if it was seen before. One too old for the window counts as new.
-    pub(crate) fn insert(&mut self, epoch: u16, number: u64) -> bool {
-        if epoch != self.epoch || self.seen == 0 {
-            if epoch < self.epoch {
-                return true;
-            }
-            *self = Self { epoch, highest: number, seen: 1 };
-            return true;
-        }
-        if number > self.highest {
-            let ahead = number - self.highest;
-            self.seen = if ahead < 64 { self.seen << ahead | 1 } else { 1 };
-            self.highest = number;
-            return true;
-        }
-        let behind = self.highest - number;
-        if behind >= 64 {
-            return true;
-        }
-        let bit = 1 << behind;
-        let is_new = self.seen & bit == 0;
-        self.seen |= bit;
-        is_new
+/// A record with the header of DTLS 1.3: `001CSLEE`, an id, one or two bytes of number, a length or none.
+fn unified(first: u8, bytes: &[u8], left: usize, id_length: usize) -> Option<Start> {
+    let has = |bit: u8| first & bit != 0;
+    let id = if has(0x10) { id_length } else { 0 };
+    if has(0x10) && id == 0 {
+        return None;
     }
+    let before = 1 + id + if has(0x08) { 2 } else { 1 };
+    let (header_bytes, length) = if has(0x04) {
+        let Some(&[high, low]) = bytes.get(before..).and_then(<[u8]>::first_chunk) else { return Some(Start::Cut) };
+        (before + 2, usize::from(u16::from_be_bytes([high, low])))
+    } else {
+        (before, left.checked_sub(before)?)
+    };
+    if length < LEAST_PROTECTED || length > MAX_BODY.into() {
+        return None;
+    }
+    let header = Header { content_type: ContentType::ApplicationData, minor: MINOR, length: length as u16 };
+    let form = Form::Unified { epoch_bits: first & 0x03 };
+    Some(Start::Record(DtlsRecord { header, form, header_bytes, hello: None }))
+}
+
+/// The records of a datagram whose ids have an unknown length, and that length: the only one, or the least, with which
+/// records that say their lengths fill the datagram.
+pub(crate) fn with_any_id(chunk: &Chunk<'_>) -> Option<(u8, Vec<DtlsRecord>)> {
+    let says_length = matches!(chunk.payload.first(), Some(&WITH_ID)) || chunk.payload.first()? & 0xe4 == 0x24;
+    let mut lengths = (0..=connection_id::LONGEST as u8).filter(|_| says_length);
+    lengths.find_map(|length| Some((length, dtls_records(chunk, length)?)))
 }
 
 #[cfg(test)]
@@ -139,33 +147,42 @@ mod tests {
         [&header, body].concat()
     }
 
+    fn records(datagram: &[u8], length: usize, id_length: u8) -> Option<Vec<(u16, Form)>> {
+        let hidden = (length - datagram.len()) as u32;
+        let found = dtls_records(&Chunk { hidden, ..Chunk::fragment(0, datagram) }, id_length)?;
+        Some(found.iter().map(|record| (record.header.length, record.form)).collect())
+    }
+
     #[test]
     fn dtls_records_must_fill_the_datagram() {
         let datagram = [bytes(20, 0, 3, &[1]), bytes(22, 1, 0, &[9; 40])].concat();
-        let found = dtls_records(&datagram, datagram.len() as u32).unwrap();
-        let seen: Vec<_> = found.iter().map(|record| (record.header.length, record.epoch, record.number)).collect();
-        assert_eq!(seen, [(1, 0, 3), (40, 1, 0)]);
-        assert_eq!(dtls_records(&datagram, datagram.len() as u32 + 1), None, "a byte too many");
-        assert_eq!(dtls_records(&datagram[..30], datagram.len() as u32).map(|records| records.len()), Some(2));
-        assert_eq!(dtls_records(&datagram[..20], datagram.len() as u32).map(|records| records.len()), Some(1));
-        assert_eq!(dtls_records(&[0x17; 60], 60), None);
-        assert_eq!(dtls_records(&[], 0), None);
+        let form = |epoch, number| Form::Numbered { epoch, number, hides_type: false };
+        assert_eq!(records(&datagram, 67, 0), Some(vec![(1, form(0, 3)), (40, form(1, 0))]));
+        assert_eq!(records(&datagram, 68, 0), None, "a byte too many");
+        assert_eq!(records(&datagram[..30], 67, 0).map(|records| records.len()), Some(2));
+        assert_eq!(records(&datagram[..20], 67, 0).map(|records| records.len()), Some(1));
+        assert_eq!(records(&[0x17; 60], 60, 0), None);
+        assert_eq!(records(&[], 0, 0), None);
     }
 
     #[test]
-    fn quic_is_recognised_by_its_version() {
-        let initial = [&[0xc3, 0, 0, 0, 1, 8][..], &[5; 1194]].concat();
-        assert!(is_quic(&initial));
-        assert!(!is_quic(&[0xc3, 0, 0, 0, 7, 8]));
-        assert!(!is_quic(&[0x43, 0, 0, 0, 1, 8]));
-        assert!(!is_quic(&[0xc3, 0, 0, 0, 1]));
+    fn connection_ids_are_read_with_the_length_that_was_agreed_or_found() {
+        let header = [25, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 7, b'i', b'd', 0, 30];
+        let datagram = [&header[..], &[9; 30]].concat();
+        let expected = vec![(30, Form::Numbered { epoch: 1, number: 7, hides_type: true })];
+        assert_eq!(records(&datagram, 45, 2), Some(expected));
+        assert_eq!(records(&datagram, 45, 3), None);
+        let found = with_any_id(&Chunk::fragment(0, &datagram)).map(|(length, _)| length);
+        assert_eq!(found, Some(2));
     }
 
     #[test]
-    fn repeated_records_are_not_new() {
-        let mut window = ReplayWindow::default();
-        let numbers = [(0, 5), (0, 5), (0, 7), (0, 6), (0, 6), (1, 0), (1, 0), (1, 100), (1, 99), (1, 99), (1, 1)];
-        let new: Vec<bool> = numbers.iter().map(|(epoch, number)| window.insert(*epoch, *number)).collect();
-        assert_eq!(new, [true, false, true, true, false, true, false, true, true, false, true]);
+    fn headers_of_dtls_1_3_have_optional_parts() {
+        let form = |epoch_bits| Form::Unified { epoch_bits };
+        let short = [&[0x23, 1][..], &[9; 30]].concat();
+        assert_eq!(records(&short, 32, 0), Some(vec![(30, form(3))]));
+        let both = [&[0x2e, 1, 2, 0, 10][..], &[9; 10], &[0x3f, b'i', 1, 2, 0, 20], &[9; 20]].concat();
+        assert_eq!(records(&both, both.len(), 1), Some(vec![(10, form(2)), (20, form(3))]));
+        assert_eq!(records(&both, both.len(), 0), None, "the id is not known");
     }
 }

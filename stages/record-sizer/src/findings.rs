@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::Direction;
 
 use crate::handshake::Hello;
+use crate::message::FlowEvent;
 use crate::messages::{MessageEnd, SizedMessage};
 use crate::record::SizedRecord;
 
@@ -14,6 +15,8 @@ pub(crate) enum TlsEvent {
     Hello { time_ns: i64, direction: Direction, hello: Box<Hello>, follows_data: bool },
     /// A record is complete.
     Record { direction: Direction, record: SizedRecord },
+    /// A message of another protocol, or what belongs to it.
+    Other { direction: Direction, time_ns: i64, event: FlowEvent },
     /// A message is complete, of which no record header was read.
     Message { direction: Direction, message: SizedMessage, end: MessageEnd },
 }
@@ -24,13 +27,13 @@ impl TlsEvent {
         match self {
             Self::Hello { hello, .. } => hello.is_valid(),
             Self::Record { record, .. } => record.header.is_valid(),
-            Self::Message { .. } => true,
+            Self::Message { .. } | Self::Other { .. } => true,
         }
     }
 
     fn time_ns(&self) -> i64 {
         match self {
-            Self::Hello { time_ns, .. } => *time_ns,
+            Self::Hello { time_ns, .. } | Self::Other { time_ns, .. } => *time_ns,
             Self::Record { record, .. } => record.time_ns,
             Self::Message { message, .. } => message.time_ns,
         }
@@ -38,9 +41,10 @@ impl TlsEvent {
 
     fn direction(&self) -> Direction {
         match self {
-            Self::Hello { direction, .. } | Self::Record { direction, .. } | Self::Message { direction, .. } => {
-                *direction
-            }
+            Self::Hello { direction, .. }
+            | Self::Record { direction, .. }
+            | Self::Message { direction, .. }
+            | Self::Other { direction, .. } => *direction,
         }
     }
 }

@@ -8,6 +8,8 @@ use crate::chunk::Chunk;
 use crate::findings::{Conflict, Findings, Incident, StreamBytes, TlsEvent};
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
 use crate::hello_scan::{HelloScan, ScanOutcome, ssl2_hello_length};
+use crate::length_framer::LengthFramer;
+use crate::message::{FlowEvent, Found, MessageFramer};
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer, SizedMessage};
 use crate::reassembly::OrderedStream;
 use crate::record::{GapEffect, HEADER, Header, OpenRecord, RecordWalker, SizedRecord, Step, WalkerState};
@@ -94,6 +96,8 @@ pub(crate) struct Framer<'a> {
     pub(crate) follows_data: &'a mut bool,
     /// Sizes messages while no record was found, if their segments are to be used.
     pub(crate) messages: &'a mut Option<Box<ConnectionMessages>>,
+    /// Finds messages of a declared framing, which the connection then carries.
+    pub(crate) declared: &'a mut Option<Box<LengthFramer>>,
     pub(crate) findings: &'a mut Findings,
 }
 
@@ -101,15 +105,22 @@ impl OrderedStream for Framer<'_> {
     fn chunk(&mut self, mut chunk: Chunk<'_>) {
         // A receiver can read early segments only once the bytes before them have come, so time never runs backwards.
         chunk.time_ns = chunk.time_ns.max(self.walker.last_ns);
-        self.hide_or_show(&chunk);
-        self.start();
-        self.read(chunk);
-        self.size_message(&chunk);
+        if self.declared.is_some() {
+            self.take_declared(chunk);
+        } else {
+            self.hide_or_show(&chunk);
+            self.start();
+            self.read(chunk);
+            self.size_message(&chunk);
+        }
         self.walker.last_ns = chunk.time_ns;
     }
 
     fn gap(&mut self, length: u64, time_ns: i64) {
         self.incident(time_ns, Incident::Gap { bytes: length });
+        if let Some(declared) = self.declared {
+            return declared.gap(self.direction, length);
+        }
         self.start();
         let message = self.sizer().and_then(|sizer| sizer.gap(length, time_ns));
         self.message(message);
@@ -150,6 +161,9 @@ impl OrderedStream for Framer<'_> {
 
     fn contradicted(&mut self, time_ns: i64) {
         self.incident(time_ns, Incident::Conflict(Conflict::Replaced));
+        if let Some(declared) = self.declared {
+            return declared.gap(self.direction, 0);
+        }
         self.handshake.bytes_lost();
         *self.framing = Framing::search(self.walker.version());
     }
@@ -190,6 +204,25 @@ impl Framer<'_> {
             self.end_message();
             self.drop_sizer();
             *self.framing = Framing::search(None);
+        }
+    }
+
+    /// Gives bytes to the framer of a declared framing.
+    fn take_declared(&mut self, chunk: Chunk<'_>) {
+        let (direction, mut found) = (self.direction, Found::default());
+        let Some(declared) = self.declared else { return };
+        declared.take(direction, chunk, &mut found);
+        for place in found.read {
+            let bytes = chunk.payload.get(place.clone()).unwrap_or_default();
+            self.note_read(chunk.sequence.wrapping_add(place.start as u32), bytes);
+        }
+        for event in found.events {
+            match event {
+                FlowEvent::Malformed => self.incident(chunk.time_ns, Incident::Malformed),
+                event => {
+                    self.findings.events.push(TlsEvent::Other { direction, time_ns: chunk.time_ns, event });
+                }
+            }
         }
     }
 

@@ -18,6 +18,9 @@ const MAX_SKIPPED: u32 = 1 << 20;
 /// The longest DNS name, in bytes.
 const MAX_NAME: usize = 255;
 
+/// The type of the extension `connection_id` (RFC 9146).
+const CONNECTION_ID: u16 = 54;
+
 /// The type of the extension `encrypt_then_mac`.
 const ENCRYPT_THEN_MAC: u16 = 22;
 
@@ -43,6 +46,8 @@ pub(crate) struct ClientHello {
     pub(crate) server_name: Option<Box<str>>,
     /// Whether data may follow before the server has answered (RFC 8446 section 4.2.10).
     pub(crate) early_data: bool,
+    /// Bytes of the id in records that it receives (RFC 9146), if it can receive any.
+    pub(crate) connection_id: Option<u8>,
 }
 
 impl Hello {
@@ -63,7 +68,7 @@ impl ClientHello {
 }
 
 /// The part of a `ServerHello` that is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerHello {
     /// The negotiated version as on the wire, `0x0303` for TLS 1.2.
     pub(crate) version: u16,
@@ -72,6 +77,8 @@ pub(crate) struct ServerHello {
     pub(crate) encrypt_then_mac: bool,
     /// A `HelloRetryRequest`: the client sends another hello.
     pub(crate) retry: bool,
+    /// Bytes of the id in records that it receives (RFC 9146), if ids are used.
+    pub(crate) connection_id: Option<u8>,
 }
 
 /// Reads the messages of one direction, however they are split over records.
@@ -226,9 +233,7 @@ fn tls_hello(message: &[u8]) -> Option<Hello> {
         TlsMessageHandshake::ServerHelloV13Draft18(hello) => Some(Hello::Server(ServerHello {
             version: hello.version.0,
             cipher_suite: hello.cipher.0,
-            compressed: false,
-            encrypt_then_mac: false,
-            retry: false,
+            ..ServerHello::default()
         })),
         _ => None,
     }
@@ -246,7 +251,8 @@ pub(crate) fn datagram_hello(message: &[u8]) -> Option<Hello> {
 
 fn client_hello(extensions: Option<&[u8]>) -> ClientHello {
     let mut hello = ClientHello::default();
-    for (_, extension) in each_extension(extensions.unwrap_or_default()) {
+    for (kind, extension) in each_extension(extensions.unwrap_or_default()) {
+        hello.connection_id = hello.connection_id.or(connection_id(kind, extension));
         match parse_tls_client_hello_extension(extension) {
             Ok((_, TlsExtension::SNI(names))) => {
                 let host = names.into_iter().find(|(kind, _)| *kind == SNIType::HostName).map(|(_, name)| name);
@@ -270,6 +276,12 @@ fn each_extension(mut extensions: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
+/// The bytes of the connection id in an extension, if it is one with an id of the length that it says.
+fn connection_id(kind: u16, extension: &[u8]) -> Option<u8> {
+    let [_, _, _, _, length, id @ ..] = extension else { return None };
+    (kind == CONNECTION_ID && id.len() == usize::from(*length)).then_some(*length)
+}
+
 fn server_name(bytes: &[u8]) -> Option<Box<str>> {
     let name = std::str::from_utf8(bytes).ok()?;
     let printable = name.bytes().all(|byte| byte.is_ascii_graphic());
@@ -281,12 +293,13 @@ fn server_hello(hello: &TlsServerHelloContents<'_>) -> ServerHello {
         version: hello.version.0,
         cipher_suite: hello.cipher.0,
         compressed: hello.compression.0 != 0,
-        encrypt_then_mac: false,
         retry: hello.random == RETRY,
+        ..ServerHello::default()
     };
     for (kind, extension) in each_extension(hello.ext.unwrap_or_default()) {
         // RFC 7366; the parser knows it by another number.
         seen.encrypt_then_mac |= kind == ENCRYPT_THEN_MAC;
+        seen.connection_id = seen.connection_id.or(connection_id(kind, extension));
         if let Ok((_, TlsExtension::SupportedVersions(versions))) = parse_tls_server_hello_extension(extension) {
             seen.version = versions.first().map_or(seen.version, |version| version.0);
         }

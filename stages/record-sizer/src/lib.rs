@@ -3,7 +3,8 @@
 //! A segment goes through `sizer` to its `connection`, is put in order by `reassembly`, and is cut into records
 //! by `framer`, which reads their headers (`record`) and finds lost boundaries (`resync`). `handshake` reads
 //! the two hellos. `reporter` asks the `session` what each record is, and emits it. Bodies are skipped unread.
-//! DTLS comes whole in datagrams (`udp_flow`).
+//! Datagrams go to the `datagram_flow` of their protocol, and TCP without TLS to a `length_framer`, if a `framing` is
+//! declared for it or shows itself; each is a `MessageFramer` (`message`).
 //!
 //! `read_bytes` says which bytes of payload all that depends on, so that others can be removed from a capture.
 //!
@@ -21,7 +22,7 @@
 //! segments.push(Segment { time_ns: 1, flow: 7, direction, sequence: 0, flags, length: 45, payload, acknowledgement: None });
 //!
 //! let (mut sizer, mut frames) = (RecordSizer::new(&Options::default())?, Vec::new());
-//! sizer.process(segments, &mut frames)?;
+//! sizer.process(segments.into(), &mut frames)?;
 //! sizer.finish(&mut frames)?;
 //! let [Frame::Record(record)] = &frames[..] else { panic!("{frames:?}") };
 //! assert_eq!(record.length, 40);
@@ -31,21 +32,30 @@
 
 mod chunk;
 mod connection;
+mod connection_id;
 mod counters;
+mod datagram_flow;
 mod dtls;
+mod dtls_flow;
+mod esp;
 mod findings;
 mod flow_table;
 mod framer;
+mod framing;
 mod handshake;
 mod held_flows;
 mod held_segments;
 mod hello_scan;
+mod length_framer;
+mod matter;
+mod message;
 mod messages;
 mod notices;
 mod options;
 mod overhead;
 mod per_direction;
 mod plaintext;
+mod quic;
 mod read_bytes;
 mod reassembly;
 mod record;
@@ -57,9 +67,10 @@ mod session_keys;
 mod sizer;
 mod stream_position;
 mod tls13;
-mod udp_flow;
+mod wireguard;
 
+pub use framing::{Framing, Prefix};
 pub use options::Options;
 pub use overhead::record_overhead;
-pub use read_bytes::{ReadBytes, datagram_read_bytes};
-pub use sizer::RecordSizer;
+pub use read_bytes::ReadBytes;
+pub use sizer::{RecordSizer, SizerInput};

@@ -8,6 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_platform::runtime::ConfigureError;
 
+use crate::connection_id;
+use crate::framing::{self, Framing};
+use crate::message::FlowEnds;
+
 /// Limits of memory and time, and what is sized besides TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -40,6 +44,22 @@ pub struct Options {
     /// side sends in between
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().burst_gap))]
     pub burst_gap: SignedDuration,
+
+    /// Messages over TCP that begin with a header with their length, as `name = "hub", port = [9000], length-bytes = 2,
+    /// header = 2`; in pipeline.toml tables `[[stage.framing]]`
+    ///
+    /// HomeKit and Tuya need no declaration. docs/protocols.md lists the keys.
+    #[arg(long, value_name = "KEYS")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub framing: Vec<Framing>,
+
+    /// Ports of Matter besides 5540, over UDP and TCP
+    #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',')]
+    pub matter_port: Vec<u16>,
+
+    /// Bytes of the connection ids in QUIC packets from the gateway, and in those to it, where no handshake says so
+    #[arg(long, value_name = "N", num_args = 1..=2, value_delimiter = ',')]
+    pub quic_cid: Vec<u8>,
 }
 
 impl Default for Options {
@@ -52,6 +72,9 @@ impl Default for Options {
             idle_timeout: SignedDuration::from_hours(4),
             plain_tcp: false,
             burst_gap: SignedDuration::from_millis(40),
+            framing: Vec::new(),
+            matter_port: Vec::new(),
+            quic_cid: Vec::new(),
         }
     }
 }
@@ -68,7 +91,33 @@ pub(crate) struct Limits {
     pub(crate) burst_gap_ns: Option<i64>,
 }
 
+/// What was declared of protocols, since their messages do not show it.
+#[derive(Debug, Default)]
+pub(crate) struct Declared {
+    /// Those of the user come first.
+    pub(crate) framings: Vec<Framing>,
+    pub(crate) matter_ports: Vec<u16>,
+    /// Bytes of QUIC's connection ids in packets from the gateway and to it.
+    pub(crate) quic_ids: Vec<u8>,
+}
+
+impl Declared {
+    /// The framing that is declared for these ports.
+    pub(crate) fn framing(&self, ends: &FlowEnds) -> Option<&Framing> {
+        self.framings.iter().find(|framing| framing.is_declared_for(ends))
+    }
+}
+
 impl Options {
+    pub(crate) fn declared(&self) -> Result<Declared, ConfigureError> {
+        self.framing.iter().try_for_each(Framing::check)?;
+        if let Some(length) = self.quic_cid.iter().find(|length| usize::from(**length) > connection_id::LONGEST) {
+            return Err(ConfigureError::Usage(format!("`quic-cid` is {length}: an id has at most 20 bytes")));
+        }
+        let framings = self.framing.iter().cloned().chain(framing::shipped()).collect();
+        Ok(Declared { framings, matter_ports: self.matter_port.clone(), quic_ids: self.quic_cid.clone() })
+    }
+
     pub(crate) fn limits(&self) -> Result<Limits, ConfigureError> {
         if self.max_flows < 2 {
             return Err(ConfigureError::Usage(format!("`max-flows` is {}: it must be at least 2", self.max_flows)));

@@ -15,8 +15,7 @@ pub fn record_overhead(suite: &str) -> Option<[u32; 2]> {
     let known = TlsCipherSuite::from_name(suite)?;
     // Only the names of TLS 1.3's suites do not say how keys are exchanged (RFC 8446, appendix B.4).
     let version = if suite.contains("_WITH_") { TLS_1_2 } else { TLS_1_3 };
-    let hello =
-        ServerHello { version, cipher_suite: known.id.0, compressed: false, encrypt_then_mac: false, retry: false };
+    let hello = ServerHello { version, cipher_suite: known.id.0, ..ServerHello::default() };
     match Protection::of(hello) {
         Protection::Added(added) => Some([added.into(); 2]),
         Protection::Block { vector, mac, block, .. } => {
@@ -48,13 +47,7 @@ mod tests {
     #[test]
     fn overhead_agrees_with_the_plaintext_range() {
         let suite = TlsCipherSuite::from_name("TLS_RSA_WITH_AES_128_CBC_SHA").unwrap();
-        let hello = ServerHello {
-            version: TLS_1_2,
-            cipher_suite: suite.id.0,
-            compressed: false,
-            encrypt_then_mac: false,
-            retry: false,
-        };
+        let hello = ServerHello { version: TLS_1_2, cipher_suite: suite.id.0, ..ServerHello::default() };
         let [least, most] = Protection::of(hello).plaintext(160).unwrap();
         let [least_added, most_added] = record_overhead(suite.name).unwrap();
         assert_eq!((160 - most, 160 - least), (least_added.into(), most_added.into()));

@@ -10,7 +10,7 @@ use crate::handshake::ServerHello;
 
 /// TLS 1.0.
 pub(crate) const TLS_1_0: u16 = 0x0301;
-/// DTLS 1.3, whose records have a header of their own (RFC 9147) that is not read.
+/// DTLS 1.3 (RFC 9147).
 pub(crate) const DTLS_1_3: u16 = 0xfefc;
 /// TLS 1.3.
 pub(crate) const TLS_1_3: u16 = 0x0304;
@@ -38,7 +38,7 @@ impl Protection {
     /// That of the server's choice.
     pub(crate) fn of(hello: ServerHello) -> Self {
         let Some(suite) = TlsCipherSuite::from_id(hello.cipher_suite) else { return Self::Unknown };
-        if hello.compressed || hello.version == DTLS_1_3 {
+        if hello.compressed {
             return Self::Unknown;
         }
         match (is_1_3(hello.version), tag(suite)) {
@@ -104,10 +104,10 @@ pub(crate) fn exactly(length: u16) -> [u64; 2] {
     [length.into(); 2]
 }
 
-/// TLS 1.3, or a draft of it.
+/// TLS 1.3, a draft of it, or DTLS 1.3.
 #[inline]
 pub(crate) fn is_1_3(version: u16) -> bool {
-    version == TLS_1_3 || version >> 8 == 0x7f
+    version == TLS_1_3 || version == DTLS_1_3 || version >> 8 == 0x7f
 }
 
 /// Bytes of an AEAD's tag; `None` for other ciphers.

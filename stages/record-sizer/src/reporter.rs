@@ -1,21 +1,21 @@
 //! Turns what was found in a flow into frames and counters.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{ContentType, Direction, Record, Segment, what};
+use sizeleak_frame::{ContentType, Direction, Protocol, Record, Session, what};
 use sizeleak_platform::runtime::{Closed, Emit};
 
 use crate::connection::{Connection, Ending};
 use crate::counters::{PayloadUse, SizerCounters};
-use crate::dtls::DtlsRecord;
 use crate::findings::{Conflict, Findings, Incident, StreamBytes, TlsEvent};
 use crate::handshake::Hello;
+use crate::message::{FlowEvent, Found};
 use crate::messages::{MessageEnd, SizedMessage};
 use crate::notices::{self, Notices};
-use crate::plaintext::DTLS_1_3;
 use crate::read_bytes::ReadBytes;
 use crate::record::{HEADER, SizedRecord};
 use crate::session::{RecordDetails, TlsSession};
-use crate::udp_flow::{DatagramContent, UdpFlow};
 
 /// Emits records, sessions and notices, and counts them.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub(crate) struct Reporter {
     /// The bytes that were read since they were last asked for, where somebody wants to know.
     #[serde(skip)]
     pub(crate) read: Vec<ReadBytes>,
+    /// The bytes of the last datagram that were read.
+    #[serde(skip)]
+    pub(crate) datagram_read: Vec<Range<usize>>,
 }
 
 impl Reporter {
@@ -72,7 +75,7 @@ impl Reporter {
         // Shorter ones hold no record.
         let Some(length) = message.bytes.checked_sub(HEADER as u64).filter(|length| *length > 0) else { return Ok(()) };
         self.counters.segment_records += 1;
-        self.message_record(flow, direction, (message, length, handshake), out)
+        self.message_record(flow, direction, (message, length, handshake, Protocol::Tls), out)
     }
 
     /// Reports a burst of a connection without TLS.
@@ -84,21 +87,23 @@ impl Reporter {
         out: &mut dyn Emit,
     ) -> Result<(), Closed> {
         self.counters.burst_records += 1;
-        self.message_record(flow, direction, (message, message.bytes, false), out)
+        self.message_record(flow, direction, (message, message.bytes, false, Protocol::Tcp), out)
     }
 
     fn message_record(
         &mut self,
         flow: u64,
         direction: Direction,
-        (message, length, handshake): (SizedMessage, u64, bool),
+        (message, length, handshake, protocol): (SizedMessage, u64, bool, Protocol),
         out: &mut dyn Emit,
     ) -> Result<(), Closed> {
         let SizedMessage { start_ns, time_ns, .. } = message;
         let length = u32::try_from(length).unwrap_or(u32::MAX);
-        let content_type = ContentType::ApplicationData;
+        let (content_type, plaintext) = (ContentType::ApplicationData, None);
         self.counters.records += 1;
-        out.emit(Record { time_ns, start_ns, flow, direction, content_type, length, plaintext: None, handshake }.into())
+        out.emit(
+            Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake, protocol }.into(),
+        )
     }
 
     /// Reports the end of a connection.
@@ -131,41 +136,27 @@ impl Reporter {
         self.notice(flow, time_ns, (what::LOSS, Some(lost), detail), out)
     }
 
-    /// Reports what a datagram holds.
-    pub(crate) fn datagram(
-        &mut self,
-        datagram: &Segment<'_>,
-        udp_flow: &mut UdpFlow,
-        out: &mut dyn Emit,
-    ) -> Result<(), Closed> {
-        let Segment { flow, time_ns, direction, .. } = *datagram;
-        let records = match udp_flow.datagram(datagram) {
-            DatagramContent::Dtls(records) => records,
-            DatagramContent::NewQuic => {
-                self.counters.quic_flows += 1;
-                return self.unsupported(flow, time_ns, "QUIC: its records cannot be sized", out);
+    /// Reports what was found in a datagram.
+    pub(crate) fn found(&mut self, flow: u64, time_ns: i64, found: Found, out: &mut dyn Emit) -> Result<(), Closed> {
+        self.counters.retransmitted += found.repeated;
+        self.datagram_read = found.read;
+        found.events.into_iter().try_for_each(|event| self.flow_event(flow, time_ns, event, out))
+    }
+
+    /// Reports a message or a session that a framer found.
+    fn flow_event(&mut self, flow: u64, time_ns: i64, event: FlowEvent, out: &mut dyn Emit) -> Result<(), Closed> {
+        match event {
+            FlowEvent::Message(message) => {
+                self.counters.records += 1;
+                out.emit(message.frame(flow).into())
             }
-            DatagramContent::Other => {
-                self.counters.other_datagrams += 1;
-                return Ok(());
+            FlowEvent::Session(session) => {
+                self.counters.sessions += 1;
+                out.emit(Session { flow, ..*session }.into())
             }
-        };
-        let mut session = udp_flow.session();
-        for DtlsRecord { header, epoch, hello, .. } in records {
-            let is_1_3 = matches!(hello, Some(Hello::Server(hello)) if hello.version == DTLS_1_3);
-            if let Some(hello) = hello {
-                self.hello(flow, &mut session, (hello, direction, time_ns), out)?;
-            }
-            if is_1_3 {
-                self.unsupported(flow, time_ns, "DTLS 1.3: its protected records cannot be sized", out)?;
-            }
-            if session.starts_unanswered(header) {
-                self.session(flow, &session, time_ns, out)?;
-            }
-            let details = session.dtls_record(header, direction, epoch, time_ns);
-            self.record(flow, direction, SizedRecord { header, start_ns: time_ns, time_ns }, details, out)?;
+            FlowEvent::Assumed(detail) => self.notice(flow, time_ns, (what::ASSUMED, None, detail), out),
+            FlowEvent::Malformed => self.incident(flow, time_ns, Incident::Malformed, out),
         }
-        Ok(())
     }
 
     fn event(
@@ -190,6 +181,7 @@ impl Reporter {
             TlsEvent::Hello { time_ns, direction, hello, .. } => {
                 self.hello(flow, session, (*hello, direction, time_ns), out)
             }
+            TlsEvent::Other { time_ns, event, .. } => self.flow_event(flow, time_ns, event, out),
             // Of no session.
             TlsEvent::Message { .. } => Ok(()),
         }
@@ -207,7 +199,7 @@ impl Reporter {
 
     fn session(&mut self, flow: u64, session: &TlsSession<'_>, time_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
         self.counters.sessions += 1;
-        out.emit(session.frame(flow, time_ns).into())
+        out.emit(session.frame(flow, time_ns, Protocol::Tls).into())
     }
 
     /// Reports a record.
@@ -222,9 +214,11 @@ impl Reporter {
     ) -> Result<(), Closed> {
         let SizedRecord { header, start_ns, time_ns } = record;
         let RecordDetails { plaintext, handshake } = details;
-        let (content_type, length) = (header.content_type, header.length.into());
+        let (content_type, length, protocol) = (header.content_type, header.length.into(), Protocol::Tls);
         self.counters.records += 1;
-        out.emit(Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake }.into())
+        out.emit(
+            Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake, protocol }.into(),
+        )
     }
 
     fn incident(&mut self, flow: u64, time_ns: i64, incident: Incident, out: &mut dyn Emit) -> Result<(), Closed> {
@@ -253,10 +247,6 @@ impl Reporter {
             Incident::SizedBySegments(MessageEnd::Write) => {}
         }
         self.notice(flow, time_ns, notices::incident(incident), out)
-    }
-
-    fn unsupported(&mut self, flow: u64, time_ns: i64, detail: &str, out: &mut dyn Emit) -> Result<(), Closed> {
-        self.notice(flow, time_ns, (what::UNSUPPORTED, None, detail.to_owned()), out)
     }
 
     /// Emits a notice about a flow, with its word, bytes and detail, unless there were too many.

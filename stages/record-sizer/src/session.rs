@@ -1,7 +1,7 @@
 //! The TLS session of a flow: which end is the client, what protects the records, and whether keys are being agreed.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{ContentType, Direction, Session};
+use sizeleak_frame::{ContentType, Direction, Protocol, Session};
 use tls_parser::TlsCipherSuite;
 
 use crate::handshake::{ClientHello, Hello, ServerHello, TLCP_1_1};
@@ -11,7 +11,7 @@ use crate::session_keys::{KeyState, SessionKeys};
 use crate::tls13::{Endpoint, Tls13Handshake};
 
 /// The state of a session while a handshake is under way.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Negotiation {
     phase: Phase,
     client: Option<Direction>,
@@ -21,7 +21,7 @@ pub(crate) struct Negotiation {
     is_reported: bool,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 enum Phase {
     /// No handshake was seen, or it is over.
     #[default]
@@ -50,6 +50,11 @@ impl Negotiation {
     /// Whether a session can be in this state.
     pub(crate) fn is_valid(&self) -> bool {
         self.client_hello.as_ref().is_none_or(|hello| hello.is_valid())
+    }
+
+    /// The bytes of connection ids in records to the client and to the server, if both hellos ask for ids.
+    pub(crate) fn connection_ids(&self) -> Option<[u8; 2]> {
+        Some([self.client_hello.as_ref()?.connection_id?, self.server_hello?.connection_id?])
     }
 
     /// Whether keys are being agreed, by the records seen so far.
@@ -141,7 +146,9 @@ impl TlsSession<'_> {
     pub(crate) fn record(&mut self, header: Header, direction: Direction, time_ns: i64) -> RecordDetails {
         let handshake = match header.content_type {
             ContentType::ChangeCipherSpec | ContentType::Handshake => true,
-            ContentType::Alert | ContentType::Heartbeat => self.negotiation.agrees_keys(),
+            ContentType::Alert | ContentType::Heartbeat | ContentType::Acknowledgement => {
+                self.negotiation.agrees_keys()
+            }
             ContentType::ApplicationData => self.hides_handshake(header, direction, time_ns),
         };
         let details = RecordDetails { plaintext: self.keys.plaintext(header, direction), handshake };
@@ -149,12 +156,13 @@ impl TlsSession<'_> {
         details
     }
 
-    /// Takes a record of DTLS. Its epoch shows whether it is protected, even where the change to that was lost.
+    /// Takes a record of DTLS up to 1.2. Its epoch shows whether it is protected, even where the change to that was lost.
+    /// Where it hides its content type, it has a byte less of plaintext, and the first one of an end is its `Finished`.
     pub(crate) fn dtls_record(
         &mut self,
         header: Header,
         direction: Direction,
-        epoch: u16,
+        (epoch, hides_type): (u16, bool),
         time_ns: i64,
     ) -> RecordDetails {
         let known = self.keys.protection.is_some();
@@ -168,7 +176,24 @@ impl TlsSession<'_> {
             (2.., _) => *state = KeyState::Unknown,
             _ => {}
         }
-        self.record(header, direction, time_ns)
+        if !hides_type {
+            return self.record(header, direction, time_ns);
+        }
+        let is_finished = *self.keys.states.of(direction) == KeyState::Protected;
+        let content_type = if is_finished { ContentType::Handshake } else { header.content_type };
+        let RecordDetails { plaintext, handshake } = self.record(Header { content_type, ..header }, direction, time_ns);
+        RecordDetails { plaintext: plaintext.map(|bounds| bounds.map(|bytes| bytes.saturating_sub(1))), handshake }
+    }
+
+    /// Takes a protected record of DTLS 1.3: keys of the handshake have epoch 2, those of early data 1 (RFC 9147, section
+    /// 6.1).
+    pub(crate) fn dtls13_record(&mut self, header: Header, epoch: u16) -> RecordDetails {
+        let handshake = epoch == 2;
+        if epoch > 2 {
+            self.negotiation.end();
+        }
+        let plaintext = self.keys.protection.and_then(|protection| protection.plaintext(header.length));
+        RecordDetails { plaintext, handshake }
     }
 
     /// Whether this record is application data although no server's hello was seen: the client's hello is then all that
@@ -181,7 +206,7 @@ impl TlsSession<'_> {
     }
 
     /// The frame that reports the session.
-    pub(crate) fn frame(&self, flow: u64, time_ns: i64) -> Session {
+    pub(crate) fn frame(&self, flow: u64, time_ns: i64, protocol: Protocol) -> Session {
         let Negotiation { client_hello, server_hello, .. } = &*self.negotiation;
         Session {
             time_ns,
@@ -189,6 +214,7 @@ impl TlsSession<'_> {
             server_name: client_hello.as_ref().and_then(|hello| hello.server_name.as_deref().map(str::to_owned)),
             tls_version: server_hello.map(|hello| version_name(hello.version)),
             cipher_suite: server_hello.map(|hello| suite_name(hello.cipher_suite)),
+            protocol: Some(protocol.name().to_owned()),
         }
     }
 

@@ -3,25 +3,32 @@
 mod clock;
 mod fast;
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{OwnedSegment, Segment, Segments, what};
+use sizeleak_frame::{Flow, Frame, OwnedSegment, Segment, Segments, Transport, what};
 use sizeleak_platform::runtime::{
     Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError, TrafficClock,
     decode_state, encode_state,
 };
 
+use crate::chunk::Chunk;
 use crate::connection::{Connection, Successor};
+use crate::datagram_flow::DatagramFlow;
 use crate::findings::Findings;
 use crate::flow_table::FlowTable;
+use crate::framing::Framing;
 use crate::held_flows::HeldFlows;
+use crate::matter;
+use crate::message::{FlowEnds, Found, MessageFramer};
 use crate::notices::notice;
-use crate::options::{Limits, Options};
+use crate::options::{Declared, Limits, Options};
 use crate::per_direction::PerDirection;
+use crate::quic::known_connections::{KnownConnections, Sign};
 use crate::read_bytes::ReadBytes;
 use crate::reassembly::SynMeaning;
 use crate::reporter::Reporter;
 use crate::stream_position::WINDOW;
-use crate::udp_flow::UdpFlow;
 
 /// How far times may go back, in nanoseconds: the buffers of several interfaces are written with delays of about a
 /// second.
@@ -32,9 +39,14 @@ const LAG_NS: i64 = 2_000_000_000;
 pub struct RecordSizer {
     #[serde(skip)]
     limits: Limits,
+    #[serde(skip)]
+    declared: Declared,
     connections: FlowTable<Connection>,
-    /// Flows over UDP that carry DTLS or QUIC.
-    udp_flows: FlowTable<Box<UdpFlow>>,
+    /// Flows of datagrams whose protocol is known, or may be.
+    datagram_flows: FlowTable<Box<DatagramFlow>>,
+    /// The ends of flows whose protocol they may show.
+    ends: FlowTable<FlowEnds>,
+    quic_connections: KnownConnections,
     /// The sequence numbers of the SYNs of connections without data: a flood of these must not evict the others.
     syns: FlowTable<PerDirection<Option<u32>>>,
     held_flows: HeldFlows,
@@ -57,7 +69,10 @@ impl RecordSizer {
         Ok(Self {
             limits,
             connections: FlowTable::new(limits.flows),
-            udp_flows: FlowTable::new(limits.flows / 4),
+            declared: options.declared()?,
+            datagram_flows: FlowTable::new(limits.flows / 4),
+            ends: FlowTable::new(limits.flows),
+            quic_connections: KnownConnections::default(),
             syns: FlowTable::new(limits.flows),
             held_flows: HeldFlows::default(),
             findings: Findings::default(),
@@ -78,6 +93,11 @@ impl RecordSizer {
     /// once it is proven.
     pub fn take_read_bytes(&mut self) -> Vec<ReadBytes> {
         std::mem::take(&mut self.reporter.read)
+    }
+
+    /// The bytes of the last datagram that were read, by their places in it.
+    pub fn take_datagram_read_bytes(&mut self) -> Vec<Range<usize>> {
+        std::mem::take(&mut self.reporter.datagram_read)
     }
 
     /// Bytes of memory that segments out of order, incomplete hellos and the like need now.
@@ -122,21 +142,74 @@ impl RecordSizer {
     fn datagram(&mut self, datagram: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         let counters = &mut self.reporter.counters;
         counters.datagrams += 1;
-        if self.udp_flows.is_full() {
-            counters.idle_flows += self.udp_flows.evict_oldest().len() as u64;
+        if self.datagram_flows.is_full() {
+            counters.idle_flows += self.datagram_flows.evict_oldest().len() as u64;
         }
-        if self.udp_flows.is_sweep_due(self.now_ns, self.limits.idle_timeout_ns) {
-            counters.idle_flows += self.udp_flows.evict_idle(self.now_ns).len() as u64;
+        if self.datagram_flows.is_sweep_due(self.now_ns, self.limits.idle_timeout_ns) {
+            counters.idle_flows += self.datagram_flows.evict_idle(self.now_ns).len() as u64;
         }
-        if self.udp_flows.find(datagram.flow).is_none() {
-            if !UdpFlow::is_recognised(datagram) {
-                counters.other_datagrams += 1;
-                return Ok(());
-            }
-            self.udp_flows.insert(datagram.flow, Box::default());
+        let &Segment { flow, time_ns, direction, .. } = datagram;
+        let (chunk, mut found) = (Chunk::of(datagram), Found::default());
+        let known = self.datagram_flows.find(flow);
+        let is_taken = known.is_some_and(|known| known.take(direction, chunk, &mut found))
+            || self.begin(flow, &chunk).is_some_and(|begun| begun.take(direction, chunk, &mut found));
+        self.reporter.counters.other_datagrams += u64::from(!is_taken);
+        let signs: Vec<Sign> = std::mem::take(&mut found.ids).into_iter().map(Sign::Id).collect();
+        if !signs.is_empty() {
+            let service = self.ends.find(flow).map(|ends| Sign::Service(ends.service));
+            signs.into_iter().chain(service).for_each(|sign| self.quic_connections.insert(sign, flow));
         }
-        let Some(udp_flow) = self.udp_flows.find(datagram.flow) else { return Ok(()) };
-        self.reporter.datagram(datagram, udp_flow, out)
+        self.reporter.found(flow, time_ns, found, out)
+    }
+
+    /// The flow that a datagram begins, unless it is of no known protocol, or only may be of one although another is known.
+    fn begin(&mut self, flow: u64, chunk: &Chunk<'_>) -> Option<&mut DatagramFlow> {
+        let ends = self.ends.find(flow).copied();
+        let service = ends.map(|ends| ends.service);
+        let moved = self.quic_connections.flow(chunk.payload, service).filter(|other| *other != flow);
+        let moved = match moved.and_then(|other| self.datagram_flows.find(other)).map(|other| &**other) {
+            Some(DatagramFlow::Quic(connection)) => Some(DatagramFlow::Quic(connection.moved())),
+            _ => None,
+        };
+        let begun = moved.or_else(|| DatagramFlow::begin(chunk, ends.as_ref(), &self.declared))?;
+        if self.datagram_flows.find(flow).is_some_and(|_| !begun.is_certain()) {
+            return None;
+        }
+        Some(self.datagram_flows.insert(flow, Box::new(begun)))
+    }
+
+    /// Learns the ends of a flow, where they decide how it is read.
+    fn flow(&mut self, flow: &Flow) {
+        let &Flow { transport, gateway_port, service, .. } = flow;
+        let ends = FlowEnds { transport, gateway_port, service };
+        let is_declared =
+            self.declared.framing(&ends).is_some() || matter::is_matter(&ends, &self.declared.matter_ports);
+        if flow.transport == Transport::Tcp && !is_declared {
+            return;
+        }
+        if self.ends.is_full() {
+            self.ends.evict_oldest();
+        }
+        if self.ends.find(flow.flow).is_none() {
+            self.ends.insert(flow.flow, ends);
+        }
+    }
+
+    /// Finds a framing for a connection that shows no records: one that is declared for its ports, or shown by its bytes.
+    fn declare(&mut self, segment: &Segment<'_>) {
+        let Some(connection) = self.connections.find(segment.flow).filter(|known| !known.has_protocol()) else {
+            return;
+        };
+        let ends = self.ends.find(segment.flow);
+        let shown = || {
+            let shows = |framing: &&Framing| framing.is_shown_by(segment.payload, segment.length.into());
+            self.declared.framings.iter().find(shows)
+        };
+        let framing = ends.as_deref().and_then(|ends| self.declared.framing(ends)).or_else(shown);
+        let ports = &self.declared.matter_ports;
+        if framing.is_some() || ends.is_some_and(|ends| matter::is_matter(ends, ports)) {
+            connection.declare(framing, ports);
+        }
     }
 
     /// Handles a TCP segment with payload or a SYN.
@@ -169,6 +242,9 @@ impl RecordSizer {
             && let Some(successor) = connection.acknowledge(segment, findings)
         {
             self.supersede(segment.flow, &successor, segment.time_ns, out)?;
+        }
+        if segment.length > 0 {
+            self.declare(segment);
         }
         if segment.length > 0
             && let Some(connection) = self.connections.find(segment.flow)
@@ -345,11 +421,45 @@ fn plausible_syns(syns: PerDirection<Option<u32>>, data: &Segment<'_>) -> PerDir
     plausible
 }
 
+/// What the stage consumes.
+#[derive(Debug)]
+pub enum SizerInput {
+    /// A flow: its ends may show its protocol, and it is passed on.
+    Flow(Box<Flow>),
+    /// Segments and datagrams.
+    Segments(Box<Segments>),
+}
+
+impl From<Segments> for SizerInput {
+    fn from(segments: Segments) -> Self {
+        Self::Segments(Box::new(segments))
+    }
+}
+
+impl TryFrom<Frame> for SizerInput {
+    type Error = Frame;
+
+    fn try_from(frame: Frame) -> Result<Self, Frame> {
+        match frame {
+            Frame::Flow(flow) => Ok(Self::Flow(flow)),
+            Frame::Segments(segments) => Ok(Self::Segments(segments)),
+            other => Err(other),
+        }
+    }
+}
+
 impl Stage for RecordSizer {
     const NAME: &'static str = "record-sizer";
-    type Input = Segments;
+    type Input = SizerInput;
 
-    fn process(&mut self, segments: Segments, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn process(&mut self, input: SizerInput, out: &mut dyn Emit) -> Result<(), StageError> {
+        let segments = match input {
+            SizerInput::Flow(flow) => {
+                self.flow(&flow);
+                return Ok(out.emit(Frame::Flow(flow))?);
+            }
+            SizerInput::Segments(segments) => segments,
+        };
         let mut segments = segments.iter();
         loop {
             if let Some(rest) = self.take_data(&mut segments, out)? {
@@ -407,7 +517,7 @@ impl StageOptions for Options {
 
 impl RecordSizer {
     /// The stage that was read from a state, with the options of this one; `None` if it cannot be in that state.
-    pub(super) fn restored(&self, read: Self) -> Option<Self> {
+    pub(super) fn restored(&mut self, read: Self) -> Option<Self> {
         let is_valid = read.reporter.counters.are_valid()
             && read.reporter.notices.are_valid()
             && read.clock.is_valid(LAG_NS, OwnedSegment::is_valid);
@@ -418,7 +528,10 @@ impl RecordSizer {
         Some(Self {
             limits: self.limits,
             connections: self.connections.restored(read.connections, Connection::is_valid)?,
-            udp_flows: self.udp_flows.restored(read.udp_flows, |flow| flow.is_valid())?,
+            declared: std::mem::take(&mut self.declared),
+            datagram_flows: self.datagram_flows.restored(read.datagram_flows, |flow| flow.is_valid())?,
+            ends: self.ends.restored(read.ends, |_| true)?,
+            quic_connections: read.quic_connections.is_valid().then_some(read.quic_connections)?,
             syns: self.syns.restored(read.syns, |_| true)?,
             held_flows: HeldFlows::restored(read.held_flows)?,
             findings: Findings::default(),

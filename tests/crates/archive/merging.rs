@@ -133,8 +133,16 @@ fn frames(segments: &[Segment<'static>]) -> Vec<Frame> {
             let transport = if segment.flow == 0 { Transport::Udp } else { Transport::Tcp };
             let (gateway, service) = ("10.0.0.2".parse().unwrap(), "203.0.113.1:443".parse().unwrap());
             frames.push(
-                Flow { flow: segment.flow, gateway, service, transport, encapsulation: None, among_several: false }
-                    .into(),
+                Flow {
+                    flow: segment.flow,
+                    gateway,
+                    service,
+                    transport,
+                    encapsulation: None,
+                    among_several: false,
+                    gateway_port: None,
+                }
+                .into(),
             );
         }
         let mut rows = Segments::new();
@@ -201,7 +209,7 @@ fn records(frames: Vec<Frame>) -> BTreeMap<(u64, u8), Vec<(u32, i64)>> {
     let (mut sizer, mut out) = (RecordSizer::new(&Options::default()).unwrap(), Records::default());
     for frame in frames {
         if let Frame::Segments(segments) = frame {
-            sizer.process(*segments, &mut out).unwrap();
+            sizer.process((*segments).into(), &mut out).unwrap();
         }
     }
     sizer.finish(&mut out).unwrap();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use sizeleak_frame::{
     Actions, Candidate, Command, CommandAt, ContentType, Correction, Deviation, DeviceTypeProbability, Direction, Flow,
     Frame, FrameReader, FrameWriter, HabitFactors, Hello, Identification, MAX_VALUE_BYTES, Notice, NumberProbability,
-    Packet, Packets, ReadError, Record, SCHEMA, Segment, Segments, Session, SharedList, Shift, SingleReply,
+    Packet, Packets, Protocol, ReadError, Record, SCHEMA, Segment, Segments, Session, SharedList, Shift, SingleReply,
     StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
 };
 
@@ -165,15 +165,34 @@ fn body() -> impl Strategy<Value = Frame> {
                 transport,
                 encapsulation,
                 among_several: tcp,
+                gateway_port: tcp.then_some(443),
             })
         }),
         session.prop_map(|(time_ns, flow, [server_name, tls_version, cipher_suite])| {
-            Frame::from(Session { time_ns, flow, server_name, tls_version, cipher_suite })
+            Frame::from(Session {
+                time_ns,
+                flow,
+                tls_version,
+                cipher_suite,
+                protocol: server_name.clone(),
+                server_name,
+            })
         }),
         record.prop_map(|([time_ns, start_ns], flow, direction, content_type, length, plaintext)| {
             let content_type = ContentType::try_from(content_type).unwrap();
             let handshake = length % 2 == 0;
-            Frame::Record(Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake })
+            let protocol = if length % 3 == 0 { Protocol::Matter } else { Protocol::Tls };
+            Frame::Record(Record {
+                time_ns,
+                start_ns,
+                flow,
+                direction,
+                content_type,
+                length,
+                plaintext,
+                handshake,
+                protocol,
+            })
         }),
         command().prop_map(Frame::from),
         (command(), prop::collection::vec(epsilon, 0..5), shifts()).prop_map(|(command, epsilons, shifts)| {
@@ -288,6 +307,7 @@ fn encoding_of_a_record_is_fixed() {
         length: 300,
         plaintext: Some([276, 276]),
         handshake: false,
+        protocol: Protocol::Tls,
     };
     let golden = "81a67265636f726488\
         a774696d655f6e73cf17979cfe362a0001\

@@ -2,8 +2,8 @@
 
 use sizeleak_frame::{
     Actions, Candidate, Command, CommandAt, ContentType, Correction, Deviation, DeviceTypeProbability, Direction, Flow,
-    Frame, HabitFactors, Hello, Identification, Notice, NumberProbability, Packet, Packets, Record, Segment, Segments,
-    Session, SharedList, Shift, SingleReply, StageSummary, Summary, Transport, WeightedEpsilon,
+    Frame, HabitFactors, Hello, Identification, Notice, NumberProbability, Packet, Packets, Protocol, Record, Segment,
+    Segments, Session, SharedList, Shift, SingleReply, StageSummary, Summary, Transport, WeightedEpsilon,
 };
 
 /// What may be null in a sample.
@@ -60,7 +60,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
     let acknowledgement = nulls.of(u32::MAX);
     segments.push(Segment { time_ns, flow, direction, sequence, flags, length, payload: &[1], acknowledgement });
     let plaintext = nulls.of([u64::MAX; 2]);
-    let content_type = ContentType::Heartbeat;
+    let (content_type, protocol) = (ContentType::Heartbeat, Protocol::Quic);
     let actions = Actions::from(vec![("on".into(), u32::MAX)]);
     let stage = StageSummary {
         stage: text(),
@@ -81,6 +81,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
             transport: Transport::Udp,
             encapsulation: nulls.of(text()),
             among_several: true,
+            gateway_port: nulls.of(u16::MAX),
         }
         .into(),
         segments.into(),
@@ -90,9 +91,21 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
             server_name: nulls.of(text()),
             tls_version: nulls.of(text()),
             cipher_suite: nulls.of(text()),
+            protocol: nulls.of(text()),
         }
         .into(),
-        Record { time_ns, start_ns: time_ns, flow, direction, content_type, length, plaintext, handshake: true }.into(),
+        Record {
+            time_ns,
+            start_ns: time_ns,
+            flow,
+            direction,
+            content_type,
+            length,
+            plaintext,
+            handshake: true,
+            protocol,
+        }
+        .into(),
         command(nulls).into(),
         Correction {
             command: command(nulls),

@@ -113,7 +113,7 @@ proptest! {
             let direction = if to { TO } else { FROM };
             let length = length.unwrap_or(payload.len() as u32).max(payload.len() as u32);
             let row = OwnedSegment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement: None };
-            sizer.process(batch(&[row]), &mut frames).unwrap();
+            sizer.process(batch(&[row]).into(), &mut frames).unwrap();
             prop_assert!(sizer.held_bytes() <= 3000);
         }
         sizer.finish(&mut frames).unwrap();
@@ -293,13 +293,13 @@ fn acknowledgement_of_another_flow_ends_an_overdue_wait() {
     rows.remove(2);
     let mut sizer = RecordSizer::new(&Options::default()).unwrap();
     let mut frames = Vec::new();
-    sizer.process(batch(&rows), &mut frames).unwrap();
+    sizer.process(batch(&rows).into(), &mut frames).unwrap();
     // One of another connection, too early to end the wait.
     let acknowledgement = OwnedSegment { flow: 2, ..segment(FROM, 500, &[], 100 * MILLISECOND) };
-    sizer.process(batch(std::slice::from_ref(&acknowledgement)), &mut frames).unwrap();
+    sizer.process(batch(std::slice::from_ref(&acknowledgement)).into(), &mut frames).unwrap();
     assert_eq!(records(&frames, TO), [(22, 60)]);
     let later = OwnedSegment { time_ns: 5_000 * MILLISECOND, ..acknowledgement };
-    sizer.process(batch(&[later]), &mut frames).unwrap();
+    sizer.process(batch(&[later]).into(), &mut frames).unwrap();
     assert_eq!(
         (records(&frames, TO), notices(&frames)),
         (vec![(22, 60), (23, 301), (23, 302)], vec!["gap".to_owned()])

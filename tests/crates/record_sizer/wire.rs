@@ -105,7 +105,7 @@ pub(crate) fn size_with(options: &Options, segments: &[OwnedSegment]) -> (Vec<Fr
     let mut sizer = RecordSizer::new(options).unwrap();
     let mut frames = Vec::new();
     for some in segments.chunks(100) {
-        sizer.process(batch(some), &mut frames).unwrap();
+        sizer.process(batch(some).into(), &mut frames).unwrap();
     }
     sizer.finish(&mut frames).unwrap();
     assert_eq!(sizer.held_bytes(), 0, "bytes are held after the end");

@@ -67,6 +67,7 @@ fn frame(fields: &[&str], base_ns: i64) -> Frame {
             transport: if fields[4] == "tcp" { Transport::Tcp } else { Transport::Udp },
             encapsulation: None,
             among_several: false,
+            gateway_port: None,
         })),
         "session" => Frame::Session(Box::new(Session {
             time_ns: time_ns(1),
@@ -74,6 +75,7 @@ fn frame(fields: &[&str], base_ns: i64) -> Frame {
             server_name: text(3),
             tls_version: text(4),
             cipher_suite: text(5),
+            protocol: None,
         })),
         "record" => Frame::Record(Record {
             time_ns: time_ns(1),
@@ -84,6 +86,7 @@ fn frame(fields: &[&str], base_ns: i64) -> Frame {
             length: number(6) as u32,
             plaintext: text(7).map(|_| [number(7), number(8)]),
             handshake: number(9) == 1,
+            protocol: sizeleak_frame::Protocol::Tls,
         }),
         _ => {
             let mut segments = Segments::new();

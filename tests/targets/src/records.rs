@@ -64,6 +64,7 @@ pub fn flows() -> [Flow; 2] {
         transport,
         encapsulation: None,
         among_several: false,
+        gateway_port: None,
     };
     [flow(0, Transport::Tcp), flow(1, Transport::Udp)]
 }

@@ -54,6 +54,7 @@ fn impossible_frames_are_reported() {
         transport: sizeleak_frame::Transport::Tcp,
         encapsulation: None,
         among_several: false,
+        gateway_port: None,
     };
     for (commands, words) in cases {
         let made: Vec<Frame> = commands.into_iter().map(Frame::from).collect();

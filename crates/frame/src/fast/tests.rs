@@ -30,14 +30,15 @@ fn nine_bytes() -> impl Strategy<Value = u64> + Clone {
 }
 
 fn record() -> impl Strategy<Value = Frame> {
-    let kind = (any::<bool>(), 20u8..=24, any::<bool>());
+    let protocol = prop_oneof![9 => Just(Protocol::Tls), 1 => Just(Protocol::Quic)];
+    let kind = (any::<bool>(), 20u8..=24, any::<bool>(), protocol);
     let time = || prop_oneof![time(), nine_bytes().prop_map(u64::cast_signed), Just(1 << 32)];
     let flow = prop_oneof![integer(), nine_bytes(), Just(1 << 32)];
     ([time(), time()], flow, size(), prop::option::of([size(), size()]), kind).prop_map(
-        |([time_ns, start_ns], flow, length, plaintext, (from, content_type, handshake))| {
+        |([time_ns, start_ns], flow, length, plaintext, (from, content_type, handshake, protocol))| {
             let direction = Direction::BOTH[usize::from(from)];
             let (content_type, length) = (content_type.try_into().unwrap(), length as u32);
-            Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake }.into()
+            Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake, protocol }.into()
         },
     )
 }

@@ -36,6 +36,7 @@ fn lists_numbers_and_names_of_a_command_are_its_row() {
         transport: Transport::Tcp,
         encapsulation: None,
         among_several: false,
+        gateway_port: None,
     };
     let single_replies = vec![SingleReply { after_ns: 5, length: 60 }, SingleReply { after_ns: 6, length: 70 }];
     let command = Command { flow: u64::MAX, size: 233, single_replies: single_replies.into(), ..Command::default() };

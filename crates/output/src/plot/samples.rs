@@ -26,5 +26,14 @@ pub(super) fn deviation(what: &str, time_ns: i64, gateway: &str, flow: u64) -> F
 
 pub(super) fn flow(flow: u64, gateway: &str, service: &str) -> Frame {
     let (gateway, service) = (gateway.parse().unwrap(), service.parse().unwrap());
-    Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }.into()
+    Flow {
+        flow,
+        gateway,
+        service,
+        transport: Transport::Tcp,
+        encapsulation: None,
+        among_several: false,
+        gateway_port: None,
+    }
+    .into()
 }

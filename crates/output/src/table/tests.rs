@@ -43,7 +43,16 @@ fn identification(candidates: Vec<Candidate>, count: u64) -> Frame {
 
 fn flow(number: u64, gateway: &str, service: &str) -> Frame {
     let (gateway, service) = (gateway.parse().unwrap(), service.parse().unwrap());
-    Flow { flow: number, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }.into()
+    Flow {
+        flow: number,
+        gateway,
+        service,
+        transport: Transport::Tcp,
+        encapsulation: None,
+        among_several: false,
+        gateway_port: None,
+    }
+    .into()
 }
 
 fn best() -> Candidate {
@@ -153,8 +162,16 @@ fn every_other_kind_is_a_line_that_starts_with_its_name() {
         length: 100,
         plaintext: Some([70, 76]),
         handshake: true,
+        protocol: sizeleak_frame::Protocol::Tls,
     };
-    let session = Session { time_ns: 0, flow: 1, server_name: None, tls_version: None, cipher_suite: Some("X".into()) };
+    let session = Session {
+        time_ns: 0,
+        flow: 1,
+        server_name: None,
+        tls_version: None,
+        cipher_suite: Some("X".into()),
+        protocol: None,
+    };
     let hello = Hello { schema: 1, stage: "capture".into(), version: "1".into(), upstream: vec![] };
     let epsilons = [0, 1, -2, 3].map(|epsilon| WeightedEpsilon { epsilon, weight: 0.25 }).into();
     let notice = Notice {

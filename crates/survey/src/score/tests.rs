@@ -29,6 +29,7 @@ fn connection(made: Made) -> Connection {
         transport: Transport::Tcp,
         encapsulation: None,
         among_several: false,
+        gateway_port: None,
     });
     for direction in Direction::BOTH {
         for number in 0..made.messages {
@@ -42,6 +43,7 @@ fn connection(made: Made) -> Connection {
                 length: made.size,
                 plaintext: None,
                 handshake: false,
+                protocol: sizeleak_frame::Protocol::Tls,
             });
         }
     }
@@ -153,6 +155,7 @@ fn names_in_reasons_hold_no_control_characters() {
         server_name: Some("a\nb\u{1b}[2J".to_owned()),
         tls_version: None,
         cipher_suite: None,
+        protocol: None,
     });
     let services = services([(1, &hostile)].into_iter());
     let judgement = judge("192.168.1.20".parse().unwrap(), &AddressTally::default(), &services, 0);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use sizeleak_frame::{Command, ContentType, Direction, Frame, Record};
+use sizeleak_frame::{Command, ContentType, Direction, Frame, Protocol, Record};
 use sizeleak_platform::runtime::{Emit, Stage, StageError};
 
 pub(crate) const NAME: &str = "burst-segmenter";
@@ -152,9 +152,19 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     fn record(at_ms: i64, flow: u64, direction: Direction, length: u32) -> Record {
-        let (time_ns, content_type) = (at_ms * MS, ContentType::ApplicationData);
+        let (time_ns, content_type, protocol) = (at_ms * MS, ContentType::ApplicationData, Protocol::Tls);
         let plaintext = Some([u64::from(length) - 24; 2]);
-        Record { time_ns, start_ns: time_ns, flow, direction, content_type, length, plaintext, handshake: false }
+        Record {
+            time_ns,
+            start_ns: time_ns,
+            flow,
+            direction,
+            content_type,
+            length,
+            plaintext,
+            handshake: false,
+            protocol,
+        }
     }
 
     fn segment(records: impl IntoIterator<Item = Record>) -> Vec<Command> {

@@ -58,7 +58,16 @@ fn on(flow: u64, mut record: Record) -> Record {
 fn flow(flow: u64, gateway: &str) -> SegmenterInput {
     let (gateway, service) = (gateway.parse().unwrap(), "203.0.113.10:443".parse().unwrap());
     SegmenterInput::Flow(
-        Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }.into(),
+        Flow {
+            flow,
+            gateway,
+            service,
+            transport: Transport::Tcp,
+            encapsulation: None,
+            among_several: false,
+            gateway_port: None,
+        }
+        .into(),
     )
 }
 

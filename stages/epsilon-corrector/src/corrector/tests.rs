@@ -46,7 +46,7 @@ fn assumed(corrector: &mut EpsilonCorrector) -> Option<String> {
 
 fn open_session(corrector: &mut EpsilonCorrector, cipher_suite: Option<&str>) {
     let cipher_suite = cipher_suite.map(str::to_owned);
-    let session = Session { time_ns: 0, flow: 3, server_name: None, tls_version: None, cipher_suite };
+    let session = Session { time_ns: 0, flow: 3, server_name: None, tls_version: None, cipher_suite, protocol: None };
     let mut out: Vec<Frame> = Vec::new();
     corrector.process(CorrectorInput::Session(session.clone().into()), &mut out).unwrap();
     assert_eq!(out, [session.into()]);

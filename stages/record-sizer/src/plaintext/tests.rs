@@ -8,7 +8,7 @@ fn range(name: &str, version: u16, length: u16) -> Option<[u64; 2]> {
 
 fn protection(name: &str, version: u16, encrypt_then_mac: bool) -> Protection {
     let cipher_suite = TlsCipherSuite::from_name(name).unwrap().id.0;
-    Protection::of(ServerHello { version, cipher_suite, compressed: false, encrypt_then_mac, retry: false })
+    Protection::of(ServerHello { version, cipher_suite, encrypt_then_mac, ..ServerHello::default() })
 }
 
 #[test]
@@ -58,8 +58,7 @@ fn plaintext_of_cbc_is_within_one_block() {
 
 #[test]
 fn unknown_and_compressed_suites_have_no_range() {
-    let hello =
-        ServerHello { version: 0x0303, cipher_suite: 0x1a2b, compressed: false, encrypt_then_mac: false, retry: false };
+    let hello = ServerHello { version: 0x0303, cipher_suite: 0x1a2b, ..ServerHello::default() };
     assert_eq!(Protection::of(hello), Protection::Unknown);
     assert_eq!(Protection::of(ServerHello { cipher_suite: 0xc02f, compressed: true, ..hello }), Protection::Unknown);
     assert_eq!(Protection::Unknown.plaintext(100), None);

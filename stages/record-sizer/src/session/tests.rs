@@ -3,8 +3,14 @@
 use super::*;
 use Direction::{FromGateway, ToGateway};
 
-const GCM: ServerHello =
-    ServerHello { version: 0x0303, cipher_suite: 0xc02f, compressed: false, encrypt_then_mac: false, retry: false };
+const GCM: ServerHello = ServerHello {
+    version: 0x0303,
+    cipher_suite: 0xc02f,
+    compressed: false,
+    encrypt_then_mac: false,
+    retry: false,
+    connection_id: None,
+};
 
 #[derive(Default)]
 struct State(SessionKeys, Negotiation);
@@ -54,10 +60,10 @@ fn keys_change_one_direction_at_a_time() {
 fn client_hello_after_the_servers_completes_the_report() {
     let mut state = State::clear();
     assert!(state.session().hello(Hello::Server(GCM), ToGateway, 0));
-    assert_eq!(state.session().frame(1, 2).server_name, None);
-    let named = ClientHello { server_name: Some("hub.example".into()), early_data: false };
+    assert_eq!(state.session().frame(1, 2, Protocol::Tls).server_name, None);
+    let named = ClientHello { server_name: Some("hub.example".into()), ..ClientHello::default() };
     assert!(state.session().hello(Hello::Client(named), FromGateway, 0), "it brings the name");
-    let frame = state.session().frame(1, 2);
+    let frame = state.session().frame(1, 2, Protocol::Tls);
     assert_eq!(frame.server_name.as_deref(), Some("hub.example"));
     assert_eq!(frame.cipher_suite.as_deref(), Some("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"));
 }
@@ -88,7 +94,7 @@ fn dtls_epoch_shows_which_records_are_protected() {
     let mut state = after_client_hello();
     state.session().hello(Hello::Server(ServerHello { version: 0xfefd, ..GCM }), ToGateway, 0);
     let header = Header { content_type: ContentType::ApplicationData, minor: 3, length: 124 };
-    let mut plaintext = |epoch| state.session().dtls_record(header, ToGateway, epoch, 0).plaintext;
+    let mut plaintext = |epoch| state.session().dtls_record(header, ToGateway, (epoch, false), 0).plaintext;
     // The change of keys was lost; an earlier record comes late.
     assert_eq!((plaintext(1), plaintext(0), plaintext(1)), (Some([100; 2]), Some([124; 2]), Some([100; 2])));
     assert_eq!(plaintext(2), None);

@@ -54,7 +54,7 @@ impl RecordSizer {
         self.now_ns = to_ns;
         self.connections.restart_time().for_each(|connection| connection.go_back(to_ns));
         self.syns.restart_time().for_each(drop);
-        self.udp_flows.restart_time().for_each(drop);
+        self.datagram_flows.restart_time().for_each(drop);
         Ok(())
     }
 }

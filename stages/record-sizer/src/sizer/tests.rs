@@ -111,7 +111,7 @@ fn fast(options: &Options, segments: &[Segment<'_>]) -> (Vec<Frame>, Vec<(&'stat
     for segment in segments {
         batch.push(*segment);
     }
-    sizer.process(batch, &mut out).unwrap();
+    sizer.process(batch.into(), &mut out).unwrap();
     sizer.finish(&mut out).unwrap();
     (out, sizer.counters())
 }
@@ -169,7 +169,7 @@ fn generated_traffic_finds_connections_at_rest_and_has_sessions_and_records() {
                 usize::from(connection.is_some_and(|connection| connection.at_rest(segment.direction).is_some()));
             let mut batch = Segments::new();
             batch.push(*segment);
-            sizer.process(batch, &mut out).unwrap();
+            sizer.process(batch.into(), &mut out).unwrap();
         }
         count += segments.len();
         records += out.iter().filter(|frame| matches!(frame, Frame::Record(_))).count();

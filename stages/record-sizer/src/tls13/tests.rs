@@ -3,8 +3,14 @@
 use super::*;
 use Endpoint::{Client, Server};
 
-const HELLO: ServerHello =
-    ServerHello { version: 0x0304, cipher_suite: 0x1301, compressed: false, encrypt_then_mac: false, retry: false };
+const HELLO: ServerHello = ServerHello {
+    version: 0x0304,
+    cipher_suite: 0x1301,
+    compressed: false,
+    encrypt_then_mac: false,
+    retry: false,
+    connection_id: None,
+};
 const FINISHED: u16 = 36 + 17;
 const MILLISECOND: i64 = 1_000_000;
 

@@ -17,7 +17,16 @@ fn segment(seconds: f64, sequence: u32, length: u32) -> Segment<'static> {
 
 fn flow(flow: u64) -> Frame {
     let (gateway, service) = ("10.0.0.2".parse().unwrap(), "203.0.113.1:443".parse().unwrap());
-    Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None, among_several: false }.into()
+    Flow {
+        flow,
+        gateway,
+        service,
+        transport: Transport::Tcp,
+        encapsulation: None,
+        among_several: false,
+        gateway_port: None,
+    }
+    .into()
 }
 
 fn frames(segments: &[Segment<'_>]) -> Vec<Frame> {

@@ -67,7 +67,7 @@ fn process(sizer: &mut RecordSizer, segments: &[Segment<'_>], out: &mut Vec<Fram
     for segment in segments {
         batch.push(*segment);
     }
-    sizer.process(batch, out).unwrap();
+    sizer.process(batch.into(), out).unwrap();
 }
 
 fn state(sizer: &RecordSizer) -> Vec<u8> {

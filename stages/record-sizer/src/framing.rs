@@ -1,0 +1,194 @@
+//! Framings that are declared: messages over TCP that begin with a header in the clear, which holds their length.
+
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sizeleak_platform::runtime::ConfigureError;
+
+use crate::message::FlowEnds;
+
+/// The longest header.
+const LONGEST_HEADER: usize = 64;
+
+/// The greatest length of a message, if none is declared: as much as a sender may write at once.
+const LONGEST: u32 = 1 << 20;
+
+/// How the messages of a protocol over TCP are framed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Framing {
+    /// Its name: the protocol of its sessions.
+    pub name: String,
+    /// Ports of connections that carry it, of either end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub port: Vec<u16>,
+    /// The text that a connection with it begins with, before the first message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begins: Option<String>,
+    /// The bytes that each message begins with, in hexadecimal digits.
+    #[serde(skip_serializing_if = "Prefix::is_empty")]
+    #[schemars(with = "String")]
+    pub prefix: Prefix,
+    /// Bytes of a message before the length.
+    pub length_at: usize,
+    /// Bytes of the length, from 1 to 4.
+    pub length_bytes: usize,
+    /// Whether the lowest byte of the length comes first.
+    pub little_endian: bool,
+    /// Bytes of a message before those that the length counts.
+    pub header: usize,
+    /// Bytes of a message behind those that the length counts.
+    pub trailer: u32,
+    /// The least and the most bytes behind the header that are no plaintext: tags, initialization vectors, padding.
+    pub overhead: [u32; 2],
+    /// The greatest length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest: Option<u32>,
+}
+
+/// Bytes as hexadecimal digits.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Prefix(Vec<u8>);
+
+impl Prefix {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl TryFrom<String> for Prefix {
+    type Error = &'static str;
+
+    fn try_from(digits: String) -> Result<Self, Self::Error> {
+        let bytes = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+        let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(bytes).collect();
+        bytes.map(Self).ok_or("a prefix is written as hexadecimal digits, two for each byte")
+    }
+}
+
+impl From<Prefix> for String {
+    fn from(prefix: Prefix) -> Self {
+        prefix.0.iter().fold(Self::new(), |mut digits, byte| {
+            let _written = write!(digits, "{byte:02x}");
+            digits
+        })
+    }
+}
+
+/// The framings that need no declaration.
+pub(crate) fn shipped() -> Vec<Framing> {
+    // HomeKit Accessory Protocol: a pairing is verified by plain HTTP, then come frames of at most 1024 bytes with a tag.
+    let homekit = Framing {
+        name: "homekit".into(),
+        begins: Some("POST /pair-".into()),
+        length_bytes: 2,
+        little_endian: true,
+        header: 2,
+        trailer: 16,
+        overhead: [16, 16],
+        longest: Some(1024),
+        ..Framing::default()
+    };
+    // Tuya's local protocol up to 3.4: AES-ECB, a check of 4 (CRC) or 32 bytes (HMAC), a suffix of 4, and perhaps a
+    // version (15 bytes) or a return code (4).
+    let tuya = Framing {
+        name: "tuya".into(),
+        prefix: Prefix(vec![0, 0, 0x55, 0xaa]),
+        length_at: 12,
+        length_bytes: 4,
+        header: 16,
+        overhead: [8, 16 + 15 + 4 + 36],
+        longest: Some(1 << 16),
+        ..Framing::default()
+    };
+    // From 3.5 on: AES-GCM with a nonce of 12 and a tag of 16 bytes, a suffix of 4, and perhaps a return code.
+    let tuya_35 = Framing {
+        prefix: Prefix(vec![0, 0, 0x66, 0x99]),
+        length_at: 14,
+        header: 18,
+        trailer: 4,
+        overhead: [32, 32 + 15 + 4],
+        ..tuya.clone()
+    };
+    vec![homekit, tuya, tuya_35]
+}
+
+/// Matter over TCP: the length of a message comes before it (Matter core specification, section 4.15.2).
+pub(crate) fn matter(port: Vec<u16>) -> Framing {
+    Framing { name: "matter".into(), port, length_bytes: 4, little_endian: true, header: 4, ..Framing::default() }
+}
+
+impl Framing {
+    /// Whether it can be used.
+    pub(crate) fn check(&self) -> Result<(), ConfigureError> {
+        let fault = if self.name.is_empty() {
+            "has no `name`"
+        } else if !(1..=4).contains(&self.length_bytes) {
+            "needs `length-bytes` from 1 to 4"
+        } else if self.header > LONGEST_HEADER || self.length_at.saturating_add(self.length_bytes) > self.header {
+            "needs a `header` of at most 64 bytes that holds its length"
+        } else if self.prefix.0.len() > self.header {
+            "needs a `prefix` within its header"
+        } else if self.overhead[0] > self.overhead[1] {
+            "needs `overhead = [LEAST, MOST]`"
+        } else if self.port.is_empty() && self.begins.is_none() && self.prefix.is_empty() {
+            "needs a `port`, or what shows it: what it `begins` with, or its `prefix`"
+        } else {
+            return Ok(());
+        };
+        Err(ConfigureError::Usage(format!("the framing `{}` {fault}", self.name)))
+    }
+
+    /// Whether a connection between these ends carries it, because that was declared.
+    pub(crate) fn is_declared_for(&self, ends: &FlowEnds) -> bool {
+        self.port.iter().any(|port| ends.has_port(*port))
+    }
+
+    /// Whether the first bytes of a segment show it.
+    pub(crate) fn is_shown_by(&self, payload: &[u8], length: u64) -> bool {
+        let begins = self.begins.as_ref().is_some_and(|text| payload.starts_with(text.as_bytes()));
+        begins || !self.prefix.is_empty() && self.fills(payload, length)
+    }
+
+    /// The bytes of the message behind a header; `None` if no message has it.
+    pub(crate) fn body_length(&self, header: &[u8]) -> Option<u32> {
+        if !header.starts_with(&self.prefix.0) {
+            return None;
+        }
+        let field = header.get(self.length_at..self.length_at + self.length_bytes)?;
+        let add = |length: u32, byte: &u8| length << 8 | u32::from(*byte);
+        let length = if self.little_endian { field.iter().rev().fold(0, add) } else { field.iter().fold(0, add) };
+        (length <= self.longest.unwrap_or(LONGEST)).then_some(length + self.trailer)
+    }
+
+    /// Whether whole messages fill a segment of `length` bytes, of which `payload` was captured, to its last byte. Where
+    /// each has a prefix, the last one may go on in the next segment.
+    pub(crate) fn fills(&self, mut payload: &[u8], length: u64) -> bool {
+        let mut left = length;
+        while let Some(body) = payload.get(..self.header).and_then(|header| self.body_length(header)) {
+            let whole = self.header as u64 + u64::from(body);
+            match left.checked_sub(whole) {
+                None => return !self.prefix.is_empty(),
+                Some(0) => return true,
+                Some(rest) => left = rest,
+            }
+            payload = payload.get(whole as usize..).unwrap_or_default();
+        }
+        false
+    }
+}
+
+/// An option value: TOML's inline table without its braces, or with them.
+impl std::str::FromStr for Framing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let keys = text.trim().trim_start_matches('{').trim_end_matches('}');
+        let table: toml::Table =
+            toml::from_str(&format!("framing = {{ {keys} }}")).map_err(|error| error.message().to_owned())?;
+        let framing = table.get("framing").cloned().unwrap_or(toml::Value::Table(toml::Table::new()));
+        framing.try_into().map_err(|error: toml::de::Error| error.message().to_owned())
+    }
+}

@@ -1,0 +1,183 @@
+//! Messages of any protocol, and what finds them in a flow.
+//!
+//! A framer knows one protocol: what recognises it, where its messages begin and end, and how much plaintext they hold:
+//! exactly, between two bounds, or at most so much. Records of TLS have a way of their own (`framer`), since their
+//! boundaries have to be found again behind losses.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use sizeleak_frame::{ContentType, Direction, Protocol, Record, Session, Transport};
+
+use crate::chunk::Chunk;
+
+/// A message with its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Message {
+    /// When its first and its last byte were captured, in nanoseconds since the epoch.
+    pub(crate) start_ns: i64,
+    pub(crate) time_ns: i64,
+    pub(crate) direction: Direction,
+    pub(crate) content_type: ContentType,
+    /// Bytes on the wire behind its header.
+    pub(crate) length: u32,
+    /// The least and the most bytes of plaintext, where they are known.
+    pub(crate) plaintext: Option<[u64; 2]>,
+    pub(crate) handshake: bool,
+    pub(crate) protocol: Protocol,
+}
+
+impl Message {
+    /// A message of data within a time; nothing is known of its plaintext.
+    pub(crate) fn data(protocol: Protocol, direction: Direction, [start_ns, time_ns]: [i64; 2], length: u32) -> Self {
+        let (content_type, plaintext, handshake) = (ContentType::ApplicationData, None, false);
+        Self { start_ns, time_ns, direction, content_type, length, plaintext, handshake, protocol }
+    }
+
+    /// The same with this plaintext.
+    pub(crate) fn with_plaintext(self, plaintext: [u64; 2]) -> Self {
+        Self { plaintext: Some(plaintext), ..self }
+    }
+
+    /// The same as a part of the handshake.
+    pub(crate) fn as_handshake(self) -> Self {
+        Self { content_type: ContentType::Handshake, handshake: true, ..self }
+    }
+
+    /// The frame that reports it.
+    pub(crate) fn frame(self, flow: u64) -> Record {
+        let Self { start_ns, time_ns, direction, content_type, length, plaintext, handshake, protocol } = self;
+        Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake, protocol }
+    }
+}
+
+/// What a framer needs to be told of a flow, since its messages do not show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FlowEnds {
+    pub(crate) transport: Transport,
+    /// The gateway's port, if it is known.
+    pub(crate) gateway_port: Option<u16>,
+    pub(crate) service: SocketAddr,
+}
+
+impl FlowEnds {
+    /// Whether one of the ends has this port.
+    pub(crate) fn has_port(&self, port: u16) -> bool {
+        self.gateway_port == Some(port) || self.service.port() == port
+    }
+}
+
+/// What was found in a chunk.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) events: Vec<FlowEvent>,
+    /// The bytes that were read, by their place in the chunk.
+    pub(crate) read: Vec<Range<usize>>,
+    /// Messages that were seen before.
+    pub(crate) repeated: u64,
+    /// Connection ids of QUIC that packets to their sender will have.
+    pub(crate) ids: Vec<Vec<u8>>,
+}
+
+/// Something to report of a flow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum FlowEvent {
+    Message(Message),
+    /// A session; whoever reports it knows its flow.
+    Session(Box<Session>),
+    /// Something that was assumed, or cannot be known.
+    Assumed(String),
+    /// No header where one should be.
+    Malformed,
+}
+
+impl Found {
+    pub(crate) fn message(&mut self, message: Message) {
+        self.events.push(FlowEvent::Message(message));
+    }
+
+    /// A session of which nothing is known but its protocol, once for `is_reported`.
+    pub(crate) fn session_once(&mut self, is_reported: &mut bool, time_ns: i64, protocol: &str) {
+        if std::mem::replace(is_reported, true) {
+            return;
+        }
+        let (server_name, tls_version, cipher_suite) = (None, None, None);
+        let protocol = Some(protocol.to_owned());
+        let session = Session { time_ns, flow: 0, server_name, tls_version, cipher_suite, protocol };
+        self.events.push(FlowEvent::Session(Box::new(session)));
+    }
+}
+
+/// Finds the messages of one protocol in a flow.
+pub(crate) trait MessageFramer {
+    /// Takes the next bytes of a direction: a datagram, or a part of a stream in order. False if they are not of this
+    /// protocol.
+    fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool;
+
+    /// Passes over missing bytes of a stream; zero stands for an unknown number.
+    fn gap(&mut self, direction: Direction, bytes: u64) {
+        let _ = (direction, bytes);
+    }
+
+    /// Whether a flow can be in this state.
+    fn is_valid(&self) -> bool {
+        true
+    }
+}
+
+/// The messages of one direction seen so far, by their numbers: one that is captured or sent twice counts once.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct ReplayWindow {
+    /// What the numbers are counted within: keys, or an epoch of them.
+    scope: u32,
+    highest: u64,
+    /// Bit n stands for the message n before the highest.
+    seen: u64,
+}
+
+impl ReplayWindow {
+    /// Adds a message whose scopes are numbered upwards (RFC 6347, section 4.1.2.6); false if it was seen before. One too
+    /// old for the window, or of an earlier scope, counts as new.
+    pub(crate) fn insert(&mut self, scope: u32, number: u64) -> bool {
+        if scope < self.scope && self.seen != 0 { true } else { self.insert_in_any(scope, number) }
+    }
+
+    /// Adds a message whose scopes have no order.
+    pub(crate) fn insert_in_any(&mut self, scope: u32, number: u64) -> bool {
+        if scope != self.scope || self.seen == 0 {
+            *self = Self { scope, highest: number, seen: 1 };
+            return true;
+        }
+        if number > self.highest {
+            let ahead = number - self.highest;
+            self.seen = if ahead < 64 { self.seen << ahead | 1 } else { 1 };
+            self.highest = number;
+            return true;
+        }
+        let behind = self.highest - number;
+        if behind >= 64 {
+            return true;
+        }
+        let bit = 1 << behind;
+        let is_new = self.seen & bit == 0;
+        self.seen |= bit;
+        is_new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_messages_are_not_new() {
+        let mut window = ReplayWindow::default();
+        let numbers = [(0, 5), (0, 5), (0, 7), (0, 6), (0, 6), (1, 0), (1, 0), (1, 100), (1, 99), (1, 99), (1, 1)];
+        let new: Vec<bool> = numbers.iter().map(|(scope, number)| window.insert(*scope, *number)).collect();
+        assert_eq!(new, [true, false, true, true, false, true, false, true, true, false, true]);
+        assert!(window.insert(0, 5), "of an earlier epoch nothing is known");
+        assert!(!window.insert(1, 100), "and it changes nothing");
+        assert!(window.insert_in_any(0, 100) && !window.insert_in_any(0, 100), "other keys count anew");
+    }
+}

@@ -1,0 +1,229 @@
+//! QUIC: its packets, which hide where the messages of their streams begin and end (RFC 9000).
+//!
+//! A datagram holds packets of a handshake, which say their lengths, and at its end one that does not. The size of what a
+//! packet carries is known but for its number, of one to four bytes, and its connection id, of which a handshake says the
+//! length; without one, packets show it.
+
+mod header;
+mod initial;
+pub(crate) mod known_connections;
+mod proof;
+
+use serde::{Deserialize, Serialize};
+use sizeleak_frame::{ContentType, Direction, Protocol};
+
+use crate::chunk::Chunk;
+use crate::connection_id::{self, IdLength};
+use crate::message::{FlowEnds, FlowEvent, Found, Message, MessageFramer};
+use crate::per_direction::PerDirection;
+use crate::record::{Header, MAX_BODY};
+use crate::session::{Negotiation, TlsSession};
+use crate::session_keys::SessionKeys;
+use header::{LongKind, LongPacket};
+use initial::InitialReader;
+use proof::QuicProof;
+
+/// The port of HTTP/3.
+const PORT: u16 = 443;
+
+/// Bytes of the tag of every cipher suite (RFC 9001, section 5.3).
+const TAG: u64 = 16;
+
+/// The least and the most bytes of a packet number.
+const NUMBER: [u64; 2] = [1, 4];
+
+/// The most bytes of a packet with a short header that are read.
+pub(crate) const SHORT_READ: usize = 1 + connection_id::LONGEST;
+
+/// A connection, perhaps.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct QuicFlow {
+    recognition: Recognition,
+    /// The ids in packets of each direction.
+    ids: PerDirection<IdLength>,
+    keys: SessionKeys,
+    negotiation: Negotiation,
+    is_reported: bool,
+    initial: Box<InitialReader>,
+}
+
+/// How certain it is that the flow carries QUIC.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Recognition {
+    Proving(QuicProof),
+    Certain,
+    Refuted,
+}
+
+impl QuicFlow {
+    fn new(recognition: Recognition) -> Self {
+        Self {
+            recognition,
+            ids: PerDirection::default(),
+            keys: SessionKeys::default(),
+            negotiation: Negotiation::default(),
+            is_reported: false,
+            initial: Box::default(),
+        }
+    }
+
+    /// A flow that begins with this datagram, if it may be QUIC. Packets without a handshake are recognised by their port,
+    /// by the lengths of ids that were declared, from and to the gateway, or else in time.
+    pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>, declared: &[u8]) -> Option<Self> {
+        if LongPacket::read(chunk.payload, chunk.length() as usize).is_some() {
+            return Some(Self::new(Recognition::Certain));
+        }
+        let may_be = QuicProof::may_be(chunk.payload, chunk.length());
+        let is_declared = !declared.is_empty() || ends.is_some_and(|ends| ends.has_port(PORT));
+        let recognition = if is_declared { Recognition::Certain } else { Recognition::Proving(QuicProof::default()) };
+        let mut flow = may_be.then(|| Self::new(recognition))?;
+        for (direction, length) in [Direction::FromGateway, Direction::ToGateway].into_iter().zip(declared) {
+            *flow.ids.of_mut(direction) = IdLength::Known(*length);
+        }
+        Some(flow)
+    }
+
+    /// Whether its packets are sized.
+    pub(crate) fn is_certain(&self) -> bool {
+        matches!(self.recognition, Recognition::Certain)
+    }
+
+    /// The same connection between other ports or addresses.
+    pub(crate) fn moved(&self) -> Self {
+        let known = |id: &IdLength| if matches!(id, IdLength::Known(_)) { id.clone() } else { IdLength::Unknown };
+        let PerDirection { to_gateway, from_gateway } = &self.ids;
+        Self {
+            ids: PerDirection { to_gateway: known(to_gateway), from_gateway: known(from_gateway) },
+            keys: self.keys,
+            negotiation: self.negotiation.clone(),
+            ..Self::new(Recognition::Certain)
+        }
+    }
+
+    /// Takes the packets of a datagram, from the first one on.
+    fn packets(&mut self, direction: Direction, chunk: &Chunk<'_>, found: &mut Found) -> bool {
+        let (mut at, whole) = (0, chunk.length() as usize);
+        while let Some(bytes) = chunk.payload.get(at..).filter(|bytes| !bytes.is_empty()) {
+            let left = whole - at;
+            if let Some(packet) = LongPacket::read(bytes, left) {
+                self.long_packet(&packet, bytes, direction, (at, chunk.time_ns), found);
+                at += packet.header + packet.body;
+                continue;
+            }
+            if !QuicProof::may_be(bytes, left as u64) {
+                // Behind packets, datagrams may be filled up.
+                return at > 0;
+            }
+            self.short_packet(bytes, left as u64, direction, (at, chunk.time_ns), found);
+            break;
+        }
+        true
+    }
+
+    fn long_packet(
+        &mut self,
+        packet: &LongPacket<'_>,
+        bytes: &[u8],
+        direction: Direction,
+        (at, time_ns): (usize, i64),
+        found: &mut Found,
+    ) {
+        *self.ids.of_mut(direction.reversed()) = IdLength::Known(packet.source.len() as u8);
+        found.ids.push(packet.source.to_vec());
+        let mut plaintext = packet.kind.map(|_| between(packet.body as u64, [0; 2]));
+        let mut read = packet.header;
+        if packet.kind == Some(LongKind::Initial) {
+            read = (packet.header + packet.body).min(bytes.len());
+            let Self { keys, negotiation, initial, .. } = &mut *self;
+            let mut is_complete = false;
+            let exact = initial.packet(packet, bytes, direction, &mut |hello| {
+                is_complete |=
+                    TlsSession { keys: &mut *keys, negotiation: &mut *negotiation }.hello(hello, direction, time_ns);
+            });
+            plaintext = exact.map(|bytes| [bytes; 2]).or(plaintext);
+            if is_complete {
+                self.report_session(time_ns, found);
+            }
+        }
+        found.read.push(at..at + read);
+        let message = Message::data(Protocol::Quic, direction, [time_ns; 2], packet.body as u32);
+        let message = Message { plaintext, ..message };
+        found.message(if packet.kind == Some(LongKind::ZeroRtt) { message } else { message.as_handshake() });
+    }
+
+    fn short_packet(
+        &mut self,
+        bytes: &[u8],
+        left: u64,
+        direction: Direction,
+        (at, time_ns): (usize, i64),
+        found: &mut Found,
+    ) {
+        let id = self.ids.of_mut(direction);
+        let read = if let IdLength::Known(length) = id { 1 + usize::from(*length) } else { SHORT_READ };
+        id.packet(bytes.get(1..).unwrap_or_default());
+        let [least_id, most_id] = id.bounds().map(u64::from);
+        found.read.push(at..at + read.min(bytes.len()));
+        let header = Header { content_type: ContentType::ApplicationData, minor: 3, length: MAX_BODY };
+        if !self.is_reported || self.session().starts_unanswered(header) {
+            self.report_session(time_ns, found);
+        }
+        let body = left.saturating_sub(1 + least_id);
+        let message = Message::data(Protocol::Quic, direction, [time_ns; 2], body as u32);
+        found.message(message.with_plaintext(between(body, [0, most_id - least_id])));
+    }
+
+    fn session(&mut self) -> TlsSession<'_> {
+        TlsSession { keys: &mut self.keys, negotiation: &mut self.negotiation }
+    }
+
+    fn report_session(&mut self, time_ns: i64, found: &mut Found) {
+        self.is_reported = true;
+        let session = self.session().frame(0, time_ns, Protocol::Quic);
+        found.events.push(FlowEvent::Session(Box::new(session)));
+    }
+}
+
+/// The least and the most bytes of frames in a packet of `body` bytes behind what is known of its header, of which the rest
+/// has these bounds.
+fn between(body: u64, [least, most]: [u64; 2]) -> [u64; 2] {
+    [body.saturating_sub(most + NUMBER[1] + TAG), body.saturating_sub(least + NUMBER[0] + TAG)]
+}
+
+impl MessageFramer for QuicFlow {
+    fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
+        let first = chunk.payload.first().copied().unwrap_or_default();
+        if first & 0x80 != 0 && LongPacket::read(chunk.payload, chunk.length() as usize).is_some() {
+            self.recognition = Recognition::Certain;
+        }
+        match &mut self.recognition {
+            Recognition::Certain => self.packets(direction, &chunk, found),
+            Recognition::Refuted => false,
+            Recognition::Proving(proof) => {
+                found.read.push(0..chunk.payload.len().min(1));
+                let is_proven =
+                    if QuicProof::may_be(chunk.payload, chunk.length()) { proof.add(first) } else { Some(false) };
+                let missed = proof.datagrams;
+                match is_proven {
+                    Some(true) => {
+                        self.recognition = Recognition::Certain;
+                        found.events.push(FlowEvent::Assumed(format!(
+                            "QUIC by the first bytes of its packets, since its handshake is not in the capture: \
+                             {missed} datagrams before it was recognised are not sized"
+                        )));
+                    }
+                    Some(false) => self.recognition = Recognition::Refuted,
+                    None => {}
+                }
+                false
+            }
+        }
+    }
+
+    fn is_valid(&self) -> bool {
+        self.keys.is_valid()
+            && self.negotiation.is_valid()
+            && self.ids.all(IdLength::is_valid)
+            && self.initial.is_valid()
+    }
+}

@@ -1,0 +1,140 @@
+//! The first packets of a QUIC connection. Their keys follow from an id in the clear (RFC 9001, section 5.2), so that
+//! anybody can read the two hellos in them: they are not secret, and only here is anything decrypted.
+
+use std::collections::BTreeMap;
+
+use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
+use rustls::quic::{DirectionalKeys, Keys};
+use rustls::{Side, SupportedCipherSuite};
+use serde::{Deserialize, Serialize};
+use sizeleak_frame::Direction;
+
+use super::header::{LongPacket, Version, varint};
+use crate::handshake::{HandshakeReader, Hello};
+use crate::per_direction::PerDirection;
+
+/// The most bytes of a hello that wait for earlier ones, and the furthest that they may be ahead.
+const MAX_WAITING: u64 = 1 << 16;
+
+/// The most pieces of a hello that wait.
+const MAX_PIECES: usize = 256;
+
+/// What was read of a handshake.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct InitialReader {
+    /// The side that opened the connection, and the id that its keys follow from.
+    client: Option<(Direction, Vec<u8>)>,
+    streams: PerDirection<CryptoStream>,
+}
+
+/// The bytes of the handshake that one side has sent, which may come in any order.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct CryptoStream {
+    next: u64,
+    waiting: BTreeMap<u64, Vec<u8>>,
+    reader: HandshakeReader,
+}
+
+impl InitialReader {
+    /// Reads a packet; returns the bytes of its frames, and calls `hello` with the hellos that it completes. `None` if it
+    /// cannot be decrypted, perhaps because it is not whole.
+    pub(crate) fn packet(
+        &mut self,
+        packet: &LongPacket<'_>,
+        bytes: &[u8],
+        direction: Direction,
+        hello: &mut dyn FnMut(Hello),
+    ) -> Option<u64> {
+        let whole = bytes.get(..packet.header + packet.body)?;
+        let known = self.client.as_ref().map(|(client, id)| (*client, id.clone()));
+        let by_known = known.and_then(|(client, id)| decrypted(packet, whole, &id, client == direction));
+        let frames = by_known.or_else(|| {
+            // The first packet of a client, or the first after a `Retry`, whose id is new.
+            let frames = decrypted(packet, whole, packet.destination, true)?;
+            self.client = Some((direction, packet.destination.to_vec()));
+            self.streams = PerDirection::default();
+            Some(frames)
+        })?;
+        let stream = self.streams.of_mut(direction);
+        crypto_frames(&frames, &mut |offset, data| stream.add(offset, data, hello));
+        Some(frames.len() as u64)
+    }
+
+    /// Whether packets can have led to this.
+    pub(crate) fn is_valid(&self) -> bool {
+        let is_valid = |stream: &CryptoStream| {
+            let room = stream.next.saturating_add(MAX_WAITING);
+            let fits = stream.waiting.iter().all(|(offset, data)| *offset < room && data.len() as u64 <= MAX_WAITING);
+            stream.waiting.len() <= MAX_PIECES && fits && stream.reader.is_valid()
+        };
+        self.streams.all(is_valid)
+    }
+}
+
+impl CryptoStream {
+    fn add(&mut self, offset: u64, data: &[u8], hello: &mut dyn FnMut(Hello)) {
+        let is_near = offset.saturating_add(data.len() as u64) <= self.next.saturating_add(MAX_WAITING);
+        if is_near && self.waiting.len() < MAX_PIECES {
+            self.waiting.insert(offset, data.to_vec());
+        }
+        while let Some((&offset, _)) = self.waiting.first_key_value()
+            && offset <= self.next
+            && let Some(data) = self.waiting.remove(&offset)
+        {
+            let new = data.get((self.next - offset) as usize..).unwrap_or_default();
+            self.next += new.len() as u64;
+            self.reader.bytes(new, &mut *hello, |_, _| {});
+        }
+    }
+}
+
+/// The frames of a packet, decrypted with the keys that follow from `id`.
+fn decrypted(packet: &LongPacket<'_>, whole: &[u8], id: &[u8], from_client: bool) -> Option<Vec<u8>> {
+    let SupportedCipherSuite::Tls13(suite) = TLS13_AES_128_GCM_SHA256 else { return None };
+    let version = match packet.version {
+        Version::Draft => rustls::quic::Version::V1Draft,
+        Version::V1 => rustls::quic::Version::V1,
+        Version::V2 => rustls::quic::Version::V2,
+    };
+    let side = if from_client { Side::Server } else { Side::Client };
+    let DirectionalKeys { header, packet: body_key } = Keys::initial(version, suite, suite.quic?, id, side).remote;
+    let (head, body) = whole.split_at_checked(packet.header)?;
+    let (mut head, mut body) = (head.to_vec(), body.to_vec());
+    // The number has up to four bytes; what follows them shows how many (RFC 9001, section 5.4.2).
+    let sample: Vec<u8> = body.get(4..4 + header.sample_len())?.to_vec();
+    header.decrypt_in_place(&sample, head.first_mut()?, body.get_mut(..4)?).ok()?;
+    let number_bytes = usize::from(head.first()? & 0x03) + 1;
+    let mut payload = body.split_off(number_bytes);
+    head.extend_from_slice(&body);
+    // Of a handshake the numbers are small: the bytes that are not sent are zero.
+    let number = body.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    body_key.decrypt_in_place(number, &head, &mut payload).ok().map(<[u8]>::to_vec)
+}
+
+/// Calls `crypto` with what the frames of a packet hold of the handshake. Other frames of such packets are skipped (RFC
+/// 9000, section 17.2.2).
+fn crypto_frames(mut frames: &[u8], crypto: &mut dyn FnMut(u64, &[u8])) -> Option<()> {
+    while let Some((kind, rest)) = frames.split_first() {
+        frames = match kind {
+            // PADDING and PING.
+            0 | 1 => rest,
+            // ACK, perhaps with counts of congestion.
+            2 | 3 => {
+                let (_largest, rest) = varint(rest)?;
+                let (_delay, rest) = varint(rest)?;
+                let (ranges, rest) = varint(rest)?;
+                let numbers = ranges.checked_mul(2)?.checked_add(if *kind == 3 { 4 } else { 1 })?;
+                (0..numbers).try_fold(rest, |rest, _| varint(rest).map(|(_, rest)| rest))?
+            }
+            6 => {
+                let (offset, rest) = varint(rest)?;
+                let (length, rest) = varint(rest)?;
+                let (data, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+                crypto(offset, data);
+                rest
+            }
+            _ => return None,
+        };
+    }
+    Some(())
+}

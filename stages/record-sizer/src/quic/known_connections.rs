@@ -1,0 +1,62 @@
+//! What shows a connection whose handshake was on another flow: it goes on between other ports or addresses (RFC 9000,
+//! section 9). Behind a NAT that has forgotten it, its ids are the same; where it has new ones, its service is.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::SHORT_READ;
+
+/// The most signs that are known.
+const MOST: usize = 8192;
+
+/// Shorter ids would be found where there are none: one flow in 2³² begins with one of four bytes.
+const SHORTEST: usize = 4;
+
+/// What shows a connection.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Sign {
+    Id(Vec<u8>),
+    Service(SocketAddr),
+}
+
+/// Signs with the flows that had them last, the oldest forgotten first.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct KnownConnections {
+    flows: BTreeMap<Sign, u64>,
+    order: VecDeque<Sign>,
+}
+
+impl KnownConnections {
+    /// Remembers what shows a flow's connection.
+    pub(crate) fn insert(&mut self, sign: Sign, flow: u64) {
+        let is_short = matches!(&sign, Sign::Id(id) if !(SHORTEST..SHORT_READ).contains(&id.len()));
+        if is_short || self.flows.insert(sign.clone(), flow).is_some() {
+            return;
+        }
+        self.order.push_back(sign);
+        if self.order.len() > MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.flows.remove(&oldest);
+        }
+    }
+
+    /// The flow with the connection that a packet with a short header is of, by its id or else by its service.
+    pub(crate) fn flow(&self, packet: &[u8], service: Option<SocketAddr>) -> Option<u64> {
+        if self.flows.is_empty() || packet.first()? & 0xc0 != 0x40 {
+            return None;
+        }
+        let known = |sign: Sign| self.flows.get(&sign).copied();
+        let by_id = (SHORTEST..SHORT_READ).find_map(|length| known(Sign::Id(packet.get(1..=length)?.to_vec())));
+        by_id.or_else(|| known(Sign::Service(service?)))
+    }
+
+    /// Whether connections can have led to this.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.order.len() <= MOST
+            && self.flows.len() == self.order.len()
+            && self.order.iter().all(|sign| self.flows.contains_key(sign))
+    }
+}
