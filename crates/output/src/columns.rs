@@ -64,6 +64,7 @@ const RECORD: &[(&str, ColumnType)] = &[
     ("plaintext_min", Unsigned),
     ("plaintext_max", Unsigned),
     ("handshake", Flag),
+    ("protocol", Text),
 ];
 
 const SEGMENT: &[(&str, ColumnType)] = &[
@@ -126,12 +127,27 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
             ],
         ),
         "flow" => {
-            (&[], &[("flow", Text), ("gateway", Text), ("service", Text), ("transport", Text), ("encapsulation", Text)])
+            const FLOW: &[(&str, ColumnType)] = &[
+                ("flow", Text),
+                ("gateway", Text),
+                ("gateway_port", Unsigned),
+                ("service", Text),
+                ("transport", Text),
+                ("encapsulation", Text),
+            ];
+            (&[], FLOW)
         }
         "segments" => (&[], SEGMENT),
         "session" => (
             &[],
-            &[("time_ns", Time), ("flow", Text), ("server_name", Text), ("tls_version", Text), ("cipher_suite", Text)],
+            &[
+                ("time_ns", Time),
+                ("flow", Text),
+                ("server_name", Text),
+                ("tls_version", Text),
+                ("cipher_suite", Text),
+                ("protocol", Text),
+            ],
         ),
         "record" => (&[], RECORD),
         "command" => (COMMAND, &[]),

@@ -145,9 +145,10 @@ mod tests {
             flow: 3,
             tls_version: Some("1.3".into()),
             cipher_suite: None,
+            protocol: None,
             server_name: Some("=HYPERLINK(\"http://x\",\"a\u{1b}[2J\")".into()),
         };
-        let expected = "1969-12-31T23:59:59.999999Z,-5,F0000000000000003,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\",1.3,,,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\"\n";
+        let expected = "1969-12-31T23:59:59.999999Z,-5,F0000000000000003,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\",1.3,,,,(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\"\n";
         assert!(text("session", &[session.into()]).ends_with(expected));
     }
 

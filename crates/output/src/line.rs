@@ -1,7 +1,7 @@
 //! A frame as one line of text: its kind, its time and its fields.
 
 use sizeleak_frame::{
-    Command, Correction, Deviation, Direction, Flow, FlowId, Frame, Packet, Record, Segment, Session, Summary,
+    Command, Correction, Deviation, Direction, Flow, FlowId, Frame, Packet, Protocol, Record, Segment, Session, Summary,
 };
 use sizeleak_text::{counted, escaped};
 
@@ -101,8 +101,12 @@ fn session(session: &Session, times: &TimeFormat) -> String {
 }
 
 fn record(record: &Record, times: &TimeFormat) -> String {
+    let protocol = match record.protocol {
+        Protocol::Tls => String::new(),
+        other => format!("  {}", other.name()),
+    };
     format!(
-        "{}  flow {}  {:<12}  type {}  {:>5} bytes  plaintext {}{}",
+        "{}  flow {}  {:<12}  type {}  {:>5} bytes  plaintext {}{}{protocol}",
         times.format(record.time_ns),
         FlowId(record.flow),
         record.direction.word(),

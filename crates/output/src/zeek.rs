@@ -204,7 +204,7 @@ mod tests {
     use std::sync::Arc;
 
     use sizeleak_frame::Notice;
-    use sizeleak_frame::{Actions, Candidate, Command, Flow, Identification, Session, SingleReply, Summary};
+    use sizeleak_frame::{Actions, Candidate, Command, Flow, Identification, Session, SingleReply, Summary, Transport};
 
     use super::*;
 

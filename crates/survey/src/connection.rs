@@ -30,8 +30,8 @@ pub(crate) struct Connection {
     /// Whether application data came before any handshake; `None` without application data.
     is_joined: Option<bool>,
     has_session: bool,
-    /// What it is if it is no TLS.
-    other: Option<Protocol>,
+    /// What it carries, as a session, a record or a notice says.
+    carried: Option<Protocol>,
     /// Whether lengths of segments stand for records.
     pub(crate) is_sized_by_segments: bool,
     pub(crate) to_gateway: Sizes,
@@ -65,7 +65,7 @@ impl Connection {
             cipher_suite: None,
             is_joined: None,
             has_session: false,
-            other: None,
+            carried: None,
             is_sized_by_segments: false,
             to_gateway: Sizes::default(),
             from_gateway: Sizes::default(),
@@ -78,6 +78,7 @@ impl Connection {
     /// Takes what a handshake revealed; a later one replaces what it says anew.
     pub(crate) fn add_session(&mut self, session: Session) {
         self.has_session = true;
+        self.carried = session.protocol.as_deref().map(Protocol::named).or(self.carried.take());
         let name = session.server_name.map(|name| name.chars().take(LONGEST_NAME).collect());
         self.server_name = name.or(self.server_name.take());
         self.tls_version = session.tls_version.or(self.tls_version.take());
@@ -91,6 +92,9 @@ impl Connection {
         }
         let [first, last] = self.span_ns.unwrap_or([record.start_ns, record.time_ns]);
         self.span_ns = Some([first.min(record.start_ns), last.max(record.time_ns)]);
+        if self.carried.is_none() && record.protocol != sizeleak_frame::Protocol::Tls {
+            self.carried = Some(Protocol::named(record.protocol.name()));
+        }
         let is_message = record.content_type == ContentType::ApplicationData && !record.handshake;
         if is_message {
             self.is_joined.get_or_insert(!self.has_session);
@@ -105,12 +109,11 @@ impl Connection {
 
     /// Takes what a stage noticed about it.
     pub(crate) fn add_notice(&mut self, notice: &Notice) {
-        let detail = notice.detail.as_deref().unwrap_or_default();
         match &*notice.what {
-            what::NOT_TLS => self.other = Some(Protocol::None),
-            what::UNSUPPORTED if detail.starts_with("QUIC") => self.other = Some(Protocol::Quic),
-            what::UNSUPPORTED if detail.starts_with("DTLS 1.3") => self.other = Some(Protocol::Dtls13),
-            what::ASSUMED if self.other.is_none() => self.is_sized_by_segments = true,
+            what::NOT_TLS => self.carried = Some(Protocol::None),
+            what::ASSUMED if self.transport == Transport::Tcp && self.carried.is_none() => {
+                self.is_sized_by_segments = true;
+            }
             _ => {}
         }
     }
@@ -145,8 +148,8 @@ impl Connection {
     /// What it carries, as far as that was seen.
     pub(crate) fn protocol(&self) -> Protocol {
         let has_tls = self.has_session || self.span_ns.is_some();
-        match (self.other, self.transport) {
-            (Some(other), _) => other,
+        match (&self.carried, self.transport) {
+            (Some(carried), _) => carried.clone(),
             (None, Transport::Tcp) if has_tls => Protocol::Tls,
             (None, Transport::Udp) if has_tls => Protocol::Dtls,
             (None, _) => Protocol::Unknown,
@@ -156,7 +159,7 @@ impl Connection {
     /// Whether it had long been open when the capture began, or its handshake is missing; `None` if it carries no TLS,
     /// or no messages.
     pub(crate) fn joined_mid_stream(&self) -> Option<bool> {
-        self.is_joined.filter(|_| matches!(self.protocol(), Protocol::Tls | Protocol::Dtls))
+        self.is_joined.filter(|_| self.protocol().has_handshake())
     }
 
     /// From its first to its last record, in nanoseconds.

@@ -120,7 +120,7 @@ pub struct SurveyedService {
 }
 
 /// What connections carry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Protocol {
     /// TLS over TCP.
     #[serde(rename = "TLS")]
@@ -128,18 +128,52 @@ pub enum Protocol {
     /// DTLS 1.0 or 1.2 over UDP.
     #[serde(rename = "DTLS")]
     Dtls,
-    /// QUIC, which cannot be sized.
-    #[serde(rename = "QUIC")]
-    Quic,
-    /// DTLS 1.3, which cannot be sized.
+    /// DTLS 1.3 over UDP.
     #[serde(rename = "DTLS 1.3")]
     Dtls13,
+    /// QUIC, whose packets stand for messages.
+    #[serde(rename = "QUIC")]
+    Quic,
+    /// Matter over UDP or TCP.
+    Matter,
+    /// A tunnel of WireGuard.
+    WireGuard,
+    /// A tunnel of IPsec.
+    #[serde(rename = "ESP")]
+    Esp,
     /// TCP without TLS: bursts of segments stand for messages.
     #[serde(rename = "none")]
     None,
     /// Nothing of it was recognised.
     #[serde(rename = "unknown")]
     Unknown,
+    /// A framing over TCP, by its name.
+    #[serde(untagged)]
+    Framing(String),
+}
+
+impl Protocol {
+    /// By its name in frames.
+    pub(crate) fn named(name: &str) -> Self {
+        use sizeleak_frame::Protocol;
+        let known = [
+            (Protocol::Tls, Self::Tls),
+            (Protocol::Dtls, Self::Dtls),
+            (Protocol::Dtls13, Self::Dtls13),
+            (Protocol::Quic, Self::Quic),
+            (Protocol::Matter, Self::Matter),
+            (Protocol::WireGuard, Self::WireGuard),
+            (Protocol::Esp, Self::Esp),
+            (Protocol::Tcp, Self::None),
+        ];
+        let found = known.into_iter().find(|(protocol, _)| protocol.name() == name);
+        found.map_or_else(|| Self::Framing(name.to_owned()), |(_, protocol)| protocol)
+    }
+
+    /// Whether it has a handshake that says which keys protect it.
+    pub fn has_handshake(&self) -> bool {
+        matches!(self, Self::Tls | Self::Dtls | Self::Dtls13 | Self::Quic)
+    }
 }
 
 /// One connection.

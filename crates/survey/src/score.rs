@@ -179,7 +179,7 @@ fn reason(points: i32, text: &str) -> Reason {
 
 /// Whether the messages of a service have sizes.
 fn is_sized(service: &Service<'_>) -> bool {
-    matches!(service.protocol, Protocol::Tls | Protocol::Dtls | Protocol::None)
+    service.protocol != Protocol::Unknown
 }
 
 /// How long the longest of its connections was open.

@@ -162,7 +162,7 @@ impl Service<'_> {
             server_name: self.server_name.clone(),
             ends: ends.into_iter().collect(),
             transport: Transport::name(self.transport),
-            protocol: self.protocol,
+            protocol: self.protocol.clone(),
             tls_versions: distinct(|connection| connection.tls_version.as_ref()),
             cipher_suites: distinct(|connection| connection.cipher_suite.as_ref()),
             joined_mid_stream: count(|connection| connection.joined_mid_stream() == Some(true)),

@@ -107,7 +107,7 @@ fn nothing_found(address: &SurveyedAddress) -> String {
 }
 
 fn is_unsized(service: &SurveyedService) -> bool {
-    matches!(service.protocol, Protocol::Quic | Protocol::Dtls13 | Protocol::Unknown)
+    service.protocol == Protocol::Unknown
 }
 
 /// The option that keeps only this service.

@@ -187,20 +187,27 @@ fn carried(service: &SurveyedService) -> String {
     };
     let by_segments = if service.sized_by_segments > 0 { "; no payload captured: sized by segments" } else { "" };
     let known = |texts: &[String]| texts.iter().map(|text| escaped(text).into_owned()).collect::<Vec<_>>().join(", ");
-    match service.protocol {
-        Protocol::Tls | Protocol::Dtls => {
+    match &service.protocol {
+        protocol if protocol.has_handshake() => {
             let versions = known(&service.tls_versions);
-            let protocol = if service.protocol == Protocol::Tls { "TLS" } else { "DTLS" };
-            let version = if versions.is_empty() { format!("{protocol}, version unknown") } else { versions };
+            let version = match (protocol, versions.is_empty()) {
+                (Protocol::Quic, true) => "QUIC, handshake not seen".to_owned(),
+                (Protocol::Quic, false) => format!("QUIC, {versions}"),
+                (Protocol::Tls, true) => "TLS, version unknown".to_owned(),
+                (_, true) => "DTLS, version unknown".to_owned(),
+                (_, false) => versions,
+            };
             let suites = known(&service.cipher_suites);
             let suite = if suites.is_empty() { "suite unknown".to_owned() } else { suites };
             let opened = if service.opened_by_service > 0 { "; the other side opens it" } else { "" };
             format!("{version}, {suite}{opened}{mid_stream}{by_segments}")
         }
-        Protocol::Quic => "QUIC, which cannot be sized".to_owned(),
-        Protocol::Dtls13 => "DTLS 1.3, which cannot be sized".to_owned(),
+        Protocol::Matter => "Matter, sizes exact".to_owned(),
+        Protocol::WireGuard => "a tunnel of WireGuard: padded packets of all that is in it".to_owned(),
+        Protocol::Esp => "a tunnel of IPsec: packets of all that is in it".to_owned(),
+        Protocol::Framing(name) => format!("{}, by its framing over TCP", escaped(name)),
         Protocol::None => "no TLS, no QUIC; bursts of TCP segments stand for messages".to_owned(),
-        Protocol::Unknown => "no TLS, no QUIC".to_owned(),
+        _ => "no TLS, no QUIC".to_owned(),
     }
 }
 

@@ -28,9 +28,9 @@ const LEAST_CONTENT: u32 = 6;
 /// this size: a message without a counter would have a payload of 4 bytes, and every payload is a structure of more.
 const ACKNOWLEDGEMENT: u32 = LEAST_CONTENT + 4;
 
-/// How many messages of a direction are known by their counters. A sender repeats a message a few times within seconds
-/// (section 4.12.2), so what was sent meanwhile is far less.
-const KNOWN: usize = 64;
+/// How many messages of a direction are known by their counters. A sender repeats a message for a few seconds (section
+/// 4.12.2); no device sends a hundred messages a second for longer than that.
+const KNOWN: usize = 512;
 
 /// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

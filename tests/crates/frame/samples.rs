@@ -41,19 +41,23 @@ fn shifts(nulls: Nulls) -> SharedList<Shift> {
     [Shift { bytes: i64::MIN, action: Some("dim".into()), reply_bytes: i64::MIN, probability: 0.5, since_ns }].into()
 }
 
-/// A frame of every kind. Integers are as large as their type allows, or as small where it is signed.
-pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
-    let text = || "x".to_owned();
-    let (time_ns, flow) = (i64::MIN, u64::MAX);
+fn packets() -> Packets {
     let mut packets = Packets::new();
     packets.push(Packet {
-        time_ns,
+        time_ns: i64::MIN,
         link_type: u16::MAX,
         original_length: u32::MAX,
         data: &[1],
         capture: u32::MAX,
         number: u64::MAX,
     });
+    packets
+}
+
+/// A frame of every kind. Integers are as large as their type allows, or as small where it is signed.
+pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
+    let text = || "x".to_owned();
+    let (time_ns, flow) = (i64::MIN, u64::MAX);
     let mut segments = Segments::new();
     let direction = Direction::FromGateway;
     let (sequence, flags, length) = (u32::MAX, u8::MAX, u32::MAX);
@@ -73,7 +77,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
     };
     vec![
         Hello { schema: u32::MAX, stage: text(), version: text(), upstream: vec![text()] }.into(),
-        packets.into(),
+        packets().into(),
         Flow {
             flow,
             gateway: [1, 2, 3, 4].into(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use sizeleak_frame::{Command, ContentType, Direction, Frame, Protocol, Record};
+use sizeleak_frame::{Command, ContentType, Direction, Frame, Record};
 use sizeleak_platform::runtime::{Emit, Stage, StageError};
 
 pub(crate) const NAME: &str = "burst-segmenter";
@@ -147,6 +147,8 @@ fn nanoseconds(time: Duration) -> i64 {
 #[cfg(test)]
 #[allow(clippy::indexing_slicing)]
 mod tests {
+    use sizeleak_frame::Protocol;
+
     use super::*;
 
     const MS: i64 = 1_000_000;
