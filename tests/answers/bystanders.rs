@@ -120,7 +120,7 @@ fn wire_model(scope: Scope) -> Model {
 
 fn scope(gateway: Option<&str>, services: &[&str]) -> Scope {
     let services = services.iter().map(|service| service.parse().unwrap()).collect();
-    Scope { gateway: gateway.map(|gateway| gateway.parse().unwrap()), services, reports: false }
+    Scope { gateway: gateway.map(|gateway| gateway.parse().unwrap()), services, ..Scope::default() }
 }
 
 /// What a run said.

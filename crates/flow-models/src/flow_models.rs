@@ -27,6 +27,7 @@ struct FlowState {
     gateway: Option<IpAddr>,
     service: Option<SocketAddr>,
     server_name: Option<Box<str>>,
+    protocol: Option<Box<str>>,
     commands: Chosen,
     reports: Chosen,
 }
@@ -73,14 +74,17 @@ impl FlowModels {
         state.choose_again();
     }
 
-    /// Remembers the server name of a flow's session. A later session of the flow without a name leaves it.
+    /// Remembers the server name and the protocol of a flow's session. A later session of the flow without them leaves
+    /// them.
     pub fn add_session(&mut self, session: &Session) {
         if self.scopes.cover_all() {
             return;
         }
-        if let Some(name) = &session.server_name {
+        let shortened = |text: &String| -> Box<str> { text.chars().take(MAX_NAME_CHARS).collect() };
+        if session.server_name.is_some() || session.protocol.is_some() {
             let state = self.flows.get_or_default(session.flow);
-            state.server_name = Some(name.chars().take(MAX_NAME_CHARS).collect());
+            state.server_name = session.server_name.as_ref().map(shortened).or(state.server_name.take());
+            state.protocol = session.protocol.as_ref().map(shortened).or(state.protocol.take());
             state.choose_again();
         }
     }
@@ -96,9 +100,9 @@ impl FlowModels {
         {
             return choice;
         }
-        let server_name = state.server_name.as_deref();
+        let (server_name, protocol) = (state.server_name.as_deref(), state.protocol.as_deref());
         let is_report = direction == Direction::FromGateway;
-        let ends = FlowEnds { gateway: state.gateway, service: state.service, server_name, is_report };
+        let ends = FlowEnds { gateway: state.gateway, service: state.service, server_name, protocol, is_report };
         let choice = self.scopes.choose(ends, self.gateways);
         state.chosen(direction).choice = Some((self.gateways, choice));
         choice
@@ -133,7 +137,7 @@ mod tests {
 
     fn scope(gateway: &str, services: &[&str]) -> Scope {
         let services = services.iter().map(|service| service.parse().unwrap()).collect();
-        Scope { gateway: gateway.parse().ok(), services, reports: false }
+        Scope { gateway: gateway.parse().ok(), services, ..Scope::default() }
     }
 
     fn flow(number: u64, gateway: &str, service: &str) -> Flow {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use sizeleak_frame::{Command, Flow, Frame, Notice, Session};
+use sizeleak_frame::{Command, Flow, Frame, Notice, Protocol, Session};
 use sizeleak_model::{Scope, ServiceName};
 use sizeleak_pipeline::{ConfigError, Pipeline, PipelineInput, RunError, TrafficSeen};
 
@@ -92,7 +92,9 @@ pub(crate) fn observe_commands(
     let damage = input.observe(pipeline, on_notice, |frame| match frame {
         Frame::Session(session) => {
             flows.add_session(&session);
-            suites.insert(session.flow, session.cipher_suite);
+            // What protects messages of a protocol without suites is the protocol's own.
+            let own = session.protocol.filter(|protocol| !is_tls(protocol));
+            suites.insert(session.flow, session.cipher_suite.or(own));
         }
         Frame::Command(command) => {
             let cipher_suite = suites.get(&command.flow).cloned().flatten();
@@ -117,8 +119,10 @@ pub(crate) fn observe_commands(
 pub struct ObservedService {
     /// The gateway's address.
     pub gateway: IpAddr,
-    /// The server name.
+    /// The server name, or the protocol if that has no names.
     pub name: Option<String>,
+    /// The protocol of its messages, if it is not TLS.
+    pub protocol: Option<String>,
     /// Its addresses and ports, in ascending order, at least one.
     pub addresses: Vec<SocketAddr>,
 }
@@ -137,9 +141,12 @@ impl fmt::Display for ObservedService {
 pub(crate) fn scope_of(services: &[&ObservedService]) -> Scope {
     let first = services.first().map(|service| service.gateway);
     let gateway = first.filter(|gateway| services.iter().all(|service| service.gateway == *gateway));
-    let names = services.iter().filter_map(|service| service.name.as_ref()?.parse::<ServiceName>().ok());
-    let addresses =
-        services.iter().flat_map(|service| &service.addresses).map(|address| ServiceName::Address(*address));
+    let protocol = services.iter().find_map(|service| service.protocol.clone());
+    // Of a protocol without names, whoever speaks it is the same service: its address may be another each time.
+    let with_names =
+        || services.iter().filter(|service| service.protocol.is_none() || service.protocol != service.name);
+    let names = with_names().filter_map(|service| service.name.as_ref()?.parse::<ServiceName>().ok());
+    let addresses = with_names().flat_map(|service| &service.addresses).map(|address| ServiceName::Address(*address));
     let mut services: Vec<ServiceName> = names.collect();
     services.sort_unstable();
     services.dedup();
@@ -149,15 +156,27 @@ pub(crate) fn scope_of(services: &[&ObservedService]) -> Scope {
     addresses.dedup();
     addresses.truncate(MAX_ADDRESSES);
     services.append(&mut addresses);
-    Scope { gateway, services, reports: false }
+    Scope { gateway, services, protocol, reports: false }
 }
 
 /// The flows of a run, and what their handshakes showed.
 #[derive(Debug, Default)]
 pub(crate) struct ObservedFlows {
     flows: BTreeMap<u64, (IpAddr, SocketAddr)>,
-    /// The names that were asked for at an address.
+    /// The names that were asked for at an address, or the protocol there if that has no names.
     names: BTreeMap<(IpAddr, SocketAddr), String>,
+    /// The protocols there, where they are not TLS.
+    protocols: BTreeMap<(IpAddr, SocketAddr), String>,
+}
+
+/// Whether the protocol of a session is TLS over TCP or UDP.
+fn is_tls(protocol: &str) -> bool {
+    sizeleak_model::TLS.contains(&protocol)
+}
+
+/// Whether sessions of a protocol may have a server name.
+fn has_names(protocol: &str) -> bool {
+    is_tls(protocol) || [Protocol::Quic, Protocol::Dtls13].map(Protocol::name).contains(&protocol)
 }
 
 impl ObservedFlows {
@@ -166,7 +185,13 @@ impl ObservedFlows {
     }
 
     pub(crate) fn add_session(&mut self, session: &Session) {
-        if let (Some(ends), Some(name)) = (self.flows.get(&session.flow), &session.server_name) {
+        let Some(ends) = self.flows.get(&session.flow) else { return };
+        let protocol = session.protocol.as_ref().filter(|protocol| !is_tls(protocol));
+        if let Some(protocol) = protocol {
+            self.protocols.insert(*ends, protocol.clone());
+        }
+        let nameless = protocol.filter(|protocol| !has_names(protocol));
+        if let Some(name) = session.server_name.as_ref().or(nameless) {
             self.names.insert(*ends, name.to_lowercase());
         }
     }
@@ -188,7 +213,8 @@ impl ObservedFlows {
         let services = by_key.into_iter().map(|((gateway, name, _), mut addresses)| {
             addresses.sort_unstable();
             addresses.dedup();
-            ObservedService { gateway, name: name.map(str::to_owned), addresses }
+            let protocol = addresses.iter().find_map(|address| self.protocols.get(&(gateway, *address)).cloned());
+            ObservedService { gateway, name: name.map(str::to_owned), protocol, addresses }
         });
         (services.collect(), of_flow)
     }

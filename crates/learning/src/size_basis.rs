@@ -74,7 +74,8 @@ pub(crate) fn choose_basis(commands: &[ObservedCommand], assumed: Option<CipherS
     let [least, most] = suite.record_overhead;
     if has_ranges || (unseen > 0 && least < most) {
         remarks.push(
-            "a block cipher hides sizes within a block: sizes are learned from ranges, and may be off by a few bytes"
+            "sizes are known between bounds (a block cipher, or QUIC): they are learned from ranges, and may be off by a \
+             few bytes"
                 .to_owned(),
         );
     }

@@ -66,5 +66,5 @@ pub use rank::Rank;
 pub use reply_bytes_model::ReplyBytesModel;
 pub use reply_count_model::ReplyCountModel;
 pub use reply_windows::{MAX_REPLY_WITHIN_MS, ReplyWindows};
-pub use scope::{Scope, ServiceName, ServiceNameError};
+pub use scope::{Scope, ServiceName, ServiceNameError, TLS};
 pub use single_replies::{Component, Interpretation, ReplyClass, ReplyReader, SeenReplies, SingleReplies};

@@ -23,8 +23,17 @@ pub struct FlowEnds<'a> {
     pub service: Option<SocketAddr>,
     /// The server name that the gateway asked for.
     pub server_name: Option<&'a str>,
+    /// The protocol of its messages, by its name in frames.
+    pub protocol: Option<&'a str>,
     /// Whether the section is for the gateway's reports, instead of the commands to it.
     pub is_report: bool,
+}
+
+impl FlowEnds<'_> {
+    /// Whether a section is about such messages, of whatever gateway and service.
+    fn asks(&self, scope: &Scope) -> bool {
+        scope.reports == self.is_report && scope.is_of(self.protocol)
+    }
 }
 
 /// How many gateways a run has shown, or was asked for.
@@ -69,6 +78,8 @@ pub enum Uncovered {
     Service,
     /// Several sections could be meant.
     Ambiguous,
+    /// No section is about messages of its protocol.
+    Protocol,
     /// All sections are about commands, and this is a report; or the reverse.
     Direction,
 }
@@ -183,9 +194,10 @@ impl Scopes {
     /// A known server name decides where sections name servers, then address and port, then the port alone (with an
     /// assumption), then a section for any service.
     pub fn choose(&self, flow: FlowEnds<'_>, gateways: GatewaysSeen) -> Choice {
-        let is_asked = |scope: &Scope| scope.reports == flow.is_report;
+        let is_asked = |scope: &Scope| flow.asks(scope);
         if !self.scopes.iter().any(is_asked) {
-            return Choice::Uncovered(Uncovered::Direction);
+            let has_direction = self.scopes.iter().any(|scope| scope.reports == flow.is_report);
+            return Choice::Uncovered(if has_direction { Uncovered::Protocol } else { Uncovered::Direction });
         }
         let exact = |scope: &Scope| is_asked(scope) && scope.gateway.is_some() && scope.gateway == flow.gateway;
         let own = self.of_service(flow, exact);
@@ -208,13 +220,13 @@ impl Scopes {
 
     /// The section for a flow of a gateway that no section has.
     fn of_moved_gateway(&self, flow: FlowEnds<'_>, gateways: GatewaysSeen) -> Choice {
-        let asked = || self.scopes.iter().filter(|scope| scope.reports == flow.is_report);
+        let asked = || self.scopes.iter().filter(|scope| flow.asks(scope));
         let mut named = asked().filter_map(|scope| scope.gateway);
         let Some(only) = named.next() else { return Choice::Uncovered(Uncovered::Gateway) };
         if gateways == GatewaysSeen::Several || named.any(|other| other != only) {
             return Choice::Uncovered(Uncovered::Gateway);
         }
-        match self.of_service(flow, |scope| scope.reports == flow.is_report && scope.gateway.is_some()) {
+        match self.of_service(flow, |scope| flow.asks(scope) && scope.gateway.is_some()) {
             Choice::Covered(section) if flow.gateway.is_none() => Choice::Assumed(section, Assumption::UnknownEnds),
             Choice::Covered(section) => Choice::Assumed(section, Assumption::SameGateway),
             Choice::Assumed(section, Assumption::SameService) => {
@@ -300,6 +312,7 @@ impl fmt::Display for Uncovered {
                 "the model is about messages of the other direction, commands or reports: these are not answered; \
                  learn with `--set command-segmenter.direction=both`"
             }
+            Self::Protocol => "the model was learned on messages of another protocol: learn a model of this one",
             Self::Ambiguous => {
                 "its server name was not seen, and several sections of the model have this port: its commands are not \
                  answered; add its address and port to `services` of the [scope] that it belongs to"

@@ -12,6 +12,9 @@ const MAX_SERVICES: usize = 256;
 /// The longest name in the DNS, in characters of its text (RFC 1035, section 2.3.4).
 const MAX_NAME_CHARS: usize = 253;
 
+/// The protocols whose records are of the same sizes: a model of one holds for the others.
+pub const TLS: [&str; 3] = ["tls", "dtls", "tcp"];
+
 /// The gateway and the services that a model was learned on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +25,9 @@ pub struct Scope {
     /// The services: server names, addresses with ports, or both of the same service; empty for any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceName>,
+    /// The protocol of the messages, by its name in frames; `None` for records of TLS or of DTLS up to 1.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
     /// Whether it is about the gateway's reports, instead of the commands to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reports: bool,
@@ -47,7 +53,7 @@ pub struct ServiceNameError(String);
 impl Scope {
     /// Whether it is the commands of any service to any gateway.
     pub fn is_empty(&self) -> bool {
-        self.gateway.is_none() && self.services.is_empty() && !self.reports
+        self.gateway.is_none() && self.services.is_empty() && self.protocol.is_none() && !self.reports
     }
 
     /// Whether a server name is among its services; names are compared without regard to case.
@@ -73,8 +79,13 @@ impl Scope {
     /// in both, and both about commands or both about reports.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let both_any = self.services.is_empty() && other.services.is_empty();
-        (self.gateway, self.reports) == (other.gateway, other.reports)
+        (self.gateway, self.reports, &self.protocol) == (other.gateway, other.reports, &other.protocol)
             && (both_any || self.services.iter().any(|service| other.services.contains(service)))
+    }
+
+    /// Whether messages of this protocol are in it. Those of which no protocol is known are taken for records of TLS.
+    pub(crate) fn is_of(&self, protocol: Option<&str>) -> bool {
+        protocol.filter(|name| !TLS.contains(name)) == self.protocol.as_deref()
     }
 
     /// What is out of bounds.
@@ -94,6 +105,9 @@ impl fmt::Display for Scope {
         match self.gateway {
             Some(gateway) => write!(formatter, "gateway {gateway}")?,
             None => formatter.write_str("any gateway")?,
+        }
+        if let Some(protocol) = &self.protocol {
+            write!(formatter, ", {protocol}")?;
         }
         if self.services.is_empty() {
             return formatter.write_str(", any service");

@@ -23,6 +23,7 @@ pub(crate) struct FlowEnds {
     /// The service's address and port.
     pub(crate) service: Option<SocketAddr>,
     pub(crate) server_name: Option<Box<str>>,
+    pub(crate) protocol: Option<Box<str>>,
 }
 
 impl FlowEnds {
@@ -48,8 +49,10 @@ impl FlowNames {
                 (ends.transport, ends.gateway, ends.service) = (Some(transport), Some(gateway), Some(service));
             }
             Frame::Session(session) => {
-                let Session { flow, server_name: Some(name), .. } = &**session else { return };
-                self.entry(*flow).server_name = Some(name.as_str().into());
+                let Session { flow, server_name, protocol, .. } = &**session;
+                let ends = self.entry(*flow);
+                ends.server_name = server_name.as_deref().map(Box::from).or(ends.server_name.take());
+                ends.protocol = protocol.as_deref().map(Box::from).or(ends.protocol.take());
             }
             _ => {}
         }

@@ -126,8 +126,8 @@ impl TimelineOptions {
 pub(super) fn add_sections(timeline: &mut Timeline, model: &ModelSet) {
     let scopes = model.scopes();
     let gateways = if timeline.gateways().len() > 1 { GatewaysSeen::Several } else { GatewaysSeen::One };
-    timeline.set_sections(|gateway, service, server_name| {
-        match scopes.choose(FlowEnds { gateway, service, server_name, is_report: false }, gateways) {
+    timeline.set_sections(|gateway, service, [server_name, protocol]| {
+        match scopes.choose(FlowEnds { gateway, service, server_name, protocol, is_report: false }, gateways) {
             Choice::Covered(section) | Choice::Assumed(section, _) => {
                 let scope = &model.sections().get(section)?.scope;
                 (!scope.is_empty()).then(|| scope.to_string())

@@ -13,7 +13,7 @@ fn scope(gateway: Option<&str>, services: &[&str]) -> Scope {
     Scope {
         gateway: gateway.map(|gateway| gateway.parse().unwrap()),
         services: services.iter().map(|service| service.parse().unwrap()).collect(),
-        reports: false,
+        ..Scope::default()
     }
 }
 
@@ -23,7 +23,7 @@ fn set(scopes: &[Scope]) -> ModelSet {
 
 fn choose(scopes: &[Scope], gateway: &str, service: &str, server_name: Option<&str>, seen: GatewaysSeen) -> Choice {
     let (gateway, service) = (gateway.parse().ok(), service.parse().ok());
-    set(scopes).scopes().choose(FlowEnds { gateway, service, server_name, is_report: false }, seen)
+    set(scopes).scopes().choose(FlowEnds { gateway, service, server_name, protocol: None, is_report: false }, seen)
 }
 
 #[test]
@@ -140,7 +140,7 @@ prop_compose! {
         let names = names.into_iter().map(|name| ServiceName::Server(format!("s{number}-{name}")));
         let addresses = addresses.into_iter().map(|(ip, port)| ServiceName::Address((ip, port).into()));
         let services = names.chain(addresses).collect();
-        Scope { gateway: gateway.map(IpAddr::from), services, reports: false }
+        Scope { gateway: gateway.map(IpAddr::from), services, ..Scope::default() }
     }
 }
 

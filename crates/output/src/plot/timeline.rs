@@ -105,17 +105,17 @@ impl Timeline {
     }
 
     /// Names the section of a model that answers each flow: these flows share their lanes. `section` is given the
-    /// gateway, the service's address and port, and its server name, as far as they are known; where it gives `None`, a
-    /// flow has the lanes of its gateway and service.
+    /// gateway, the service's address and port, its server name, and the protocol, as far as they are known; where it gives
+    /// `None`, a flow has the lanes of its gateway and service.
     pub fn set_sections(
         &mut self,
-        section: impl Fn(Option<IpAddr>, Option<SocketAddr>, Option<&str>) -> Option<String>,
+        section: impl Fn(Option<IpAddr>, Option<SocketAddr>, [Option<&str>; 2]) -> Option<String>,
     ) {
         let of_flow = |flow: u64| {
             let ends = self.names.ends(flow);
             let service = ends.and_then(|ends| ends.service);
-            let name = ends.and_then(|ends| ends.server_name.as_deref());
-            Some((flow, section(self.gateway(flow), service, name)?))
+            let texts = ends.map_or([None; 2], |ends| [ends.server_name.as_deref(), ends.protocol.as_deref()]);
+            Some((flow, section(self.gateway(flow), service, texts)?))
         };
         self.sections = self.flows().into_iter().filter_map(of_flow).collect();
     }
