@@ -136,9 +136,14 @@ fn describe_basis(basis: &Basis) -> String {
     match basis {
         Basis::Plaintext { cipher_suite, record_overhead: [least, most] } => {
             let added = if least == most { least.to_string() } else { format!("{least} to {most}") };
-            format!(
-                "plaintext; sessions without a handshake are assumed to use {cipher_suite} ({added} bytes per record)"
-            )
+            // The suites of TLS have names that begin so; other protocols have one that protects all their messages.
+            if cipher_suite.starts_with("TLS") {
+                format!(
+                    "plaintext; sessions without a handshake are assumed to use {cipher_suite} ({added} bytes per record)"
+                )
+            } else {
+                format!("plaintext of {cipher_suite} ({added} bytes more per message)")
+            }
         }
         Basis::Wire => "those on the wire, under an unknown cipher suite".to_owned(),
     }

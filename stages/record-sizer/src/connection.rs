@@ -57,6 +57,16 @@ struct BusyState {
     messages: Option<Box<ConnectionMessages>>,
     /// Finds messages of a framing that is declared for the connection, or shows itself.
     declared: Option<Box<LengthFramer>>,
+    filled: FilledSegments,
+}
+
+/// Segments in a row that whole messages of a framing fill.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct FilledSegments {
+    pub(crate) count: u8,
+    /// The sequence number of the last, which may be sent again.
+    last: u32,
+    pub(crate) bytes: u64,
 }
 
 /// The further state of a direction while its connection does not rest.
@@ -133,6 +143,20 @@ impl Connection {
     /// Whether something of its protocol is known: it shows records, or a framing is declared for it.
     pub(crate) fn has_protocol(&self) -> bool {
         self.is_tls() || self.busy.as_ref().is_some_and(|busy| busy.declared.is_some())
+    }
+
+    /// Takes whether whole messages of a framing fill a segment of a connection without a protocol; returns how many
+    /// segments they fill in a row.
+    pub(crate) fn filled_segments(&mut self, segment: &Segment<'_>, is_filled: bool) -> FilledSegments {
+        let (last, filled) = (segment.sequence, &mut self.parts().2.filled);
+        let FilledSegments { count, bytes, .. } = *filled;
+        if !is_filled {
+            *filled = FilledSegments::default();
+        } else if count == 0 || filled.last != last {
+            let bytes = bytes.saturating_add(segment.length.into());
+            *filled = FilledSegments { count: count.saturating_add(1), last, bytes };
+        }
+        *filled
     }
 
     /// The connection carries messages of this framing; without one, of Matter on these ports.
@@ -490,6 +514,7 @@ impl BusyState {
             queue: Vec::new(),
             messages: None,
             declared: None,
+            filled: FilledSegments::default(),
         })
     }
 

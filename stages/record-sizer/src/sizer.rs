@@ -15,9 +15,8 @@ use sizeleak_platform::runtime::{
 use crate::chunk::Chunk;
 use crate::connection::{Connection, Successor};
 use crate::datagram_flow::DatagramFlow;
-use crate::findings::Findings;
+use crate::findings::{Findings, Incident};
 use crate::flow_table::FlowTable;
-use crate::framing::Framing;
 use crate::held_flows::HeldFlows;
 use crate::matter;
 use crate::message::{FlowEnds, Found, MessageFramer};
@@ -58,6 +57,10 @@ pub struct RecordSizer {
     /// The time of the present segment.
     now_ns: i64,
 }
+
+/// So many segments in a row show a framing without a prefix: that one is filled by chance has a probability of 2⁻¹⁶, since
+/// its length says where it ends.
+const ENOUGH_FILLED: u8 = 3;
 
 impl RecordSizer {
     /// A sizer with these options.
@@ -201,14 +204,22 @@ impl RecordSizer {
             return;
         };
         let ends = self.ends.find(segment.flow);
-        let shown = || {
-            let shows = |framing: &&Framing| framing.is_shown_by(segment.payload, segment.length.into());
-            self.declared.framings.iter().find(shows)
-        };
-        let framing = ends.as_deref().and_then(|ends| self.declared.framing(ends)).or_else(shown);
-        let ports = &self.declared.matter_ports;
-        if framing.is_some() || ends.is_some_and(|ends| matter::is_matter(ends, ports)) {
-            connection.declare(framing, ports);
+        let (framings, ports) = (&self.declared.framings, &self.declared.matter_ports);
+        let (payload, length) = (segment.payload, segment.length.into());
+        let shown = || framings.iter().find(|framing| framing.is_shown_by(payload, length));
+        if let Some(framing) = ends.as_deref().and_then(|ends| self.declared.framing(ends)).or_else(shown) {
+            return connection.declare(Some(framing), ports);
+        }
+        if ends.is_some_and(|ends| matter::is_matter(ends, ports)) {
+            return connection.declare(None, ports);
+        }
+        // Seen from the middle, only the lengths show it.
+        let filling = framings.iter().find(|framing| framing.is_shown_later() && framing.fills(payload, length));
+        let filled = connection.filled_segments(segment, filling.is_some());
+        if filled.count == ENOUGH_FILLED {
+            connection.declare(filling, ports);
+            let skipped = filled.bytes.saturating_sub(segment.length.into());
+            self.findings.incidents.push((segment.time_ns, Incident::Resync { skipped }));
         }
     }
 
