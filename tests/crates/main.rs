@@ -66,6 +66,7 @@ mod platform {
 }
 mod record_sizer {
     mod messages;
+    mod protocols;
     mod reused_ports;
     mod simulated;
     mod streams;

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn header_is_written_without_frames() {
-        assert_eq!(text("flow", &[]), "flow,gateway,service,transport,encapsulation\n");
+        assert_eq!(text("flow", &[]), "flow,gateway,gateway_port,service,transport,encapsulation\n");
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
             protocol: None,
             server_name: Some("=HYPERLINK(\"http://x\",\"a\u{1b}[2J\")".into()),
         };
-        let expected = "1969-12-31T23:59:59.999999Z,-5,F0000000000000003,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\",1.3,,,,(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\"\n";
+        let expected = "1969-12-31T23:59:59.999999Z,-5,F0000000000000003,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\",1.3,,,,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\"\n";
         assert!(text("session", &[session.into()]).ends_with(expected));
     }
 

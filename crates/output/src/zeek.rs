@@ -301,7 +301,7 @@ to_gateway\t4,5\t18446744073709551615\t1\t-\t-\t-\t-\ton=2,a\\x2cb=1\t-1\t0.5
             protocol: None,
         };
         let text = written("session", &[flow(), session.into()]);
-        let row = "-0.001500\tF0000000000000003\t2001:db8::20\t-\t2001:db8::7\t443\ttcp\t#a\\x09b\t-\t-";
+        let row = "-0.001500\tF0000000000000003\t2001:db8::20\t-\t2001:db8::7\t443\ttcp\t#a\\x09b\t-\t-\t-";
         assert_eq!(text.lines().last(), Some(row));
     }
 

@@ -40,7 +40,7 @@ macro_rules! counters {
 
 counters! {
     records sessions retransmitted out_of_order conflicts gaps gap_bytes resyncs skipped_bytes malformed not_tls
-    truncated unconfirmed_bytes payload_bytes lost_bytes worst_loss_millionths hidden_bytes datagrams other_datagrams quic_flows evicted_flows idle_flows evicted_bytes
+    truncated unconfirmed_bytes payload_bytes lost_bytes worst_loss_millionths hidden_bytes datagrams other_datagrams evicted_flows idle_flows evicted_bytes
 }
 
 impl SizerCounters {

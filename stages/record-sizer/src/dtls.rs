@@ -51,7 +51,8 @@ pub(crate) fn dtls_records(chunk: &Chunk<'_>, id_length: u8) -> Option<Vec<DtlsR
     while left > 0 {
         let Start::Record(record) = record(rest, left, id_length.into())? else {
             // Cut by the snaplen after whole records.
-            return (chunk.hidden > 0 && !records.is_empty()).then_some(records);
+            let is_cut = chunk.hidden > 0 && left > 2 + LEAST_PROTECTED;
+            return (is_cut && !records.is_empty()).then_some(records);
         };
         let whole = record.header_bytes + usize::from(record.header.length);
         left = left.checked_sub(whole)?;

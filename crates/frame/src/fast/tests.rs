@@ -88,7 +88,11 @@ proptest! {
         damaged: (usize, u8, bool),
     ) {
         let (mut fast, mut plain) = (Vec::new(), Vec::new());
-        encode(&frame, &mut fast).unwrap().unwrap();
+        let Some(encoded) = encode(&frame, &mut fast) else {
+            prop_assert!(matches!(frame, Frame::Record(record) if record.protocol != Protocol::Tls));
+            return Ok(());
+        };
+        encoded.unwrap();
         codec::encode(&frame, &mut plain).unwrap();
         prop_assert_eq!(&fast, &plain);
         // Only negative times are left to serde.

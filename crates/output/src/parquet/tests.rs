@@ -48,7 +48,7 @@ fn file_without_rows_has_its_columns() {
     let reader = written("flow", &[]);
     let schema = reader.metadata().file_metadata().schema_descr();
     let names: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
-    assert_eq!(names, ["flow", "gateway", "service", "transport", "encapsulation"]);
+    assert_eq!(names, ["flow", "gateway", "gateway_port", "service", "transport", "encapsulation"]);
     assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
 }
 

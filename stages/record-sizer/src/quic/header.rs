@@ -5,6 +5,9 @@ use crate::connection_id;
 /// Version 2.
 const V2: u32 = 0x6b33_43cf;
 
+/// The least bytes of a packet number and what follows it, of which 16 are sampled behind four (RFC 9001, section 5.4.2).
+const LEAST_BODY: usize = 4 + 16;
+
 /// The kinds of packets with a long header that have a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LongKind {
@@ -63,7 +66,8 @@ impl<'a> LongPacket<'a> {
         };
         let (length, rest) = varint(rest)?;
         let header = bytes.len() - rest.len();
-        let body = usize::try_from(length).ok().filter(|body| header.saturating_add(*body) <= left)?;
+        let body =
+            usize::try_from(length).ok().filter(|body| *body >= LEAST_BODY && header.saturating_add(*body) <= left)?;
         (first & 0x40 != 0).then_some(Self { header, body, ..filling })
     }
 }

@@ -1,0 +1,247 @@
+//! Messages of other protocols than TLS: what recognises them, and how large they are.
+
+use sizeleak_frame::{Direction, Flow, Frame, Protocol, Record, Transport};
+use sizeleak_platform::runtime::Stage;
+use sizeleak_record_sizer::{Framing, Options, RecordSizer, SizerInput};
+
+use super::wire::{MILLISECOND, Noise, OwnedSegment, batch, segment, segments, syn};
+
+const TO: Direction = Direction::ToGateway;
+const FROM: Direction = Direction::FromGateway;
+
+/// The frames that a sizer emits for these rows of flow 1, which has these ports of gateway and service.
+fn size(options: &Options, transport: Transport, ports: [u16; 2], rows: &[OwnedSegment]) -> Vec<Frame> {
+    let (gateway, service) = ("192.0.2.20".parse().unwrap(), format!("192.0.2.7:{}", ports[1]).parse().unwrap());
+    let (encapsulation, among_several, gateway_port) = (None, false, Some(ports[0]));
+    let flow = Flow { flow: 1, gateway, gateway_port, service, transport, encapsulation, among_several };
+    let (mut sizer, mut frames) = (RecordSizer::new(options).unwrap(), Vec::new());
+    sizer.process(SizerInput::Flow(Box::new(flow)), &mut frames).unwrap();
+    for row in rows {
+        sizer.process(batch(std::slice::from_ref(row)).into(), &mut frames).unwrap();
+    }
+    sizer.finish(&mut frames).unwrap();
+    frames
+}
+
+fn udp(ports: [u16; 2], rows: &[OwnedSegment]) -> Vec<Frame> {
+    size(&Options::default(), Transport::Udp, ports, rows)
+}
+
+fn datagram(direction: Direction, payload: &[u8]) -> OwnedSegment {
+    OwnedSegment { flags: 0, ..segment(direction, 0, payload, 0) }
+}
+
+fn records(frames: &[Frame]) -> Vec<Record> {
+    let of = |frame: &Frame| if let Frame::Record(record) = frame { Some(record.clone()) } else { None };
+    frames.iter().filter_map(of).collect()
+}
+
+/// Content type, bytes and plaintext of each record.
+fn sizes(frames: &[Frame]) -> Vec<(u8, u32, [u64; 2])> {
+    let of = |record: Record| (record.content_type.into(), record.length, record.plaintext.unwrap_or([u64::MAX; 2]));
+    records(frames).into_iter().map(of).collect()
+}
+
+fn protocols(frames: &[Frame]) -> Vec<String> {
+    let of = |frame: &Frame| if let Frame::Session(session) = frame { session.protocol.clone() } else { None };
+    frames.iter().filter_map(of).collect()
+}
+
+fn notices(frames: &[Frame]) -> Vec<String> {
+    let of = |frame: &Frame| if let Frame::Notice(notice) = frame { Some(notice.what.to_string()) } else { None };
+    frames.iter().filter_map(of).collect()
+}
+
+/// A message of Matter with `content` bytes of plaintext, on a session of its own if that is not 0.
+fn matter(flags: u8, session: u16, security: u8, counter: u32, more: &[u8], content: usize) -> Vec<u8> {
+    let tag = if session == 0 && security & 3 == 0 { 0 } else { 16 };
+    [&[flags][..], &session.to_le_bytes(), &[security], &counter.to_le_bytes(), more, &vec![7; content + tag]].concat()
+}
+
+#[test]
+fn messages_of_matter_are_sized_exactly_and_repeated_ones_count_once() {
+    let (nodes, group) = ([1; 16], [1; 10]);
+    let rows = [
+        datagram(TO, &matter(4, 0, 0, 1, &[9; 8], 60)),
+        datagram(TO, &matter(0, 77, 0, 10, &[], 35)),
+        datagram(TO, &matter(0, 77, 0, 10, &[], 35)),
+        datagram(FROM, &matter(0, 78, 0, 10, &[], 10)),
+        datagram(TO, &matter(5, 77, 0x80, 11, &nodes, 47)),
+        datagram(TO, &matter(6, 5, 1, 3, &group, 33)),
+        datagram(TO, &matter(0, 77, 0x20, 12, &[3, 0, 1, 2, 3], 20)),
+        // A version that is not assigned, and a message shorter than its tag.
+        datagram(TO, &matter(0x10, 77, 0, 13, &[], 35)),
+        datagram(TO, &matter(0, 77, 0, 14, &[], 0)),
+    ];
+    let frames = udp([5540, 40_000], &rows);
+    let exact = |bytes: u64| [bytes; 2];
+    assert_eq!(
+        sizes(&frames),
+        [
+            (22, 60, exact(60)),
+            (23, 51, exact(35)),
+            (26, 26, exact(10)),
+            (23, 63, exact(47)),
+            (23, 49, exact(33)),
+            (23, 36, exact(20)),
+        ]
+    );
+    assert_eq!(protocols(&frames), ["matter"], "once");
+    assert!(records(&frames).iter().all(|record| record.protocol == Protocol::Matter));
+    assert!(records(&udp([9000, 40_000], &rows)).is_empty(), "on another port");
+    let told = Options { matter_port: vec![9000], ..Options::default() };
+    assert_eq!(records(&size(&told, Transport::Udp, [9000, 40_000], &rows)).len(), 6, "that was declared");
+}
+
+#[test]
+fn matter_over_tcp_has_lengths_before_its_messages() {
+    let message = |counter, content| {
+        let message = matter(0, 77, 0, counter, &[], content);
+        [&(message.len() as u32).to_le_bytes()[..], &message].concat()
+    };
+    let stream = [message(1, 35), message(2, 5000), message(3, 10)].concat();
+    let rows = [vec![syn(TO, 99, 0)], segments(TO, 100, &stream, 700)].concat();
+    let frames = size(&Options::default(), Transport::Tcp, [5540, 40_000], &rows);
+    assert_eq!(sizes(&frames), [(23, 51, [35; 2]), (23, 5016, [5000; 2]), (26, 26, [10; 2])]);
+    assert_eq!((protocols(&frames), notices(&frames)), (vec!["matter".to_owned()], vec![]));
+}
+
+#[test]
+fn packets_in_a_tunnel_of_wireguard_are_known_up_to_their_padding() {
+    let packet = |receiver: u8, counter: u8, padded: usize| {
+        [&[4, 0, 0, 0, receiver, 0, 0, 0, counter, 0, 0, 0, 0, 0, 0, 0][..], &vec![9; padded + 16]].concat()
+    };
+    let rows = [
+        datagram(FROM, &[&[1, 0, 0, 0][..], &[5; 144]].concat()),
+        datagram(TO, &[&[2, 0, 0, 0][..], &[5; 88]].concat()),
+        datagram(FROM, &packet(1, 0, 0)),
+        datagram(TO, &packet(2, 0, 96)),
+        datagram(TO, &packet(2, 0, 96)),
+        // New keys count anew.
+        datagram(TO, &packet(3, 0, 48)),
+        datagram(TO, &[4, 0, 0, 0, 1]),
+    ];
+    let frames = udp([40_000, 50_000], &rows);
+    assert_eq!(
+        sizes(&frames),
+        [(22, 132, [u64::MAX; 2]), (22, 76, [u64::MAX; 2]), (24, 16, [0; 2]), (23, 112, [81, 96]), (23, 64, [33, 48]),]
+    );
+    assert_eq!(protocols(&frames), ["wireguard"]);
+}
+
+#[test]
+fn packets_of_esp_are_known_between_bounds() {
+    let packet = |number: u8, bytes: usize| [&[1, 2, 3, 4, 0, 0, 0, number][..], &vec![9; bytes]].concat();
+    let rows = [datagram(TO, &packet(1, 100)), datagram(TO, &packet(1, 100)), datagram(FROM, &packet(1, 84))];
+    let frames = size(&Options::default(), Transport::Esp, [0, 0], &rows);
+    assert_eq!(sizes(&frames), [(23, 100, [35, 82]), (23, 84, [19, 66])]);
+    let internet_key_exchange = datagram(TO, &[0; 200]);
+    let in_udp = [rows[0].clone(), internet_key_exchange, datagram(FROM, &[0xff])];
+    assert_eq!(records(&udp([4500, 4500], &in_udp)).len(), 1);
+    assert!(records(&udp([4000, 4000], &in_udp)).is_empty(), "on another port");
+}
+
+/// Packets of QUIC with short headers: ids of 8 bytes from the gateway, none to it.
+fn quic(noise: &mut Noise, count: usize) -> Vec<OwnedSegment> {
+    let packet = |at: usize| {
+        let (direction, id) = if at.is_multiple_of(2) { (FROM, &[7; 8][..]) } else { (TO, &[][..]) };
+        let first = 0x40 | noise.below(32) as u8;
+        let bytes = noise.bytes(60);
+        datagram(direction, &[&[first], id, &bytes].concat())
+    };
+    (0..count).map(packet).collect()
+}
+
+#[test]
+fn quic_without_its_handshake_is_recognised_by_port_declaration_or_in_time() {
+    let rows = quic(&mut Noise(1), 60);
+    let frames = udp([40_000, 443], &rows);
+    let found = records(&frames);
+    assert_eq!((found.len(), protocols(&frames)), (60, vec!["quic".to_owned()]));
+    // The ids have shown themselves; a packet number has one to four bytes, the tag 16.
+    let last: Vec<_> = sizes(&frames)[58..].to_vec();
+    assert_eq!(last, [(23, 60, [40, 43]), (23, 60, [40, 43])]);
+    let first = found[0].plaintext.unwrap();
+    assert!(first[0] <= 40 && first[1] >= 43 && first[1] - first[0] > 3, "{first:?}: less is known at first");
+
+    let declared = Options { quic_cid: vec![8, 0], ..Options::default() };
+    let frames = size(&declared, Transport::Udp, [40_000, 9000], &rows);
+    assert!(sizes(&frames).iter().all(|(_, _, plaintext)| *plaintext == [40, 43]));
+
+    let frames = udp([40_000, 9000], &rows);
+    let sized = records(&frames).len();
+    assert!((30..50).contains(&sized), "{sized} of 60 on an unknown port");
+    assert_eq!(notices(&frames), ["assumed"], "the others are said");
+}
+
+#[test]
+fn datagrams_that_begin_alike_are_no_quic() {
+    // As CoAP's messages do.
+    let mut noise = Noise(2);
+    let rows = (0..500).map(|at| datagram(FROM, &[&[0x44 + (at % 3) as u8][..], &noise.bytes(50)].concat()));
+    let rows: Vec<_> = rows.collect();
+    assert!(records(&udp([40_000, 9000], &rows)).is_empty());
+}
+
+fn tuya(content: usize) -> Vec<u8> {
+    let length = (content as u32 + 8).to_be_bytes();
+    [&[0, 0, 0x55, 0xaa, 0, 0, 0, 1, 0, 0, 0, 7][..], &length, &vec![3; content + 8]].concat()
+}
+
+#[test]
+fn framings_that_are_shipped_show_themselves() {
+    let rows = [vec![syn(TO, 99, 0)], segments(TO, 100, &[tuya(32), tuya(1600)].concat(), 700)].concat();
+    let frames = size(&Options::default(), Transport::Tcp, [40_000, 6668], &rows);
+    assert_eq!((protocols(&frames), notices(&frames)), (vec!["tuya".to_owned()], vec![]));
+    let lengths: Vec<u32> = records(&frames).iter().map(|record| record.length).collect();
+    assert_eq!(lengths, [40, 1608]);
+
+    let frame = |content: u16| [&content.to_le_bytes()[..], &vec![9; usize::from(content) + 16]].concat();
+    let start = segment(FROM, 100, b"POST /pair-verify HTTP/1.1\r\n\r\n", 0);
+    let after = 100 + start.length;
+    let rows =
+        [vec![syn(FROM, 99, 0), start], segments(FROM, after, &[frame(120), frame(1024), frame(30)].concat(), 4000)];
+    let frames = size(&Options::default(), Transport::Tcp, [40_000, 51_826], &rows.concat());
+    assert_eq!(sizes(&frames), [(23, 136, [120; 2]), (23, 1040, [1024; 2]), (23, 46, [30; 2])]);
+
+    // From the middle, after three segments that it fills.
+    let mut at = 100;
+    let mut row = |content: u16| {
+        let row = segment(FROM, at, &frame(content), i64::from(at) * MILLISECOND);
+        at += row.length;
+        row
+    };
+    let rows: Vec<OwnedSegment> = [60, 70, 80, 90].map(&mut row).into();
+    let frames = size(&Options::default(), Transport::Tcp, [40_000, 51_826], &rows);
+    assert_eq!(protocols(&frames), ["homekit"]);
+    assert_eq!(sizes(&frames).last(), Some(&(23, 106, [90; 2])));
+    assert!(notices(&frames).contains(&"resync".to_owned()), "what came before is said: {:?}", notices(&frames));
+}
+
+#[test]
+fn framings_are_declared_by_keys() {
+    let keys = "name = 'hub', port = [9000], prefix = 'aa55', length-at = 2, length-bytes = 2, header = 4, trailer = 2, \
+                overhead = [10, 25]";
+    let framing: Framing = keys.parse().unwrap();
+    let options = Options { framing: vec![framing], ..Options::default() };
+    let message = |content: u8| [&[0xaa, 0x55, 0, content][..], &vec![1; usize::from(content) + 2]].concat();
+    let rows = [
+        syn(TO, 99, 0),
+        segment(TO, 100, &message(50), 1),
+        // A message of 64 bytes of which 30 are missing, and one that is whole.
+        segment(TO, 156, &message(58)[..20], 2),
+        segment(TO, 206, &message(58)[50..], 3),
+        segment(TO, 220, &message(40), 4),
+        segment(TO, 266, b"no message", 5),
+        segment(TO, 276, &message(30), 6),
+    ];
+    let frames = size(&options, Transport::Tcp, [40_000, 9000], &rows);
+    assert_eq!(sizes(&frames), [(23, 52, [27, 42]), (23, 60, [35, 50]), (23, 42, [17, 32]), (23, 32, [7, 22])]);
+    let found = notices(&frames);
+    assert!(found.contains(&"gap".to_owned()) && found.contains(&"malformed".to_owned()), "{found:?}");
+    assert!("name = 3".parse::<Framing>().is_err() && "nam = 'x'".parse::<Framing>().is_err());
+    for wrong in ["port = [1]", "name = 'x'", "name = 'x', port = [1], length-bytes = 5, header = 8"] {
+        let options = Options { framing: vec![wrong.parse().unwrap()], ..Options::default() };
+        assert!(RecordSizer::new(&options).is_err(), "{wrong}");
+    }
+}
