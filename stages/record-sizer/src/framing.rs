@@ -40,8 +40,10 @@ pub struct Framing {
     pub header: usize,
     /// Bytes of a message behind those that the length counts.
     pub trailer: u32,
-    /// The least and the most bytes behind the header that are no plaintext: tags, initialization vectors, padding.
-    pub overhead: [u32; 2],
+    /// The least and the most bytes behind the header that are no plaintext: tags, initialization vectors, padding. If it
+    /// is left out, nothing is known of plaintext.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<[u32; 2]>,
     /// The greatest length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest: Option<u32>,
@@ -87,31 +89,22 @@ pub(crate) fn shipped() -> Vec<Framing> {
         little_endian: true,
         header: 2,
         trailer: 16,
-        overhead: [16, 16],
+        overhead: Some([16, 16]),
         longest: Some(1024),
         ..Framing::default()
     };
-    // Tuya's local protocol up to 3.4: AES-ECB, a check of 4 (CRC) or 32 bytes (HMAC), a suffix of 4, and perhaps a
-    // version (15 bytes) or a return code (4).
+    // Tuya's local protocol up to 3.4, and from 3.5 on. Its versions pad, check and encode in ways that no header tells.
     let tuya = Framing {
         name: "tuya".into(),
         prefix: Prefix(vec![0, 0, 0x55, 0xaa]),
         length_at: 12,
         length_bytes: 4,
         header: 16,
-        overhead: [8, 16 + 15 + 4 + 36],
         longest: Some(1 << 16),
         ..Framing::default()
     };
-    // From 3.5 on: AES-GCM with a nonce of 12 and a tag of 16 bytes, a suffix of 4, and perhaps a return code.
-    let tuya_35 = Framing {
-        prefix: Prefix(vec![0, 0, 0x66, 0x99]),
-        length_at: 14,
-        header: 18,
-        trailer: 4,
-        overhead: [32, 32 + 15 + 4],
-        ..tuya.clone()
-    };
+    let tuya_35 =
+        Framing { prefix: Prefix(vec![0, 0, 0x66, 0x99]), length_at: 14, header: 18, trailer: 4, ..tuya.clone() };
     vec![homekit, tuya, tuya_35]
 }
 
@@ -131,7 +124,7 @@ impl Framing {
             "needs a `header` of at most 64 bytes that holds its length"
         } else if self.prefix.0.len() > self.header {
             "needs a `prefix` within its header"
-        } else if self.overhead[0] > self.overhead[1] {
+        } else if self.overhead.is_some_and(|[least, most]| least > most) {
             "needs `overhead = [LEAST, MOST]`"
         } else if self.port.is_empty() && self.begins.is_none() && self.prefix.is_empty() {
             "needs a `port`, or what shows it: what it `begins` with, or its `prefix`"

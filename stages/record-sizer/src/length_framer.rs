@@ -80,8 +80,9 @@ impl LengthFramer {
             let header = matter::Header::read(open.head.get(self.framing.header..)?)?;
             return matter.message(header, length, Message::data(Protocol::Matter, direction, times, 0));
         }
-        let [least, most] = self.framing.overhead.map(|overhead| u64::from(length).saturating_sub(overhead.into()));
-        Some(Message::data(Protocol::Framing, direction, times, length).with_plaintext([most, least]))
+        let without = |overhead: u32| u64::from(length).saturating_sub(overhead.into());
+        let plaintext = self.framing.overhead.map(|[least, most]| [without(most), without(least)]);
+        Some(Message { plaintext, ..Message::data(Protocol::Framing, direction, times, length) })
     }
 
     /// Takes bytes up to the end of a message, or of the chunk. False if they are no message.
