@@ -207,6 +207,8 @@ impl MessageFramer for QuicFlow {
                 match is_proven {
                     Some(true) => {
                         self.recognition = Recognition::Certain;
+                        // It has no id that is known, but a service.
+                        found.ids.push(Vec::new());
                         found.events.push(FlowEvent::Assumed(format!(
                             "QUIC by the first bytes of its packets, since its handshake is not in the capture: \
                              {missed} datagrams before it was recognised are not sized"

@@ -175,7 +175,9 @@ impl RecordSizer {
             _ => None,
         };
         let begun = moved.or_else(|| DatagramFlow::begin(chunk, ends.as_ref(), &self.declared))?;
-        if self.datagram_flows.find(flow).is_some_and(|_| !begun.is_certain()) {
+        // What only may be QUIC may be anything in the clear, of which no byte is to be kept for others.
+        let is_read_for_others = self.findings.read.is_some();
+        if !begun.is_certain() && (is_read_for_others || self.datagram_flows.find(flow).is_some()) {
             return None;
         }
         Some(self.datagram_flows.insert(flow, Box::new(begun)))

@@ -85,7 +85,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
             transport: Transport::Udp,
             encapsulation: nulls.of(text()),
             among_several: true,
-            gateway_port: nulls.of(u16::MAX),
+            gateway_port: Some(u16::MAX),
         }
         .into(),
         segments.into(),
