@@ -3,15 +3,16 @@
 //! Nearly all segments carry application data and come in order. The state for these is in [`Connection`] itself; all
 //! other state is in a box that exists only while it is needed.
 
+mod declared;
+
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Direction, OwnedSegment, Segment};
 
 use crate::counters::PayloadUse;
 use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
-use crate::framing::Framing as DeclaredFraming;
 use crate::handshake::HandshakeReader;
-use crate::length_framer::LengthFramer;
+use crate::length_framer::{FilledSegments, LengthFramer};
 use crate::message::MessageFramer;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
@@ -58,15 +59,6 @@ struct BusyState {
     /// Finds messages of a framing that is declared for the connection, or shows itself.
     declared: Option<Box<LengthFramer>>,
     filled: FilledSegments,
-}
-
-/// Segments in a row that whole messages of a framing fill.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct FilledSegments {
-    pub(crate) count: u8,
-    /// The sequence number of the last, which may be sent again.
-    last: u32,
-    pub(crate) bytes: u64,
 }
 
 /// The further state of a direction while its connection does not rest.
@@ -138,41 +130,6 @@ impl Connection {
             connection.segment(&segment, findings);
         }
         connection
-    }
-
-    /// Whether something of its protocol is known: it shows records, or a framing is declared for it.
-    pub(crate) fn has_protocol(&self) -> bool {
-        self.is_tls() || self.busy.as_ref().is_some_and(|busy| busy.declared.is_some())
-    }
-
-    /// Takes whether whole messages of a framing fill a segment of a connection without a protocol; returns how many
-    /// segments they fill in a row.
-    pub(crate) fn filled_segments(&mut self, segment: &Segment<'_>, is_filled: bool) -> FilledSegments {
-        let (last, filled) = (segment.sequence, &mut self.parts().2.filled);
-        let FilledSegments { count, bytes, .. } = *filled;
-        if !is_filled {
-            *filled = FilledSegments::default();
-        } else if count == 0 || filled.last != last {
-            let bytes = bytes.saturating_add(segment.length.into());
-            *filled = FilledSegments { count: count.saturating_add(1), last, bytes };
-        }
-        *filled
-    }
-
-    /// The connection carries messages of this framing; without one, of Matter on these ports.
-    pub(crate) fn declare(&mut self, framing: Option<&DeclaredFraming>, matter_ports: &[u16]) {
-        let (streams, _, busy) = self.parts();
-        let is_start =
-            |stream: &Stream| stream.position.saw_syn() && stream.walker.last_ns == RecordWalker::default().last_ns;
-        let from_start =
-            PerDirection { to_gateway: is_start(&streams.to_gateway), from_gateway: is_start(&streams.from_gateway) };
-        busy.declared = Some(match framing {
-            Some(framing) => LengthFramer::new(framing.clone(), from_start),
-            None => LengthFramer::matter(matter_ports.to_vec(), from_start),
-        });
-        busy.messages = None;
-        // It is no fault that it has none.
-        busy.streams.to_gateway.is_reported_not_tls = true;
     }
 
     /// Whether a connection can be in this state.

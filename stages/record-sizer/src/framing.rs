@@ -141,8 +141,13 @@ impl Framing {
 
     /// Whether the first bytes of a segment show it.
     pub(crate) fn is_shown_by(&self, payload: &[u8], length: u64) -> bool {
-        let begins = self.begins.as_ref().is_some_and(|text| payload.starts_with(text.as_bytes()));
-        begins || !self.prefix.is_empty() && self.fills(payload, length)
+        self.beginning_of(payload).is_some() || !self.prefix.is_empty() && self.fills(payload, length)
+    }
+
+    /// The bytes that a connection with it begins with, if these do.
+    pub(crate) fn beginning_of<'a>(&self, payload: &'a [u8]) -> Option<&'a [u8]> {
+        let text = self.begins.as_ref()?;
+        payload.starts_with(text.as_bytes()).then(|| payload.get(..text.len()))?
     }
 
     /// Whether only its lengths show it where the start of a connection is missing.

@@ -2,28 +2,27 @@
 
 mod clock;
 mod fast;
+mod protocols;
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Flow, Frame, OwnedSegment, Segment, Segments, Transport, what};
+use sizeleak_frame::{Flow, Frame, OwnedSegment, Segment, Segments, what};
 use sizeleak_platform::runtime::{
     Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError, TrafficClock,
     decode_state, encode_state,
 };
 
-use crate::chunk::Chunk;
 use crate::connection::{Connection, Successor};
 use crate::datagram_flow::DatagramFlow;
-use crate::findings::{Findings, Incident};
+use crate::findings::Findings;
 use crate::flow_table::FlowTable;
 use crate::held_flows::HeldFlows;
-use crate::matter;
-use crate::message::{FlowEnds, Found, MessageFramer};
+use crate::message::{FlowEnds, MessageFramer};
 use crate::notices::notice;
 use crate::options::{Declared, Limits, Options};
 use crate::per_direction::PerDirection;
-use crate::quic::known_connections::{KnownConnections, Sign};
+use crate::quic::known_connections::KnownConnections;
 use crate::read_bytes::ReadBytes;
 use crate::reassembly::SynMeaning;
 use crate::reporter::Reporter;
@@ -57,10 +56,6 @@ pub struct RecordSizer {
     /// The time of the present segment.
     now_ns: i64,
 }
-
-/// So many segments in a row show a framing without a prefix: that one is filled by chance has a probability of 2⁻¹⁶, since
-/// its length says where it ends.
-const ENOUGH_FILLED: u8 = 3;
 
 impl RecordSizer {
     /// A sizer with these options.
@@ -139,90 +134,6 @@ impl RecordSizer {
             self.evict(out)?;
         }
         Ok(Some(segment))
-    }
-
-    /// Handles a datagram. Rows of UDP have no flags; those of TCP always have at least one.
-    fn datagram(&mut self, datagram: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
-        let counters = &mut self.reporter.counters;
-        counters.datagrams += 1;
-        if self.datagram_flows.is_full() {
-            counters.idle_flows += self.datagram_flows.evict_oldest().len() as u64;
-        }
-        if self.datagram_flows.is_sweep_due(self.now_ns, self.limits.idle_timeout_ns) {
-            counters.idle_flows += self.datagram_flows.evict_idle(self.now_ns).len() as u64;
-        }
-        let &Segment { flow, time_ns, direction, .. } = datagram;
-        let (chunk, mut found) = (Chunk::of(datagram), Found::default());
-        let known = self.datagram_flows.find(flow);
-        let is_taken = known.is_some_and(|known| known.take(direction, chunk, &mut found))
-            || self.begin(flow, &chunk).is_some_and(|begun| begun.take(direction, chunk, &mut found));
-        self.reporter.counters.other_datagrams += u64::from(!is_taken);
-        let signs: Vec<Sign> = std::mem::take(&mut found.ids).into_iter().map(Sign::Id).collect();
-        if !signs.is_empty() {
-            let service = self.ends.find(flow).map(|ends| Sign::Service(ends.service));
-            signs.into_iter().chain(service).for_each(|sign| self.quic_connections.insert(sign, flow));
-        }
-        self.reporter.found(flow, time_ns, found, out)
-    }
-
-    /// The flow that a datagram begins, unless it is of no known protocol, or only may be of one although another is known.
-    fn begin(&mut self, flow: u64, chunk: &Chunk<'_>) -> Option<&mut DatagramFlow> {
-        let ends = self.ends.find(flow).copied();
-        let service = ends.map(|ends| ends.service);
-        let moved = self.quic_connections.flow(chunk.payload, service).filter(|other| *other != flow);
-        let moved = match moved.and_then(|other| self.datagram_flows.find(other)).map(|other| &**other) {
-            Some(DatagramFlow::Quic(connection)) => Some(DatagramFlow::Quic(connection.moved())),
-            _ => None,
-        };
-        let begun = moved.or_else(|| DatagramFlow::begin(chunk, ends.as_ref(), &self.declared))?;
-        // What only may be QUIC may be anything in the clear, of which no byte is to be kept for others.
-        let is_read_for_others = self.findings.read.is_some();
-        if !begun.is_certain() && (is_read_for_others || self.datagram_flows.find(flow).is_some()) {
-            return None;
-        }
-        Some(self.datagram_flows.insert(flow, Box::new(begun)))
-    }
-
-    /// Learns the ends of a flow, where they decide how it is read.
-    fn flow(&mut self, flow: &Flow) {
-        let &Flow { transport, gateway_port, service, .. } = flow;
-        let ends = FlowEnds { transport, gateway_port, service };
-        let is_declared =
-            self.declared.framing(&ends).is_some() || matter::is_matter(&ends, &self.declared.matter_ports);
-        if flow.transport == Transport::Tcp && !is_declared {
-            return;
-        }
-        if self.ends.is_full() {
-            self.ends.evict_oldest();
-        }
-        if self.ends.find(flow.flow).is_none() {
-            self.ends.insert(flow.flow, ends);
-        }
-    }
-
-    /// Finds a framing for a connection that shows no records: one that is declared for its ports, or shown by its bytes.
-    fn declare(&mut self, segment: &Segment<'_>) {
-        let Some(connection) = self.connections.find(segment.flow).filter(|known| !known.has_protocol()) else {
-            return;
-        };
-        let ends = self.ends.find(segment.flow);
-        let (framings, ports) = (&self.declared.framings, &self.declared.matter_ports);
-        let (payload, length) = (segment.payload, segment.length.into());
-        let shown = || framings.iter().find(|framing| framing.is_shown_by(payload, length));
-        if let Some(framing) = ends.as_deref().and_then(|ends| self.declared.framing(ends)).or_else(shown) {
-            return connection.declare(Some(framing), ports);
-        }
-        if ends.is_some_and(|ends| matter::is_matter(ends, ports)) {
-            return connection.declare(None, ports);
-        }
-        // Seen from the middle, only the lengths show it.
-        let filling = framings.iter().find(|framing| framing.is_shown_later() && framing.fills(payload, length));
-        let filled = connection.filled_segments(segment, filling.is_some());
-        if filled.count == ENOUGH_FILLED {
-            connection.declare(filling, ports);
-            let skipped = filled.bytes.saturating_sub(segment.length.into());
-            self.findings.incidents.push((segment.time_ns, Incident::Resync { skipped }));
-        }
     }
 
     /// Handles a TCP segment with payload or a SYN.
@@ -519,7 +430,7 @@ impl Stage for RecordSizer {
 
 impl StageOptions for Options {
     const NAME: &'static str = "record-sizer";
-    const ABOUT: &'static str = "TLS records and their plaintext sizes, from TCP segments";
+    const ABOUT: &'static str = "Sizes of encrypted messages: records of TLS, and messages of other protocols";
     const EXAMPLES: &'static [&'static str] =
         &["capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames --kind record"];
 

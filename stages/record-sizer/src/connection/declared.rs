@@ -1,0 +1,46 @@
+//! A connection with a framing of its own: declared for its ports, or shown by its bytes.
+
+use sizeleak_frame::Segment;
+
+use super::{Connection, Stream};
+use crate::framing::Framing;
+use crate::length_framer::{FilledSegments, LengthFramer};
+use crate::per_direction::PerDirection;
+use crate::record::RecordWalker;
+
+impl Connection {
+    /// Whether something of its protocol is known: it shows records, or a framing is declared for it.
+    pub(crate) fn has_protocol(&self) -> bool {
+        self.is_tls() || self.busy.as_ref().is_some_and(|busy| busy.declared.is_some())
+    }
+
+    /// Takes whether whole messages of a framing fill a segment of a connection without a protocol; returns how many
+    /// segments they fill in a row.
+    pub(crate) fn filled_segments(&mut self, segment: &Segment<'_>, is_filled: bool) -> FilledSegments {
+        let (last, filled) = (segment.sequence, &mut self.parts().2.filled);
+        let FilledSegments { count, bytes, .. } = *filled;
+        if !is_filled {
+            *filled = FilledSegments::default();
+        } else if count == 0 || filled.last != last {
+            let bytes = bytes.saturating_add(segment.length.into());
+            *filled = FilledSegments { count: count.saturating_add(1), last, bytes };
+        }
+        *filled
+    }
+
+    /// The connection carries messages of this framing; without one, of Matter on these ports.
+    pub(crate) fn declare(&mut self, framing: Option<&Framing>, matter_ports: &[u16]) {
+        let (streams, _, busy) = self.parts();
+        let is_start =
+            |stream: &Stream| stream.position.saw_syn() && stream.walker.last_ns == RecordWalker::default().last_ns;
+        let from_start =
+            PerDirection { to_gateway: is_start(&streams.to_gateway), from_gateway: is_start(&streams.from_gateway) };
+        busy.declared = Some(match framing {
+            Some(framing) => LengthFramer::new(framing.clone(), from_start),
+            None => LengthFramer::matter(matter_ports.to_vec(), from_start),
+        });
+        busy.messages = None;
+        // It is no fault that it has none.
+        busy.streams.to_gateway.is_reported_not_tls = true;
+    }
+}

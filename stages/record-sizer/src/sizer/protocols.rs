@@ -1,0 +1,110 @@
+//! Which protocol a flow carries: by the ends that were declared for it, its first bytes, or a connection that it continues.
+
+use sizeleak_frame::{Flow, Segment, Transport};
+use sizeleak_platform::runtime::{Closed, Emit};
+
+use super::RecordSizer;
+use crate::chunk::Chunk;
+use crate::datagram_flow::DatagramFlow;
+use crate::findings::{Incident, StreamBytes};
+use crate::matter;
+use crate::message::{FlowEnds, Found, MessageFramer};
+use crate::quic::known_connections::Sign;
+
+/// So many segments in a row show a framing without a prefix: that one is filled by chance has a probability of 2⁻¹⁶, since
+/// its length says where it ends.
+const ENOUGH_FILLED: u8 = 3;
+
+impl RecordSizer {
+    /// Handles a datagram. Rows of UDP have no flags; those of TCP always have at least one.
+    pub(super) fn datagram(&mut self, datagram: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+        let counters = &mut self.reporter.counters;
+        counters.datagrams += 1;
+        if self.datagram_flows.is_full() {
+            counters.idle_flows += self.datagram_flows.evict_oldest().len() as u64;
+        }
+        if self.datagram_flows.is_sweep_due(self.now_ns, self.limits.idle_timeout_ns) {
+            counters.idle_flows += self.datagram_flows.evict_idle(self.now_ns).len() as u64;
+        }
+        let &Segment { flow, time_ns, direction, .. } = datagram;
+        let (chunk, mut found) = (Chunk::of(datagram), Found::default());
+        let known = self.datagram_flows.find(flow);
+        let is_taken = known.is_some_and(|known| known.take(direction, chunk, &mut found))
+            || self.begin(flow, &chunk).is_some_and(|begun| begun.take(direction, chunk, &mut found));
+        self.reporter.counters.other_datagrams += u64::from(!is_taken);
+        let signs: Vec<Sign> = std::mem::take(&mut found.ids).into_iter().map(Sign::Id).collect();
+        if !signs.is_empty() {
+            let service = self.ends.find(flow).map(|ends| Sign::Service(ends.service));
+            signs.into_iter().chain(service).for_each(|sign| self.quic_connections.insert(sign, flow));
+        }
+        self.reporter.found(flow, time_ns, found, out)
+    }
+
+    /// The flow that a datagram begins, unless it is of no known protocol, or only may be of one although another is known.
+    fn begin(&mut self, flow: u64, chunk: &Chunk<'_>) -> Option<&mut DatagramFlow> {
+        let ends = self.ends.find(flow).copied();
+        let service = ends.map(|ends| ends.service);
+        let moved = self.quic_connections.flow(chunk.payload, service).filter(|other| *other != flow);
+        let moved = match moved.and_then(|other| self.datagram_flows.find(other)).map(|other| &**other) {
+            Some(DatagramFlow::Quic(connection)) => Some(DatagramFlow::Quic(connection.moved())),
+            _ => None,
+        };
+        let begun = moved.or_else(|| DatagramFlow::begin(chunk, ends.as_ref(), &self.declared))?;
+        // What only may be QUIC may be anything in the clear, of which no byte is to be kept for others.
+        let is_read_for_others = self.findings.read.is_some();
+        if !begun.is_certain() && (is_read_for_others || self.datagram_flows.find(flow).is_some()) {
+            return None;
+        }
+        Some(self.datagram_flows.insert(flow, Box::new(begun)))
+    }
+
+    /// Learns the ends of a flow, where they decide how it is read.
+    pub(super) fn flow(&mut self, flow: &Flow) {
+        let &Flow { transport, gateway_port, service, .. } = flow;
+        let ends = FlowEnds { transport, gateway_port, service };
+        let is_declared =
+            self.declared.framing(&ends).is_some() || matter::is_matter(&ends, &self.declared.matter_ports);
+        if flow.transport == Transport::Tcp && !is_declared {
+            return;
+        }
+        if self.ends.is_full() {
+            self.ends.evict_oldest();
+        }
+        if self.ends.find(flow.flow).is_none() {
+            self.ends.insert(flow.flow, ends);
+        }
+    }
+
+    /// Finds a framing for a connection that shows no records: one that is declared for its ports, or shown by its bytes.
+    pub(super) fn declare(&mut self, segment: &Segment<'_>) {
+        let Some(connection) = self.connections.find(segment.flow).filter(|known| !known.has_protocol()) else {
+            return;
+        };
+        let ends = self.ends.find(segment.flow);
+        let (framings, ports) = (&self.declared.framings, &self.declared.matter_ports);
+        let (payload, length) = (segment.payload, segment.length.into());
+        let shown = || framings.iter().find(|framing| framing.is_shown_by(payload, length));
+        if let Some(framing) = ends.as_deref().and_then(|ends| self.declared.framing(ends)).or_else(shown) {
+            if let (Some(read), Some(bytes)) = (&mut self.findings.read, framing.beginning_of(payload)) {
+                let Segment { direction, sequence, .. } = *segment;
+                read.push(StreamBytes { direction, sequence, bytes: bytes.into() });
+            }
+            return connection.declare(Some(framing), ports);
+        }
+        if ends.is_some_and(|ends| matter::is_matter(ends, ports)) {
+            return connection.declare(None, ports);
+        }
+        // What only may be a framing may be anything in the clear, of which no byte is to be kept for others.
+        if self.findings.read.is_some() {
+            return;
+        }
+        // Seen from the middle, only the lengths show it.
+        let filling = framings.iter().find(|framing| framing.is_shown_later() && framing.fills(payload, length));
+        let filled = connection.filled_segments(segment, filling.is_some());
+        if filled.count == ENOUGH_FILLED {
+            connection.declare(filling, ports);
+            let skipped = filled.bytes.saturating_sub(segment.length.into());
+            self.findings.incidents.push((segment.time_ns, Incident::Resync { skipped }));
+        }
+    }
+}
