@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""IPsec ESP in UDP between two network namespaces, with what goes through it captured at the same time inside of it.
+"""IPsec ESP between two network namespaces, with what goes through it captured at the same time inside of it.
 
     python3 esp.py FOLDER --suite aes128gcm16 --messages 1000
 
 strongSwan, with ESP of its own rather than the kernel's (10.9.0.2 is the gateway, 10.9.0.1 the service, UDP port 4500,
 tunnel mode), carries a TLS connection, over which the service sends messages of random sizes to the gateway, which
-answers; and other flows. FOLDER gets capture.pcap (the tunnel and IKE), inner.pcap (the IP packets in it, as the service's
-end sees them), commands.ndjson and sent.ndjson: a row for each inner packet, with its bytes as `plaintext`. Needs root
-(namespaces, /dev/net/tun), tcpdump, openssl, and strongswan-charon, strongswan-swanctl, libcharon-extra-plugins and
-libstrongswan-extra-plugins of Debian."""
+answers; and other flows. `--raw tunnel|transport` uses IP protocol 50 instead, by scapy, without IKE. FOLDER gets
+capture.pcap (the tunnel and IKE), inner.pcap (the IP packets in it, as the service's end sees them), commands.ndjson and
+sent.ndjson: a row for each inner packet, with its bytes as `plaintext` (in transport mode without its IP header). Needs
+root (namespaces, /dev/net/tun), tcpdump, openssl, and Debian's strongswan-charon, strongswan-swanctl,
+libcharon-extra-plugins and libstrongswan-extra-plugins, or `pip install scapy cryptography`."""
+import pathlib
 import subprocess
 import sys
 import time
@@ -60,8 +62,18 @@ def swanctl(folder, name, *words):
                    stdout=subprocess.DEVNULL, stderr=(folder / f"{name}.txt").open("a"))
 
 
-def start(folder, name, peer, suite):
-    words = {"folder": folder, "name": name, "peer": peer, "own": HOSTS[name], "other": HOSTS[peer], "suite": suite}
+def start_raw(folder, name, _, options):
+    node = pathlib.Path(__file__).with_name("esp_node.py")
+    running = subprocess.Popen([*lab.inside(name), sys.executable, node, str(HOSTS[name]), options.raw, options.suite],
+                               stdout=subprocess.PIPE, stderr=(folder / f"{name}.log").open("w"), text=True)
+    if "ready" not in running.stdout.readline():
+        sys.exit(f"scapy did not start: {folder}/{name}.log says why")
+    return running
+
+
+def start(folder, name, peer, options):
+    words = {"folder": folder, "name": name, "peer": peer, "own": HOSTS[name], "other": HOSTS[peer],
+             "suite": options.suite}
     (folder / f"{name}.strongswan").write_text(DAEMON.format(**words))
     (folder / f"{name}.conf").write_text(CONNECTION.format(**words))
     subprocess.run([*lab.inside(name), "ip", "address", "add", f"10.10.0.{HOSTS[name]}/32", "dev", "lo"], check=True)
@@ -82,6 +94,7 @@ def main():
     parser = lab.options(__doc__)
     tunnel.options(parser)
     parser.add_argument("--suite", default="aes128gcm16", help="as strongSwan names it: aes128gcm16, aes128-sha256")
+    parser.add_argument("--raw", choices=["tunnel", "transport"], help="IP protocol 50 in this mode, by scapy")
     options = parser.parse_args()
     folder = lab.begin(options.folder, {})
 
@@ -91,16 +104,21 @@ def main():
     within = lab.inside("service")
     for name in HOSTS:
         (folder / f"{name}.vici").unlink(missing_ok=True)
-    with lab.namespaces(HOSTS), lab.capture(folder, "udp port 500 or udp port 4500", "lab", within):
-        ends = [start(folder, name, peer, options.suite) for name, peer in [("service", "gateway"), ("gateway", "service")]]
-        with lab.capture(folder, "ip", "ipsec0", within, "inner.pcap"):
-            swanctl(folder, "gateway", "--initiate", "--child", "lab")
+    what = "proto 50" if options.raw else "udp port 500 or udp port 4500"
+    with lab.namespaces(HOSTS), lab.capture(folder, what, "lab", within):
+        begin = start_raw if options.raw else start
+        ends = [begin(folder, name, peer, options) for name, peer in [("service", "gateway"), ("gateway", "service")]]
+        with lab.capture(folder, "ip", "inner" if options.raw else "ipsec0", within, "inner.pcap"):
+            if not options.raw:
+                swanctl(folder, "gateway", "--initiate", "--child", "lab")
             tunnel.run(run, folder, options)
         for end in ends:
             end.terminate()
             end.wait()
     with lab.Sent(folder) as sent:
         for row in tunnel.rows(folder / "inner.pcap"):
+            # The header stays outside in transport mode.
+            row["plaintext"] -= 20 if options.raw == "transport" else 0
             sent.write(row)
 
 
