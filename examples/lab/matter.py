@@ -21,6 +21,7 @@ def main():
     parser = lab.commanded(__doc__)
     parser.add_argument("--tcp", action="store_true")
     parser.add_argument("--lost", type=int, default=0, help="percent of packets that do not arrive, so that nodes send again")
+    parser.add_argument("--group", action="store_true", help="switch the lamp by messages to its group, half of the time")
     options = parser.parse_args()
     folder = lab.begin(options.folder, {})
 
@@ -34,7 +35,8 @@ def main():
         for device in devices:
             if "ready" not in device.stdout.readline():
                 sys.exit(f"a device did not start: the logs in {folder} say why")
-        controller = start("controller", "controller", devices=CODES, lost=options.lost, **lab.pace(options))
+        controller = start("controller", "controller", devices=CODES, lost=options.lost, group=options.group,
+                           **lab.pace(options))
         commands = lab.conclude(controller, devices)
     lab.finish(folder, commands, options.commands,
                {name: "to_gateway" if name == "controller" else "from_gateway" for name in NODES})

@@ -3,14 +3,19 @@
 // integrity code, as they were before.
 import { createWriteStream } from "node:fs";
 
-import { Environment, Logger, Seconds, ServerNode } from "@matter/main";
+import { Bytes, Environment, Logger, Seconds, ServerNode } from "@matter/main";
+import { AccessControlClient } from "@matter/main/behaviors/access-control";
 import { ColorControlClient } from "@matter/main/behaviors/color-control";
 import { DoorLockClient, DoorLockServer } from "@matter/main/behaviors/door-lock";
+import { GroupKeyManagementClient } from "@matter/main/behaviors/group-key-management";
+import { GroupsClient } from "@matter/main/behaviors/groups";
 import { LevelControlClient } from "@matter/main/behaviors/level-control";
 import { OnOffClient } from "@matter/main/behaviors/on-off";
+import { OnOff } from "@matter/main/clusters/on-off";
 import { DoorLockDevice } from "@matter/main/devices/door-lock";
 import { ExtendedColorLightDevice } from "@matter/main/devices/extended-color-light";
-import { GroupSession, MessageCodec, NodeSession, UnsecuredSession } from "@matter/main/protocol";
+import { FabricAuthority, GroupSession, Invoke, MessageCodec, NodeSession, UnsecuredSession } from "@matter/main/protocol";
+import { GroupId, NodeId } from "@matter/main/types";
 
 const [role, given] = process.argv.slice(2);
 const options = JSON.parse(given);
@@ -113,6 +118,7 @@ async function controller() {
         devices[name] = { peer, endpoint: [...peer.endpoints].find(endpoint => endpoint.number === 1) };
         console.log(`commissioned ${name}`);
     }
+    const group = options.group ? await grouped(node, devices.lamp) : null;
     await wait(2000);
     for (let count = 0; count < options.commands; count++) {
         await wait(options.least + Math.random() * (options.most - options.least));
@@ -123,7 +129,12 @@ async function controller() {
         doing = `${name}-${action}`;
         const time = now();
         try {
-            await ACTIONS[name][action](devices[name].endpoint);
+            if (group && ["on", "off", "toggle"].includes(action) && any(2) === 0) {
+                const command = Invoke({ suppressResponse: true, commands: [{ cluster: OnOff, command: action }] });
+                for await (const _ of group.interaction.invoke(command));
+            } else {
+                await ACTIONS[name][action](devices[name].endpoint);
+            }
             if (options.reads && any(4) === 0) {
                 doing = `${name}-read`;
                 await read(devices[name]);
@@ -138,6 +149,24 @@ async function controller() {
     }
     await wait(2000);
     console.log("done");
+}
+
+// Makes the lamp a member of a group, and returns the group.
+async function grouped(node, { peer, endpoint }) {
+    const [fabric] = node.env.get(FabricAuthority).fabrics;
+    const [groupId, groupKeySetId] = [GroupId(1), 1];
+    const none = { epochKey1: null, epochStartTime1: null, epochKey2: null, epochStartTime2: null };
+    const key = { groupKeySetId, groupKeySecurityPolicy: 0, epochKey0: Bytes.fromHex("07".repeat(16)), epochStartTime0: BigInt(Date.UTC(2020, 0)) * 1000n,
+        ...none };
+    await fabric.groups.setFromGroupKeySet(key);
+    fabric.groups.groupKeyIdMap = new Map([[groupId, groupKeySetId]]);
+    await peer.commandsOf(GroupKeyManagementClient).keySetWrite({ groupKeySet: key });
+    const { fabricIndex } = peer.stateOf(AccessControlClient).acl[0];
+    await peer.setStateOf(GroupKeyManagementClient, { groupKeyMap: [{ groupId, groupKeySetId, fabricIndex }] });
+    await endpoint.commandsOf(GroupsClient).addGroup({ groupId, groupName: "lamps" });
+    const members = { privilege: 3, authMode: 3, subjects: [NodeId(1)], targets: null, fabricIndex };
+    await peer.setStateOf(AccessControlClient, { acl: [...peer.stateOf(AccessControlClient).acl, members] });
+    return node.peers.forAddress({ fabricIndex: fabric.fabricIndex, nodeId: NodeId.fromGroupId(1) });
 }
 
 async function read({ peer }) {
