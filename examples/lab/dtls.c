@@ -3,8 +3,8 @@
  *     dtls FOLDER PORT 1.2|1.3 SUITE CLIENT_ID SERVER_ID MESSAGES SEED
  *
  * It prints a row of JSON for each record that wolfSSL encrypts: what its ciphers were given, as the linker leads each
- * call of them through here (--wrap). An id is the number of bytes of the connection id that a side wants in what it gets;
- * "-" is none. */
+ * call of them through here (--wrap). An id is the number of bytes of the connection id that a side wants in what it
+ * gets; "-" is none. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdio.h>
@@ -35,10 +35,11 @@ static void row(const byte* in, word32 size, const byte* aad, word32 aad_size) {
         type = aad[8];
     }
     clock_gettime(CLOCK_REALTIME, &now);
-    printf("{\"time_ns\": %lld%09ld, \"direction\": \"%s\", \"kind\": %d, \"plaintext\": %u, \"inner\": %u, \"padding\": %u,"
-           " \"connection_id\": %d, \"epoch\": %u, \"version\": \"1.%d\", \"cipher\": \"%s\"}\n",
+    unsigned epoch = version == 3 ? (unsigned)current->dtls13EncryptEpoch->epochNumber.n : current->keys.dtls_epoch;
+    printf("{\"time_ns\": %lld%09ld, \"direction\": \"%s\", \"kind\": %d, \"plaintext\": %u, \"inner\": %u,"
+           " \"padding\": %u, \"connection_id\": %d, \"epoch\": %u, \"version\": \"1.%d\", \"cipher\": \"%s\"}\n",
            (long long)now.tv_sec, now.tv_nsec, direction, type, plain, size, inner ? size - plain - 1 : 0, id,
-           version == 3 ? (unsigned)current->dtls13EncryptEpoch->epochNumber.n : current->keys.dtls_epoch, version, suite);
+           epoch, version, suite);
 }
 
 int __real_wc_AesGcmEncrypt(Aes*, byte*, const byte*, word32, const byte*, word32, byte*, word32, const byte*, word32);
@@ -81,7 +82,8 @@ int __wrap_wc_Poly1305_MAC(Poly1305* poly, const byte* aad, word32 aad_size, con
     return __real_wc_Poly1305_MAC(poly, aad, aad_size, in, size, tag, tag_size);
 }
 
-static unsigned client_psk(WOLFSSL* ssl, const char* hint, char* identity, unsigned most, byte* key, unsigned key_most) {
+static unsigned client_psk(WOLFSSL* ssl, const char* hint, char* identity, unsigned most, byte* key,
+                           unsigned key_most) {
     (void)ssl, (void)hint, (void)key_most;
     strncpy(identity, "lab", most);
     memset(key, 7, 16);
@@ -149,7 +151,7 @@ static struct side made(int server, const char* folder, int udp, const char* id)
         int length = atoi(id);
         memset(ids[server], 0xa0 + server, sizeof ids[server]);
         wolfSSL_dtls_cid_use(side.ssl);
-        if (length && wolfSSL_dtls_cid_set(side.ssl, ids[server], length) != WOLFSSL_SUCCESS) fail("connection id", side.ssl);
+        if (length && wolfSSL_dtls_cid_set(side.ssl, ids[server], length) != WOLFSSL_SUCCESS) fail("id", side.ssl);
     }
     return side;
 }

@@ -4,10 +4,11 @@
     python3 dtls.py FOLDER --wolfssl DIR --version 1.3 --messages 1000
 
 A client (the gateway, 127.0.0.1) and a server (127.0.0.2:8883, `--port`) exchange messages of random sizes, over a
-connection for each cipher suite and pair of connection ids (0 to 8 bytes, different in each direction, or none). FOLDER
-gets capture.pcap and sent.ndjson: a row for each record that is encrypted, with its content type as `kind`, its content
-as `plaintext`, and what wolfSSL adds to it (`inner`, with the content type and `padding`). Needs tcpdump, openssl, cc, and
-wolfSSL's source: the folder `wolfssl-src` of the crate wolfssl-sys, which `cargo fetch` unpacks."""
+connection for each cipher suite and pair of connection ids (0 to 8 bytes, different in each direction, or none).
+FOLDER gets capture.pcap and sent.ndjson: a row for each record that is encrypted, with its content type as `kind`,
+its content as `plaintext`, and what wolfSSL adds to it (`inner`, with the content type and `padding`). Needs
+tcpdump, openssl, cc, and wolfSSL's source: the folder `wolfssl-src` of the crate wolfssl-sys, which `cargo fetch`
+unpacks."""
 import json
 import pathlib
 import subprocess
@@ -36,11 +37,11 @@ KINDS = {
 }
 # What of wolfSSL is built.
 SETTINGS = """
-WOLFSSL_DTLS WOLFSSL_DTLS_MTU WOLFSSL_DTLS13 WOLFSSL_DTLS_CID WOLFSSL_DTLS_CH_FRAG WOLFSSL_SEND_HRR_COOKIE WOLFSSL_TLS13
-HAVE_TLS_EXTENSIONS HAVE_SUPPORTED_CURVES HAVE_EXTENDED_MASTER HAVE_HKDF HAVE_ECC HAVE_CURVE25519 ECC_TIMING_RESISTANT
-WC_RSA_BLINDING WC_RSA_PSS HAVE_AESGCM HAVE_AESCCM WOLFSSL_AES_COUNTER WOLFSSL_AES_DIRECT HAVE_CHACHA HAVE_POLY1305
-HAVE_ONE_TIME_AUTH WOLFSSL_SHA384 WOLFSSL_SHA512 WOLFSSL_SP_MATH_ALL WOLFSSL_STATIC_PSK HAVE_FFDHE_2048 NO_DES3 NO_RC4 NO_MD4 NO_OLD_TLS
-NO_DSA DTLS_CID_MAX_SIZE=8
+WOLFSSL_DTLS WOLFSSL_DTLS_MTU WOLFSSL_DTLS13 WOLFSSL_DTLS_CID WOLFSSL_DTLS_CH_FRAG WOLFSSL_SEND_HRR_COOKIE
+WOLFSSL_TLS13 HAVE_TLS_EXTENSIONS HAVE_SUPPORTED_CURVES HAVE_EXTENDED_MASTER HAVE_HKDF HAVE_ECC HAVE_CURVE25519
+ECC_TIMING_RESISTANT WC_RSA_BLINDING WC_RSA_PSS HAVE_AESGCM HAVE_AESCCM WOLFSSL_AES_COUNTER WOLFSSL_AES_DIRECT
+HAVE_CHACHA HAVE_POLY1305 HAVE_ONE_TIME_AUTH WOLFSSL_SHA384 WOLFSSL_SHA512 WOLFSSL_SP_MATH_ALL WOLFSSL_STATIC_PSK
+HAVE_FFDHE_2048 NO_DES3 NO_RC4 NO_MD4 NO_OLD_TLS NO_DSA DTLS_CID_MAX_SIZE=8
 """
 # The calls that give a cipher what it encrypts.
 WRAPPED = ["wc_AesGcmEncrypt", "wc_AesGcmEncrypt_ex", "wc_AesCcmEncrypt", "wc_AesCcmEncrypt_ex", "wc_Chacha_Process",
@@ -93,7 +94,7 @@ def main():
     parser.add_argument("--messages", type=int, default=1000, help="for all connections together")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    folder = lab.begin(options.folder, {})
+    folder = lab.begin(options.folder)
     program = build(options.wolfssl.resolve(), (options.built or folder / "built").resolve())
     with lab.Sent(folder) as sent, lab.capture(folder, f"udp and host {lab.SERVER} and port {options.port}"):
         converse(program, folder, options.port, options.version, options.messages, options.seed, sent)

@@ -3,13 +3,13 @@
 
     python3 esp.py FOLDER --suite aes128gcm16 --messages 1000
 
-strongSwan, with ESP of its own rather than the kernel's (10.9.0.2 is the gateway, 10.9.0.1 the service, UDP port 4500,
-tunnel mode), carries a TLS connection, over which the service sends messages of random sizes to the gateway, which
-answers; and other flows. `--raw tunnel|transport` uses IP protocol 50 instead, by scapy, without IKE. FOLDER gets
-capture.pcap (the tunnel and IKE), inner.pcap (the IP packets in it, as the service's end sees them), commands.ndjson and
-sent.ndjson: a row for each inner packet, with its bytes as `plaintext` (in transport mode without its IP header). Needs
-root (namespaces, /dev/net/tun), tcpdump, openssl, and Debian's strongswan-charon, strongswan-swanctl,
-libcharon-extra-plugins and libstrongswan-extra-plugins, or `pip install scapy cryptography`."""
+strongSwan, with ESP of its own rather than the kernel's (10.9.0.2 is the gateway, 10.9.0.1 the service, UDP port
+4500, tunnel mode), carries a TLS connection, over which the service sends messages of random sizes to the gateway,
+which answers; and other flows. `--raw tunnel|transport` uses IP protocol 50 instead, by scapy, without IKE. FOLDER
+gets capture.pcap (the tunnel and IKE), inner.pcap (the IP packets in it, as the service's end sees them),
+commands.ndjson and sent.ndjson: a row for each inner packet, with its bytes as `plaintext` (in transport mode
+without its IP header). Needs root (namespaces, /dev/net/tun), tcpdump, openssl, and Debian's strongswan-charon,
+strongswan-swanctl, libcharon-extra-plugins and libstrongswan-extra-plugins, or `pip install scapy cryptography`."""
 import pathlib
 import subprocess
 import sys
@@ -96,7 +96,7 @@ def main():
     parser.add_argument("--suite", default="aes128gcm16", help="as strongSwan names it: aes128gcm16, aes128-sha256")
     parser.add_argument("--raw", choices=["tunnel", "transport"], help="IP protocol 50 in this mode, by scapy")
     options = parser.parse_args()
-    folder = lab.begin(options.folder, {})
+    folder = lab.begin(options.folder)
 
     def run(name, command):
         return subprocess.Popen([*lab.inside(name), *command], stderr=(folder / f"{name}.txt").open("w"))
@@ -108,7 +108,7 @@ def main():
     with lab.namespaces(HOSTS), lab.capture(folder, what, "lab", within):
         begin = start_raw if options.raw else start
         ends = [begin(folder, name, peer, options) for name, peer in [("service", "gateway"), ("gateway", "service")]]
-        with lab.capture(folder, "ip", "inner" if options.raw else "ipsec0", within, "inner.pcap"):
+        with lab.capture(folder, tunnel.INNER, "inner" if options.raw else "ipsec0", within, "inner.pcap"):
             if not options.raw:
                 swanctl(folder, "gateway", "--initiate", "--child", "lab")
             tunnel.run(run, folder, options)

@@ -18,8 +18,10 @@ SUITES = {
     "aes128gcm16": {"crypt_algo": "AES-GCM", "crypt_key": bytes(range(20))},
     "aes128ccm16": {"crypt_algo": "AES-CCM", "crypt_key": bytes(range(19))},
     "chacha20poly1305": {"crypt_algo": "CHACHA20-POLY1305", "crypt_key": bytes(range(36))},
-    "aes128-sha256": {"crypt_algo": "AES-CBC", "crypt_key": bytes(16), "auth_algo": "SHA2-256-128", "auth_key": bytes(32)},
-    "aes128-sha1": {"crypt_algo": "AES-CBC", "crypt_key": bytes(16), "auth_algo": "HMAC-SHA1-96", "auth_key": bytes(20)},
+    "aes128-sha256": {"crypt_algo": "AES-CBC", "crypt_key": bytes(16), "auth_algo": "SHA2-256-128",
+                      "auth_key": bytes(32)},
+    "aes128-sha1": {"crypt_algo": "AES-CBC", "crypt_key": bytes(16), "auth_algo": "HMAC-SHA1-96",
+                    "auth_key": bytes(20)},
 }
 
 
@@ -53,7 +55,8 @@ def main(number, mode, suite):
         for ready in select.select([tun, getting], [], [])[0]:
             if ready == tun:
                 packet = os.read(tun, 65536)
-                if packet[0] >> 4 == 4:
+                # Nothing else belongs to the tunnel.
+                if packet[0] >> 4 == 4 and packet[16:20] == socket.inet_aton(f"10.10.0.{other}"):
                     sent = out.encrypt(IP(packet))
                     sending.sendto(bytes(sent), (sent.dst, 0))
             else:

@@ -3,10 +3,11 @@
 
     python3 homekit.py FOLDER --packages DIR --commands 100
 
-The controller pairs, subscribes to events over a connection of its own, and then sets one characteristic, or two, at a
-time, at random. The bridge is the gateway: 10.9.0.2, port 51826. FOLDER gets capture.pcap, labels.csv (each command, as
-`sizeleak` reads labels) and sent.ndjson: a row for each frame, with the `plaintext` in it. Pairing itself is not
-encrypted. Needs root (namespaces), tcpdump, Node.js 20 and `npm install --prefix DIR hap-nodejs hap-controller`."""
+The controller pairs, subscribes to events over a connection of its own, and then sets one characteristic, or two,
+at a time, at random. The bridge is the gateway: 10.9.0.2, port 51826. FOLDER gets capture.pcap, labels.csv (each
+command, as `sizeleak` reads labels) and sent.ndjson: a row for each frame, with the `plaintext` in it. Pairing
+itself is not encrypted. Needs root (namespaces), tcpdump, Node.js 20 and `npm install --prefix DIR hap-nodejs
+hap-controller`."""
 import sys
 
 import lab
@@ -15,7 +16,7 @@ import lab
 def main():
     parser = lab.commanded(__doc__)
     options = parser.parse_args()
-    folder = lab.begin(options.folder, {})
+    folder = lab.begin(options.folder)
     hosts = {"controller": 1, "accessory": 2}
 
     def start(role, **more):

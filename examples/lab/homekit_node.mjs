@@ -18,7 +18,8 @@ function log(data, port) {
     message += 1;
     for (let place = 0; place < data.length; place += 1024) {
         const plaintext = Math.min(data.length - place, 1024);
-        sent.write(JSON.stringify({ time: now(), plaintext, message, bytes: data.length, client_port: port, doing }) + "\n");
+        const row = { time: now(), plaintext, message, bytes: data.length, client_port: port, doing };
+        sent.write(`${JSON.stringify(row)}\n`);
     }
 }
 
@@ -74,11 +75,12 @@ async function controller() {
     for (const { aid, services } of accessories) {
         for (const { characteristics } of services) {
             for (const { iid, type } of characteristics) {
-                found[`${type.replace(/-0000-1000-8000-0026BB765291$/, "").replace(/^0+/, "")}`] = `${aid}.${iid}`;
+                found[type.replace(/-0000-1000-8000-0026BB765291$/, "").replace(/^0+/, "")] = `${aid}.${iid}`;
             }
         }
     }
-    const [on, brightness, hue, saturation, current, target] = ["25", "8", "13", "2F", "1D", "1E"].map(type => found[type]);
+    const types = ["25", "8", "13", "2F", "1D", "1E"];
+    const [on, brightness, hue, saturation, current, target] = types.map(type => found[type]);
     await client.subscribeCharacteristics([on, brightness, current]);
     const actions = {
         "lamp-on": { [on]: true },

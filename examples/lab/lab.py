@@ -26,15 +26,16 @@ def options(text):
     return parser
 
 
-def begin(folder, sizes):
-    """Makes the folder, with the true sizes and certificates; returns its whole path."""
+def begin(folder, sizes=None):
+    """Makes the folder, with certificates and the true sizes, where a lab has them; returns its whole path."""
     # So that what was started ends too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     # An earlier one of the same folder may still end, as after a kill.
     fcntl.flock(os.open(folder / "lock", os.O_CREAT | os.O_RDWR), fcntl.LOCK_EX)
-    (folder / "sizes.json").write_text(json.dumps(sizes) + "\n")
+    if sizes is not None:
+        (folder / "sizes.json").write_text(json.dumps(sizes) + "\n")
     certify(folder)
     return folder
 
@@ -119,8 +120,8 @@ def now():
 def capture(folder, what, interface="lo", within=(), name="capture.pcap"):
     """Captures what passes the filter `what` into capture.pcap; `within` is the start of a command that leads to
     where the interface is, as `ip netns exec NAME`. No packet may be missing: the log is compared with all of them."""
-    command = [*within, "tcpdump", "-i", interface, "-n", "-U", "--immediate-mode", "-B", "65536", "-s", "0", "-Z", "root",
-               "-w", folder / name, what]
+    command = [*within, "tcpdump", "-i", interface, "-n", "-U", "--immediate-mode", "-B", "65536", "-s", "0",
+               "-Z", "root", "-w", folder / name, what]
     known = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin"}
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=known)
     for line in running.stderr:
@@ -245,4 +246,5 @@ def finish(folder, commands, wanted, directions):
         print("time", *actions, sep=",", file=labels)
         for command in commands:
             seconds, rest = divmod(int(command["time"]), 10**9)
-            print(f"{seconds}.{rest:09}", *(int(action == command["action"]) for action in actions), sep=",", file=labels)
+            counts = [int(action == command["action"]) for action in actions]
+            print(f"{seconds}.{rest:09}", *counts, sep=",", file=labels)

@@ -5,9 +5,9 @@
 
 The controller finds and commissions both devices, subscribes to them, and then commands one of them at a time, at
 random. The devices are the gateways (fe80::ff:fe00:2 the lamp, fe80::ff:fe00:3 the lock), port 5540. FOLDER gets
-capture.pcap, labels.csv (each command, as `sizeleak` reads labels) and sent.ndjson: a row for each message, with the
-`plaintext` that matter.js gave to its cipher. `--tcp` uses Matter over TCP. Needs root (namespaces), tcpdump, Node.js 20
-and `npm install --prefix DIR @matter/main`."""
+capture.pcap, labels.csv (each command, as `sizeleak` reads labels) and sent.ndjson: a row for each message, with
+the `plaintext` that matter.js gave to its cipher. `--tcp` uses Matter over TCP. Needs root (namespaces), tcpdump,
+Node.js 20 and `npm install --prefix DIR @matter/main`."""
 import sys
 
 import lab
@@ -20,10 +20,10 @@ CODES = {"lamp": {"passcode": 20202021, "discriminator": 3840}, "lock": {"passco
 def main():
     parser = lab.commanded(__doc__)
     parser.add_argument("--tcp", action="store_true")
-    parser.add_argument("--lost", type=int, default=0, help="percent of packets that do not arrive, so that nodes send again")
-    parser.add_argument("--group", action="store_true", help="switch the lamp by messages to its group, half of the time")
+    parser.add_argument("--lost", type=int, default=0, help="percent of packets that do not arrive")
+    parser.add_argument("--group", action="store_true", help="half of the time, switch the lamp by its group")
     options = parser.parse_args()
-    folder = lab.begin(options.folder, {})
+    folder = lab.begin(options.folder)
 
     def start(name, role, **more):
         return lab.node(folder, options.packages, "matter_node.mjs", name, role, {"tcp": options.tcp, **more})

@@ -1,4 +1,4 @@
-// A Matter node for matter.py: `matter_node.mjs device lamp|lock` or `matter_node.mjs controller`, with options as JSON.
+// A Matter node for matter.py: `matter_node.mjs device` or `matter_node.mjs controller`, with options as JSON.
 // It writes a row for each message that matter.js encrypts: the bytes of its protocol header and payload, without the
 // integrity code, as they were before.
 import { createWriteStream } from "node:fs";
@@ -14,7 +14,9 @@ import { OnOffClient } from "@matter/main/behaviors/on-off";
 import { OnOff } from "@matter/main/clusters/on-off";
 import { DoorLockDevice } from "@matter/main/devices/door-lock";
 import { ExtendedColorLightDevice } from "@matter/main/devices/extended-color-light";
-import { FabricAuthority, GroupSession, Invoke, MessageCodec, NodeSession, UnsecuredSession } from "@matter/main/protocol";
+import {
+    FabricAuthority, GroupSession, Invoke, MessageCodec, NodeSession, UnsecuredSession,
+} from "@matter/main/protocol";
 import { GroupId, NodeId } from "@matter/main/types";
 
 const [role, given] = process.argv.slice(2);
@@ -55,7 +57,7 @@ Logger.level = options.log ?? "error";
 const environment = Environment.default;
 environment.vars.set("storage.path", options.storage);
 environment.vars.set("mdns.networkInterface", "lab");
-const network = options.tcp ? { tcp: true, transportPreference: "tcp", ipv4: false, port: 5540 } : { ipv4: false, port: 5540 };
+const network = { ipv4: false, port: 5540, ...(options.tcp ? { tcp: true, transportPreference: "tcp" } : {}) };
 
 async function device() {
     const { passcode, discriminator } = options;
@@ -68,7 +70,8 @@ async function device() {
             id: "lamp",
             levelControl: { minLevel: 1, maxLevel: 254, currentLevel: 100, options: { executeIfOff: true } },
             colorControl: {
-                options: { executeIfOff: true }, coupleColorTempToLevelMinMireds: 147, startUpColorTemperatureMireds: 147,
+                options: { executeIfOff: true },
+                coupleColorTempToLevelMinMireds: 147, startUpColorTemperatureMireds: 147,
                 colorTempPhysicalMinMireds: 147, colorTempPhysicalMaxMireds: 500,
             },
         });
@@ -156,8 +159,10 @@ async function grouped(node, { peer, endpoint }) {
     const [fabric] = node.env.get(FabricAuthority).fabrics;
     const [groupId, groupKeySetId] = [GroupId(1), 1];
     const none = { epochKey1: null, epochStartTime1: null, epochKey2: null, epochStartTime2: null };
-    const key = { groupKeySetId, groupKeySecurityPolicy: 0, epochKey0: Bytes.fromHex("07".repeat(16)), epochStartTime0: BigInt(Date.UTC(2020, 0)) * 1000n,
-        ...none };
+    const key = {
+        groupKeySetId, groupKeySecurityPolicy: 0, epochKey0: Bytes.fromHex("07".repeat(16)),
+        epochStartTime0: BigInt(Date.UTC(2020, 0)) * 1000n, ...none,
+    };
     await fabric.groups.setFromGroupKeySet(key);
     fabric.groups.groupKeyIdMap = new Map([[groupId, groupKeySetId]]);
     await peer.commandsOf(GroupKeyManagementClient).keySetWrite({ groupKeySet: key });

@@ -3,11 +3,11 @@
 
     python3 quic.py FOLDER --messages 1000
 
-A client (127.0.0.1) and a server (127.0.0.2:8883, `--port`) exchange messages of random sizes over connections of many
-kinds: versions 1 and 2, connection ids of 0 to 20 bytes, each cipher suite, Retry, 0-RTT, key updates, a new connection
-id, a changed port of the client, streams and datagrams, HTTP/3. FOLDER gets capture.pcap and sent.ndjson: a row for each
-packet, in the order in which it was encrypted, with the `plaintext` that aioquic gave to its cipher. Needs tcpdump,
-openssl and `pip install aioquic`."""
+A client (127.0.0.1) and a server (127.0.0.2:8883, `--port`) exchange messages of random sizes over connections of
+many kinds: versions 1 and 2, connection ids of 0 to 20 bytes, each cipher suite, Retry, 0-RTT, key updates, a new
+connection id, a changed port of the client, streams and datagrams, HTTP/3. FOLDER gets capture.pcap and
+sent.ndjson: a row for each packet, in the order in which it was encrypted, with the `plaintext` that aioquic gave
+to its cipher. Needs tcpdump, openssl and `pip install aioquic`."""
 import asyncio
 import random
 
@@ -191,14 +191,12 @@ def configuration(kind, folder, side):
     made = QuicConfiguration(
         is_client=side == "client", alpn_protocols=H3_ALPN if kind.get("http3") else ["command"],
         connection_id_length=kind.get(f"{side}_id", 8), supported_versions=kind.get("versions", [V1]),
-        original_version=kind.get("original"), max_datagram_size=kind.get("size", 1200),
+        original_version=kind.get("original") if side == "client" else None, max_datagram_size=kind.get("size", 1200),
         cipher_suites=[kind["suite"]] if "suite" in kind else None, server_name=lab.NAME,
         max_datagram_frame_size=65536 if kind.get("datagrams") else None)
     if side == "client":
         made.load_verify_locations(folder / "ca.pem")
     else:
-        made.supported_versions = kind.get("versions", [V1])
-        made.original_version = None
         made.load_cert_chain(folder / "server.pem", folder / "server.key")
     return made
 
@@ -257,7 +255,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
     options = parser.parse_args()
-    folder = lab.begin(options.folder, {})
+    folder = lab.begin(options.folder)
     chance = random.Random(options.seed)
     with lab.Sent(folder) as sent, lab.capture(folder, f"udp and host {lab.SERVER} and port {options.port}"):
         log = Log(sent)

@@ -13,6 +13,8 @@ import threading
 import time
 
 SERVICE, GATEWAY, PORT = "10.10.0.1", "10.10.0.2", 8883
+# What is captured inside of a tunnel: a kernel also tells groups of an interface that is new.
+INNER = f"host {SERVICE} and host {GATEWAY}"
 
 
 def options(parser):

@@ -3,10 +3,10 @@
 
     python3 tuya.py FOLDER --messages 1000
 
-No maker's device software can be had, so the plug (127.0.0.2:6668, `--port`, the gateway) is this script; its messages too
-are made and encrypted by tinytuya. FOLDER gets capture.pcap and sent.ndjson: a row for each message, with the bytes that
-tinytuya encrypts as `plaintext` (before it pads them; those of the message where it encrypts none). Needs tcpdump and
-`pip install tinytuya`."""
+No maker's device software can be had, so the plug (127.0.0.2:6668, `--port`, the gateway) is this script; its
+messages too are made and encrypted by tinytuya. FOLDER gets capture.pcap and sent.ndjson: a row for each message,
+with the bytes that tinytuya encrypts as `plaintext` (before it pads them; those of the message where it encrypts
+none). Needs tcpdump and `pip install tinytuya`."""
 import json
 import os
 import random
@@ -127,7 +127,8 @@ class Plug(threading.Thread):
 
     def tell(self, command, payload):
         message = MessagePayload(command, payload)
-        self.log.row("from_gateway", self.version, message, lambda: self.encode(message), self.port, self.stream.sendall)
+        encode, send = (lambda: self.encode(message)), self.stream.sendall
+        self.log.row("from_gateway", self.version, message, encode, self.port, send)
         self.number += 1
 
     def encode(self, message):
@@ -156,7 +157,7 @@ def command(device, chance):
         device.turn_on, device.turn_off, device.status, device.heartbeat,
         lambda: device.set_value(chance.randrange(1, 30), chance.randrange(0, 1000)),
         lambda: device.set_value(24, f"{chance.randrange(1 << 48):012x}"),
-        lambda: device.set_multiple_values({str(point): chance.randrange(100) for point in range(1, chance.randrange(2, 9))}),
+        lambda: device.set_multiple_values({str(point): point for point in range(1, chance.randrange(2, 9))}),
         lambda: device.set_timer(chance.randrange(3600), 9),
     ])()
 
@@ -168,7 +169,7 @@ def main():
     parser.add_argument("--versions", type=float, nargs="*", default=VERSIONS, choices=VERSIONS)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    folder = lab.begin(options.folder, {})
+    folder = lab.begin(options.folder)
     chance = random.Random(options.seed)
     with lab.Sent(folder) as sent, lab.capture(folder, f"tcp port {options.port}"):
         log = Log(sent)
@@ -176,8 +177,8 @@ def main():
         plug.start()
         for version in options.versions:
             plug.version = version
-            device = tinytuya.OutletDevice("0123456789abcdefghij", lab.SERVER, KEY.decode(), version=version, persist=True,
-                                           port=options.port)
+            device = tinytuya.OutletDevice("0123456789abcdefghij", lab.SERVER, KEY.decode(), version=version,
+                                           persist=True, port=options.port)
             device.set_sendWait(None)
             for _ in range(options.messages // len(options.versions)):
                 command(device, chance)

@@ -3,11 +3,11 @@
 
     python3 wireguard.py FOLDER --messages 1000 --background 5
 
-wireguard-go (10.9.0.2 is the gateway, 10.9.0.1 the service, UDP port 51820) carries a TLS connection, over which the
-service sends messages of random sizes to the gateway, which answers; and other flows. FOLDER gets capture.pcap (the
-tunnel), inner.pcap (the IP packets in it, as the service's end sees them), commands.ndjson and sent.ndjson: a row for
-each inner packet, with its bytes as `plaintext`. Needs root (namespaces, /dev/net/tun), tcpdump, openssl, wireguard-go
-and wireguard-tools."""
+wireguard-go (10.9.0.2 is the gateway, 10.9.0.1 the service, UDP port 51820) carries a TLS connection, over which
+the service sends messages of random sizes to the gateway, which answers; and other flows. FOLDER gets capture.pcap
+(the tunnel), inner.pcap (the IP packets in it, as the service's end sees them), commands.ndjson and sent.ndjson: a
+row for each inner packet, with its bytes as `plaintext`. Needs root (namespaces, /dev/net/tun), tcpdump, openssl,
+wireguard-go and wireguard-tools."""
 import os
 import subprocess
 import sys
@@ -55,7 +55,7 @@ def main():
     parser = lab.options(__doc__)
     tunnel.options(parser)
     options = parser.parse_args()
-    folder = lab.begin(options.folder, {})
+    folder = lab.begin(options.folder)
     public = {name: keys(folder, name) for name in HOSTS}
 
     def run(name, command):
@@ -63,8 +63,9 @@ def main():
 
     within = lab.inside("service")
     with lab.namespaces(HOSTS), lab.capture(folder, "udp port 51820", "lab", within):
-        ends = [start(folder, name, peer, public[peer]) for name, peer in [("service", "gateway"), ("gateway", "service")]]
-        with lab.capture(folder, "ip", interface("service"), within, "inner.pcap"):
+        both = [("service", "gateway"), ("gateway", "service")]
+        ends = [start(folder, name, peer, public[peer]) for name, peer in both]
+        with lab.capture(folder, tunnel.INNER, interface("service"), within, "inner.pcap"):
             tunnel.run(run, folder, options)
         # Keep-alive packets.
         time.sleep(3)

@@ -19,5 +19,6 @@ mod public_captures;
 mod python;
 mod readme;
 mod real_conversation;
+mod real_protocols;
 mod report_page;
 mod spark;
