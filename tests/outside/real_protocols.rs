@@ -160,7 +160,8 @@ fn records_of_dtls_with_connection_ids_are_those_that_were_encrypted() {
     let expected = Expected { gateway: "127.0.0.1", protocol: Protocol::Dtls, width: 0 };
     // Behind a connection id, an alert looks like data.
     let size = |sent: &Sent| {
-        let looks_like_data = sent.number("kind") == 23 || sent.number("kind") == 21 && sent.number("connection_id") > 0;
+        let looks_like_data =
+            sent.number("kind") == 23 || sent.number("kind") == 21 && sent.number("connection_id") > 0;
         looks_like_data.then_some(sent.plaintext)
     };
     lab.assert_sizes(&expected, size, is_data);

@@ -163,7 +163,7 @@ impl Framing {
         let field = header.get(self.length_at..self.length_at + self.length_bytes)?;
         let add = |length: u32, byte: &u8| length << 8 | u32::from(*byte);
         let length = if self.little_endian { field.iter().rev().fold(0, add) } else { field.iter().fold(0, add) };
-        (length <= self.longest.unwrap_or(LONGEST)).then_some(length + self.trailer)
+        (length <= self.longest.unwrap_or(LONGEST)).then(|| length.saturating_add(self.trailer))
     }
 
     /// Whether whole messages fill a segment of `length` bytes, of which `payload` was captured, to its last byte. Where

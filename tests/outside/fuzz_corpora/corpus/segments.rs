@@ -8,6 +8,10 @@ const LATER: u16 = 1 << 10;
 const ODD_TIME: u16 = 1 << 11;
 const STEP_BACK: u16 = 1 << 12;
 const PUSH: u16 = 0x18;
+/// The second to fourth flow of a transport.
+const SECOND: u16 = 1 << 14;
+const THIRD: u16 = 2 << 14;
+const FOURTH: u16 = 3 << 14;
 
 /// A segment.
 #[derive(Clone)]
@@ -62,6 +66,11 @@ pub(super) fn inputs(homes: &[Vec<PcapPacket<'_>>; 2]) -> Vec<(&'static str, Vec
         ("clocks", encode(&clocks)),
         ("middle", encode(&in_the_middle)),
         ("dtls", encode(&dtls())),
+        ("dtls13", encode(&dtls13())),
+        ("quic", encode(&quic())),
+        ("matter", encode(&matter())),
+        ("tunnels", encode(&tunnels())),
+        ("tuya", encode(&tuya())),
         ("ssl2", encode(&[Row::new(PUSH | FROM_GATEWAY, ssl2_hello()), Row::new(PUSH, record(22, &[2, 0, 0, 0]))])),
         ("http", encode(&[Row::new(PUSH | FROM_GATEWAY, b"CONNECT hub.example:443 HTTP/1.1\r\n\r\n".to_vec())])),
     ]
@@ -91,6 +100,68 @@ fn dtls() -> Vec<Row> {
         Row::new(IS_UDP, record(23, 1, &[9; 60])),
         Row { cut: 20, ..Row::new(IS_UDP | FROM_GATEWAY, record(23, 1, &[9; 24])) },
         Row::new(IS_UDP | FROM_GATEWAY, [&[0xc3, 0, 0, 0, 1, 8][..], &[5; 40]].concat()),
+    ]
+}
+
+/// Records with headers of each form, with connection ids and without.
+fn dtls13() -> Vec<Row> {
+    let with_id = [&[25, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 7, b'i', b'd', 0, 30][..], &[9; 30]].concat();
+    let unified = |header: &[u8]| Row::new(IS_UDP, [header, &[9; 30]].concat());
+    vec![
+        Row::new(IS_UDP | FROM_GATEWAY, with_id),
+        unified(&[0x2e, 1, 2, 0, 30]),
+        unified(&[0x3f, b'i', b'd', 1, 2, 0, 30]),
+        unified(&[0x27, 1, 0, 30]),
+        unified(&[0x23, 1]),
+    ]
+}
+
+/// A packet of a handshake, and packets with short headers, on the port of HTTP/3.
+fn quic() -> Vec<Row> {
+    let initial =
+        [&[0xc3, 0, 0, 0, 1, 4, 1, 2, 3, 4, 2, 5, 6, 0, 0x40, 60][..], &[5; 60], &[0x4a, 1, 2, 3, 4], &[8; 40]];
+    let short = |first: u8| Row::new(IS_UDP | SECOND | FROM_GATEWAY, [&[first, 1, 2, 3, 4][..], &[first; 40]].concat());
+    let long = Row::new(IS_UDP | SECOND | FROM_GATEWAY, initial.concat());
+    [long].into_iter().chain((0x40..0x48).map(short)).collect()
+}
+
+/// Messages over UDP and TCP.
+fn matter() -> Vec<Row> {
+    let message = [&[4, 77, 0, 0, 1, 0, 0, 0][..], &[1; 8], &[7; 50]].concat();
+    let framed = [&[66, 0, 0, 0][..], &message].concat();
+    vec![
+        Row::new(IS_UDP | THIRD, message.clone()),
+        Row::new(IS_UDP | THIRD | FROM_GATEWAY, [&[0, 0, 0, 0, 2, 0, 0, 0][..], &[7; 20]].concat()),
+        Row::new(IS_UDP | THIRD, message),
+        Row::new(PUSH | SECOND, framed[..30].to_vec()),
+        Row::new(PUSH | SECOND, [&framed[30..], &framed[..]].concat()),
+    ]
+}
+
+/// WireGuard, and ESP in UDP.
+fn tunnels() -> Vec<Row> {
+    let packet = |counter: u8| [&[4, 0, 0, 0, 1, 0, 0, 0, counter, 0, 0, 0, 0, 0, 0, 0][..], &[9; 48]].concat();
+    let esp = |number: u8| [&[1, 2, 3, 4, 0, 0, 0, number][..], &[9; 60]].concat();
+    vec![
+        Row::new(IS_UDP | FROM_GATEWAY, [&[1, 0, 0, 0][..], &[5; 144]].concat()),
+        Row::new(IS_UDP, packet(0)),
+        Row::new(IS_UDP, packet(0)),
+        Row::new(IS_UDP | FOURTH, esp(1)),
+        Row::new(IS_UDP | FOURTH, [0; 60].to_vec()),
+        Row::new(IS_UDP | FOURTH | FROM_GATEWAY, esp(2)),
+    ]
+}
+
+fn tuya() -> Vec<Row> {
+    let message = |prefix: [u8; 4], content: u8| {
+        [&prefix[..], &[0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, content], &vec![3; content.into()]].concat()
+    };
+    let [old, other] = [message([0, 0, 0x55, 0xaa], 40), message([0, 0, 0x66, 0x99], 0xff)];
+    vec![
+        Row::new(PUSH | THIRD, old.clone()),
+        Row::new(PUSH | THIRD, [&old[..], &old[..20]].concat()),
+        Row { shift: 36, ..Row::new(PUSH | THIRD, old) },
+        Row::new(PUSH | FOURTH, other),
     ]
 }
 
