@@ -265,7 +265,8 @@ fn a_web_server_is_named_as_a_server_and_its_clients_are_no_gateways() {
 fn connections_without_tls_and_quic_are_said_to_be_so() {
     let folder = tempfile::tempdir().unwrap();
     let mut traffic = found::without_tls();
-    let quic = [&[0xc3, 0, 0, 0, 1, 8], &[9; 1300][..]].concat();
+    // An `Initial` with an id of 8 bytes, no token, and 1232 bytes that nobody can decrypt.
+    let quic = [&[0xc3, 0, 0, 0, 1, 8][..], &[9; 8], &[0, 0, 0x44, 0xd0], &[9; 1232]].concat();
     traffic.insert_behind(50, [udp(HOME, [198, 51, 100, 7], [55_555, 443], &quic)]);
     let capture = write(folder.path(), "plain.pcap", traffic.to_pcap());
     let report = json(&[&capture], &[]);
@@ -276,7 +277,7 @@ fn connections_without_tls_and_quic_are_said_to_be_so() {
     assert_eq!(of("198.51.100.7:443")["protocol"], "QUIC");
     let text = text(&[&capture], &[]);
     assert!(text.contains("no TLS, no QUIC; bursts of TCP segments stand for"), "{text}");
-    assert!(text.contains("QUIC, which cannot be sized"), "{text}");
+    assert!(text.contains("QUIC, suite unknown"), "{text}");
     assert!(printed_commands(&text).iter().all(|line| line.contains(&"record-sizer.plain-tcp=true".to_owned())));
 }
 

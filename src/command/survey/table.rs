@@ -191,7 +191,7 @@ fn carried(service: &SurveyedService) -> String {
         protocol if protocol.has_handshake() => {
             let versions = known(&service.tls_versions);
             let version = match (protocol, versions.is_empty()) {
-                (Protocol::Quic, true) => "QUIC, handshake not seen".to_owned(),
+                (Protocol::Quic, true) => "QUIC".to_owned(),
                 (Protocol::Quic, false) => format!("QUIC, {versions}"),
                 (Protocol::Tls, true) => "TLS, version unknown".to_owned(),
                 (_, true) => "DTLS, version unknown".to_owned(),
