@@ -36,6 +36,7 @@ mod line_channel;
 mod loss;
 mod measure;
 mod notices;
+mod observer_option;
 mod operand;
 mod order_remark;
 mod output_form;

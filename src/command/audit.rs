@@ -1,6 +1,8 @@
 //! `sizeleak audit`: what the sizes of a gateway's commands give away, computed over all commands of an inventory.
 
+mod background;
 mod table;
+mod tunnel;
 
 use std::process::ExitCode;
 
@@ -8,14 +10,16 @@ use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::leakage::Audit;
 use sizeleak_inference::space::SpaceError;
-use sizeleak_model::Device;
+use sizeleak_model::{Device, Model};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::audited_model::{AuditedModel, PriorReport};
 use super::failure::Failure;
+use super::observer_option::{ObserverOption, without_tunnel};
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
+use background::BackgroundOptions;
 
 /// Compute what the sizes of commands give away, from a model
 #[derive(Debug, Args)]
@@ -24,7 +28,8 @@ use super::report_format::ReportFormatOption;
     sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak audit --model model.toml\n  \
-    sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75\n\n\
+    sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75\n  \
+    sizeleak audit --model model.toml --observer tunnel --background 5 --background-from home.pcap\n\n\
     Nothing is sampled: all commands that the inventory allows are summed over, with what the model has learned of \
     their sizes, of ε and of replies. The observer has the model and the prior and guesses as well as these allow. \
     docs/audit.md explains every figure. `sizeleak measure` says what labelled captures show, and `sizeleak pad` what \
@@ -42,6 +47,12 @@ use super::report_format::ReportFormatOption;
 pub(crate) struct Arguments {
     #[command(flatten)]
     audited: AuditedModel,
+
+    #[command(flatten)]
+    observer: ObserverOption,
+
+    #[command(flatten)]
+    background: BackgroundOptions,
 
     #[command(flatten)]
     format: ReportFormatOption,
@@ -66,24 +77,36 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let Arguments { audited, format, output, log } = arguments;
+    let Arguments { audited, observer, background, format, output, log } = arguments;
     let form = format.form(output, "sizeleak audit")?;
     let mut files = RunFiles::new();
     audited.add_to(&mut files);
+    background.add_to(&mut files)?;
     output.add_to(&mut files);
     files.check()?;
     let model = audited.model(log)?;
+    if let Some(tunnel) = observer.tunnel(&model)? {
+        return tunnel::run(arguments, form, &model, &tunnel);
+    }
+    if background.background.is_some() {
+        return Err(without_tunnel("--background"));
+    }
     let audit = Audit::new(&model, &audited.premises())?;
     let report = Report {
         schema: 1,
         sentence: audit.sentence(),
         prior: audited.prior(&model),
-        actions: model.actions.iter().map(|action| action.name.as_str()).collect(),
+        actions: audited_actions(&model),
         devices: model.inventory.as_ref().map(|inventory| inventory.devices.as_slice()),
         audit: &audit,
     };
     output.write(&form.written(&report, None, || table::table(&audit, &model, &report.prior.sentence))?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The names of a model's actions.
+fn audited_actions(model: &Model) -> Vec<&str> {
+    model.actions.iter().map(|action| action.name.as_str()).collect()
 }
 
 impl From<SpaceError> for Failure {

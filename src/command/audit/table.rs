@@ -70,7 +70,7 @@ fn premises(audit: &Audit, model: &Model, prior: &str) -> Document {
 }
 
 /// A paragraph beside its name.
-fn named_paragraph(name: &str, text: &str) -> Document {
+pub(super) fn named_paragraph(name: &str, text: &str) -> Document {
     paragraph(format!("{name}: {}", escaped(text)), INDENT)
 }
 
@@ -110,9 +110,10 @@ fn named(audit: &Audit) -> Document {
 }
 
 /// A measure: its name, and how it is shown.
-struct MeasureRow(&'static str, fn(&Measures) -> String);
+pub(super) struct MeasureRow(pub(super) &'static str, pub(super) fn(&Measures) -> String);
 
-const ROWS: [MeasureRow; 19] = [
+/// All measures of a secret.
+pub(super) const ROWS: [MeasureRow; 19] = [
     MeasureRow("V / V₀", |measures| decimals(measures.times_guessing)),
     MeasureRow("  at most, under any prior", |measures| decimals(measures.capacity)),
     MeasureRow("V − V₀", |measures| share(measures.above_guessing.max(0.0))),
@@ -189,7 +190,7 @@ fn certain(measures: &Measures, at: usize) -> String {
 }
 
 /// A share in percent. What differs from all by rounding is all.
-fn share(share: f64) -> String {
+pub(super) fn share(share: f64) -> String {
     percent(if share > 1.0 - ROUNDING { 1.0 } else { share })
 }
 

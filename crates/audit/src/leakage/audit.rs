@@ -130,6 +130,18 @@ impl From<&Observation> for Learned {
     }
 }
 
+impl Learned {
+    /// What is learned about each secret of an observation, of which something else is seen.
+    pub(crate) fn of(observation: &Observation, seen: impl Fn(&Channel) -> Channel) -> Self {
+        Self {
+            is_exact: observation.is_exact,
+            command: seen(&observation.command).measures(),
+            number: seen(&observation.number).measures(),
+            kinds: observation.kinds.as_ref().map(|kinds| seen(kinds).measures()),
+        }
+    }
+}
+
 /// A share in whole percents, as long as that is neither nothing nor everything.
 pub fn share_in_words(share: f64) -> String {
     let percent = 100.0 * share;

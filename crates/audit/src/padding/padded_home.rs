@@ -6,6 +6,7 @@ use sizeleak_model::policies::PaddingPolicy;
 
 use crate::leakage::Learned;
 use crate::padding::padded_observation::{PaddedOutputs, coarse_groups, seen_groups, seen_rows};
+use crate::tunnel::Tunnel;
 use sizeleak_inference::channel::{Channel, EpsilonKnowledge, Observation, Observer};
 use sizeleak_inference::space::{CommandGroup, CommandSpace, SizeRow, SpaceError};
 
@@ -21,10 +22,15 @@ pub struct PaddingCost {
 impl PaddingCost {
     /// What a policy costs for commands of these sizes.
     pub fn of(rows: &[SizeRow], policy: &PaddingPolicy) -> Self {
+        Self::of_sent(rows, policy, |bytes| bytes)
+    }
+
+    /// The same where a message is sent as so many bytes, which are no fewer for a longer one.
+    fn of_sent(rows: &[SizeRow], policy: &PaddingPolicy, sent: impl Fn(u64) -> u64) -> Self {
         let expected = |bytes: &dyn Fn(u64) -> f64| rows.iter().map(|row| row.probability * bytes(row.bytes)).sum();
         Self {
-            command_bytes: expected(&|size| size as f64),
-            added_bytes: expected(&|size| expected_padding(policy, size)),
+            command_bytes: expected(&|size| sent(size) as f64),
+            added_bytes: expected(&|size| expected_added(policy, size, &sent)),
         }
     }
 
@@ -41,8 +47,12 @@ impl PaddingCost {
 
 /// The expected bytes that a policy adds to a message.
 pub(crate) fn expected_padding(policy: &PaddingPolicy, bytes: u64) -> f64 {
-    let padded = policy.padded_sizes(bytes);
-    padded.iter().map(|padded| padded.probability * padded.bytes.saturating_sub(bytes) as f64).sum()
+    expected_added(policy, bytes, |bytes| bytes)
+}
+
+fn expected_added(policy: &PaddingPolicy, bytes: u64, sent: impl Fn(u64) -> u64) -> f64 {
+    let added = |padded: u64| sent(padded).saturating_sub(sent(bytes)) as f64;
+    policy.padded_sizes(bytes).iter().map(|padded| padded.probability * added(padded.bytes)).sum()
 }
 
 /// What an observer of sizes sees of all commands.
@@ -91,6 +101,8 @@ pub struct PaddedHome {
     pub command_bytes: f64,
     /// Commands a day.
     pub commands_per_day: f64,
+    /// The tunnel through which they are seen, and whose bytes count.
+    pub tunnel: Option<Tunnel>,
 }
 
 impl PaddedHome {
@@ -113,7 +125,34 @@ impl PaddedHome {
             unpadded,
             sizes,
             commands_per_day,
+            tunnel: None,
         })
+    }
+
+    /// The same home behind a tunnel, beside no background: padding that holds against whoever tells packets apart holds
+    /// beside every background.
+    #[must_use]
+    pub fn behind(mut self, tunnel: Tunnel) -> Self {
+        self.tunnel = Some(tunnel);
+        self.unpadded = self.padded(&PaddingPolicy::None);
+        self.command_bytes = self.cost(&PaddingPolicy::None).command_bytes;
+        self
+    }
+
+    /// What a policy costs.
+    fn cost(&self, policy: &PaddingPolicy) -> PaddingCost {
+        match &self.tunnel {
+            Some(tunnel) => PaddingCost::of_sent(self.rows(), policy, |bytes| tunnel.message(bytes).bytes),
+            None => self.sizes.cost(policy),
+        }
+    }
+
+    /// What is seen under a policy.
+    fn outputs(&self, policy: &PaddingPolicy) -> PaddedOutputs {
+        match &self.tunnel {
+            Some(tunnel) => PaddedOutputs::through_tunnel(&self.sizes.observation, policy, tunnel).0,
+            None => self.sizes.padded(policy),
+        }
     }
 
     /// The commands by the size that is seen.
@@ -131,7 +170,7 @@ impl PaddedHome {
     /// What an observer sees of padded commands, whose padding is drawn anew for each. Probabilities that differ by
     /// rounding alone are the same.
     pub fn padded_channel(&self, policy: &PaddingPolicy) -> Channel {
-        let mut channel = self.sizes.padded(policy).channel(&self.sizes.observation.command);
+        let mut channel = self.outputs(policy).channel(&self.sizes.observation.command);
         let outputs = channel.rows.iter_mut().flat_map(|row| &mut row.outputs);
         outputs.for_each(|(_, probability)| *probability = (*probability * ROUNDED_TO).round() / ROUNDED_TO);
         channel
@@ -139,7 +178,7 @@ impl PaddedHome {
 
     /// What is learned under a policy.
     pub fn padded(&self, policy: &PaddingPolicy) -> Learned {
-        self.sizes.padded(policy).learned(&self.sizes.observation)
+        self.outputs(policy).learned(&self.sizes.observation)
     }
 }
 
@@ -161,7 +200,7 @@ pub struct JudgedPolicy {
 impl JudgedPolicy {
     /// Judges a policy for a home: exactly, over all of its commands.
     pub fn new(home: &PaddedHome, policy: &PaddingPolicy) -> Self {
-        let cost = PaddingCost::of(home.rows(), policy);
+        let cost = home.cost(policy);
         Self {
             name: policy.to_string(),
             added_bytes: cost.added_bytes,

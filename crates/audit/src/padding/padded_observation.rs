@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sizeleak_model::policies::PaddingPolicy;
 
 use crate::leakage::Learned;
+use crate::tunnel::{Burst, Tunnel};
 use sizeleak_inference::channel::{Channel, ChannelRow, Observation, Output};
 use sizeleak_inference::space::{CommandGroup, KEPT, SizeRow};
 
@@ -28,23 +29,43 @@ impl PaddedOutputs {
         Self::with_replies(observation, policy, |replies| vec![replies.iter().sum()])
     }
 
+    /// What is seen of padded commands through a tunnel, without replies. Returns also what the outputs stand for.
+    pub fn through_tunnel(observation: &Observation, policy: &PaddingPolicy, tunnel: &Tunnel) -> (Self, Vec<Burst>) {
+        let seen = |index: u32| {
+            let padded = policy.padded_sizes(observation.output(index).size).into_iter();
+            padded.map(|padded| (tunnel.message(padded.bytes), padded.probability)).collect()
+        };
+        Self::of((0..observation.command.outputs as u32).map(seen))
+    }
+
     /// Pads commands whose replies are seen as `form` makes them.
     fn with_replies(observation: &Observation, policy: &PaddingPolicy, form: impl Fn(Vec<u32>) -> Vec<u32>) -> Self {
-        let mut numbers: BTreeMap<Output, u32> = BTreeMap::new();
-        let mut of_output = |index: u32| {
+        let seen = |index: u32| {
             let Output { size, replies } = observation.output(index);
             let replies = form(replies);
+            let padded = policy.padded_sizes(size).into_iter();
+            let output = |bytes: u64| Output { size: bytes, replies: replies.clone() };
+            padded.map(|padded| (output(padded.bytes), padded.probability)).collect()
+        };
+        Self::of((0..observation.command.outputs as u32).map(seen)).0
+    }
+
+    /// Each output is seen as one of several things, with their probabilities. Returns also these things, by their index.
+    pub(crate) fn of<T: Ord + Clone>(outputs: impl Iterator<Item = Vec<(T, f64)>>) -> (Self, Vec<T>) {
+        let (mut numbers, mut things) = (BTreeMap::new(), Vec::new());
+        let mut of_output = |seen_as: Vec<(T, f64)>| {
             let mut seen: BTreeMap<u32, f64> = BTreeMap::new();
-            for padded in policy.padded_sizes(size) {
-                let next = numbers.len() as u32;
-                let output = Output { size: padded.bytes, replies: replies.clone() };
-                let number = *numbers.entry(output).or_insert(next);
-                *seen.entry(number).or_default() += padded.probability;
+            for (thing, probability) in seen_as {
+                let number = *numbers.entry(thing).or_insert_with_key(|thing: &T| {
+                    things.push(thing.clone());
+                    things.len() as u32 - 1
+                });
+                *seen.entry(number).or_default() += probability;
             }
             seen.into_iter().collect()
         };
-        let of_outputs = (0..observation.command.outputs as u32).map(&mut of_output).collect();
-        Self { of_outputs, outputs: numbers.len() }
+        let of_outputs = outputs.map(&mut of_output).collect();
+        (Self { of_outputs, outputs: things.len() }, things)
     }
 
     /// What is seen of the secrets of a channel.
@@ -63,12 +84,7 @@ impl PaddedOutputs {
 
     /// What is learned about each secret of the observation.
     pub fn learned(&self, observation: &Observation) -> Learned {
-        Learned {
-            is_exact: observation.is_exact,
-            command: self.channel(&observation.command).measures(),
-            number: self.channel(&observation.number).measures(),
-            kinds: observation.kinds.as_ref().map(|kinds| self.channel(kinds).measures()),
-        }
+        Learned::of(observation, |channel| self.channel(channel))
     }
 }
 

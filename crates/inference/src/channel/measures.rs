@@ -16,6 +16,9 @@ pub const TRIES: [usize; 4] = [2, 3, 5, 10];
 /// The most pairs of rows that are compared for [`Measures::least_security`].
 const MAX_PAIRS: usize = 1 << 22;
 
+/// The most entries of pairs of rows that are compared: a second of work.
+const MAX_COMPARED: usize = 1 << 28;
+
 /// Two sums of probabilities that differ by less differ by rounding.
 const ROUNDING: f64 = 1e-12;
 
@@ -150,14 +153,15 @@ impl Channel {
         let rows: Vec<&[(u32, f64)]> = merged.rows.iter().map(|row| row.outputs.as_slice()).collect();
         let (Some(one), Some(last)) = (rows.first(), rows.last()) else { return Some(0.0) };
         let mut greatest = distance(one, last);
-        let mut pairs = 0;
+        let (mut pairs, mut compared) = (0, 0);
         for (at, one) in rows.iter().enumerate() {
             for other in rows.iter().skip(at + 1) {
                 if greatest >= 1.0 - ROUNDING {
                     return Some(1.0);
                 }
                 pairs += 1;
-                if pairs > MAX_PAIRS {
+                compared += one.len() + other.len();
+                if pairs > MAX_PAIRS || compared > MAX_COMPARED {
                     return None;
                 }
                 greatest = greatest.max(distance(one, other));

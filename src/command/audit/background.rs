@@ -1,0 +1,121 @@
+//! The flows of a capture that send through the tunnel beside commands.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use sizeleak_audit::tunnel::{Background, BackgroundError, ObservedFlows, Tunnel};
+use sizeleak_frame::{Direction, Flow, Frame, Transport};
+use sizeleak_model::Scope;
+use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput, RunError};
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::LogFlags;
+use sizeleak_survey::SurveyRun;
+
+use crate::command::failure::Failure;
+use crate::command::notices::NoticeReport;
+
+/// Which other flows there are.
+#[derive(Debug, Args)]
+pub(super) struct BackgroundOptions {
+    /// So many other flows send through the tunnel, each like one of `--background-from`
+    #[arg(long, value_name = "FLOWS", hide_short_help = true, requires = "background_from",
+        value_parser = clap::value_parser!(u32).range(0..=64))]
+    pub(super) background: Option<u32>,
+
+    /// A capture of the home's other traffic; can be repeated. Flows of the model's services are left out
+    #[arg(long, value_name = "CAPTURE", hide_short_help = true, requires = "background")]
+    background_from: Vec<PathBuf>,
+}
+
+/// Background flows, and what is wrong with their captures.
+pub(super) struct ReadBackground {
+    pub(super) background: Background,
+    pub(super) damage: Option<RunError>,
+}
+
+impl BackgroundOptions {
+    /// Adds the captures.
+    pub(super) fn add_to(&self, files: &mut RunFiles) -> Result<(), Failure> {
+        if self.background.is_some() {
+            files.extend(self.pipeline()?.files(None));
+        }
+        Ok(())
+    }
+
+    /// All packets, of whoever opens a connection.
+    fn pipeline(&self) -> Result<Pipeline, Failure> {
+        let run = SurveyRun { captures: self.background_from.clone(), recursive: true, gateways: Vec::new() };
+        Ok(run.pipeline()?.until("flow-filter")?)
+    }
+
+    /// The flows that are asked for, through a tunnel of a gateway that `scope` names.
+    pub(super) fn read(
+        &self,
+        tunnel: &Tunnel,
+        scope: &Scope,
+        log: &LogFlags,
+    ) -> Result<Option<ReadBackground>, Failure> {
+        let Some(flows) = self.background else { return Ok(None) };
+        let mut reader = Reader { tunnel, scope, ends: BTreeMap::new(), observed: ObservedFlows::default() };
+        let (mut notices, mut fault) = (NoticeReport::new(log), None);
+        let input = PipelineInput::new(InputSource::Captures);
+        let damage = input.observe(&self.pipeline()?, &mut |notice| notices.add(notice), |frame| {
+            if fault.is_none() {
+                fault = reader.add(&frame).err();
+            }
+        });
+        notices.print(&damage, Option::as_ref);
+        let damage = damage?;
+        let found = fault.map_or(Ok(()), Err).and_then(|()| Background::new(&reader.observed, flows));
+        match (found, damage) {
+            (Err(BackgroundError::NoFlow), Some(damage)) => Err(damage.into()),
+            (found, damage) => {
+                let named: Vec<String> = self.background_from.iter().map(|path| path.display().to_string()).collect();
+                Ok(Some(ReadBackground { background: found.with_context(|| named.join(", "))?, damage }))
+            }
+        }
+    }
+}
+
+/// Takes flows and their packets.
+struct Reader<'a> {
+    tunnel: &'a Tunnel,
+    scope: &'a Scope,
+    /// The address that packets go to, and how, of flows that are not the model's.
+    ends: BTreeMap<u64, (IpAddr, Transport)>,
+    observed: ObservedFlows,
+}
+
+impl Reader<'_> {
+    fn add(&mut self, frame: &Frame) -> Result<(), BackgroundError> {
+        match frame {
+            Frame::Flow(flow) if !self.is_own(flow) => {
+                self.ends.insert(flow.flow, (flow.gateway, flow.transport));
+            }
+            Frame::Segments(segments) => {
+                for segment in segments.iter() {
+                    let Some((to, transport)) = self.ends.get(&segment.flow) else { continue };
+                    let length = u64::from(segment.length);
+                    let packet = || match transport {
+                        Transport::Tcp => self.tunnel.segment(length, *to),
+                        Transport::Udp => self.tunnel.datagram(length, *to),
+                    };
+                    let sent = (segment.direction == Direction::ToGateway).then(packet);
+                    self.observed.add(segment.flow, segment.time_ns, sent)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a flow is one of the model's.
+    fn is_own(&self, flow: &Flow) -> bool {
+        let Scope { gateway, services, .. } = self.scope;
+        let is_gateway = gateway.is_some_and(|gateway| gateway == flow.gateway);
+        is_gateway && services.is_empty() || self.scope.has_address(flow.service)
+    }
+}
