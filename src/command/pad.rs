@@ -17,6 +17,7 @@ mod table_options;
 
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::Args;
 use sizeleak_audit::padding::{Countermeasures, Draw, HomeTraffic, PaddedHome, PaddingPolicy};
 use sizeleak_inference::channel::EpsilonKnowledge;
@@ -28,6 +29,7 @@ use sizeleak_platform::telemetry::log::LogFlags;
 use super::audited_model::AuditedModel;
 use super::failure::Failure;
 use super::help::PADDING;
+use super::observer_option::ObserverOption;
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
 use best::{Best, Request};
@@ -60,6 +62,9 @@ use table_options::TableOptions;
 pub(crate) struct Arguments {
     #[command(flatten)]
     audited: AuditedModel,
+
+    #[command(flatten)]
+    observer: ObserverOption,
 
     #[command(flatten, next_help_heading = PADDING)]
     countermeasures: CountermeasureOptions,
@@ -146,7 +151,14 @@ impl Arguments {
         let space = CommandSpace::new(&model, &self.audited.premises())?;
         let prior = self.audited.prior(&model).sentence;
         let prior = if self.home.without_epsilon { format!("{prior}; ε is left out") } else { prior };
-        let home = || self.padded_home(&space, &model, self.home.knowledge());
+        let tunnel = self.observer.tunnel(&model)?;
+        if tunnel.is_some() {
+            self.check_tunnel(&question)?;
+        }
+        let home = || {
+            let home = self.padded_home(&space, &model, self.home.knowledge())?;
+            Ok::<_, SpaceError>(tunnel.iter().cloned().fold(home, PaddedHome::behind))
+        };
         match question {
             Question::Policy(policy) => PolicyReport::new(&home()?, &policy, &prior).written(form),
             Question::Countermeasures(named) => {
@@ -180,6 +192,21 @@ impl Arguments {
                 best.written(form)
             }
         }
+    }
+
+    /// Refuses what is not known of tunnels.
+    fn check_tunnel(&self, question: &Question) -> Result<(), Failure> {
+        let option = match question {
+            Question::Countermeasures(_) | Question::Comparison(_) => "countermeasures beside padding",
+            Question::RandomTable(..) => "random tables",
+            #[cfg(feature = "simulator")]
+            Question::Curve if self.guard.is_asked_for() => "what the home's own detector finds",
+            Question::Policy(_) | Question::Table(_) | Question::Curve => return Ok(()),
+        };
+        Err(Failure::usage(anyhow!(
+            "{option}: that is computed for records alone: leave out `--observer tunnel`, which policies, tables and the curve \
+             of both have"
+        )))
     }
 
     fn padded_home(

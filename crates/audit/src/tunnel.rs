@@ -11,6 +11,6 @@ mod background;
 mod packets;
 mod tunnel_audit;
 
-pub use background::{Background, BackgroundError, ObservedFlows, WINDOW_NS};
-pub use packets::{Burst, Tunnel, TunnelError, TunnelKind};
+pub use background::{Background, BackgroundError, Conversation, MAX_FLOWS, ObservedFlows, WINDOW_NS};
+pub use packets::{Burst, TCP_HEADER, Tunnel, TunnelError, TunnelKind, UDP_HEADER};
 pub use tunnel_audit::{TunnelAudit, TunnelAuditError, flows_in_words};

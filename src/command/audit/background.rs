@@ -1,12 +1,13 @@
 //! The flows of a capture that send through the tunnel beside commands.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use sizeleak_audit::tunnel::{Background, BackgroundError, ObservedFlows, Tunnel};
+use sizeleak_audit::tunnel::{
+    Background, BackgroundError, Conversation, MAX_FLOWS, ObservedFlows, TCP_HEADER, Tunnel, UDP_HEADER,
+};
 use sizeleak_frame::{Direction, Flow, Frame, Transport};
 use sizeleak_model::Scope;
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput, RunError};
@@ -25,9 +26,9 @@ pub(super) struct BackgroundOptions {
         value_parser = clap::value_parser!(u32).range(0..=64))]
     pub(super) background: Option<u32>,
 
-    /// A capture of the home's other traffic; can be repeated. Flows of the model's services are left out
+    /// A capture with the home's other traffic, or a folder of captures; flows of the model's services are left out
     #[arg(long, value_name = "CAPTURE", hide_short_help = true, requires = "background")]
-    background_from: Vec<PathBuf>,
+    background_from: Option<PathBuf>,
 }
 
 /// Background flows, and what is wrong with their captures.
@@ -47,7 +48,11 @@ impl BackgroundOptions {
 
     /// All packets, of whoever opens a connection.
     fn pipeline(&self) -> Result<Pipeline, Failure> {
-        let run = SurveyRun { captures: self.background_from.clone(), recursive: true, gateways: Vec::new() };
+        let run = SurveyRun {
+            captures: self.background_from.iter().cloned().collect(),
+            recursive: true,
+            gateways: Vec::new(),
+        };
         Ok(run.pipeline()?.until("flow-filter")?)
     }
 
@@ -59,7 +64,7 @@ impl BackgroundOptions {
         log: &LogFlags,
     ) -> Result<Option<ReadBackground>, Failure> {
         let Some(flows) = self.background else { return Ok(None) };
-        let mut reader = Reader { tunnel, scope, ends: BTreeMap::new(), observed: ObservedFlows::default() };
+        let mut reader = Reader { tunnel, scope, conversations: BTreeMap::new(), observed: ObservedFlows::default() };
         let (mut notices, mut fault) = (NoticeReport::new(log), None);
         let input = PipelineInput::new(InputSource::Captures);
         let damage = input.observe(&self.pipeline()?, &mut |notice| notices.add(notice), |frame| {
@@ -73,8 +78,9 @@ impl BackgroundOptions {
         match (found, damage) {
             (Err(BackgroundError::NoFlow), Some(damage)) => Err(damage.into()),
             (found, damage) => {
-                let named: Vec<String> = self.background_from.iter().map(|path| path.display().to_string()).collect();
-                Ok(Some(ReadBackground { background: found.with_context(|| named.join(", "))?, damage }))
+                let place =
+                    || self.background_from.as_ref().map_or_else(String::new, |path| path.display().to_string());
+                Ok(Some(ReadBackground { background: found.with_context(place)?, damage }))
             }
         }
     }
@@ -84,8 +90,8 @@ impl BackgroundOptions {
 struct Reader<'a> {
     tunnel: &'a Tunnel,
     scope: &'a Scope,
-    /// The address that packets go to, and how, of flows that are not the model's.
-    ends: BTreeMap<u64, (IpAddr, Transport)>,
+    /// Those of flows that are not the model's.
+    conversations: BTreeMap<u64, Conversation>,
     observed: ObservedFlows,
 }
 
@@ -93,18 +99,23 @@ impl Reader<'_> {
     fn add(&mut self, frame: &Frame) -> Result<(), BackgroundError> {
         match frame {
             Frame::Flow(flow) if !self.is_own(flow) => {
-                self.ends.insert(flow.flow, (flow.gateway, flow.transport));
+                let transport_header = if flow.transport == Transport::Tcp { TCP_HEADER } else { UDP_HEADER };
+                let of_flow = Conversation { device: flow.gateway, service: flow.service, transport_header };
+                self.conversations.insert(flow.flow, of_flow);
+                if self.conversations.len() >= MAX_FLOWS {
+                    return Err(BackgroundError::TooManyFlows);
+                }
             }
             Frame::Segments(segments) => {
                 for segment in segments.iter() {
-                    let Some((to, transport)) = self.ends.get(&segment.flow) else { continue };
-                    let length = u64::from(segment.length);
-                    let packet = || match transport {
-                        Transport::Tcp => self.tunnel.segment(length, *to),
-                        Transport::Udp => self.tunnel.datagram(length, *to),
-                    };
-                    let sent = (segment.direction == Direction::ToGateway).then(packet);
-                    self.observed.add(segment.flow, segment.time_ns, sent)?;
+                    self.observed.add_time(segment.time_ns);
+                    let of_flow = self.conversations.get(&segment.flow);
+                    let to_device = of_flow.filter(|_| segment.direction == Direction::ToGateway);
+                    if let Some(conversation) = to_device {
+                        let Conversation { device, transport_header, .. } = *conversation;
+                        let packets = self.tunnel.packets(segment.length.into(), device, transport_header);
+                        self.observed.add(*conversation, segment.time_ns, packets)?;
+                    }
                 }
             }
             _ => {}

@@ -7,6 +7,7 @@ use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::tunnel::{Background, Tunnel, TunnelAudit, TunnelAuditError, flows_in_words};
 use sizeleak_inference::channel::Measures;
 use sizeleak_model::Model;
+use sizeleak_survey::in_words;
 
 use super::background::ReadBackground;
 use super::table::{MeasureRow, ROWS, named_paragraph, share};
@@ -71,12 +72,12 @@ impl From<TunnelAuditError> for Failure {
 impl Report<'_> {
     fn document(&self) -> Document {
         let background = self.background.map(|background| {
-            let Background { flows, of_flows, seconds, busy, .. } = background;
+            let Background { flows, conversations, seconds, busy, .. } = background;
             format!(
-                "{}, each like any of {} of {:.1} hours, which sends within 40 ms of a command in {} of cases",
+                "{}, each like any of {conversations} of a device with a service in {}, which sends within 40 ms of a \
+                 command in {} of cases",
                 flows_in_words(*flows),
-                flows_in_words(u32::try_from(*of_flows).unwrap_or(u32::MAX)),
-                seconds / 3600.0,
+                in_words((seconds * 1e9) as i64),
                 share(*busy)
             )
         });

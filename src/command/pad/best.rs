@@ -7,6 +7,7 @@ use sizeleak_audit::padding::{
     BestTable, Goal, JudgedPolicy, NoTable, Objective, PaddedHome, PaddingPolicy, PolicyFile, SourceLanguage,
     TableRules, TableSearch, exact_table, table_source,
 };
+use sizeleak_audit::tunnel::Tunnel;
 use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::floor::{FloorChoice, FloorFigures};
@@ -42,7 +43,7 @@ pub(super) struct Request<'a> {
 impl Request<'_> {
     /// The best table.
     pub(super) fn table(&self, home: &PaddedHome) -> Result<(BestTable, JudgedPolicy), Failure> {
-        let search = TableSearch { rows: home.rows(), objective: self.objective, rules: self.rules };
+        let search = TableSearch { rows: home.table_rows(), objective: self.objective, rules: self.rules };
         exact_table(home, &search, self.goal).map_err(|why| unmet(self.goal, home, why))
     }
 }
@@ -93,6 +94,8 @@ pub(super) struct BestPolicy<'a> {
     schema: u32,
     pub(super) sentence: String,
     prior: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tunnel: Option<&'a Tunnel>,
     pub(super) goal: Goal,
     pub(super) policy: PaddingPolicy,
     commands_per_day: f64,
@@ -116,6 +119,7 @@ impl<'a> BestPolicy<'a> {
             schema: 1,
             sentence: sentence(&padded, home, named),
             prior,
+            tunnel: home.tunnel(),
             goal,
             policy,
             commands_per_day: home.commands_per_day,

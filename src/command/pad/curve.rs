@@ -5,10 +5,11 @@ use serde::Serialize;
 use sizeleak_audit::padding::{
     Draw, Goal, JudgedPolicy, Objective, PaddedHome, PaddingFloor, PaddingPolicy, TableRules, TableSearch,
 };
+use sizeleak_audit::tunnel::Tunnel;
 use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::floor::{FloorChoice, FloorProgress, floor_of};
-use super::judged::megabytes;
+use super::judged::{megabytes, observer};
 use crate::command::document::{Document, numbers, paragraph, spaced};
 use crate::command::failure::Failure;
 use crate::command::figures::{NONE, percent};
@@ -48,6 +49,8 @@ pub(super) struct CurveOptions {
 pub(crate) struct Curve<'a> {
     schema: u32,
     prior: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tunnel: Option<&'a Tunnel>,
     guessing: f64,
     command_bytes: f64,
     commands_per_day: f64,
@@ -78,7 +81,7 @@ pub(crate) struct Point {
 impl<'a> Curve<'a> {
     /// `found` says what share of attacks the home's own detector finds under a policy, if that is asked for.
     pub(crate) fn new(
-        home: &PaddedHome,
+        home: &'a PaddedHome,
         floor: FloorChoice,
         prior: &'a str,
         log: &LogFlags,
@@ -100,6 +103,7 @@ impl<'a> Curve<'a> {
         Ok(Self {
             schema: 1,
             prior,
+            tunnel: home.tunnel(),
             guessing: home.unpadded.command.guessing,
             command_bytes: home.command_bytes,
             commands_per_day: home.commands_per_day,
@@ -130,11 +134,12 @@ impl<'a> Curve<'a> {
         };
         let header = ["policy", "bytes", "more", "MB a day", "named", "floor", "bits", "number named"];
         let explained = format!(
-            "A command has {:.1} bytes; MB a day are of {} commands. Named: in so many cases an observer who sees one size \
+            "A command has {:.1} bytes; MB a day are of {} commands. Named: in so many cases an observer {} \
              names the exact command (guessing: {}). Floor: no padding, random or not, that adds as few bytes brings it \
              lower. Random padding is judged after one command: unless it is keyed, it averages out. Prior: {}.",
             self.command_bytes,
             self.commands_per_day,
+            observer(self.tunnel, "who sees one size"),
             percent(self.guessing),
             self.prior
         );
@@ -192,11 +197,12 @@ fn policies(home: &PaddedHome) -> Vec<(String, PaddingPolicy)> {
     policies.push(PaddingPolicy::Constant { bytes: greatest });
     let mut named: Vec<(String, PaddingPolicy)> =
         policies.into_iter().map(|policy| (policy.to_string(), policy)).collect();
-    let search = TableSearch { rows: home.rows(), objective: Objective::Vulnerability, rules: TableRules::default() };
+    let search =
+        TableSearch { rows: home.table_rows(), objective: Objective::Vulnerability, rules: TableRules::default() };
     let frontier = search.frontier();
     let tables = BUDGETS.iter().filter_map(|budget| {
-        let policy = &frontier.best(Goal::Budget(budget * home.command_bytes))?.policy;
-        Some((format!("best {policy}"), policy.clone()))
+        let policy = home.inside(frontier.best(Goal::Budget(budget * home.command_bytes))?.policy.clone());
+        Some((format!("best {policy}"), policy))
     });
     named.extend(tables);
     named

@@ -106,6 +106,9 @@ impl FloorFigures {
 /// Why it is left out, as a sentence.
 pub(super) fn floor_of(home: &PaddedHome, choice: FloorChoice) -> Result<PaddingFloor, String> {
     let sizes = home.rows().len();
+    if home.tunnel().is_some() {
+        return Err("The floor is that of padded records: through a tunnel it is not known.".to_owned());
+    }
     match choice {
         FloorChoice::LeftOut => return Err("The floor is not asked for.".to_owned()),
         FloorChoice::UnlessLong if sizes > MAX_FLOOR_SIZES => {

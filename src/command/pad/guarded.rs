@@ -53,6 +53,11 @@ impl GuardOptions {
         self.detect.iter().for_each(|scenario| files.reads("the scenario", scenario));
     }
 
+    /// Whether it is measured.
+    pub(super) fn is_asked_for(&self) -> bool {
+        self.detect.is_some()
+    }
+
     /// The homes; `None` if nobody asked.
     pub(super) fn homes<'a>(
         &'a self,

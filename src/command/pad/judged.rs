@@ -2,6 +2,7 @@
 
 use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{JudgedPolicy, PaddedHome};
+use sizeleak_audit::tunnel::Tunnel;
 use sizeleak_inference::channel::Measures;
 
 use crate::command::document::{Document, numbers, paragraph};
@@ -11,13 +12,19 @@ use crate::command::figures::{NONE, percent};
 pub(super) fn sentence(judged: &JudgedPolicy, home: &PaddedHome, padding: &str) -> String {
     let (padded, unpadded) = (&judged.by_size.command, &home.unpadded.command);
     format!(
-        "With {padding}, an observer who sees only sizes names the exact command in {} of cases (without padding: {}; \
-         guessing: {}); it adds {} to the bytes of commands.",
+        "With {padding}, an observer {} names the exact command in {} of cases (without padding: {}; guessing: {}); it \
+         adds {} to the bytes of commands.",
+        observer(home.tunnel(), "who sees only sizes"),
         percent(padded.named),
         percent(unpadded.named),
         percent(unpadded.guessing),
         percent(judged.added_share)
     )
+}
+
+/// Who observes, in words: somebody behind a tunnel, or else without.
+pub(super) fn observer(tunnel: Option<&Tunnel>, without: &str) -> String {
+    tunnel.map_or_else(|| without.to_owned(), |tunnel| format!("of the packets of a {} tunnel", tunnel.title()))
 }
 
 /// How a report on padding begins.
@@ -55,7 +62,7 @@ pub(super) fn table(judged: &JudgedPolicy, home: &PaddedHome) -> Document {
             megabytes(judged.megabytes_a_day),
         ],
     ];
-    numbers(["by size", "without padding", "padded"], rows)
+    numbers([if home.tunnel().is_some() { "by packets" } else { "by size" }, "without padding", "padded"], rows)
 }
 
 /// Megabytes, with three significant digits below one.

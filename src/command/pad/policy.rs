@@ -9,6 +9,7 @@ use crate::command::document::{Document, paragraph, spaced};
 use crate::command::failure::Failure;
 use crate::command::figures::percent;
 use crate::command::report_format::ReportForm;
+use sizeleak_audit::tunnel::Tunnel;
 
 /// Commands of a kind after which random padding is judged.
 const OBSERVATIONS: [u32; 3] = [2, 10, 50];
@@ -19,6 +20,8 @@ pub(super) struct PolicyReport<'a> {
     schema: u32,
     sentence: String,
     prior: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tunnel: Option<&'a Tunnel>,
     policy: &'a PaddingPolicy,
     commands_per_day: f64,
     command_bytes: f64,
@@ -42,14 +45,14 @@ impl<'a> PolicyReport<'a> {
     pub(super) fn new(home: &'a PaddedHome, policy: &'a PaddingPolicy, prior: &'a str) -> Self {
         let padded = JudgedPolicy::new(home, policy);
         let repeated = match policy {
-            PaddingPolicy::Random { most, draw: Draw::Independent } => OBSERVATIONS
+            PaddingPolicy::Random { most, draw: Draw::Independent } if home.tunnel().is_none() => OBSERVATIONS
                 .iter()
                 .map(|observations| Repeated {
                     observations: *observations,
                     named: named_after(home.rows(), *most, *observations),
                 })
                 .collect(),
-            PaddingPolicy::RandomTable { draw: Draw::Independent, .. } => {
+            policy if policy.draw() == Some(Draw::Independent) => {
                 vec![Repeated { observations: 2, named: home.padded_channel(policy).named_after_two() }]
             }
             _ => Vec::new(),
@@ -58,11 +61,12 @@ impl<'a> PolicyReport<'a> {
             schema: 1,
             sentence: sentence(&padded, home, &format!("padding {policy}")),
             prior,
+            tunnel: home.tunnel(),
             policy,
             commands_per_day: home.commands_per_day,
             command_bytes: home.command_bytes,
             unpadded: &home.unpadded,
-            named_with_known_key: (policy.draw() == Some(Draw::Keyed))
+            named_with_known_key: (policy.draw() == Some(Draw::Keyed) && home.tunnel().is_none())
                 .then(|| named_with_known_key(&home.groups, policy)),
             padded,
             repeated,

@@ -36,8 +36,9 @@ pub fn exact_table(
 ) -> Result<(BestTable, JudgedPolicy), NoTable> {
     let is_met = |judged: &JudgedPolicy| meets(judged, goal, search.rules);
     let judged = |table: &BestTable| {
+        let table = BestTable { policy: home.inside(table.policy.clone()), ..*table };
         let judged = JudgedPolicy::new(home, &table.policy);
-        is_met(&judged).then(|| (table.clone(), judged))
+        is_met(&judged).then_some((table, judged))
     };
     let searches = if search.rules == TableRules::default() { 1 } else { MAX_SEARCHES };
     let (mut rules, mut why) = (search.rules, NoTable::Rules);

@@ -1,5 +1,7 @@
 //! The commands of a home as an observer sees them, without padding and with a policy, and what that costs.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use sizeleak_model::Model;
 use sizeleak_model::policies::PaddingPolicy;
@@ -102,7 +104,9 @@ pub struct PaddedHome {
     /// Commands a day.
     pub commands_per_day: f64,
     /// The tunnel through which they are seen, and whose bytes count.
-    pub tunnel: Option<Tunnel>,
+    tunnel: Option<Tunnel>,
+    /// By the bytes of its packets.
+    outside: Vec<SizeRow>,
 }
 
 impl PaddedHome {
@@ -126,6 +130,7 @@ impl PaddedHome {
             sizes,
             commands_per_day,
             tunnel: None,
+            outside: Vec::new(),
         })
     }
 
@@ -133,6 +138,13 @@ impl PaddedHome {
     /// beside every background.
     #[must_use]
     pub fn behind(mut self, tunnel: Tunnel) -> Self {
+        let mut outside: BTreeMap<u64, SizeRow> = BTreeMap::new();
+        for row in self.rows() {
+            let bytes = tunnel.message(row.bytes).bytes;
+            let row = SizeRow { bytes, ..*row };
+            outside.entry(bytes).and_modify(|all| all.add(&row)).or_insert(row);
+        }
+        self.outside = outside.into_values().collect();
         self.tunnel = Some(tunnel);
         self.unpadded = self.padded(&PaddingPolicy::None);
         self.command_bytes = self.cost(&PaddingPolicy::None).command_bytes;
@@ -155,9 +167,33 @@ impl PaddedHome {
         }
     }
 
-    /// The commands by the size that is seen.
+    /// The tunnel through which commands are seen, if they are.
+    pub fn tunnel(&self) -> Option<&Tunnel> {
+        self.tunnel.as_ref()
+    }
+
+    /// The commands by the size that is seen, without the tunnel.
     pub fn rows(&self) -> &[SizeRow] {
         &self.sizes.rows
+    }
+
+    /// The commands for which a table is looked for: through a tunnel by the bytes of its packets.
+    pub fn table_rows(&self) -> &[SizeRow] {
+        if self.tunnel.is_some() { &self.outside } else { self.rows() }
+    }
+
+    /// The padding of messages that is a table of [`Self::table_rows`]: through a tunnel, a message may be as long as
+    /// its packets hold.
+    pub fn inside(&self, table: PaddingPolicy) -> PaddingPolicy {
+        match (&self.tunnel, table) {
+            (Some(tunnel), PaddingPolicy::Table { buckets }) => PaddingPolicy::Table {
+                buckets: buckets.into_iter().map(|bytes| tunnel.greatest_message(bytes)).collect(),
+            },
+            (Some(tunnel), PaddingPolicy::Map { sizes }) => PaddingPolicy::Map {
+                sizes: sizes.into_iter().map(|pair| pair.map(|bytes| tunnel.greatest_message(bytes))).collect(),
+            },
+            (_, table) => table,
+        }
     }
 
     /// The commands by the multiple of so many bytes that holds their size, and the expected bytes from the one to the other.

@@ -1,6 +1,7 @@
 //! What other flows send beside a command, as a capture shows it.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 use serde::Serialize;
 use thiserror::Error;
@@ -11,8 +12,8 @@ use crate::tunnel::packets::Burst;
 /// burst, in nanoseconds.
 pub const WINDOW_NS: i64 = 2 * 40_000_000;
 
-/// The most flows of a capture.
-const MAX_FLOWS: usize = 1 << 20;
+/// The most flows of captures.
+pub const MAX_FLOWS: usize = 1 << 20;
 
 /// The most different bursts of several flows together.
 const MAX_BURSTS: usize = 1 << 20;
@@ -28,7 +29,7 @@ const MIN_PROBABILITY: f64 = 1e-15;
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
 pub enum BackgroundError {
     /// There are none.
-    #[error("it holds no connection but those that the model is about: name a capture of the home's other traffic")]
+    #[error("it holds no traffic but that which the model is about: name a capture of the home's other traffic")]
     NoFlow,
     /// There are more than are counted.
     #[error("it holds more than a million connections: name a shorter capture")]
@@ -38,32 +39,43 @@ pub enum BackgroundError {
     TooManyBursts,
 }
 
-/// Flows of a capture, cut into windows of [`WINDOW_NS`] from the first packet of each to its last one.
-#[derive(Debug, Clone, Default)]
-pub struct ObservedFlows {
-    flows: BTreeMap<u64, FlowWindows>,
-    /// How many windows have which packets, but for those that are still open.
-    bursts: BTreeMap<Burst, u64>,
+/// All connections of a device with a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Conversation {
+    /// The device in the home, behind the tunnel.
+    pub device: IpAddr,
+    /// The service.
+    pub service: SocketAddr,
+    /// The header of its transport with usual options, in bytes.
+    pub transport_header: u64,
 }
 
-/// The windows of a flow, by their time.
+/// The conversations of captures, cut into windows of [`WINDOW_NS`].
+#[derive(Debug, Clone, Default)]
+pub struct ObservedFlows {
+    conversations: BTreeMap<Conversation, OpenWindow>,
+    /// How many windows have which packets, but for those that are still open.
+    bursts: BTreeMap<Burst, u64>,
+    /// The first window and the last one.
+    span: Option<[i64; 2]>,
+}
+
+/// The window of a conversation to which more packets may come, and those that came.
 #[derive(Debug, Clone, Copy)]
-struct FlowWindows {
-    first: i64,
-    last: i64,
-    open: i64,
+struct OpenWindow {
+    window: i64,
     burst: Burst,
 }
 
-/// What flows send at the time of a command: each of them is some flow of a capture at some time of its life, as likely
+/// What flows send at the time of a command: each of them is some conversation of a capture at some time of it, as likely
 /// as any other, and independent of the command and of the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Background {
     /// How many flows there are.
     pub flows: u32,
-    /// How many flows the capture has.
-    pub of_flows: usize,
-    /// How long these last together, in seconds.
+    /// How many conversations the capture has.
+    pub conversations: usize,
+    /// How long the capture is, in seconds.
     pub seconds: f64,
     /// The share of windows in which one of them sends.
     pub busy: f64,
@@ -73,32 +85,32 @@ pub struct Background {
 }
 
 impl ObservedFlows {
-    /// Adds a packet of a flow, by its time in nanoseconds; `None` for one that goes the other way.
+    /// Adds a time at which something was captured, in nanoseconds.
+    pub fn add_time(&mut self, time_ns: i64) {
+        let window = time_ns.div_euclid(WINDOW_NS);
+        let [first, last] = self.span.unwrap_or([window; 2]);
+        self.span = Some([first.min(window), last.max(window)]);
+    }
+
+    /// Adds packets to a device, by their time in nanoseconds.
     ///
     /// # Errors
     /// [`BackgroundError::TooManyFlows`] and [`BackgroundError::TooManyBursts`].
-    pub fn add(&mut self, flow: u64, time_ns: i64, packet: Option<Burst>) -> Result<(), BackgroundError> {
+    pub fn add(&mut self, conversation: Conversation, time_ns: i64, packets: Burst) -> Result<(), BackgroundError> {
+        self.add_time(time_ns);
         let window = time_ns.div_euclid(WINDOW_NS);
-        let new = FlowWindows { first: window, last: window, open: window, burst: Burst::default() };
-        let of_flow = self.flows.entry(flow).or_insert(new);
-        of_flow.first = of_flow.first.min(window);
-        of_flow.last = of_flow.last.max(window);
-        if window != of_flow.open {
-            count(&mut self.bursts, of_flow.burst);
-            (of_flow.open, of_flow.burst) = (window, Burst::default());
+        let new = OpenWindow { window, burst: Burst::default() };
+        let open = self.conversations.entry(conversation).or_insert(new);
+        if window != open.window {
+            *self.bursts.entry(open.burst).or_default() += 1;
+            *open = new;
         }
-        of_flow.burst = of_flow.burst.with(packet.unwrap_or_default());
-        match (self.flows.len(), self.bursts.len()) {
+        open.burst = open.burst.with(packets);
+        match (self.conversations.len(), self.bursts.len()) {
             (MAX_FLOWS.., _) => Err(BackgroundError::TooManyFlows),
             (_, MAX_BURSTS..) => Err(BackgroundError::TooManyBursts),
             _ => Ok(()),
         }
-    }
-}
-
-fn count(bursts: &mut BTreeMap<Burst, u64>, burst: Burst) {
-    if burst.packets > 0 {
-        *bursts.entry(burst).or_default() += 1;
     }
 }
 
@@ -108,15 +120,17 @@ impl Background {
     /// # Errors
     /// [`BackgroundError::NoFlow`] and [`BackgroundError::TooManyBursts`].
     pub fn new(observed: &ObservedFlows, flows: u32) -> Result<Self, BackgroundError> {
-        let mut bursts = observed.bursts.clone();
-        observed.flows.values().for_each(|of_flow| count(&mut bursts, of_flow.burst));
-        let busy: u64 = bursts.values().sum();
-        let windows: i64 = observed.flows.values().map(|of_flow| of_flow.last - of_flow.first + 1).sum();
-        // Windows that packets out of order open again count as often.
-        let windows = windows.unsigned_abs().max(busy) as f64;
-        if observed.flows.is_empty() {
+        let Some([first, last]) = observed.span.filter(|_| !observed.conversations.is_empty()) else {
             return Err(BackgroundError::NoFlow);
+        };
+        let mut bursts = observed.bursts.clone();
+        for open in observed.conversations.values() {
+            *bursts.entry(open.burst).or_default() += 1;
         }
+        let busy: u64 = bursts.values().sum();
+        let of_capture = last.abs_diff(first) as f64 + 1.0;
+        // Windows that packets out of order open again count as often.
+        let windows = (of_capture * observed.conversations.len() as f64).max(busy as f64);
         let silent = (Burst::default(), 1.0 - busy as f64 / windows);
         let sent = bursts.into_iter().map(|(burst, times)| (burst, times as f64 / windows));
         let one: Vec<(Burst, f64)> = std::iter::once(silent).chain(sent).collect();
@@ -126,8 +140,8 @@ impl Background {
         }
         Ok(Self {
             flows,
-            of_flows: observed.flows.len(),
-            seconds: windows * WINDOW_NS as f64 / 1e9,
+            conversations: observed.conversations.len(),
+            seconds: of_capture * WINDOW_NS as f64 / 1e9,
             busy: busy as f64 / windows,
             bursts: all,
         })

@@ -17,10 +17,10 @@ const IPV4_HEADER: u64 = 20;
 const IPV6_HEADER: u64 = 40;
 
 /// The UDP header, in bytes.
-const UDP_HEADER: u64 = 8;
+pub const UDP_HEADER: u64 = 8;
 
 /// The TCP header with timestamps (RFC 7323, section 3.2), which servers send with every segment, in bytes.
-const TCP_HEADER: u64 = 20 + 12;
+pub const TCP_HEADER: u64 = 20 + 12;
 
 /// What hides packets, by its name: `wireguard`, `esp-gcm`, `esp-cbc`, or a padding policy without chance, by which a
 /// tunnel that is otherwise WireGuard pads each packet.
@@ -139,9 +139,14 @@ impl Tunnel {
         Self { kind, padding, trailer, added, mtu, headers, record_overhead: cipher + RECORD_HEADER }
     }
 
-    /// Its name.
-    pub fn kind(&self) -> &TunnelKind {
-        &self.kind
+    /// Its name as people write it.
+    pub fn title(&self) -> String {
+        match &self.kind {
+            TunnelKind::WireGuard => "WireGuard".to_owned(),
+            TunnelKind::EspGcm => "IPsec ESP (AES-GCM)".to_owned(),
+            TunnelKind::EspCbc => "IPsec ESP (AES-CBC)".to_owned(),
+            TunnelKind::Padded(policy) => format!("`{policy}`"),
+        }
     }
 
     /// What it does to packets, in words.
@@ -165,6 +170,17 @@ impl Tunnel {
         self.sent(bytes.saturating_add(records.saturating_mul(self.record_overhead)), self.headers)
     }
 
+    /// The longest message whose packets have at most so many bytes.
+    pub fn greatest_message(&self, bytes: u64) -> u64 {
+        // The packets are at least as long as the message.
+        let (mut fits, mut too_long) = (0, bytes.saturating_add(1));
+        while too_long - fits > 1 {
+            let middle = fits + (too_long - fits) / 2;
+            if self.message(middle).bytes <= bytes { fits = middle } else { too_long = middle }
+        }
+        fits
+    }
+
     /// The packets with so many bytes, each with headers of so many; one packet if there are none.
     fn sent(&self, bytes: u64, headers: u64) -> Burst {
         let payload = self.mtu - headers;
@@ -174,15 +190,10 @@ impl Tunnel {
         Burst { packets, bytes: full.saturating_add(last) }
     }
 
-    /// The packets with a TCP segment of another flow, to this address; more than one where a capture shows segments that
-    /// the network card cuts.
-    pub fn segment(&self, bytes: u64, to: IpAddr) -> Burst {
-        self.sent(bytes, ip_header(Some(to)) + TCP_HEADER)
-    }
-
-    /// The same of a UDP datagram.
-    pub fn datagram(&self, bytes: u64, to: IpAddr) -> Burst {
-        self.sent(bytes, ip_header(Some(to)) + UDP_HEADER)
+    /// The packets with what a datagram or a segment carries to an address under a header of UDP or TCP; more than one where
+    /// a capture shows segments that the network card cuts.
+    pub fn packets(&self, bytes: u64, to: IpAddr, transport_header: u64) -> Burst {
+        self.sent(bytes, ip_header(Some(to)) + transport_header)
     }
 
     /// The bytes of a packet outside, which padding makes no longer than the longest one.

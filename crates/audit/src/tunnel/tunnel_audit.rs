@@ -66,9 +66,9 @@ impl TunnelAudit {
             _ => String::new(),
         };
         format!(
-            "An observer of a {} tunnel's packets names the exact command in {} of cases (without the tunnel: {}{beside}; \
+            "An observer of the packets of a {} tunnel names the exact command in {} of cases (without the tunnel: {}{beside}; \
              guessing: {}).",
-            tunnel.kind(),
+            tunnel.title(),
             named(&self.through_tunnel),
             named(&self.by_size),
             share_in_words(self.by_size.command.guessing)

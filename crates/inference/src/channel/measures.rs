@@ -106,7 +106,8 @@ impl Channel {
         let KeyFigures { guessing, named, times_guessing, information_bits, worst_posterior, smallest_set } =
             seen.key_figures(0.0);
         let share = |is_meant: &dyn Fn(&SeenOutput) -> bool| {
-            seen.possible().filter(|seen| is_meant(seen)).map(|seen| seen.probability).sum()
+            // A sum of nothing is −0.
+            seen.possible().filter(|seen| is_meant(seen)).map(|seen| seen.probability).sum::<f64>() + 0.0
         };
         let certainty = |posterior_wanted: f64| Certainty {
             posterior: posterior_wanted,
