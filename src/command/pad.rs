@@ -47,6 +47,7 @@ use table_options::TableOptions;
 
 /// Find the padding that hides commands, and what it costs
 #[derive(Debug, Args)]
+#[command(mut_arg("observer", |observer| observer.hide_short_help(true)))]
 #[command(after_help = "Examples:\n  \
     sizeleak pad --model model.toml --curve\n  \
     sizeleak pad --model model.toml --best --budget 20% --table-json table.json\n  \
@@ -56,7 +57,8 @@ use table_options::TableOptions;
     sizeleak pad --model model.toml --curve --detect life.toml --alarms 1/week\n  \
     sizeleak pad --model model.toml --best --budget 20% --least-set 10 --table-c padding_table.c\n  \
     sizeleak pad --model model.toml --best --random --target 5%-of-guessing --table-json random.json\n  \
-    sizeleak pad --model model.toml --policy padme --dummies 30% --replies one-size\n\n\
+    sizeleak pad --model model.toml --policy padme --dummies 30% --replies one-size\n  \
+    sizeleak pad --model model.toml --observer tunnel --tunnel esp-cbc --best --budget 20%\n\n\
     Without `--policy`, `--best`, `--countermeasures` or one of these it is `--curve`. docs/padding.md explains every \
     figure, and lists the keys of `--json`.")]
 pub(crate) struct Arguments {

@@ -20,6 +20,7 @@ mod audit {
     mod refusals;
     mod table_oracles;
     mod table_source;
+    mod tunnel_oracles;
 }
 mod capture {
     mod captures;

@@ -64,7 +64,7 @@ impl From<TunnelAuditError> for Failure {
     fn from(error: TunnelAuditError) -> Self {
         match error {
             TunnelAuditError::Commands(error) => error.into(),
-            error => Self::from(anyhow::Error::from(error)),
+            TunnelAuditError::Background(error) => anyhow::Error::from(error).into(),
         }
     }
 }
