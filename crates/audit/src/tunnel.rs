@@ -13,4 +13,4 @@ mod tunnel_audit;
 
 pub use background::{Background, BackgroundError, Conversation, MAX_FLOWS, ObservedFlows, WINDOW_NS};
 pub use packets::{Burst, TCP_HEADER, Tunnel, TunnelError, TunnelKind, UDP_HEADER};
-pub use tunnel_audit::{TunnelAudit, TunnelAuditError, flows_in_words};
+pub use tunnel_audit::{TunnelAudit, flows_in_words};

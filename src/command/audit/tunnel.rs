@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use sizeleak_audit::leakage::Learned;
-use sizeleak_audit::tunnel::{Background, Tunnel, TunnelAudit, TunnelAuditError, flows_in_words};
+use sizeleak_audit::tunnel::{Background, Tunnel, TunnelAudit, flows_in_words};
 use sizeleak_inference::channel::Measures;
 use sizeleak_model::Model;
 use sizeleak_survey::in_words;
@@ -60,25 +60,23 @@ pub(super) fn run(
     damage.flatten().map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)))
 }
 
-impl From<TunnelAuditError> for Failure {
-    fn from(error: TunnelAuditError) -> Self {
-        match error {
-            TunnelAuditError::Commands(error) => error.into(),
-            TunnelAuditError::Background(error) => anyhow::Error::from(error).into(),
-        }
-    }
-}
-
 impl Report<'_> {
     fn document(&self) -> Document {
+        let left_out = (self.audit.left_out > 0.0).then(|| {
+            let share = share(self.audit.left_out);
+            format!(
+                "; what they send in {share} of cases is taken to hide nothing, so that no more is given away than this"
+            )
+        });
         let background = self.background.map(|background| {
             let Background { flows, conversations, seconds, busy, .. } = background;
             format!(
                 "{}, each like any of {conversations} of a device with a service in {}, which sends within 40 ms of a \
-                 command in {} of cases",
+                 command in {} of cases{}",
                 flows_in_words(*flows),
                 in_words((seconds * 1e9) as i64),
-                share(*busy)
+                share(*busy),
+                left_out.as_deref().unwrap_or_default()
             )
         });
         let premises = [
@@ -104,7 +102,7 @@ impl Report<'_> {
 
     /// Figures without the tunnel, through it, and beside a background, if there is one.
     fn beside<'a, F: Fn(&Learned) -> String>(&self, title: &str, rows: impl Iterator<Item = (&'a str, F)>) -> Document {
-        let TunnelAudit { by_size, through_tunnel, beside_background } = self.audit;
+        let TunnelAudit { by_size, through_tunnel, beside_background, .. } = self.audit;
         let (alone, through) = ("by size alone", "through the tunnel");
         let (Some(beside), Some(background)) = (beside_background, self.background) else {
             let row = |(name, shown): (&str, F)| [name.to_owned(), shown(by_size), shown(through_tunnel)];

@@ -1,6 +1,6 @@
 //! What other flows send beside a command, as a capture shows it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use serde::Serialize;
@@ -15,15 +15,15 @@ pub const WINDOW_NS: i64 = 2 * 40_000_000;
 /// The most flows of captures.
 pub const MAX_FLOWS: usize = 1 << 20;
 
-/// The most different bursts of several flows together.
-const MAX_BURSTS: usize = 1 << 20;
+/// The most different bursts of captures.
+const MAX_OBSERVED: usize = 1 << 20;
 
-/// The most sums of two bursts: some seconds of work.
-const MAX_SUMS: usize = 1 << 25;
+/// The most bursts of one flow, and the most sums of two bursts for each flow: about a second of work.
+const MAX_BURSTS: usize = 1 << 12;
+const MAX_SUMS: usize = 1 << 24;
 
-/// Less probable bursts are taken to hide nothing, so that no less is given away than is said: 10⁻⁹ of all for as many as
-/// there may be.
-const MIN_PROBABILITY: f64 = 1e-15;
+/// What stands for bursts that are left out: it is told apart from all others, so that it hides nothing.
+const TOLD_APART: Burst = Burst { packets: 1 << 40, bytes: 0 };
 
 /// Why nothing is known of background flows.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum BackgroundError {
     #[error("it holds more than a million connections: name a shorter capture")]
     TooManyFlows,
     /// They send too much.
-    #[error("so many flows send too many different bursts to sum over: name fewer flows with `--background`")]
+    #[error("it holds more than a million different bursts: name a shorter capture")]
     TooManyBursts,
 }
 
@@ -81,7 +81,10 @@ pub struct Background {
     pub busy: f64,
     /// What all of them send at once, with the probability.
     #[serde(skip)]
-    pub(crate) bursts: Vec<(Burst, f64)>,
+    bursts: Vec<(Burst, f64)>,
+    /// The probability of all other bursts.
+    #[serde(skip)]
+    left_out: f64,
 }
 
 impl ObservedFlows {
@@ -108,7 +111,7 @@ impl ObservedFlows {
         open.burst = open.burst.with(packets);
         match (self.conversations.len(), self.bursts.len()) {
             (MAX_FLOWS.., _) => Err(BackgroundError::TooManyFlows),
-            (_, MAX_BURSTS..) => Err(BackgroundError::TooManyBursts),
+            (_, MAX_OBSERVED..) => Err(BackgroundError::TooManyBursts),
             _ => Ok(()),
         }
     }
@@ -118,7 +121,7 @@ impl Background {
     /// So many flows like those of a capture.
     ///
     /// # Errors
-    /// [`BackgroundError::NoFlow`] and [`BackgroundError::TooManyBursts`].
+    /// [`BackgroundError::NoFlow`].
     pub fn new(observed: &ObservedFlows, flows: u32) -> Result<Self, BackgroundError> {
         let Some([first, last]) = observed.span.filter(|_| !observed.conversations.is_empty()) else {
             return Err(BackgroundError::NoFlow);
@@ -134,33 +137,50 @@ impl Background {
         let silent = (Burst::default(), 1.0 - busy as f64 / windows);
         let sent = bursts.into_iter().map(|(burst, times)| (burst, times as f64 / windows));
         let one: Vec<(Burst, f64)> = std::iter::once(silent).chain(sent).collect();
-        let mut all = vec![(Burst::default(), 1.0)];
+        let (one, left_of_one) = most_probable(one, MAX_BURSTS);
+        let (mut bursts, mut left_out) = (vec![(Burst::default(), 1.0)], 0.0);
         for _ in 0..flows {
-            all = sums(&all, &one)?;
+            let rare;
+            (bursts, rare) = most_probable(sums(&bursts, &one), MAX_SUMS / one.len());
+            left_out += left_of_one * (1.0 - left_out) + rare;
         }
         Ok(Self {
             flows,
             conversations: observed.conversations.len(),
             seconds: of_capture * WINDOW_NS as f64 / 1e9,
             busy: busy as f64 / windows,
-            bursts: all,
+            bursts,
+            left_out,
         })
+    }
+
+    /// What is sent at once, at most so many bursts, with their probabilities. Returns also the probability of those that
+    /// are left out: an observer is taken to know what was sent then, and so learns no less than he would.
+    pub(crate) fn bursts(&self, most: usize) -> (Vec<(Burst, f64)>, f64) {
+        let (mut bursts, rare) = most_probable(self.bursts.clone(), most.max(1));
+        let left_out = self.left_out + rare;
+        bursts.extend((left_out > 0.0).then_some((TOLD_APART, left_out)));
+        (bursts, left_out)
     }
 }
 
 /// What two send at once who are independent.
-fn sums(one: &[(Burst, f64)], other: &[(Burst, f64)]) -> Result<Vec<(Burst, f64)>, BackgroundError> {
-    if one.len().saturating_mul(other.len()) > MAX_SUMS {
-        return Err(BackgroundError::TooManyBursts);
-    }
-    let mut all: BTreeMap<Burst, f64> = BTreeMap::new();
+fn sums(one: &[(Burst, f64)], other: &[(Burst, f64)]) -> Vec<(Burst, f64)> {
+    let mut all: HashMap<Burst, f64> = HashMap::new();
     for (burst, probability) in one {
         for (other, share) in other {
             *all.entry(burst.with(*other)).or_default() += probability * share;
         }
     }
-    let rare: f64 = all.values().filter(|probability| **probability < MIN_PROBABILITY).sum();
-    all.retain(|_, probability| *probability >= MIN_PROBABILITY);
-    *all.entry(Burst::default()).or_default() += rare;
-    Ok(all.into_iter().collect())
+    let mut all: Vec<(Burst, f64)> = all.into_iter().collect();
+    all.sort_unstable_by_key(|(burst, _)| *burst);
+    all
+}
+
+/// The most probable of bursts, at most so many, and the probability of the others.
+fn most_probable(mut bursts: Vec<(Burst, f64)>, most: usize) -> (Vec<(Burst, f64)>, f64) {
+    bursts.sort_by(|(one, p), (other, q)| q.total_cmp(p).then(one.cmp(other)));
+    let rare = bursts.iter().skip(most).map(|(_, probability)| probability).sum::<f64>() + 0.0;
+    bursts.truncate(most);
+    (bursts, rare)
 }

@@ -65,7 +65,7 @@ pub struct Tunnel {
 }
 
 /// What an observer sees at once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Burst {
     /// The number of packets.
     pub packets: u64,

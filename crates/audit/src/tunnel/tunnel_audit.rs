@@ -5,26 +5,14 @@ use sizeleak_inference::channel::{Channel, EpsilonKnowledge, Observation, Observ
 use sizeleak_inference::space::{CommandSpace, Premises, SpaceError};
 use sizeleak_model::Model;
 use sizeleak_model::policies::PaddingPolicy;
-use thiserror::Error;
 
 use crate::leakage::{Learned, share_in_words};
 use crate::padding::PaddedOutputs;
-use crate::tunnel::background::{Background, BackgroundError};
+use crate::tunnel::background::Background;
 use crate::tunnel::packets::{Burst, Tunnel};
 
 /// The most entries of a channel: some seconds of work, and 256 MB.
 const MAX_ENTRIES: usize = 1 << 24;
-
-/// Why there is no audit.
-#[derive(Debug, Error, Clone, PartialEq)]
-pub enum TunnelAuditError {
-    /// The commands cannot be summed over.
-    #[error(transparent)]
-    Commands(#[from] SpaceError),
-    /// What other flows send cannot.
-    #[error(transparent)]
-    Background(#[from] BackgroundError),
-}
 
 /// What an observer learns of commands through a tunnel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,25 +23,34 @@ pub struct TunnelAudit {
     pub through_tunnel: Learned,
     /// The same beside what other flows send at once; `None` without any.
     pub beside_background: Option<Learned>,
+    /// The probability that these send something that is not summed over: it is taken to hide nothing, so that no less is
+    /// given away than is said.
+    pub left_out: f64,
 }
 
 impl TunnelAudit {
     /// The audit of a model, whose gateway is behind the tunnel.
     ///
     /// # Errors
-    /// [`TunnelAuditError`].
+    /// [`SpaceError`].
     pub fn new(
         model: &Model,
         premises: &Premises,
         tunnel: &Tunnel,
         background: Option<&Background>,
-    ) -> Result<Self, TunnelAuditError> {
+    ) -> Result<Self, SpaceError> {
         let space = CommandSpace::new(model, premises)?;
         let knowledge = EpsilonKnowledge::Distribution;
         let sizes = Observation::new(&space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
         let (alone, bursts) = PaddedOutputs::through_tunnel(&sizes, &PaddingPolicy::None, tunnel);
-        let beside = background.map(|background| beside(&sizes, &alone, &bursts, background)).transpose()?;
-        Ok(Self { by_size: Learned::from(&sizes), through_tunnel: alone.learned(&sizes), beside_background: beside })
+        let beside = background.map(|background| beside(&sizes, &alone, &bursts, background));
+        let (beside_background, left_out) = beside.unzip();
+        Ok(Self {
+            by_size: Learned::from(&sizes),
+            through_tunnel: alone.learned(&sizes),
+            beside_background,
+            left_out: left_out.unwrap_or(0.0),
+        })
     }
 
     /// The figure that matters most, as a sentence about a tunnel.
@@ -81,21 +78,15 @@ pub fn flows_in_words(flows: u32) -> String {
     if flows == 1 { "1 flow".to_owned() } else { format!("{flows} flows") }
 }
 
-/// What is learned from commands, each seen as one of `bursts`, beside a background.
-fn beside(
-    sizes: &Observation,
-    alone: &PaddedOutputs,
-    bursts: &[Burst],
-    background: &Background,
-) -> Result<Learned, BackgroundError> {
-    let of_burst =
-        |burst: &Burst| background.bursts.iter().map(|(other, share)| (burst.with(*other), *share)).collect::<Vec<_>>();
-    let (together, _) = PaddedOutputs::of(bursts.iter().map(of_burst));
+/// What is learned from commands, each seen as one of `bursts`, beside a background, and the probability that this is left
+/// out.
+fn beside(sizes: &Observation, alone: &PaddedOutputs, bursts: &[Burst], background: &Background) -> (Learned, f64) {
     // Rows that look alike are one, so that there are few.
     let in_tunnel = |channel: &Channel| alone.channel(channel).merged();
     let entries: usize = in_tunnel(&sizes.command).rows.iter().map(|row| row.outputs.len()).sum();
-    if entries.max(bursts.len()).saturating_mul(background.bursts.len()) > MAX_ENTRIES {
-        return Err(BackgroundError::TooManyBursts);
-    }
-    Ok(Learned::of(sizes, |channel| together.channel(&in_tunnel(channel))))
+    let (others, left_out) = background.bursts(MAX_ENTRIES / entries.max(bursts.len()).max(1));
+    let with = |burst: &Burst| others.iter().map(|(other, share)| (burst.with(*other), *share)).collect::<Vec<_>>();
+    let (together, _) = PaddedOutputs::of(bursts.iter().map(with));
+    let learned = Learned::of(sizes, |channel| together.channel(&in_tunnel(channel)));
+    (Learned { is_exact: learned.is_exact && left_out <= 0.0, ..learned }, left_out)
 }

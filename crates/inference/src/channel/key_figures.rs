@@ -126,7 +126,8 @@ impl SeenOutputs {
             guessing,
             named,
             times_guessing: named / guessing,
-            information_bits: information_bits.clamp(0.0, self.prior_bits()),
+            // Where nothing is given away it may be −0.
+            information_bits: information_bits.clamp(0.0, self.prior_bits()) + 0.0,
             worst_posterior: probable().map(SeenOutput::posterior).fold(0.0, f64::max),
             smallest_set: probable().map(|seen| seen.secrets).fold(f64::INFINITY, f64::min),
         }
