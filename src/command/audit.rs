@@ -10,16 +10,17 @@ use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::leakage::Audit;
 use sizeleak_inference::space::SpaceError;
-use sizeleak_model::{Device, Model};
+use sizeleak_model::Device;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::LogFlags;
 
-use super::audited_model::{AuditedModel, PriorReport};
+use super::audited_model::{AuditedModel, PriorReport, actions};
 use super::failure::Failure;
 use super::observer_option::{ObserverOption, without_tunnel};
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
-use background::BackgroundOptions;
+use background::{BackgroundOptions, COVERED};
+use tunnel::TunnelReport;
 
 /// Compute what the sizes of commands give away, from a model
 #[derive(Debug, Args)]
@@ -86,7 +87,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     files.check()?;
     let model = audited.model(log)?;
     if let Some(tunnel) = observer.tunnel(&model)? {
-        return tunnel::run(arguments, form, &model, &tunnel);
+        let read = background.read(&tunnel, &model.scope, log)?;
+        let report = TunnelReport::new(audited, &model, &tunnel, read.as_ref().map(|read| &read.background))?;
+        output.write(&report.written(form)?)?;
+        let damage = read.and_then(|read| read.damage);
+        return damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)));
     }
     if background.background.is_some() {
         return Err(without_tunnel("--background"));
@@ -96,17 +101,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         schema: 1,
         sentence: audit.sentence(),
         prior: audited.prior(&model),
-        actions: audited_actions(&model),
+        actions: actions(&model),
         devices: model.inventory.as_ref().map(|inventory| inventory.devices.as_slice()),
         audit: &audit,
     };
     output.write(&form.written(&report, None, || table::table(&audit, &model, &report.prior.sentence))?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The names of a model's actions.
-fn audited_actions(model: &Model) -> Vec<&str> {
-    model.actions.iter().map(|action| action.name.as_str()).collect()
 }
 
 impl From<SpaceError> for Failure {

@@ -47,6 +47,11 @@ pub(super) struct PriorReport {
     pub(super) sentence: String,
 }
 
+/// The names of the actions whose sizes a model has.
+pub(super) fn actions(model: &Model) -> Vec<&str> {
+    model.actions.iter().map(|action| action.name.as_str()).collect()
+}
+
 fn decay(text: &str) -> Result<f64, String> {
     let decay = text.parse().ok().filter(|decay: &f64| *decay > 0.0 && *decay <= 1.0);
     decay.ok_or_else(|| "it must be a number above 0, at most 1".to_owned())

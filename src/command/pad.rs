@@ -198,16 +198,16 @@ impl Arguments {
 
     /// Refuses what is not known of tunnels.
     fn check_tunnel(&self, question: &Question) -> Result<(), Failure> {
-        let option = match question {
+        let what = match question {
             Question::Countermeasures(_) | Question::Comparison(_) => "countermeasures beside padding",
             Question::RandomTable(..) => "random tables",
             #[cfg(feature = "simulator")]
-            Question::Curve if self.guard.is_asked_for() => "what the home's own detector finds",
+            Question::Curve if self.guard.is_asked_for() => "the finds of the home's own detector (`--detect`)",
             Question::Policy(_) | Question::Table(_) | Question::Curve => return Ok(()),
         };
         Err(Failure::usage(anyhow!(
-            "{option}: that is computed for records alone: leave out `--observer tunnel`, which policies, tables and the curve \
-             of both have"
+            "{what} are computed for records alone: `--observer tunnel` judges `--policy`, `--best` without `--random`, and \
+             `--curve`"
         )))
     }
 

@@ -42,6 +42,25 @@ fn survey_is_reported() {
 }
 
 #[test]
+fn what_a_tunnel_hides_is_reported() {
+    assert_printed(
+        "tunnel",
+        [
+            "audit --model HOME/model.toml --observer tunnel --background 5 --background-from HOME/test.pcap",
+            "audit --model HOME/model.toml --observer tunnel --tunnel esp-cbc --format markdown",
+            "pad --model HOME/model.toml --observer tunnel --best --budget 20%",
+            "pad --model HOME/model.toml --observer tunnel --tunnel esp-gcm --curve --csv",
+            "pad --model HOME/model.toml --observer tunnel --policy random:32",
+            "pad --model HOME/model.toml --observer tunnel --countermeasures",
+            "audit --model HOME/model.toml --tunnel esp-gcm",
+            "audit --model HOME/model.toml --background 5 --background-from HOME/test.pcap",
+            "audit --model HOME/model.toml --observer tunnel --background 5",
+            "audit --model HOME/model.toml --observer tunnel --tunnel vpn",
+        ],
+    );
+}
+
+#[test]
 fn a_run_is_shown() {
     assert_printed("run", ["run pipeline.toml --kind session,notice -o -"]);
 }

@@ -18,6 +18,9 @@ use sizeleak_survey::SurveyRun;
 use crate::command::failure::Failure;
 use crate::command::notices::NoticeReport;
 
+/// What a report covers whose background is of a damaged capture.
+pub(super) const COVERED: &str = "the background is that from before the damage";
+
 /// Which other flows there are.
 #[derive(Debug, Args)]
 pub(super) struct BackgroundOptions {

@@ -24,7 +24,7 @@ pub(super) fn sentence(judged: &JudgedPolicy, home: &PaddedHome, padding: &str) 
 
 /// Who observes, in words: somebody behind a tunnel, or else without.
 pub(super) fn observer(tunnel: Option<&Tunnel>, without: &str) -> String {
-    tunnel.map_or_else(|| without.to_owned(), |tunnel| format!("of the packets of a {} tunnel", tunnel.title()))
+    tunnel.map_or_else(|| without.to_owned(), |tunnel| format!("of a tunnel's packets ({})", tunnel.title()))
 }
 
 /// How a report on padding begins.

@@ -92,7 +92,9 @@ fn by_definition(model: &Model, tunnel: &Tunnel, secret: Secret, flows: u32) -> 
             };
             bursts = bursts.iter().flat_map(with).collect();
         }
-        bursts.into_iter().for_each(|(burst, joint)| *seen.entry((*secret, burst)).or_default() += joint);
+        for (burst, joint) in bursts {
+            *seen.entry((*secret, burst)).or_default() += joint;
+        }
     }
     let (mut of_secret, mut of_burst) = (BTreeMap::<u32, f64>::new(), BTreeMap::<Burst, f64>::new());
     for ((secret, burst), joint) in &seen {

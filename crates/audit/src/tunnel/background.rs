@@ -20,7 +20,7 @@ const MAX_OBSERVED: usize = 1 << 20;
 
 /// The most bursts of one flow, and the most sums of two bursts for each flow: about a second of work.
 const MAX_BURSTS: usize = 1 << 12;
-const MAX_SUMS: usize = 1 << 24;
+const MAX_SUMS: usize = 1 << 23;
 
 /// What stands for bursts that are left out: it is told apart from all others, so that it hides nothing.
 const TOLD_APART: Burst = Burst { packets: 1 << 40, bytes: 0 };

@@ -143,9 +143,9 @@ impl Tunnel {
     pub fn title(&self) -> String {
         match &self.kind {
             TunnelKind::WireGuard => "WireGuard".to_owned(),
-            TunnelKind::EspGcm => "IPsec ESP (AES-GCM)".to_owned(),
-            TunnelKind::EspCbc => "IPsec ESP (AES-CBC)".to_owned(),
-            TunnelKind::Padded(policy) => format!("`{policy}`"),
+            TunnelKind::EspGcm => "IPsec ESP, AES-GCM".to_owned(),
+            TunnelKind::EspCbc => "IPsec ESP, AES-CBC".to_owned(),
+            TunnelKind::Padded(policy) => format!("padding {policy}"),
         }
     }
 

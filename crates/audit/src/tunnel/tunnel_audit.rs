@@ -12,7 +12,7 @@ use crate::tunnel::background::Background;
 use crate::tunnel::packets::{Burst, Tunnel};
 
 /// The most entries of a channel: some seconds of work, and 256 MB.
-const MAX_ENTRIES: usize = 1 << 24;
+const MAX_ENTRIES: usize = 1 << 22;
 
 /// What an observer learns of commands through a tunnel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,7 +63,7 @@ impl TunnelAudit {
             _ => String::new(),
         };
         format!(
-            "An observer of the packets of a {} tunnel names the exact command in {} of cases (without the tunnel: {}{beside}; \
+            "An observer of a tunnel's packets ({}) names the exact command in {} of cases (without the tunnel: {}{beside}; \
              guessing: {}).",
             tunnel.title(),
             named(&self.through_tunnel),
