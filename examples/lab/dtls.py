@@ -9,7 +9,9 @@ FOLDER gets capture.pcap and sent.ndjson: a row for each record that is encrypte
 its content as `plaintext`, and what wolfSSL adds to it (`inner`, with the content type and `padding`). Needs
 tcpdump, openssl, cc, and wolfSSL's source: the folder `wolfssl-src` of the crate wolfssl-sys, which `cargo fetch`
 unpacks."""
+import fcntl
 import json
+import os
 import pathlib
 import subprocess
 
@@ -52,9 +54,11 @@ def build(wolfssl, folder):
     """Builds dtls.c and the parts of wolfSSL that it needs; what is built stays in `folder`."""
     program = folder / "dtls"
     source = pathlib.Path(__file__).with_name("dtls.c")
+    folder.mkdir(parents=True, exist_ok=True)
+    # Another lab may build it now.
+    fcntl.flock(os.open(folder / "lock", os.O_CREAT | os.O_RDWR), fcntl.LOCK_EX)
     if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
         return program
-    folder.mkdir(parents=True, exist_ok=True)
     settings = (f"#define {setting.replace('=', ' ')}\n" for setting in SETTINGS.split())
     (folder / "user_settings.h").write_text("".join(settings))
     flags = ["cc", "-O1", "-w", "-DWOLFSSL_USER_SETTINGS", "-I", folder, "-I", wolfssl]
