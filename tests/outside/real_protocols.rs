@@ -94,10 +94,6 @@ impl Lab {
     }
 }
 
-fn plaintext(sent: &Sent) -> Option<u64> {
-    Some(sent.plaintext)
-}
-
 fn is_data(record: &Record) -> bool {
     !record.handshake && record.content_type == ContentType::ApplicationData
 }
@@ -108,7 +104,7 @@ fn packets_of_quic_are_those_that_were_encrypted() {
     let lab = Lab::run("quic.py", "--messages 700");
     let expected = Expected { gateway: "127.0.0.1", protocol: Protocol::Quic, width: 3 };
     // A Retry is not encrypted.
-    lab.assert_sizes(&expected, plaintext, |record| record.plaintext.is_some());
+    lab.assert_sizes(&expected, |sent| Some(sent.plaintext), |record| record.plaintext.is_some());
 }
 
 const MATTER: &str = "--packages .cache/lab --commands 50 --between 0 0.05 --reads";
@@ -148,7 +144,7 @@ fn messages_of_matter_over_tcp_are_those_that_were_encrypted() {
 fn frames_of_homekit_are_those_that_were_encrypted() {
     let lab = Lab::run("homekit.py", "--packages .cache/lab --commands 100 --between 0 0.02 --reads");
     let expected = Expected { gateway: "10.9.0.2", protocol: Protocol::Framing, width: 0 };
-    lab.assert_sizes(&expected, plaintext, |_| true);
+    lab.assert_sizes(&expected, |sent| Some(sent.plaintext), |_| true);
 }
 
 const WOLFSSL: &str = "--wolfssl .cache/wolfssl/source --built .cache/wolfssl/built --messages 500";
@@ -182,7 +178,7 @@ fn records_of_dtls_1_3_are_those_that_were_encrypted() {
 fn packets_of_wireguard_are_those_in_its_tunnel() {
     let lab = Lab::run("wireguard.py", "--messages 200");
     let expected = Expected { gateway: "10.9.0.2", protocol: Protocol::WireGuard, width: 15 };
-    lab.assert_sizes(&expected, plaintext, is_data);
+    lab.assert_sizes(&expected, |sent| Some(sent.plaintext), is_data);
 }
 
 #[test]
@@ -197,7 +193,7 @@ fn packets_of_esp_are_those_in_its_tunnel() {
     for (options, gateway) in kinds {
         let lab = Lab::run("esp.py", &format!("--messages 100 {options}"));
         let expected = Expected { gateway, protocol: Protocol::Esp, width: 47 };
-        lab.assert_sizes(&expected, plaintext, |_| true);
+        lab.assert_sizes(&expected, |sent| Some(sent.plaintext), |_| true);
     }
 }
 
