@@ -21,6 +21,7 @@ use crate::session::{Negotiation, TlsSession};
 use crate::session_keys::SessionKeys;
 use header::{LongKind, LongPacket};
 use initial::InitialReader;
+use known_connections::Sign;
 use proof::QuicProof;
 
 /// The port of HTTP/3.
@@ -77,10 +78,15 @@ impl QuicFlow {
         let is_declared = !declared.is_empty() || ends.is_some_and(|ends| ends.has_port(PORT));
         let recognition = if is_declared { Recognition::Certain } else { Recognition::Proving(QuicProof::default()) };
         let mut flow = may_be.then(|| Self::new(recognition))?;
-        for (direction, length) in [Direction::FromGateway, Direction::ToGateway].into_iter().zip(declared) {
-            *flow.ids.of_mut(direction) = IdLength::Known(*length);
-        }
+        flow.declare(declared);
         Some(flow)
+    }
+
+    /// Takes lengths of ids as declared, from and to the gateway.
+    fn declare(&mut self, lengths: &[u8]) {
+        for (direction, length) in [Direction::FromGateway, Direction::ToGateway].into_iter().zip(lengths) {
+            *self.ids.of_mut(direction) = IdLength::Known(*length);
+        }
     }
 
     /// Whether its packets are sized.
@@ -88,16 +94,21 @@ impl QuicFlow {
         matches!(self.recognition, Recognition::Certain)
     }
 
-    /// The same connection between other ports or addresses.
-    pub(crate) fn moved(&self) -> Self {
-        let known = |id: &IdLength| if matches!(id, IdLength::Known(_)) { id.clone() } else { IdLength::Unknown };
-        let PerDirection { to_gateway, from_gateway } = &self.ids;
-        Self {
-            ids: PerDirection { to_gateway: known(to_gateway), from_gateway: known(from_gateway) },
-            keys: self.keys,
-            negotiation: self.negotiation.clone(),
-            ..Self::new(Recognition::Certain)
+    /// The same connection between other ports or addresses, as this shows it.
+    pub(crate) fn moved(&self, sign: &Sign, declared: &[u8]) -> Self {
+        let mut moved =
+            Self { keys: self.keys, negotiation: self.negotiation.clone(), ..Self::new(Recognition::Certain) };
+        match sign {
+            Sign::Id(_) => {
+                let known =
+                    |id: &IdLength| if matches!(id, IdLength::Known(_)) { id.clone() } else { IdLength::Unknown };
+                let PerDirection { to_gateway, from_gateway } = &self.ids;
+                moved.ids = PerDirection { to_gateway: known(to_gateway), from_gateway: known(from_gateway) };
+            }
+            // It may be another connection after all, and each of its ends chooses the length of its ids.
+            Sign::Service(_) => moved.declare(declared),
         }
+        moved
     }
 
     /// Takes the packets of a datagram, from the first one on.

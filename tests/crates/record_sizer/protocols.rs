@@ -9,13 +9,16 @@ use super::wire::{MILLISECOND, Noise, OwnedSegment, batch, segment, segments, sy
 const TO: Direction = Direction::ToGateway;
 const FROM: Direction = Direction::FromGateway;
 
-/// The frames that a sizer emits for these rows of flow 1, which has these ports of gateway and service.
+/// The frames that a sizer emits for these rows of flow 1, which has these ports of gateway and service, and of flow 2,
+/// which has the gateway's next port.
 fn size(options: &Options, transport: Transport, ports: [u16; 2], rows: &[OwnedSegment]) -> Vec<Frame> {
     let (gateway, service) = ("192.0.2.20".parse().unwrap(), format!("192.0.2.7:{}", ports[1]).parse().unwrap());
-    let (encapsulation, among_several, gateway_port) = (None, false, Some(ports[0]));
-    let flow = Flow { flow: 1, gateway, gateway_port, service, transport, encapsulation, among_several };
     let (mut sizer, mut frames) = (RecordSizer::new(options).unwrap(), Vec::new());
-    sizer.process(SizerInput::Flow(Box::new(flow)), &mut frames).unwrap();
+    for (flow, port) in [(1, ports[0]), (2, ports[0] + 1)] {
+        let (gateway_port, encapsulation, among_several) = (Some(port), None, false);
+        let flow = Flow { flow, gateway, gateway_port, service, transport, encapsulation, among_several };
+        sizer.process(SizerInput::Flow(Box::new(flow)), &mut frames).unwrap();
+    }
     for row in rows {
         sizer.process(batch(std::slice::from_ref(row)).into(), &mut frames).unwrap();
     }
@@ -172,6 +175,26 @@ fn quic_without_its_handshake_is_recognised_by_port_declaration_or_in_time() {
     let sized = records(&frames).len();
     assert!((30..50).contains(&sized), "{sized} of 60 on an unknown port");
     assert_eq!(notices(&frames), ["assumed"], "the others are said");
+}
+
+#[test]
+fn another_connection_to_a_service_of_quic_has_ids_of_its_own_lengths() {
+    let first = quic(&mut Noise(3), 60);
+    let mut noise = Noise(4);
+    let second = (0..60).map(|at: usize| {
+        let (direction, id) = if at.is_multiple_of(2) { (FROM, &[5; 20][..]) } else { (TO, &[6; 5][..]) };
+        let payload = [&[0x41][..], id, &noise.bytes(60)].concat();
+        OwnedSegment { flow: 2, ..datagram(direction, &payload) }
+    });
+    let rows: Vec<_> = first.into_iter().chain(second).collect();
+    let frames = udp([40_000, 9000], &rows);
+    let found: Vec<Record> = records(&frames).into_iter().filter(|record| record.flow == 2).collect();
+    assert_eq!(found.len(), 60, "it is known as QUIC from its first packet on");
+    for (number, record) in found.iter().enumerate() {
+        let [least, most] = record.plaintext.unwrap();
+        assert!(least <= 40 && most >= 43, "{number}: {record:?}");
+        assert!(number < 10 || [least, most] == [40, 43], "{number}: {record:?}");
+    }
 }
 
 #[test]

@@ -43,12 +43,13 @@ impl KnownConnections {
         }
     }
 
-    /// The flow with the connection that a packet with a short header is of, by its id or else by its service.
-    pub(crate) fn flow(&self, packet: &[u8], service: Option<SocketAddr>) -> Option<u64> {
+    /// The flow with the connection that a packet with a short header is of, and what shows it: its id, or else its
+    /// service.
+    pub(crate) fn flow(&self, packet: &[u8], service: Option<SocketAddr>) -> Option<(&Sign, u64)> {
         if self.flows.is_empty() || packet.first()? & 0xc0 != 0x40 {
             return None;
         }
-        let known = |sign: Sign| self.flows.get(&sign).copied();
+        let known = |sign: Sign| self.flows.get_key_value(&sign).map(|(sign, flow)| (sign, *flow));
         let by_id = (SHORTEST..SHORT_READ).find_map(|length| known(Sign::Id(packet.get(1..=length)?.to_vec())));
         by_id.or_else(|| known(Sign::Service(service?)))
     }

@@ -44,11 +44,11 @@ impl RecordSizer {
     fn begin(&mut self, flow: u64, chunk: &Chunk<'_>) -> Option<&mut DatagramFlow> {
         let ends = self.ends.find(flow).copied();
         let service = ends.map(|ends| ends.service);
-        let moved = self.quic_connections.flow(chunk.payload, service).filter(|other| *other != flow);
-        let moved = match moved.and_then(|other| self.datagram_flows.find(other)).map(|other| &**other) {
-            Some(DatagramFlow::Quic(connection)) => Some(DatagramFlow::Quic(connection.moved())),
+        let shown = self.quic_connections.flow(chunk.payload, service).filter(|(_, other)| *other != flow);
+        let moved = shown.and_then(|(sign, other)| match &**self.datagram_flows.find(other)? {
+            DatagramFlow::Quic(known) => Some(DatagramFlow::Quic(known.moved(sign, &self.declared.quic_ids))),
             _ => None,
-        };
+        });
         let begun = moved.or_else(|| DatagramFlow::begin(chunk, ends.as_ref(), &self.declared))?;
         // What only may be QUIC may be anything in the clear, of which no byte is to be kept for others.
         let is_read_for_others = self.findings.read.is_some();
