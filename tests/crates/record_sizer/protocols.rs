@@ -57,7 +57,8 @@ fn notices(frames: &[Frame]) -> Vec<String> {
 
 /// A message of Matter with `content` bytes of plaintext, on a session of its own if that is not 0.
 fn matter(flags: u8, session: u16, security: u8, counter: u32, more: &[u8], content: usize) -> Vec<u8> {
-    let tag = if session == 0 && security & 3 == 0 { 0 } else { 16 };
+    let is_group = matches!(security & 3, 1);
+    let tag = if session == 0 && !is_group { 0 } else { 16 };
     [&[flags][..], &session.to_le_bytes(), &[security], &counter.to_le_bytes(), more, &vec![7; content + tag]].concat()
 }
 
