@@ -141,7 +141,7 @@ fn a_home_of_another_protocol_seen_from_the_middle_has_an_unknown_suite() {
     assert!(services.len() > 1, "{services:?}");
     let broker = &services[0];
     assert_eq!(broker["ends"][0], "[2001:db8::10]:8883");
-    assert_eq!((&broker["server_name"], &broker["protocol"]), (&Value::Null, &"TLS".into()));
+    assert_eq!((&broker["server_name"], &broker["protocol"]), (&Value::Null, &"tls".into()));
     assert_eq!((broker["cipher_suites"].as_array().map(Vec::len), &broker["joined_mid_stream"]), (Some(0), &1.into()));
     assert_eq!(broker["connections"][0]["joined_mid_stream"], true);
     let commands = count(broker, "to_gateway", "commands");
@@ -272,9 +272,9 @@ fn connections_without_tls_and_quic_are_said_to_be_so() {
     let report = json(&[&capture], &[]);
     let services = report["addresses"][0]["services"].as_array().unwrap();
     let of = |end: &str| services.iter().find(|service| service["ends"][0] == end).unwrap();
-    assert_eq!(of("203.0.113.10:443")["protocol"], "none");
+    assert_eq!(of("203.0.113.10:443")["protocol"], "tcp");
     assert_eq!(of("203.0.113.10:443")["connections"][0]["joined_mid_stream"], Value::Null);
-    assert_eq!(of("198.51.100.7:443")["protocol"], "QUIC");
+    assert_eq!(of("198.51.100.7:443")["protocol"], "quic");
     let text = text(&[&capture], &[]);
     assert!(text.contains("no TLS, no QUIC; bursts of TCP segments stand for"), "{text}");
     assert!(text.contains("QUIC, suite unknown"), "{text}");

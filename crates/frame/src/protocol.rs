@@ -45,6 +45,11 @@ impl Protocol {
         }
     }
 
+    /// Whether the messages of a protocol of this name are protected as a handshake of TLS agrees, which may name a server.
+    pub fn has_tls_handshake(name: &str) -> bool {
+        [Self::Tls, Self::Dtls, Self::Dtls13, Self::Quic].iter().any(|protocol| protocol.name() == name)
+    }
+
     /// Whether it is TLS over TCP, which frames do not say.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "it is called by reference")]
     pub(crate) fn is_tls(&self) -> bool {

@@ -174,11 +174,6 @@ fn is_tls(protocol: &str) -> bool {
     sizeleak_model::TLS.contains(&protocol)
 }
 
-/// Whether sessions of a protocol may have a server name.
-fn has_names(protocol: &str) -> bool {
-    is_tls(protocol) || [Protocol::Quic, Protocol::Dtls13].map(Protocol::name).contains(&protocol)
-}
-
 impl ObservedFlows {
     pub(crate) fn add_flow(&mut self, flow: &Flow) {
         self.flows.insert(flow.flow, (flow.gateway, flow.service));
@@ -190,7 +185,7 @@ impl ObservedFlows {
         if let Some(protocol) = protocol {
             self.protocols.insert(*ends, protocol.clone());
         }
-        let nameless = protocol.filter(|protocol| !has_names(protocol));
+        let nameless = protocol.filter(|protocol| !Protocol::has_tls_handshake(protocol));
         if let Some(name) = session.server_name.as_ref().or(nameless) {
             self.names.insert(*ends, name.to_lowercase());
         }

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_command_segmenter::{ClassifiedRecord, RecordRole};
-use sizeleak_frame::{Command, ContentType, Direction, Flow, Notice, Record, Session, Transport, what};
+use sizeleak_frame::{Command, ContentType, Direction, Flow, Notice, Protocol, Record, Session, Transport, what};
 
 use crate::busiest::Busy;
-use crate::report::Protocol;
 use crate::sizes::Sizes;
 
 /// Longer server names are cut: DNS has none (RFC 1035, section 2.3.4).
@@ -31,7 +30,7 @@ pub(crate) struct Connection {
     is_joined: Option<bool>,
     has_session: bool,
     /// What it carries, as a session, a record or a notice says.
-    carried: Option<Protocol>,
+    carried: Option<String>,
     /// Whether lengths of segments stand for records.
     pub(crate) is_sized_by_segments: bool,
     pub(crate) to_gateway: Sizes,
@@ -78,7 +77,7 @@ impl Connection {
     /// Takes what a handshake revealed; a later one replaces what it says anew.
     pub(crate) fn add_session(&mut self, session: Session) {
         self.has_session = true;
-        self.carried = session.protocol.as_deref().map(Protocol::named).or(self.carried.take());
+        self.carried = session.protocol.or(self.carried.take());
         let name = session.server_name.map(|name| name.chars().take(LONGEST_NAME).collect());
         self.server_name = name.or(self.server_name.take());
         self.tls_version = session.tls_version.or(self.tls_version.take());
@@ -92,9 +91,7 @@ impl Connection {
         }
         let [first, last] = self.span_ns.unwrap_or([record.start_ns, record.time_ns]);
         self.span_ns = Some([first.min(record.start_ns), last.max(record.time_ns)]);
-        if self.carried.is_none() && record.protocol != sizeleak_frame::Protocol::Tls {
-            self.carried = Some(Protocol::named(record.protocol.name()));
-        }
+        self.carried.get_or_insert_with(|| record.protocol.name().to_owned());
         let is_message = record.content_type == ContentType::ApplicationData && !record.handshake;
         if is_message {
             self.is_joined.get_or_insert(!self.has_session);
@@ -110,7 +107,7 @@ impl Connection {
     /// Takes what a stage noticed about it.
     pub(crate) fn add_notice(&mut self, notice: &Notice) {
         match &*notice.what {
-            what::NOT_TLS => self.carried = Some(Protocol::None),
+            what::NOT_TLS => self.carried = Some(Protocol::Tcp.name().to_owned()),
             what::ASSUMED if self.transport == Transport::Tcp && self.carried.is_none() => {
                 self.is_sized_by_segments = true;
             }
@@ -146,20 +143,14 @@ impl Connection {
     }
 
     /// What it carries, as far as that was seen.
-    pub(crate) fn protocol(&self) -> Protocol {
-        let has_tls = self.has_session || self.span_ns.is_some();
-        match (&self.carried, self.transport) {
-            (Some(carried), _) => carried.clone(),
-            (None, Transport::Tcp) if has_tls => Protocol::Tls,
-            (None, Transport::Udp) if has_tls => Protocol::Dtls,
-            (None, _) => Protocol::Unknown,
-        }
+    pub(crate) fn protocol(&self) -> Option<&str> {
+        self.carried.as_deref()
     }
 
     /// Whether it had long been open when the capture began, or its handshake is missing; `None` if it carries no TLS,
     /// or no messages.
     pub(crate) fn joined_mid_stream(&self) -> Option<bool> {
-        self.is_joined.filter(|_| self.protocol().has_handshake())
+        self.is_joined.filter(|_| self.protocol().is_some_and(Protocol::has_tls_handshake))
     }
 
     /// From its first to its last record, in nanoseconds.

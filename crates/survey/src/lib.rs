@@ -29,7 +29,7 @@ mod sizes;
 mod state;
 
 pub use report::{
-    MessageKind, OtherPort, Protocol, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
+    MessageKind, OtherPort, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
     SurveyedService, TimesOfSize, Traffic, Verdict,
 };
 pub use run::{Coverage, SurveyError, SurveyOutcome, SurveyRun};

@@ -98,10 +98,11 @@ pub struct SurveyedService {
     pub server_name: Option<String>,
     /// Its addresses and ports.
     pub ends: Vec<SocketAddr>,
-    /// `tcp` or `udp`.
+    /// `tcp`, `udp` or `esp`.
     pub transport: &'static str,
-    /// What its connections carry.
-    pub protocol: Protocol,
+    /// What its connections carry, by its name in frames: `tls`, `quic`, or the name of a framing; `tcp` where bursts of
+    /// segments stand for messages. `None` if nothing of it was recognised.
+    pub protocol: Option<String>,
     /// The TLS versions of its handshakes.
     pub tls_versions: Vec<String>,
     /// The cipher suites of its handshakes; empty if none was seen.
@@ -117,63 +118,6 @@ pub struct SurveyedService {
     pub traffic: Traffic,
     /// Its connections, those with the most messages first.
     pub connections: Vec<SurveyedConnection>,
-}
-
-/// What connections carry.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Protocol {
-    /// TLS over TCP.
-    #[serde(rename = "TLS")]
-    Tls,
-    /// DTLS 1.0 or 1.2 over UDP.
-    #[serde(rename = "DTLS")]
-    Dtls,
-    /// DTLS 1.3 over UDP.
-    #[serde(rename = "DTLS 1.3")]
-    Dtls13,
-    /// QUIC, whose packets stand for messages.
-    #[serde(rename = "QUIC")]
-    Quic,
-    /// Matter over UDP or TCP.
-    Matter,
-    /// A tunnel of WireGuard.
-    WireGuard,
-    /// A tunnel of IPsec.
-    #[serde(rename = "ESP")]
-    Esp,
-    /// TCP without TLS: bursts of segments stand for messages.
-    #[serde(rename = "none")]
-    None,
-    /// Nothing of it was recognised.
-    #[serde(rename = "unknown")]
-    Unknown,
-    /// A framing over TCP, by its name.
-    #[serde(untagged)]
-    Framing(String),
-}
-
-impl Protocol {
-    /// By its name in frames.
-    pub(crate) fn named(name: &str) -> Self {
-        use sizeleak_frame::Protocol;
-        let known = [
-            (Protocol::Tls, Self::Tls),
-            (Protocol::Dtls, Self::Dtls),
-            (Protocol::Dtls13, Self::Dtls13),
-            (Protocol::Quic, Self::Quic),
-            (Protocol::Matter, Self::Matter),
-            (Protocol::WireGuard, Self::WireGuard),
-            (Protocol::Esp, Self::Esp),
-            (Protocol::Tcp, Self::None),
-        ];
-        let found = known.into_iter().find(|(protocol, _)| protocol.name() == name);
-        found.map_or_else(|| Self::Framing(name.to_owned()), |(_, protocol)| protocol)
-    }
-
-    /// Whether it has a handshake that says which keys protect it.
-    pub fn has_handshake(&self) -> bool {
-        matches!(self, Self::Tls | Self::Dtls | Self::Dtls13 | Self::Quic)
-    }
 }
 
 /// One connection.

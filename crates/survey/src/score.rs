@@ -5,6 +5,7 @@
 //! large amounts. The points are a judgement, not a measurement: they order addresses, and the reasons are printed
 //! beside them.
 
+use sizeleak_frame::Protocol;
 use std::net::IpAddr;
 
 use sizeleak_command_segmenter::RecordRole;
@@ -12,7 +13,7 @@ use sizeleak_packet::is_private;
 use sizeleak_text::{escaped, shortened};
 
 use crate::address::{AddressTally, MANY_CLIENTS};
-use crate::report::{Protocol, Reason, Verdict};
+use crate::report::{Reason, Verdict};
 use crate::services::Service;
 
 /// Longer names are cut in reasons.
@@ -125,7 +126,7 @@ fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
         };
         reasons.push(reason(10, &text));
     }
-    if service.protocol == Protocol::None {
+    if service.protocol == Some(Protocol::Tcp.name()) {
         reasons.push(reason(-15, "without TLS, many programs of computers and phones look like this, too"));
     }
     let (commands, replied) = (messages.commands.sizes.count, messages.commands.replied);
@@ -179,7 +180,7 @@ fn reason(points: i32, text: &str) -> Reason {
 
 /// Whether the messages of a service have sizes.
 fn is_sized(service: &Service<'_>) -> bool {
-    service.protocol != Protocol::Unknown
+    service.protocol.is_some()
 }
 
 /// How long the longest of its connections was open.

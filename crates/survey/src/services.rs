@@ -9,7 +9,7 @@ use sizeleak_frame::{Direction, Transport};
 
 use crate::busiest::Busy;
 use crate::connection::{Connection, Messages};
-use crate::report::{MessageKind, Protocol, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic};
+use crate::report::{MessageKind, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic};
 use crate::sizes::Sizes;
 
 /// A service and its connections, by their flows.
@@ -17,7 +17,7 @@ use crate::sizes::Sizes;
 pub(crate) struct Service<'a> {
     pub(crate) server_name: Option<String>,
     pub(crate) transport: Transport,
-    pub(crate) protocol: Protocol,
+    pub(crate) protocol: Option<&'a str>,
     pub(crate) connections: Vec<(u64, &'a Connection)>,
     pub(crate) messages: MessageSums,
 }
@@ -162,7 +162,7 @@ impl Service<'_> {
             server_name: self.server_name.clone(),
             ends: ends.into_iter().collect(),
             transport: Transport::name(self.transport),
-            protocol: self.protocol.clone(),
+            protocol: self.protocol.map(str::to_owned),
             tls_versions: distinct(|connection| connection.tls_version.as_ref()),
             cipher_suites: distinct(|connection| connection.cipher_suite.as_ref()),
             joined_mid_stream: count(|connection| connection.joined_mid_stream() == Some(true)),

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use sizeleak_frame::Protocol;
 use sizeleak_learning::MIN_COMMANDS;
-use sizeleak_survey::{MessageKind, Protocol, SurveyedAddress, SurveyedService};
+use sizeleak_survey::{MessageKind, SurveyedAddress, SurveyedService};
 use sizeleak_text::{escaped, width};
 
 use crate::command::document::{COLUMNS, Document, line, paragraph};
@@ -19,7 +20,7 @@ pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf]) -> Document
     let Some(main) = address.services.iter().max_by_key(|service| commands_of(service)).filter(|_| commands > 0) else {
         return paragraph(nothing_found(address), 2);
     };
-    let plain = main.protocol == Protocol::None;
+    let plain = main.protocol.as_deref() == Some(Protocol::Tcp.name());
     let mut lines = [paragraph(found(address, main, commands), 2), paragraph(labels(commands), 2)].concat();
     let others = address.services.iter().filter(|service| commands_of(service) > 0).count() > 1;
     let mut options = format!("--gateway {gateway}");
@@ -107,7 +108,7 @@ fn nothing_found(address: &SurveyedAddress) -> String {
 }
 
 fn is_unsized(service: &SurveyedService) -> bool {
-    service.protocol == Protocol::Unknown
+    service.protocol.is_none()
 }
 
 /// The option that keeps only this service.

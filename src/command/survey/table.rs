@@ -1,8 +1,9 @@
 //! A survey as text for people.
 
+use sizeleak_frame::Protocol;
 use sizeleak_output::TimeFormat;
 use sizeleak_survey::{
-    MessageKind, OtherPort, Protocol, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
+    MessageKind, OtherPort, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
     SurveyedService, TimesOfSize, Traffic, Verdict, in_words,
 };
 use sizeleak_text::{counted, escaped, width};
@@ -187,13 +188,13 @@ fn carried(service: &SurveyedService) -> String {
     };
     let by_segments = if service.sized_by_segments > 0 { "; no payload captured: sized by segments" } else { "" };
     let known = |texts: &[String]| texts.iter().map(|text| escaped(text).into_owned()).collect::<Vec<_>>().join(", ");
-    match &service.protocol {
-        protocol if protocol.has_handshake() => {
+    match service.protocol.as_deref() {
+        Some(protocol) if Protocol::has_tls_handshake(protocol) => {
             let versions = known(&service.tls_versions);
             let version = match (protocol, versions.is_empty()) {
-                (Protocol::Quic, true) => "QUIC".to_owned(),
-                (Protocol::Quic, false) => format!("QUIC, {versions}"),
-                (Protocol::Tls, true) => "TLS, version unknown".to_owned(),
+                ("quic", true) => "QUIC".to_owned(),
+                ("quic", false) => format!("QUIC, {versions}"),
+                ("tls", true) => "TLS, version unknown".to_owned(),
                 (_, true) => "DTLS, version unknown".to_owned(),
                 (_, false) => versions,
             };
@@ -202,12 +203,12 @@ fn carried(service: &SurveyedService) -> String {
             let opened = if service.opened_by_service > 0 { "; the other side opens it" } else { "" };
             format!("{version}, {suite}{opened}{mid_stream}{by_segments}")
         }
-        Protocol::Matter => "Matter, sizes exact".to_owned(),
-        Protocol::WireGuard => "a tunnel of WireGuard: padded packets of all that is in it".to_owned(),
-        Protocol::Esp => "a tunnel of IPsec: packets of all that is in it".to_owned(),
-        Protocol::Framing(name) => format!("{}, by its framing over TCP", escaped(name)),
-        Protocol::None => "no TLS, no QUIC; bursts of TCP segments stand for messages".to_owned(),
-        _ => "no TLS, no QUIC".to_owned(),
+        Some("matter") => "Matter, sizes exact".to_owned(),
+        Some("wireguard") => "a tunnel of WireGuard: padded packets of all that is in it".to_owned(),
+        Some("esp") => "a tunnel of IPsec: packets of all that is in it".to_owned(),
+        Some("tcp") => "no TLS, no QUIC; bursts of TCP segments stand for messages".to_owned(),
+        Some(name) => format!("{}, by its framing over TCP", escaped(name)),
+        None => "no TLS, no QUIC".to_owned(),
     }
 }
 
