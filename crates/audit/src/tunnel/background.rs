@@ -20,7 +20,7 @@ const MAX_OBSERVED: usize = 1 << 20;
 
 /// The most bursts of one flow, and the most sums of two bursts for each flow: about a second of work.
 const MAX_BURSTS: usize = 1 << 12;
-const MAX_SUMS: usize = 1 << 23;
+const MAX_SUMS: usize = 1 << 22;
 
 /// What stands for bursts that are left out: it is told apart from all others, so that it hides nothing.
 const TOLD_APART: Burst = Burst { packets: 1 << 40, bytes: 0 };
@@ -140,9 +140,10 @@ impl Background {
         let (one, left_of_one) = most_probable(one, MAX_BURSTS);
         let (mut bursts, mut left_out) = (vec![(Burst::default(), 1.0)], 0.0);
         for _ in 0..flows {
-            let rare;
-            (bursts, rare) = most_probable(sums(&bursts, &one), MAX_SUMS / one.len());
-            left_out += left_of_one * (1.0 - left_out) + rare;
+            let (kept, rare) = most_probable(bursts, MAX_SUMS / one.len());
+            left_out += rare;
+            left_out += left_of_one * (1.0 - left_out);
+            bursts = sums(&kept, &one);
         }
         Ok(Self {
             flows,
@@ -155,7 +156,7 @@ impl Background {
     }
 
     /// What is sent at once, at most so many bursts, with their probabilities. Returns also the probability of those that
-    /// are left out: an observer is taken to know what was sent then, and so learns no less than he would.
+    /// are left out: an observer is taken to know what was sent then, which is no less than is seen.
     pub(crate) fn bursts(&self, most: usize) -> (Vec<(Burst, f64)>, f64) {
         let (mut bursts, rare) = most_probable(self.bursts.clone(), most.max(1));
         let left_out = self.left_out + rare;
