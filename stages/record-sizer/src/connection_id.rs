@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// The longest id of QUIC (RFC 9000, section 17.2); longer ones of DTLS are not recognised.
 pub(crate) const LONGEST: usize = 20;
 
+/// The most bytes that are read of a packet that begins with one byte and an id.
+pub(crate) const SHORT_READ: usize = 1 + LONGEST;
+
 /// After so many packets, that a random byte is taken for a part of the id has a probability of 256⁻⁴.
 const ENOUGH: u8 = 5;
 

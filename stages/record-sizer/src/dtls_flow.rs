@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
-use crate::connection_id::IdLength;
+use crate::connection_id::{IdLength, SHORT_READ};
 use crate::dtls::{DtlsRecord, Form, dtls_records, with_any_id};
 use crate::handshake::Hello;
 use crate::message::{FlowEvent, Found, Message, MessageFramer, ReplayWindow};
@@ -120,7 +120,7 @@ impl MessageFramer for DtlsFlow {
     fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
         let Some(records) = self.records(direction, &chunk) else { return false };
         if std::mem::take(&mut self.awaits_proof) {
-            found.read.push(0..chunk.payload.len().min(crate::quic::SHORT_READ));
+            found.read.push(0..chunk.payload.len().min(SHORT_READ));
             return false;
         }
         let mut start = 0;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
-use crate::connection_id::{self, IdLength};
+use crate::connection_id::{IdLength, SHORT_READ};
 use crate::message::{FlowEnds, FlowEvent, Found, Message, MessageFramer};
 use crate::per_direction::PerDirection;
 use crate::record::{Header, MAX_BODY};
@@ -32,9 +32,6 @@ const TAG: u64 = 16;
 
 /// The least and the most bytes of a packet number.
 const NUMBER: [u64; 2] = [1, 4];
-
-/// The most bytes of a packet with a short header that are read.
-pub(crate) const SHORT_READ: usize = 1 + connection_id::LONGEST;
 
 /// A connection, perhaps.
 #[derive(Debug, Serialize, Deserialize)]

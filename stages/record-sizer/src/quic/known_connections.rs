@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::SHORT_READ;
+use crate::connection_id::SHORT_READ;
 
 /// The most signs that are known.
 const MOST: usize = 8192;
