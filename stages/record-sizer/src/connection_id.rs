@@ -12,6 +12,9 @@ pub(crate) const SHORT_READ: usize = 1 + LONGEST;
 /// After so many packets, that a random byte is taken for a part of the id has a probability of 256⁻⁴.
 const ENOUGH: u8 = 5;
 
+/// That two random packets have so many bytes in common has a probability of 256⁻⁴.
+const SURE: usize = 4;
+
 /// The length of the ids in packets of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum IdLength {
@@ -33,6 +36,12 @@ impl IdLength {
             Self::Known(_) => {}
             Self::AtMost { common, packets } => {
                 let equal = common.iter().zip(first).take_while(|(one, other)| one == other).count();
+                if *packets > 1 && common.len() >= SURE && equal < SURE {
+                    // So many bytes are not equal by chance: this is a new id, no longer than the old one.
+                    *common = first.get(..common.len()).unwrap_or(first).to_vec();
+                    *packets = 1;
+                    return;
+                }
                 common.truncate(equal);
                 *packets += 1;
                 if *packets >= ENOUGH || common.is_empty() {
@@ -76,6 +85,11 @@ mod tests {
         assert_eq!(length, IdLength::Known(2));
         length.packet(b"other");
         assert_eq!(length, IdLength::Known(2), "a new id has the length of the old one");
+        let mut changing = IdLength::default();
+        for packet in ["old-id#1", "old-id#2", "new-id#3", "new-id#4", "new-id/5", "new-id.6", "new-id,7"] {
+            changing.packet(packet.as_bytes());
+        }
+        assert_eq!(changing, IdLength::Known(6), "an id that changes early");
         let mut none = IdLength::default();
         none.packet(b"abc");
         none.packet(b"xyz");

@@ -51,6 +51,7 @@ pub struct Options {
     /// HomeKit and Tuya need no declaration. docs/protocols.md lists the keys.
     #[arg(long, value_name = "KEYS")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("examples" = [[{ "name": "hub", "port": [9000], "length-bytes": 2, "header": 2 }]]))]
     pub framing: Vec<Framing>,
 
     /// Ports of Matter besides 5540, over UDP and TCP

@@ -6,6 +6,7 @@ use arrow_array::{Array, RecordBatch};
 use sizeleak_frame::{Command, Direction, Flow, KINDS, Notice, Segment, Segments, SingleReply, Transport};
 
 use super::*;
+use crate::columns::typed_name;
 
 fn batch(kind: &str, frames: &[Frame]) -> RecordBatch {
     let mut builder = RecordBatchBuilder::new(kind).unwrap();
@@ -18,7 +19,8 @@ fn batch(kind: &str, frames: &[Frame]) -> RecordBatch {
 #[test]
 fn every_kind_has_batches_with_its_columns() {
     for kind in KINDS {
-        let names: Vec<&str> = columns(kind).unwrap().iter().map(|column| column.name).collect();
+        let columns = columns(kind).unwrap();
+        let names: Vec<&str> = columns.iter().map(|column| typed_name(column.name, column.content)).collect();
         let empty = batch(kind, &[]);
         let found: Vec<String> = empty.schema().fields().iter().map(|field| field.name().clone()).collect();
         assert_eq!(found, names, "{kind}");
