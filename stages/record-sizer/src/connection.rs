@@ -121,17 +121,6 @@ impl Connection {
         connection
     }
 
-    /// The connection that these segments start.
-    pub(crate) fn after(successor: &Successor, burst_gap_ns: Option<i64>, findings: &mut Findings) -> Self {
-        let mut connection = Self::new(burst_gap_ns);
-        connection.open_both(successor.syns(), findings);
-        for segment in successor.segments() {
-            // Whatever does not fit stays in its rivals.
-            connection.segment(&segment, findings);
-        }
-        connection
-    }
-
     /// Whether a connection can be in this state.
     pub(crate) fn is_valid(&self) -> bool {
         self.streams.all(|stream| stream.walker.is_valid())
@@ -332,7 +321,8 @@ impl Connection {
         let incomplete = incomplete + Direction::BOTH.iter().filter(|direction| is_inside(direction)).count();
         let is_sized =
             is_tls || declared.is_some() || busy.messages.as_ref().is_some_and(|messages| messages.reported.is_some());
-        self.payload.lost = self.payload.lost.saturating_add(if is_tls { unframed } else { 0 });
+        let skipped: u64 = Direction::BOTH.iter().filter_map(|at| Some(declared?.skipped(*at))).sum();
+        self.payload.lost = self.payload.lost.saturating_add(if is_tls { unframed } else { skipped });
         let payload = is_sized.then_some(self.payload);
         Ending { incomplete: incomplete as u64, is_not_tls, payload }
     }

@@ -63,7 +63,8 @@ impl IdLength {
     /// Whether packets can have shown it.
     pub(crate) fn is_valid(&self) -> bool {
         match self {
-            Self::Unknown | Self::Known(_) => true,
+            Self::Unknown => true,
+            Self::Known(length) => usize::from(*length) <= LONGEST,
             Self::AtMost { common, packets } => common.len() <= LONGEST && (1..ENOUGH).contains(packets),
         }
     }

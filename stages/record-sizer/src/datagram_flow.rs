@@ -36,7 +36,11 @@ impl DatagramFlow {
 
     /// Whether one datagram has shown its protocol.
     pub(crate) fn is_certain(&self) -> bool {
-        !matches!(self, Self::Quic(flow) if !flow.is_certain())
+        match self {
+            Self::Quic(flow) => flow.is_certain(),
+            Self::Dtls(flow) => flow.is_certain(),
+            Self::Matter(_) | Self::WireGuard(_) | Self::Esp(_) => true,
+        }
     }
 
     /// What finds its messages.

@@ -34,6 +34,13 @@ pub(crate) struct DtlsRecord {
     pub(crate) hello: Option<Hello>,
 }
 
+impl DtlsRecord {
+    /// Whether it has a header of DTLS 1.3.
+    pub(crate) fn is_unified(&self) -> bool {
+        matches!(self.form, Form::Unified { .. })
+    }
+}
+
 /// What a header says of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {

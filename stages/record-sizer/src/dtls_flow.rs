@@ -4,13 +4,22 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
-use crate::connection_id::{IdLength, SHORT_READ};
+use crate::connection_id::IdLength;
 use crate::dtls::{DtlsRecord, Form, dtls_records, with_any_id};
 use crate::handshake::Hello;
 use crate::message::{FlowEvent, Found, Message, MessageFramer, ReplayWindow};
 use crate::per_direction::PerDirection;
 use crate::session::{Negotiation, RecordDetails, TlsSession};
 use crate::session_keys::SessionKeys;
+
+/// Whether datagrams have shown that the flow carries DTLS.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Proof {
+    #[default]
+    Certain,
+    /// All of them may have been anything. The last one had headers of DTLS 1.3 with ids of this length, if it had any.
+    Awaited(Option<u8>),
+}
 
 /// A session and its records so far.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -22,18 +31,33 @@ pub(crate) struct DtlsFlow {
     ids: PerDirection<IdLength>,
     /// The epoch of the last record of DTLS 1.3.
     epochs: PerDirection<u16>,
-    /// Whether one record of DTLS 1.3 was seen, which may have been anything.
-    awaits_proof: bool,
+    proof: Proof,
+    is_reported: bool,
 }
 
 impl DtlsFlow {
     /// A flow, if records fill the datagram.
     pub(crate) fn begin(chunk: &Chunk<'_>) -> Option<Self> {
-        let (_, records) = with_any_id(chunk).or_else(|| Some((0, dtls_records(chunk, 0)?)))?;
-        let is_unified = |record: &DtlsRecord| matches!(record.form, Form::Unified { .. });
-        let says_length = chunk.payload.first().is_some_and(|first| first & 0x04 != 0);
-        let awaits_proof = records.iter().all(is_unified);
-        (says_length || !awaits_proof).then(|| Self { awaits_proof, ..Self::default() })
+        let (id, records) = with_any_id(chunk).or_else(|| Some((0, dtls_records(chunk, 0)?)))?;
+        let awaits_proof = records.iter().all(DtlsRecord::is_unified);
+        (!awaits_proof || says_length(chunk)).then(|| Self {
+            proof: if awaits_proof { Proof::Awaited(Some(id)) } else { Proof::Certain },
+            ..Self::default()
+        })
+    }
+
+    /// Whether more than one datagram has shown it.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.proof == Proof::Certain
+    }
+
+    /// Begins anew where a client does, after keys were in use: another connection has the same ports.
+    fn begin_again(&mut self, hello: Option<&Hello>) {
+        let is_protected =
+            |seen: &ReplayWindow| seen.is_protected() || self.epochs.to_gateway.max(self.epochs.from_gateway) > 0;
+        if matches!(hello, Some(Hello::Client(_))) && !self.seen.all(|seen| !is_protected(seen)) {
+            *self = Self::default();
+        }
     }
 
     fn records(&mut self, direction: Direction, chunk: &Chunk<'_>) -> Option<Vec<DtlsRecord>> {
@@ -66,6 +90,7 @@ impl DtlsFlow {
 
     fn record(&mut self, direction: Direction, record: DtlsRecord, time_ns: i64, found: &mut Found) {
         let DtlsRecord { header, form, hello, .. } = record;
+        self.begin_again(hello.as_ref());
         if let Form::Numbered { epoch, number, .. } = form
             && !self.seen.of_mut(direction).insert(epoch.into(), number)
         {
@@ -79,11 +104,12 @@ impl DtlsFlow {
                 self.agree_on_ids(direction);
             }
             if is_complete {
-                self.report_session(time_ns, found);
+                self.report_session(self.protocol(form), time_ns, found);
             }
         }
-        if self.session().starts_unanswered(header) {
-            self.report_session(time_ns, found);
+        let is_clear = matches!(form, Form::Numbered { epoch: 0, .. });
+        if self.session().starts_unanswered(header) || !(is_clear || self.is_reported) {
+            self.report_session(self.protocol(form), time_ns, found);
         }
         let epoch = if let Form::Unified { epoch_bits } = form { self.epoch(direction, epoch_bits) } else { 0 };
         let details = match form {
@@ -105,8 +131,8 @@ impl DtlsFlow {
         if is_1_3 { Protocol::Dtls13 } else { Protocol::Dtls }
     }
 
-    fn report_session(&mut self, time_ns: i64, found: &mut Found) {
-        let protocol = if self.keys.is_1_3 { Protocol::Dtls13 } else { Protocol::Dtls };
+    fn report_session(&mut self, protocol: Protocol, time_ns: i64, found: &mut Found) {
+        self.is_reported = true;
         let session = self.session().frame(0, time_ns, protocol);
         found.events.push(FlowEvent::Session(Box::new(session)));
     }
@@ -116,13 +142,22 @@ impl DtlsFlow {
     }
 }
 
+/// Whether the first record says its length, if it has a header of DTLS 1.3.
+fn says_length(chunk: &Chunk<'_>) -> bool {
+    chunk.payload.first().is_some_and(|first| first & 0x04 != 0)
+}
+
 impl MessageFramer for DtlsFlow {
     fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
-        let Some(records) = self.records(direction, &chunk) else { return false };
-        if std::mem::take(&mut self.awaits_proof) {
-            found.read.push(0..chunk.payload.len().min(SHORT_READ));
-            return false;
+        if let Proof::Awaited(last) = self.proof {
+            let id = with_any_id(&chunk).map(|(id, _)| id);
+            if last.is_none() || id != last {
+                self.proof = Proof::Awaited(id);
+                return false;
+            }
+            self.proof = Proof::Certain;
         }
+        let Some(records) = self.records(direction, &chunk) else { return false };
         let mut start = 0;
         for record in records {
             let body = start + record.header_bytes;

@@ -219,6 +219,7 @@ impl Framer<'_> {
         for event in found.events {
             match event {
                 FlowEvent::Malformed => self.incident(chunk.time_ns, Incident::Malformed),
+                FlowEvent::Skipped(skipped) => self.incident(chunk.time_ns, Incident::Resync { skipped }),
                 event => {
                     self.findings.events.push(TlsEvent::Other { direction, time_ns: chunk.time_ns, event });
                 }

@@ -118,6 +118,8 @@ impl Framing {
     pub(crate) fn check(&self) -> Result<(), ConfigureError> {
         let fault = if self.name.is_empty() {
             "has no `name`"
+        } else if self.begins.as_ref().is_some_and(String::is_empty) {
+            "`begins` with nothing"
         } else if !(1..=4).contains(&self.length_bytes) {
             "needs `length-bytes` from 1 to 4"
         } else if self.header > LONGEST_HEADER || self.length_at.saturating_add(self.length_bytes) > self.header {
@@ -166,17 +168,35 @@ impl Framing {
         (length <= self.longest.unwrap_or(LONGEST)).then(|| length.saturating_add(self.trailer))
     }
 
+    /// Whether messages may begin with these bytes.
+    pub(crate) fn may_begin(&self, payload: &[u8]) -> bool {
+        payload.get(..self.header).and_then(|header| self.body_length(header)).is_some()
+    }
+
+    /// Whether messages show that they begin with a segment of `length` bytes, of which `payload` was captured: whole ones
+    /// fill it, or a message goes on in the next segment and has a prefix or whole ones before it.
+    pub(crate) fn is_in_step(&self, payload: &[u8], length: u64) -> bool {
+        self.chain(payload, length, |whole| whole > 0 || !self.prefix.is_empty())
+    }
+
     /// Whether whole messages fill a segment of `length` bytes, of which `payload` was captured, to its last byte. Where
     /// each has a prefix, the last one may go on in the next segment.
-    pub(crate) fn fills(&self, mut payload: &[u8], length: u64) -> bool {
-        let mut left = length;
+    pub(crate) fn fills(&self, payload: &[u8], length: u64) -> bool {
+        self.chain(payload, length, |_| !self.prefix.is_empty())
+    }
+
+    /// Follows the messages in a segment. True if the last one ends where that ends; where it goes on, `goes_on` decides by
+    /// the number of whole ones.
+    fn chain(&self, mut payload: &[u8], length: u64, goes_on: impl Fn(u32) -> bool) -> bool {
+        let (mut left, mut whole_messages) = (length, 0);
         while let Some(body) = payload.get(..self.header).and_then(|header| self.body_length(header)) {
             let whole = self.header as u64 + u64::from(body);
             match left.checked_sub(whole) {
-                None => return !self.prefix.is_empty(),
+                None => return goes_on(whole_messages),
                 Some(0) => return true,
                 Some(rest) => left = rest,
             }
+            whole_messages += 1;
             payload = payload.get(whole as usize..).unwrap_or_default();
         }
         false

@@ -17,6 +17,10 @@ pub(crate) struct LengthFramer {
     framing: Framing,
     is_reported: bool,
     places: PerDirection<Place>,
+    /// Whether no message was seen yet of a direction whose start is known: the first one follows what comes before.
+    awaits_first: PerDirection<bool>,
+    /// Bytes since it was in step.
+    skipped: PerDirection<u64>,
     /// What reads the headers of Matter's messages behind their lengths.
     matter: Option<MatterFlow>,
 }
@@ -62,7 +66,8 @@ impl LengthFramer {
             to_gateway: place(from_start.to_gateway && framing.begins.is_none()),
             from_gateway: place(from_start.from_gateway && framing.begins.is_none()),
         };
-        Box::new(Self { framing, is_reported: false, places, matter: None })
+        let skipped = PerDirection::default();
+        Box::new(Self { framing, is_reported: false, places, awaits_first: from_start, skipped, matter: None })
     }
 
     /// Follows Matter over TCP.
@@ -78,6 +83,19 @@ impl LengthFramer {
     /// Whether a direction is inside a message.
     pub(crate) fn is_inside_message(&self, direction: Direction) -> bool {
         matches!(self.places.of(direction), Place::Within(open) if open.have > 0)
+    }
+
+    /// Bytes of a direction that belong to no message, since it was in step.
+    pub(crate) fn skipped(&self, direction: Direction) -> u64 {
+        *self.skipped.of(direction)
+    }
+
+    /// Whether a message begins with a segment. Before the first one comes text, whose bytes are no length.
+    fn is_in_step(&self, direction: Direction, chunk: &Chunk<'_>) -> bool {
+        self.framing.is_in_step(chunk.payload, chunk.length())
+            || *self.awaits_first.of(direction)
+                && self.framing.begins.is_some()
+                && self.framing.may_begin(chunk.payload)
     }
 
     /// The message whose last byte has come; `None` if it is a repetition or cannot be one.
@@ -119,6 +137,7 @@ impl LengthFramer {
             let open = std::mem::take(open);
             match self.complete(&open, chunk.time_ns, direction) {
                 Some(message) => {
+                    *self.awaits_first.of_mut(direction) = false;
                     found.session_once(&mut self.is_reported, message.time_ns, &self.framing.name);
                     found.message(message);
                 }
@@ -135,10 +154,19 @@ impl MessageFramer for LengthFramer {
         while !chunk.is_empty() {
             let mut open = match std::mem::take(self.places.of_mut(direction)) {
                 Place::Within(open) => open,
-                Place::Lost if chunk.starts_segment && self.framing.fills(chunk.payload, chunk.length()) => {
+                Place::Lost if chunk.starts_segment && self.is_in_step(direction, &chunk) => {
+                    let skipped = std::mem::take(self.skipped.of_mut(direction));
+                    if skipped > 0 {
+                        found.events.push(FlowEvent::Skipped(skipped));
+                    }
                     OpenMessage::default()
                 }
-                Place::Lost => return false,
+                Place::Lost => {
+                    if !*self.awaits_first.of(direction) {
+                        *self.skipped.of_mut(direction) += chunk.length();
+                    }
+                    return false;
+                }
             };
             let start = length - chunk.payload.len();
             if open.have < head_bytes as u64 {
@@ -147,6 +175,7 @@ impl MessageFramer for LengthFramer {
             }
             if !self.step(&mut open, &mut chunk, direction, found) {
                 found.events.push(FlowEvent::Malformed);
+                *self.skipped.of_mut(direction) += chunk.length();
                 return false;
             }
             *self.places.of_mut(direction) = Place::Within(open);
@@ -171,7 +200,11 @@ impl MessageFramer for LengthFramer {
         let is_valid = |place: &Place| match place {
             Place::Lost => true,
             Place::Within(open) => {
-                open.head.len() <= self.head_bytes() && open.whole.is_none_or(|whole| open.have < whole)
+                let is_open = match open.whole {
+                    Some(whole) => open.have < whole,
+                    None => open.have < self.framing.header as u64,
+                };
+                is_open && open.head.len() as u64 == open.have.min(self.head_bytes() as u64)
             }
         };
         self.framing.check().is_ok() && self.places.all(is_valid)

@@ -90,6 +90,8 @@ pub(crate) enum FlowEvent {
     Assumed(String),
     /// No header where one should be.
     Malformed,
+    /// Messages were found again behind so many bytes that belong to none.
+    Skipped(u64),
 }
 
 impl Found {
@@ -137,6 +139,11 @@ pub(crate) struct ReplayWindow {
 }
 
 impl ReplayWindow {
+    /// Whether it is beyond the first scope, which nothing protects.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.scope > 0
+    }
+
     /// Adds a message whose scopes are numbered upwards (RFC 6347, section 4.1.2.6); false if it was seen before. One too
     /// old for the window, or of an earlier scope, counts as new.
     pub(crate) fn insert(&mut self, scope: u32, number: u64) -> bool {

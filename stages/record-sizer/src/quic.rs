@@ -14,6 +14,7 @@ use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
 use crate::connection_id::{IdLength, SHORT_READ};
+use crate::handshake::Hello;
 use crate::message::{FlowEnds, FlowEvent, Found, Message, MessageFramer};
 use crate::per_direction::PerDirection;
 use crate::record::{Header, MAX_BODY};
@@ -22,7 +23,7 @@ use crate::session_keys::SessionKeys;
 use header::{LongKind, LongPacket};
 use initial::InitialReader;
 use known_connections::Sign;
-use proof::QuicProof;
+use proof::{LEAST_PACKET, QuicProof};
 
 /// The port of HTTP/3.
 const PORT: u16 = 443;
@@ -53,6 +54,12 @@ enum Recognition {
     Refuted,
 }
 
+impl Recognition {
+    fn is_valid(&self) -> bool {
+        !matches!(self, Self::Proving(proof) if !proof.is_valid())
+    }
+}
+
 impl QuicFlow {
     fn new(recognition: Recognition) -> Self {
         Self {
@@ -68,12 +75,15 @@ impl QuicFlow {
     /// A flow that begins with this datagram, if it may be QUIC. Packets without a handshake are recognised by their port,
     /// by the lengths of ids that were declared, from and to the gateway, or else in time.
     pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>, declared: &[u8]) -> Option<Self> {
-        if LongPacket::read(chunk.payload, chunk.length() as usize).is_some() {
+        if begins_handshake(chunk) {
             return Some(Self::new(Recognition::Certain));
         }
         let may_be = QuicProof::may_be(chunk.payload, chunk.length());
-        let is_declared = !declared.is_empty() || ends.is_some_and(|ends| ends.has_port(PORT));
-        let recognition = if is_declared { Recognition::Certain } else { Recognition::Proving(QuicProof::default()) };
+        let is_likely = ends.is_some_and(|ends| ends.has_port(PORT));
+        let recognition = match declared {
+            [] => Recognition::Proving(QuicProof::new(is_likely)),
+            _ => Recognition::Certain,
+        };
         let mut flow = may_be.then(|| Self::new(recognition))?;
         flow.declare(declared);
         Some(flow)
@@ -93,16 +103,16 @@ impl QuicFlow {
 
     /// The same connection between other ports or addresses, as this shows it.
     pub(crate) fn moved(&self, sign: &Sign, declared: &[u8]) -> Self {
-        let mut moved =
-            Self { keys: self.keys, negotiation: self.negotiation.clone(), ..Self::new(Recognition::Certain) };
+        let mut moved = Self::new(Recognition::Certain);
         match sign {
             Sign::Id(_) => {
+                (moved.keys, moved.negotiation) = (self.keys, self.negotiation.clone());
                 let known =
                     |id: &IdLength| if matches!(id, IdLength::Known(_)) { id.clone() } else { IdLength::Unknown };
                 let PerDirection { to_gateway, from_gateway } = &self.ids;
                 moved.ids = PerDirection { to_gateway: known(to_gateway), from_gateway: known(from_gateway) };
             }
-            // It may be another connection after all, and each of its ends chooses the length of its ids.
+            // It may be another connection after all, of another name, and each end chooses the length of its ids.
             Sign::Service(_) => moved.declare(declared),
         }
         moved
@@ -118,8 +128,12 @@ impl QuicFlow {
                 at += packet.header + packet.body;
                 continue;
             }
-            if !QuicProof::may_be(bytes, left as u64) {
-                // Behind packets, datagrams may be filled up.
+            // Ends that have agreed on it may clear the fixed bit (RFC 9287). Behind packets, datagrams may be filled up.
+            let is_cleared =
+                at == 0 && bytes.first().is_some_and(|first| first & 0x80 == 0) && left as u64 >= LEAST_PACKET;
+            let may_be =
+                QuicProof::may_be(bytes, left as u64) || is_cleared && self.negotiation.server_version().is_some();
+            if !may_be {
                 return at > 0;
             }
             self.short_packet(bytes, left as u64, direction, (at, chunk.time_ns), found);
@@ -136,22 +150,32 @@ impl QuicFlow {
         (at, time_ns): (usize, i64),
         found: &mut Found,
     ) {
-        *self.ids.of_mut(direction.reversed()) = IdLength::Known(packet.source.len() as u8);
-        found.ids.push(packet.source.to_vec());
         let mut plaintext = packet.kind.map(|_| between(packet.body as u64, [0; 2]));
         let mut read = packet.header;
+        let id = self.ids.of(direction.reversed());
+        // An `Initial` that can be decrypted is nobody's but an end's. What cannot be checked only fills in.
+        let mut is_genuine = packet.kind == Some(LongKind::Handshake) && !matches!(id, IdLength::Known(_));
         if packet.kind == Some(LongKind::Initial) {
             read = (packet.header + packet.body).min(bytes.len());
             let Self { keys, negotiation, initial, .. } = &mut *self;
             let mut is_complete = false;
             let exact = initial.packet(packet, bytes, direction, &mut |hello| {
+                // Bytes that are sent again are no second hello: another client begins.
+                if matches!(hello, Hello::Client(_)) {
+                    *negotiation = Negotiation::default();
+                }
                 is_complete |=
                     TlsSession { keys: &mut *keys, negotiation: &mut *negotiation }.hello(hello, direction, time_ns);
             });
+            is_genuine = exact.is_some();
             plaintext = exact.map(|bytes| [bytes; 2]).or(plaintext);
             if is_complete {
                 self.report_session(time_ns, found);
             }
+        }
+        if is_genuine {
+            *self.ids.of_mut(direction.reversed()) = IdLength::Known(packet.source.len() as u8);
+            found.ids.push(packet.source.to_vec());
         }
         found.read.push(at..at + read);
         let message = Message::data(Protocol::Quic, direction, [time_ns; 2], packet.body as u32);
@@ -169,7 +193,10 @@ impl QuicFlow {
     ) {
         let id = self.ids.of_mut(direction);
         let read = if let IdLength::Known(length) = id { 1 + usize::from(*length) } else { SHORT_READ };
-        id.packet(bytes.get(1..).unwrap_or_default());
+        // Where the snaplen cut the id, its end is not seen.
+        if bytes.len() >= SHORT_READ {
+            id.packet(bytes.get(1..).unwrap_or_default());
+        }
         let [least_id, most_id] = id.bounds().map(u64::from);
         found.read.push(at..at + read.min(bytes.len()));
         let header = Header { content_type: ContentType::ApplicationData, minor: 3, length: MAX_BODY };
@@ -192,6 +219,12 @@ impl QuicFlow {
     }
 }
 
+/// Whether a datagram begins with a packet of a handshake. One that negotiates versions shows no version, and nobody's
+/// connection begins with it.
+fn begins_handshake(chunk: &Chunk<'_>) -> bool {
+    LongPacket::read(chunk.payload, chunk.length() as usize).is_some_and(|packet| packet.kind.is_some())
+}
+
 /// The least and the most bytes of frames in a packet of `body` bytes behind what is known of its header, of which the rest
 /// has these bounds.
 fn between(body: u64, [least, most]: [u64; 2]) -> [u64; 2] {
@@ -200,8 +233,7 @@ fn between(body: u64, [least, most]: [u64; 2]) -> [u64; 2] {
 
 impl MessageFramer for QuicFlow {
     fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
-        let first = chunk.payload.first().copied().unwrap_or_default();
-        if first & 0x80 != 0 && LongPacket::read(chunk.payload, chunk.length() as usize).is_some() {
+        if begins_handshake(&chunk) {
             self.recognition = Recognition::Certain;
         }
         match &mut self.recognition {
@@ -209,8 +241,11 @@ impl MessageFramer for QuicFlow {
             Recognition::Refuted => false,
             Recognition::Proving(proof) => {
                 found.read.push(0..chunk.payload.len().min(1));
-                let is_proven =
-                    if QuicProof::may_be(chunk.payload, chunk.length()) { proof.add(first) } else { Some(false) };
+                let is_proven = if QuicProof::may_be(chunk.payload, chunk.length()) {
+                    proof.add(direction, chunk.payload)
+                } else {
+                    Some(false)
+                };
                 let missed = proof.datagrams;
                 match is_proven {
                     Some(true) => {
@@ -235,5 +270,6 @@ impl MessageFramer for QuicFlow {
             && self.negotiation.is_valid()
             && self.ids.all(IdLength::is_valid)
             && self.initial.is_valid()
+            && self.recognition.is_valid()
     }
 }

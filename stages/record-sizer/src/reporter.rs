@@ -156,6 +156,7 @@ impl Reporter {
             }
             FlowEvent::Assumed(detail) => self.notice(flow, time_ns, (what::ASSUMED, None, detail), out),
             FlowEvent::Malformed => self.incident(flow, time_ns, Incident::Malformed, out),
+            FlowEvent::Skipped(skipped) => self.incident(flow, time_ns, Incident::Resync { skipped }, out),
         }
     }
 

@@ -52,6 +52,11 @@ impl Negotiation {
         self.client_hello.as_ref().is_none_or(|hello| hello.is_valid())
     }
 
+    /// The version that the server chose, if its hello was seen.
+    pub(crate) fn server_version(&self) -> Option<u16> {
+        self.server_hello.map(|hello| hello.version)
+    }
+
     /// The bytes of connection ids in records to the client and to the server, if both hellos ask for ids.
     pub(crate) fn connection_ids(&self) -> Option<[u8; 2]> {
         Some([self.client_hello.as_ref()?.connection_id?, self.server_hello?.connection_id?])
@@ -188,7 +193,8 @@ impl TlsSession<'_> {
     /// Takes a protected record of DTLS 1.3: keys of the handshake have epoch 2, those of early data 1 (RFC 9147, section
     /// 6.1).
     pub(crate) fn dtls13_record(&mut self, header: Header, epoch: u16) -> RecordDetails {
-        let handshake = epoch == 2;
+        // Of a session that was joined in its middle, a later epoch may have the same bits.
+        let handshake = epoch == 2 && self.keys.is_1_3;
         if epoch > 2 {
             self.negotiation.end();
         }

@@ -69,7 +69,8 @@ impl RecordSizer {
             connections: FlowTable::new(limits.flows),
             declared: options.declared()?,
             datagram_flows: FlowTable::new(limits.flows / 4),
-            ends: FlowTable::new(limits.flows),
+            // `flow-filter` announces no flow again that it has not forgotten itself.
+            ends: FlowTable::new(limits.flows.saturating_mul(4)),
             quic_connections: KnownConnections::default(),
             syns: FlowTable::new(limits.flows),
             held_flows: HeldFlows::default(),
@@ -200,8 +201,11 @@ impl RecordSizer {
     /// Ends a connection, because another one has taken its place on the same ports.
     fn supersede(&mut self, flow: u64, successor: &Successor, time_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
         let Some(connection) = self.connections.find(flow) else { return Ok(()) };
-        close((flow, &mut *connection), time_ns, &mut self.findings, &mut self.reporter, out)?;
-        *connection = Connection::after(successor, self.limits.burst_gap_ns, &mut self.findings);
+        close((flow, connection), time_ns, &mut self.findings, &mut self.reporter, out)?;
+        let next = self.connection_after(flow, successor);
+        if let Some(connection) = self.connections.find(flow) {
+            *connection = next;
+        }
         Ok(())
     }
 
@@ -311,7 +315,7 @@ impl RecordSizer {
         for (flow, mut connection) in connections {
             while let Some(successor) = connection.likely_successor(&mut self.findings) {
                 close((flow, &mut connection), self.now_ns, &mut self.findings, &mut self.reporter, out)?;
-                connection = Connection::after(&successor, self.limits.burst_gap_ns, &mut self.findings);
+                connection = self.connection_after(flow, &successor);
             }
             close((flow, &mut connection), self.now_ns, &mut self.findings, &mut self.reporter, out)?;
             self.held_flows.update(flow, None, 0);
@@ -452,7 +456,6 @@ impl RecordSizer {
         Some(Self {
             limits: self.limits,
             connections: self.connections.restored(read.connections, Connection::is_valid)?,
-            declared: std::mem::take(&mut self.declared),
             datagram_flows: self.datagram_flows.restored(read.datagram_flows, |flow| flow.is_valid())?,
             ends: self.ends.restored(read.ends, |_| true)?,
             quic_connections: read.quic_connections.is_valid().then_some(read.quic_connections)?,
@@ -462,6 +465,7 @@ impl RecordSizer {
             reporter,
             clock: read.clock,
             now_ns: read.now_ns,
+            declared: std::mem::take(&mut self.declared),
         })
     }
 }

@@ -13,11 +13,8 @@ use super::header::{LongPacket, Version, varint};
 use crate::handshake::{HandshakeReader, Hello};
 use crate::per_direction::PerDirection;
 
-/// The most bytes of a hello that wait for earlier ones, and the furthest that they may be ahead.
-const MAX_WAITING: u64 = 1 << 16;
-
-/// The most pieces of a hello that wait.
-const MAX_PIECES: usize = 256;
+/// The most bytes of a side's hello that wait for earlier ones.
+const MAX_WAITING: usize = 1 << 12;
 
 /// What was read of a handshake.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -63,9 +60,10 @@ impl InitialReader {
     /// Whether packets can have led to this.
     pub(crate) fn is_valid(&self) -> bool {
         let is_valid = |stream: &CryptoStream| {
-            let room = stream.next.saturating_add(MAX_WAITING);
-            let fits = stream.waiting.iter().all(|(offset, data)| *offset < room && data.len() as u64 <= MAX_WAITING);
-            stream.waiting.len() <= MAX_PIECES && fits && stream.reader.is_valid()
+            let waiting: usize = stream.waiting.values().map(Vec::len).sum();
+            waiting <= MAX_WAITING
+                && stream.waiting.keys().all(|offset| *offset > stream.next)
+                && stream.reader.is_valid()
         };
         self.streams.all(is_valid)
     }
@@ -73,8 +71,9 @@ impl InitialReader {
 
 impl CryptoStream {
     fn add(&mut self, offset: u64, data: &[u8], hello: &mut dyn FnMut(Hello)) {
-        let is_near = offset.saturating_add(data.len() as u64) <= self.next.saturating_add(MAX_WAITING);
-        if is_near && self.waiting.len() < MAX_PIECES {
+        let waiting: usize = self.waiting.values().map(Vec::len).sum();
+        let is_longer = self.waiting.get(&offset).is_none_or(|known| known.len() < data.len());
+        if is_longer && (offset <= self.next || waiting + data.len() <= MAX_WAITING) {
             self.waiting.insert(offset, data.to_vec());
         }
         while let Some((&offset, _)) = self.waiting.first_key_value()

@@ -5,10 +5,12 @@ use sizeleak_platform::runtime::{Closed, Emit};
 
 use super::RecordSizer;
 use crate::chunk::Chunk;
+use crate::connection::{Connection, Successor};
 use crate::datagram_flow::DatagramFlow;
-use crate::findings::{Incident, StreamBytes};
+use crate::findings::{Findings, Incident, StreamBytes};
 use crate::matter;
 use crate::message::{FlowEnds, Found, MessageFramer};
+use crate::options::Declared;
 use crate::quic::known_connections::Sign;
 
 /// So many segments in a row show a framing without a prefix: that one is filled by chance has a probability of 2⁻¹⁶, since
@@ -28,6 +30,8 @@ impl RecordSizer {
         }
         let &Segment { flow, time_ns, direction, .. } = datagram;
         let (chunk, mut found) = (Chunk::of(datagram), Found::default());
+        // It is not forgotten as long as it is in use.
+        self.ends.find(flow);
         let known = self.datagram_flows.find(flow);
         let is_taken = known.is_some_and(|known| known.take(direction, chunk, &mut found))
             || self.begin(flow, &chunk).is_some_and(|begun| begun.take(direction, chunk, &mut found));
@@ -40,8 +44,13 @@ impl RecordSizer {
         self.reporter.found(flow, time_ns, found, out)
     }
 
-    /// The flow that a datagram begins, unless it is of no known protocol, or only may be of one although another is known.
+    /// The flow that a datagram begins, unless it is of no known protocol, or the flow has one: one datagram that may be
+    /// forged ends no session.
     fn begin(&mut self, flow: u64, chunk: &Chunk<'_>) -> Option<&mut DatagramFlow> {
+        let known = self.datagram_flows.find(flow).map(|known| known.is_certain());
+        if known == Some(true) {
+            return None;
+        }
         let ends = self.ends.find(flow).copied();
         let service = ends.map(|ends| ends.service);
         let shown = self.quic_connections.flow(chunk.payload, service).filter(|(_, other)| *other != flow);
@@ -52,7 +61,7 @@ impl RecordSizer {
         let begun = moved.or_else(|| DatagramFlow::begin(chunk, ends.as_ref(), &self.declared))?;
         // What only may be QUIC may be anything in the clear, of which no byte is to be kept for others.
         let is_read_for_others = self.findings.read.is_some();
-        if !begun.is_certain() && (is_read_for_others || self.datagram_flows.find(flow).is_some()) {
+        if !begun.is_certain() && (is_read_for_others || known.is_some()) {
             return None;
         }
         Some(self.datagram_flows.insert(flow, Box::new(begun)))
@@ -68,34 +77,62 @@ impl RecordSizer {
             return;
         }
         if self.ends.is_full() {
-            self.ends.evict_oldest();
+            self.reporter.counters.evicted_flows += self.ends.evict_oldest().len() as u64;
         }
         if self.ends.find(flow.flow).is_none() {
             self.ends.insert(flow.flow, ends);
         }
     }
 
-    /// Finds a framing for a connection that shows no records: one that is declared for its ports, or shown by its bytes.
+    /// Finds a framing for the connection of a segment, if it shows no records.
     pub(super) fn declare(&mut self, segment: &Segment<'_>) {
-        let Some(connection) = self.connections.find(segment.flow).filter(|known| !known.has_protocol()) else {
+        if let Some(connection) = self.connections.find(segment.flow) {
+            let told = Told { declared: &self.declared, ends: self.ends.find(segment.flow).map(|ends| &*ends) };
+            told.declare(connection, segment, &mut self.findings);
+        }
+    }
+
+    /// The connection that takes the place of one of this flow.
+    pub(super) fn connection_after(&mut self, flow: u64, successor: &Successor) -> Connection {
+        let told = Told { declared: &self.declared, ends: self.ends.find(flow).map(|ends| &*ends) };
+        let mut connection = Connection::new(self.limits.burst_gap_ns);
+        connection.open_both(successor.syns(), &mut self.findings);
+        for segment in successor.segments() {
+            told.declare(&mut connection, &segment, &mut self.findings);
+            // Whatever does not fit stays in its rivals.
+            connection.segment(&segment, &mut self.findings);
+        }
+        connection
+    }
+}
+
+/// What was said of a flow's protocol.
+struct Told<'a> {
+    declared: &'a Declared,
+    ends: Option<&'a FlowEnds>,
+}
+
+impl Told<'_> {
+    /// Finds a framing for a connection that shows no records: one that is declared for its ports, or shown by its bytes.
+    fn declare(&self, connection: &mut Connection, segment: &Segment<'_>, findings: &mut Findings) {
+        if connection.has_protocol() {
             return;
-        };
-        let ends = self.ends.find(segment.flow);
-        let (framings, ports) = (&self.declared.framings, &self.declared.matter_ports);
+        }
+        let Declared { framings, matter_ports: ports, .. } = self.declared;
         let (payload, length) = (segment.payload, segment.length.into());
         let shown = || framings.iter().find(|framing| framing.is_shown_by(payload, length));
-        if let Some(framing) = ends.as_deref().and_then(|ends| self.declared.framing(ends)).or_else(shown) {
-            if let (Some(read), Some(bytes)) = (&mut self.findings.read, framing.beginning_of(payload)) {
+        if let Some(framing) = self.ends.and_then(|ends| self.declared.framing(ends)).or_else(shown) {
+            if let (Some(read), Some(bytes)) = (&mut findings.read, framing.beginning_of(payload)) {
                 let Segment { direction, sequence, .. } = *segment;
                 read.push(StreamBytes { direction, sequence, bytes: bytes.into() });
             }
             return connection.declare(Some(framing), ports);
         }
-        if ends.is_some_and(|ends| matter::is_matter(ends, ports)) {
+        if self.ends.is_some_and(|ends| matter::is_matter(ends, ports)) {
             return connection.declare(None, ports);
         }
         // What only may be a framing may be anything in the clear, of which no byte is to be kept for others.
-        if self.findings.read.is_some() {
+        if findings.read.is_some() {
             return;
         }
         // Seen from the middle, only the lengths show it.
@@ -104,7 +141,7 @@ impl RecordSizer {
         if filled.count == ENOUGH_FILLED {
             connection.declare(filling, ports);
             let skipped = filled.bytes.saturating_sub(segment.length.into());
-            self.findings.incidents.push((segment.time_ns, Incident::Resync { skipped }));
+            findings.incidents.push((segment.time_ns, Incident::Resync { skipped }));
         }
     }
 }
