@@ -57,11 +57,12 @@ pub(crate) struct WireGuardFlow {
 }
 
 impl WireGuardFlow {
-    /// A tunnel, if the datagram is of one. On another port than its own, the counter of a packet must be small.
+    /// A tunnel, if the datagram is of one. On another port than its own, only a handshake shows it, which comes every two
+    /// minutes: packets begin like other binary messages.
     pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
         let is_its_port = ends.is_some_and(|ends| ends.has_port(PORT));
         match TunnelMessage::read(chunk)? {
-            TunnelMessage::Packet { counter, .. } if !is_its_port && counter >> 32 != 0 => None,
+            TunnelMessage::Packet { .. } if !is_its_port => None,
             _ => Some(Self::default()),
         }
     }
