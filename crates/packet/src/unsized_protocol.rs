@@ -1,4 +1,5 @@
-//! Protocols whose packets are named, but neither opened nor sized: tunnels that are not read, and messages in the clear. They are recognised by their ports and the shape of their first bytes; where in doubt, they are not.
+//! Protocols whose packets are named, but neither opened nor sized: tunnels that are not read, and messages in the
+//! clear. They are recognised by their ports and the shape of their first bytes; where in doubt, they are not.
 
 use std::fmt::{Display, Formatter};
 
