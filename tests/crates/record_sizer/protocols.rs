@@ -291,7 +291,7 @@ fn a_second_dtls_connection_on_the_same_ports_loses_nothing() {
 
 #[test]
 fn one_datagram_of_another_protocol_ends_no_session() {
-    let forged = [&[2, 0, 0, 0][..], &[5; 88]].concat();
+    let forged = [&[23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 7, 0, 40][..], &[5; 40]].concat();
     let message = |counter| datagram(TO, &matter(0, 77, 0, counter, &[], 35));
     let rows = [message(1), datagram(TO, &forged), message(1), message(2)];
     assert_eq!(records(&udp([5540, 40_000], &rows)).len(), 2, "and its messages are still known");
