@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use support::public;
 
-use sizeleak_frame::Direction;
+use sizeleak_frame::{Direction, Protocol, Record};
 use support::alignment::align;
 use support::chain::{FlowFinder, Sized};
 use support::tshark::{Seen, Tshark};
@@ -255,8 +255,11 @@ fn compare(name: &str, path: &Path, tshark: &Tshark) -> Comparison {
         let expected = theirs.remove(&place).unwrap_or_default();
         let tally = if sized.is_udp(place.0) { &mut comparison.dtls } else { &mut comparison.tls };
         let theirs: Vec<Shape> = expected.iter().map(shape).collect();
+        // Other protocols are not tshark's TLS or DTLS.
+        let is_tls = |record: &&&Record| matches!(record.protocol, Protocol::Tls | Protocol::Dtls | Protocol::Dtls13);
         let ours: Vec<Shape> = found
             .iter()
+            .filter(is_tls)
             .map(|record| Shape { content_type: record.content_type.into(), length: record.length })
             .collect();
         let aligned = align(&theirs, &ours);

@@ -12,7 +12,7 @@ use crate::counters::PayloadUse;
 use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
 use crate::handshake::HandshakeReader;
-use crate::length_framer::{FilledSegments, LengthFramer};
+use crate::length_framer::LengthFramer;
 use crate::message::MessageFramer;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
@@ -58,7 +58,6 @@ struct BusyState {
     messages: Option<Box<ConnectionMessages>>,
     /// Finds messages of a framing that is declared for the connection, or shows itself.
     declared: Option<Box<LengthFramer>>,
-    filled: FilledSegments,
 }
 
 /// The further state of a direction while its connection does not rest.
@@ -461,7 +460,6 @@ impl BusyState {
             queue: Vec::new(),
             messages: None,
             declared: None,
-            filled: FilledSegments::default(),
         })
     }
 
@@ -517,6 +515,6 @@ mod tests {
     #[test]
     fn documented_memory_of_a_connection_holds() {
         let (resting, busy) = (size_of::<Connection>(), size_of::<BusyState>());
-        assert!(resting <= 160 && busy <= 368, "{resting} bytes, and {busy} while busy");
+        assert!(resting <= 160 && busy <= 352, "{resting} bytes, and {busy} while busy");
     }
 }

@@ -152,11 +152,6 @@ impl Framing {
         payload.starts_with(text.as_bytes()).then(|| payload.get(..text.len()))?
     }
 
-    /// Whether only its lengths show it where the start of a connection is missing.
-    pub(crate) fn is_shown_later(&self) -> bool {
-        self.begins.is_some() && self.prefix.is_empty()
-    }
-
     /// The bytes of the message behind a header; `None` if no message has it.
     pub(crate) fn body_length(&self, header: &[u8]) -> Option<u32> {
         if !header.starts_with(&self.prefix.0) {

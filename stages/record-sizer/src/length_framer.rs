@@ -48,15 +48,6 @@ struct OpenMessage {
     have: u64,
 }
 
-/// Segments in a row that whole messages of a framing fill.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct FilledSegments {
-    pub(crate) count: u8,
-    /// The sequence number of the last, which may be sent again.
-    pub(crate) last: u32,
-    pub(crate) bytes: u64,
-}
-
 impl LengthFramer {
     /// Follows this framing. Directions of which the first byte is known begin with a message, unless something else
     /// comes before.

@@ -1,10 +1,8 @@
 //! A connection with a framing of its own: declared for its ports, or shown by its bytes.
 
-use sizeleak_frame::Segment;
-
 use super::{Connection, Stream};
 use crate::framing::Framing;
-use crate::length_framer::{FilledSegments, LengthFramer};
+use crate::length_framer::LengthFramer;
 use crate::per_direction::PerDirection;
 use crate::record::RecordWalker;
 
@@ -12,20 +10,6 @@ impl Connection {
     /// Whether something of its protocol is known: it shows records, or a framing is declared for it.
     pub(crate) fn has_protocol(&self) -> bool {
         self.is_tls() || self.busy.as_ref().is_some_and(|busy| busy.declared.is_some())
-    }
-
-    /// Takes whether whole messages of a framing fill a segment of a connection without a protocol; returns how many
-    /// segments they fill in a row.
-    pub(crate) fn filled_segments(&mut self, segment: &Segment<'_>, is_filled: bool) -> FilledSegments {
-        let (last, filled) = (segment.sequence, &mut self.parts().2.filled);
-        let FilledSegments { count, bytes, .. } = *filled;
-        if !is_filled {
-            *filled = FilledSegments::default();
-        } else if count == 0 || filled.last != last {
-            let bytes = bytes.saturating_add(segment.length.into());
-            *filled = FilledSegments { count: count.saturating_add(1), last, bytes };
-        }
-        *filled
     }
 
     /// The connection carries messages of this framing; without one, of Matter on these ports.

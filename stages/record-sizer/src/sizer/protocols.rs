@@ -7,15 +7,11 @@ use super::RecordSizer;
 use crate::chunk::Chunk;
 use crate::connection::{Connection, Successor};
 use crate::datagram_flow::DatagramFlow;
-use crate::findings::{Findings, Incident, StreamBytes};
+use crate::findings::{Findings, StreamBytes};
 use crate::matter;
 use crate::message::{FlowEnds, Found, MessageFramer};
 use crate::options::Declared;
 use crate::quic::known_connections::Sign;
-
-/// So many segments in a row show a framing without a prefix: that one is filled by chance has a probability of 2⁻¹⁶, since
-/// its length says where it ends.
-const ENOUGH_FILLED: u8 = 3;
 
 impl RecordSizer {
     /// Handles a datagram. Rows of UDP have no flags; those of TCP always have at least one.
@@ -129,19 +125,7 @@ impl Told<'_> {
             return connection.declare(Some(framing), ports);
         }
         if self.ends.is_some_and(|ends| matter::is_matter(ends, ports)) {
-            return connection.declare(None, ports);
-        }
-        // What only may be a framing may be anything in the clear, of which no byte is to be kept for others.
-        if findings.read.is_some() {
-            return;
-        }
-        // Seen from the middle, only the lengths show it.
-        let filling = framings.iter().find(|framing| framing.is_shown_later() && framing.fills(payload, length));
-        let filled = connection.filled_segments(segment, filling.is_some());
-        if filled.count == ENOUGH_FILLED {
-            connection.declare(filling, ports);
-            let skipped = filled.bytes.saturating_sub(segment.length.into());
-            findings.incidents.push((segment.time_ns, Incident::Resync { skipped }));
+            connection.declare(None, ports);
         }
     }
 }
