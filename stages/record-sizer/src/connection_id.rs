@@ -12,8 +12,8 @@ pub(crate) const SHORT_READ: usize = 1 + LONGEST;
 /// After so many packets, that a random byte is taken for a part of the id has a probability of 256⁻⁴.
 const ENOUGH: u8 = 5;
 
-/// That two random packets have so many bytes in common has a probability of 256⁻⁴.
-const SURE: usize = 4;
+/// Fewer bytes may be equal by chance: two random packets have so many in common with a probability of 256⁻⁴.
+pub(crate) const SURE: usize = 4;
 
 /// The length of the ids in packets of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

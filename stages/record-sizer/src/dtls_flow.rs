@@ -5,12 +5,12 @@ use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
 use crate::connection_id::IdLength;
+use crate::datagram_session::DatagramSession;
 use crate::dtls::{DtlsRecord, Form, dtls_records, with_any_id};
 use crate::handshake::Hello;
-use crate::message::{FlowEvent, Found, Message, MessageFramer, ReplayWindow};
+use crate::message::{Found, Message, MessageFramer, ReplayWindow};
 use crate::per_direction::PerDirection;
-use crate::session::{Negotiation, RecordDetails, TlsSession};
-use crate::session_keys::SessionKeys;
+use crate::session::RecordDetails;
 
 /// Whether datagrams have shown that the flow carries DTLS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,26 +24,25 @@ enum Proof {
 /// A session and its records so far.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct DtlsFlow {
-    keys: SessionKeys,
-    negotiation: Negotiation,
+    session: DatagramSession,
     seen: PerDirection<ReplayWindow>,
     /// The ids in records of each direction.
     ids: PerDirection<IdLength>,
     /// The epoch of the last record of DTLS 1.3.
     epochs: PerDirection<u16>,
     proof: Proof,
-    is_reported: bool,
 }
 
 impl DtlsFlow {
     /// A flow, if records fill the datagram.
     pub(crate) fn begin(chunk: &Chunk<'_>) -> Option<Self> {
-        let (id, records) = with_any_id(chunk).or_else(|| Some((0, dtls_records(chunk, 0)?)))?;
-        let awaits_proof = records.iter().all(DtlsRecord::is_unified);
-        (!awaits_proof || says_length(chunk)).then(|| Self {
-            proof: if awaits_proof { Proof::Awaited(Some(id)) } else { Proof::Certain },
-            ..Self::default()
-        })
+        let may_be_anything = |records: &[DtlsRecord]| records.iter().all(DtlsRecord::is_unified);
+        let proof = match with_any_id(chunk) {
+            Some((id, records)) if may_be_anything(&records) => Proof::Awaited(Some(id)),
+            Some(_) => Proof::Certain,
+            None => dtls_records(chunk, 0).filter(|records| !may_be_anything(records)).map(|_| Proof::Certain)?,
+        };
+        Some(Self { proof, ..Self::default() })
     }
 
     /// Whether more than one datagram has shown it.
@@ -53,9 +52,8 @@ impl DtlsFlow {
 
     /// Begins anew where a client does, after keys were in use: another connection has the same ports.
     fn begin_again(&mut self, hello: Option<&Hello>) {
-        let is_protected =
-            |seen: &ReplayWindow| seen.is_protected() || self.epochs.to_gateway.max(self.epochs.from_gateway) > 0;
-        if matches!(hello, Some(Hello::Client(_))) && !self.seen.all(|seen| !is_protected(seen)) {
+        let is_clear = self.seen.all(|seen| !seen.is_protected()) && self.epochs.all(|epoch| *epoch == 0);
+        if matches!(hello, Some(Hello::Client(_))) && !is_clear {
             *self = Self::default();
         }
     }
@@ -74,7 +72,7 @@ impl DtlsFlow {
 
     /// Takes the lengths of ids from hellos: each end says what it receives, and both have to (RFC 9146, section 3).
     fn agree_on_ids(&mut self, to_client: Direction) {
-        let Some([of_client, of_server]) = self.negotiation.connection_ids() else { return };
+        let Some([of_client, of_server]) = self.session.negotiation.connection_ids() else { return };
         *self.ids.of_mut(to_client) = IdLength::Known(of_client);
         *self.ids.of_mut(to_client.reversed()) = IdLength::Known(of_server);
     }
@@ -99,24 +97,26 @@ impl DtlsFlow {
         }
         if let Some(hello) = hello {
             let is_server = matches!(hello, Hello::Server(_));
-            let is_complete = self.session().hello(hello, direction, time_ns);
+            let is_complete = self.session.tls().hello(hello, direction, time_ns);
             if is_server {
                 self.agree_on_ids(direction);
             }
             if is_complete {
-                self.report_session(self.protocol(form), time_ns, found);
+                self.session.report(self.protocol(form), time_ns, found);
             }
         }
         let is_clear = matches!(form, Form::Numbered { epoch: 0, .. });
-        if self.session().starts_unanswered(header) || !(is_clear || self.is_reported) {
-            self.report_session(self.protocol(form), time_ns, found);
+        if self.session.tls().starts_unanswered(header) || !(is_clear || self.session.is_reported) {
+            self.session.report(self.protocol(form), time_ns, found);
         }
-        let epoch = if let Form::Unified { epoch_bits } = form { self.epoch(direction, epoch_bits) } else { 0 };
         let details = match form {
             Form::Numbered { epoch, hides_type, .. } => {
-                self.session().dtls_record(header, direction, (epoch, hides_type), time_ns)
+                self.session.tls().dtls_record(header, direction, (epoch, hides_type), time_ns)
             }
-            Form::Unified { .. } => self.session().dtls13_record(header, epoch),
+            Form::Unified { epoch_bits } => {
+                let epoch = self.epoch(direction, epoch_bits);
+                self.session.tls().dtls13_record(header, epoch)
+            }
         };
         let protocol = self.protocol(form);
         let message = Message::data(protocol, direction, [time_ns; 2], header.length.into());
@@ -127,24 +127,9 @@ impl DtlsFlow {
     }
 
     fn protocol(&self, form: Form) -> Protocol {
-        let is_1_3 = self.keys.is_1_3 || matches!(form, Form::Unified { .. });
+        let is_1_3 = self.session.keys.is_1_3 || matches!(form, Form::Unified { .. });
         if is_1_3 { Protocol::Dtls13 } else { Protocol::Dtls }
     }
-
-    fn report_session(&mut self, protocol: Protocol, time_ns: i64, found: &mut Found) {
-        self.is_reported = true;
-        let session = self.session().frame(0, time_ns, protocol);
-        found.events.push(FlowEvent::Session(Box::new(session)));
-    }
-
-    fn session(&mut self) -> TlsSession<'_> {
-        TlsSession { keys: &mut self.keys, negotiation: &mut self.negotiation }
-    }
-}
-
-/// Whether the first record says its length, if it has a header of DTLS 1.3.
-fn says_length(chunk: &Chunk<'_>) -> bool {
-    chunk.payload.first().is_some_and(|first| first & 0x04 != 0)
 }
 
 impl MessageFramer for DtlsFlow {
@@ -170,6 +155,6 @@ impl MessageFramer for DtlsFlow {
     }
 
     fn is_valid(&self) -> bool {
-        self.keys.is_valid() && self.negotiation.is_valid() && self.ids.all(IdLength::is_valid)
+        self.session.is_valid() && self.ids.all(IdLength::is_valid)
     }
 }

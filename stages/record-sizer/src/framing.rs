@@ -143,7 +143,7 @@ impl Framing {
 
     /// Whether the first bytes of a segment show it.
     pub(crate) fn is_shown_by(&self, payload: &[u8], length: u64) -> bool {
-        self.beginning_of(payload).is_some() || !self.prefix.is_empty() && self.fills(payload, length)
+        self.beginning_of(payload).is_some() || !self.prefix.is_empty() && self.is_in_step(payload, length)
     }
 
     /// The bytes that a connection with it begins with, if these do.
@@ -170,28 +170,16 @@ impl Framing {
 
     /// Whether messages show that they begin with a segment of `length` bytes, of which `payload` was captured: whole ones
     /// fill it, or a message goes on in the next segment and has a prefix or whole ones before it.
-    pub(crate) fn is_in_step(&self, payload: &[u8], length: u64) -> bool {
-        self.chain(payload, length, |whole| whole > 0 || !self.prefix.is_empty())
-    }
-
-    /// Whether whole messages fill a segment of `length` bytes, of which `payload` was captured, to its last byte. Where
-    /// each has a prefix, the last one may go on in the next segment.
-    pub(crate) fn fills(&self, payload: &[u8], length: u64) -> bool {
-        self.chain(payload, length, |_| !self.prefix.is_empty())
-    }
-
-    /// Follows the messages in a segment. True if the last one ends where that ends; where it goes on, `goes_on` decides by
-    /// the number of whole ones.
-    fn chain(&self, mut payload: &[u8], length: u64, goes_on: impl Fn(u32) -> bool) -> bool {
-        let (mut left, mut whole_messages) = (length, 0);
+    pub(crate) fn is_in_step(&self, mut payload: &[u8], length: u64) -> bool {
+        let (mut left, mut goes_on) = (length, !self.prefix.is_empty());
         while let Some(body) = payload.get(..self.header).and_then(|header| self.body_length(header)) {
             let whole = self.header as u64 + u64::from(body);
             match left.checked_sub(whole) {
-                None => return goes_on(whole_messages),
+                None => return goes_on,
                 Some(0) => return true,
                 Some(rest) => left = rest,
             }
-            whole_messages += 1;
+            goes_on = true;
             payload = payload.get(whole as usize..).unwrap_or_default();
         }
         false

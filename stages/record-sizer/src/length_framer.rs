@@ -1,6 +1,7 @@
 //! Follows a declared framing through a stream: from header to header, by the lengths in them.
 //!
-//! Where it is not in step, at the start and behind losses, it waits for a segment that whole messages fill.
+//! Where it is not in step, at the start and behind losses, it waits for a segment that begins with a whole
+//! message.
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Direction, Protocol};

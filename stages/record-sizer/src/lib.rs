@@ -35,6 +35,7 @@ mod connection;
 mod connection_id;
 mod counters;
 mod datagram_flow;
+mod datagram_session;
 mod dtls;
 mod dtls_flow;
 mod esp;

@@ -14,12 +14,12 @@ use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
 use crate::connection_id::{IdLength, SHORT_READ};
+use crate::datagram_session::DatagramSession;
 use crate::handshake::Hello;
 use crate::message::{FlowEnds, FlowEvent, Found, Message, MessageFramer};
 use crate::per_direction::PerDirection;
 use crate::record::{Header, MAX_BODY};
-use crate::session::{Negotiation, TlsSession};
-use crate::session_keys::SessionKeys;
+use crate::session::Negotiation;
 use header::{LongKind, LongPacket};
 use initial::InitialReader;
 use known_connections::Sign;
@@ -40,9 +40,7 @@ pub(crate) struct QuicFlow {
     recognition: Recognition,
     /// The ids in packets of each direction.
     ids: PerDirection<IdLength>,
-    keys: SessionKeys,
-    negotiation: Negotiation,
-    is_reported: bool,
+    session: DatagramSession,
     initial: Box<InitialReader>,
 }
 
@@ -62,14 +60,7 @@ impl Recognition {
 
 impl QuicFlow {
     fn new(recognition: Recognition) -> Self {
-        Self {
-            recognition,
-            ids: PerDirection::default(),
-            keys: SessionKeys::default(),
-            negotiation: Negotiation::default(),
-            is_reported: false,
-            initial: Box::default(),
-        }
+        Self { recognition, ids: PerDirection::default(), session: DatagramSession::default(), initial: Box::default() }
     }
 
     /// A flow that begins with this datagram, if it may be QUIC. Packets without a handshake are recognised by their port,
@@ -106,7 +97,7 @@ impl QuicFlow {
         let mut moved = Self::new(Recognition::Certain);
         match sign {
             Sign::Id(_) => {
-                (moved.keys, moved.negotiation) = (self.keys, self.negotiation.clone());
+                moved.session = DatagramSession { is_reported: false, ..self.session.clone() };
                 let known =
                     |id: &IdLength| if matches!(id, IdLength::Known(_)) { id.clone() } else { IdLength::Unknown };
                 let PerDirection { to_gateway, from_gateway } = &self.ids;
@@ -131,8 +122,8 @@ impl QuicFlow {
             // Ends that have agreed on it may clear the fixed bit (RFC 9287). Behind packets, datagrams may be filled up.
             let is_cleared =
                 at == 0 && bytes.first().is_some_and(|first| first & 0x80 == 0) && left as u64 >= LEAST_PACKET;
-            let may_be =
-                QuicProof::may_be(bytes, left as u64) || is_cleared && self.negotiation.server_version().is_some();
+            let may_be = QuicProof::may_be(bytes, left as u64)
+                || is_cleared && self.session.negotiation.server_version().is_some();
             if !may_be {
                 return at > 0;
             }
@@ -157,20 +148,19 @@ impl QuicFlow {
         let mut is_genuine = packet.kind == Some(LongKind::Handshake) && !matches!(id, IdLength::Known(_));
         if packet.kind == Some(LongKind::Initial) {
             read = (packet.header + packet.body).min(bytes.len());
-            let Self { keys, negotiation, initial, .. } = &mut *self;
+            let Self { session, initial, .. } = &mut *self;
             let mut is_complete = false;
             let exact = initial.packet(packet, bytes, direction, &mut |hello| {
                 // Bytes that are sent again are no second hello: another client begins.
                 if matches!(hello, Hello::Client(_)) {
-                    *negotiation = Negotiation::default();
+                    session.negotiation = Negotiation::default();
                 }
-                is_complete |=
-                    TlsSession { keys: &mut *keys, negotiation: &mut *negotiation }.hello(hello, direction, time_ns);
+                is_complete |= session.tls().hello(hello, direction, time_ns);
             });
             is_genuine = exact.is_some();
             plaintext = exact.map(|bytes| [bytes; 2]).or(plaintext);
             if is_complete {
-                self.report_session(time_ns, found);
+                self.session.report(Protocol::Quic, time_ns, found);
             }
         }
         if is_genuine {
@@ -200,22 +190,12 @@ impl QuicFlow {
         let [least_id, most_id] = id.bounds().map(u64::from);
         found.read.push(at..at + read.min(bytes.len()));
         let header = Header { content_type: ContentType::ApplicationData, minor: 3, length: MAX_BODY };
-        if !self.is_reported || self.session().starts_unanswered(header) {
-            self.report_session(time_ns, found);
+        if !self.session.is_reported || self.session.tls().starts_unanswered(header) {
+            self.session.report(Protocol::Quic, time_ns, found);
         }
         let body = left.saturating_sub(1 + least_id);
         let message = Message::data(Protocol::Quic, direction, [time_ns; 2], body as u32);
         found.message(message.with_plaintext(between(body, [0, most_id - least_id])));
-    }
-
-    fn session(&mut self) -> TlsSession<'_> {
-        TlsSession { keys: &mut self.keys, negotiation: &mut self.negotiation }
-    }
-
-    fn report_session(&mut self, time_ns: i64, found: &mut Found) {
-        self.is_reported = true;
-        let session = self.session().frame(0, time_ns, Protocol::Quic);
-        found.events.push(FlowEvent::Session(Box::new(session)));
     }
 }
 
@@ -266,8 +246,7 @@ impl MessageFramer for QuicFlow {
     }
 
     fn is_valid(&self) -> bool {
-        self.keys.is_valid()
-            && self.negotiation.is_valid()
+        self.session.is_valid()
             && self.ids.all(IdLength::is_valid)
             && self.initial.is_valid()
             && self.recognition.is_valid()

@@ -43,8 +43,8 @@ impl InitialReader {
         hello: &mut dyn FnMut(Hello),
     ) -> Option<u64> {
         let whole = bytes.get(..packet.header + packet.body)?;
-        let known = self.client.as_ref().map(|(client, id)| (*client, id.clone()));
-        let by_known = known.and_then(|(client, id)| decrypted(packet, whole, &id, client == direction));
+        let known = self.client.as_ref();
+        let by_known = known.and_then(|(client, id)| decrypted(packet, whole, id, *client == direction));
         let frames = by_known.or_else(|| {
             // The first packet of a client, or the first after a `Retry`, whose id is new.
             let frames = decrypted(packet, whole, packet.destination, true)?;

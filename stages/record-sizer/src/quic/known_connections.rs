@@ -6,13 +6,10 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::connection_id::SHORT_READ;
+use crate::connection_id::{SHORT_READ, SURE};
 
 /// The most signs that are known.
 const MOST: usize = 8192;
-
-/// Shorter ids would be found where there are none: one flow in 2³² begins with one of four bytes.
-const SHORTEST: usize = 4;
 
 /// What shows a connection.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,7 +28,7 @@ pub(crate) struct KnownConnections {
 impl KnownConnections {
     /// Remembers what shows a flow's connection.
     pub(crate) fn insert(&mut self, sign: Sign, flow: u64) {
-        let is_short = matches!(&sign, Sign::Id(id) if !(SHORTEST..SHORT_READ).contains(&id.len()));
+        let is_short = matches!(&sign, Sign::Id(id) if !(SURE..SHORT_READ).contains(&id.len()));
         if is_short || self.flows.insert(sign.clone(), flow).is_some() {
             return;
         }
@@ -50,7 +47,7 @@ impl KnownConnections {
             return None;
         }
         let known = |sign: Sign| self.flows.get_key_value(&sign).map(|(sign, flow)| (sign, *flow));
-        let by_id = (SHORTEST..SHORT_READ).find_map(|length| known(Sign::Id(packet.get(1..=length)?.to_vec())));
+        let by_id = (SURE..SHORT_READ).find_map(|length| known(Sign::Id(packet.get(1..=length)?.to_vec())));
         by_id.or_else(|| known(Sign::Service(service?)))
     }
 

@@ -26,15 +26,15 @@ impl RecordSizer {
         }
         let &Segment { flow, time_ns, direction, .. } = datagram;
         let (chunk, mut found) = (Chunk::of(datagram), Found::default());
-        // It is not forgotten as long as it is in use.
-        self.ends.find(flow);
+        // Asked for each datagram, so that they are not forgotten as long as the flow is in use.
+        let ends = self.ends.find(flow).copied();
         let known = self.datagram_flows.find(flow);
         let is_taken = known.is_some_and(|known| known.take(direction, chunk, &mut found))
-            || self.begin(flow, &chunk).is_some_and(|begun| begun.take(direction, chunk, &mut found));
+            || self.begin(flow, ends.as_ref(), &chunk).is_some_and(|begun| begun.take(direction, chunk, &mut found));
         self.reporter.counters.other_datagrams += u64::from(!is_taken);
         let signs: Vec<Sign> = std::mem::take(&mut found.ids).into_iter().map(Sign::Id).collect();
         if !signs.is_empty() {
-            let service = self.ends.find(flow).map(|ends| Sign::Service(ends.service));
+            let service = ends.map(|ends| Sign::Service(ends.service));
             signs.into_iter().chain(service).for_each(|sign| self.quic_connections.insert(sign, flow));
         }
         self.reporter.found(flow, time_ns, found, out)
@@ -42,19 +42,20 @@ impl RecordSizer {
 
     /// The flow that a datagram begins, unless it is of no known protocol, or the flow has one: one datagram that may be
     /// forged ends no session.
-    fn begin(&mut self, flow: u64, chunk: &Chunk<'_>) -> Option<&mut DatagramFlow> {
+    fn begin(&mut self, flow: u64, ends: Option<&FlowEnds>, chunk: &Chunk<'_>) -> Option<&mut DatagramFlow> {
         let known = self.datagram_flows.find(flow).map(|known| known.is_certain());
         if known == Some(true) {
             return None;
         }
-        let ends = self.ends.find(flow).copied();
-        let service = ends.map(|ends| ends.service);
-        let shown = self.quic_connections.flow(chunk.payload, service).filter(|(_, other)| *other != flow);
+        let shown = self
+            .quic_connections
+            .flow(chunk.payload, ends.map(|ends| ends.service))
+            .filter(|(_, other)| *other != flow);
         let moved = shown.and_then(|(sign, other)| match &**self.datagram_flows.find(other)? {
             DatagramFlow::Quic(known) => Some(DatagramFlow::Quic(known.moved(sign, &self.declared.quic_ids))),
             _ => None,
         });
-        let begun = moved.or_else(|| DatagramFlow::begin(chunk, ends.as_ref(), &self.declared))?;
+        let begun = moved.or_else(|| DatagramFlow::begin(chunk, ends, &self.declared))?;
         // What only may be QUIC may be anything in the clear, of which no byte is to be kept for others.
         let is_read_for_others = self.findings.read.is_some();
         if !begun.is_certain() && (is_read_for_others || known.is_some()) {

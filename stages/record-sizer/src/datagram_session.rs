@@ -1,0 +1,35 @@
+//! The TLS session of a flow of datagrams, as DTLS and QUIC have one, and whether it was reported.
+
+use serde::{Deserialize, Serialize};
+use sizeleak_frame::Protocol;
+
+use crate::message::{FlowEvent, Found};
+use crate::session::{Negotiation, TlsSession};
+use crate::session_keys::SessionKeys;
+
+/// A session between two ends.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct DatagramSession {
+    pub(crate) keys: SessionKeys,
+    pub(crate) negotiation: Negotiation,
+    pub(crate) is_reported: bool,
+}
+
+impl DatagramSession {
+    /// The session with the state it changes.
+    pub(crate) fn tls(&mut self) -> TlsSession<'_> {
+        TlsSession { keys: &mut self.keys, negotiation: &mut self.negotiation }
+    }
+
+    /// Reports what is known of it.
+    pub(crate) fn report(&mut self, protocol: Protocol, time_ns: i64, found: &mut Found) {
+        self.is_reported = true;
+        let session = self.tls().frame(0, time_ns, protocol);
+        found.events.push(FlowEvent::Session(Box::new(session)));
+    }
+
+    /// Whether a session can be in this state.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.keys.is_valid() && self.negotiation.is_valid()
+    }
+}
