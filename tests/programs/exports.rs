@@ -42,15 +42,7 @@ fn saved(folder: &Path, name: &str, content: &[u8]) -> PathBuf {
 fn odd_stream() -> Vec<u8> {
     let text = |text: &str| text.to_owned();
     let hello = Hello { schema: 1, stage: text("x"), version: text("1"), upstream: Vec::new() };
-    let flow = Flow {
-        flow: FLOW,
-        gateway: "2001:db8::20".parse().unwrap(),
-        service: "[2001:db8::7]:8443".parse().unwrap(),
-        transport: Transport::Udp,
-        encapsulation: None,
-        among_several: false,
-        gateway_port: None,
-    };
+    let flow = Flow::new(FLOW, "2001:db8::20".parse().unwrap(), "[2001:db8::7]:8443".parse().unwrap(), Transport::Udp);
     let server_name = Some(text("-"));
     let session =
         Session { time_ns: 5, flow: FLOW, server_name, tls_version: None, cipher_suite: None, protocol: None };

@@ -269,15 +269,7 @@ mod tests {
 
     fn flow(flow: u64, gateway: &str) -> Flow {
         let (gateway, service) = (gateway.parse().unwrap(), "10.0.0.1:443".parse().unwrap());
-        Flow {
-            flow,
-            gateway,
-            service,
-            transport: Transport::Tcp,
-            encapsulation: None,
-            among_several: false,
-            gateway_port: None,
-        }
+        Flow::new(flow, gateway, service, Transport::Tcp)
     }
 
     fn answer(flow: u64, time_ns: i64) -> Identification {

@@ -142,15 +142,7 @@ mod tests {
 
     fn flow(number: u64, gateway: &str, service: &str) -> Flow {
         let (gateway, service) = (gateway.parse().unwrap(), service.parse().unwrap());
-        Flow {
-            flow: number,
-            gateway,
-            service,
-            transport: Transport::Tcp,
-            encapsulation: None,
-            among_several: false,
-            gateway_port: None,
-        }
+        Flow::new(number, gateway, service, Transport::Tcp)
     }
 
     fn session(flow: u64, name: Option<&str>) -> Session {

@@ -32,6 +32,14 @@ pub struct Flow {
     pub among_several: bool,
 }
 
+impl Flow {
+    /// A flow outside tunnels between these ends, of which nothing else is known.
+    pub fn new(flow: u64, gateway: IpAddr, service: SocketAddr, transport: Transport) -> Self {
+        let (gateway_port, encapsulation, among_several) = (None, None, false);
+        Self { flow, gateway, gateway_port, service, transport, encapsulation, among_several }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "it is called by reference")]
 fn is_false(value: &bool) -> bool {
     !value

@@ -223,15 +223,7 @@ mod tests {
 
     fn flow(flow: u64, service: &str) -> Flow {
         let (gateway, service) = ("192.0.2.1".parse().unwrap(), service.parse().unwrap());
-        Flow {
-            flow,
-            gateway,
-            service,
-            transport: Transport::Tcp,
-            encapsulation: None,
-            among_several: false,
-            gateway_port: None,
-        }
+        Flow::new(flow, gateway, service, Transport::Tcp)
     }
 
     fn session(flow: u64, name: &str) -> Session {

@@ -107,15 +107,7 @@ mod tests {
     use super::*;
 
     fn flow(number: u64, service: &str) -> Frame {
-        Frame::from(Flow {
-            flow: number,
-            gateway: "2001:db8::20".parse().unwrap(),
-            service: service.parse().unwrap(),
-            transport: Transport::Tcp,
-            encapsulation: None,
-            among_several: false,
-            gateway_port: None,
-        })
+        Frame::from(Flow::new(number, "2001:db8::20".parse().unwrap(), service.parse().unwrap(), Transport::Tcp))
     }
 
     fn named(names: &FlowNames, mut body: Value) -> Value {

@@ -225,16 +225,7 @@ mod tests {
 
     fn flow() -> Frame {
         let (gateway, service) = ("2001:db8::20".parse().unwrap(), "[2001:db8::7]:443".parse().unwrap());
-        Flow {
-            flow: 3,
-            gateway,
-            service,
-            transport: Transport::Tcp,
-            encapsulation: None,
-            among_several: false,
-            gateway_port: None,
-        }
-        .into()
+        Flow::new(3, gateway, service, Transport::Tcp).into()
     }
 
     fn identification() -> Frame {

@@ -99,15 +99,7 @@ mod tests {
 
     fn flow(number: u64, port: u16, transport: Transport) -> Frame {
         let (gateway, service) = ("192.168.1.20".parse().unwrap(), format!("203.0.113.7:{port}").parse().unwrap());
-        Frame::Flow(Box::new(Flow {
-            flow: number,
-            gateway,
-            service,
-            transport,
-            encapsulation: None,
-            among_several: false,
-            gateway_port: None,
-        }))
+        Frame::Flow(Box::new(Flow::new(number, gateway, service, transport)))
     }
 
     fn summary(counters: &[(&str, u64)]) -> Frame {

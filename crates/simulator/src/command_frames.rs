@@ -40,15 +40,7 @@ impl CommandFrames {
     pub(crate) fn add(&mut self, index: u32, connection: &PlannedConnection, sent: &[SentMessage]) {
         let flow = u64::from(index) + 1;
         let (gateway, service) = (self.gateway, self.service);
-        let ends = Flow {
-            flow,
-            gateway,
-            service,
-            transport: Transport::Tcp,
-            encapsulation: None,
-            among_several: false,
-            gateway_port: None,
-        };
+        let ends = Flow::new(flow, gateway, service, Transport::Tcp);
         self.frames.push(ends.into());
         let mut commands: Vec<Command> = vec![Command::default(); connection.commands.len()];
         let mut replies: Vec<Vec<SingleReply>> = vec![Vec::new(); commands.len()];

@@ -120,15 +120,7 @@ mod tests {
             (7, "192.168.1.20", tunnel("8")),
         ] {
             let (gateway, service) = (gateway.parse().unwrap(), "203.0.113.10:443".parse().unwrap());
-            endpoints.add(&Flow {
-                flow,
-                gateway,
-                service,
-                transport: Transport::Tcp,
-                encapsulation,
-                among_several: false,
-                gateway_port: None,
-            });
+            endpoints.add(&Flow { encapsulation, ..Flow::new(flow, gateway, service, Transport::Tcp) });
         }
         assert_eq!(endpoints.of(5), endpoints.of(6));
         assert!(endpoints.of(5) != endpoints.of(1) && endpoints.of(5) != endpoints.of(7));

@@ -132,18 +132,7 @@ fn frames(segments: &[Segment<'static>]) -> Vec<Frame> {
         for segment in batch.iter().filter(|segment| announced.insert(segment.flow)) {
             let transport = if segment.flow == 0 { Transport::Udp } else { Transport::Tcp };
             let (gateway, service) = ("10.0.0.2".parse().unwrap(), "203.0.113.1:443".parse().unwrap());
-            frames.push(
-                Flow {
-                    flow: segment.flow,
-                    gateway,
-                    service,
-                    transport,
-                    encapsulation: None,
-                    among_several: false,
-                    gateway_port: None,
-                }
-                .into(),
-            );
+            frames.push(Flow::new(segment.flow, gateway, service, transport).into());
         }
         let mut rows = Segments::new();
         for segment in batch {

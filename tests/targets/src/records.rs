@@ -62,13 +62,13 @@ fn stands_for_segments(frames: &[Frame], flow: u64) -> bool {
 /// The flows that [`segments`] belong to.
 pub fn flows() -> Vec<Flow> {
     let flow = |(flow, (transport, port))| Flow {
-        flow,
-        gateway: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 20)),
         gateway_port: Some(50_000),
-        service: (Ipv4Addr::new(192, 0, 2, 10), port).into(),
-        transport,
-        encapsulation: None,
-        among_several: false,
+        ..Flow::new(
+            flow,
+            IpAddr::V4(Ipv4Addr::new(192, 0, 2, 20)),
+            (Ipv4Addr::new(192, 0, 2, 10), port).into(),
+            transport,
+        )
     };
     let (tcp, udp) = (Transport::Tcp, Transport::Udp);
     let ends = [(tcp, 443), (udp, 5684), (tcp, 5540), (udp, 443), (tcp, 6668), (udp, 5540), (tcp, 9000), (udp, 4500)];

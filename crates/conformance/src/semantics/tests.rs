@@ -47,15 +47,8 @@ fn impossible_frames_are_reported() {
         (vec![Command { replies: 0, ..command(1) }], "without `replies`"),
         (vec![Command { flow: 8, ..command(1) }], "announces its flow 8"),
     ];
-    let flow = sizeleak_frame::Flow {
-        flow: 7,
-        gateway: [10, 0, 0, 1].into(),
-        service: ([10, 0, 0, 2], 443).into(),
-        transport: sizeleak_frame::Transport::Tcp,
-        encapsulation: None,
-        among_several: false,
-        gateway_port: None,
-    };
+    let flow =
+        sizeleak_frame::Flow::new(7, [10, 0, 0, 1].into(), ([10, 0, 0, 2], 443).into(), sizeleak_frame::Transport::Tcp);
     for (commands, words) in cases {
         let made: Vec<Frame> = commands.into_iter().map(Frame::from).collect();
         let fault = are_meaningful(&made, &[flow.clone().into()], "mine").unwrap_err();

@@ -31,15 +31,7 @@ fn every_kind_has_batches_with_its_columns() {
 
 #[test]
 fn lists_numbers_and_names_of_a_command_are_its_row() {
-    let flow = Flow {
-        flow: u64::MAX,
-        gateway: "192.0.2.1".parse().unwrap(),
-        service: "203.0.113.1:443".parse().unwrap(),
-        transport: Transport::Tcp,
-        encapsulation: None,
-        among_several: false,
-        gateway_port: None,
-    };
+    let flow = Flow::new(u64::MAX, "192.0.2.1".parse().unwrap(), "203.0.113.1:443".parse().unwrap(), Transport::Tcp);
     let single_replies = vec![SingleReply { after_ns: 5, length: 60 }, SingleReply { after_ns: 6, length: 70 }];
     let command = Command { flow: u64::MAX, size: 233, single_replies: single_replies.into(), ..Command::default() };
     let batch = batch("command", &[flow.into(), command.into(), Command::default().into()]);

@@ -26,14 +26,5 @@ pub(super) fn deviation(what: &str, time_ns: i64, gateway: &str, flow: u64) -> F
 
 pub(super) fn flow(flow: u64, gateway: &str, service: &str) -> Frame {
     let (gateway, service) = (gateway.parse().unwrap(), service.parse().unwrap());
-    Flow {
-        flow,
-        gateway,
-        service,
-        transport: Transport::Tcp,
-        encapsulation: None,
-        among_several: false,
-        gateway_port: None,
-    }
-    .into()
+    Flow::new(flow, gateway, service, Transport::Tcp).into()
 }

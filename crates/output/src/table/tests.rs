@@ -43,16 +43,7 @@ fn identification(candidates: Vec<Candidate>, count: u64) -> Frame {
 
 fn flow(number: u64, gateway: &str, service: &str) -> Frame {
     let (gateway, service) = (gateway.parse().unwrap(), service.parse().unwrap());
-    Flow {
-        flow: number,
-        gateway,
-        service,
-        transport: Transport::Tcp,
-        encapsulation: None,
-        among_several: false,
-        gateway_port: None,
-    }
-    .into()
+    Flow::new(number, gateway, service, Transport::Tcp).into()
 }
 
 fn best() -> Candidate {

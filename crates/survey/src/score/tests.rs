@@ -22,15 +22,7 @@ const HUB: Made = Made { service: [203, 0, 113, 10], minutes: 120, messages: 60,
 fn connection(made: Made) -> Connection {
     let gateway = "192.168.1.20".parse().unwrap();
     let service = (made.service, 443).into();
-    let mut connection = Connection::new(&Flow {
-        flow: 1,
-        gateway,
-        service,
-        transport: Transport::Tcp,
-        encapsulation: None,
-        among_several: false,
-        gateway_port: None,
-    });
+    let mut connection = Connection::new(&Flow::new(1, gateway, service, Transport::Tcp));
     for direction in Direction::BOTH {
         for number in 0..made.messages {
             let time_ns = made.minutes * 60 * SECOND_NS * i64::from(number) / i64::from(made.messages.max(2) - 1);

@@ -57,18 +57,7 @@ fn on(flow: u64, mut record: Record) -> Record {
 /// A flow between a gateway and the only service.
 fn flow(flow: u64, gateway: &str) -> SegmenterInput {
     let (gateway, service) = (gateway.parse().unwrap(), "203.0.113.10:443".parse().unwrap());
-    SegmenterInput::Flow(
-        Flow {
-            flow,
-            gateway,
-            service,
-            transport: Transport::Tcp,
-            encapsulation: None,
-            among_several: false,
-            gateway_port: None,
-        }
-        .into(),
-    )
+    SegmenterInput::Flow(Flow::new(flow, gateway, service, Transport::Tcp).into())
 }
 
 /// Times of commands, in milliseconds: at no steady interval.

@@ -17,16 +17,7 @@ fn segment(seconds: f64, sequence: u32, length: u32) -> Segment<'static> {
 
 fn flow(flow: u64) -> Frame {
     let (gateway, service) = ("10.0.0.2".parse().unwrap(), "203.0.113.1:443".parse().unwrap());
-    Flow {
-        flow,
-        gateway,
-        service,
-        transport: Transport::Tcp,
-        encapsulation: None,
-        among_several: false,
-        gateway_port: None,
-    }
-    .into()
+    Flow::new(flow, gateway, service, Transport::Tcp).into()
 }
 
 fn frames(segments: &[Segment<'_>]) -> Vec<Frame> {
