@@ -42,7 +42,7 @@ fn survey_is_reported() {
 }
 
 #[test]
-fn what_a_tunnel_hides_is_reported() {
+fn reports_on_tunnels_are_what_they_were() {
     assert_printed(
         "tunnel",
         [
