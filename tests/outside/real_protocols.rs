@@ -2,6 +2,7 @@
 //!
 //! The labs of `examples/lab` run, with fewer messages than those that docs/protocols.md is about.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
@@ -24,6 +25,11 @@ struct Sent {
 impl Sent {
     fn number(&self, name: &str) -> u64 {
         self.more[name].as_u64().unwrap()
+    }
+
+    /// The port of the connection's client; 0 if the lab has one connection.
+    fn client_port(&self) -> u64 {
+        self.more.get("client_port").and_then(Value::as_u64).unwrap_or_default()
     }
 
     fn is(&self, name: &str, value: &str) -> bool {
@@ -57,28 +63,37 @@ impl Lab {
         Self { folder, sent }
     }
 
-    /// The records of a gateway.
-    fn records(&self, gateway: &str) -> Vec<Record> {
+    /// What is found of a gateway.
+    fn sized(&self, gateway: &str) -> Sized {
         let sized = Sized::of(&self.folder.path().join("capture.pcap"), Some(gateway.parse().unwrap()));
         assert_eq!(sized.damage, None);
-        sized.records
+        sized
     }
 
-    /// Asserts that those records that are `compared` have, in order in each direction, the sizes of the messages for which
-    /// `size` gives one.
+    /// Asserts that those records that are `compared` have, in order in each direction of each connection, the sizes of the
+    /// messages for which `size` gives one.
     fn assert_sizes(
         &self,
         expected: &Expected<'_>,
         size: impl Fn(&Sent) -> Option<u64>,
         compared: impl Fn(&Record) -> bool,
     ) {
-        let records = self.records(expected.gateway);
+        let capture = self.sized(expected.gateway);
+        let clients: BTreeSet<u64> = self.sent.iter().map(Sent::client_port).collect();
+        // Several connections may send in another order than they encrypt.
+        let connection = |record: &&Record| {
+            let flow = &capture.flows[&record.flow];
+            let ports = [flow.gateway_port.map_or(0, u64::from), flow.service.port().into()];
+            ports.into_iter().find(|port| clients.contains(port))
+        };
         let mut widths = Vec::new();
         for direction in Direction::BOTH {
-            let of_direction = self.sent.iter().filter(|sent| sent.direction == direction);
-            let sizes: Vec<u64> = of_direction.filter_map(&size).collect();
-            let of_direction = records.iter().filter(|record| record.direction == direction);
-            let found: Vec<&Record> = of_direction.filter(|record| compared(record)).collect();
+            let mut sent: Vec<&Sent> = self.sent.iter().filter(|sent| sent.direction == direction).collect();
+            sent.sort_by_key(|sent| sent.client_port());
+            let sizes: Vec<u64> = sent.into_iter().filter_map(&size).collect();
+            let of_direction = capture.records.iter().filter(|record| record.direction == direction);
+            let mut found: Vec<&Record> = of_direction.filter(|record| compared(record)).collect();
+            found.sort_by_key(connection);
             assert!(sizes.len() >= 50, "{direction:?}: only {} messages", sizes.len());
             assert_eq!(found.len(), sizes.len(), "{direction:?}");
             for (number, (record, size)) in found.iter().zip(&sizes).enumerate() {
@@ -121,7 +136,7 @@ fn assert_matter(lab: &Lab) {
         let expected = Expected { gateway, protocol: Protocol::Matter, width: 0 };
         lab.assert_sizes(&expected, size, |record| !record.handshake);
         let acknowledgements = |sent: &&Sent| size(sent).is_some() && sent.more["ack"] == true;
-        let records = lab.records(gateway);
+        let records = lab.sized(gateway).records;
         let found = records.iter().filter(|record| record.content_type == ContentType::Acknowledgement);
         assert_eq!(found.count(), lab.sent.iter().filter(acknowledgements).count());
     }
@@ -201,7 +216,7 @@ fn packets_of_esp_are_those_in_its_tunnel() {
 #[ignore = "second tier: needs root, tcpdump, openssl and python3 with tinytuya"]
 fn messages_of_tuya_have_the_lengths_that_were_sent() {
     let lab = Lab::run("tuya.py", "--messages 400");
-    let records = lab.records("127.0.0.2");
+    let records = lab.sized("127.0.0.2").records;
     for direction in Direction::BOTH {
         // What comes before and behind the bytes that the length in a message counts.
         let around = |sent: &Sent| if sent.more["version"] == 3.5 { 18 } else { 16 };
