@@ -50,7 +50,9 @@ pub(super) fn chosen<F: ValueEnum>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PictureForm {
     Svg,
+    #[cfg(feature = "figures")]
     Png,
+    #[cfg(feature = "figures")]
     Pdf,
 }
 
@@ -60,8 +62,12 @@ impl PictureForm {
         let Some((file, ending)) = output.and_then(|file| Some((file, extension(file)?))) else { return Ok(Self::Svg) };
         match ending.as_str() {
             "svg" => Ok(Self::Svg),
+            #[cfg(feature = "figures")]
             "png" => Ok(Self::Png),
+            #[cfg(feature = "figures")]
             "pdf" => Ok(Self::Pdf),
+            #[cfg(not(feature = "figures"))]
+            "png" | "pdf" => Err(only_svg(file, &ending)),
             _ => {
                 let file = file.display();
                 Err(Failure::usage(anyhow!("`sizeleak plot` draws .svg, .png and .pdf, and {file} is not named so")))
@@ -132,6 +138,18 @@ fn no_picture(output: &Path, command: &str) -> Failure {
     let (source, shown) = (source.display(), output.display());
     Failure::usage(anyhow!(
         "`{command}` draws no pictures: write `-o {source}`, then `sizeleak plot {source} -o {shown}`"
+    ))
+}
+
+/// Refuses a picture that this program cannot make, with what makes it.
+#[cfg(not(feature = "figures"))]
+fn only_svg(output: &Path, ending: &str) -> Failure {
+    let (picture, source) = (output.display(), output.with_extension("svg"));
+    let source = source.display();
+    let other = if ending == "pdf" { "print it from a browser" } else { "open it in a browser" };
+    Failure::usage(anyhow!(
+        "this program was built without PNG and PDF: write `-o {source}`, then {other} or run `rsvg-convert -f {ending} \
+         {source} -o {picture}`; or build the program with `--features figures`"
     ))
 }
 

@@ -58,7 +58,8 @@ mod timeline;
     the home.\n\n\
     The other figures are made for a column of a paper: 3.5 inches wide, their text is 7 points high. `--font-size` \
     enlarges lines and marks too. `--title ''` leaves out title and explanation, for figures with a caption. PNG and PDF \
-    have a font of their own (Noto Sans), so they are the same on every machine; in SVG the viewer chooses one.")]
+    have a font of their own (Noto Sans), so they are the same on every machine; in SVG the viewer chooses one. They are \
+    in packages, and where `cargo install` had `--features figures`.")]
 pub(crate) struct Arguments {
     /// Answers, a profile, a model, or JSON of evaluate, learn --curve or pad --curve; `-` or nothing is stdin
     ///

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use regex::Regex;
+use regex_lite::Regex;
 
 /// Separates the parts of a name.
 const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];

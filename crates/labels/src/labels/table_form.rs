@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
-
 /// The separators of columns; the first one where none occurs.
 const SEPARATORS: [u8; 3] = *b",;\t";
 
@@ -19,19 +17,37 @@ pub(crate) struct TableText<'a> {
     pub(crate) lines_above: u64,
 }
 
+/// The characters of the bytes from 0x80 to 0x9f in Windows-1252, where Latin-1 has control characters. Five are open, and
+/// stay those (<https://encoding.spec.whatwg.org/index-windows-1252.txt>).
+const WINDOWS_1252: [char; 32] = [
+    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}', '‘', '’', '“',
+    '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+];
+
 /// The text in UTF-8, and the name of its encoding if that was another one: what a byte order mark says, or, of text that
 /// is no UTF-8, what Windows writes in the West. Bytes that are no text are found with their line later.
 pub(crate) fn decoded(bytes: &[u8]) -> (Cow<'_, [u8]>, Option<&'static str>) {
-    let (encoding, mark) = Encoding::for_bom(bytes).unwrap_or_else(|| {
-        let is_western = std::str::from_utf8(bytes).is_err() && !bytes.contains(&0);
-        (if is_western { WINDOWS_1252 } else { UTF_8 }, 0)
-    });
-    let text = bytes.get(mark..).unwrap_or_default();
-    if encoding == UTF_8 {
-        return (text.into(), None);
-    }
-    let text = encoding.decode_without_bom_handling(text).0.into_owned().into_bytes();
-    (text.into(), Some(encoding.name()))
+    let (text, encoding) = match bytes {
+        [0xef, 0xbb, 0xbf, text @ ..] => return (text.into(), None),
+        [0xff, 0xfe, text @ ..] => (utf_16(text, u16::from_le_bytes), "UTF-16LE"),
+        [0xfe, 0xff, text @ ..] => (utf_16(text, u16::from_be_bytes), "UTF-16BE"),
+        _ if bytes.contains(&0) || std::str::from_utf8(bytes).is_ok() => return (bytes.into(), None),
+        _ => (bytes.iter().map(|byte| western(*byte)).collect(), "windows-1252"),
+    };
+    (text.into_bytes().into(), Some(encoding))
+}
+
+/// What is no UTF-16 becomes U+FFFD.
+fn utf_16(text: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+    let (pairs, rest) = text.as_chunks();
+    let characters = char::decode_utf16(pairs.iter().map(|pair| unit(*pair)));
+    let text = characters.map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER));
+    text.chain(rest.iter().map(|_| char::REPLACEMENT_CHARACTER)).collect()
+}
+
+fn western(byte: u8) -> char {
+    let special = byte.checked_sub(0x80).and_then(|at| WINDOWS_1252.get(usize::from(at)));
+    special.copied().unwrap_or(char::from(byte))
 }
 
 impl<'a> TableText<'a> {
@@ -74,6 +90,7 @@ mod tests {
         assert_eq!(decoded(b"\xef\xbb\xbftime"), b"time");
         assert_eq!(decoded(b"\xff\xfet\0i\0\xfc\0"), "tiü".as_bytes());
         assert_eq!(decoded(b"\xfe\xff\0t\0i"), b"ti");
+        assert_eq!(decoded(b"\xff\xfe=\xd8\0\xdex\0\xd8\xd8i"), "😀x\u{fffd}\u{fffd}".as_bytes());
         assert_eq!(decoded(b"time"), b"time");
         assert_eq!(decoded(b"K\xfcche \x80"), "Küche €".as_bytes());
         assert_eq!(decoded(b"\xff\0"), b"\xff\0");

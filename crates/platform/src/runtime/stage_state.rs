@@ -1,6 +1,6 @@
 //! The state of a stage between two runs, as bytes.
 //!
-//! A state is MessagePack. The same state always gives the same bytes: hash tables are written sorted, and bytes that
+//! A state has the format of `postcard`, which holds no names and needs little code for each type. The same state always gives the same bytes: hash tables are written sorted, and bytes that
 //! would be written differently are refused when they are read.
 
 use std::mem;
@@ -21,10 +21,10 @@ pub enum StateError {
     Unsupported,
     /// It could not be encoded.
     #[error("its state cannot be written: {0}")]
-    Unwritable(#[from] rmp_serde::encode::Error),
+    Unwritable(#[source] postcard::Error),
     /// Its bytes are not those of a state of this stage.
     #[error("its state cannot be read: {0}")]
-    Unreadable(#[from] rmp_serde::decode::Error),
+    Unreadable(#[source] postcard::Error),
     /// It was read, but the stage cannot be in such a state with these options.
     #[error("it cannot be in such a state")]
     Impossible,
@@ -35,7 +35,7 @@ pub enum StateError {
 /// # Errors
 /// [`StateError::Unwritable`].
 pub fn encode_state(state: &impl Serialize) -> Result<Vec<u8>, StateError> {
-    Ok(rmp_serde::to_vec(state)?)
+    postcard::to_allocvec(state).map_err(StateError::Unwritable)
 }
 
 /// Reads a state that [`encode_state`] wrote. Memory is bounded by the number of bytes. Whether the values fit together
@@ -44,7 +44,7 @@ pub fn encode_state(state: &impl Serialize) -> Result<Vec<u8>, StateError> {
 /// # Errors
 /// [`StateError`] if the bytes are of something else, or not as they would be written.
 pub fn decode_state<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<T, StateError> {
-    let state = rmp_serde::from_slice(bytes)?;
+    let state = postcard::from_bytes(bytes).map_err(StateError::Unreadable)?;
     if encode_state(&state)? == bytes { Ok(state) } else { Err(StateError::Impossible) }
 }
 
@@ -123,12 +123,12 @@ mod tests {
 
     #[test]
     fn bytes_that_would_be_written_differently_are_refused() {
-        let of = |table: &[(u64, u8)]| decode_state::<State>(&rmp_serde::to_vec(&(table,)).unwrap());
+        let of = |table: &[(u64, u8)]| decode_state::<State>(&encode_state(&(table,)).unwrap());
         assert!(of(&[(1, 7), (2, 7)]).is_ok());
         for wrong in [&[(2, 7), (1, 7)][..], &[(1, 7), (1, 7)]] {
             assert!(matches!(of(wrong), Err(StateError::Impossible)), "{wrong:?}");
         }
-        let behind = [rmp_serde::to_vec(&(&[(1, 7)],)).unwrap(), vec![0]].concat();
+        let behind = [encode_state(&State { table: [(1, 7)].into() }).unwrap(), vec![0]].concat();
         assert!(decode_state::<State>(&behind).is_err());
     }
 }

@@ -1,12 +1,6 @@
 //! The figures of a run in the `OpenMetrics` text format.
 
-use std::fmt::Error;
-
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::{Registry, Unit};
+use std::fmt::{Display, Write as _};
 
 use crate::telemetry::{BOUNDS_NS, Meter, Telemetry, TimeHistogram};
 
@@ -15,111 +9,128 @@ pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 
 /// The current figures.
 pub(super) fn text(telemetry: &Telemetry) -> String {
-    let mut registry = Registry::with_prefix("sizeleak");
-    registry.register_collector(Box::new(Figures(telemetry.clone())));
-    let mut text = String::new();
-    match encode(&mut text, &registry) {
-        Ok(()) => text,
-        // Writing to memory cannot fail; an empty exposition is valid.
-        Err(Error) => "# EOF\n".to_owned(),
+    let mut text = Exposition::default();
+    text.family("build", None, "info", "The program that runs");
+    text.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    input(&mut text, telemetry);
+    let meters = telemetry.meters();
+    if !meters.is_empty() {
+        stages(&mut text, &meters);
+    }
+    notices_and_output(&mut text, telemetry);
+    text.0.push_str("# EOF\n");
+    text.0
+}
+
+/// A text of metric families (`OpenMetrics` 1.0, section "Text format"), whose names all begin alike.
+#[derive(Debug, Default)]
+struct Exposition(String);
+
+impl Exposition {
+    /// Begins a family; with a unit, its name ends with it.
+    fn family(&mut self, name: &str, unit: Option<&str>, metric_type: &str, help: &str) {
+        self.line(format_args!("# HELP sizeleak_{name} {help}"));
+        self.line(format_args!("# TYPE sizeleak_{name} {metric_type}"));
+        if let Some(unit) = unit {
+            self.line(format_args!("# UNIT sizeleak_{name} {unit}"));
+        }
+    }
+
+    /// A value of the family. Values of labels may be anything.
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let labels: Vec<String> =
+            labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escaped(value))).collect();
+        if labels.is_empty() {
+            self.line(format_args!("sizeleak_{name} {value}"));
+        } else {
+            self.line(format_args!("sizeleak_{name}{{{}}} {value}", labels.join(",")));
+        }
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to memory does not fail.
+        _ = writeln!(self.0, "{line}");
     }
 }
 
-#[derive(Debug)]
-struct Figures(Telemetry);
-
-impl Collector for Figures {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        let encoder = &mut encoder;
-        encoder
-            .encode_descriptor("build", "The program that runs", None, MetricType::Info)?
-            .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])?;
-        self.encode_input(encoder)?;
-        self.encode_stages(encoder)?;
-        self.encode_notices_and_output(encoder)
-    }
-}
-
-impl Figures {
-    fn encode_input(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        let (read, total) = (self.0.progress().read(), self.0.progress().total());
-        let help = "Bytes of the input that were read, before anything is decompressed";
-        encoder
-            .encode_descriptor("input_read", help, Some(&Unit::Bytes), MetricType::Counter)?
-            .encode_counter::<NoLabelSet, _, u64>(&read, None)?;
-        let Some(total) = total else { return Ok(()) };
+fn input(text: &mut Exposition, telemetry: &Telemetry) {
+    let help = "Bytes of the input that were read, before anything is decompressed";
+    text.family("input_read_bytes", Some("bytes"), "counter", help);
+    text.sample("input_read_bytes_total", &[], telemetry.progress().read());
+    if let Some(total) = telemetry.progress().total() {
         let help = "Bytes of the input in all; missing where that is not known";
-        encoder
-            .encode_descriptor("input_size", help, Some(&Unit::Bytes), MetricType::Gauge)?
-            .encode_gauge(&i64::try_from(total).unwrap_or(i64::MAX))
+        text.family("input_size_bytes", Some("bytes"), "gauge", help);
+        text.sample("input_size_bytes", &[], total);
     }
+}
 
-    fn encode_stages(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        let meters = self.0.meters();
-        if meters.is_empty() {
-            return Ok(());
-        }
-        let help = "Frames that a stage took, rows of batches each; of a capture, packets";
-        counter(encoder, "frames_in", help, None, &meters, |meter| meter.counts().frames_in)?;
-        let help = "Frames that a stage made, rows of batches each";
-        counter(encoder, "frames_out", help, None, &meters, |meter| meter.counts().frames_out)?;
-        let help = "Bytes of traffic in the frames that a stage took";
-        counter(encoder, "traffic_in", help, Some(&Unit::Bytes), &meters, |meter| meter.counts().bytes_in)?;
-        histogram(encoder, "service", "Time a stage worked on a frame", &meters, Meter::service)?;
-        histogram(encoder, "queue", "Time a frame waited for a stage", &meters, Meter::queue)
+fn stages(text: &mut Exposition, meters: &[Meter]) {
+    let help = "Frames that a stage took, rows of batches each; of a capture, packets";
+    counter(text, "frames_in", None, help, meters, |meter| meter.counts().frames_in);
+    let help = "Frames that a stage made, rows of batches each";
+    counter(text, "frames_out", None, help, meters, |meter| meter.counts().frames_out);
+    let help = "Bytes of traffic in the frames that a stage took";
+    counter(text, "traffic_in_bytes", Some("bytes"), help, meters, |meter| meter.counts().bytes_in);
+    histogram(text, "service_seconds", "Time a stage worked on a frame", meters, Meter::service);
+    histogram(text, "queue_seconds", "Time a frame waited for a stage", meters, Meter::queue);
+}
+
+fn notices_and_output(text: &mut Exposition, telemetry: &Telemetry) {
+    text.family("notices", None, "counter", "Notices of what was skipped, lost or assumed");
+    for ((stage, what), count) in telemetry.notices() {
+        text.sample("notices_total", &[("stage", &stage), ("what", &what)], count);
     }
-
-    fn encode_notices_and_output(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        let help = "Notices of what was skipped, lost or assumed";
-        let mut notices = encoder.encode_descriptor("notices", help, None, MetricType::Counter)?;
-        for ((stage, what), count) in self.0.notices() {
-            let labels = [("stage", stage), ("what", what)];
-            notices.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
-        }
-        let help = "Frames that came out of the last stage, rows of batches each";
-        let mut output = encoder.encode_descriptor("output_frames", help, None, MetricType::Counter)?;
-        for (kind, count) in self.0.output() {
-            output.encode_family(&[("kind", kind)])?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
-        }
-        Ok(())
+    let help = "Frames that came out of the last stage, rows of batches each";
+    text.family("output_frames", None, "counter", help);
+    for (kind, count) in telemetry.output() {
+        text.sample("output_frames_total", &[("kind", &kind)], count);
     }
 }
 
 fn counter(
-    encoder: &mut DescriptorEncoder<'_>,
+    text: &mut Exposition,
     name: &str,
+    unit: Option<&str>,
     help: &str,
-    unit: Option<&Unit>,
     meters: &[Meter],
     count: impl Fn(&Meter) -> u64,
-) -> Result<(), Error> {
-    let mut counter = encoder.encode_descriptor(name, help, unit, MetricType::Counter)?;
+) {
+    text.family(name, unit, "counter", help);
     for meter in meters {
-        let labels = [("stage", meter.stage())];
-        counter.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count(meter), None)?;
+        text.sample(&format!("{name}_total"), &[("stage", meter.stage())], count(meter));
     }
-    Ok(())
 }
 
 fn histogram(
-    encoder: &mut DescriptorEncoder<'_>,
+    text: &mut Exposition,
     name: &str,
     help: &str,
     meters: &[Meter],
     times: impl Fn(&Meter) -> &TimeHistogram,
-) -> Result<(), Error> {
-    let mut histogram = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+) {
+    text.family(name, Some("seconds"), "histogram", help);
     for meter in meters {
-        let times = times(meter);
-        let bounds = BOUNDS_NS.iter().map(|bound| *bound as f64 / 1e9).chain([f64::INFINITY]);
-        let buckets: Vec<(f64, u64)> = bounds.zip(times.buckets().chain([times.beyond()])).collect();
-        // Derived from the buckets, so that they agree.
-        let count = buckets.iter().map(|(_, count)| count).sum();
-        let sum = times.sum().as_secs_f64();
-        let labels = [("stage", meter.stage())];
-        histogram.encode_family(&labels)?.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+        let (times, stage) = (times(meter), ("stage", meter.stage()));
+        // Counts up to each bound, the last of which is the count of all, so that they agree.
+        let mut below = 0;
+        let mut cumulative = |count| {
+            below += count;
+            below
+        };
+        let buckets: Vec<u64> = times.buckets().chain([times.beyond()]).map(&mut cumulative).collect();
+        text.sample(&format!("{name}_sum"), &[stage], number(times.sum().as_secs_f64()));
+        text.sample(&format!("{name}_count"), &[stage], buckets.last().unwrap_or(&0));
+        let bounds = BOUNDS_NS.iter().map(|bound| number(*bound as f64 / 1e9)).chain(["+Inf".to_owned()]);
+        for (bound, count) in bounds.zip(&buckets) {
+            text.sample(&format!("{name}_bucket"), &[("le", &bound), stage], count);
+        }
     }
-    Ok(())
+}
+
+/// A canonical number: a whole one has a fraction, too.
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.1}") } else { value.to_string() }
 }
 
 #[cfg(test)]
