@@ -81,6 +81,7 @@ impl Audited {
 }
 
 #[test]
+#[ignore = "second tier: takes a minute"]
 fn attacks_on_homes_padded_by_the_cheapest_table_name_what_the_audit_says() {
     let audited = &*AUDITED;
     assert!(audited.named <= 1.05 * audited.guessing && audited.named > audited.guessing, "{}", audited.named);
@@ -113,6 +114,7 @@ fn attacks_on_homes_padded_by_the_cheapest_table_name_what_the_audit_says() {
 }
 
 #[test]
+#[ignore = "second tier: takes a minute"]
 fn attacks_on_homes_padded_at_random_name_what_the_audit_says_for_half_the_bytes() {
     let audited = &*AUDITED;
     let (home, file) = (&audited.home, audited.home.path("random.json"));

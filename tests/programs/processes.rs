@@ -55,62 +55,85 @@ fn wait_for_end(child: &mut Child) -> std::process::ExitStatus {
     wait_for("the run does not end", || child.try_wait().unwrap())
 }
 
-/// A run on a silent input whose script ignores the end of its input, and the ids of the script and of its child.
-fn stubborn_run(folder: &Path, trap: &str) -> (Child, Vec<Pid>) {
-    let ids = folder.join("ids");
-    let script = format!("{trap} echo $$ >> {0}; sleep 1000 & echo $! >> {0}; cat > /dev/null; wait", ids.display());
-    let child = start(&mut run(&pipeline(folder, &script), "threads", "-"));
-    let processes = processes(&ids);
-    (child, processes)
+/// A run on a silent input whose script ignores the end of its input. Nothing of it outlives a test.
+struct StubbornRun {
+    run: Child,
+    /// The script and its child.
+    processes: Vec<Pid>,
 }
 
-fn assert_gone(processes: &[Pid]) {
-    for id in processes {
-        wait_for("a process of the stage is left", || test_kill_process(*id).is_err().then_some(()));
+impl StubbornRun {
+    fn new(folder: &Path, trap: &str) -> Self {
+        programs::hang_up_ends_programs();
+        let ids = folder.join("ids");
+        let sleep = format!("sleep 1000 & echo $! >> {0}; cat > /dev/null; wait", ids.display());
+        let script = format!("{trap} echo $$ >> {}; {sleep}", ids.display());
+        let run = start(&mut run(&pipeline(folder, &script), "threads", "-"));
+        let mut started = Self { run, processes: Vec::new() };
+        started.processes = processes(&ids);
+        started
+    }
+
+    fn assert_gone(&self) {
+        for id in &self.processes {
+            wait_for("a process of the stage is left", || test_kill_process(*id).is_err().then_some(()));
+        }
+    }
+}
+
+impl Drop for StubbornRun {
+    fn drop(&mut self) {
+        // Ids of processes that are gone may be others' by now.
+        for id in self.processes.iter().filter(|_| thread::panicking()) {
+            _ = kill_process(*id, Signal::KILL);
+        }
+        _ = self.run.kill();
+        _ = self.run.wait();
     }
 }
 
 #[test]
 fn death_of_the_runner_ends_a_stage_and_its_children() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut child, processes) = stubborn_run(folder.path(), "");
-    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
-    assert_eq!(wait_for_end(&mut child).signal(), Some(9));
-    assert_gone(&processes);
+    let mut stubborn = StubbornRun::new(folder.path(), "");
+    kill_process(Pid::from_child(&stubborn.run), Signal::KILL).unwrap();
+    assert_eq!(wait_for_end(&mut stubborn.run).signal(), Some(9));
+    stubborn.assert_gone();
 }
 
 #[test]
 fn second_sigint_ends_a_stage_that_ignores_signals() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut child, processes) = stubborn_run(folder.path(), "trap '' INT TERM HUP;");
-    programs::interrupt(&child);
+    let mut stubborn = StubbornRun::new(folder.path(), "trap '' INT TERM HUP;");
+    programs::interrupt(&stubborn.run);
     thread::sleep(Duration::from_millis(500));
-    assert!(child.try_wait().unwrap().is_none(), "the first signal waits for the stage");
-    programs::interrupt(&child);
-    assert_eq!(wait_for_end(&mut child).code(), Some(130));
-    assert_gone(&processes);
+    assert!(stubborn.run.try_wait().unwrap().is_none(), "the first signal waits for the stage");
+    programs::interrupt(&stubborn.run);
+    assert_eq!(wait_for_end(&mut stubborn.run).code(), Some(130));
+    stubborn.assert_gone();
 }
 
 #[test]
 fn hang_up_ends_the_run_and_a_stage_that_ignores_it() {
     for trap in ["", "trap '' HUP;"] {
         let folder = tempfile::tempdir().unwrap();
-        let (mut child, processes) = stubborn_run(folder.path(), trap);
-        kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
-        assert_ne!(wait_for_end(&mut child).code(), Some(0));
-        assert_gone(&processes);
+        let mut stubborn = StubbornRun::new(folder.path(), trap);
+        kill_process(Pid::from_child(&stubborn.run), Signal::HUP).unwrap();
+        assert_ne!(wait_for_end(&mut stubborn.run).code(), Some(0));
+        stubborn.assert_gone();
     }
 }
 
 #[test]
 fn hang_up_keeps_what_was_read_until_then() {
+    programs::hang_up_ends_programs();
     let capture = fs::read(root().join(example("test.pcap"))).unwrap();
     let mut child = start(program("capture").arg("-"));
     let input = supply(&mut child, capture);
     let stdin = input.join().unwrap();
     thread::sleep(Duration::from_millis(300));
     kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = programs::ended(child);
     drop(stdin);
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(output.stdout.windows(7).any(|bytes| bytes == b"summary"), "the stream is whole");
@@ -128,7 +151,7 @@ fn ignored_hang_up_stays_ignored() {
     thread::sleep(Duration::from_millis(300));
     assert!(child.try_wait().unwrap().is_none());
     drop(stdin);
-    assert!(child.wait_with_output().unwrap().status.success());
+    assert!(programs::ended(child).status.success());
 }
 
 /// A run whose script leaves a process behind that holds something open.

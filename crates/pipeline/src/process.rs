@@ -187,6 +187,8 @@ mod tests {
         assert_eq!(end("echo hello >&2"), (Outcome::Done, vec!["hello".to_owned()]));
         assert_eq!(end("echo why >&2; echo >&2; exit 4").0, Outcome::Failed("ended with exit code 4: why".into()));
         assert_eq!(end("kill -9 $$").0, Outcome::Failed("was killed by signal 9".into()));
+        // A program inherits that a signal is ignored, as it is for tests in the background, not that it is handled.
+        signal_hook::flag::register(signal_hook::consts::SIGINT, std::sync::Arc::default()).unwrap();
         assert_eq!(end("kill -2 $$").0, Outcome::Interrupted);
         assert_eq!(end("exit 3").0, Outcome::Cut("its input was cut".into()));
     }

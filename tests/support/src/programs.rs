@@ -5,11 +5,13 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::SIGHUP;
 
 /// The gateway's address in the bundled home and in every simulated one.
 pub const GATEWAY: &str = "192.168.1.20";
@@ -114,6 +116,26 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub fn stop(command: &mut Command, input: Vec<u8>, after: usize, before: impl FnOnce()) -> Output {
     let mut child = start(command);
     let stdin = supply(&mut child, input);
+    let mut frames = vec![0; after];
+    let mut output = within_patience(child, |mut child| {
+        child.stdout.as_mut().unwrap().read_exact(&mut frames).unwrap();
+        before();
+        interrupt(&child);
+        child.wait_with_output().unwrap()
+    });
+    drop(stdin);
+    frames.append(&mut output.stdout);
+    output.stdout = frames;
+    output
+}
+
+/// The output of a program that should end by itself. One that does not is killed.
+pub fn ended(child: Child) -> Output {
+    within_patience(child, |child| child.wait_with_output().unwrap())
+}
+
+/// Works with a program that is killed if that takes too long.
+fn within_patience<T>(child: Child, work: impl FnOnce(Child) -> T) -> T {
     let id = Pid::from_child(&child);
     let (over, is_over) = mpsc::channel::<()>();
     let stopper = thread::spawn(move || {
@@ -121,16 +143,16 @@ pub fn stop(command: &mut Command, input: Vec<u8>, after: usize, before: impl Fn
             _ = kill_process(id, Signal::KILL);
         }
     });
-    let mut frames = vec![0; after];
-    child.stdout.as_mut().unwrap().read_exact(&mut frames).unwrap();
-    before();
-    interrupt(&child);
-    let mut output = child.wait_with_output().unwrap();
-    drop((stdin, over));
+    let worked = work(child);
+    drop(over);
     stopper.join().unwrap();
-    frames.append(&mut output.stdout);
-    output.stdout = frames;
-    output
+    worked
+}
+
+/// Lets programs that are started from now on die of SIGHUP, also where tests run under `nohup`: a program inherits that a
+/// signal is ignored, not that it is handled.
+pub fn hang_up_ends_programs() {
+    signal_hook::flag::register(SIGHUP, Arc::default()).unwrap();
 }
 
 /// Runs a program with these bytes on its stdin.
