@@ -8,6 +8,8 @@ import pytest
 
 from conftest import ROOT
 
+pytestmark = pytest.mark.outside
+
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
 
 

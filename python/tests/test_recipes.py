@@ -11,6 +11,8 @@ import pytest
 
 from conftest import HOME, PROGRAM, ROOT
 
+pytestmark = pytest.mark.outside
+
 TOOLS = ("gnuplot", "jq", "tshark")
 
 # A stand-in for zeek-cut, which few distributions have: the columns named, by the header of the log.
