@@ -20,8 +20,8 @@ pub(crate) struct TableText<'a> {
 /// The characters of the bytes from 0x80 to 0x9f in Windows-1252, where Latin-1 has control characters. Five are open, and
 /// stay those (<https://encoding.spec.whatwg.org/index-windows-1252.txt>).
 const WINDOWS_1252: [char; 32] = [
-    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}', '‘', '’', '“',
-    '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}', '‘', '’',
+    '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
 ];
 
 /// The text in UTF-8, and the name of its encoding if that was another one: what a byte order mark says, or, of text that
