@@ -183,23 +183,34 @@ fn run_with_leftover(script: &str, mode: &str) -> Output {
 
 #[test]
 fn process_that_holds_stdout_or_stderr_open_does_not_hold_the_run() {
-    for mode in ["threads", "processes"] {
-        for script in ["cat; sleep 1000 2> /dev/null LEFT", "cat; sleep 1000 > /dev/null LEFT"] {
-            let output = run_with_leftover(script, mode);
-            assert!(output.status.success(), "{script} in {mode}: {}", stderr(&output));
-            let named = stderr(&output).lines().filter(|line| line.starts_with("mine: ")).count();
-            assert_eq!(named, 1, "{script} in {mode}: {}", stderr(&output));
-        }
-    }
+    let scripts = ["cat; sleep 1000 2> /dev/null LEFT", "cat; sleep 1000 > /dev/null LEFT"];
+    in_all_modes(&scripts, |script, mode| {
+        let output = run_with_leftover(script, mode);
+        assert!(output.status.success(), "{script} in {mode}: {}", stderr(&output));
+        let named = stderr(&output).lines().filter(|line| line.starts_with("mine: ")).count();
+        assert_eq!(named, 1, "{script} in {mode}: {}", stderr(&output));
+    });
 }
 
 #[test]
 fn process_that_holds_stdin_open_does_not_hold_the_run() {
-    for mode in ["threads", "processes"] {
-        // In the shell a process in the background has no stdin, unless it has another name.
-        let script = "exec 3<&0; head -c 1000; sleep 1000 > /dev/null 2>&1 LEFT; exit 4";
+    // In the shell a process in the background has no stdin, unless it has another name.
+    let script = "exec 3<&0; head -c 1000; sleep 1000 > /dev/null 2>&1 LEFT; exit 4";
+    in_all_modes(&[script], |script, mode| {
         let output = run_with_leftover(script, mode);
         assert_eq!(output.status.code(), Some(1), "{mode}: {}", stderr(&output));
         assert!(stderr(&output).contains("exit code 4"), "{mode}: {}", stderr(&output));
-    }
+    });
+}
+
+/// Tries scripts in threads and in processes, all at once: each run waits for what is left behind.
+fn in_all_modes(scripts: &[&str], attempt: impl Fn(&str, &str) + Sync) {
+    let attempt = &attempt;
+    thread::scope(|scope| {
+        for mode in ["threads", "processes"] {
+            for script in scripts {
+                scope.spawn(move || attempt(script, mode));
+            }
+        }
+    });
 }
