@@ -142,7 +142,7 @@ fn no_picture(output: &Path, command: &str) -> Failure {
 }
 
 /// Refuses a picture that this program cannot make, with what makes it.
-#[cfg(not(feature = "figures"))]
+#[cfg(any(test, not(feature = "figures")))]
 fn only_svg(output: &Path, ending: &str) -> Failure {
     let (picture, source) = (output.display(), output.with_extension("svg"));
     let source = source.display();
@@ -198,6 +198,21 @@ mod tests {
         assert_eq!(of_run(Some(OutputFormat::Zeek), "x.log"), Ok(Some(OutputFormat::Zeek)));
         let fault = of_run(Some(OutputFormat::Csv), "x.parquet").unwrap_err();
         assert!(fault.contains("`--format csv` contradicts the name x.parquet"), "{fault}");
+    }
+
+    #[test]
+    fn a_picture_that_cannot_be_made_is_refused_with_what_makes_it() {
+        for (file, words) in [
+            (
+                "a/x.png",
+                "write `-o a/x.svg`, then open it in a browser or run `rsvg-convert -f png a/x.svg -o a/x.png`",
+            ),
+            ("x.pdf", "then print it from a browser or run `rsvg-convert -f pdf x.svg -o x.pdf`"),
+            ("x.pdf", "`--features figures`"),
+        ] {
+            let fault = only_svg(Path::new(file), &extension(Path::new(file)).unwrap()).to_string();
+            assert!(fault.contains(words), "{fault}");
+        }
     }
 
     #[test]

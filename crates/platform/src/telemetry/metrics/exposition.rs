@@ -113,12 +113,12 @@ fn histogram(
     for meter in meters {
         let (times, stage) = (times(meter), ("stage", meter.stage()));
         // Counts up to each bound, the last of which is the count of all, so that they agree.
-        let mut below = 0;
-        let mut cumulative = |count| {
-            below += count;
-            below
-        };
-        let buckets: Vec<u64> = times.buckets().chain([times.beyond()]).map(&mut cumulative).collect();
+        let counts = times.buckets().chain([times.beyond()]);
+        let up_to_bounds = counts.scan(0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        });
+        let buckets: Vec<u64> = up_to_bounds.collect();
         text.sample(&format!("{name}_sum"), &[stage], number(times.sum().as_secs_f64()));
         text.sample(&format!("{name}_count"), &[stage], buckets.last().unwrap_or(&0));
         let bounds = BOUNDS_NS.iter().map(|bound| number(*bound as f64 / 1e9)).chain(["+Inf".to_owned()]);
