@@ -67,6 +67,7 @@ mod platform {
 }
 mod record_sizer {
     mod messages;
+    mod odd_packets;
     mod protocols;
     mod reused_ports;
     mod simulated;

@@ -85,9 +85,10 @@ pub struct Endpoints {
 }
 
 impl<'a> TcpSegment<'a> {
-    /// Reads the segment of a packet; `None` if it is not such a segment, or damaged.
+    /// Reads the segment of a packet whose frame had `original_length` bytes; `None` if it is not such a segment, or
+    /// damaged.
     #[inline]
-    pub fn read(link_type: u16, frame: &'a [u8]) -> Option<Self> {
+    pub fn read(link_type: u16, frame: &'a [u8], original_length: u32) -> Option<Self> {
         let headers: &[u8; AFTER_IPV4 + TCP_HEADER] = frame.first_chunk().filter(|_| link_type == ETHERNET)?;
         // Reading bytes one by one takes twice as long.
         let word =
@@ -99,8 +100,10 @@ impl<'a> TcpSegment<'a> {
             return None;
         }
         let total = usize::from(u16::from_be_bytes([headers[16], headers[17]]));
+        let is_within = ETHERNET_HEADER + total <= frame.len().max(original_length as usize);
         let (header, flags) = (usize::from(headers[46] >> 4) * 4, headers[47]);
-        let length = total.checked_sub(IPV4_HEADER + header).filter(|_| header >= TCP_HEADER && flags != 0)?;
+        let length =
+            total.checked_sub(IPV4_HEADER + header).filter(|_| is_within && header >= TCP_HEADER && flags != 0)?;
         Some(Self {
             endpoints: Endpoints { addresses: u64::from(word(26)) << 32 | u64::from(word(30)), ports: word(34) },
             sequence: word(38),

@@ -40,8 +40,8 @@ pub struct Fragment {
 }
 
 impl<'a> IpPacket<'a> {
-    /// Reads the packet at the start of `bytes`; `None` if its header is cut or invalid. Where offloading left the
-    /// header without a length, the length of `bytes` on the wire is used.
+    /// Reads the packet at the start of `bytes`; `None` if its header is cut or invalid. It ends where `bytes` end on the
+    /// wire at the latest, and there where offloading left its header without a length.
     pub fn read(bytes: CapturedBytes<'a>) -> Option<Self> {
         match LaxIpSlice::from_slice(bytes.data()).ok()?.0 {
             LaxIpSlice::Ipv4(packet) => Some(Self::from_ipv4(&packet, bytes)),
@@ -52,7 +52,7 @@ impl<'a> IpPacket<'a> {
     fn from_ipv4(packet: &LaxIpv4Slice<'a>, bytes: CapturedBytes<'a>) -> Self {
         let header = packet.header();
         let claimed = u32::from(header.total_len());
-        let total = if claimed < header.slice().len() as u32 { bytes.length() } else { claimed };
+        let total = if claimed < header.slice().len() as u32 { bytes.length() } else { claimed.min(bytes.length()) };
         let fragment = header.is_fragmenting_payload().then(|| Fragment {
             identification: header.identification().into(),
             offset: header.fragments_offset().byte_offset().into(),
@@ -75,7 +75,7 @@ impl<'a> IpPacket<'a> {
         let (header, data) = (packet.header(), bytes.data());
         let header_length = header.slice().len();
         let claimed = u32::from(header.payload_length());
-        let total = if claimed == 0 { bytes.length() } else { claimed + header_length as u32 };
+        let total = if claimed == 0 { u32::MAX } else { claimed + header_length as u32 }.min(bytes.length());
         let rest = bytes.after(header_length).data();
         let (protocol, payload, fragment) = match fragment_header(header.next_header().0, rest) {
             None => (packet.payload().ip_number, packet.payload().payload, None),

@@ -42,10 +42,32 @@ const MAX_TAGS: usize = 8;
 /// # Errors
 /// [`NoIpHeader`] if it has no readable IP header.
 pub fn ip_bytes(link_type: u16, frame: CapturedBytes<'_>) -> Result<CapturedBytes<'_>, NoIpHeader> {
-    ip_offset(link_type, frame.data()).map(|offset| frame.after(offset))
+    ip_place(link_type, frame.data()).map(|place| place.in_frame(frame))
 }
 
-fn ip_offset(link_type: u16, data: &[u8]) -> Result<usize, NoIpHeader> {
+/// Where an IP packet stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IpPlace {
+    /// The offset of its header.
+    pub(crate) offset: usize,
+    /// Where it ends at the latest, by the lengths of the layers around it: what follows is padding.
+    end: usize,
+}
+
+impl IpPlace {
+    /// The same in a layer that ends there. A length of 0 says nothing: offloading leaves it.
+    pub(crate) fn within(self, start: usize, length: u16) -> Self {
+        let end = if length == 0 { usize::MAX } else { start.saturating_add(length.into()) };
+        Self { end: self.end.min(end), ..self }
+    }
+
+    /// The packet, in the bytes that its offset counts from.
+    pub(crate) fn in_frame(self, frame: CapturedBytes<'_>) -> CapturedBytes<'_> {
+        frame.first(self.end).after(self.offset)
+    }
+}
+
+fn ip_place(link_type: u16, data: &[u8]) -> Result<IpPlace, NoIpHeader> {
     match link_type {
         // PPI and PKTAP precede a frame of the link type that they name.
         192 => after_link_type(u32_at(data, 4, u32::from_le_bytes)?, data, little_endian(data, 2)?.into()),
@@ -57,8 +79,8 @@ fn ip_offset(link_type: u16, data: &[u8]) -> Result<usize, NoIpHeader> {
     }
 }
 
-/// The offset of the IP header in a frame of this link type that begins at `at`.
-fn after_link_type(link_type: u32, data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+/// The IP packet in a frame of this link type that begins at `at`.
+fn after_link_type(link_type: u32, data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     match link_type {
         // NULL: the address family in the byte order of the capturing machine; LOOP: in network order.
         0 | 108 => after_address_family(data, at),
@@ -88,13 +110,13 @@ fn after_link_type(link_type: u32, data: &[u8], at: usize) -> Result<usize, NoIp
 }
 
 /// Cisco's HDLC: address, control, EtherType.
-fn after_cisco_hdlc(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+fn after_cisco_hdlc(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     after_ether_type(big_endian(data, at + 2)?, data, at + 4)
 }
 
 /// Frame Relay (RFC 2427): an address whose last byte has its lowest bit set; then an EtherType, as Cisco writes it, or a
 /// control byte and a protocol.
-fn after_frame_relay(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+fn after_frame_relay(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     const MAX_ADDRESS: usize = 4;
     let address = data.get(at..).ok_or(NoIpHeader::Short)?;
     let last = address.iter().take(MAX_ADDRESS).position(|byte| byte & 1 == 1).ok_or(NoIpHeader::Other)?;
@@ -112,12 +134,12 @@ fn after_frame_relay(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
 }
 
 /// IEEE 802.11: data frames lead to IP, unless the radio's own encryption hides it.
-pub(crate) fn after_wifi(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+pub(crate) fn after_wifi(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     after_wifi_header(data, at, 1)
 }
 
 /// The same, where the header is filled up to a multiple of `alignment`.
-fn after_wifi_header(data: &[u8], at: usize, alignment: usize) -> Result<usize, NoIpHeader> {
+fn after_wifi_header(data: &[u8], at: usize, alignment: usize) -> Result<IpPlace, NoIpHeader> {
     const DATA: u8 = 0x08;
     const WITHOUT_DATA: u8 = 0x40;
     const WITH_QUALITY: u8 = 0x80;
@@ -143,7 +165,7 @@ fn after_wifi_header(data: &[u8], at: usize, alignment: usize) -> Result<usize, 
 }
 
 /// Radiotap: its length, and one flag that matters, whose place depends on which fields there are.
-fn after_radiotap(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+fn after_radiotap(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     const MORE: u32 = 1 << 31;
     const TIME: u32 = 1;
     const FLAGS: u32 = 2;
@@ -161,7 +183,7 @@ fn after_radiotap(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
 
 /// Juniper's header: a magic number, flags, and perhaps extensions; then the frame of this link type, or an address
 /// family and the packet.
-fn after_juniper(link_type: u32, data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+fn after_juniper(link_type: u32, data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     const EXTENSIONS: u8 = 0x80;
     const NO_LINK_LAYER: u8 = 2;
     let header = data.get(at..).ok_or(NoIpHeader::Short)?;
@@ -178,7 +200,7 @@ fn after_juniper(link_type: u32, data: &[u8], at: usize) -> Result<usize, NoIpHe
 
 /// Linux' log of netfilter: a header of four bytes, then attributes in the byte order of the capturing machine, one of
 /// which is the packet.
-fn after_nflog(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+fn after_nflog(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     const PACKET: u16 = 9;
     let mut at = at + 4;
     loop {
@@ -193,17 +215,17 @@ fn after_nflog(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
     }
 }
 
-/// The offset of the IP header in an Ethernet frame that begins at `at`.
-pub(crate) fn after_ethernet(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+/// The IP packet in an Ethernet frame that begins at `at`.
+pub(crate) fn after_ethernet(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     let ether_type = big_endian(data, at + 12)?;
     if ether_type >= 0x0600 {
         return after_ether_type(ether_type, data, at + 14);
     }
     // A length instead of a type: IEEE 802.3. With SNAP (RFC 1042) an EtherType follows.
-    after_llc(data, at + 14)
+    Ok(after_llc(data, at + 14)?.within(at + 14, ether_type))
 }
 
-fn after_llc(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+fn after_llc(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     match data.get(at..at + 6) {
         Some([0xaa, 0xaa, 3, 0, 0, 0]) => after_ether_type(big_endian(data, at + 6)?, data, at + 8),
         Some(_) => Err(NoIpHeader::Llc),
@@ -212,7 +234,7 @@ fn after_llc(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
 }
 
 /// Skips VLAN tags, MPLS and PPPoE up to the IP header; `ether_type` is the type of what begins at `at`.
-pub(crate) fn after_ether_type(mut ether_type: u16, data: &[u8], mut at: usize) -> Result<usize, NoIpHeader> {
+pub(crate) fn after_ether_type(mut ether_type: u16, data: &[u8], mut at: usize) -> Result<IpPlace, NoIpHeader> {
     for _ in 0..=MAX_TAGS {
         match ether_type {
             0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
@@ -229,7 +251,7 @@ pub(crate) fn after_ether_type(mut ether_type: u16, data: &[u8], mut at: usize) 
 }
 
 /// A stack of MPLS labels (RFC 3032). It does not say what follows the last one; IP is recognised by its version.
-fn after_mpls(data: &[u8], mut at: usize) -> Result<usize, NoIpHeader> {
+fn after_mpls(data: &[u8], mut at: usize) -> Result<IpPlace, NoIpHeader> {
     for _ in 0..=MAX_TAGS {
         let third = data.get(at + 2).ok_or(NoIpHeader::Short)?;
         at += 4;
@@ -241,12 +263,12 @@ fn after_mpls(data: &[u8], mut at: usize) -> Result<usize, NoIpHeader> {
 }
 
 /// A PPPoE session header (RFC 2516), then PPP.
-fn after_pppoe(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
-    after_ppp(data, at + 6)
+fn after_pppoe(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
+    Ok(after_ppp(data, at + 6)?.within(at + 6, big_endian(data, at + 4)?))
 }
 
 /// PPP: the address and control bytes of serial lines (RFC 1662), if any, and the protocol in one byte or two.
-fn after_ppp(data: &[u8], mut at: usize) -> Result<usize, NoIpHeader> {
+fn after_ppp(data: &[u8], mut at: usize) -> Result<IpPlace, NoIpHeader> {
     if data.get(at..at + 2) == Some(&[0xff, 3]) {
         at += 2;
     }
@@ -258,7 +280,7 @@ fn after_ppp(data: &[u8], mut at: usize) -> Result<usize, NoIpHeader> {
     }
 }
 
-fn after_address_family(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+fn after_address_family(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     let family = u32_at(data, at, u32::from_be_bytes)?;
     match family.min(family.swap_bytes()) {
         // AF_INET everywhere; AF_INET6 differs between systems.
@@ -268,9 +290,9 @@ fn after_address_family(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
 }
 
 /// An IP header that begins at `at`, recognised by its version.
-pub(crate) fn ip_at(data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+pub(crate) fn ip_at(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     match data.get(at) {
-        Some(version) if matches!(version >> 4, 4 | 6) => Ok(at),
+        Some(version) if matches!(version >> 4, 4 | 6) => Ok(IpPlace { offset: at, end: usize::MAX }),
         Some(_) => Err(NoIpHeader::Other),
         None => Err(NoIpHeader::Short),
     }
@@ -347,7 +369,7 @@ mod tests {
     use super::*;
 
     fn offset(link_type: u16, header: &[u8], version: u8) -> Result<usize, NoIpHeader> {
-        ip_offset(link_type, &[header, &[version << 4 | 5, 0, 0, 0]].concat())
+        ip_place(link_type, &[header, &[version << 4 | 5, 0, 0, 0]].concat()).map(|place| place.offset)
     }
 
     #[test]
@@ -370,6 +392,26 @@ mod tests {
         assert_eq!(offset(1, &with(&[0, 60, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0]), 4), Ok(22));
         assert_eq!(offset(9, &[0xff, 3, 0, 0x21], 4), Ok(4));
         assert_eq!(offset(51, &[0x11, 0, 0, 1, 0, 9, 0, 0x57], 6), Ok(8));
+    }
+
+    #[test]
+    fn lengths_of_the_layers_around_it_bound_a_packet() {
+        let packet = [&[0x45, 0, 0, 46][..], &[0; 42]].concat();
+        let lengths = |link_type, header: &[u8], captured: usize| {
+            let frame = [header, &packet].concat();
+            let bytes = ip_bytes(link_type, CapturedBytes::new(&frame[..captured], frame.len() as u32)).unwrap();
+            (bytes.data().len(), bytes.length())
+        };
+        let with = |rest: &[u8]| [&[0; 12][..], rest].concat();
+        let pppoe = with(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 42, 0, 0x21]);
+        assert_eq!(lengths(1, &pppoe, 68), (40, 40));
+        assert_eq!(lengths(1, &pppoe, 44), (22, 40), "cut by the snaplen");
+        let llc = with(&[0, 48, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
+        assert_eq!(lengths(1, &llc, 68), (40, 40));
+        let tagged = with(&[0x81, 0, 0, 7, 0x88, 0x64, 0x11, 0, 0, 1, 0, 42, 0, 0x21]);
+        assert_eq!(lengths(1, &tagged, 72), (40, 40));
+        let unsaid = with(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 0, 0, 0x21]);
+        assert_eq!(lengths(1, &unsaid, 68), (46, 46), "offloading leaves a length of 0");
     }
 
     #[test]
@@ -423,7 +465,7 @@ mod tests {
         assert_eq!(offset(1, &[&[0; 12][..], &[0, 60, 0x42, 0x42, 3]].concat(), 4), Err(NoIpHeader::Llc));
         assert_eq!(offset(1, &[&[0; 12][..], &[0x88, 0x47, 0, 0, 1, 64]].concat(), 0), Err(NoIpHeader::Other));
         assert_eq!(offset(195, &[], 4), Err(NoIpHeader::LinkType(195)));
-        assert_eq!(ip_offset(1, &[0; 13]), Err(NoIpHeader::Short));
+        assert_eq!(ip_place(1, &[0; 13]), Err(NoIpHeader::Short));
         assert_eq!(offset(101, &[], 9), Err(NoIpHeader::Other));
     }
 
@@ -432,8 +474,8 @@ mod tests {
         fn arbitrary_bytes_never_lead_beyond_the_frame(
             link_type in 0u16..300, data in prop::collection::vec(any::<u8>(), 0..80),
         ) {
-            if let Ok(at) = ip_offset(link_type, &data) {
-                prop_assert!(at < data.len());
+            if let Ok(place) = ip_place(link_type, &data) {
+                prop_assert!(place.offset < data.len());
             }
         }
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::captured_bytes::CapturedBytes;
 use crate::ip::{IpPacket, IpPayload};
-use crate::link::{NoIpHeader, after_ether_type, after_ethernet, after_wifi, big_endian, ip_at};
+use crate::link::{IpPlace, NoIpHeader, after_ether_type, after_ethernet, after_wifi, big_endian, ip_at};
 use crate::protocol::{GENEVE_PORT, GRE, IPV4, IPV6, OLD_VXLAN_PORT, TZSP_PORT, UDP, VXLAN_PORT};
 
 const UDP_HEADER: usize = 8;
@@ -101,30 +101,34 @@ pub fn open_tunnel<'a>(packet: &IpPacket<'a>) -> Result<Option<OpenedTunnel<'a>>
     let (source, destination) = (packet.source, packet.destination);
     let ends = [source.min(destination), source.max(destination)];
     let encapsulation = Encapsulation { kind: inside.kind, id: inside.id, ends };
-    Ok(Some(OpenedTunnel { encapsulation, bytes: packet.payload.bytes.after(inside.offset) }))
+    Ok(Some(OpenedTunnel { encapsulation, bytes: inside.place.in_frame(packet.payload.bytes) }))
 }
 
-/// What the headers of a tunnel say, and the offset of the IP header behind them.
+/// What the headers of a tunnel say, and the IP packet behind them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Inside {
     kind: TunnelKind,
     id: Option<u32>,
-    offset: usize,
+    place: IpPlace,
 }
 
 fn inside(payload: &IpPayload<'_>) -> Result<Option<Inside>, NoIpHeader> {
     let data = payload.bytes.data();
-    let ip = |offset| Some(Inside { kind: TunnelKind::Ip, id: None, offset });
+    let ip = |place| Some(Inside { kind: TunnelKind::Ip, id: None, place });
     match payload.protocol {
         IPV4 => after_ether_type(0x0800, data, 0).map(ip),
         IPV6 => after_ether_type(0x86dd, data, 0).map(ip),
         GRE => after_gre(data).map(Some),
-        UDP => match big_endian(data, 2) {
-            Ok(VXLAN_PORT | OLD_VXLAN_PORT) => after_vxlan(data),
-            Ok(GENEVE_PORT) => after_geneve(data),
-            Ok(TZSP_PORT) => after_tzsp(data),
-            _ => Ok(None),
-        },
+        UDP => {
+            let inside = match big_endian(data, 2) {
+                Ok(VXLAN_PORT | OLD_VXLAN_PORT) => after_vxlan(data),
+                Ok(GENEVE_PORT) => after_geneve(data),
+                Ok(TZSP_PORT) => after_tzsp(data),
+                _ => Ok(None),
+            }?;
+            let length = big_endian(data, 4).unwrap_or_default();
+            Ok(inside.map(|inside| Inside { place: inside.place.within(0, length), ..inside }))
+        }
         _ => Ok(None),
     }
 }
@@ -145,21 +149,21 @@ fn after_gre(data: &[u8]) -> Result<Inside, NoIpHeader> {
         // Only type I has no header, and no sequence number.
         return after_erspan(data, at, flags & SEQUENCE != 0);
     }
-    let offset = after_payload_type(ether_type, data, at)?;
+    let place = after_payload_type(ether_type, data, at)?;
     let key_at = 4 + 4 * count(&[CHECKSUM]);
     let key = data.get(key_at..).and_then(<[u8]>::first_chunk).filter(|_| flags & KEY != 0);
-    Ok(Inside { kind: TunnelKind::Gre, id: key.map(|key| u32::from_be_bytes(*key)), offset })
+    Ok(Inside { kind: TunnelKind::Gre, id: key.map(|key| u32::from_be_bytes(*key)), place })
 }
 
-/// The IP header in Ethernet, or in what the EtherType says.
-fn after_payload_type(ether_type: u16, data: &[u8], at: usize) -> Result<usize, NoIpHeader> {
+/// The IP packet in Ethernet, or in what the EtherType says.
+fn after_payload_type(ether_type: u16, data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     if ether_type == BRIDGED { after_ethernet(data, at) } else { after_ether_type(ether_type, data, at) }
 }
 
 fn after_erspan(data: &[u8], at: usize, has_header: bool) -> Result<Inside, NoIpHeader> {
     const SESSION: u16 = 0x3ff;
     const HAS_SUBHEADER: u8 = 1;
-    let inside = |id, offset| Inside { kind: TunnelKind::Erspan, id, offset };
+    let inside = |id, place| Inside { kind: TunnelKind::Erspan, id, place };
     if !has_header {
         return Ok(inside(None, after_ethernet(data, at)?));
     }
@@ -172,8 +176,8 @@ fn after_erspan(data: &[u8], at: usize, has_header: bool) -> Result<Inside, NoIp
             let (kind, options) = kind.zip(options).ok_or(NoIpHeader::Short)?;
             let behind = at + 12 + if options & HAS_SUBHEADER != 0 { 8 } else { 0 };
             // The type of the frame: 2 is IP, anything else is read as Ethernet, which it nearly always is.
-            let offset = if kind >> 2 & 0x1f == 2 { ip_at(data, behind) } else { after_ethernet(data, behind) }?;
-            Ok(inside(id, offset))
+            let place = if kind >> 2 & 0x1f == 2 { ip_at(data, behind) } else { after_ethernet(data, behind) }?;
+            Ok(inside(id, place))
         }
         _ => Err(NoIpHeader::Erspan),
     }
@@ -192,7 +196,7 @@ fn after_vxlan(data: &[u8]) -> Result<Option<Inside>, NoIpHeader> {
         return Ok(None);
     }
     let id = Some(u32::from_be_bytes([0, high, middle, low]));
-    Ok(Some(Inside { kind: TunnelKind::Vxlan, id, offset: after_ethernet(data, UDP_HEADER + 8)? }))
+    Ok(Some(Inside { kind: TunnelKind::Vxlan, id, place: after_ethernet(data, UDP_HEADER + 8)? }))
 }
 
 /// A datagram to GENEVE's port of another version, or with a message between the ends of the tunnel, is not opened.
@@ -203,8 +207,8 @@ fn after_geneve(data: &[u8]) -> Result<Option<Inside>, NoIpHeader> {
         return Ok(None);
     }
     let options = usize::from(first & 0x3f) * 4;
-    let offset = after_payload_type(u16::from_be_bytes([kind, kind_low]), data, UDP_HEADER + 8 + options)?;
-    Ok(Some(Inside { kind: TunnelKind::Geneve, id: Some(u32::from_be_bytes([0, high, middle, low])), offset }))
+    let place = after_payload_type(u16::from_be_bytes([kind, kind_low]), data, UDP_HEADER + 8 + options)?;
+    Ok(Some(Inside { kind: TunnelKind::Geneve, id: Some(u32::from_be_bytes([0, high, middle, low])), place }))
 }
 
 /// A datagram to TZSP's port of another version, or without a packet, is not opened.
@@ -220,12 +224,12 @@ fn after_tzsp(data: &[u8]) -> Result<Option<Inside>, NoIpHeader> {
             _ => at += 2 + usize::from(*data.get(at + 1).ok_or(NoIpHeader::Short)?),
         }
     }
-    let offset = match u16::from_be_bytes([kind, kind_low]) {
+    let place = match u16::from_be_bytes([kind, kind_low]) {
         1 => after_ethernet(data, at + 1),
         18 => after_wifi(data, at + 1),
         _ => Err(NoIpHeader::Other),
     }?;
-    Ok(Some(Inside { kind: TunnelKind::Tzsp, id: None, offset }))
+    Ok(Some(Inside { kind: TunnelKind::Tzsp, id: None, place }))
 }
 
 #[cfg(test)]
@@ -238,7 +242,7 @@ mod tests {
     fn offset(protocol: u8, parts: &[&[u8]]) -> Result<Option<usize>, NoIpHeader> {
         let data = [&parts.concat()[..], &[0x45, 0, 0, 20]].concat();
         let payload = IpPayload { protocol, bytes: CapturedBytes::frame(&data, 0) };
-        inside(&payload).map(|inside| inside.map(|inside| inside.offset))
+        inside(&payload).map(|inside| inside.map(|inside| inside.place.offset))
     }
 
     #[test]
@@ -304,7 +308,7 @@ mod tests {
         ) {
             let payload = IpPayload { protocol, bytes: CapturedBytes::frame(&data, 0) };
             if let Ok(Some(inside)) = inside(&payload) {
-                prop_assert!(inside.offset < data.len());
+                prop_assert!(inside.place.offset < data.len());
             }
         }
     }

@@ -51,7 +51,7 @@ impl FlowCache {
             let ahead = packets.data_ahead(PREFETCH_AHEAD);
             prefetch_index(ahead, ETHER_TYPE_OFFSET);
             prefetch_index(ahead, PAYLOAD_OFFSET);
-            let Some(segment) = TcpSegment::read(packet.link_type, packet.data) else { break };
+            let Some(segment) = TcpSegment::read(packet.link_type, packet.data, packet.original_length) else { break };
             let Some(FlowRef { flow, direction }) = self.flows.get(&segment.endpoints).copied() else { break };
             let TcpSegment { sequence, flags, acknowledgement, payload, .. } = segment;
             let (time_ns, length, payload) = (packet.time_ns, payload.length(), payload.data());
@@ -64,7 +64,7 @@ impl FlowCache {
 
     /// Caches the flow of a packet that [`write_segments`](Self::write_segments) can read; others are ignored.
     pub(crate) fn insert(&mut self, packet: &Packet<'_>, flow: FlowRef, generation: u32) {
-        let Some(segment) = TcpSegment::read(packet.link_type, packet.data) else { return };
+        let Some(segment) = TcpSegment::read(packet.link_type, packet.data, packet.original_length) else { return };
         if generation != self.generation || self.flows.len() >= MAX_ENTRIES {
             self.flows.clear();
             self.generation = generation;

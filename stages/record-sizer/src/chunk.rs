@@ -49,6 +49,14 @@ impl<'a> Chunk<'a> {
         self.payload.len() as u64 + u64::from(self.hidden)
     }
 
+    /// Whether it may be the padding of an acknowledgement in Ethernet's shortest frame, which some hosts count in the
+    /// lengths of IP: 60 bytes, of which the headers of Ethernet, IP and TCP are 54. What ends a write is pushed.
+    #[inline]
+    pub(crate) fn may_be_padding(&self) -> bool {
+        const MOST: usize = 60 - 54;
+        self.payload.len() <= MOST && self.hidden == 0 && !self.is_pushed && self.payload.iter().all(|byte| *byte == 0)
+    }
+
     /// Whether no byte is left.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -100,5 +108,15 @@ mod tests {
         let first = whole.first(5);
         assert_eq!((first.payload, first.hidden, first.ends_segment), (&b"abcd"[..], 1, false));
         assert_eq!(whole.first(7), whole);
+    }
+
+    #[test]
+    fn up_to_six_zeros_that_end_no_write_may_be_padding() {
+        let zeros = |count: usize| Chunk::fragment(1, &[0; 7][..count]);
+        assert!(zeros(1).may_be_padding() && zeros(6).may_be_padding());
+        assert!(!zeros(7).may_be_padding());
+        assert!(!Chunk { is_pushed: true, ..zeros(6) }.may_be_padding());
+        assert!(!Chunk { hidden: 1, ..zeros(3) }.may_be_padding());
+        assert!(!Chunk::fragment(1, &[0, 0, 0, 1]).may_be_padding());
     }
 }

@@ -192,7 +192,6 @@ impl Connection {
     /// Takes a segment with payload. Returns the segments of another connection on the same ports, once it is confirmed
     /// that there is one.
     pub(crate) fn segment(&mut self, segment: &Segment<'_>, findings: &mut Findings) -> Option<Successor> {
-        self.payload.seen += u64::from(segment.length);
         let (mut reassembly, mut framer) = self.direction(segment.direction, findings);
         let before = framer.sizer().map(|sizer| sizer.taken);
         let run = reassembly.segment(segment, &mut framer);
@@ -267,7 +266,7 @@ impl Connection {
             let (mut reassembly, mut framer) = self.direction(direction, findings);
             reassembly.release_all(time_ns, &mut framer);
             reassembly.drop_rivals(time_ns, &mut framer);
-            framer.handshake.bytes_lost();
+            framer.lose_handshake();
             framer.end_message();
         }
     }
@@ -313,7 +312,7 @@ impl Connection {
         let directions = || busy.streams.both().into_iter().zip(streams.both());
         let incomplete = directions().filter(|(busy, stream)| busy.framing.is_inside_record(&stream.walker)).count();
         let has_data = directions().any(|(busy, _)| !matches!(busy.framing, Framing::Unstarted));
-        let unframed: u64 = directions().map(|(busy, _)| busy.framing.unframed_bytes()).sum();
+        let unscanned: u64 = directions().map(|(busy, _)| busy.framing.bytes_before_hello()).sum();
         let is_not_tls = has_data && busy.may_report_not_tls(is_tls);
         let declared = busy.declared.as_ref();
         let is_inside = |direction: &Direction| declared.is_some_and(|framer| framer.is_inside_message(*direction));
@@ -321,7 +320,7 @@ impl Connection {
         let is_sized =
             is_tls || declared.is_some() || busy.messages.as_ref().is_some_and(|messages| messages.reported.is_some());
         let skipped: u64 = Direction::BOTH.iter().filter_map(|at| Some(declared?.skipped(*at))).sum();
-        self.payload.lost = self.payload.lost.saturating_add(if is_tls { unframed } else { skipped });
+        self.payload.lose(if is_tls { unscanned } else { skipped });
         let payload = is_sized.then_some(self.payload);
         Ending { incomplete: incomplete as u64, is_not_tls, payload }
     }
@@ -406,10 +405,11 @@ impl Connection {
     /// Reassembly and framer of a direction.
     fn direction<'a>(&'a mut self, direction: Direction, findings: &'a mut Findings) -> (Reassembly<'a>, Framer<'a>) {
         let is_tls = self.is_tls();
-        let (streams, _, busy) = self.parts();
+        let Self { streams, payload, busy, .. } = self;
+        let busy = busy.get_or_insert_with(|| BusyState::of(streams));
         let context = context(streams, busy, direction);
         let Stream { position, walker } = streams.of_mut(direction);
-        let BusyState { streams: busy_streams, messages, declared, .. } = busy;
+        let BusyState { streams: busy_streams, messages, declared, .. } = &mut **busy;
         let BusyStream { pending, framing, handshake, follows_data, .. } = busy_streams.of_mut(direction);
         let saw_syn = position.saw_syn();
         (
@@ -424,6 +424,7 @@ impl Connection {
                 follows_data,
                 messages,
                 declared,
+                payload,
                 findings,
             },
         )
@@ -491,7 +492,7 @@ impl BusyState {
     /// Whether to report an incident: what stands for records once, and that there are none not after that.
     fn may_report(&mut self, incident: Incident, is_tls: bool) -> bool {
         match incident {
-            Incident::NotTls => self.may_report_not_tls(is_tls),
+            Incident::NotTls | Incident::OpenVpn => self.may_report_not_tls(is_tls),
             Incident::SizedBySegments(end) => {
                 let is_new = self.messages.as_mut().is_some_and(|messages| messages.is_new(end));
                 // That says it.

@@ -61,21 +61,38 @@ impl SizerCounters {
 /// Bytes of a connection's payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PayloadUse {
-    /// Bytes on the wire in all its segments.
-    pub(crate) seen: u64,
-    /// Bytes that were not used: missing from the capture, skipped, or not confirmed.
+    /// Bytes of its streams, captured or not, and of packets that nothing confirmed. Where a gap has no known length,
+    /// what is missing does not count.
+    pub(crate) sent: u64,
+    /// Those of them that belong to no record or message, since its header is missing, hidden, or was not found.
     pub(crate) lost: u64,
 }
 
 impl PayloadUse {
     /// Whether it can be counted on.
     pub(crate) fn is_valid(self) -> bool {
-        self.seen <= MAX_COUNTED
+        self.sent <= MAX_COUNTED && self.lost <= MAX_COUNTED
     }
 
-    /// The share that was lost, in millionths. Bytes that are missing were not seen.
+    /// Adds bytes that belong to nothing so far.
+    pub(crate) fn lose(&mut self, bytes: u64) {
+        self.lost = self.lost.saturating_add(bytes);
+    }
+
+    /// Takes bytes back that belong to a record after all.
+    pub(crate) fn find(&mut self, bytes: u64) {
+        self.lost = self.lost.saturating_sub(bytes);
+    }
+
+    /// Adds bytes of which it is not known whether they belong to it.
+    pub(crate) fn doubt(&mut self, bytes: u64) {
+        self.sent = self.sent.saturating_add(bytes);
+        self.lose(bytes);
+    }
+
+    /// The share that was lost, in millionths.
     pub(crate) fn lost_millionths(self) -> u64 {
-        let whole = u128::from(self.seen.max(self.lost)).max(1);
+        let whole = u128::from(self.sent.max(self.lost)).max(1);
         (u128::from(self.lost) * 1_000_000 / whole) as u64
     }
 }
@@ -86,7 +103,7 @@ mod tests {
 
     #[test]
     fn share_is_at_most_all() {
-        let share = |seen, lost| PayloadUse { seen, lost }.lost_millionths();
+        let share = |sent, lost| PayloadUse { sent, lost }.lost_millionths();
         assert_eq!(
             (share(0, 0), share(200, 1), share(10, 400), share(u64::MAX, u64::MAX)),
             (0, 5000, 1_000_000, 1_000_000)

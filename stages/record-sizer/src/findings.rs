@@ -66,21 +66,10 @@ pub(crate) enum Incident {
     Malformed,
     /// This does not look like TLS.
     NotTls,
+    /// This is OpenVPN over TCP.
+    OpenVpn,
     /// Messages are sized by the lengths of segments, and end so.
     SizedBySegments(MessageEnd),
-}
-
-impl Incident {
-    /// Bytes of payload that are not used because of it, and those that are used after all.
-    pub(crate) fn lost_bytes(self) -> (u64, u64) {
-        let lost = match self {
-            Self::Gap { bytes } | Self::Unconfirmed { bytes } => bytes,
-            Self::Resync { skipped } => skipped,
-            Self::NotMissing { bytes } => return (0, bytes),
-            Self::Conflict(_) | Self::Malformed | Self::NotTls | Self::SizedBySegments(_) => 0,
-        };
-        (lost, 0)
-    }
 }
 
 /// How packets contradict each other.

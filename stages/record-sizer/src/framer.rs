@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction};
 
 use crate::chunk::Chunk;
+use crate::counters::PayloadUse;
 use crate::findings::{Conflict, Findings, Incident, StreamBytes, TlsEvent};
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
 use crate::hello_scan::{HelloScan, ScanOutcome, ssl2_hello_length};
@@ -32,6 +33,8 @@ pub(crate) enum Framing {
     Search(Box<BoundarySearch>),
     /// The capture holds headers alone.
     Hidden,
+    /// In packets of OpenVPN.
+    OpenVpn,
 }
 
 impl Framing {
@@ -72,9 +75,9 @@ impl Framing {
         if matches!(self, Self::InStep) { walker.open_record() } else { None }
     }
 
-    /// Captured bytes since record boundaries were lost, if they are.
-    pub(crate) fn unframed_bytes(&self) -> u64 {
-        if let Self::Search(search) = self { search.searched() } else { 0 }
+    /// Bytes in which no hello was found that TLS would start with.
+    pub(crate) fn bytes_before_hello(&self) -> u64 {
+        if let Self::HelloScan(scan) = self { scan.scanned() } else { 0 }
     }
 
     fn search(version: Option<u8>) -> Self {
@@ -98,6 +101,7 @@ pub(crate) struct Framer<'a> {
     pub(crate) messages: &'a mut Option<Box<ConnectionMessages>>,
     /// Finds messages of a declared framing, which the connection then carries.
     pub(crate) declared: &'a mut Option<Box<LengthFramer>>,
+    pub(crate) payload: &'a mut PayloadUse,
     pub(crate) findings: &'a mut Findings,
 }
 
@@ -105,6 +109,7 @@ impl OrderedStream for Framer<'_> {
     fn chunk(&mut self, mut chunk: Chunk<'_>) {
         // A receiver can read early segments only once the bytes before them have come, so time never runs backwards.
         chunk.time_ns = chunk.time_ns.max(self.walker.last_ns);
+        self.payload.sent = self.payload.sent.saturating_add(chunk.length());
         if self.declared.is_some() {
             self.take_declared(chunk);
         } else {
@@ -118,6 +123,7 @@ impl OrderedStream for Framer<'_> {
 
     fn gap(&mut self, length: u64, time_ns: i64) {
         self.incident(time_ns, Incident::Gap { bytes: length });
+        self.payload.doubt(length);
         if let Some(declared) = self.declared {
             return declared.gap(self.direction, length);
         }
@@ -126,9 +132,11 @@ impl OrderedStream for Framer<'_> {
         self.message(message);
         let length = if length == 0 { u64::MAX } else { length };
         match self.framing {
-            Framing::Hidden => {}
+            Framing::Hidden | Framing::OpenVpn => {}
             Framing::InStep => {
-                self.handshake.bytes_lost();
+                self.lose_handshake();
+                self.payload.find(length.min(self.walker.body_left()));
+                self.lose_partial_header();
                 match self.walker.gap(length) {
                     GapEffect::WithinBody => return,
                     GapEffect::PastRecord(record) => self.record(record),
@@ -140,9 +148,7 @@ impl OrderedStream for Framer<'_> {
                 let mut believed = Vec::new();
                 let records = search.gap(length, &mut believed);
                 self.read_headers(&believed);
-                for record in records {
-                    self.record(record);
-                }
+                self.unproven(records);
             }
             Framing::HelloScan(scan) => scan.gap(),
             Framing::Unstarted | Framing::Beginning | Framing::Ssl2Hello { .. } => {
@@ -153,6 +159,8 @@ impl OrderedStream for Framer<'_> {
 
     fn not_missing(&mut self, bytes: u64, time_ns: i64) {
         self.incident(time_ns, Incident::NotMissing { bytes });
+        self.payload.sent = self.payload.sent.saturating_sub(bytes);
+        self.payload.find(bytes);
     }
 
     fn conflict(&mut self, time_ns: i64) {
@@ -164,11 +172,12 @@ impl OrderedStream for Framer<'_> {
         if let Some(declared) = self.declared {
             return declared.gap(self.direction, 0);
         }
-        self.handshake.bytes_lost();
+        self.lose_handshake();
         *self.framing = Framing::search(self.walker.version());
     }
 
     fn unconfirmed(&mut self, bytes: u64, time_ns: i64) {
+        self.payload.doubt(bytes);
         self.incident(time_ns, Incident::Unconfirmed { bytes });
     }
 
@@ -219,7 +228,10 @@ impl Framer<'_> {
         for event in found.events {
             match event {
                 FlowEvent::Malformed => self.incident(chunk.time_ns, Incident::Malformed),
-                FlowEvent::Skipped(skipped) => self.incident(chunk.time_ns, Incident::Resync { skipped }),
+                FlowEvent::Skipped(skipped) => {
+                    self.payload.lose(skipped);
+                    self.incident(chunk.time_ns, Incident::Resync { skipped });
+                }
                 event => {
                     self.findings.events.push(TlsEvent::Other { direction, time_ns: chunk.time_ns, event });
                 }
@@ -271,16 +283,17 @@ impl Framer<'_> {
                     (*left == 0).then(|| self.tls_starts(chunk))
                 }
                 Framing::HelloScan(scan) => {
+                    let before = scan.scanned();
                     let outcome = scan.chunk(chunk);
-                    self.scanned(outcome, chunk.time_ns)
+                    self.scanned(outcome, before, chunk)
                 }
                 Framing::Search(search) => {
                     let mut believed = Vec::new();
+                    self.payload.lose(chunk.length());
                     let outcome = search.chunk(chunk, &mut believed);
-                    self.read_headers(&believed);
-                    self.searched(outcome, chunk.time_ns)
+                    self.searched(outcome, &believed, chunk)
                 }
-                Framing::Hidden => None,
+                Framing::Hidden | Framing::OpenVpn => None,
             };
             match rest {
                 Some(rest) => chunk = rest,
@@ -302,12 +315,13 @@ impl Framer<'_> {
                 Step::Body { header, bytes, whole } if header.content_type == ContentType::Handshake => {
                     self.handshake_bytes(bytes, sequence, chunk.time_ns);
                     if !whole {
-                        self.handshake.bytes_lost();
+                        self.lose_handshake();
                     }
                 }
                 Step::Body { .. } => {}
                 Step::Record(record) => self.record(record),
                 Step::Hidden => {
+                    self.lose_partial_header();
                     self.search_from(&[], chunk.time_ns);
                     return Some(chunk);
                 }
@@ -323,7 +337,8 @@ impl Framer<'_> {
     fn implausible(&mut self, bytes: [u8; HEADER], sequence: u32, time_ns: i64) {
         if !matches!(self.framing, Framing::Beginning) {
             self.incident(time_ns, Incident::Malformed);
-            self.handshake.bytes_lost();
+            self.payload.lose(HEADER as u64);
+            self.lose_handshake();
             self.search_from(bytes.get(1..).unwrap_or_default(), time_ns);
         } else if let Some(length) = ssl2_hello_length(bytes) {
             self.note_read(sequence.wrapping_sub(HEADER as u32), &bytes);
@@ -342,33 +357,53 @@ impl Framer<'_> {
         *self.framing = Framing::Search(Box::new(search));
     }
 
-    fn scanned<'a>(&mut self, outcome: ScanOutcome<'a>, time_ns: i64) -> Option<Chunk<'a>> {
+    /// Takes what the scan of a chunk found, after `scanned` bytes before it.
+    fn scanned<'a>(&mut self, outcome: ScanOutcome<'a>, scanned: u64, chunk: Chunk<'a>) -> Option<Chunk<'a>> {
         match outcome {
+            ScanOutcome::Hello { .. } if is_openvpn(&chunk) => self.openvpn(chunk.time_ns),
             ScanOutcome::Hello { before, before_ns, rest } => {
                 let rest = self.tls_starts(rest);
                 let sequence = rest.sequence.wrapping_sub(before.len() as u32);
                 self.walk(Chunk { sequence, ..Chunk::fragment(before_ns, &before) });
                 Some(rest)
             }
+            // The other side speaks TLS: this one does too, and its hello is missing or damaged.
+            ScanOutcome::Nothing { .. } if self.is_tls => {
+                self.payload.lose(scanned);
+                *self.framing = Framing::search(None);
+                Some(chunk)
+            }
             ScanOutcome::Nothing { is_exhausted } => {
                 if is_exhausted {
-                    self.incident(time_ns, Incident::NotTls);
+                    self.incident(chunk.time_ns, Incident::NotTls);
                 }
                 None
             }
         }
     }
 
-    fn searched<'a>(&mut self, outcome: SearchOutcome<'a>, time_ns: i64) -> Option<Chunk<'a>> {
+    /// Takes what the search of a chunk found, whose bytes count as lost so far, with the headers that it believes.
+    fn searched<'a>(
+        &mut self,
+        outcome: SearchOutcome<'a>,
+        believed: &[(u32, Header)],
+        chunk: Chunk<'a>,
+    ) -> Option<Chunk<'a>> {
+        if matches!(outcome, SearchOutcome::Boundary { .. }) && is_openvpn(&chunk) {
+            return self.openvpn(chunk.time_ns);
+        }
+        self.read_headers(believed);
         match outcome {
             SearchOutcome::Boundary { walker, record, skipped, rest } => {
                 (*self.walker, *self.framing) = (walker, Framing::InStep);
                 if let WalkerState::Body { header, .. } = walker.state {
                     self.read_header_before(rest.sequence, header);
                 }
+                let open = walker.open_record().map_or(0, |record| record.bytes.into());
+                self.payload.find(rest.length() + open + record.map_or(0, SizedRecord::bytes));
                 self.handshake.restart();
                 *self.follows_data = false;
-                self.incident(time_ns, Incident::Resync { skipped });
+                self.incident(chunk.time_ns, Incident::Resync { skipped });
                 if let Some(record) = record {
                     self.record(record);
                 }
@@ -376,14 +411,27 @@ impl Framer<'_> {
             }
             SearchOutcome::Nothing { unproven, is_exhausted } => {
                 if is_exhausted {
-                    self.incident(time_ns, Incident::NotTls);
+                    self.incident(chunk.time_ns, Incident::NotTls);
                 }
-                for record in unproven {
-                    self.record(record);
-                }
+                self.unproven(unproven);
                 None
             }
         }
+    }
+
+    /// Takes records whose proof the capture does not hold.
+    fn unproven(&mut self, records: Vec<SizedRecord>) {
+        for record in records {
+            self.payload.find(record.bytes());
+            self.record(record);
+        }
+    }
+
+    /// What looks like TLS is the control channel of OpenVPN, which shares the stream with its other packets.
+    fn openvpn<'a>(&mut self, time_ns: i64) -> Option<Chunk<'a>> {
+        self.incident(time_ns, Incident::OpenVpn);
+        *self.framing = Framing::OpenVpn;
+        None
     }
 
     /// The chunk starts with the first record header.
@@ -404,6 +452,20 @@ impl Framer<'_> {
                 read.push(StreamBytes { direction, sequence, bytes: bytes.into() });
             }
         });
+    }
+
+    /// Passes over bytes of a handshake; a hello counts as far as it was seen.
+    pub(crate) fn lose_handshake(&mut self) {
+        if let Some(hello) = self.handshake.bytes_lost() {
+            self.hello(self.walker.last_ns, hello);
+        }
+    }
+
+    /// The bytes of a header whose rest is not there belong to no record.
+    fn lose_partial_header(&mut self) {
+        if let Some(OpenRecord { bytes, header: None }) = self.walker.open_record() {
+            self.payload.lose(bytes.into());
+        }
     }
 
     /// Notes that bytes were read, if somebody wants to know.
@@ -439,4 +501,18 @@ impl Framer<'_> {
     fn incident(&mut self, time_ns: i64, incident: Incident) {
         self.findings.incidents.push((time_ns, incident));
     }
+}
+
+/// Whether a segment consists of packets of OpenVPN over TCP: each begins with its length, an opcode and a key's number.
+fn is_openvpn(segment: &Chunk<'_>) -> bool {
+    const OPCODES: std::ops::RangeInclusive<u8> = 1..=11;
+    let (mut rest, mut is_any) = (segment.payload, false);
+    while let [high, low, opcode, ..] = *rest {
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        let Some(next) = rest.get(2 + length..).filter(|_| OPCODES.contains(&(opcode >> 3)) && length > 0) else {
+            return false;
+        };
+        (rest, is_any) = (next, true);
+    }
+    is_any && rest.is_empty() && segment.starts_segment && segment.hidden == 0
 }

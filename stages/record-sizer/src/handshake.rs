@@ -174,9 +174,15 @@ impl HandshakeReader {
         }
     }
 
-    /// Passes over missing bytes.
-    pub(crate) fn bytes_lost(&mut self) {
-        self.state = ReaderState::Lost;
+    /// Passes over missing bytes. Returns the client's hello that they are part of, as far as it was seen: each of its
+    /// extensions stands alone. A server's hello says its version last.
+    #[must_use]
+    pub(crate) fn bytes_lost(&mut self) -> Option<Hello> {
+        let ReaderState::Hello(partial) = std::mem::replace(&mut self.state, ReaderState::Lost) else { return None };
+        let PartialHello { mut message, length } = *partial;
+        // Zeros are empty extensions, of which only the first of a kind counts.
+        message.resize(length, 0);
+        hello(&message).filter(|hello| matches!(hello, Hello::Client(hello) if hello.server_name.is_some()))
     }
 
     /// Ends a record. If the reader is out of step, a message starts with the next one.
@@ -256,7 +262,7 @@ fn client_hello(extensions: Option<&[u8]>) -> ClientHello {
         match parse_tls_client_hello_extension(extension) {
             Ok((_, TlsExtension::SNI(names))) => {
                 let host = names.into_iter().find(|(kind, _)| *kind == SNIType::HostName).map(|(_, name)| name);
-                hello.server_name = host.and_then(server_name);
+                hello.server_name = hello.server_name.or_else(|| host.and_then(server_name));
             }
             Ok((_, TlsExtension::EarlyData(_))) => hello.early_data = true,
             _ => {}

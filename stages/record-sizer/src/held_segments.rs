@@ -108,11 +108,24 @@ impl HeldSegments {
         Some(rest).filter(|rest| !rest.is_empty())
     }
 
+    /// Whether what is held last, and nothing else from this position on, may be padding.
+    pub(crate) fn is_padding_at(&self, position: u64) -> bool {
+        self.segments.back().is_some_and(|(start, held)| *start == position && held.chunk().may_be_padding())
+    }
+
+    /// Removes the segment that holds the byte at this position.
+    pub(crate) fn remove_at(&mut self, position: u64) {
+        let index = self.segments.partition_point(|(start, _)| *start <= position);
+        if let Some((_, held)) = index.checked_sub(1).and_then(|index| self.segments.remove(index)) {
+            self.bytes -= held.payload.len() + SEGMENT_COST;
+        }
+    }
+
     /// Removes the segments that a chunk from `start` on overlaps and whose captured bytes differ from it; returns how
-    /// many.
+    /// many of them were no padding.
     pub(crate) fn remove_differing(&mut self, start: u64, chunk: Chunk<'_>) -> usize {
         let end = start + chunk.length();
-        let before = self.segments.len();
+        let mut removed = 0;
         self.segments.retain(|(position, held)| {
             let (mut first, mut second) = (chunk, held.chunk());
             if *position >= end || position + second.length() <= start {
@@ -125,10 +138,11 @@ impl HeldSegments {
             let is_same = first.payload.iter().zip(second.payload).all(|(first, second)| first == second);
             if !is_same {
                 self.bytes -= held.payload.len() + SEGMENT_COST;
+                removed += usize::from(!held.chunk().may_be_padding());
             }
             is_same
         });
-        before - self.segments.len()
+        removed
     }
 
     /// Drops all segments; returns their bytes on the wire.

@@ -48,7 +48,7 @@ pub(crate) struct HelloScan {
     #[serde(with = "serde_bytes")]
     tail: Vec<u8>,
     tail_ns: i64,
-    /// Captured bytes scanned so far.
+    /// Bytes passed over so far.
     scanned: u64,
 }
 
@@ -72,12 +72,22 @@ impl HelloScan {
         self.tail.len() < HELLO && self.scanned <= MAX_COUNTED
     }
 
+    /// Bytes passed over so far.
+    pub(crate) fn scanned(&self) -> u64 {
+        self.scanned
+    }
+
     /// Scans the next chunk of the stream.
     pub(crate) fn chunk<'a>(&mut self, mut chunk: Chunk<'a>) -> ScanOutcome<'a> {
+        let length = chunk.length();
         let found = |before, before_ns, rest| ScanOutcome::Hello { before, before_ns, rest };
         if self.scanned >= THOROUGH {
             let is_start = chunk.starts_segment && chunk.payload.get(..HELLO).is_some_and(is_hello);
-            return if is_start { found(Vec::new(), 0, chunk) } else { ScanOutcome::Nothing { is_exhausted: false } };
+            if is_start {
+                return found(Vec::new(), 0, chunk);
+            }
+            self.scanned = self.scanned.saturating_add(length);
+            return ScanOutcome::Nothing { is_exhausted: false };
         }
         let known = self.tail.len();
         self.tail.extend(chunk.payload.iter().take(HELLO - 1));
@@ -99,7 +109,7 @@ impl HelloScan {
             self.tail.clear();
         }
         self.tail_ns = chunk.time_ns;
-        self.scanned += chunk.payload.len() as u64;
+        self.scanned += length;
         ScanOutcome::Nothing { is_exhausted: self.scanned >= THOROUGH }
     }
 

@@ -94,6 +94,7 @@ pub(crate) fn incident(incident: Incident) -> (&'static str, Option<u64>, String
             None,
             "no TLS record was found in it; the option `plain-tcp` of record-sizer sizes the messages of such connections".into(),
         ),
+        Incident::OpenVpn => (what::NOT_TLS, None, "it carries packets of OpenVPN, which are not sized".into()),
         Incident::SizedBySegments(MessageEnd::Write) => (
             what::ASSUMED,
             None,

@@ -178,11 +178,13 @@ impl Reassembly<'_> {
     pub(crate) fn segment(&mut self, segment: &Segment<'_>, out: &mut impl OrderedStream) -> Option<Run> {
         let is_syn = segment.flags & Segment::SYN != 0;
         let sequence = segment.sequence.wrapping_add(is_syn.into());
-        if self.position.is_known() && sequence == self.position.next && self.pending.is_idle() {
+        let chunk = Chunk::of(segment);
+        let is_next = self.position.is_known() && sequence == self.position.next;
+        if is_next && self.pending.is_idle() && !chunk.may_be_padding() {
             self.position.note_start(sequence, segment.payload);
             self.position.next = sequence.wrapping_add(segment.length);
             self.position.remember(segment);
-            out.chunk(Chunk::of(segment));
+            out.chunk(chunk);
             return None;
         }
         self.place(segment, sequence, out);
@@ -397,7 +399,11 @@ impl Reassembly<'_> {
             self.start_at_first_held(out);
         }
         while !self.pending.held.is_empty() {
-            if self.is_confirmed() || !self.pending.has_continued {
+            let is_padding = self.pending.held.is_padding_at(self.position_of(self.position.next));
+            if is_padding && self.context.record.is_none() {
+                // Nothing came after it.
+                self.pending.held.drop_all();
+            } else if is_padding || self.is_confirmed() || !self.pending.has_continued {
                 self.give_up_gap(out);
             } else {
                 let bytes = self.pending.held.drop_all();
@@ -458,8 +464,17 @@ impl Reassembly<'_> {
     }
 
     fn give_up_gap(&mut self, out: &mut impl OrderedStream) {
+        let next = self.position_of(self.position.next);
+        if let Some(held) = self.pending.held.take_at(next)
+            && self.pending.held.is_empty()
+        {
+            // Padding is not acknowledged.
+            self.position.next = next.saturating_add(held.chunk().length()) as u32;
+            out.chunk(Chunk { sequence: next as u32, ..held.chunk() });
+            return self.forget_doubts();
+        }
         let Some((start, time_ns)) = self.pending.held.first() else { return };
-        let bytes = start.saturating_sub(self.position_of(self.position.next));
+        let bytes = start.saturating_sub(next);
         self.position.start_gap(bytes);
         out.gap(bytes, time_ns);
         self.release_from(start, out);
@@ -476,7 +491,8 @@ impl Reassembly<'_> {
             self.pending.near = start;
         }
         let mut at = start;
-        if self.position.is_known() && start <= self.position_of(self.position.next) {
+        let may_be_padding = chunk.may_be_padding();
+        if self.position.is_known() && start <= self.position_of(self.position.next) && !may_be_padding {
             // What continues the stream is believed rather than what came early.
             for _ in 0..self.pending.held.remove_differing(start, chunk) {
                 out.conflict(chunk.time_ns);
@@ -487,10 +503,18 @@ impl Reassembly<'_> {
         }
         while !chunk.is_empty() {
             if let Some(mut held) = self.pending.held.rest_from(at) {
+                let (before, is_padding) = (chunk, held.may_be_padding());
                 let (first, covered) = held.advance(chunk.length());
                 let (second, _) = chunk.advance(covered);
                 if first.iter().zip(second).any(|(first, second)| first != second) {
-                    out.conflict(chunk.time_ns);
+                    if is_padding {
+                        self.pending.held.remove_at(at);
+                        chunk = before;
+                        continue;
+                    }
+                    if !may_be_padding {
+                        out.conflict(chunk.time_ns);
+                    }
                 }
                 at += covered;
                 continue;
@@ -504,9 +528,12 @@ impl Reassembly<'_> {
         }
     }
 
-    /// Passes on the held segments that continue the stream from this position, which is its next one.
+    /// Passes on the held segments that continue the stream from this position, which is its next one. What may be
+    /// padding stays until something follows it or stands in its place.
     fn release_from(&mut self, mut next: u64, out: &mut impl OrderedStream) {
-        while let Some(held) = self.pending.held.take_at(next) {
+        while !self.pending.held.is_padding_at(next)
+            && let Some(held) = self.pending.held.take_at(next)
+        {
             if held.chunk().starts_segment {
                 (self.position.last, self.position.last_bytes) = (next as u32, first_bytes(held.chunk().payload));
             }
@@ -519,6 +546,9 @@ impl Reassembly<'_> {
         self.pending.near = next;
         if self.pending.held.is_empty() {
             self.forget_doubts();
+        } else if self.pending.held.is_padding_at(next) {
+            // Nothing is known to be missing.
+            self.pending.is_doubted = true;
         }
     }
 

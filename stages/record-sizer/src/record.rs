@@ -82,6 +82,13 @@ pub(crate) struct SizedRecord {
     pub(crate) time_ns: i64,
 }
 
+impl SizedRecord {
+    /// Bytes on the wire, header included.
+    pub(crate) fn bytes(self) -> u64 {
+        HEADER as u64 + u64::from(self.header.length)
+    }
+}
+
 /// Walks from header to header. It never searches for one.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct RecordWalker {
@@ -173,6 +180,11 @@ impl RecordWalker {
                 Some(OpenRecord { bytes, header: Some(header.to_bytes()) })
             }
         }
+    }
+
+    /// Bytes of the present body that are still to come.
+    pub(crate) fn body_left(&self) -> u64 {
+        if let WalkerState::Body { left, .. } = self.state { left.into() } else { 0 }
     }
 
     /// Whether it is between two records or in the body of application data.

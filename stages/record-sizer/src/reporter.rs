@@ -46,8 +46,6 @@ impl Reporter {
         self.counters.retransmitted += std::mem::take(&mut findings.retransmitted);
         self.counters.out_of_order += std::mem::take(&mut findings.out_of_order);
         for (time_ns, incident) in findings.incidents.drain(..) {
-            let (lost, used) = incident.lost_bytes();
-            connection.payload.lost = connection.payload.lost.saturating_add(lost).saturating_sub(used);
             self.incident(flow, time_ns, incident, out)?;
         }
         for event in findings.events.drain(..) {
@@ -123,16 +121,16 @@ impl Reporter {
 
     /// Counts what was used of a connection's payload, and reports what was lost.
     fn payload_use(&mut self, flow: u64, time_ns: i64, payload: PayloadUse, out: &mut dyn Emit) -> Result<(), Closed> {
-        let (PayloadUse { seen, lost }, millionths) = (payload, payload.lost_millionths());
+        let (PayloadUse { sent, lost }, millionths) = (payload, payload.lost_millionths());
         let counters = &mut self.counters;
-        counters.payload_bytes = counters.payload_bytes.saturating_add(seen.max(lost));
+        counters.payload_bytes = counters.payload_bytes.saturating_add(sent.max(lost));
         counters.lost_bytes = counters.lost_bytes.saturating_add(lost);
         counters.worst_loss_millionths = counters.worst_loss_millionths.max(millionths);
         if lost == 0 {
             return Ok(());
         }
         let percent = millionths as f64 / 10_000.0;
-        let detail = format!("{percent:.2} % of the connection's {} bytes of payload were not used", seen.max(lost));
+        let detail = format!("{percent:.2} % of the connection's {} bytes of payload were not used", sent.max(lost));
         self.notice(flow, time_ns, (what::LOSS, Some(lost), detail), out)
     }
 
@@ -244,7 +242,9 @@ impl Reporter {
                 self.counters.unconfirmed_bytes = self.counters.unconfirmed_bytes.saturating_add(bytes);
             }
             Incident::Malformed => self.counters.malformed += 1,
-            Incident::NotTls | Incident::SizedBySegments(MessageEnd::Silence { .. }) => self.counters.not_tls += 1,
+            Incident::NotTls | Incident::OpenVpn | Incident::SizedBySegments(MessageEnd::Silence { .. }) => {
+                self.counters.not_tls += 1
+            }
             Incident::SizedBySegments(MessageEnd::Write) => {}
         }
         self.notice(flow, time_ns, notices::incident(incident), out)

@@ -7,7 +7,9 @@
 //!    hash. Earlier records of the client are certificates, or early data where the client offered it. Where the
 //!    `Finished` shares a record with a certificate, the flight ends with the next record of the server.
 //! 3. The server's next records are session tickets: the first within a second that can hold one, and those of the same
-//!    length right after it. Until the client sends data, other lengths count too.
+//!    length that follow it in one flight: a server sends them at once, without waiting for anything, so that less time
+//!    passes between two of them than passed from its hello to the first, which is at least a round trip. The first
+//!    record of another length, or a later one, is data, and so are all after it.
 //!
 //! Where only one direction was captured, the handshake ends by its time limit.
 
@@ -58,14 +60,12 @@ enum Flight {
     Over,
 }
 
-/// The time in which tickets may come.
+/// What comes next may be a ticket until `until_ns`, and of the length of those before.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct TicketWindow {
-    start_ns: i64,
-    /// The length of the first one.
-    first: Option<u16>,
+    until_ns: i64,
+    length: Option<u16>,
     count: u8,
-    client_sent: bool,
 }
 
 impl Tls13Handshake {
@@ -93,7 +93,7 @@ impl Tls13Handshake {
         match (self.flight, end) {
             (Flight::Server, Endpoint::Server) => true,
             (Flight::Server | Flight::Client, Endpoint::Client) if content == self.finished => {
-                self.flight = Flight::Tickets(TicketWindow::starting(time_ns));
+                self.flight = Flight::Tickets(TicketWindow::after_finished(time_ns));
                 true
             }
             (Flight::Server, Endpoint::Client) if self.early_data => content == END_OF_EARLY_DATA,
@@ -101,11 +101,8 @@ impl Tls13Handshake {
                 self.flight = Flight::Client;
                 true
             }
-            (Flight::Client, Endpoint::Server) => self.ticket(TicketWindow::starting(time_ns), content, time_ns),
-            (Flight::Tickets(tickets), Endpoint::Client) => {
-                self.flight = Flight::Tickets(TicketWindow { client_sent: true, ..tickets });
-                false
-            }
+            (Flight::Client, Endpoint::Server) => self.ticket(TicketWindow::after_finished(time_ns), content, time_ns),
+            (Flight::Tickets(_), Endpoint::Client) => false,
             (Flight::Tickets(tickets), Endpoint::Server) => self.ticket(tickets, content, time_ns),
             (Flight::Over, _) => false,
         }
@@ -114,8 +111,9 @@ impl Tls13Handshake {
     fn ticket(&mut self, tickets: TicketWindow, content: u16, time_ns: i64) -> bool {
         let is_ticket = tickets.accepts(content, time_ns);
         self.flight = if is_ticket {
-            let first = tickets.first.or(Some(content));
-            Flight::Tickets(TicketWindow { first, count: tickets.count + 1, ..tickets })
+            let round_trip_ns = time_ns.saturating_sub(self.start_ns);
+            let until_ns = time_ns.saturating_add(round_trip_ns.min(TICKETS_WITHIN));
+            Flight::Tickets(TicketWindow { until_ns, length: Some(content), count: tickets.count + 1 })
         } else {
             Flight::Over
         };
@@ -124,14 +122,14 @@ impl Tls13Handshake {
 }
 
 impl TicketWindow {
-    fn starting(start_ns: i64) -> Self {
-        Self { start_ns, first: None, count: 0, client_sent: false }
+    /// The time after the client's `Finished`.
+    fn after_finished(time_ns: i64) -> Self {
+        Self { until_ns: time_ns.saturating_add(TICKETS_WITHIN), length: None, count: 0 }
     }
 
     fn accepts(&self, content: u16, time_ns: i64) -> bool {
-        let is_in_time = time_ns.saturating_sub(self.start_ns) <= TICKETS_WITHIN;
-        let is_alike = !self.client_sent || self.first.is_none_or(|first| first == content);
-        is_in_time && is_alike && self.count < MAX_TICKETS && TICKET.contains(&content)
+        let is_alike = self.length.is_none_or(|length| length == content);
+        time_ns <= self.until_ns && is_alike && self.count < MAX_TICKETS && TICKET.contains(&content)
     }
 }
 

@@ -12,8 +12,8 @@ use crate::transport::TransportSegment;
 use crate::tunnel::open_tunnel;
 
 /// Reads a packet with the general parsers.
-fn read_packet(link_type: u16, frame: &[u8]) -> Option<IpPacket<'_>> {
-    IpPacket::read(ip_bytes(link_type, CapturedBytes::frame(frame, 0)).ok()?)
+fn read_packet(link_type: u16, frame: &[u8], original_length: u32) -> Option<IpPacket<'_>> {
+    IpPacket::read(ip_bytes(link_type, CapturedBytes::frame(frame, original_length)).ok()?)
 }
 
 fn endpoints(segment: &TransportSegment<'_>) -> Option<Endpoints> {
@@ -32,7 +32,7 @@ proptest! {
         link_type in prop::sample::select(vec![1u16, 1, 1, 1, 0, 101]),
         mut frame in prop::collection::vec(any::<u8>(), 0..110), six: bool,
         protocol in prop::sample::select(vec![TCP, TCP, TCP, UDP, 1, 4, 44]),
-        is_plain in prop::bool::weighted(0.8), length in 40u8..90,
+        is_plain in prop::bool::weighted(0.8), length in 40u8..90, original in 0u32..130,
     ) {
         let header: &[(usize, u8)] = if six {
             &[(12, 0x86), (13, 0xdd), (14, 0x60), (18, 0), (19, length), (20, protocol)]
@@ -44,13 +44,13 @@ proptest! {
                 *byte = *value;
             }
         }
-        let general = read_packet(link_type, &frame);
+        let general = read_packet(link_type, &frame, original);
         if let (Some(fast), Some(packet)) = (addresses(link_type, &frame), &general) {
             prop_assert_eq!(<[IpAddr; 2]>::from(fast), [packet.source, packet.destination]);
             prop_assert_eq!(open_tunnel(packet), Ok(None));
             prop_assert!(dns_message(packet).is_none_or(|message| message.kind == DnsKind::Query));
         }
-        if let Some(fast) = TcpSegment::read(link_type, &frame) {
+        if let Some(fast) = TcpSegment::read(link_type, &frame, original) {
             prop_assert!(addresses(link_type, &frame).is_some());
             let segment = TransportSegment::read(&general.unwrap()).unwrap();
             prop_assert_eq!(Some(fast.endpoints), endpoints(&segment));
@@ -92,13 +92,14 @@ fn addresses_decide_only_packets_that_cannot_carry_others() {
 #[test]
 fn plain_segments_are_read_and_all_others_are_left_to_the_general_parsers() {
     let plain = ipv4(TCP, 1, 2);
-    let segment = TcpSegment::read(ETHERNET, &plain).unwrap();
+    let segment = TcpSegment::read(ETHERNET, &plain, 58).unwrap();
     assert_eq!((segment.sequence, segment.flags, segment.payload.data()), (7, 16, &b"data"[..]));
-    assert_eq!(TcpSegment::read(ETHERNET, &plain[..56]).unwrap().payload, CapturedBytes::new(b"da", 4));
-    assert_eq!(TcpSegment::read(ETHERNET, &plain[..53]), None, "cut in its headers");
+    assert_eq!(TcpSegment::read(ETHERNET, &plain[..56], 58).unwrap().payload, CapturedBytes::new(b"da", 4));
+    assert_eq!(TcpSegment::read(ETHERNET, &plain[..53], 58), None, "cut in its headers");
+    assert_eq!(TcpSegment::read(ETHERNET, &plain[..56], 57), None, "longer than its frame");
     for (at, byte) in [(14, 0x46), (20, 0x20), (21, 1), (23, UDP), (46, 0x40), (46, 0xf0), (47, 0)] {
         let mut other = plain.clone();
         other[at] = byte;
-        assert_eq!(TcpSegment::read(ETHERNET, &other), None, "{at}");
+        assert_eq!(TcpSegment::read(ETHERNET, &other, 58), None, "{at}");
     }
 }

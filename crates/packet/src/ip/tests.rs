@@ -27,6 +27,10 @@ fn lengths_are_those_on_the_wire() {
     let mut offloaded = whole.clone();
     offloaded[2..4].copy_from_slice(&[0, 0]);
     assert_eq!(lengths(&offloaded, 90), (70, 38));
+    let mut lying = whole.clone();
+    lying[2..4].copy_from_slice(&29_455_u16.to_be_bytes());
+    assert_eq!(lengths(&lying, 58), (38, 38), "no longer than its frame");
+    assert_eq!(lengths(&lying[..40], 58), (38, 20));
     assert_eq!(read(&whole[..19], 58), None);
 }
 

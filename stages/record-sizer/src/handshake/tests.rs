@@ -55,8 +55,26 @@ fn reader_is_in_step_again_after_the_record_with_ciphertext() {
     assert_eq!(hellos(&mut reader, &client(&[]), 99).len(), 1);
     reader.bytes(&client(&NAME)[..20], |_| panic!(), |_, _| ());
     assert!(reader.held_bytes() > 0);
-    reader.bytes_lost();
+    assert_eq!(reader.bytes_lost(), None);
     assert_eq!(reader.held_bytes(), 0);
+}
+
+#[test]
+fn the_seen_part_of_a_clients_hello_counts() {
+    let whole = client(&[&NAME[..], &[0, 42, 0, 0], &[0, 51, 0, 90], &[5; 90]].concat());
+    let seen = |bytes: usize| {
+        let mut reader = HandshakeReader::default();
+        reader.bytes(&whole[..bytes], |_| panic!("incomplete"), |_, _| ());
+        let Some(Hello::Client(hello)) = reader.bytes_lost() else { return None };
+        Some((hello.server_name.unwrap().into_string(), hello.early_data))
+    };
+    let name_ends = 4 + 2 + 32 + 7 + 2 + NAME.len();
+    assert_eq!(seen(name_ends - 1), None, "half a name is none");
+    assert_eq!(seen(name_ends), Some(("hub.iot".to_owned(), false)));
+    assert_eq!(seen(name_ends + 40), Some(("hub.iot".to_owned(), true)));
+    let mut reader = HandshakeReader::default();
+    reader.bytes(&server(&[9; 32], &VERSION)[..40], |_| panic!("incomplete"), |_, _| ());
+    assert_eq!(reader.bytes_lost(), None, "its version comes last");
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl RecordSizer {
                 let Some(connection) = self.connections.find(flow) else { break };
                 let Some((stream, keys, payload)) = connection.at_rest(direction) else { break };
                 let walker = &mut stream.walker;
-                if stream.position.next != segment.sequence || walker.version().is_none() {
+                if stream.position.next != segment.sequence || walker.version().is_none() || rest.may_be_padding() {
                     break;
                 }
                 walker.last_ns = walker.last_ns.max(time_ns);
@@ -70,7 +70,7 @@ impl RecordSizer {
                 }
                 stream.position.next = segment.sequence.wrapping_add((length - rest.length()) as u32);
                 stream.position.remember(&segment);
-                payload.seen += length - rest.length();
+                payload.sent += length - rest.length();
             } else if self.awaits_acknowledgements() {
                 break;
             }

@@ -24,13 +24,40 @@ fn handshake() -> Tls13Handshake {
 }
 
 #[test]
-fn tickets_are_handshake_before_and_after_the_client_sends_data() {
-    let before =
-        [(Server, 900), (Server, 53), (Client, FINISHED), (Server, 120), (Server, 250), (Client, 90), (Server, 300)];
-    assert_eq!(taken(&mut handshake(), &before), [true, true, true, true, true, false, false]);
+fn tickets_are_of_one_length_before_and_after_the_client_sends_data() {
+    let before = [
+        (Server, 900),
+        (Server, 53),
+        (Client, FINISHED),
+        (Server, 250),
+        (Server, 250),
+        (Client, 90),
+        (Server, 300),
+        (Server, 250),
+    ];
+    assert_eq!(taken(&mut handshake(), &before), [true, true, true, true, true, false, false, false]);
     let after =
         [(Server, 900), (Client, FINISHED), (Client, 90), (Server, 120), (Server, 120), (Server, 300), (Server, 120)];
     assert_eq!(taken(&mut handshake(), &after), [true, true, false, true, true, false, false]);
+}
+
+#[test]
+fn messages_of_a_service_to_a_silent_client_are_not_tickets() {
+    let pushes =
+        [(Server, 900), (Client, FINISHED), (Server, 250), (Server, 250), (Server, 90), (Server, 250), (Server, 95)];
+    assert_eq!(taken(&mut handshake(), &pushes), [true, true, true, true, false, false, false]);
+}
+
+#[test]
+fn messages_as_long_as_tickets_come_later_than_their_flight() {
+    let mut handshake = handshake();
+    assert_eq!(
+        taken(&mut handshake, &[(Server, 900), (Client, FINISHED), (Server, 250), (Server, 250)]),
+        [true, true, true, true]
+    );
+    // The first ticket came 3 ms after the server's hello, and the last one 4 ms.
+    assert!(!handshake.record(Server, 250, 9 * MILLISECOND));
+    assert!(!handshake.record(Server, 250, 10 * MILLISECOND));
 }
 
 #[test]

@@ -1,0 +1,239 @@
+//! One odd packet decides nothing, and the share that is lost is true.
+
+use super::wire::{
+    MILLISECOND, Noise, OwnedSegment, notices, records, segment, segments, size, size_with, stream, syn,
+};
+use proptest::prelude::*;
+use sizeleak_frame::{Direction, Frame, Segment};
+use sizeleak_record_sizer::Options;
+
+const TO: Direction = Direction::ToGateway;
+const FROM: Direction = Direction::FromGateway;
+
+/// An acknowledgement whose length counts zero bytes of Ethernet's padding.
+fn padded(direction: Direction, sequence: u32, bytes: usize, time_ns: i64) -> OwnedSegment {
+    segment(direction, sequence, &vec![0; bytes], time_ns)
+}
+
+fn pushed(row: OwnedSegment) -> OwnedSegment {
+    OwnedSegment { flags: Segment::ACK | Segment::PSH, ..row }
+}
+
+/// The same segment of which the snaplen left this many bytes of payload.
+fn cut(row: OwnedSegment, bytes: usize) -> OwnedSegment {
+    OwnedSegment { payload: row.payload[..bytes.min(row.payload.len())].to_vec(), ..row }
+}
+
+/// Bytes of payload, and those of them that were lost.
+fn payload(rows: &[OwnedSegment]) -> (u64, u64) {
+    let counters = size_with(&Options::default(), rows).1;
+    let counter = |wanted| counters.iter().find(|(name, _)| *name == wanted).unwrap().1;
+    (counter("payload_bytes"), counter("lost_bytes"))
+}
+
+/// A client's hello for `hub.example`, as long as one with a key of post-quantum cryptography. Its name comes first.
+fn long_hello() -> Vec<u8> {
+    let name = [&[0, 0, 0, 16, 0, 14, 0, 0, 11][..], b"hub.example"].concat();
+    let key = [&[0, 51][..], &1500_u16.to_be_bytes(), &[7; 1500]].concat();
+    let versions = [0, 43, 0, 3, 2, 3, 4];
+    let extensions = [name, key, versions.to_vec()].concat();
+    let body =
+        [&[3, 3][..], &[9; 32], &[0, 0, 2, 0x13, 1, 1, 0], &(extensions.len() as u16).to_be_bytes(), &extensions];
+    let body = body.concat();
+    let message = [&[1, 0][..], &(body.len() as u16).to_be_bytes(), &body].concat();
+    [&[22, 3, 1][..], &(message.len() as u16).to_be_bytes(), &message].concat()
+}
+
+fn server_hello() -> Vec<u8> {
+    let body = [&[3, 3][..], &[8; 32], &[0, 0x13, 1, 0, 0, 6, 0, 43, 0, 2, 3, 4]].concat();
+    [&[22, 3, 3, 0, body.len() as u8 + 4, 2, 0, 0, body.len() as u8][..], &body].concat()
+}
+
+#[test]
+fn padding_that_an_acknowledgement_counts_is_no_data() {
+    let mut noise = Noise(5);
+    let mut rows = vec![syn(TO, 999, 0)];
+    let (mut sequence, mut all) = (1000_u32, Vec::new());
+    for (at, bytes) in (1i64..).zip([6, 2, 6, 1, 4, 6]) {
+        let time_ns = at * 5 * MILLISECOND;
+        rows.push(padded(TO, sequence, bytes, time_ns));
+        rows.push(padded(TO, sequence, bytes, time_ns + MILLISECOND));
+        let record = (23, 100 + at as u16);
+        let message = stream(&[record], &mut noise);
+        rows.push(pushed(segment(TO, sequence, &message, time_ns + 2 * MILLISECOND)));
+        sequence += message.len() as u32;
+        all.push(record);
+    }
+    // The last one is not followed by anything.
+    rows.push(padded(TO, sequence, 6, 60 * MILLISECOND));
+    let frames = size(&rows);
+    assert_eq!(records(&frames, TO), all);
+    assert_eq!(notices(&frames), Vec::<String>::new());
+    assert_eq!(payload(&rows).1, 0);
+}
+
+#[test]
+fn padding_ahead_of_data_that_comes_late_is_no_data() {
+    let mut noise = Noise(6);
+    let all = [(23, 90), (23, 91), (23, 92)];
+    let parts: Vec<_> = all.iter().map(|record| stream(&[*record], &mut noise)).collect();
+    let at = |index: usize| 1000 + parts[..index].iter().map(Vec::len).sum::<usize>() as u32;
+    let rows = [
+        syn(TO, 999, 0),
+        pushed(segment(TO, at(0), &parts[0], MILLISECOND)),
+        padded(TO, at(2), 6, 2 * MILLISECOND),
+        pushed(segment(TO, at(1), &parts[1], 3 * MILLISECOND)),
+        pushed(segment(TO, at(2), &parts[2], 4 * MILLISECOND)),
+    ];
+    assert_eq!(records(&size(&rows), TO), all);
+    // Of a connection that is seen from its middle, too.
+    let later = [&[padded(TO, at(0), 6, 0)], &rows[1..2], &rows[3..]].concat();
+    assert_eq!(records(&size(&later), TO), all);
+}
+
+proptest! {
+    /// A few zeros without PSH that are data of a record stay data.
+    #[test]
+    fn zeros_inside_a_record_are_data(zeros in 1usize..9, before in 0usize..40, after in 1usize..40) {
+        let body = [vec![1; before], vec![0; zeros], vec![2; after]].concat();
+        let bytes = [&[23, 3, 3, 0, body.len() as u8][..], &body].concat();
+        let cuts = [5 + before, 5 + before + zeros];
+        let rows = [
+            syn(TO, 999, 0),
+            segment(TO, 1000, &bytes[..cuts[0]], MILLISECOND),
+            segment(TO, 1000 + cuts[0] as u32, &bytes[cuts[0]..cuts[1]], 2 * MILLISECOND),
+            pushed(segment(TO, 1000 + cuts[1] as u32, &bytes[cuts[1]..], 3 * MILLISECOND)),
+        ];
+        prop_assert_eq!(records(&size(&rows), TO), [(23, body.len() as u16)]);
+        prop_assert_eq!(payload(&rows), (bytes.len() as u64, 0));
+    }
+}
+
+/// Segments of two records each, of which the snaplen leaves the first one's header.
+fn two_records_a_segment(captured: usize) -> (Vec<OwnedSegment>, u64, u64) {
+    let mut noise = Noise(7);
+    let (mut rows, mut sequence, mut first_records) = (vec![syn(TO, 999, 0)], 1000_u32, 0);
+    for at in 1..40_i64 {
+        let first = 200 + noise.below(300) as u16;
+        let bytes = stream(&[(23, first), (23, 300)], &mut noise);
+        first_records += 5 + u64::from(first);
+        rows.push(cut(pushed(segment(TO, sequence, &bytes, at * MILLISECOND)), captured));
+        sequence += bytes.len() as u32;
+    }
+    (rows, u64::from(sequence - 1000), first_records)
+}
+
+#[test]
+fn records_that_the_snaplen_hid_behind_the_first_of_a_segment_are_lost() {
+    let (rows, sent, first_records) = two_records_a_segment(42);
+    assert_eq!(records(&size(&rows), TO).len(), 39);
+    assert_eq!(payload(&rows), (sent, sent - first_records));
+    let (whole, sent, _) = two_records_a_segment(10_000);
+    assert_eq!(payload(&whole), (sent, 0));
+}
+
+#[test]
+fn missing_bytes_are_part_of_the_payload_and_those_of_a_known_record_are_not_lost() {
+    let mut noise = Noise(8);
+    let bytes = stream(&[(23, 5000), (23, 2000), (23, 400)], &mut noise);
+    let mut rows = segments(TO, 1000, &bytes, 1000);
+    rows.insert(0, syn(TO, 999, 0));
+    let sent = bytes.len() as u64;
+    // Inside the body of the first record.
+    let within: Vec<_> = rows.iter().filter(|row| row.sequence != 3000).cloned().collect();
+    assert_eq!((records(&size(&within), TO).len(), payload(&within)), (3, (sent, 0)));
+    // The header of the second one, behind the last five bytes of the first.
+    let header: Vec<_> = rows.iter().filter(|row| row.sequence != 6000).cloned().collect();
+    assert_eq!(records(&size(&header), TO), [(23, 5000), (23, 400)]);
+    assert_eq!(payload(&header), (sent, 2005));
+}
+
+#[test]
+fn segments_that_complete_records_lose_nothing_where_the_others_were_not_exported() {
+    // As a display filter for TLS exports them: of two segments, the one in which the record ends.
+    let mut noise = Noise(9);
+    let (mut rows, mut sequence) = (Vec::new(), 1000_u32);
+    for at in 1..30_i64 {
+        let bytes = stream(&[(23, 120), (23, 60)], &mut noise);
+        rows.push(pushed(segment(TO, sequence, &bytes, at * 4_000 * MILLISECOND)));
+        sequence += bytes.len() as u32;
+    }
+    let sent = u64::from(sequence - 1000);
+    assert_eq!((records(&size(&rows), TO).len(), payload(&rows)), (58, (sent, 0)));
+}
+
+#[test]
+fn the_first_half_of_a_hello_names_the_server() {
+    let hello = long_hello();
+    let mut noise = Noise(10);
+    let data = stream(&[(20, 1), (23, 36 + 17), (23, 80), (23, 81)], &mut noise);
+    let reply = [server_hello(), stream(&[(20, 1), (23, 900), (23, 250), (23, 250)], &mut noise)].concat();
+    for snaplen in [None, Some(600)] {
+        let mut rows = vec![syn(FROM, 999, 0), syn(TO, 4999, 0)];
+        let mut first = segments(FROM, 1000, &hello, 1400);
+        match snaplen {
+            None => first.truncate(1),
+            Some(bytes) => first = first.into_iter().map(|row| cut(row, bytes)).collect(),
+        }
+        rows.extend(first);
+        let answered = 1000 + hello.len() as u32;
+        let acknowledging = |row: OwnedSegment| OwnedSegment { acknowledgement: Some(answered), ..row };
+        rows.push(acknowledging(segment(TO, 5000, &reply, 10 * MILLISECOND)));
+        rows.push(segment(FROM, answered, &data, 20 * MILLISECOND));
+        let frames = size(&rows);
+        let sessions = frames.iter().filter_map(|frame| match frame {
+            Frame::Session(session) => Some((session.server_name.as_deref(), session.tls_version.as_deref())),
+            _ => None,
+        });
+        // The service's hello came before it was known that the rest of the client's would not.
+        assert_eq!(sessions.last(), Some((Some("hub.example"), Some("TLS 1.3"))), "{snaplen:?}");
+        assert!(records(&frames, FROM).contains(&(22, hello.len() as u16 - 5)), "{snaplen:?}");
+    }
+}
+
+#[test]
+fn a_side_whose_hello_is_damaged_is_searched_while_the_other_speaks_tls() {
+    let mut noise = Noise(11);
+    let bytes = stream(&[(22, 300), (20, 1), (22, 40), (23, 70), (23, 71), (23, 72)], &mut noise);
+    let garbage = [vec![9; 6], bytes[6..].to_vec()].concat();
+    let reply = [server_hello(), stream(&[(20, 1), (22, 40), (23, 90)], &mut noise)].concat();
+    let mut rows = vec![syn(FROM, 999, 0), syn(TO, 4999, 0)];
+    rows.push(segment(FROM, 1000, &garbage[..305], MILLISECOND));
+    rows.push(segment(TO, 5000, &reply, 2 * MILLISECOND));
+    rows.push(pushed(segment(FROM, 1305, &garbage[305..], 3 * MILLISECOND)));
+    let frames = size(&rows);
+    assert_eq!(records(&frames, FROM), [(20, 1), (22, 40), (23, 70), (23, 71), (23, 72)]);
+    assert_eq!(payload(&rows), ((garbage.len() + reply.len()) as u64, 305));
+    // If nothing is found, all of it is lost, and said.
+    let nothing = [&rows[..4], &[pushed(segment(FROM, 1305, &[9; 600], 3 * MILLISECOND))]].concat();
+    assert_eq!(payload(&nothing).1, 905);
+    assert!(notices(&size(&nothing)).contains(&"loss".to_owned()));
+}
+
+#[test]
+fn packets_of_openvpn_over_tcp_are_named_and_not_taken_for_records() {
+    let packet = |opcode: u8, rest: &[u8]| {
+        let length = (rest.len() as u16 + 1).to_be_bytes();
+        [&length[..], &[opcode << 3], rest].concat()
+    };
+    let hello = long_hello();
+    let control = |number: u8, part: &[u8]| packet(4, &[&[1; 8][..], &[0, 0, 0, 0, number], part].concat());
+    let client =
+        [packet(7, &[&[1; 8][..], &[0, 0, 0, 0, 0]].concat()), control(1, &hello[..1200]), control(2, &hello[1200..])];
+    let mut noise = Noise(12);
+    let data: Vec<_> = (0..20).map(|_| packet(9, &noise.bytes(300))).collect();
+    for saw_start in [true, false] {
+        let mut rows = if saw_start { vec![syn(FROM, 999, 0)] } else { Vec::new() };
+        let mut sequence = 1000_u32;
+        for (at, bytes) in (1i64..).zip(client.iter().skip(usize::from(!saw_start)).chain(&data)) {
+            rows.push(pushed(segment(FROM, sequence, bytes, at * MILLISECOND)));
+            sequence += bytes.len() as u32;
+        }
+        let frames = size(&rows);
+        assert_eq!((records(&frames, FROM), notices(&frames)), (vec![], vec!["not_tls".to_owned()]), "{saw_start}");
+        let named = frames.iter().any(|frame| {
+            matches!(frame, Frame::Notice(notice) if notice.detail.as_ref().is_some_and(|text| text.contains("OpenVPN")))
+        });
+        assert!(named, "{saw_start}");
+    }
+}
