@@ -41,7 +41,7 @@ use tunnel::TunnelReport;
     with_reply_count, with_replies (null if replies say nothing, or if their observer is in the list too_many) \
     (each: is_exact (false: upper bounds), command, number, kinds (null without an inventory)), repeated (a list: \
     observations, named), in_the_end, by_number (a list: actions, commands, probability, sizes, alone, named), \
-    collisions (a list: actions, bytes, commands (counts in the order of `actions`)). Each of command, number and \
+    collisions (a list: bytes, commands (counts in the order of `actions`)). Each of command, number and \
     kinds: secrets, outputs, guessing, named, times_guessing, above_guessing, min_entropy_bits, capacity, \
     prior_bits, information_bits, remaining_bits, security, least_security, tries (tries, guessing, named), \
     worst_posterior, certain (posterior, probability), smallest_set, alone, sets (from, to, probability).")]

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use sizeleak_text::{escaped, shortened, width};
+use sizeleak_report::markdown;
+use sizeleak_text::{escaped, escaped_lines, shortened, width};
 
 /// Columns of text that is not written to a terminal.
 pub(super) const COLUMNS: usize = 80;
@@ -163,10 +164,10 @@ pub(super) fn as_markdown(document: &[Block]) -> String {
     let mut parts = Vec::new();
     for blocks in document.chunk_by(|one, other| is_line(one) && is_line(other)) {
         match blocks {
-            [Block::Paragraph { text, .. }] => parts.push(format!("{}\n", text.trim())),
-            [Block::Line(text)] if !text.starts_with(' ') => parts.push(format!("{text}\n")),
+            [Block::Paragraph { text, .. }] => parts.push(markdown::prose(&on_one_line(text)) + "\n"),
+            [Block::Line(text)] if !text.starts_with(' ') => parts.push(markdown::prose(text) + "\n"),
             [Block::Table { header, rows, alignment, .. }] => parts.push(markdown_table(header, rows, *alignment)),
-            lines => parts.push(format!("```text\n{}```\n", as_text(lines, usize::MAX))),
+            lines => parts.push(markdown_code(&as_text(lines, usize::MAX))),
         }
     }
     parts.retain(|part| !part.trim().is_empty());
@@ -177,11 +178,22 @@ fn is_line(block: &Block) -> bool {
     matches!(block, Block::Line(text) if !text.is_empty())
 }
 
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A block of code, whose fence is longer than any run of backticks in it.
+fn markdown_code(lines: &str) -> String {
+    let longest = lines.split(|character| character != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}text\n{}{fence}\n", escaped_lines(lines))
+}
+
 fn markdown_table(header: &[String], rows: &[Vec<String>], alignment: CellAlignment) -> String {
     let cell = |text: &String| {
-        let words = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+        let shown = markdown::words(&on_one_line(text));
         // Rows that belong to the one above are indented.
-        if text.starts_with("  ") { format!("&emsp;{words}") } else { words }
+        if text.starts_with("  ") { format!("&emsp;{shown}") } else { shown }
     };
     let row = |cells: &[String]| format!("| {} |\n", cells.iter().map(cell).collect::<Vec<_>>().join(" | "));
     let other = if alignment == CellAlignment::Right { "---:" } else { "---" };
@@ -237,8 +249,24 @@ mod tests {
         let document =
             [paragraph("  what is\nsaid", 2), blank(), numbers(["action", "count"], rows), line("  ##"), line("  #")]
                 .concat();
-        let expected = "what is\nsaid\n\n| action | count |\n| --- | ---: |\n| &emsp;on \\| off | 7 |\n\n\
+        let expected = "what is said\n\n| action | count |\n| --- | ---: |\n| &emsp;on \\| off | 7 |\n\n\
                         ```text\n  ##\n  #\n```\n";
         assert_eq!(as_markdown(&document), expected);
+    }
+
+    #[test]
+    fn markdown_escapes_names() {
+        let rows = [["<script>|*x*", "7"].map(str::to_owned)];
+        let document = [
+            paragraph("<img src=x> is named by `<b>`", 2),
+            line("_all_ of [it](http://x)"),
+            words(["<i>", "n"], rows),
+            line("  ```"),
+            line("  <b>"),
+        ];
+        let expected = "\\<img src=x\\> is named by `<b>`\n\n\\_all\\_ of \\[it\\](http://x)\n\n\
+                        | \\<i\\> | n |\n| --- | --- |\n| \\<script\\>\\|\\*x\\* | 7 |\n\n\
+                        ````text\n  ```\n  <b>\n````\n";
+        assert_eq!(as_markdown(&document.concat()), expected);
     }
 }

@@ -86,7 +86,7 @@ fn figures_are_those_of_the_commands_they_come_from() {
         numbers(&audit["by_size"]["command"]["sets"], "probability")
     );
     assert_eq!(column(&page, "tries", "by size")[1..], numbers(&audit["by_size"]["command"]["tries"], "named"));
-    assert_eq!(column(&page, "collisions", "actions").len(), audit["collisions"].as_array().unwrap().len());
+    assert_eq!(column(&page, "collisions", "commands").len(), audit["collisions"].as_array().unwrap().len());
     assert_eq!(column(&page, "policies", "named"), numbers(&pad["points"], "named"));
     assert_eq!(column(&page, "policies", "bytes more"), numbers(&pad["points"], "added_share"));
     let effects = countermeasures["countermeasures"].as_array().unwrap();

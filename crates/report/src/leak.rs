@@ -111,14 +111,9 @@ pub fn sizes(audit: &Audit, model: &Model) -> Section {
     let collisions = audit.collisions.iter().map(|collision| {
         let names: Vec<String> = collision.commands.iter().map(|counts| command_name(model, counts)).collect();
         let bytes = model.overhead + collision.bytes;
-        [
-            (bytes as f64).into(),
-            u64::from(collision.actions).into(),
-            (names.len() as u64).into(),
-            names.join("  =  ").into(),
-        ]
+        [(bytes as f64).into(), (names.len() as u64).into(), names.join("  =  ").into()]
     });
-    let columns = "bytes # | actions # | commands # | which";
+    let columns = "bytes # | commands # | which";
     let same = Figure::new(
         "collisions",
         "Commands of one or two actions that have the same size",
@@ -130,7 +125,7 @@ pub fn sizes(audit: &Audit, model: &Model) -> Section {
         let [actions, sizes] = [u64::from(row.actions), row.sizes as u64].map(Value::from);
         [actions, row.probability.into(), row.commands.into(), sizes, row.alone.into(), row.named.into()]
     });
-    let columns = "actions # | of commands % | different commands # | sizes # | alone in size % | named %";
+    let columns = "actions # | of commands % | different commands # | sizes # | alone if ε is known % | named %";
     let by_number = Figure::new(
         "numbers",
         "How often the exact command is named, by its number of actions",

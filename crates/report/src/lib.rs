@@ -17,7 +17,7 @@ pub mod document;
 pub mod habits;
 pub mod judged;
 pub mod leak;
-mod markdown;
+pub mod markdown;
 mod observed;
 mod page;
 mod parts;

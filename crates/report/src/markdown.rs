@@ -1,4 +1,4 @@
-//! The report as Markdown, for an issue or a wiki: the same sentences and tables.
+//! The report as Markdown, for an issue or a wiki: the same sentences and tables. And text as any Markdown has it.
 
 use std::fmt::Write as _;
 
@@ -64,7 +64,7 @@ fn write_table(text: &mut String, table: &Table) {
 }
 
 /// A sentence, whose words between backticks are code.
-fn prose(text: &str) -> String {
+pub fn prose(text: &str) -> String {
     let piece = |piece: Piece<'_>| match piece {
         Piece::Words(text) => words(text),
         Piece::Code(code) => format!("`{code}`"),
@@ -73,7 +73,7 @@ fn prose(text: &str) -> String {
 }
 
 /// Text in which no character has a meaning for Markdown or HTML.
-fn words(text: &str) -> String {
+pub fn words(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in sizeleak_text::escaped(text).chars() {
         if matches!(character, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '&' | '~') {

@@ -131,7 +131,7 @@ pub(super) const ROWS: [MeasureRow; 19] = [
     MeasureRow("posterior of 90 % or more", |measures| certain(measures, 1)),
     MeasureRow("posterior of 99 % or more", |measures| certain(measures, 2)),
     MeasureRow("greatest posterior", |measures| share(measures.worst_posterior)),
-    MeasureRow("alone in its size", |measures| share(measures.alone)),
+    MeasureRow("alone in its size, ε unknown", |measures| share(measures.alone)),
     MeasureRow("smallest anonymity set", |measures| count(measures.smallest_set)),
 ];
 
@@ -160,7 +160,7 @@ fn by_number(rows: &[NumberRow]) -> Document {
         let (commands, sizes) = (count(*commands), count(*sizes as f64));
         [actions.to_string(), share(*probability), commands, sizes, share(*alone), share(*named)]
     };
-    numbers(["actions", "of commands", "different", "sizes", "alone in size", "named"], rows.iter().map(row))
+    numbers(["actions", "of commands", "different", "sizes", "alone, ε known", "named"], rows.iter().map(row))
 }
 
 /// Which commands of few actions look alike.

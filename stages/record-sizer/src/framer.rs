@@ -8,7 +8,7 @@ use crate::chunk::Chunk;
 use crate::counters::PayloadUse;
 use crate::findings::{Conflict, Findings, Incident, StreamBytes, TlsEvent};
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
-use crate::hello_scan::{HelloScan, ScanOutcome, ssl2_hello_length};
+use crate::hello_scan::{HELLO, HelloScan, ScanOutcome, is_hello, ssl2_hello_length};
 use crate::length_framer::LengthFramer;
 use crate::message::{FlowEvent, Found, MessageFramer};
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer, SizedMessage};
@@ -389,7 +389,10 @@ impl Framer<'_> {
         believed: &[(u32, Header)],
         chunk: Chunk<'a>,
     ) -> Option<Chunk<'a>> {
-        if matches!(outcome, SearchOutcome::Boundary { .. }) && is_openvpn(&chunk) {
+        if let SearchOutcome::Boundary { rest, .. } = &outcome
+            && rest.payload.get(..HELLO).is_some_and(is_hello)
+            && is_openvpn(&chunk)
+        {
             return self.openvpn(chunk.time_ns);
         }
         self.read_headers(believed);
@@ -503,7 +506,8 @@ impl Framer<'_> {
     }
 }
 
-/// Whether a segment consists of packets of OpenVPN over TCP: each begins with its length, an opcode and a key's number.
+/// Whether a segment in which a hello was found consists of packets of OpenVPN over TCP: each begins with its length, an
+/// opcode and a key's number. Of random bytes fewer than one in 10⁵ segments do, so that it takes a hello, too.
 fn is_openvpn(segment: &Chunk<'_>) -> bool {
     const OPCODES: std::ops::RangeInclusive<u8> = 1..=11;
     let (mut rest, mut is_any) = (segment.payload, false);

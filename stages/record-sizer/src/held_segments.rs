@@ -108,9 +108,9 @@ impl HeldSegments {
         Some(rest).filter(|rest| !rest.is_empty())
     }
 
-    /// Whether what is held last, and nothing else from this position on, may be padding.
-    pub(crate) fn is_padding_at(&self, position: u64) -> bool {
-        self.segments.back().is_some_and(|(start, held)| *start == position && held.chunk().may_be_padding())
+    /// Whether all that is held may be padding.
+    pub(crate) fn is_all_padding(&self) -> bool {
+        self.segments.iter().all(|(_, held)| held.chunk().may_be_padding())
     }
 
     /// Removes the segment that holds the byte at this position.

@@ -398,9 +398,10 @@ impl Reassembly<'_> {
         if !self.position.is_known() {
             self.start_at_first_held(out);
         }
-        while !self.pending.held.is_empty() {
-            let is_padding = self.pending.held.is_padding_at(self.position_of(self.position.next));
-            if is_padding && self.context.record.is_none() {
+        while let Some((start, _)) = self.pending.held.first() {
+            let is_next = start == self.position_of(self.position.next);
+            let is_padding = self.pending.held.is_all_padding();
+            if is_padding && !(is_next && self.context.record.is_some()) {
                 // Nothing came after it.
                 self.pending.held.drop_all();
             } else if is_padding || self.is_confirmed() || !self.pending.has_continued {
@@ -531,7 +532,7 @@ impl Reassembly<'_> {
     /// Passes on the held segments that continue the stream from this position, which is its next one. What may be
     /// padding stays until something follows it or stands in its place.
     fn release_from(&mut self, mut next: u64, out: &mut impl OrderedStream) {
-        while !self.pending.held.is_padding_at(next)
+        while !self.pending.held.is_all_padding()
             && let Some(held) = self.pending.held.take_at(next)
         {
             if held.chunk().starts_segment {
@@ -546,7 +547,7 @@ impl Reassembly<'_> {
         self.pending.near = next;
         if self.pending.held.is_empty() {
             self.forget_doubts();
-        } else if self.pending.held.is_padding_at(next) {
+        } else if self.pending.held.is_all_padding() {
             // Nothing is known to be missing.
             self.pending.is_doubted = true;
         }

@@ -64,8 +64,9 @@ fn padding_that_an_acknowledgement_counts_is_no_data() {
         sequence += message.len() as u32;
         all.push(record);
     }
-    // The last one is not followed by anything.
+    // The last ones are not followed by anything; a FIN has a sequence number of its own.
     rows.push(padded(TO, sequence, 6, 60 * MILLISECOND));
+    rows.push(padded(TO, sequence + 1, 6, 61 * MILLISECOND));
     let frames = size(&rows);
     assert_eq!(records(&frames, TO), all);
     assert_eq!(notices(&frames), Vec::<String>::new());

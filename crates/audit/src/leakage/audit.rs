@@ -103,7 +103,7 @@ impl Audit {
             repeated: OBSERVATIONS.iter().map(|observations| after(*observations)).collect(),
             in_the_end: by_size.command.named_in_the_end(),
             by_number: number_rows(&by_size, &without_epsilon),
-            collisions: (1..=LISTED_ACTIONS).flat_map(|actions| collisions(&space, actions)).collect(),
+            collisions: collisions(&space, LISTED_ACTIONS),
             with_known_epsilon,
         })
     }

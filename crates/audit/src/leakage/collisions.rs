@@ -5,11 +5,9 @@ use serde::Serialize;
 use sizeleak_inference::channel::Observation;
 use sizeleak_inference::space::CommandSpace;
 
-/// Commands of the same number of actions and the same size.
+/// Commands of the same size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Collision {
-    /// How many actions each has.
-    pub actions: u32,
     /// The bytes of its actions.
     pub bytes: i64,
     /// The commands, two or more: how often each action occurs, in the order of the model.
@@ -33,13 +31,13 @@ pub struct NumberRow {
     pub named: f64,
 }
 
-/// The commands of so many actions that have the same size, by size. Of actions whose sizes vary, the most frequent one
-/// is taken.
-pub(super) fn collisions(space: &CommandSpace, actions: u32) -> Vec<Collision> {
-    let commands = space.commands_of(actions);
+/// The commands of up to so many actions that have the same size, by size; those of fewer actions come first. Of actions
+/// whose sizes vary, the most frequent one is taken.
+pub(super) fn collisions(space: &CommandSpace, most_actions: u32) -> Vec<Collision> {
+    let mut commands: Vec<_> = (1..=most_actions).flat_map(|actions| space.commands_of(actions)).collect();
+    commands.sort_by_key(|(bytes, _)| *bytes);
     let of_size = commands.chunk_by(|(one, _), (other, _)| one == other).filter(|same| same.len() > 1);
     let collision = |same: &[(i64, Vec<u32>)]| Collision {
-        actions,
         bytes: same[0].0,
         commands: same.iter().map(|(_, counts)| counts.clone()).collect(),
     };
