@@ -59,6 +59,34 @@ fn replies_that_tell_actions_apart_name_nearly_all_commands() -> Result<(), Box<
 }
 
 #[test]
+fn an_action_collides_with_two_others() -> Result<(), Box<dyn Error>> {
+    let mut model = home()?;
+    let colour = model.actions.iter_mut().find(|action| action.name == "colour").ok_or("the home has it")?;
+    // As long as `on` and `dim`, which are 28 and 36 bytes.
+    *colour = Action::new("colour", 64);
+    let audit = Audit::new(&model, &Premises { prior: PriorName::Learned, decay: None })?;
+    let sizes: Vec<i64> = model.actions.iter().map(|action| action.size).collect();
+    let bytes =
+        |counts: &[u32]| -> i64 { counts.iter().zip(&sizes).map(|(count, size)| i64::from(*count) * size).sum() };
+    let of_64 = audit.collisions.iter().find(|collision| collision.bytes == 64).ok_or("a collision")?;
+    let numbers: Vec<u32> = of_64.commands.iter().map(|counts| counts.iter().sum()).collect();
+    assert_eq!(numbers[..2], [1, 2], "the action alone, then two others");
+    for collision in &audit.collisions {
+        assert!(
+            collision.commands.len() > 1 && collision.commands.iter().all(|counts| bytes(counts) == collision.bytes)
+        );
+    }
+    // Of all pairs of commands of one or two actions, those of one size are in one collision.
+    let pairs: usize = audit.collisions.iter().map(|collision| collision.commands.len()).sum();
+    let mut all: Vec<i64> = sizes.clone();
+    for (at, one) in sizes.iter().enumerate() {
+        all.extend(sizes.iter().skip(at).map(|other| one + other));
+    }
+    assert_eq!(pairs, all.iter().filter(|size| all.iter().filter(|other| other == size).count() > 1).count());
+    Ok(())
+}
+
+#[test]
 fn without_an_inventory_long_commands_are_left_out_and_it_is_said() -> Result<(), Box<dyn Error>> {
     let mut model = home()?;
     model.inventory = None;
