@@ -8,7 +8,7 @@ use sizeleak_model::ModelSet;
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
-use sizeleak_survey::{SurveyRun, Verdict};
+use sizeleak_survey::{SurveyRun, SurveyedAddress, Verdict};
 
 use super::failure::Failure;
 use super::working_folder::WorkingFolder;
@@ -16,6 +16,9 @@ use super::working_folder::WorkingFolder;
 /// The stage that is told, and the key.
 const STAGE: &str = "flow-filter";
 const KEY: &str = "gateway";
+
+/// So many addresses are described where none is clearly a gateway.
+const SHOWN: usize = 3;
 
 /// Sets the gateway of a pipeline that has none: that of `sizeleak.toml`, or else of its models, or else the only one that
 /// a survey of the captures finds. It is said which. The pipeline stays as it is where nothing is to be chosen.
@@ -65,7 +68,24 @@ fn surveyed(captures: Vec<PathBuf>) -> Result<String, Failure> {
     let likely: Vec<String> = likely.map(|address| address.address.to_string()).collect();
     match likely.as_slice() {
         [only] => Ok(only.clone()),
-        [] => Err(Failure::usage(anyhow!("{missing}, as a survey finds no address that clearly looks like one"))),
-        several => Err(Failure::usage(anyhow!("{missing}, as {} look like one", several.join(", ")))),
+        [] => {
+            let seen = described(&report.addresses);
+            Err(Failure::usage(anyhow!("{missing}, as a survey finds no address that clearly looks like one{seen}")))
+        }
+        several => {
+            let seen = described(&report.addresses);
+            Err(Failure::usage(anyhow!("{missing}, as {} look like one{seen}", several.join(", "))))
+        }
     }
+}
+
+/// The addresses that look most like a gateway, with what speaks for them, as the end of a sentence.
+fn described(addresses: &[SurveyedAddress]) -> String {
+    let line = |address: &SurveyedAddress| {
+        let reasons = address.reasons.iter().filter(|reason| reason.points > 0).map(|reason| reason.text.as_str());
+        let reasons = reasons.collect::<Vec<_>>().join("; ");
+        format!("{} ({} of 100 points: {reasons})", address.address, address.score)
+    };
+    let seen: Vec<String> = addresses.iter().filter(|address| address.score > 0).take(SHOWN).map(line).collect();
+    if seen.is_empty() { String::new() } else { format!("; most like one is {}", seen.join(", then ")) }
 }

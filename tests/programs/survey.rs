@@ -403,3 +403,20 @@ fn a_missing_or_wrong_gateway_leads_to_the_survey() {
         assert!(stderr(&output).contains("`sizeleak survey CAPTURE`"), "{}", stderr(&output));
     }
 }
+
+#[test]
+fn where_no_address_is_clearly_a_gateway_those_that_are_most_like_one_are_named() {
+    let whole = std::fs::read(bundled()).unwrap();
+    // The header of the file, then each packet behind 16 bytes with its length.
+    let mut end = 24;
+    for _ in 0..40 {
+        end += 16 + u32::from_le_bytes(whole[end + 8..end + 12].try_into().unwrap()) as usize;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let short = write(folder.path(), "short.pcap", &whole[..end]);
+    let mut command = sizeleak("run --kind record");
+    let output = run(command.arg(short).current_dir(folder.path()));
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("; most like one is 192.168.1.20 (") && said.contains("of 100 points: "), "{said}");
+}
