@@ -132,6 +132,11 @@ impl AuditedModel {
         if model.kinds.is_some() && !model.actions.is_empty() && !log.is_quiet() {
             say("note", "commands that the model knows only as kinds are left out: the audit is about sums of actions");
         }
+        if !log.is_quiet() {
+            model.learned.warnings.iter().for_each(|warning| {
+                say("sizeleak", &format!("the model was learned with a warning, and so are these figures: {warning}"));
+            });
+        }
         let (Some(path), Some(inventory)) = (&self.inventory, self.inventory()?) else { return Ok(model) };
         let name = || path.display().to_string();
         let (model, gone) = with_inventory(model, inventory).with_context(name)?;

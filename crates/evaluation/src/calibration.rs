@@ -6,6 +6,13 @@ use crate::judge::{Judgement, TruthRank};
 use crate::statistics::share::wilson;
 use crate::statistics::{Confidence, Interval};
 
+/// Labels are not surer than this: people and logs err.
+const SUREST_LABEL: f64 = 0.99;
+
+/// Answers that are right as often as they claim to be miss that by so many standard deviations in fewer than one of three
+/// million evaluations.
+const FAR_ABOVE_CHANCE: f64 = 5.0;
+
 /// The bins of the reliability table, of equal width.
 pub(crate) const BINS: usize = 10;
 
@@ -24,6 +31,9 @@ pub struct Calibration {
     /// own: (answers · expected error + missed) / (answers + missed); null without both. A command that was found but
     /// has no candidate counts in neither: it is reported as unexplained.
     pub expected_error_with_missed: Option<f64>,
+    /// What the answers claim to be right in all, if fewer are than chance allows.
+    #[serde(skip)]
+    pub(crate) too_sure: Option<f64>,
 }
 
 /// The answers whose probability lies in a range.
@@ -50,6 +60,18 @@ struct BinSums {
     probability: f64,
     right: u64,
     variance: f64,
+    /// The variance where labels may be wrong, and what that takes from the probabilities.
+    label_variance: f64,
+    beyond_labels: f64,
+}
+
+/// The share that answers claim to be right, if so few are only by less than chance.
+fn too_sure(bins: &[BinSums]) -> Option<f64> {
+    let sum = |part: fn(&BinSums) -> f64| bins.iter().map(part).sum::<f64>();
+    let (answers, claimed, right) =
+        (sum(|bin| bin.answers as f64), sum(|bin| bin.probability), sum(|bin| bin.right as f64));
+    let missing = claimed - sum(|bin| bin.beyond_labels) - right;
+    (missing > FAR_ABOVE_CHANCE * sum(|bin| bin.label_variance).sqrt() && answers > 0.0).then(|| claimed / answers)
 }
 
 impl Calibration {
@@ -66,12 +88,15 @@ impl Calibration {
         let mut bins = [BinSums::default(); BINS];
         for (probability, is_right) in answers {
             let probability = probability.clamp(0.0, 1.0);
+            let of_label = probability.min(SUREST_LABEL);
             let at = ((probability * BINS as f64) as usize).min(BINS - 1);
             let Some(bin) = bins.get_mut(at) else { continue };
             bin.answers += 1;
             bin.probability += probability;
             bin.right += u64::from(is_right);
             bin.variance += probability * (1.0 - probability);
+            bin.label_variance += of_label * (1.0 - of_label);
+            bin.beyond_labels += probability - of_label;
         }
         let all = bins.iter().map(|bin| bin.answers).sum::<u64>() as f64;
         let error: f64 = bins.iter().map(|bin| (bin.probability - bin.right as f64).abs()).sum();
@@ -85,6 +110,7 @@ impl Calibration {
             bins: filled.map(|(bin, at)| bin.means(at)).collect(),
             missed: 0,
             expected_error_with_missed: expected_error,
+            too_sure: too_sure(&bins),
         }
     }
 
@@ -144,6 +170,20 @@ mod tests {
         let calibration = Calibration::new([(1.0, true), (0.0, false), (1.2, true)].into_iter());
         assert_eq!((calibration.expected_error, calibration.by_chance), (Some(0.0), Some(0.0)));
         assert_eq!(Calibration::new(std::iter::empty()).expected_error, None);
+    }
+
+    #[test]
+    fn answers_that_are_far_too_sure_are_told_from_chance_and_from_wrong_labels() {
+        let too_sure = |answers: usize, probability: f64, right: usize| {
+            let calibration = Calibration::new((0..answers).map(|at| (probability, at < right)));
+            calibration.too_sure.map(|claimed| (100.0 * claimed).round())
+        };
+        assert_eq!(too_sure(100, 0.9, 85), None, "1.7 standard deviations");
+        assert_eq!(too_sure(100, 0.9, 70), Some(90.0), "6.7 standard deviations");
+        assert_eq!(too_sure(300, 1.0, 295), None, "five wrong labels");
+        assert_eq!(too_sure(300, 1.0, 280), Some(100.0));
+        assert_eq!(too_sure(100, 0.5, 90), None, "not sure enough is no danger");
+        assert_eq!(too_sure(0, 0.0, 0), None);
     }
 
     #[test]

@@ -85,6 +85,7 @@ impl Conclusion {
             missing(matches),
             baseline.comparison(named, interval),
             misfits(fit),
+            too_sure(score),
             ".".to_owned(),
         ];
         Self {
@@ -129,7 +130,10 @@ impl Baseline {
         if low > self.share {
             format!("; {guess} is right in {share:.1} %")
         } else if high < self.share {
-            format!(", which is worse than {guess}, right in {share:.1} %")
+            format!(
+                ", which is worse than {guess}, right in {share:.1} %: the model has not learned this gateway, and its \
+                 figures do not say how much sizes give away"
+            )
         } else if named > self.share {
             format!(", which is not certainly better than {guess}, right in {share:.1} %")
         } else {
@@ -162,6 +166,15 @@ fn misfits(fit: ModelFit) -> String {
         ModelFit::Some { misfits, judged } => format!("; the model does not fit {misfits} of {judged} flows"),
         ModelFit::All | ModelFit::None { .. } | ModelFit::Elsewhere { .. } => String::new(),
     }
+}
+
+/// Whether the answers claim more than they keep.
+fn too_sure(score: &Score) -> String {
+    let Some(claimed) = score.calibration.too_sure else { return String::new() };
+    format!(
+        "; the answers claim to be right in {:.0} %, far more than chance explains: do not trust their probabilities",
+        shown_percent(claimed)
+    )
 }
 
 /// What the answers rest on, and what they are.
