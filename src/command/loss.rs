@@ -15,7 +15,7 @@ pub(super) const LOSS_CODE: u8 = 4;
 pub(super) struct LossLimit {
     /// Exit with code 4 if more than PERCENT of the payload was not used
     ///
-    /// Of the payload of all TLS connections: it is missing from the capture, was skipped, or nothing confirmed it.
+    /// Of the payload of all TLS connections and of QUIC: it is missing from the capture, was skipped, or nothing confirmed it.
     #[arg(
         long,
         value_name = "PERCENT",

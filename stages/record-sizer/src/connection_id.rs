@@ -1,5 +1,8 @@
-//! How many bytes of connection id packets begin with, where nobody says so: those that packets of one direction have in
-//! common, since what follows the id is random to whoever has no keys (RFC 9001, section 5.4; RFC 9147, section 4.2.3).
+//! How many bytes of connection id packets begin with. An end announces the ids that it wants to be sent, and is believed
+//! once the other end uses one. Where nobody says so, it is what packets of one direction have in common, since what
+//! follows the id is random to whoever has no keys (RFC 9001, section 5.4).
+
+use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,64 +12,123 @@ pub(crate) const LONGEST: usize = 20;
 /// The most bytes that are read of a packet that begins with one byte and an id.
 pub(crate) const SHORT_READ: usize = 1 + LONGEST;
 
-/// After so many packets, that a random byte is taken for a part of the id has a probability of 256⁻⁴.
-const ENOUGH: u8 = 5;
+/// So many packets have an id in common: that a random byte is taken for a part of it has a probability of 256⁻⁴.
+const ENOUGH: usize = 5;
 
 /// Fewer bytes may be equal by chance: two random packets have so many in common with a probability of 256⁻⁴.
 pub(crate) const SURE: usize = 4;
 
-/// The length of the ids in packets of one direction.
+/// The last packets that are compared: forged ones among them change nothing as long as enough are not.
+const RECENT: usize = 8;
+
+/// So many of them have an id in common that is too short to be sure of by two: by chance, fewer than one in 10¹².
+const MOST_RECENT: usize = 6;
+
+/// Announced ids that are kept; an end may have this many and more, but uses one after the other.
+const ANNOUNCED: usize = 8;
+
+/// The ids in packets of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum IdLength {
-    /// No packet was seen.
-    #[default]
-    Unknown,
-    /// A handshake has said so, the user has, or packets have shown it.
-    Known(u8),
-    /// At most what packets have in common so far.
-    AtMost { common: Vec<u8>, packets: u8 },
+pub(crate) struct ConnectionIds {
+    /// Their length, as the user has said.
+    declared: Option<u8>,
+    /// Those that were announced, the newest last, and whether a packet had them.
+    announced: Vec<(Vec<u8>, bool)>,
+    /// The length of the first one that a packet had.
+    pub(crate) used: Option<u8>,
+    /// Their length by the packets that had none of these.
+    shown: Option<u8>,
+    recent: VecDeque<Vec<u8>>,
+    /// How many packets came since one had an id in common with another.
+    unlike: u8,
 }
 
-impl IdLength {
-    /// Takes what follows the first byte of a packet.
-    pub(crate) fn packet(&mut self, bytes: &[u8]) {
-        let first = bytes.get(..LONGEST).unwrap_or(bytes);
-        match self {
-            Self::Unknown => *self = Self::AtMost { common: first.to_vec(), packets: 1 },
-            Self::Known(_) => {}
-            Self::AtMost { common, packets } => {
-                let equal = common.iter().zip(first).take_while(|(one, other)| one == other).count();
-                if *packets > 1 && common.len() >= SURE && equal < SURE {
-                    // So many bytes are not equal by chance: this is a new id, no longer than the old one.
-                    *common = first.get(..common.len()).unwrap_or(first).to_vec();
-                    *packets = 1;
-                    return;
-                }
-                common.truncate(equal);
-                *packets += 1;
-                if *packets >= ENOUGH || common.is_empty() {
-                    *self = Self::Known(common.len() as u8);
-                }
-            }
-        }
+impl ConnectionIds {
+    /// Ids of this length, which was declared.
+    pub(crate) fn declared(length: u8) -> Self {
+        Self { declared: Some(length), ..Self::default() }
     }
 
-    /// The least and the most bytes.
-    pub(crate) fn bounds(&self) -> [u8; 2] {
-        match self {
-            Self::Unknown => [0, LONGEST as u8],
-            Self::Known(length) => [*length; 2],
-            Self::AtMost { common, .. } => [0, common.len() as u8],
+    /// Whether these bytes begin as a recent packet did, by more than chance.
+    pub(crate) fn is_alike(&self, bytes: &[u8]) -> bool {
+        self.recent.iter().any(|recent| bytes.starts_with(recent.get(..SURE).unwrap_or_default()))
+    }
+
+    /// The length of unknown ids, if it is known: packets show it, or others are as long.
+    pub(crate) fn length(&self) -> Option<u8> {
+        self.declared.or(self.shown).or(self.used)
+    }
+
+    /// The other end wants to be sent this id.
+    pub(crate) fn announce(&mut self, id: &[u8]) {
+        if self.has(id) {
+            return;
         }
+        if self.announced.len() >= ANNOUNCED {
+            let unused = self.announced.iter().position(|(_, is_used)| !is_used);
+            self.announced.remove(unused.unwrap_or_default());
+        }
+        self.announced.push((id.to_vec(), false));
+    }
+
+    /// Whether this id was announced.
+    pub(crate) fn has(&self, id: &[u8]) -> bool {
+        self.announced.iter().any(|(announced, _)| announced == id)
+    }
+
+    /// A packet says that it has this id. True once, if it was announced.
+    pub(crate) fn is_first_use(&mut self, id: &[u8]) -> bool {
+        let Some((_, is_used)) = self.announced.iter_mut().find(|(announced, is_used)| announced == id && !is_used)
+        else {
+            return false;
+        };
+        *is_used = true;
+        self.used.get_or_insert(id.len() as u8);
+        true
+    }
+
+    /// The longest known id that these bytes begin with. One of few bytes counts only if a packet has said that it has it.
+    pub(crate) fn carried(&self, bytes: &[u8]) -> Option<&[u8]> {
+        let is_carried = |(id, is_used): &&(Vec<u8>, bool)| {
+            !id.is_empty() && (*is_used || id.len() >= SURE) && bytes.starts_with(id)
+        };
+        self.announced.iter().filter(is_carried).map(|(id, _)| &id[..]).max_by_key(|id| id.len())
+    }
+
+    /// Takes what follows the first byte of a packet that carries no known id: the least and the most bytes of its id.
+    pub(crate) fn unknown(&mut self, bytes: &[u8]) -> [u8; 2] {
+        // Where the snaplen cut the id, its end is not seen.
+        let alike = if bytes.len() < LONGEST { 0 } else { self.compare(bytes.get(..LONGEST).unwrap_or_default()) };
+        self.length().map_or([0, if alike >= SURE { alike } else { LONGEST } as u8], |length| [length; 2])
+    }
+
+    /// Compares the first bytes of a packet with recent ones; returns how many it has in common with the one most alike.
+    fn compare(&mut self, first: &[u8]) -> usize {
+        let equal = |other: &Vec<u8>| other.iter().zip(first).take_while(|(one, other)| one == other).count();
+        let mut common: Vec<usize> = self.recent.iter().map(equal).collect();
+        common.sort_unstable_by(|one, other| other.cmp(one));
+        let alike = common.first().copied().unwrap_or_default();
+        self.unlike = if alike >= SURE { 0 } else { self.unlike.saturating_add(1) };
+        if let Some(length) = common.get(ENOUGH - 2).filter(|length| **length >= SURE) {
+            self.shown = Some(*length as u8);
+        } else if usize::from(self.unlike) > RECENT {
+            self.shown = common.get(MOST_RECENT - 1).map(|length| *length as u8);
+        }
+        if self.recent.len() >= RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(first.to_vec());
+        alike
     }
 
     /// Whether packets can have shown it.
     pub(crate) fn is_valid(&self) -> bool {
-        match self {
-            Self::Unknown => true,
-            Self::Known(length) => usize::from(*length) <= LONGEST,
-            Self::AtMost { common, packets } => common.len() <= LONGEST && (1..ENOUGH).contains(packets),
-        }
+        let lengths = [self.declared, self.used, self.shown];
+        lengths.into_iter().flatten().all(|length| usize::from(length) <= LONGEST)
+            && self.announced.len() <= ANNOUNCED
+            && self.announced.iter().all(|(id, _)| id.len() <= LONGEST)
+            && self.recent.len() <= RECENT
+            && self.recent.iter().all(|first| first.len() == LONGEST)
     }
 }
 
@@ -74,26 +136,49 @@ impl IdLength {
 mod tests {
     use super::*;
 
+    /// Twenty bytes that begin like this and go on as no other packet does.
+    fn packet(id: &[u8], number: u8) -> Vec<u8> {
+        let mut bytes = id.to_vec();
+        bytes.extend((bytes.len()..LONGEST).map(|at| number.wrapping_mul(37).wrapping_add(at as u8)));
+        bytes
+    }
+
     #[test]
-    fn length_is_what_packets_have_in_common() {
-        let mut length = IdLength::default();
-        assert_eq!(length.bounds(), [0, 20]);
-        for (packet, bounds) in [("idabc", [0, 5]), ("idaxy", [0, 3]), ("idbcd", [0, 2]), ("idccc", [0, 2])] {
-            length.packet(packet.as_bytes());
-            assert_eq!(length.bounds(), bounds, "{packet}");
+    fn length_is_what_most_of_the_last_packets_have_in_common() {
+        let mut ids = ConnectionIds::default();
+        assert_eq!(ids.unknown(&packet(b"connect", 1)), [0, 20]);
+        assert_eq!(ids.unknown(&packet(b"connect", 2)), [0, 7]);
+        assert_eq!(ids.unknown(&packet(b"forged", 3)), [0, 20]);
+        (4..6).for_each(|number| assert_eq!(ids.unknown(&packet(b"connect", number)), [0, 7]));
+        assert_eq!(ids.unknown(&packet(b"connect", 6)), [7; 2]);
+        (7..10).for_each(|number| assert_eq!(ids.unknown(&packet(b"forged", number)), [7; 2]));
+        assert_eq!(ids.unknown(&packet(b"another", 10)), [7; 2], "a new id has the length of the old one");
+        (11..15).for_each(|number| assert_eq!(ids.unknown(&packet(b"of nine b", number)), [7; 2]));
+        assert_eq!(ids.unknown(&packet(b"of nine b", 15)), [9; 2], "or one that shows itself");
+    }
+
+    #[test]
+    fn packets_that_are_all_unlike_have_no_id_or_a_short_one() {
+        for (id, length) in [(&b""[..], 0), (b"ab", 2)] {
+            let mut ids = ConnectionIds::default();
+            let bounds: Vec<[u8; 2]> = (1..15).map(|number| ids.unknown(&packet(id, number))).collect();
+            assert_eq!(bounds[7..9], [[0, 20], [length; 2]], "{id:?}");
         }
-        length.packet(b"id123");
-        assert_eq!(length, IdLength::Known(2));
-        length.packet(b"other");
-        assert_eq!(length, IdLength::Known(2), "a new id has the length of the old one");
-        let mut changing = IdLength::default();
-        for packet in ["old-id#1", "old-id#2", "new-id#3", "new-id#4", "new-id/5", "new-id.6", "new-id,7"] {
-            changing.packet(packet.as_bytes());
-        }
-        assert_eq!(changing, IdLength::Known(6), "an id that changes early");
-        let mut none = IdLength::default();
-        none.packet(b"abc");
-        none.packet(b"xyz");
-        assert_eq!(none, IdLength::Known(0));
+    }
+
+    #[test]
+    fn announced_ids_are_believed_once_they_are_used() {
+        let mut ids = ConnectionIds::default();
+        ids.announce(b"genuine1");
+        ids.announce(b"forge");
+        ids.announce(b"");
+        assert!(ids.length().is_none() && ids.carried(b"forger").is_some() && ids.carried(b"other").is_none());
+        assert!(ids.is_first_use(b"genuine1") && !ids.is_first_use(b"genuine1") && !ids.is_first_use(b"none"));
+        assert_eq!(ids.unknown(&packet(b"rotated1", 1)), [8; 2]);
+        assert!(ids.is_first_use(b"forge"));
+        assert_eq!(ids.unknown(&packet(b"rotated1", 1)), [8; 2], "the first use tells the length of unknown ones");
+        (0..20).for_each(|number| ids.announce(&[number; 3]));
+        assert_eq!(ids.carried(b"genuine1..."), Some(&b"genuine1"[..]), "what is used is not forgotten for others");
+        assert!(ids.carried(&[19; 8]).is_none() && ids.is_valid(), "three bytes are equal by chance");
     }
 }

@@ -1,20 +1,67 @@
-//! A UDP or ESP flow by its protocol, which its first datagrams show.
+//! A UDP or ESP flow by its protocol, which its datagrams show.
+//!
+//! No datagram decides for good: it may be forged, or look like another protocol by chance. The port's own protocol is the
+//! first guess; another is a rival until more datagrams in a row are of it than of what came before.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::Direction;
+use sizeleak_frame::{Direction, Protocol};
 
 use crate::chunk::Chunk;
+use crate::counters::PayloadUse;
 use crate::dtls_flow::DtlsFlow;
 use crate::esp::EspFlow;
-use crate::matter::MatterFlow;
-use crate::message::{FlowEnds, Found, MessageFramer};
+use crate::matter::{MatterFlow, is_matter};
+use crate::message::{FlowEnds, FlowEvent, Found, MessageFramer};
 use crate::options::Declared;
-use crate::quic::QuicFlow;
+use crate::per_direction::PerDirection;
+use crate::quic::{QuicFlow, is_quic};
 use crate::wireguard::WireGuardFlow;
+
+/// The most datagrams that speak for a protocol: one more of another in a row, and it is that.
+const MOST: u8 = 16;
+
+/// What was told of a flow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Told<'a> {
+    pub(crate) ends: Option<&'a FlowEnds>,
+    pub(crate) declared: &'a Declared,
+}
+
+impl Told<'_> {
+    /// The protocol that a port of the flow is for.
+    fn own_protocol(self) -> Option<Protocol> {
+        let ends = self.ends?;
+        match () {
+            () if EspFlow::has_port(ends) => Some(Protocol::Esp),
+            () if is_matter(ends, &self.declared.matter_ports) => Some(Protocol::Matter),
+            () if WireGuardFlow::has_port(ends) => Some(Protocol::WireGuard),
+            () if is_quic(ends, &self.declared.quic_ports) => Some(Protocol::Quic),
+            () => None,
+        }
+    }
+}
+
+/// A flow of datagrams.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct DatagramFlow {
+    current: Option<Guess>,
+    /// How many more datagrams speak for that than for the rival.
+    weight: u8,
+    directions: PerDirection<bool>,
+    rival: Option<Guess>,
+    payload: PayloadUse,
+}
+
+/// What a flow may be, with its last session, which is reported if it is believed.
+#[derive(Debug, Serialize, Deserialize)]
+struct Guess {
+    flow: ProtocolFlow,
+    session: Option<FlowEvent>,
+}
 
 /// A flow of datagrams with messages of one protocol.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum DatagramFlow {
+pub(crate) enum ProtocolFlow {
     Dtls(DtlsFlow),
     Quic(QuicFlow),
     Matter(MatterFlow),
@@ -22,19 +69,137 @@ pub(crate) enum DatagramFlow {
     Esp(EspFlow),
 }
 
+impl Guess {
+    fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
+        let is_taken = self.flow.take(direction, chunk, found);
+        let session = found.events.iter().rfind(|event| matches!(event, FlowEvent::Session(_)));
+        self.session = session.cloned().or(self.session.take());
+        is_taken
+    }
+}
+
 impl DatagramFlow {
+    /// A flow of which no datagram was taken. Its port speaks for a protocol as one datagram does.
+    pub(crate) fn new(told: Told<'_>) -> Self {
+        Self { weight: told.own_protocol().is_some().into(), ..Self::default() }
+    }
+
+    /// What it is taken for.
+    pub(crate) fn protocol(&self) -> Option<&ProtocolFlow> {
+        self.current.as_ref().map(|current| &current.flow)
+    }
+
+    /// Takes a datagram; false if it is of no protocol that this may be of.
+    pub(crate) fn take(&mut self, direction: Direction, chunk: Chunk<'_>, told: Told<'_>, found: &mut Found) -> bool {
+        // Without its fixed bit, a packet of QUIC may be anybody's.
+        let is_anybodys = chunk.payload.first().is_some_and(|first| first & 0xc0 == 0)
+            && self.protocol().is_some_and(ProtocolFlow::is_quic);
+        let is_anothers = is_anybodys
+            && ProtocolFlow::begin(&chunk, told).is_some_and(|begun| begun.is_certain() && !begun.is_quic());
+        if !is_anothers && self.current.as_mut().is_some_and(|current| current.take(direction, chunk, found)) {
+            self.confirm(direction, told);
+            return true;
+        }
+        let mut taken = Found::default();
+        let is_rivals = self.rival.as_mut().is_some_and(|rival| rival.take(direction, chunk, &mut taken));
+        is_rivals && self.challenge(direction, told, taken, found)
+    }
+
+    /// Takes a datagram that may be of a protocol that is neither the present one nor the rival.
+    pub(crate) fn begin(
+        &mut self,
+        begun: ProtocolFlow,
+        (direction, chunk): (Direction, Chunk<'_>),
+        told: Told<'_>,
+        found: &mut Found,
+    ) -> bool {
+        if self.current.iter().chain(&self.rival).any(|known| known.flow.protocol() == begun.protocol()) {
+            return false;
+        }
+        let mut taken = Found::default();
+        let is_taken = self.rival.insert(Guess { flow: begun, session: None }).take(direction, chunk, &mut taken);
+        self.challenge(direction, told, taken, found) && is_taken
+    }
+
+    /// Lets the rival, which has taken a datagram, take the place of the present protocol, if no more speaks for that. What
+    /// its port says is not outnumbered.
+    fn challenge(&mut self, direction: Direction, told: Told<'_>, taken: Found, found: &mut Found) -> bool {
+        let Some(Guess { flow, session }) = &self.rival else { return false };
+        let (is_own, is_certain) = (told.own_protocol() == Some(flow.protocol()), flow.is_certain());
+        if !is_own && (!is_certain || self.weight > 0) {
+            self.weight -= u8::from(is_certain);
+            found.read.extend(taken.read);
+            return false;
+        }
+        let session = session.clone().filter(|session| !taken.events.contains(session));
+        *found = taken;
+        found.events.splice(0..0, session);
+        std::mem::swap(&mut self.current, &mut self.rival);
+        (self.weight, self.directions) = (0, PerDirection::default());
+        self.confirm(direction, told);
+        true
+    }
+
+    /// Counts a datagram of the present protocol. Those of one end may all be forged.
+    fn confirm(&mut self, direction: Direction, told: Told<'_>) {
+        *self.directions.of_mut(direction) = true;
+        let is_own = self.protocol().map(ProtocolFlow::protocol) == told.own_protocol();
+        let weight = if self.directions.all(|has_one| *has_one) { self.weight.saturating_add(1) } else { 0 };
+        self.weight = weight.clamp(is_own.into(), MOST);
+    }
+
+    /// Counts the bytes of a datagram, if the protocol is known.
+    pub(crate) fn count(&mut self, bytes: u64, is_taken: bool) {
+        if self.current.is_some() {
+            self.payload.doubt(bytes);
+            self.payload.find(if is_taken { bytes } else { 0 });
+        }
+    }
+
+    /// What of its payload was used, if it is of QUIC, which shares its ports with nothing.
+    pub(crate) fn payload(&self) -> Option<PayloadUse> {
+        self.protocol().filter(|current| current.is_quic()).map(|_| self.payload)
+    }
+
+    /// Bytes of memory that incomplete hellos need.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.current
+            .iter()
+            .chain(&self.rival)
+            .map(|guess| if let ProtocolFlow::Quic(flow) = &guess.flow { flow.held_bytes() } else { 0 })
+            .sum()
+    }
+
+    /// Gives up hellos that are not complete.
+    pub(crate) fn release(&mut self) {
+        for guess in self.current.iter_mut().chain(&mut self.rival) {
+            if let ProtocolFlow::Quic(flow) = &mut guess.flow {
+                flow.release();
+            }
+        }
+    }
+
+    /// Whether datagrams can have led to this.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.current.iter().chain(&self.rival).all(|guess| guess.flow.is_valid())
+            && self.weight <= MOST
+            && self.payload.is_valid()
+    }
+}
+
+impl ProtocolFlow {
     /// A flow that begins with this datagram, if its protocol is one of these. Ports decide before shapes, and of shapes
     /// those that say most.
-    pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>, declared: &Declared) -> Option<Self> {
+    pub(crate) fn begin(chunk: &Chunk<'_>, Told { ends, declared }: Told<'_>) -> Option<Self> {
         EspFlow::begin(chunk, ends)
             .map(Self::Esp)
             .or_else(|| MatterFlow::begin(chunk, ends, &declared.matter_ports).map(Self::Matter))
             .or_else(|| WireGuardFlow::begin(chunk, ends).map(Self::WireGuard))
             .or_else(|| DtlsFlow::begin(chunk).map(Self::Dtls))
-            .or_else(|| QuicFlow::begin(chunk, ends, &declared.quic_ids).map(Self::Quic))
+            .or_else(|| QuicFlow::begin(chunk, ends, declared).map(Self::Quic))
     }
 
-    /// Whether one datagram has shown its protocol.
+    /// Whether datagrams have shown its protocol, more than a port can.
     pub(crate) fn is_certain(&self) -> bool {
         match self {
             Self::Quic(flow) => flow.is_certain(),
@@ -43,34 +208,37 @@ impl DatagramFlow {
         }
     }
 
-    /// What finds its messages.
-    fn framer(&self) -> &dyn MessageFramer {
+    fn protocol(&self) -> Protocol {
         match self {
-            Self::Dtls(flow) => flow,
-            Self::Quic(flow) => flow,
-            Self::Matter(flow) => flow,
-            Self::WireGuard(flow) => flow,
-            Self::Esp(flow) => flow,
+            Self::Dtls(_) => Protocol::Dtls,
+            Self::Quic(_) => Protocol::Quic,
+            Self::Matter(_) => Protocol::Matter,
+            Self::WireGuard(_) => Protocol::WireGuard,
+            Self::Esp(_) => Protocol::Esp,
         }
     }
 
-    fn framer_mut(&mut self) -> &mut dyn MessageFramer {
-        match self {
-            Self::Dtls(flow) => flow,
-            Self::Quic(flow) => flow,
-            Self::Matter(flow) => flow,
-            Self::WireGuard(flow) => flow,
-            Self::Esp(flow) => flow,
-        }
-    }
-}
-
-impl MessageFramer for DatagramFlow {
-    fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
-        self.framer_mut().take(direction, chunk, found)
+    fn is_quic(&self) -> bool {
+        matches!(self, Self::Quic(_))
     }
 
     fn is_valid(&self) -> bool {
-        self.framer().is_valid()
+        match self {
+            Self::Dtls(flow) => flow.is_valid(),
+            Self::Quic(flow) => flow.is_valid(),
+            Self::Matter(flow) => flow.is_valid(),
+            Self::WireGuard(_) | Self::Esp(_) => true,
+        }
+    }
+
+    fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
+        let framer: &mut dyn MessageFramer = match self {
+            Self::Dtls(flow) => flow,
+            Self::Quic(flow) => flow,
+            Self::Matter(flow) => flow,
+            Self::WireGuard(flow) => flow,
+            Self::Esp(flow) => flow,
+        };
+        framer.take(direction, chunk, found)
     }
 }

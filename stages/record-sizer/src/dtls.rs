@@ -2,7 +2,7 @@
 //! and those of DTLS 1.3, which have a shorter header (RFC 9147, section 4).
 //!
 //! A datagram is taken for DTLS only if records fill it to its last byte: of random bytes, one datagram in 10¹⁰. The
-//! headers of DTLS 1.3 say too little for that, so there two datagrams are needed.
+//! headers of DTLS 1.3 say too little for that, so there several datagrams of both directions are needed.
 
 use sizeleak_frame::ContentType;
 
@@ -13,6 +13,9 @@ use crate::record::{Header, MAX_BODY};
 
 /// Bytes of a record header without a connection id.
 const HEADER: usize = 13;
+
+/// Bytes of a hello before its random ones: the header of the message, and a version.
+const RANDOM: usize = 12 + 2;
 
 /// The content type of records with a connection id, which hide their own (RFC 9146, section 4).
 const WITH_ID: u8 = 25;
@@ -30,8 +33,10 @@ pub(crate) struct DtlsRecord {
     pub(crate) form: Form,
     /// Bytes of its header.
     pub(crate) header_bytes: usize,
-    /// The hello in it, if it is whole.
-    pub(crate) hello: Option<Hello>,
+    /// Whether its header has its length.
+    says_length: bool,
+    /// The hello in it, if it is whole, and the first of its random bytes, which no other hello has.
+    pub(crate) hello: Option<(Hello, [u8; 8])>,
 }
 
 impl DtlsRecord {
@@ -68,7 +73,8 @@ pub(crate) fn dtls_records(chunk: &Chunk<'_>, id_length: u8) -> Option<Vec<DtlsR
         let body = this.get(record.header_bytes..).unwrap_or_default();
         let is_clear = matches!(record.form, Form::Numbered { epoch: 0, hides_type: false, .. });
         let is_hello = is_clear && record.header.content_type == ContentType::Handshake;
-        let hello = if is_hello { datagram_hello(body) } else { None };
+        let random = body.get(RANDOM..).and_then(<[u8]>::first_chunk).copied().filter(|_| is_hello);
+        let hello = random.and_then(|random| Some((datagram_hello(body)?, random)));
         records.push(DtlsRecord { hello, ..record });
     }
     (!records.is_empty()).then_some(records)
@@ -113,7 +119,7 @@ fn record(bytes: &[u8], left: usize, id_length: usize) -> Option<Start> {
         hides_type,
     };
     let header = Header { content_type, minor: MINOR, length };
-    Some(Start::Record(DtlsRecord { header, form, header_bytes: HEADER + id, hello: None }))
+    Some(Start::Record(DtlsRecord { header, form, header_bytes: HEADER + id, says_length: true, hello: None }))
 }
 
 /// A record with the header of DTLS 1.3: `001CSLEE`, an id, one or two bytes of number, a length or none.
@@ -135,7 +141,7 @@ fn unified(first: u8, bytes: &[u8], left: usize, id_length: usize) -> Option<Sta
     }
     let header = Header { content_type: ContentType::ApplicationData, minor: MINOR, length: length as u16 };
     let form = Form::Unified { epoch_bits: first & 0x03 };
-    Some(Start::Record(DtlsRecord { header, form, header_bytes, hello: None }))
+    Some(Start::Record(DtlsRecord { header, form, header_bytes, says_length: has(0x04), hello: None }))
 }
 
 /// The records of a datagram whose ids have an unknown length, and that length: the only one, or the least, with which
@@ -143,7 +149,8 @@ fn unified(first: u8, bytes: &[u8], left: usize, id_length: usize) -> Option<Sta
 pub(crate) fn with_any_id(chunk: &Chunk<'_>) -> Option<(u8, Vec<DtlsRecord>)> {
     let says_length = matches!(chunk.payload.first(), Some(&WITH_ID)) || chunk.payload.first()? & 0xe4 == 0x24;
     let mut lengths = (0..=connection_id::LONGEST as u8).filter(|_| says_length);
-    lengths.find_map(|length| Some((length, dtls_records(chunk, length)?)))
+    let say_lengths = |records: &Vec<DtlsRecord>| records.iter().all(|record| record.says_length);
+    lengths.find_map(|length| Some((length, dtls_records(chunk, length).filter(say_lengths)?)))
 }
 
 #[cfg(test)]

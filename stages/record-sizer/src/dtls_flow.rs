@@ -1,80 +1,91 @@
-//! A DTLS session over UDP: its records, which are sized by what the handshake agreed on.
+//! DTLS over UDP: its records, which are sized by what a handshake agreed on.
+//!
+//! Anybody can forge a hello, or a record of any epoch. Each record is of the session whose numbers it continues, so that
+//! none ends another: a new one shows itself by records that are protected and begin to count anew.
+
+use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
-use crate::connection_id::IdLength;
+use crate::contenders::Contenders;
 use crate::datagram_session::DatagramSession;
 use crate::dtls::{DtlsRecord, Form, dtls_records, with_any_id};
 use crate::handshake::Hello;
 use crate::message::{Found, Message, MessageFramer, ReplayWindow};
 use crate::per_direction::PerDirection;
+use crate::record::Header;
 use crate::session::RecordDetails;
 
-/// Whether datagrams have shown that the flow carries DTLS.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-enum Proof {
-    #[default]
-    Certain,
-    /// All of them may have been anything. The last one had headers of DTLS 1.3 with ids of this length, if it had any.
-    Awaited(Option<u8>),
+/// Datagrams of each direction, one after the other, that are DTLS 1.3 without its handshake if all are filled by records
+/// with ids of one length: of random bytes each is one time in 50,000, but other protocols have lengths in them, too.
+const ENOUGH: u8 = 3;
+
+/// The first protected record of a session that is seen has a number below this, as long as a receiver's window (RFC 6347,
+/// section 4.1.2.6): keys that a later one is of were agreed elsewhere.
+const FIRST_NUMBERS: u64 = 64;
+
+/// Bytes of a `Finished`, the first protected record of each end: its header, and twelve that verify the handshake.
+const FINISHED: u64 = 12 + 12;
+
+/// The sessions between two ends.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct DtlsFlow {
+    sessions: Contenders<DtlsSession>,
+    /// The length of the ids that were found by their datagrams, where no hellos say it.
+    id_lengths: PerDirection<Option<u8>>,
+    /// How many datagrams of each direction may have been anything, and the length of their ids. `None` once it is proven.
+    unproven: Option<PerDirection<(u8, u8)>>,
 }
 
 /// A session and its records so far.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct DtlsFlow {
+struct DtlsSession {
     session: DatagramSession,
+    /// The random bytes of the client's hello and of the server's.
+    randoms: [Option<[u8; 8]>; 2],
     seen: PerDirection<ReplayWindow>,
-    /// The ids in records of each direction.
-    ids: PerDirection<IdLength>,
+    /// The bytes of ids in records of each direction, as hellos say.
+    id_lengths: PerDirection<Option<u8>>,
+    /// The epoch and the number of the last protected record.
+    last: PerDirection<Option<(u16, u64)>>,
     /// The epoch of the last record of DTLS 1.3.
     epochs: PerDirection<u16>,
-    proof: Proof,
 }
 
-impl DtlsFlow {
-    /// A flow, if records fill the datagram.
-    pub(crate) fn begin(chunk: &Chunk<'_>) -> Option<Self> {
-        let may_be_anything = |records: &[DtlsRecord]| records.iter().all(DtlsRecord::is_unified);
-        let proof = match with_any_id(chunk) {
-            Some((id, records)) if may_be_anything(&records) => Proof::Awaited(Some(id)),
-            Some(_) => Proof::Certain,
-            None => dtls_records(chunk, 0).filter(|records| !may_be_anything(records)).map(|_| Proof::Certain)?,
+impl DtlsSession {
+    fn is_protected(&self) -> bool {
+        !self.last.all(Option::is_none) || !self.epochs.all(|epoch| *epoch == 0)
+    }
+
+    /// Whether a hello may be of its handshake: the first of its end, or a repetition.
+    fn may_have(&self, (hello, random): &(Hello, [u8; 8])) -> bool {
+        let [client, server] = self.randoms;
+        let (known, is_next) = match hello {
+            Hello::Client(_) => (client, client.is_none() && server.is_none()),
+            Hello::Server(hello) => (server, server.is_none() || hello.retry),
         };
-        Some(Self { proof, ..Self::default() })
+        !self.is_protected() && (is_next || known == Some(*random))
     }
 
-    /// Whether more than one datagram has shown it.
-    pub(crate) fn is_certain(&self) -> bool {
-        self.proof == Proof::Certain
-    }
-
-    /// Begins anew where a client does, after keys were in use: another connection has the same ports.
-    fn begin_again(&mut self, hello: Option<&Hello>) {
-        let is_clear = self.seen.all(|seen| !seen.is_protected()) && self.epochs.all(|epoch| *epoch == 0);
-        if matches!(hello, Some(Hello::Client(_))) && !is_clear {
-            *self = Self::default();
+    /// How far a protected record is from continuing this; `None` if it is of another session.
+    fn distance(&self, direction: Direction, epoch: u16, number: u64) -> Option<u64> {
+        match self.last.of(direction) {
+            // Another time it is the same record.
+            Some((last_epoch, last)) if *last_epoch == epoch => {
+                Some(number.abs_diff(last.saturating_add(u64::from(number > *last))))
+            }
+            None if self.randoms != [None; 2] => (number < FIRST_NUMBERS).then_some(number),
+            _ => Some(u64::MAX),
         }
     }
 
-    fn records(&mut self, direction: Direction, chunk: &Chunk<'_>) -> Option<Vec<DtlsRecord>> {
-        let id = self.ids.of_mut(direction);
-        if let IdLength::Known(length) = id {
-            return dtls_records(chunk, *length);
-        }
-        dtls_records(chunk, 0).or_else(|| {
-            let (length, records) = with_any_id(chunk)?;
-            *id = IdLength::Known(length);
-            Some(records)
-        })
-    }
-
-    /// Takes the lengths of ids from hellos: each end says what it receives, and both have to (RFC 9146, section 3).
-    fn agree_on_ids(&mut self, to_client: Direction) {
-        let Some([of_client, of_server]) = self.session.negotiation.connection_ids() else { return };
-        *self.ids.of_mut(to_client) = IdLength::Known(of_client);
-        *self.ids.of_mut(to_client.reversed()) = IdLength::Known(of_server);
+    /// Whether a record of the handshake has not the size of a `Finished` that is protected as this one's server has chosen.
+    fn is_unlike_finished(&self, header: Header) -> bool {
+        let plaintext = self.session.keys.protection.and_then(|protection| protection.plaintext(header.length));
+        let is_finished = |[least, most]: [u64; 2]| (least..=most).contains(&FINISHED);
+        header.content_type == ContentType::Handshake && !plaintext.is_some_and(is_finished)
     }
 
     /// The epoch of a record of DTLS 1.3: the one next to the last of which the low bits are these.
@@ -86,44 +97,11 @@ impl DtlsFlow {
         epoch
     }
 
-    fn record(&mut self, direction: Direction, record: DtlsRecord, time_ns: i64, found: &mut Found) {
-        let DtlsRecord { header, form, hello, .. } = record;
-        self.begin_again(hello.as_ref());
-        if let Form::Numbered { epoch, number, .. } = form
-            && !self.seen.of_mut(direction).insert(epoch.into(), number)
-        {
-            found.repeated += 1;
-            return;
-        }
-        if let Some(hello) = hello {
-            let is_server = matches!(hello, Hello::Server(_));
-            let is_complete = self.session.tls().hello(hello, direction, time_ns);
-            if is_server {
-                self.agree_on_ids(direction);
-            }
-            if is_complete {
-                self.session.report(self.protocol(form), time_ns, found);
-            }
-        }
-        let is_clear = matches!(form, Form::Numbered { epoch: 0, .. });
-        if self.session.tls().starts_unanswered(header) || !(is_clear || self.session.is_reported) {
-            self.session.report(self.protocol(form), time_ns, found);
-        }
-        let details = match form {
-            Form::Numbered { epoch, hides_type, .. } => {
-                self.session.tls().dtls_record(header, direction, (epoch, hides_type), time_ns)
-            }
-            Form::Unified { epoch_bits } => {
-                let epoch = self.epoch(direction, epoch_bits);
-                self.session.tls().dtls13_record(header, epoch)
-            }
-        };
-        let protocol = self.protocol(form);
-        let message = Message::data(protocol, direction, [time_ns; 2], header.length.into());
-        let RecordDetails { plaintext, handshake } = details;
-        let is_hidden = !matches!(form, Form::Numbered { hides_type: false, .. });
-        let content_type = if is_hidden && handshake { ContentType::Handshake } else { header.content_type };
-        found.message(Message { content_type, plaintext, handshake, ..message });
+    /// Takes the lengths of ids from hellos: each end says what it receives, and both have to (RFC 9146, section 3).
+    fn agree_on_ids(&mut self, to_client: Direction) {
+        let Some([of_client, of_server]) = self.session.negotiation.connection_ids() else { return };
+        *self.id_lengths.of_mut(to_client) = Some(of_client);
+        *self.id_lengths.of_mut(to_client.reversed()) = Some(of_server);
     }
 
     fn protocol(&self, form: Form) -> Protocol {
@@ -132,17 +110,155 @@ impl DtlsFlow {
     }
 }
 
+impl DtlsFlow {
+    /// A flow, if records fill the datagram.
+    pub(crate) fn begin(chunk: &Chunk<'_>) -> Option<Self> {
+        let may_be_anything = |records: &[DtlsRecord]| records.iter().all(DtlsRecord::is_unified);
+        let is_unproven = match with_any_id(chunk) {
+            Some((_, records)) => may_be_anything(&records),
+            None => dtls_records(chunk, 0).filter(|records| !may_be_anything(records)).map(|_| false)?,
+        };
+        Some(Self { unproven: is_unproven.then(PerDirection::default), ..Self::default() })
+    }
+
+    /// Whether more than headers of DTLS 1.3 in few datagrams has shown it.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.unproven.is_none()
+    }
+
+    fn prove(&mut self, direction: Direction, chunk: &Chunk<'_>) {
+        let Some(unproven) = &mut self.unproven else { return };
+        let (count, known) = unproven.of_mut(direction);
+        match with_any_id(chunk) {
+            Some((id, _)) if *count == 0 || id == *known => (*count, *known) = (count.saturating_add(1), id),
+            Some((id, _)) => (*count, *known) = (1, id),
+            None => *count = 0,
+        }
+        if unproven.all(|(count, _)| *count >= ENOUGH) {
+            self.unproven = None;
+        }
+    }
+
+    /// The records of a datagram, with ids of the length that a session has agreed on, or that fits.
+    fn records(&mut self, direction: Direction, chunk: &Chunk<'_>) -> Option<Vec<DtlsRecord>> {
+        let agreed = |(at, _, known): (usize, u32, &DtlsSession)| {
+            Some((self.sessions.current != Some(at), (*known.id_lengths.of(direction))?))
+        };
+        let mut agreed: Vec<_> = self.sessions.with_packets().filter_map(agreed).collect();
+        agreed.sort_unstable();
+        let agreed = agreed.into_iter().map(|(_, length)| length);
+        let mut known = agreed.chain(*self.id_lengths.of(direction)).chain([0]);
+        known.find_map(|length| dtls_records(chunk, length)).or_else(|| {
+            let (length, records) = with_any_id(chunk)?;
+            *self.id_lengths.of_mut(direction) = Some(length);
+            Some(records)
+        })
+    }
+
+    /// The session that a record is of.
+    fn of_record(&mut self, direction: Direction, record: &DtlsRecord) -> usize {
+        let DtlsRecord { header, form, hello, .. } = record;
+        let sessions = &mut self.sessions;
+        let others = sessions.current.or_else(|| sessions.newest(|_| true));
+        let known = match (*form, hello) {
+            // A hello behind protected records begins another.
+            (_, Some(hello)) => sessions.newest(|known| known.may_have(hello)),
+            (Form::Numbered { epoch: 0, .. }, None) => sessions.newest(|known| !known.is_protected()).or(others),
+            (Form::Numbered { epoch, number, .. }, None) => {
+                let rank = |(at, packets, known): (usize, u32, &DtlsSession)| {
+                    let distance = known.distance(direction, epoch, number)?;
+                    let last = *known.last.of(direction);
+                    let is_repeated = last == Some((epoch, number));
+                    // Of several as near: the one whose `Finished` has its size, that has begun, whose keys are known.
+                    let lacks = [known.randoms[1].is_none(), known.randoms[0].is_none()];
+                    let is_unlike = known.is_unlike_finished(*header);
+                    let most = (Reverse(packets), sessions.current != Some(at));
+                    Some(((distance, is_unlike, last.is_none(), is_repeated, lacks, most), at))
+                };
+                sessions.with_packets().filter_map(rank).min().map(|(_, at)| at)
+            }
+            // The number is encrypted. Keys of a handshake are of the newest session, others of one that both ends use.
+            (Form::Unified { epoch_bits: 2 }, None) => {
+                let begins = |known: &DtlsSession| known.session.keys.is_1_3 && *known.epochs.of(direction) < 3;
+                sessions.newest(begins).or(others)
+            }
+            (Form::Unified { .. }, None) => sessions.newest(|known| known.epochs.all(|epoch| *epoch > 0)).or(others),
+        };
+        known.unwrap_or_else(|| sessions.begin(DtlsSession::default()))
+    }
+
+    fn record(&mut self, direction: Direction, record: DtlsRecord, time_ns: i64, found: &mut Found) {
+        let place = self.of_record(direction, &record);
+        let DtlsRecord { header, form, hello, .. } = record;
+        let is_first = self.sessions.newest(DtlsSession::is_protected).is_none();
+        let Some(known) = self.sessions.with_packet(place) else { return };
+        let is_clear = matches!(form, Form::Numbered { epoch: 0, .. });
+        if let Form::Numbered { epoch, number, .. } = form {
+            if !known.seen.of_mut(direction).insert(epoch.into(), number) {
+                found.repeated += 1;
+                return;
+            }
+            if !is_clear {
+                *known.last.of_mut(direction) = Some((epoch, number));
+            }
+        }
+        let mut is_due = !is_clear && !known.session.is_reported;
+        if let Some(hello) = hello {
+            let (hello, random) = hello;
+            let is_server = matches!(hello, Hello::Server(_));
+            match hello {
+                Hello::Client(_) => known.randoms[0] = Some(random),
+                Hello::Server(hello) if !hello.retry => known.randoms[1] = Some(random),
+                Hello::Server(_) => {}
+            }
+            // Behind records of another session it may be forged: its own will show.
+            is_due |= known.session.tls().hello(hello, direction, time_ns) && is_first;
+            if is_server {
+                known.agree_on_ids(direction);
+            }
+        }
+        let protocol = known.protocol(form);
+        if known.session.tls().starts_unanswered(header) || is_due {
+            self.report(place, protocol, time_ns, found);
+        }
+        let Some(known) = self.sessions.all_mut().nth(place) else { return };
+        let details = match form {
+            Form::Numbered { epoch, hides_type, .. } => {
+                known.session.tls().dtls_record(header, direction, (epoch, hides_type), time_ns)
+            }
+            Form::Unified { epoch_bits } => {
+                let epoch = known.epoch(direction, epoch_bits);
+                known.session.tls().dtls13_record(header, epoch)
+            }
+        };
+        if !is_clear {
+            self.sessions.current = Some(place);
+        }
+        let message = Message::data(protocol, direction, [time_ns; 2], header.length.into());
+        let RecordDetails { plaintext, handshake } = details;
+        let is_hidden = !matches!(form, Form::Numbered { hides_type: false, .. });
+        let content_type = if is_hidden && handshake { ContentType::Handshake } else { header.content_type };
+        found.message(Message { content_type, plaintext, handshake, ..message });
+    }
+
+    /// Reports a session. Should another one go on, it is reported again.
+    fn report(&mut self, place: usize, protocol: Protocol, time_ns: i64, found: &mut Found) {
+        for (at, known) in self.sessions.all_mut().enumerate() {
+            known.session.is_reported = false;
+            if at == place {
+                known.session.report(protocol, time_ns, found);
+            }
+        }
+    }
+}
+
 impl MessageFramer for DtlsFlow {
     fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
-        if let Proof::Awaited(last) = self.proof {
-            let id = with_any_id(&chunk).map(|(id, _)| id);
-            if last.is_none() || id != last {
-                self.proof = Proof::Awaited(id);
-                return false;
-            }
-            self.proof = Proof::Certain;
-        }
+        self.prove(direction, &chunk);
         let Some(records) = self.records(direction, &chunk) else { return false };
+        if !records.iter().all(DtlsRecord::is_unified) {
+            self.unproven = None;
+        }
         let mut start = 0;
         for record in records {
             let body = start + record.header_bytes;
@@ -155,6 +271,6 @@ impl MessageFramer for DtlsFlow {
     }
 
     fn is_valid(&self) -> bool {
-        self.session.is_valid() && self.ids.all(IdLength::is_valid)
+        self.sessions.are_valid(|known| known.session.is_valid())
     }
 }

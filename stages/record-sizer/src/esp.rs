@@ -27,10 +27,14 @@ pub(crate) struct EspFlow {
 }
 
 impl EspFlow {
+    /// Whether a flow may carry it by its transport or port.
+    pub(crate) fn has_port(ends: &FlowEnds) -> bool {
+        ends.transport == Transport::Esp || ends.has_port(PORT)
+    }
+
     /// The flow of a datagram, if that may be of ESP by its transport or port.
     pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
-        let is_esp = ends?.transport == Transport::Esp || ends?.has_port(PORT);
-        header(chunk).filter(|_| is_esp).map(|_| Self::default())
+        ends.filter(|ends| Self::has_port(ends)).and(header(chunk)).map(|_| Self::default())
     }
 }
 
@@ -47,7 +51,7 @@ impl MessageFramer for EspFlow {
         let Some((index, number)) = header(&chunk) else { return false };
         found.read.push(0..HEADER);
         found.session_once(&mut self.is_reported, chunk.time_ns, Protocol::Esp.name());
-        if !self.seen.of_mut(direction).insert_in_any(index, number.into()) {
+        if !self.seen.of_mut(direction).insert(index, number.into()) {
             found.repeated += 1;
             return true;
         }

@@ -33,6 +33,7 @@
 mod chunk;
 mod connection;
 mod connection_id;
+mod contenders;
 mod counters;
 mod datagram_flow;
 mod datagram_session;

@@ -76,7 +76,7 @@ pub(crate) struct Found {
     pub(crate) read: Vec<Range<usize>>,
     /// Messages that were seen before.
     pub(crate) repeated: u64,
-    /// Connection ids of QUIC that packets to their sender will have.
+    /// Connection ids of QUIC that both ends know: packets between other ports may have them.
     pub(crate) ids: Vec<Vec<u8>>,
 }
 
@@ -88,6 +88,8 @@ pub(crate) enum FlowEvent {
     Session(Box<Session>),
     /// Something that was assumed, or cannot be known.
     Assumed(String),
+    /// Something that is recognised, but not read.
+    Unsupported(String),
     /// No header where one should be.
     Malformed,
     /// Messages were found again behind so many bytes that belong to none.
@@ -139,31 +141,16 @@ pub(crate) struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// Whether it is beyond the first scope, which nothing protects.
-    pub(crate) fn is_protected(&self) -> bool {
-        self.scope > 0
-    }
-
-    /// Adds a message whose scopes are numbered upwards (RFC 6347, section 4.1.2.6); false if it was seen before. One too
-    /// old for the window, or of an earlier scope, counts as new.
+    /// Adds a message; false if it was seen before. One of another scope, or far from the others, counts as new, and the
+    /// window goes there: it follows what comes, so that a forged number does not keep it.
     pub(crate) fn insert(&mut self, scope: u32, number: u64) -> bool {
-        if scope < self.scope && self.seen != 0 { true } else { self.insert_in_any(scope, number) }
-    }
-
-    /// Adds a message whose scopes have no order.
-    pub(crate) fn insert_in_any(&mut self, scope: u32, number: u64) -> bool {
-        if scope != self.scope || self.seen == 0 {
+        let (ahead, behind) = (number.saturating_sub(self.highest), self.highest.saturating_sub(number));
+        if scope != self.scope || self.seen == 0 || ahead.max(behind) >= 64 {
             *self = Self { scope, highest: number, seen: 1 };
             return true;
         }
-        if number > self.highest {
-            let ahead = number - self.highest;
-            self.seen = if ahead < 64 { self.seen << ahead | 1 } else { 1 };
-            self.highest = number;
-            return true;
-        }
-        let behind = self.highest - number;
-        if behind >= 64 {
+        if ahead > 0 {
+            (self.seen, self.highest) = (self.seen << ahead | 1, number);
             return true;
         }
         let bit = 1 << behind;
@@ -180,11 +167,12 @@ mod tests {
     #[test]
     fn repeated_messages_are_not_new() {
         let mut window = ReplayWindow::default();
-        let numbers = [(0, 5), (0, 5), (0, 7), (0, 6), (0, 6), (1, 0), (1, 0), (1, 100), (1, 99), (1, 99), (1, 1)];
+        let numbers =
+            [(0, 5), (0, 5), (0, 7), (0, 6), (0, 6), (1, 0), (1, 0), (1, 60), (1, 59), (1, 59), (1, 1), (1, 1)];
         let new: Vec<bool> = numbers.iter().map(|(scope, number)| window.insert(*scope, *number)).collect();
-        assert_eq!(new, [true, false, true, true, false, true, false, true, true, false, true]);
-        assert!(window.insert(0, 5), "of an earlier epoch nothing is known");
-        assert!(!window.insert(1, 100), "and it changes nothing");
-        assert!(window.insert_in_any(0, 100) && !window.insert_in_any(0, 100), "other keys count anew");
+        assert_eq!(new, [true, false, true, true, false, true, false, true, true, false, true, false]);
+        assert!(window.insert(0, 60) && !window.insert(0, 60), "another scope counts anew");
+        assert!(window.insert(0, u64::MAX) && window.insert(0, 61) && !window.insert(0, 61), "a forged number");
+        assert!(window.insert(9, 3) && window.insert(0, 62) && !window.insert(0, 62), "a forged scope");
     }
 }

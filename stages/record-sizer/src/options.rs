@@ -58,6 +58,12 @@ pub struct Options {
     #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',')]
     pub matter_port: Vec<u16>,
 
+    /// Ports of QUIC besides 443
+    ///
+    /// On these it is sized without its handshake, too.
+    #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',')]
+    pub quic_port: Vec<u16>,
+
     /// Bytes of the connection ids in QUIC packets from the gateway, and in those to it, where no handshake says so
     #[arg(long, value_name = "N", num_args = 1..=2, value_delimiter = ',')]
     pub quic_cid: Vec<u8>,
@@ -75,6 +81,7 @@ impl Default for Options {
             burst_gap: SignedDuration::from_millis(40),
             framing: Vec::new(),
             matter_port: Vec::new(),
+            quic_port: Vec::new(),
             quic_cid: Vec::new(),
         }
     }
@@ -98,6 +105,7 @@ pub(crate) struct Declared {
     /// Those of the user come first.
     pub(crate) framings: Vec<Framing>,
     pub(crate) matter_ports: Vec<u16>,
+    pub(crate) quic_ports: Vec<u16>,
     /// Bytes of QUIC's connection ids in packets from the gateway and to it.
     pub(crate) quic_ids: Vec<u8>,
 }
@@ -116,7 +124,8 @@ impl Options {
             return Err(ConfigureError::Usage(format!("`quic-cid` is {length}: an id has at most 20 bytes")));
         }
         let framings = self.framing.iter().cloned().chain(framing::shipped()).collect();
-        Ok(Declared { framings, matter_ports: self.matter_port.clone(), quic_ids: self.quic_cid.clone() })
+        let (matter_ports, quic_ports) = (self.matter_port.clone(), self.quic_port.clone());
+        Ok(Declared { framings, matter_ports, quic_ports, quic_ids: self.quic_cid.clone() })
     }
 
     pub(crate) fn limits(&self) -> Result<Limits, ConfigureError> {

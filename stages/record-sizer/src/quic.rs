@@ -3,27 +3,30 @@
 //! A datagram holds packets of a handshake, which say their lengths, and at its end one that does not. The size of what a
 //! packet carries is known but for its number, of one to four bytes, and its connection id, of which a handshake says the
 //! length; without one, packets show it.
+//!
+//! The keys of the first packets are public: whoever sees them can forge more. Each packet is of the connection whose keys
+//! or ids it has, so that none takes another's place.
 
 mod header;
 mod initial;
 pub(crate) mod known_connections;
-mod proof;
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
-use crate::connection_id::{IdLength, SHORT_READ};
+use crate::connection_id::{ConnectionIds, SHORT_READ};
+use crate::contenders::Contenders;
 use crate::datagram_session::DatagramSession;
 use crate::handshake::Hello;
 use crate::message::{FlowEnds, FlowEvent, Found, Message, MessageFramer};
+use crate::options::Declared;
 use crate::per_direction::PerDirection;
 use crate::record::{Header, MAX_BODY};
 use crate::session::Negotiation;
-use header::{LongKind, LongPacket};
+use header::{LongKind, LongPacket, Version};
 use initial::InitialReader;
 use known_connections::Sign;
-use proof::{LEAST_PACKET, QuicProof};
 
 /// The port of HTTP/3.
 const PORT: u16 = 443;
@@ -34,105 +37,123 @@ const TAG: u64 = 16;
 /// The least and the most bytes of a packet number.
 const NUMBER: [u64; 2] = [1, 4];
 
-/// A connection, perhaps.
+/// The least packet: what is encrypted has 16 bytes of sample behind the number (RFC 9001, section 5.4.2).
+const LEAST_PACKET: u64 = 1 + 4 + 16;
+
+/// The connections between two ends, perhaps.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct QuicFlow {
-    recognition: Recognition,
+    connections: Contenders<QuicConnection>,
+    /// What is taken for known of a connection without its handshake, where the port says that there may be one.
+    assumed: Option<PerDirection<ConnectionIds>>,
+    is_certain: bool,
+    is_unread_reported: bool,
+}
+
+/// A connection.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct QuicConnection {
     /// The ids in packets of each direction.
-    ids: PerDirection<IdLength>,
+    ids: PerDirection<ConnectionIds>,
     session: DatagramSession,
     initial: Box<InitialReader>,
+    /// The number of its version, if that is none whose packets are read.
+    unread: Option<u32>,
+    /// Whether a packet with a short header was taken for one of it.
+    has_data: bool,
 }
 
-/// How certain it is that the flow carries QUIC.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-enum Recognition {
-    Proving(QuicProof),
-    Certain,
-    Refuted,
-}
-
-impl Recognition {
-    fn is_valid(&self) -> bool {
-        !matches!(self, Self::Proving(proof) if !proof.is_valid())
-    }
+/// Whether a flow is of QUIC by one of its ports: that of HTTP/3, or one that was declared.
+pub(crate) fn is_quic(ends: &FlowEnds, ports: &[u16]) -> bool {
+    ends.has_port(PORT) || ports.iter().any(|port| ends.has_port(*port))
 }
 
 impl QuicFlow {
-    fn new(recognition: Recognition) -> Self {
-        Self { recognition, ids: PerDirection::default(), session: DatagramSession::default(), initial: Box::default() }
-    }
-
-    /// A flow that begins with this datagram, if it may be QUIC. Packets without a handshake are recognised by their port,
-    /// by the lengths of ids that were declared, from and to the gateway, or else in time.
-    pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>, declared: &[u8]) -> Option<Self> {
-        if begins_handshake(chunk) {
-            return Some(Self::new(Recognition::Certain));
-        }
-        let may_be = QuicProof::may_be(chunk.payload, chunk.length());
-        let is_likely = ends.is_some_and(|ends| ends.has_port(PORT));
-        let recognition = match declared {
-            [] => Recognition::Proving(QuicProof::new(is_likely)),
-            _ => Recognition::Certain,
+    /// A flow that begins with this datagram, if it may be QUIC: by a packet of a handshake, or by its port.
+    pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>, declared: &Declared) -> Option<Self> {
+        let is_its_port = ends.is_some_and(|ends| is_quic(ends, &declared.quic_ports));
+        let long = LongPacket::read(chunk.payload, chunk.length() as usize);
+        // Nobody's connection begins with a negotiation of versions, which shows none.
+        let is_certain = long.is_some_and(|packet| packet.kind.is_some() || packet.version.unread_name().is_some());
+        let may_be = match long {
+            Some(packet) => is_certain || is_its_port && matches!(packet.version, Version::Other(_)),
+            None => is_its_port && has_fixed_bit(chunk.payload) && chunk.length() >= LEAST_PACKET,
         };
-        let mut flow = may_be.then(|| Self::new(recognition))?;
-        flow.declare(declared);
-        Some(flow)
+        let assumed = is_its_port.then(|| declared_ids(&declared.quic_ids));
+        may_be.then(|| Self { connections: Contenders::default(), assumed, is_certain, is_unread_reported: false })
     }
 
-    /// Takes lengths of ids as declared, from and to the gateway.
-    fn declare(&mut self, lengths: &[u8]) {
-        for (direction, length) in [Direction::FromGateway, Direction::ToGateway].into_iter().zip(lengths) {
-            *self.ids.of_mut(direction) = IdLength::Known(*length);
-        }
-    }
-
-    /// Whether its packets are sized.
+    /// Whether more than the port says that it is QUIC.
     pub(crate) fn is_certain(&self) -> bool {
-        matches!(self.recognition, Recognition::Certain)
+        self.is_certain
     }
 
     /// The same connection between other ports or addresses, as this shows it.
     pub(crate) fn moved(&self, sign: &Sign, declared: &[u8]) -> Self {
-        let mut moved = Self::new(Recognition::Certain);
-        match sign {
-            Sign::Id(_) => {
-                moved.session = DatagramSession { is_reported: false, ..self.session.clone() };
-                let known =
-                    |id: &IdLength| if matches!(id, IdLength::Known(_)) { id.clone() } else { IdLength::Unknown };
-                let PerDirection { to_gateway, from_gateway } = &self.ids;
-                moved.ids = PerDirection { to_gateway: known(to_gateway), from_gateway: known(from_gateway) };
-            }
+        let has = |known: &&QuicConnection, id| known.ids.both().iter().any(|ids| ids.has(id));
+        let known = match sign {
+            Sign::Id(id) => self.connections.with_packets().map(|(.., known)| known).find(|known| has(known, id)),
             // It may be another connection after all, of another name, and each end chooses the length of its ids.
-            Sign::Service(_) => moved.declare(declared),
-        }
-        moved
+            Sign::Service(_) => None,
+        };
+        let fresh = || (declared_ids(declared), DatagramSession::default());
+        let (ids, session) = known.map_or_else(fresh, |known| (known.ids.clone(), known.session.clone()));
+        let session = DatagramSession { is_reported: false, ..session };
+        let mut connections = Contenders::default();
+        connections.begin(QuicConnection { ids, session, ..QuicConnection::default() });
+        Self { connections, assumed: None, is_certain: true, is_unread_reported: false }
     }
 
-    /// Takes the packets of a datagram, from the first one on.
-    fn packets(&mut self, direction: Direction, chunk: &Chunk<'_>, found: &mut Found) -> bool {
-        let (mut at, whole) = (0, chunk.length() as usize);
-        while let Some(bytes) = chunk.payload.get(at..).filter(|bytes| !bytes.is_empty()) {
-            let left = whole - at;
-            if let Some(packet) = LongPacket::read(bytes, left) {
-                self.long_packet(&packet, bytes, direction, (at, chunk.time_ns), found);
-                at += packet.header + packet.body;
-                continue;
-            }
-            // Ends that have agreed on it may clear the fixed bit (RFC 9287). Behind packets, datagrams may be filled up.
-            let is_cleared =
-                at == 0 && bytes.first().is_some_and(|first| first & 0x80 == 0) && left as u64 >= LEAST_PACKET;
-            let may_be = QuicProof::may_be(bytes, left as u64)
-                || is_cleared && self.session.negotiation.server_version().is_some();
-            if !may_be {
-                return at > 0;
-            }
-            self.short_packet(bytes, left as u64, direction, (at, chunk.time_ns), found);
-            break;
-        }
-        true
+    /// Bytes of memory that incomplete hellos need.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.connections.with_packets().map(|(.., known)| known.initial.held_bytes()).sum()
     }
 
+    /// Gives up hellos that are not complete.
+    pub(crate) fn release(&mut self) {
+        self.connections.all_mut().for_each(|known| known.initial.release());
+    }
+
+    /// The connection that a packet of a handshake is of, perhaps the first in its datagram; whether it has its keys or ids,
+    /// and its frames if they can be decrypted.
+    fn of_long(
+        &mut self,
+        packet: &LongPacket<'_>,
+        bytes: &[u8],
+        direction: Direction,
+        is_first: bool,
+    ) -> (usize, bool, Option<Vec<u8>>) {
+        if packet.kind == Some(LongKind::Initial) {
+            let frames = |(at, _, known): (usize, u32, &QuicConnection)| {
+                Some((at, known.initial.frames(packet, bytes, direction)?))
+            };
+            if let Some((at, frames)) = self.connections.with_packets().find_map(frames) {
+                return (at, true, Some(frames));
+            }
+            if let Some((initial, frames)) = InitialReader::begin(packet, bytes, direction) {
+                let new = QuicConnection { initial: Box::new(initial), ..QuicConnection::default() };
+                return (self.connections.begin(new), true, Some(frames));
+            }
+        }
+        let unread = if let Version::Other(number) = packet.version { Some(number) } else { None };
+        let ids = [(direction, packet.destination), (direction.reversed(), packet.source)];
+        let has = |connection: &QuicConnection, (direction, id): (Direction, &[u8])| {
+            connection.unread == unread && connection.ids.of(direction).has(id)
+        };
+        let newest = |id| self.connections.newest(|connection| has(connection, id));
+        let by_id = ids.into_iter().filter(|(_, id)| !id.is_empty()).find_map(newest);
+        // Several may have an empty one. Packets in one datagram are of one connection (RFC 9000, section 12.2).
+        let before = self.connections.last.filter(|_| !is_first && unread.is_none());
+        if let Some(at) = by_id.or(before).or_else(|| ids.into_iter().find_map(newest)) {
+            return (at, true, None);
+        }
+        let is_read = |connection: &QuicConnection| connection.unread.is_none();
+        let known = self.connections.current.or_else(|| self.connections.newest(is_read));
+        let begin = || self.connections.begin(QuicConnection { unread, ..QuicConnection::default() });
+        (known.filter(|_| unread.is_none()).unwrap_or_else(begin), false, None)
+    }
+
+    /// Takes a packet of a handshake. False if it is of a version that is not read.
     fn long_packet(
         &mut self,
         packet: &LongPacket<'_>,
@@ -140,39 +161,90 @@ impl QuicFlow {
         direction: Direction,
         (at, time_ns): (usize, i64),
         found: &mut Found,
-    ) {
+    ) -> bool {
+        let (place, is_its_own, frames) = self.of_long(packet, bytes, direction, at == 0);
+        let is_first = self.connections.current.is_none_or(|current| current == place);
+        let Some(connection) = self.connections.with_packet(place) else { return false };
+        let QuicConnection { ids, session, initial, has_data, .. } = connection;
+        if ids.of_mut(direction).is_first_use(packet.destination) {
+            found.ids.push(packet.destination.to_vec());
+        }
+        // An id of a `Retry`, or where versions are negotiated, is for no packet with a short header. What cannot be
+        // checked only fills in.
+        let announces = packet.kind.is_some() || matches!(packet.version, Version::Other(_));
+        let fills_in = !initial.has_keys() && (is_its_own || !*has_data);
+        if frames.is_some() || announces && fills_in {
+            ids.of_mut(direction.reversed()).announce(packet.source);
+        }
+        if let Version::Other(number) = packet.version {
+            found.read.push(at..at + packet.header);
+            if !std::mem::replace(&mut self.is_unread_reported, true) {
+                let name = packet.version.unread_name().map(|name| format!(" ({name})")).unwrap_or_default();
+                let detail =
+                    format!("QUIC of version {number:#010x}{name}, which is not read: such packets are not sized");
+                found.events.push(FlowEvent::Unsupported(detail));
+            }
+            return false;
+        }
         let mut plaintext = packet.kind.map(|_| between(packet.body as u64, [0; 2]));
         let mut read = packet.header;
-        let id = self.ids.of(direction.reversed());
-        // An `Initial` that can be decrypted is nobody's but an end's. What cannot be checked only fills in.
-        let mut is_genuine = packet.kind == Some(LongKind::Handshake) && !matches!(id, IdLength::Known(_));
         if packet.kind == Some(LongKind::Initial) {
             read = (packet.header + packet.body).min(bytes.len());
-            let Self { session, initial, .. } = &mut *self;
+        }
+        if let Some(frames) = frames {
+            plaintext = Some([frames.len() as u64; 2]);
             let mut is_complete = false;
-            let exact = initial.packet(packet, bytes, direction, &mut |hello| {
-                // Bytes that are sent again are no second hello: another client begins.
+            initial.read(&frames, direction, &mut |hello| {
+                // Bytes that are sent again are no second hello.
                 if matches!(hello, Hello::Client(_)) {
                     session.negotiation = Negotiation::default();
                 }
                 is_complete |= session.tls().hello(hello, direction, time_ns);
             });
-            is_genuine = exact.is_some();
-            plaintext = exact.map(|bytes| [bytes; 2]).or(plaintext);
-            if is_complete {
-                self.session.report(Protocol::Quic, time_ns, found);
+            // Behind data of another connection it may be forged: its own data will show.
+            if is_complete && is_first {
+                self.report(place, time_ns, found);
             }
-        }
-        if is_genuine {
-            *self.ids.of_mut(direction.reversed()) = IdLength::Known(packet.source.len() as u8);
-            found.ids.push(packet.source.to_vec());
         }
         found.read.push(at..at + read);
         let message = Message::data(Protocol::Quic, direction, [time_ns; 2], packet.body as u32);
         let message = Message { plaintext, ..message };
         found.message(if packet.kind == Some(LongKind::ZeroRtt) { message } else { message.as_handshake() });
+        true
     }
 
+    /// The connection that a packet with a short header is of, and the bytes of its id if it has a known one. It may begin
+    /// its datagram.
+    fn of_short(&self, bytes: &[u8], direction: Direction, is_first: bool) -> Option<(usize, Option<u8>)> {
+        let behind = bytes.get(1..)?;
+        let rank = |(at, packets, known): (usize, u32, &QuicConnection)| {
+            let (ids, is_current) = (known.ids.of(direction), self.connections.current == Some(at));
+            // Of several the longest.
+            if let Some(id) = ids.carried(behind) {
+                return Some((5, id.len() as u32, at));
+            }
+            // Ends that have agreed on it may clear the fixed bit (RFC 9287). Behind packets, datagrams may be filled up.
+            if !(has_fixed_bit(bytes) || is_first && ids.length().is_some()) {
+                return None;
+            }
+            // Ids may be empty. Those of forged packets are known, and of a connection of more packets there may be a new
+            // one.
+            let is_answered = known.ids.all(|ids| ids.used.is_some());
+            let may_lack_id = ids.used.unwrap_or_default() == 0 && (known.has_data || is_answered);
+            Some(match () {
+                () if known.has_data && ids.is_alike(behind) => (4, 0, at),
+                () if is_current && may_lack_id => (3, 0, at),
+                () if is_current || may_lack_id => (2, packets, at),
+                () if is_answered => (1, 0, at),
+                () if known.unread.is_none() => (0, 0, at),
+                () => return None,
+            })
+        };
+        let (rank, length, at) = self.connections.with_packets().filter_map(rank).max()?;
+        Some((at, (rank == 5).then_some(length as u8)))
+    }
+
+    /// Takes a packet with a short header, which fills its datagram. False if it cannot be one, or is not read.
     fn short_packet(
         &mut self,
         bytes: &[u8],
@@ -180,29 +252,69 @@ impl QuicFlow {
         direction: Direction,
         (at, time_ns): (usize, i64),
         found: &mut Found,
-    ) {
-        let id = self.ids.of_mut(direction);
-        let read = if let IdLength::Known(length) = id { 1 + usize::from(*length) } else { SHORT_READ };
-        // Where the snaplen cut the id, its end is not seen.
-        if bytes.len() >= SHORT_READ {
-            id.packet(bytes.get(1..).unwrap_or_default());
+    ) -> bool {
+        let Some((first, behind)) = bytes.split_first() else { return false };
+        if first & 0x80 != 0 || left < LEAST_PACKET {
+            return false;
         }
-        let [least_id, most_id] = id.bounds().map(u64::from);
+        let (place, carried) = match (self.of_short(bytes, direction, at == 0), &self.assumed) {
+            (Some(known), _) => known,
+            (None, Some(ids)) if has_fixed_bit(bytes) => {
+                let detail = "QUIC by its port, since its handshake is not in the capture".to_owned();
+                found.events.push(FlowEvent::Assumed(detail));
+                let ids = ids.clone();
+                (self.connections.begin(QuicConnection { ids, ..QuicConnection::default() }), None)
+            }
+            (None, _) => return false,
+        };
+        if carried.is_some() || self.connections.current.is_none() {
+            self.connections.current = Some(place);
+        }
+        let Some(connection) = self.connections.with_packet(place).filter(|known| known.unread.is_none()) else {
+            return false;
+        };
+        connection.has_data = true;
+        let ids = connection.ids.of_mut(direction);
+        let [least_id, most_id] = carried.map_or_else(|| ids.unknown(behind), |length| [length; 2]).map(u64::from);
+        let known_id = behind.get(..usize::from(carried.unwrap_or_default())).unwrap_or_default();
+        if carried.is_some() && ids.is_first_use(known_id) {
+            found.ids.push(known_id.to_vec());
+        }
+        let read = carried.map_or(SHORT_READ, |length| 1 + usize::from(length));
         found.read.push(at..at + read.min(bytes.len()));
         let header = Header { content_type: ContentType::ApplicationData, minor: 3, length: MAX_BODY };
-        if !self.session.is_reported || self.session.tls().starts_unanswered(header) {
-            self.session.report(Protocol::Quic, time_ns, found);
+        if !connection.session.is_reported || connection.session.tls().starts_unanswered(header) {
+            self.report(place, time_ns, found);
         }
         let body = left.saturating_sub(1 + least_id);
         let message = Message::data(Protocol::Quic, direction, [time_ns; 2], body as u32);
         found.message(message.with_plaintext(between(body, [0, most_id - least_id])));
+        true
+    }
+
+    /// Reports the session of a connection. Should another one go on, its session is reported again.
+    fn report(&mut self, place: usize, time_ns: i64, found: &mut Found) {
+        for (at, known) in self.connections.all_mut().enumerate() {
+            known.session.is_reported = false;
+            if at == place {
+                known.session.report(Protocol::Quic, time_ns, found);
+            }
+        }
     }
 }
 
-/// Whether a datagram begins with a packet of a handshake. One that negotiates versions shows no version, and nobody's
-/// connection begins with it.
-fn begins_handshake(chunk: &Chunk<'_>) -> bool {
-    LongPacket::read(chunk.payload, chunk.length() as usize).is_some_and(|packet| packet.kind.is_some())
+/// Ids of declared lengths, from and to the gateway.
+fn declared_ids(lengths: &[u8]) -> PerDirection<ConnectionIds> {
+    let mut ids = PerDirection::default();
+    for (direction, length) in [Direction::FromGateway, Direction::ToGateway].into_iter().zip(lengths) {
+        *ids.of_mut(direction) = ConnectionIds::declared(*length);
+    }
+    ids
+}
+
+/// Whether these bytes begin with a short header as it is where its fixed bit is not cleared.
+fn has_fixed_bit(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|first| first & 0xc0 == 0x40)
 }
 
 /// The least and the most bytes of frames in a packet of `body` bytes behind what is known of its header, of which the rest
@@ -212,43 +324,30 @@ fn between(body: u64, [least, most]: [u64; 2]) -> [u64; 2] {
 }
 
 impl MessageFramer for QuicFlow {
+    /// Takes the packets of a datagram, from the first one on.
     fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {
-        if begins_handshake(&chunk) {
-            self.recognition = Recognition::Certain;
-        }
-        match &mut self.recognition {
-            Recognition::Certain => self.packets(direction, &chunk, found),
-            Recognition::Refuted => false,
-            Recognition::Proving(proof) => {
-                found.read.push(0..chunk.payload.len().min(1));
-                let is_proven = if QuicProof::may_be(chunk.payload, chunk.length()) {
-                    proof.add(direction, chunk.payload)
-                } else {
-                    Some(false)
-                };
-                let missed = proof.datagrams;
-                match is_proven {
-                    Some(true) => {
-                        self.recognition = Recognition::Certain;
-                        // It has no id that is known, but a service.
-                        found.ids.push(Vec::new());
-                        found.events.push(FlowEvent::Assumed(format!(
-                            "QUIC by the first bytes of its packets, since its handshake is not in the capture: \
-                             {missed} datagrams before it was recognised are not sized"
-                        )));
-                    }
-                    Some(false) => self.recognition = Recognition::Refuted,
-                    None => {}
-                }
-                false
+        let (mut at, whole) = (0, chunk.length() as usize);
+        while let Some(bytes) = chunk.payload.get(at..).filter(|bytes| !bytes.is_empty()) {
+            let (left, place) = (whole - at, (at, chunk.time_ns));
+            // Behind packets there may be filling, which has no version.
+            let is_read = |packet: &LongPacket<'_>| at == 0 || !matches!(packet.version, Version::Other(_));
+            let Some(packet) = LongPacket::read(bytes, left).filter(is_read) else {
+                return self.short_packet(bytes, left as u64, direction, place, found) || at > 0;
+            };
+            if !self.long_packet(&packet, bytes, direction, place, found) {
+                return false;
             }
+            at += packet.header + packet.body;
         }
+        at > 0
     }
 
     fn is_valid(&self) -> bool {
-        self.session.is_valid()
-            && self.ids.all(IdLength::is_valid)
-            && self.initial.is_valid()
-            && self.recognition.is_valid()
+        let is_valid = |connection: &QuicConnection| {
+            connection.session.is_valid()
+                && connection.ids.all(ConnectionIds::is_valid)
+                && connection.initial.is_valid()
+        };
+        self.connections.are_valid(is_valid) && self.assumed.as_ref().is_none_or(|ids| ids.all(ConnectionIds::is_valid))
     }
 }

@@ -120,7 +120,13 @@ impl Reporter {
     }
 
     /// Counts what was used of a connection's payload, and reports what was lost.
-    fn payload_use(&mut self, flow: u64, time_ns: i64, payload: PayloadUse, out: &mut dyn Emit) -> Result<(), Closed> {
+    pub(crate) fn payload_use(
+        &mut self,
+        flow: u64,
+        time_ns: i64,
+        payload: PayloadUse,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
         let (PayloadUse { sent, lost }, millionths) = (payload, payload.lost_millionths());
         let counters = &mut self.counters;
         counters.payload_bytes = counters.payload_bytes.saturating_add(sent.max(lost));
@@ -153,6 +159,7 @@ impl Reporter {
                 out.emit(Session { flow, ..*session }.into())
             }
             FlowEvent::Assumed(detail) => self.notice(flow, time_ns, (what::ASSUMED, None, detail), out),
+            FlowEvent::Unsupported(detail) => self.notice(flow, time_ns, (what::UNSUPPORTED, None, detail), out),
             FlowEvent::Malformed => self.incident(flow, time_ns, Incident::Malformed, out),
             FlowEvent::Skipped(skipped) => self.incident(flow, time_ns, Incident::Resync { skipped }, out),
         }

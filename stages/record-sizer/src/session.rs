@@ -52,11 +52,6 @@ impl Negotiation {
         self.client_hello.as_ref().is_none_or(|hello| hello.is_valid())
     }
 
-    /// The version that the server chose, if its hello was seen.
-    pub(crate) fn server_version(&self) -> Option<u16> {
-        self.server_hello.map(|hello| hello.version)
-    }
-
     /// The bytes of connection ids in records to the client and to the server, if both hellos ask for ids.
     pub(crate) fn connection_ids(&self) -> Option<[u8; 2]> {
         Some([self.client_hello.as_ref()?.connection_id?, self.server_hello?.connection_id?])
@@ -177,17 +172,21 @@ impl TlsSession<'_> {
                 return RecordDetails { plaintext: Some(exactly(header.length)), handshake: true };
             }
             (1, KeyState::Clear) => *state = if known { KeyState::Protected } else { KeyState::Early },
-            // Keys were renewed, perhaps for another suite.
-            (2.., _) => *state = KeyState::Unknown,
             _ => {}
         }
-        if !hides_type {
-            return self.record(header, direction, time_ns);
+        let before = *state;
+        if epoch > 1 {
+            // Keys were renewed, perhaps for another suite.
+            *state = KeyState::Unknown;
         }
-        let is_finished = *self.keys.states.of(direction) == KeyState::Protected;
-        let content_type = if is_finished { ContentType::Handshake } else { header.content_type };
+        let hides_finished = hides_type && *state == KeyState::Protected;
+        let content_type = if hides_finished { ContentType::Handshake } else { header.content_type };
         let RecordDetails { plaintext, handshake } = self.record(Header { content_type, ..header }, direction, time_ns);
-        RecordDetails { plaintext: plaintext.map(|bounds| bounds.map(|bytes| bytes.saturating_sub(1))), handshake }
+        // A record of other keys takes nothing from those that follow: it may be forged.
+        let state = self.keys.states.of_mut(direction);
+        *state = if *state == KeyState::Unknown { before } else { *state };
+        let hidden = u64::from(hides_type);
+        RecordDetails { plaintext: plaintext.map(|bounds| bounds.map(|bytes| bytes.saturating_sub(hidden))), handshake }
     }
 
     /// Takes a protected record of DTLS 1.3: keys of the handshake have epoch 2, those of early data 1 (RFC 9147, section
@@ -195,7 +194,7 @@ impl TlsSession<'_> {
     pub(crate) fn dtls13_record(&mut self, header: Header, epoch: u16) -> RecordDetails {
         // Of a session that was joined in its middle, a later epoch may have the same bits.
         let handshake = epoch == 2 && self.keys.is_1_3;
-        if epoch > 2 {
+        if epoch > 2 && self.keys.is_1_3 {
             self.negotiation.end();
         }
         let plaintext = self.keys.protection.and_then(|protection| protection.plaintext(header.length));

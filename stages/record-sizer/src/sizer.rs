@@ -18,7 +18,7 @@ use crate::datagram_flow::DatagramFlow;
 use crate::findings::Findings;
 use crate::flow_table::FlowTable;
 use crate::held_flows::HeldFlows;
-use crate::message::{FlowEnds, MessageFramer};
+use crate::message::FlowEnds;
 use crate::notices::notice;
 use crate::options::{Declared, Limits, Options};
 use crate::per_direction::PerDirection;
@@ -226,6 +226,11 @@ impl RecordSizer {
         if self.report(flow, out)? > self.limits.flow_bytes {
             self.release(flow, out)?;
         }
+        self.release_beyond_limits(out)
+    }
+
+    /// Releases what flows hold together beyond the limit, that which waits for longest first.
+    fn release_beyond_limits(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
         while self.held_flows.bytes() > self.limits.bytes {
             let Some(flow) = self.held_flows.first() else { break };
             self.release(flow, out)?;
@@ -247,10 +252,8 @@ impl RecordSizer {
 
     /// Gives up the gaps of a flow whose wait has ended.
     fn expire(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
-        match self.connections.find(flow) {
-            Some(connection) => connection.expire(self.now_ns, &self.limits, &mut self.findings),
-            None => self.held_flows.update(flow, None, 0),
-        }
+        let Some(connection) = self.connections.find(flow) else { return self.release(flow, out) };
+        connection.expire(self.now_ns, &self.limits, &mut self.findings);
         self.report(flow, out)?;
         Ok(())
     }
@@ -262,6 +265,9 @@ impl RecordSizer {
             held = connection.held_bytes() as u64;
             connection.release(self.now_ns, &mut self.findings);
             self.reporter.findings(flow, connection, &mut self.findings, out)?;
+        } else if let Some(known) = self.datagram_flows.find(flow) {
+            held = known.held_bytes() as u64;
+            known.release();
         }
         self.held_flows.update(flow, None, 0);
         self.reporter.counters.evicted_bytes += held;
@@ -408,6 +414,8 @@ impl Stage for RecordSizer {
         self.clock_events(out)?;
         let connections = self.connections.drain();
         self.end(connections, out)?;
+        let datagram_flows = self.datagram_flows.drain();
+        self.end_datagrams(datagram_flows, out)?;
         let suppressed = self.reporter.notices.suppressed;
         if suppressed > 0 {
             let detail = format!("{suppressed} more notices were only counted");

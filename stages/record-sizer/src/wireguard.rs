@@ -57,10 +57,15 @@ pub(crate) struct WireGuardFlow {
 }
 
 impl WireGuardFlow {
+    /// Whether a flow may carry it by its port.
+    pub(crate) fn has_port(ends: &FlowEnds) -> bool {
+        ends.has_port(PORT)
+    }
+
     /// A tunnel, if the datagram is of one. On another port than its own, only a handshake shows it, which comes every two
     /// minutes: packets begin like other binary messages.
     pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
-        let is_its_port = ends.is_some_and(|ends| ends.has_port(PORT));
+        let is_its_port = ends.is_some_and(Self::has_port);
         match TunnelMessage::read(chunk)? {
             TunnelMessage::Packet { .. } if !is_its_port => None,
             _ => Some(Self::default()),
@@ -78,7 +83,7 @@ impl MessageFramer for WireGuardFlow {
         match message {
             TunnelMessage::Handshake => found.message(sized.as_handshake()),
             TunnelMessage::Packet { receiver, counter } => {
-                if !self.seen.of_mut(direction).insert_in_any(receiver, counter) {
+                if !self.seen.of_mut(direction).insert(receiver, counter) {
                     found.repeated += 1;
                     return true;
                 }

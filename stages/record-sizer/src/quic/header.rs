@@ -17,19 +17,36 @@ pub(crate) enum LongKind {
     Handshake,
 }
 
-/// The versions of QUIC whose packets are read.
+/// A version of QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
     Draft,
     V1,
     V2,
+    /// One whose packets are not read, by its number.
+    Other(u32),
+}
+
+impl Version {
+    /// What it is called, if it is one that is known but not read.
+    pub(crate) fn unread_name(self) -> Option<String> {
+        let Self::Other(number) = self else { return None };
+        match number.to_be_bytes() {
+            bytes @ [b'Q' | b'T', b'0', b'0'..=b'9', b'0'..=b'9'] => Some(bytes.map(char::from).iter().collect()),
+            [0xfa, 0xce, 0xb0, _] => Some("mvfst".to_owned()),
+            [0xff, 0, 0, draft] => Some(format!("draft {draft}")),
+            // Reserved, so that servers answer with their versions (RFC 9000, section 15).
+            bytes if bytes.iter().all(|byte| byte & 0x0f == 0x0a) => Some("reserved".to_owned()),
+            _ => None,
+        }
+    }
 }
 
 /// A packet with a long header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LongPacket<'a> {
     pub(crate) version: Version,
-    /// `None` for `Retry` and for the negotiation of versions, which fill their datagrams.
+    /// `None` for `Retry`, for the negotiation of versions and for versions that are not read, which fill their datagrams.
     pub(crate) kind: Option<LongKind>,
     pub(crate) destination: &'a [u8],
     pub(crate) source: &'a [u8],
@@ -40,23 +57,23 @@ pub(crate) struct LongPacket<'a> {
 }
 
 impl<'a> LongPacket<'a> {
-    /// Reads the packet at the start of `bytes`, of a datagram that has `left` bytes from there on.
+    /// Reads the packet at the start of `bytes`, of a datagram that has `left` bytes from there on. Its version says more
+    /// than the fixed bit, which ends may clear (RFC 9287).
     pub(crate) fn read(bytes: &'a [u8], left: usize) -> Option<Self> {
         let (&[first, v0, v1, v2, v3], rest) = bytes.split_first_chunk()?;
         if first & 0x80 == 0 {
             return None;
         }
         let number = u32::from_be_bytes([v0, v1, v2, v3]);
-        let version = version(number)?;
+        let version = version(number);
         let (destination, rest) = connection_id(rest)?;
         let (source, rest) = connection_id(rest)?;
         let kind = if number == 0 { None } else { kind(version, first) };
         let after_ids = bytes.len() - rest.len();
         let filling =
             Self { version, kind, destination, source, header: after_ids, body: left.checked_sub(after_ids)? };
-        // All packets but those that negotiate versions have the fixed bit.
         if kind.is_none() {
-            return (number == 0 || first & 0x40 != 0).then_some(filling);
+            return Some(filling);
         }
         let rest = if kind == Some(LongKind::Initial) {
             let (token, rest) = varint(rest)?;
@@ -68,17 +85,17 @@ impl<'a> LongPacket<'a> {
         let header = bytes.len() - rest.len();
         let body =
             usize::try_from(length).ok().filter(|body| *body >= LEAST_BODY && header.saturating_add(*body) <= left)?;
-        (first & 0x40 != 0).then_some(Self { header, body, ..filling })
+        Some(Self { header, body, ..filling })
     }
 }
 
-fn version(number: u32) -> Option<Version> {
+fn version(number: u32) -> Version {
     match number {
         // The server offers other versions: what it says is of any.
-        0 | 1 => Some(Version::V1),
-        V2 => Some(Version::V2),
-        0xff00_0017..=0xff00_0022 => Some(Version::Draft),
-        _ => None,
+        0 | 1 => Version::V1,
+        V2 => Version::V2,
+        0xff00_0017..=0xff00_0022 => Version::Draft,
+        _ => Version::Other(number),
     }
 }
 
@@ -86,6 +103,7 @@ fn version(number: u32) -> Option<Version> {
 fn kind(version: Version, first: u8) -> Option<LongKind> {
     let number = first >> 4 & 3;
     match if version == Version::V2 { (number + 3) % 4 } else { number } {
+        _ if matches!(version, Version::Other(_)) => None,
         0 => Some(LongKind::Initial),
         1 => Some(LongKind::ZeroRtt),
         2 => Some(LongKind::Handshake),
@@ -134,6 +152,20 @@ mod tests {
         assert_eq!(LongPacket::read(&initial, 33), None, "longer than its datagram");
         let of_v2 = [&[0xd3, 0x6b, 0x33, 0x43, 0xcf][..], &initial[5..]].concat();
         assert_eq!(LongPacket::read(&of_v2, 54).and_then(|packet| packet.kind), Some(LongKind::Initial));
-        assert_eq!(LongPacket::read(&[0xc3, 0, 0, 0, 7, 0, 0, 0, 9], 9), None, "another version");
+        let cleared = [&[0x83][..], &initial[1..]].concat();
+        assert_eq!(LongPacket::read(&cleared, 54), LongPacket::read(&initial, 54), "the fixed bit is cleared");
+        let of_other = LongPacket::read(&[0xc3, 0, 0, 0, 7, 1, 5, 0, 9], 9).unwrap();
+        assert_eq!((of_other.version, of_other.kind, of_other.destination), (Version::Other(7), None, &[5][..]));
+    }
+
+    #[test]
+    fn versions_that_are_not_read_have_names() {
+        let name = |number| version(number).unread_name();
+        for (number, expected) in
+            [(0x5430_3531, "T051"), (0xface_b002, "mvfst"), (0x1a2a_3a4a, "reserved"), (0xff00_0010, "draft 16")]
+        {
+            assert_eq!(name(number).as_deref(), Some(expected));
+        }
+        assert_eq!([1, V2, 0xff00_001d, 0x5430_3541].map(name), [None, None, None, None]);
     }
 }

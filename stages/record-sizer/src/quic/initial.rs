@@ -13,8 +13,11 @@ use super::header::{LongPacket, Version, varint};
 use crate::handshake::{HandshakeReader, Hello};
 use crate::per_direction::PerDirection;
 
-/// The most bytes of a side's hello that wait for earlier ones.
-const MAX_WAITING: usize = 1 << 12;
+/// The most bytes of memory for what a side has sent before its turn.
+const MAX_WAITING: usize = 1 << 13;
+
+/// Bytes of memory that a piece is taken to need besides its content.
+const PIECE_COST: usize = 64;
 
 /// What was read of a handshake.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -29,39 +32,59 @@ pub(crate) struct InitialReader {
 struct CryptoStream {
     next: u64,
     waiting: BTreeMap<u64, Vec<u8>>,
+    /// Bytes of memory that these need.
+    waiting_bytes: usize,
     reader: HandshakeReader,
 }
 
 impl InitialReader {
-    /// Reads a packet; returns the bytes of its frames, and calls `hello` with the hellos that it completes. `None` if it
-    /// cannot be decrypted, perhaps because it is not whole.
-    pub(crate) fn packet(
-        &mut self,
-        packet: &LongPacket<'_>,
-        bytes: &[u8],
-        direction: Direction,
-        hello: &mut dyn FnMut(Hello),
-    ) -> Option<u64> {
-        let whole = bytes.get(..packet.header + packet.body)?;
-        let known = self.client.as_ref();
-        let by_known = known.and_then(|(client, id)| decrypted(packet, whole, id, *client == direction));
-        let frames = by_known.or_else(|| {
-            // The first packet of a client, or the first after a `Retry`, whose id is new.
-            let frames = decrypted(packet, whole, packet.destination, true)?;
-            self.client = Some((direction, packet.destination.to_vec()));
-            self.streams = PerDirection::default();
-            Some(frames)
-        })?;
+    /// A connection that begins with this packet, the first one of a client or the first after a `Retry`, and the frames
+    /// of the packet.
+    pub(crate) fn begin(packet: &LongPacket<'_>, bytes: &[u8], direction: Direction) -> Option<(Self, Vec<u8>)> {
+        let frames = decrypted(packet, bytes, packet.destination, true)?;
+        Some((Self { client: Some((direction, packet.destination.to_vec())), ..Self::default() }, frames))
+    }
+
+    /// Whether its packets can be told from those of others.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.client.is_some()
+    }
+
+    /// The frames of a packet; `None` if it is of another connection, or not whole.
+    pub(crate) fn frames(&self, packet: &LongPacket<'_>, bytes: &[u8], direction: Direction) -> Option<Vec<u8>> {
+        let (client, id) = self.client.as_ref()?;
+        decrypted(packet, bytes, id, *client == direction)
+    }
+
+    /// Reads frames; calls `hello` with the hellos that they complete.
+    pub(crate) fn read(&mut self, frames: &[u8], direction: Direction, hello: &mut dyn FnMut(Hello)) {
         let stream = self.streams.of_mut(direction);
-        crypto_frames(&frames, &mut |offset, data| stream.add(offset, data, hello));
-        Some(frames.len() as u64)
+        crypto_frames(frames, &mut |offset, data| stream.add(offset, data, hello));
+    }
+
+    /// Bytes of memory that incomplete hellos need.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.streams.both().map(|stream| stream.waiting_bytes + stream.reader.held_bytes()).iter().sum()
+    }
+
+    /// Gives up hellos that are not complete.
+    pub(crate) fn release(&mut self) {
+        for stream in [&mut self.streams.to_gateway, &mut self.streams.from_gateway] {
+            if stream.waiting_bytes + stream.reader.held_bytes() > 0 {
+                stream.waiting = BTreeMap::new();
+                stream.waiting_bytes = 0;
+                // What comes later follows nothing.
+                stream.reader.bytes_lost();
+            }
+        }
     }
 
     /// Whether packets can have led to this.
     pub(crate) fn is_valid(&self) -> bool {
         let is_valid = |stream: &CryptoStream| {
-            let waiting: usize = stream.waiting.values().map(Vec::len).sum();
-            waiting <= MAX_WAITING
+            let waiting: usize = stream.waiting.values().map(|data| PIECE_COST + data.len()).sum();
+            waiting == stream.waiting_bytes
+                && waiting <= MAX_WAITING
                 && stream.waiting.keys().all(|offset| *offset > stream.next)
                 && stream.reader.is_valid()
         };
@@ -71,15 +94,21 @@ impl InitialReader {
 
 impl CryptoStream {
     fn add(&mut self, offset: u64, data: &[u8], hello: &mut dyn FnMut(Hello)) {
-        let waiting: usize = self.waiting.values().map(Vec::len).sum();
-        let is_longer = self.waiting.get(&offset).is_none_or(|known| known.len() < data.len());
-        if is_longer && (offset <= self.next || waiting + data.len() <= MAX_WAITING) {
+        let known = self.waiting.get(&offset).map_or(0, |known| PIECE_COST + known.len());
+        let needed = PIECE_COST + data.len();
+        if data.is_empty() || needed <= known {
+            return;
+        }
+        let waiting_bytes = self.waiting_bytes - known + needed;
+        if offset <= self.next || waiting_bytes <= MAX_WAITING {
             self.waiting.insert(offset, data.to_vec());
+            self.waiting_bytes = waiting_bytes;
         }
         while let Some((&offset, _)) = self.waiting.first_key_value()
             && offset <= self.next
             && let Some(data) = self.waiting.remove(&offset)
         {
+            self.waiting_bytes -= PIECE_COST + data.len();
             let new = data.get((self.next - offset) as usize..).unwrap_or_default();
             self.next += new.len() as u64;
             self.reader.bytes(new, &mut *hello, |_, _| {});
@@ -88,16 +117,17 @@ impl CryptoStream {
 }
 
 /// The frames of a packet, decrypted with the keys that follow from `id`.
-fn decrypted(packet: &LongPacket<'_>, whole: &[u8], id: &[u8], from_client: bool) -> Option<Vec<u8>> {
+fn decrypted(packet: &LongPacket<'_>, bytes: &[u8], id: &[u8], from_client: bool) -> Option<Vec<u8>> {
     let SupportedCipherSuite::Tls13(suite) = TLS13_AES_128_GCM_SHA256 else { return None };
     let version = match packet.version {
         Version::Draft => rustls::quic::Version::V1Draft,
         Version::V1 => rustls::quic::Version::V1,
         Version::V2 => rustls::quic::Version::V2,
+        Version::Other(_) => return None,
     };
     let side = if from_client { Side::Server } else { Side::Client };
     let DirectionalKeys { header, packet: body_key } = Keys::initial(version, suite, suite.quic?, id, side).remote;
-    let (head, body) = whole.split_at_checked(packet.header)?;
+    let (head, body) = bytes.get(..packet.header + packet.body)?.split_at_checked(packet.header)?;
     let (mut head, mut body) = (head.to_vec(), body.to_vec());
     // The number has up to four bytes; what follows them shows how many (RFC 9001, section 5.4.2).
     let sample: Vec<u8> = body.get(4..4 + header.sample_len())?.to_vec();

@@ -41,14 +41,15 @@ impl KnownConnections {
     }
 
     /// The flow with the connection that a packet with a short header is of, and what shows it: its id, or else its
-    /// service.
+    /// service and the fixed bit.
     pub(crate) fn flow(&self, packet: &[u8], service: Option<SocketAddr>) -> Option<(&Sign, u64)> {
-        if self.flows.is_empty() || packet.first()? & 0xc0 != 0x40 {
+        let first = packet.first()?;
+        if self.flows.is_empty() || first & 0x80 != 0 {
             return None;
         }
         let known = |sign: Sign| self.flows.get_key_value(&sign).map(|(sign, flow)| (sign, *flow));
         let by_id = (SURE..SHORT_READ).find_map(|length| known(Sign::Id(packet.get(1..=length)?.to_vec())));
-        by_id.or_else(|| known(Sign::Service(service?)))
+        by_id.or_else(|| known(Sign::Service(service.filter(|_| first & 0x40 != 0)?)))
     }
 
     /// Whether connections can have led to this.

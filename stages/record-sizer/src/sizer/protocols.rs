@@ -6,62 +6,78 @@ use sizeleak_platform::runtime::{Closed, Emit};
 use super::RecordSizer;
 use crate::chunk::Chunk;
 use crate::connection::{Connection, Successor};
-use crate::datagram_flow::DatagramFlow;
+use crate::datagram_flow::{DatagramFlow, ProtocolFlow, Told};
 use crate::findings::{Findings, StreamBytes};
+use crate::flow_table::FlowTable;
 use crate::matter;
-use crate::message::{FlowEnds, Found, MessageFramer};
+use crate::message::{FlowEnds, Found};
 use crate::options::Declared;
-use crate::quic::known_connections::Sign;
+use crate::quic::known_connections::{KnownConnections, Sign};
 
 impl RecordSizer {
     /// Handles a datagram. Rows of UDP have no flags; those of TCP always have at least one.
     pub(super) fn datagram(&mut self, datagram: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
-        let counters = &mut self.reporter.counters;
-        counters.datagrams += 1;
+        self.reporter.counters.datagrams += 1;
         if self.datagram_flows.is_full() {
-            counters.idle_flows += self.datagram_flows.evict_oldest().len() as u64;
+            let oldest = self.datagram_flows.evict_oldest();
+            self.reporter.counters.idle_flows += oldest.len() as u64;
+            self.end_datagrams(oldest, out)?;
         }
         if self.datagram_flows.is_sweep_due(self.now_ns, self.limits.idle_timeout_ns) {
-            counters.idle_flows += self.datagram_flows.evict_idle(self.now_ns).len() as u64;
+            let idle = self.datagram_flows.evict_idle(self.now_ns);
+            self.reporter.counters.idle_flows += idle.len() as u64;
+            self.end_datagrams(idle, out)?;
         }
         let &Segment { flow, time_ns, direction, .. } = datagram;
         let (chunk, mut found) = (Chunk::of(datagram), Found::default());
         // Asked for each datagram, so that they are not forgotten as long as the flow is in use.
         let ends = self.ends.find(flow).copied();
+        let told = Told { ends: ends.as_ref(), declared: &self.declared };
         let known = self.datagram_flows.find(flow);
-        let is_taken = known.is_some_and(|known| known.take(direction, chunk, &mut found))
-            || self.begin(flow, ends.as_ref(), &chunk).is_some_and(|begun| begun.take(direction, chunk, &mut found));
+        let held = known.as_ref().map_or(0, |known| known.held_bytes());
+        let mut is_taken = known.is_some_and(|known| known.take(direction, chunk, told, &mut found));
+        if !is_taken {
+            let begun = begun(&self.quic_connections, &mut self.datagram_flows, flow, &chunk, told);
+            // What may be anything may be in the clear, of which no byte is to be kept for others.
+            if let Some(begun) = begun.filter(|begun| begun.is_certain() || self.findings.read.is_none()) {
+                if self.datagram_flows.find(flow).is_none() {
+                    self.datagram_flows.insert(flow, Box::new(DatagramFlow::new(told)));
+                }
+                let known = self.datagram_flows.find(flow);
+                is_taken = known.is_some_and(|known| known.begin(begun, (direction, chunk), told, &mut found));
+            }
+        }
         self.reporter.counters.other_datagrams += u64::from(!is_taken);
         let signs: Vec<Sign> = std::mem::take(&mut found.ids).into_iter().map(Sign::Id).collect();
         if !signs.is_empty() {
             let service = ends.map(|ends| Sign::Service(ends.service));
             signs.into_iter().chain(service).for_each(|sign| self.quic_connections.insert(sign, flow));
         }
-        self.reporter.found(flow, time_ns, found, out)
+        if let Some(known) = self.datagram_flows.find(flow) {
+            known.count(chunk.length(), is_taken);
+            let (before, held) = (held, known.held_bytes());
+            if held != before {
+                let deadline_ns = time_ns.saturating_add(self.limits.hole_wait_ns);
+                self.held_flows.update(flow, Some(deadline_ns), held);
+            }
+        }
+        self.reporter.found(flow, time_ns, found, out)?;
+        self.release_beyond_limits(out)
     }
 
-    /// The flow that a datagram begins, unless it is of no known protocol, or the flow has one: one datagram that may be
-    /// forged ends no session.
-    fn begin(&mut self, flow: u64, ends: Option<&FlowEnds>, chunk: &Chunk<'_>) -> Option<&mut DatagramFlow> {
-        let known = self.datagram_flows.find(flow).map(|known| known.is_certain());
-        if known == Some(true) {
-            return None;
+    /// Reports what was used of flows of datagrams that are over.
+    pub(super) fn end_datagrams(
+        &mut self,
+        flows: Vec<(u64, Box<DatagramFlow>)>,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        for (flow, known) in flows {
+            self.held_flows.update(flow, None, 0);
+            if let Some(payload) = known.payload() {
+                self.reporter.payload_use(flow, self.now_ns, payload, out)?;
+            }
         }
-        let shown = self
-            .quic_connections
-            .flow(chunk.payload, ends.map(|ends| ends.service))
-            .filter(|(_, other)| *other != flow);
-        let moved = shown.and_then(|(sign, other)| match &**self.datagram_flows.find(other)? {
-            DatagramFlow::Quic(known) => Some(DatagramFlow::Quic(known.moved(sign, &self.declared.quic_ids))),
-            _ => None,
-        });
-        let begun = moved.or_else(|| DatagramFlow::begin(chunk, ends, &self.declared))?;
-        // What only may be QUIC may be anything in the clear, of which no byte is to be kept for others.
-        let is_read_for_others = self.findings.read.is_some();
-        if !begun.is_certain() && (is_read_for_others || known.is_some()) {
-            return None;
-        }
-        Some(self.datagram_flows.insert(flow, Box::new(begun)))
+        Ok(())
     }
 
     /// Learns the ends of a flow, where they decide how it is read.
@@ -84,7 +100,7 @@ impl RecordSizer {
     /// Finds a framing for the connection of a segment, if it shows no records.
     pub(super) fn declare(&mut self, segment: &Segment<'_>) {
         if let Some(connection) = self.connections.find(segment.flow) {
-            let told = Told { declared: &self.declared, ends: self.ends.find(segment.flow).map(|ends| &*ends) };
+            let told = Told { ends: self.ends.find(segment.flow).map(|ends| &*ends), declared: &self.declared };
             told.declare(connection, segment, &mut self.findings);
         }
     }
@@ -103,10 +119,20 @@ impl RecordSizer {
     }
 }
 
-/// What was said of a flow's protocol.
-struct Told<'a> {
-    declared: &'a Declared,
-    ends: Option<&'a FlowEnds>,
+/// The flow that a datagram begins, if it may be of a known protocol: one that goes on there from other ports, or another.
+fn begun(
+    connections: &KnownConnections,
+    flows: &mut FlowTable<Box<DatagramFlow>>,
+    flow: u64,
+    chunk: &Chunk<'_>,
+    told: Told<'_>,
+) -> Option<ProtocolFlow> {
+    let shown = connections.flow(chunk.payload, told.ends.map(|ends| ends.service)).filter(|(_, other)| *other != flow);
+    let moved = shown.and_then(|(sign, other)| match flows.find(other)?.protocol()? {
+        ProtocolFlow::Quic(known) => Some(ProtocolFlow::Quic(known.moved(sign, &told.declared.quic_ids))),
+        _ => None,
+    });
+    moved.or_else(|| ProtocolFlow::begin(chunk, told))
 }
 
 impl Told<'_> {

@@ -8,6 +8,7 @@ use sizeleak_frame::{Direction, Frame};
 
 use super::*;
 
+mod datagrams;
 mod state;
 
 /// What happens to a segment on its way into the capture.

@@ -1,0 +1,144 @@
+//! The protocol of a flow whose first datagrams are of another one, or of none.
+
+use super::*;
+
+fn wireguard(number: usize, noise: &mut Noise) -> Vec<u8> {
+    let padded = 16 * (1 + noise.below(20));
+    [&[4, 0, 0, 0, 1, 0, 0, 0, number as u8, 0, 0, 0, 0, 0, 0, 0][..], &noise.bytes(padded + 16)].concat()
+}
+
+fn wireguard_handshake(kind: u8, noise: &mut Noise) -> Vec<u8> {
+    [&[kind, 0, 0, 0][..], &noise.bytes(if kind == 1 { 144 } else { 88 })].concat()
+}
+
+fn matter(number: usize, noise: &mut Noise) -> Vec<u8> {
+    let bytes = 30 + noise.below(60);
+    [&[0, 77, 0, 0, number as u8, 0, 0, 0][..], &noise.bytes(bytes)].concat()
+}
+
+fn esp(number: usize, noise: &mut Noise) -> Vec<u8> {
+    let bytes = 40 + noise.below(60);
+    [&[1, 2, 3, 4, 0, 0, 0, number as u8][..], &noise.bytes(bytes)].concat()
+}
+
+fn dtls(number: usize, noise: &mut Noise) -> Vec<u8> {
+    [&[23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, number as u8, 0, 60][..], &noise.bytes(60)].concat()
+}
+
+fn dtls_hello(number: usize) -> Vec<u8> {
+    [&[22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, number as u8, 0, 60][..], &[1; 60]].concat()
+}
+
+fn quic(_: usize, noise: &mut Noise) -> Vec<u8> {
+    let first = 0x40 | noise.below(32) as u8;
+    [&[first, 9, 8, 7, 6, 5, 4, 3, 2][..], &noise.bytes(60)].concat()
+}
+
+/// A packet of a handshake that cannot be decrypted, because the snaplen cut it.
+fn quic_handshake(noise: &mut Noise) -> Vec<u8> {
+    [&[0xe0, 0, 0, 0, 1, 2, 1, 2, 2, 3, 4, 0x40, 90][..], &noise.bytes(90)].concat()
+}
+
+/// One datagram of each protocol as it may come first, and of none.
+fn odd(noise: &mut Noise) -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("one byte", vec![0xff]),
+        ("nothing", Vec::new()),
+        ("dtls", dtls(200, noise)),
+        ("dtls_hello", dtls_hello(200)),
+        ("dtls 1.3", [&[0x2f, 1, 2, 0, 30][..], &noise.bytes(30)].concat()),
+        ("quic", quic(0, noise)),
+        ("quic_handshake", quic_handshake(noise)),
+        ("wireguard", wireguard_handshake(1, noise)),
+        ("wireguard_packet", wireguard(200, noise)),
+        ("matter", matter(200, noise)),
+        ("random", noise.bytes(80)),
+    ]
+}
+
+type Make = fn(usize, &mut Noise) -> Vec<u8>;
+
+#[test]
+fn odd_datagrams_first_or_later_leave_a_ports_own_protocol_whole() {
+    let protocols: [(&str, u16, Make); 5] = [
+        ("wireguard", 51820, wireguard),
+        ("matter", 5540, matter),
+        ("quic", 443, quic),
+        ("dtls", 5684, dtls),
+        ("esp", 4500, esp),
+    ];
+    for (name, port, make) in protocols {
+        let mut noise = Noise(port.into());
+        let rows =
+            timed((0..120).map(|at| (if at % 2 == 0 { TO } else { FROM }, make(at, &mut noise))).collect::<Vec<_>>());
+        let (frames, lost) = found(&Options::default(), [40_000, port], &rows);
+        let clean = own(&frames);
+        assert_eq!((clean.len(), lost), (120, 0), "{name}");
+        for (kind, payload) in odd(&mut noise) {
+            for direction in [TO, FROM] {
+                for (at, times) in [(0, 1), (0, 2), (0, 5), (1, 1), (3, 1), (60, 1), (60, 5)] {
+                    let others: Vec<_> = (0..times).map(|_| (direction, payload.clone())).collect();
+                    let (frames, _) = found(&Options::default(), [40_000, port], &with(&rows, at, &others));
+                    let own = own(&frames);
+                    assert_eq!(own.len(), 120, "{name} after {times} of {kind} at {at}");
+                    // What it is of its own flow differs only in what packets without a handshake show of their ids.
+                    let lengths = |records: &[Record]| records.iter().map(|record| record.protocol).collect::<Vec<_>>();
+                    assert_eq!(lengths(&own), lengths(&clean), "{name} after {times} of {kind} at {at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn protocols_on_the_ports_of_others_are_recognised_by_two_datagrams() {
+    for port in [443, 51820, 9000] {
+        let mut noise = Noise(port.into());
+        let mut tunnel = vec![(FROM, wireguard_handshake(1, &mut noise)), (TO, wireguard_handshake(2, &mut noise))];
+        tunnel.extend((0..40).map(|at| (TO, wireguard(at, &mut noise))));
+        let mut records_of_dtls = vec![(FROM, dtls_hello(0)), (TO, dtls_hello(0))];
+        records_of_dtls.extend((0..40).map(|at| (TO, dtls(at, &mut noise))));
+        for (name, datagrams) in [("wireguard", tunnel), ("dtls", records_of_dtls)] {
+            let is_own_or_nobodys = port == 9000 || name == "wireguard" && port == 51820;
+            let (rows, sized) = (timed(datagrams), if is_own_or_nobodys { 42 } else { 41 });
+            let (frames, _) = found(&Options::default(), [40_000, port], &rows);
+            assert_eq!(records(&frames).len(), sized, "{name} on {port}");
+            assert_eq!(sessions(&frames).len(), 1, "{name} on {port}");
+            // An odd one before does not change that.
+            for (kind, odd) in odd(&mut noise) {
+                let (frames, _) = found(&Options::default(), [40_000, port], &with(&rows, 0, &[(TO, odd)]));
+                let found = records(&frames).into_iter().filter(|record| record.protocol.name() == name);
+                assert!(found.count() >= sized, "{name} on {port} after {kind}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_protocol_gives_way_to_more_of_another_and_comes_back() {
+    let mut noise = Noise(3);
+    let genuine = |at: usize, noise: &mut Noise| (if at.is_multiple_of(2) { TO } else { FROM }, dtls(at / 2, noise));
+    let mut datagrams: Vec<_> = (0..60).map(|at| genuine(at, &mut noise)).collect();
+    // Sixteen datagrams spoke for the first one.
+    let others: Vec<_> = (0..30).map(|at| (FROM, wireguard_handshake(1 + at % 2, &mut noise))).collect();
+    datagrams.splice(30..30, others);
+    let (frames, _) = found(&Options::default(), [5000, 5684], &timed(datagrams));
+    let of = |name: &str| records(&frames).iter().filter(|record| record.protocol.name() == name).count();
+    assert_eq!((of("dtls"), of("wireguard")), (60, 30 - 16));
+}
+
+#[test]
+fn a_one_byte_datagram_and_what_gets_no_size_is_loss_of_a_known_flow() {
+    let mut noise = Noise(4);
+    let mut rows = timed((0..60).map(|at| (TO, quic(at, &mut noise))).collect::<Vec<_>>());
+    let (_, lost) = found(&Options::default(), [40_000, 443], &rows);
+    assert_eq!(lost, 0);
+    // Of which the fixed bit is not set, and which has no known id.
+    rows[30].2[..9].fill(0x10);
+    let (frames, lost) = found(&Options::default(), [40_000, 443], &with(&rows, 20, &[(TO, vec![0])]));
+    assert_eq!((records(&frames).len(), lost), (59 + 1, 1));
+    rows[30].2[0] = 0x80;
+    let (frames, lost) = found(&Options::default(), [40_000, 443], &rows);
+    assert_eq!((records(&frames).len(), lost), (59, 69));
+    assert_eq!(notices(&frames, "loss").len(), 1);
+}
