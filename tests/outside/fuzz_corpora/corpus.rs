@@ -1,5 +1,6 @@
 //! The inputs that fuzzing starts from, made from simulated homes and by hand; never from anyone's captures.
 
+mod attacks;
 mod captures;
 mod files;
 mod frames;

@@ -2,20 +2,22 @@
 
 use pcap_file::pcap::PcapPacket;
 
-const IS_UDP: u16 = 1 << 8;
-const FROM_GATEWAY: u16 = 1 << 9;
+use super::attacks;
+
+pub(super) const IS_UDP: u16 = 1 << 8;
+pub(super) const FROM_GATEWAY: u16 = 1 << 9;
 const LATER: u16 = 1 << 10;
 const ODD_TIME: u16 = 1 << 11;
 const STEP_BACK: u16 = 1 << 12;
 const PUSH: u16 = 0x18;
 /// The second to fourth flow of a transport.
-const SECOND: u16 = 1 << 14;
-const THIRD: u16 = 2 << 14;
-const FOURTH: u16 = 3 << 14;
+pub(super) const SECOND: u16 = 1 << 14;
+pub(super) const THIRD: u16 = 2 << 14;
+pub(super) const FOURTH: u16 = 3 << 14;
 
 /// A segment.
 #[derive(Clone)]
-struct Row {
+pub(super) struct Row {
     kind: u16,
     /// Where it begins relative to the end of the one before in its direction.
     shift: i16,
@@ -24,7 +26,7 @@ struct Row {
 }
 
 impl Row {
-    fn new(kind: u16, payload: Vec<u8>) -> Self {
+    pub(super) fn new(kind: u16, payload: Vec<u8>) -> Self {
         Self { kind, shift: 0, cut: 0, payload }
     }
 }
@@ -71,6 +73,9 @@ pub(super) fn inputs(homes: &[Vec<PcapPacket<'_>>; 2]) -> Vec<(&'static str, Vec
         ("matter", encode(&matter())),
         ("tunnels", encode(&tunnels())),
         ("tuya", encode(&tuya())),
+        ("quic_forged", encode(&attacks::quic())),
+        ("dtls_forged", encode(&attacks::dtls())),
+        ("first_datagrams", encode(&attacks::first_datagrams())),
         ("ssl2", encode(&[Row::new(PUSH | FROM_GATEWAY, ssl2_hello()), Row::new(PUSH, record(22, &[2, 0, 0, 0]))])),
         ("http", encode(&[Row::new(PUSH | FROM_GATEWAY, b"CONNECT hub.example:443 HTTP/1.1\r\n\r\n".to_vec())])),
     ]
