@@ -99,7 +99,8 @@ impl ConnectionIds {
     pub(crate) fn unknown(&mut self, bytes: &[u8]) -> [u8; 2] {
         // Where the snaplen cut the id, its end is not seen.
         let alike = if bytes.len() < LONGEST { 0 } else { self.compare(bytes.get(..LONGEST).unwrap_or_default()) };
-        self.length().map_or([0, if alike >= SURE { alike } else { LONGEST } as u8], |length| [length; 2])
+        let shown = if alike >= SURE { [SURE, alike] } else { [0, LONGEST] };
+        self.length().map_or(shown.map(|length| length as u8), |length| [length; 2])
     }
 
     /// Compares the first bytes of a packet with recent ones; returns how many it has in common with the one most alike.
@@ -147,9 +148,9 @@ mod tests {
     fn length_is_what_most_of_the_last_packets_have_in_common() {
         let mut ids = ConnectionIds::default();
         assert_eq!(ids.unknown(&packet(b"connect", 1)), [0, 20]);
-        assert_eq!(ids.unknown(&packet(b"connect", 2)), [0, 7]);
+        assert_eq!(ids.unknown(&packet(b"connect", 2)), [4, 7]);
         assert_eq!(ids.unknown(&packet(b"forged", 3)), [0, 20]);
-        (4..6).for_each(|number| assert_eq!(ids.unknown(&packet(b"connect", number)), [0, 7]));
+        (4..6).for_each(|number| assert_eq!(ids.unknown(&packet(b"connect", number)), [4, 7]));
         assert_eq!(ids.unknown(&packet(b"connect", 6)), [7; 2]);
         (7..10).for_each(|number| assert_eq!(ids.unknown(&packet(b"forged", number)), [7; 2]));
         assert_eq!(ids.unknown(&packet(b"another", 10)), [7; 2], "a new id has the length of the old one");

@@ -12,14 +12,13 @@ const MOST: usize = 4;
 pub(crate) struct Contenders<C> {
     /// Each, and how many packets were of it.
     all: Vec<(C, u32)>,
-    /// The one that the last packet of data was of, and the last packet.
+    /// The one that the last packet of data was of.
     pub(crate) current: Option<usize>,
-    pub(crate) last: Option<usize>,
 }
 
 impl<C> Default for Contenders<C> {
     fn default() -> Self {
-        Self { all: Vec::new(), current: None, last: None }
+        Self { all: Vec::new(), current: None }
     }
 }
 
@@ -29,8 +28,7 @@ impl<C> Contenders<C> {
         let least = self.with_packets().rev().min_by_key(|(_, packets, _)| *packets).map(|(at, ..)| at);
         if let Some(least) = least.filter(|_| self.all.len() >= MOST) {
             self.all.remove(least);
-            let moved = |at: Option<usize>| at.filter(|at| *at != least).map(|at| at - usize::from(at > least));
-            (self.current, self.last) = (moved(self.current), moved(self.last));
+            self.current = self.current.filter(|at| *at != least).map(|at| at - usize::from(at > least));
         }
         self.all.push((new, 0));
         self.all.len() - 1
@@ -40,7 +38,6 @@ impl<C> Contenders<C> {
     pub(crate) fn with_packet(&mut self, at: usize) -> Option<&mut C> {
         let (one, packets) = self.all.get_mut(at)?;
         *packets = packets.saturating_add(1);
-        self.last = Some(at);
         Some(one)
     }
 
@@ -61,7 +58,7 @@ impl<C> Contenders<C> {
     /// Whether connections can be there.
     pub(crate) fn are_valid(&self, is_valid: impl Fn(&C) -> bool) -> bool {
         self.all.len() <= MOST
-            && [self.current, self.last].into_iter().flatten().all(|at| at < self.all.len())
+            && self.current.is_none_or(|at| at < self.all.len())
             && self.all.iter().all(|(one, _)| is_valid(one))
     }
 }

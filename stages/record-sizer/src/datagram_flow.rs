@@ -17,14 +17,15 @@ use crate::per_direction::PerDirection;
 use crate::quic::{QuicFlow, is_quic};
 use crate::wireguard::WireGuardFlow;
 
-/// The most datagrams that speak for a protocol: one more of another in a row, and it is that.
+/// The most datagrams that speak for a protocol: one more of another in a row, and it is that. So many are held.
 const MOST: u8 = 16;
 
-/// What was told of a flow.
+/// What was told of a flow, and how long messages may be held, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told<'a> {
     pub(crate) ends: Option<&'a FlowEnds>,
     pub(crate) declared: &'a Declared,
+    pub(crate) wait_ns: i64,
 }
 
 impl Told<'_> {
@@ -52,11 +53,14 @@ pub(crate) struct DatagramFlow {
     payload: PayloadUse,
 }
 
-/// What a flow may be, with its last session, which is reported if it is believed.
+/// What a flow may be, and what is to be reported if it is believed.
 #[derive(Debug, Serialize, Deserialize)]
 struct Guess {
     flow: ProtocolFlow,
+    /// The last session.
     session: Option<FlowEvent>,
+    /// What was found in the last datagrams, and when.
+    held: Vec<(i64, Vec<FlowEvent>)>,
 }
 
 /// A flow of datagrams with messages of one protocol.
@@ -98,11 +102,12 @@ impl DatagramFlow {
             && ProtocolFlow::begin(&chunk, told).is_some_and(|begun| begun.is_certain() && !begun.is_quic());
         if !is_anothers && self.current.as_mut().is_some_and(|current| current.take(direction, chunk, found)) {
             self.confirm(direction, told);
+            self.rival.iter_mut().for_each(|rival| rival.held.clear());
             return true;
         }
         let mut taken = Found::default();
         let is_rivals = self.rival.as_mut().is_some_and(|rival| rival.take(direction, chunk, &mut taken));
-        is_rivals && self.challenge(direction, told, taken, found)
+        is_rivals && self.challenge((direction, chunk.time_ns), told, taken, found)
     }
 
     /// Takes a datagram that may be of a protocol that is neither the present one nor the rival.
@@ -117,25 +122,42 @@ impl DatagramFlow {
             return false;
         }
         let mut taken = Found::default();
-        let is_taken = self.rival.insert(Guess { flow: begun, session: None }).take(direction, chunk, &mut taken);
-        self.challenge(direction, told, taken, found) && is_taken
+        let is_taken = self
+            .rival
+            .insert(Guess { flow: begun, session: None, held: Vec::new() })
+            .take(direction, chunk, &mut taken);
+        self.challenge((direction, chunk.time_ns), told, taken, found) && is_taken
     }
 
     /// Lets the rival, which has taken a datagram, take the place of the present protocol, if no more speaks for that. What
     /// its port says is not outnumbered.
-    fn challenge(&mut self, direction: Direction, told: Told<'_>, taken: Found, found: &mut Found) -> bool {
-        let Some(Guess { flow, session }) = &self.rival else { return false };
-        let (is_own, is_certain) = (told.own_protocol() == Some(flow.protocol()), flow.is_certain());
-        if !is_own && (!is_certain || self.weight > 0) {
-            self.weight -= u8::from(is_certain);
-            found.read.extend(taken.read);
+    fn challenge(
+        &mut self,
+        (direction, time_ns): (Direction, i64),
+        told: Told<'_>,
+        taken: Found,
+        found: &mut Found,
+    ) -> bool {
+        let Some(rival) = &mut self.rival else { return false };
+        let is_own = told.own_protocol() == Some(rival.flow.protocol());
+        if rival.held.len() > MOST.into() {
+            rival.held.remove(0);
+        }
+        rival.held.push((time_ns, taken.events));
+        found.read.extend(taken.read);
+        if !is_own && (!rival.flow.is_certain() || self.weight > 0) {
+            self.weight -= u8::from(rival.flow.is_certain());
             return false;
         }
-        let session = session.clone().filter(|session| !taken.events.contains(session));
-        *found = taken;
-        found.events.splice(0..0, session);
+        // Later than this after others, messages would be of another time.
+        let is_recent = |(held_ns, _): &(i64, _)| *held_ns >= time_ns.saturating_sub(told.wait_ns);
+        let held: Vec<_> = std::mem::take(&mut rival.held).into_iter().filter(is_recent).collect();
+        (found.recognised, found.ids, found.repeated) = (held.len() as u64 - 1, taken.ids, taken.repeated);
+        let events: Vec<_> = held.into_iter().flat_map(|(_, events)| events).collect();
+        let session = rival.session.clone().filter(|session| !events.contains(session));
+        found.events.extend(session.into_iter().chain(events));
         std::mem::swap(&mut self.current, &mut self.rival);
-        (self.weight, self.directions) = (0, PerDirection::default());
+        (self.weight, self.directions, self.payload) = (0, PerDirection::default(), PayloadUse::default());
         self.confirm(direction, told);
         true
     }
@@ -161,18 +183,20 @@ impl DatagramFlow {
         self.protocol().filter(|current| current.is_quic()).map(|_| self.payload)
     }
 
-    /// Bytes of memory that incomplete hellos need.
+    /// Bytes of memory that incomplete hellos and held messages need.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.current
-            .iter()
-            .chain(&self.rival)
-            .map(|guess| if let ProtocolFlow::Quic(flow) = &guess.flow { flow.held_bytes() } else { 0 })
-            .sum()
+        let of_guess = |guess: &Guess| {
+            let events: usize = guess.held.iter().map(|(_, events)| 1 + events.len()).sum();
+            events * size_of::<FlowEvent>()
+                + if let ProtocolFlow::Quic(flow) = &guess.flow { flow.held_bytes() } else { 0 }
+        };
+        self.current.iter().chain(&self.rival).map(of_guess).sum()
     }
 
-    /// Gives up hellos that are not complete.
+    /// Gives up what is not complete.
     pub(crate) fn release(&mut self) {
         for guess in self.current.iter_mut().chain(&mut self.rival) {
+            guess.held = Vec::new();
             if let ProtocolFlow::Quic(flow) = &mut guess.flow {
                 flow.release();
             }
@@ -181,7 +205,10 @@ impl DatagramFlow {
 
     /// Whether datagrams can have led to this.
     pub(crate) fn is_valid(&self) -> bool {
-        self.current.iter().chain(&self.rival).all(|guess| guess.flow.is_valid())
+        self.current
+            .iter()
+            .chain(&self.rival)
+            .all(|guess| guess.flow.is_valid() && guess.held.len() <= 1 + usize::from(MOST))
             && self.weight <= MOST
             && self.payload.is_valid()
     }
@@ -190,7 +217,7 @@ impl DatagramFlow {
 impl ProtocolFlow {
     /// A flow that begins with this datagram, if its protocol is one of these. Ports decide before shapes, and of shapes
     /// those that say most.
-    pub(crate) fn begin(chunk: &Chunk<'_>, Told { ends, declared }: Told<'_>) -> Option<Self> {
+    pub(crate) fn begin(chunk: &Chunk<'_>, Told { ends, declared, .. }: Told<'_>) -> Option<Self> {
         EspFlow::begin(chunk, ends)
             .map(Self::Esp)
             .or_else(|| MatterFlow::begin(chunk, ends, &declared.matter_ports).map(Self::Matter))

@@ -78,6 +78,8 @@ pub(crate) struct Found {
     pub(crate) repeated: u64,
     /// Connection ids of QUIC that both ends know: packets between other ports may have them.
     pub(crate) ids: Vec<Vec<u8>>,
+    /// Earlier datagrams that are of a protocol after all.
+    pub(crate) recognised: u64,
 }
 
 /// Something to report of a flow.

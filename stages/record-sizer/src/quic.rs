@@ -114,14 +114,13 @@ impl QuicFlow {
         self.connections.all_mut().for_each(|known| known.initial.release());
     }
 
-    /// The connection that a packet of a handshake is of, perhaps the first in its datagram; whether it has its keys or ids,
-    /// and its frames if they can be decrypted.
+    /// The connection that a packet of a handshake is of, whether it has its keys or ids, and its frames if they can be
+    /// decrypted.
     fn of_long(
         &mut self,
         packet: &LongPacket<'_>,
         bytes: &[u8],
         direction: Direction,
-        is_first: bool,
     ) -> (usize, bool, Option<Vec<u8>>) {
         if packet.kind == Some(LongKind::Initial) {
             let frames = |(at, _, known): (usize, u32, &QuicConnection)| {
@@ -140,11 +139,9 @@ impl QuicFlow {
         let has = |connection: &QuicConnection, (direction, id): (Direction, &[u8])| {
             connection.unread == unread && connection.ids.of(direction).has(id)
         };
-        let newest = |id| self.connections.newest(|connection| has(connection, id));
-        let by_id = ids.into_iter().filter(|(_, id)| !id.is_empty()).find_map(newest);
-        // Several may have an empty one. Packets in one datagram are of one connection (RFC 9000, section 12.2).
-        let before = self.connections.last.filter(|_| !is_first && unread.is_none());
-        if let Some(at) = by_id.or(before).or_else(|| ids.into_iter().find_map(newest)) {
+        // Several may have an empty one.
+        let mut by_ids = ids.into_iter().filter(|(_, id)| !id.is_empty()).chain(ids);
+        if let Some(at) = by_ids.find_map(|id| self.connections.newest(|known| has(known, id))) {
             return (at, true, None);
         }
         let is_read = |connection: &QuicConnection| connection.unread.is_none();
@@ -162,7 +159,7 @@ impl QuicFlow {
         (at, time_ns): (usize, i64),
         found: &mut Found,
     ) -> bool {
-        let (place, is_its_own, frames) = self.of_long(packet, bytes, direction, at == 0);
+        let (place, is_its_own, frames) = self.of_long(packet, bytes, direction);
         let is_first = self.connections.current.is_none_or(|current| current == place);
         let Some(connection) = self.connections.with_packet(place) else { return false };
         let QuicConnection { ids, session, initial, has_data, .. } = connection;
@@ -223,6 +220,9 @@ impl QuicFlow {
             if let Some(id) = ids.carried(behind) {
                 return Some((5, id.len() as u32, at));
             }
+            if known.has_data && ids.is_alike(behind) {
+                return Some((4, 0, at));
+            }
             // Ends that have agreed on it may clear the fixed bit (RFC 9287). Behind packets, datagrams may be filled up.
             if !(has_fixed_bit(bytes) || is_first && ids.length().is_some()) {
                 return None;
@@ -232,7 +232,6 @@ impl QuicFlow {
             let is_answered = known.ids.all(|ids| ids.used.is_some());
             let may_lack_id = ids.used.unwrap_or_default() == 0 && (known.has_data || is_answered);
             Some(match () {
-                () if known.has_data && ids.is_alike(behind) => (4, 0, at),
                 () if is_current && may_lack_id => (3, 0, at),
                 () if is_current || may_lack_id => (2, packets, at),
                 () if is_answered => (1, 0, at),

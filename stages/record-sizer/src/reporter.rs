@@ -143,6 +143,7 @@ impl Reporter {
     /// Reports what was found in a datagram.
     pub(crate) fn found(&mut self, flow: u64, time_ns: i64, found: Found, out: &mut dyn Emit) -> Result<(), Closed> {
         self.counters.retransmitted += found.repeated;
+        self.counters.other_datagrams = self.counters.other_datagrams.saturating_sub(found.recognised);
         self.datagram_read = found.read;
         found.events.into_iter().try_for_each(|event| self.flow_event(flow, time_ns, event, out))
     }

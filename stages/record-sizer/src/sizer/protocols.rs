@@ -32,7 +32,7 @@ impl RecordSizer {
         let (chunk, mut found) = (Chunk::of(datagram), Found::default());
         // Asked for each datagram, so that they are not forgotten as long as the flow is in use.
         let ends = self.ends.find(flow).copied();
-        let told = Told { ends: ends.as_ref(), declared: &self.declared };
+        let told = Told { ends: ends.as_ref(), declared: &self.declared, wait_ns: self.limits.hole_wait_ns };
         let known = self.datagram_flows.find(flow);
         let held = known.as_ref().map_or(0, |known| known.held_bytes());
         let mut is_taken = known.is_some_and(|known| known.take(direction, chunk, told, &mut found));
@@ -100,14 +100,22 @@ impl RecordSizer {
     /// Finds a framing for the connection of a segment, if it shows no records.
     pub(super) fn declare(&mut self, segment: &Segment<'_>) {
         if let Some(connection) = self.connections.find(segment.flow) {
-            let told = Told { ends: self.ends.find(segment.flow).map(|ends| &*ends), declared: &self.declared };
+            let told = Told {
+                ends: self.ends.find(segment.flow).map(|ends| &*ends),
+                declared: &self.declared,
+                wait_ns: self.limits.hole_wait_ns,
+            };
             told.declare(connection, segment, &mut self.findings);
         }
     }
 
     /// The connection that takes the place of one of this flow.
     pub(super) fn connection_after(&mut self, flow: u64, successor: &Successor) -> Connection {
-        let told = Told { declared: &self.declared, ends: self.ends.find(flow).map(|ends| &*ends) };
+        let told = Told {
+            ends: self.ends.find(flow).map(|ends| &*ends),
+            declared: &self.declared,
+            wait_ns: self.limits.hole_wait_ns,
+        };
         let mut connection = Connection::new(self.limits.burst_gap_ns);
         connection.open_both(successor.syns(), &mut self.findings);
         for segment in successor.segments() {
