@@ -74,7 +74,7 @@ impl InitialReader {
                 stream.waiting = BTreeMap::new();
                 stream.waiting_bytes = 0;
                 // What comes later follows nothing.
-                stream.reader.bytes_lost();
+                _ = stream.reader.bytes_lost();
             }
         }
     }
