@@ -58,8 +58,19 @@ fn concerns_its_ends_only(protocol: u8, ports: Option<&[u8]>) -> bool {
     if protocol != UDP {
         return !may_be_tunnel(protocol);
     }
-    let Some([s0, s1, d0, d1, ..]) = ports else { return false };
-    u16::from_be_bytes([*s0, *s1]) != DNS_PORT && !is_tunnel_port(u16::from_be_bytes([*d0, *d1]))
+    let Some(datagram @ [s0, s1, d0, d1, ..]) = ports else { return false };
+    let is_dns = u16::from_be_bytes([*s0, *s1]) == DNS_PORT;
+    !is_dns && !is_tunnel_port(u16::from_be_bytes([*d0, *d1])) && !may_hold_ip(datagram)
+}
+
+/// Whether a datagram is as long as an IP packet at its beginning would be.
+fn may_hold_ip(datagram: &[u8]) -> bool {
+    let length = |before: u16, high: u8, low: u8| before.wrapping_add(u16::from_be_bytes([high, low]));
+    match *datagram {
+        [_, _, _, _, h, l, _, _, 0x45, _, high, low, ..] => length(8, high, low) == length(0, h, l),
+        [_, _, _, _, h, l, _, _, 0x60..=0x6f, _, _, _, high, low, ..] => length(48, high, low) == length(0, h, l),
+        _ => false,
+    }
 }
 
 /// A TCP segment in an IPv4 packet without options that is not a fragment.

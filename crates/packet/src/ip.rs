@@ -89,10 +89,11 @@ impl<'a> IpPacket<'a> {
                 (header.next_header(), payload.data(), Some(fragment))
             }
         };
+        let payload = IpPayload::new(protocol.0, payload, data, total);
         Self {
             source: header.source_addr().into(),
             destination: header.destination_addr().into(),
-            payload: IpPayload::new(protocol.0, payload, data, total),
+            payload: if fragment.is_some() { payload } else { payload.after_extensions() },
             fragment,
         }
     }
@@ -107,11 +108,28 @@ impl<'a> IpPayload<'a> {
 
     /// Skips IPv6's extension headers, with which a reassembled packet may begin.
     #[must_use]
-    pub fn after_extensions(self) -> Self {
-        let data = self.bytes.data();
-        let (_, protocol, payload, _) = Ipv6ExtensionsSlice::from_slice_lax(self.protocol.into(), data);
-        Self { protocol: protocol.0, bytes: self.bytes.after(offset_in(data, payload)) }
+    pub fn after_extensions(mut self) -> Self {
+        loop {
+            let data = self.bytes.data();
+            let (_, protocol, payload, _) = Ipv6ExtensionsSlice::from_slice_lax(self.protocol.into(), data);
+            self = Self { protocol: protocol.0, bytes: self.bytes.after(offset_in(data, payload)) };
+            let length = extension_length(payload).filter(|length| *length <= payload.len());
+            match payload.first().zip(length).filter(|_| is_later_extension(self.protocol)) {
+                Some((next, length)) => self = Self { protocol: *next, bytes: self.bytes.after(length) },
+                None => return self,
+            }
+        }
     }
+}
+
+/// Whether this is an extension header that etherparse does not skip: Mobility, HIP, Shim6.
+fn is_later_extension(protocol: u8) -> bool {
+    matches!(protocol, 135 | 139 | 140)
+}
+
+/// The length of most extension headers (RFC 8200, section 4; RFC 6275; RFC 7401; RFC 5533).
+fn extension_length(header: &[u8]) -> Option<usize> {
+    header.get(1).map(|units| 8 * (usize::from(*units) + 1))
 }
 
 /// The fragment header of an IPv6 packet, if it is a fragment. Extension headers after it belong to the fragmented
@@ -121,7 +139,7 @@ fn fragment_header(mut protocol: u8, mut rest: &[u8]) -> Option<Ipv6FragmentHead
     loop {
         // The lengths of RFC 8200, section 4, and RFC 4302, section 2.2.
         let length = match protocol {
-            0 | 43 | 60 => 8 * (usize::from(*rest.get(1)?) + 1),
+            0 | 43 | 60 | 135 | 139 | 140 => extension_length(rest)?,
             51 => 4 * (usize::from(*rest.get(1)?) + 2),
             44 => {
                 let header = Ipv6FragmentHeaderSlice::from_slice(rest).ok()?;

@@ -17,6 +17,8 @@ pub const GRE: u8 = 47;
 pub(crate) const ETHERIP: u8 = 97;
 /// RFC 3931.
 pub(crate) const L2TP: u8 = 115;
+/// RFC 4023.
+pub(crate) const MPLS: u8 = 137;
 
 /// The ACK flag of TCP (RFC 9293, section 3.1).
 pub(crate) const ACK: u8 = 16;
@@ -28,6 +30,12 @@ pub(crate) const VXLAN_PORT: u16 = 4789;
 pub(crate) const OLD_VXLAN_PORT: u16 = 8472;
 /// RFC 8926.
 pub(crate) const GENEVE_PORT: u16 = 6081;
+/// RFC 7510.
+pub(crate) const MPLS_PORT: u16 = 6635;
+/// RFC 8086.
+pub(crate) const GRE_PORT: u16 = 4754;
+/// draft-ietf-intarea-gue.
+pub(crate) const GUE_PORT: u16 = 6080;
 /// Where routers send TZSP by default.
 pub(crate) const TZSP_PORT: u16 = 37008;
 /// 3GPP TS 29.281.
@@ -42,7 +50,8 @@ pub(crate) const TEREDO_PORT: u16 = 3544;
 /// Whether a datagram to this port may be a tunnel.
 #[inline]
 pub(crate) fn is_tunnel_port(port: u16) -> bool {
-    let is_opened = matches!(port, VXLAN_PORT | OLD_VXLAN_PORT | GENEVE_PORT | TZSP_PORT);
+    let is_opened = matches!(port, VXLAN_PORT | OLD_VXLAN_PORT | GENEVE_PORT | TZSP_PORT)
+        || matches!(port, MPLS_PORT | GRE_PORT | GUE_PORT);
     // The others are named, since they are not opened.
     is_opened || matches!(port, GTP_U_PORT | VXLAN_GPE_PORT | L2TP_PORT | TEREDO_PORT)
 }
@@ -55,5 +64,5 @@ pub(crate) fn is_ipv6_extension(protocol: u8) -> bool {
 /// Whether an IP packet of this protocol may be a tunnel or a fragment of one: IP in IP, GRE, UDP (VXLAN and the like), or an IPv6
 /// extension header, which may precede any of them.
 pub fn may_be_tunnel(protocol: u8) -> bool {
-    matches!(protocol, IPV4 | IPV6 | UDP | GRE | ETHERIP | L2TP) || is_ipv6_extension(protocol)
+    matches!(protocol, IPV4 | IPV6 | UDP | GRE | ETHERIP | L2TP | MPLS) || is_ipv6_extension(protocol)
 }

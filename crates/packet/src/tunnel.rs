@@ -1,5 +1,7 @@
 //! Tunnels: from an IP packet to the IP packet inside. IP in IP (RFC 2003, RFC 4213), GRE (RFC 2784, RFC 2890) with IP,
-//! Ethernet or ERSPAN (draft-foschiano-erspan) inside, VXLAN (RFC 7348), GENEVE (RFC 8926) and TZSP.
+//! Ethernet or ERSPAN (draft-foschiano-erspan) inside, VXLAN (RFC 7348), GENEVE (RFC 8926) and TZSP. IP and GRE count as
+//! such also behind labels of MPLS (RFC 4023) and in datagrams: with these (RFC 7510), as such (FOU, RFC 8086), or behind
+//! the header of GUE (draft-ietf-intarea-gue).
 //!
 //! Reserved bits are ignored, as these standards say, and so is what the bits of a later extension mean.
 
@@ -11,9 +13,13 @@ use serde::{Deserialize, Serialize};
 use crate::captured_bytes::CapturedBytes;
 use crate::ip::{IpPacket, IpPayload};
 use crate::link::{IpPlace, NoIpHeader, after_ether_type, after_ethernet, after_wifi, big_endian, ip_at};
-use crate::protocol::{GENEVE_PORT, GRE, IPV4, IPV6, OLD_VXLAN_PORT, TZSP_PORT, UDP, VXLAN_PORT};
+use crate::protocol::{
+    GENEVE_PORT, GRE, GRE_PORT, GUE_PORT, IPV4, IPV6, MPLS, MPLS_PORT, OLD_VXLAN_PORT, TCP, TZSP_PORT, UDP, VXLAN_PORT,
+};
 
 const UDP_HEADER: usize = 8;
+/// Labels of MPLS, as an EtherType.
+const LABELS: u16 = 0x8847;
 /// Ethernet inside GRE or GENEVE, by its EtherType.
 const BRIDGED: u16 = 0x6558;
 /// ERSPAN of types I and II, and of type III.
@@ -113,18 +119,25 @@ struct Inside {
 }
 
 fn inside(payload: &IpPayload<'_>) -> Result<Option<Inside>, NoIpHeader> {
-    let data = payload.bytes.data();
+    let (bytes, data) = (payload.bytes, payload.bytes.data());
     let ip = |place| Some(Inside { kind: TunnelKind::Ip, id: None, place });
     match payload.protocol {
         IPV4 => after_ether_type(0x0800, data, 0).map(ip),
         IPV6 => after_ether_type(0x86dd, data, 0).map(ip),
-        GRE => after_gre(data).map(Some),
+        MPLS => after_ether_type(LABELS, data, 0).map(ip),
+        GRE => after_gre(data, 0).map(Some),
         UDP => {
             let inside = match big_endian(data, 2) {
                 Ok(VXLAN_PORT | OLD_VXLAN_PORT) => after_vxlan(data),
                 Ok(GENEVE_PORT) => after_geneve(data),
                 Ok(TZSP_PORT) => after_tzsp(data),
-                _ => Ok(None),
+                Ok(GRE_PORT) => Ok(after_gre(data, UDP_HEADER).ok()),
+                Ok(MPLS_PORT) => {
+                    let place = after_ether_type(LABELS, data, UDP_HEADER).ok();
+                    Ok(place.filter(|place| is_whole_ip(place.in_frame(bytes))).and_then(ip))
+                }
+                Ok(GUE_PORT) => Ok(after_gue(bytes).or_else(|| after_udp(bytes)).and_then(ip)),
+                _ => Ok(after_udp(bytes).and_then(ip)),
             }?;
             let length = big_endian(data, 4).unwrap_or_default();
             Ok(inside.map(|inside| Inside { place: inside.place.within(0, length), ..inside }))
@@ -133,24 +146,25 @@ fn inside(payload: &IpPayload<'_>) -> Result<Option<Inside>, NoIpHeader> {
     }
 }
 
-fn after_gre(data: &[u8]) -> Result<Inside, NoIpHeader> {
+/// GRE whose header begins at `start`.
+fn after_gre(data: &[u8], start: usize) -> Result<Inside, NoIpHeader> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTING: u16 = 0x4000;
     const KEY: u16 = 0x2000;
     const SEQUENCE: u16 = 0x1000;
     const VERSION: u16 = 7;
-    let (flags, ether_type) = (big_endian(data, 0)?, big_endian(data, 2)?);
+    let (flags, ether_type) = (big_endian(data, start)?, big_endian(data, start + 2)?);
     if flags & (ROUTING | VERSION) != 0 {
         return Err(NoIpHeader::Gre);
     }
     let count = |options: &[u16]| options.iter().filter(|option| flags & **option != 0).count();
-    let at = 4 + 4 * count(&[CHECKSUM, KEY, SEQUENCE]);
+    let at = start + 4 + 4 * count(&[CHECKSUM, KEY, SEQUENCE]);
     if matches!(ether_type, ERSPAN | ERSPAN_III) {
         // Only type I has no header, and no sequence number.
         return after_erspan(data, at, flags & SEQUENCE != 0);
     }
     let place = after_payload_type(ether_type, data, at)?;
-    let key_at = 4 + 4 * count(&[CHECKSUM]);
+    let key_at = start + 4 + 4 * count(&[CHECKSUM]);
     let key = data.get(key_at..).and_then(<[u8]>::first_chunk).filter(|_| flags & KEY != 0);
     Ok(Inside { kind: TunnelKind::Gre, id: key.map(|key| u32::from_be_bytes(*key)), place })
 }
@@ -181,6 +195,38 @@ fn after_erspan(data: &[u8], at: usize, has_header: bool) -> Result<Inside, NoIp
         }
         _ => Err(NoIpHeader::Erspan),
     }
+}
+
+/// IP behind the header of GUE.
+fn after_gue(bytes: CapturedBytes<'_>) -> Option<IpPlace> {
+    let Some([options @ 0..=0x1f, IPV4 | IPV6, _, _]) = udp_payload(bytes.data()) else { return None };
+    let place = ip_at(bytes.data(), UDP_HEADER + 4 + 4 * usize::from(*options)).ok();
+    place.filter(|place| is_whole_ip(place.in_frame(bytes)))
+}
+
+/// IP in a datagram to any port (FOU). Of datagrams with arbitrary bytes, less than one in 100 million is taken for that.
+fn after_udp(bytes: CapturedBytes<'_>) -> Option<IpPlace> {
+    let inside = bytes.after(UDP_HEADER);
+    let is_certain = match inside.data() {
+        [0x45, ..] => inside.data().first_chunk::<20>().is_some_and(|header| {
+            let sum: u32 = header.as_chunks().0.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
+            (sum >> 16) + (sum & 0xffff) == 0xffff
+        }),
+        [_, _, _, _, _, _, TCP | UDP, _, 0x20..=0x3f | 0xfc..=0xfe, ..] => true,
+        _ => false,
+    };
+    let is_whole = big_endian(bytes.data(), 4).is_ok_and(|length| u32::from(length) == bytes.length());
+    ip_at(bytes.data(), UDP_HEADER).ok().filter(|_| is_certain && is_whole && is_whole_ip(inside))
+}
+
+/// Whether an IP packet fills these bytes, by the length that it claims.
+fn is_whole_ip(bytes: CapturedBytes<'_>) -> bool {
+    let claimed = match *bytes.data() {
+        [0x45..=0x4f, _, high, low, ..] => u32::from(u16::from_be_bytes([high, low])),
+        [0x60..=0x6f, _, _, _, high, low, ..] => 40 + u32::from(u16::from_be_bytes([high, low])),
+        _ => return false,
+    };
+    claimed == bytes.length()
 }
 
 /// What is behind the UDP header, if that many bytes are.
@@ -264,10 +310,53 @@ mod tests {
         let erspan = |gre: &[u8], header: &[u8]| offset(GRE, &[gre, header, &[0; 12], &[8, 0]]);
         assert_eq!(erspan(&[0, 0, 0x88, 0xbe], &[]), Ok(Some(18)), "type I");
         assert_eq!(erspan(&[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1], &[0x10, 5, 0, 7, 0, 0, 0, 0]), Ok(Some(30)));
+        assert_eq!(offset(MPLS, &[&[0, 6, 0x40, 64, 0, 6, 0x51, 64]]), Ok(Some(8)), "two labels");
+        assert_eq!(offset(UDP, &[&to(4754), &[0x20, 0, 8, 0], &[0; 4]]), Ok(Some(16)), "GRE in UDP");
         let third = [&[0x20, 5, 0, 7][..], &[0; 8]].concat();
         assert_eq!(erspan(&[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1], &third), Ok(Some(34)));
         let with_subheader = [&[0x20, 5, 0, 7][..], &[0; 7], &[1], &[0; 8]].concat();
         assert_eq!(erspan(&[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1], &with_subheader), Ok(Some(42)));
+    }
+
+    /// A packet of TCP in IPv4 and one in IPv6, with content of this length.
+    fn ip_packets(length: u8) -> [Vec<u8>; 2] {
+        // The checksum is right where the content is of seven bytes.
+        let v4 = [0x45, 0, 0, 20 + length, 0, 1, 0, 0, 64, 6, 0x33, 0xbe, 10, 0, 1, 20, 203, 0, 113, 10];
+        let v6 = [&[0x60, 0, 0, 0, 0, length, 6, 64, 0x20, 1, 0xd, 0xb8][..], &[0; 12], &[0xfd; 16]].concat();
+        [v4.to_vec(), v6].map(|header| [header, vec![9; length.into()]].concat())
+    }
+
+    fn in_udp(port: u16, header: &[u8], inside: &[u8]) -> Vec<u8> {
+        let length = (UDP_HEADER + header.len() + inside.len()) as u16;
+        [&[0x9c, 0x40][..], &port.to_be_bytes(), &length.to_be_bytes(), &[0, 0], header, inside].concat()
+    }
+
+    fn offset_in(data: &[u8]) -> Option<usize> {
+        let payload = IpPayload { protocol: UDP, bytes: CapturedBytes::frame(data, 0) };
+        inside(&payload).unwrap().map(|inside| inside.place.offset)
+    }
+
+    #[test]
+    fn ip_in_datagrams_is_found_by_its_length() {
+        for packet in ip_packets(7) {
+            let datagrams = [
+                (in_udp(5555, &[], &packet), 8),
+                (in_udp(6080, &[], &packet), 8),
+                (in_udp(6080, &[0, 4, 0, 0], &packet), 12),
+                (in_udp(6080, &[2, 41, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], &packet), 20),
+                (in_udp(6635, &[0, 6, 0x40, 64, 0, 6, 0x51, 64], &packet), 16),
+            ];
+            for (datagram, at) in datagrams {
+                assert_eq!(offset_in(&datagram), Some(at));
+                assert_eq!(offset_in(&[&datagram[..], &[0]].concat()), None, "something follows");
+                let cut = CapturedBytes::new(&datagram[..at + 20], datagram.len() as u32);
+                let payload = IpPayload { protocol: UDP, bytes: cut };
+                assert_eq!(inside(&payload).unwrap().map(|inside| inside.place.offset), Some(at), "cut by the snaplen");
+            }
+            assert_eq!(offset_in(&in_udp(5555, &[0, 4, 0, 0], &packet)), None, "GUE has a port");
+        }
+        let [other_checksum, _] = ip_packets(8);
+        assert_eq!(offset_in(&in_udp(5555, &[], &other_checksum)), None);
     }
 
     #[test]
@@ -295,6 +384,11 @@ mod tests {
         assert_eq!(offset(6, &[]), Ok(None));
         assert_eq!(offset(UDP, &[&[0, 9, 0x12, 0xb5, 0, 0, 0, 0], &[22, 254, 253, 0, 0, 0, 0, 0]]), Ok(None));
         assert_eq!(offset(UDP, &[&[0, 9, 1, 187, 0, 0, 0, 0], &[8, 0, 0, 0, 0, 0, 7, 0]]), Ok(None));
+        let dtls = [&[22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 0, 30][..], &[1; 30]].concat();
+        for port in [6635, 6080, 4754, 5555] {
+            assert_eq!(offset_in(&in_udp(port, &[], &dtls)), None, "{port}");
+        }
+        assert_eq!(offset(MPLS, &[&[0, 6, 0x41, 64, 0, 0, 0, 0]]), Err(NoIpHeader::Other), "Ethernet in MPLS");
         assert_eq!(offset(GRE, &[&[0, 1, 0x88, 0x0b]]), Err(NoIpHeader::Gre), "PPTP");
         assert_eq!(offset(GRE, &[&[0x10, 0, 0x88, 0xbe], &[0; 4], &[0x30; 8]]), Err(NoIpHeader::Erspan));
         assert_eq!(offset(UDP, &[&[0, 9, 0x17, 0xc1, 0, 0, 0, 0], &[0x40, 0, 8, 0, 0, 0, 7, 0]]), Ok(None));

@@ -1,10 +1,14 @@
-//! Protocols whose packets are named, but neither opened nor sized: tunnels that are not read, and messages in the
-//! clear. They are recognised by their ports and the shape of their first bytes; where in doubt, they are not.
+//! Protocols whose packets are named, but neither opened nor sized: tunnels that are not read, messages in the clear, and
+//! what is neither TCP nor UDP. Those in datagrams are recognised by their ports and the shape of their first bytes; where
+//! in doubt, they are not.
 
 use std::fmt::{Display, Formatter};
 
 use crate::ip::IpPacket;
-use crate::protocol::{ETHERIP, GTP_U_PORT, L2TP, L2TP_PORT, TEREDO_PORT, UDP, VXLAN_GPE_PORT};
+use crate::protocol::{
+    ESP, ETHERIP, GRE, GTP_U_PORT, IPV4, IPV6, L2TP, L2TP_PORT, MPLS, MPLS_PORT, TCP, TEREDO_PORT, UDP, VXLAN_GPE_PORT,
+    is_ipv6_extension,
+};
 
 /// A protocol whose packets are named only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,8 +23,12 @@ pub enum UnsizedProtocol {
     EtherIp,
     /// RFC 4380.
     Teredo,
+    /// RFC 7510, with other payloads than IP.
+    Mpls,
     /// RFC 7252.
     Coap,
+    /// Another IP protocol, by its number.
+    Ip(u8),
 }
 
 impl UnsizedProtocol {
@@ -35,7 +43,13 @@ impl UnsizedProtocol {
             }
             ETHERIP if data.first().is_some_and(|first| first >> 4 == 3) => Some(Self::EtherIp),
             L2TP => Some(Self::L2tp),
-            _ => None,
+            // Sized, or opened.
+            TCP | ESP | IPV4 | IPV6 | GRE | MPLS => None,
+            // What networks themselves need: ICMP, IGMP, no content, OSPF, PIM, VRRP.
+            1 | 2 | 58 | 59 | 89 | 103 | 112 => None,
+            // One that is cut is damaged.
+            extension if is_ipv6_extension(extension) => None,
+            other => Some(Self::Ip(other)),
         }
     }
 
@@ -49,6 +63,8 @@ impl UnsizedProtocol {
             [_, version, ..] if at(L2TP_PORT) && matches!(version & 0x0f, 2 | 3) => Self::L2tp,
             // IPv6, or an indication before it.
             [0x60..=0x6f, ..] | [0, 0 | 1, ..] if at(TEREDO_PORT) => Self::Teredo,
+            // The last label, not at its end, before the control word of another protocol (RFC 4385).
+            [_, _, label, 1..=0xff, 0..=0x0f, ..] if at(MPLS_PORT) && label & 1 == 1 => Self::Mpls,
             // Version 1, a token of at most 8 bytes, a class of requests or answers.
             [_, code, ..] if at(5683) && first >> 6 == 1 && first & 0x0f <= 8 && matches!(code >> 5, 0 | 2 | 4 | 5) => {
                 Self::Coap
@@ -60,7 +76,7 @@ impl UnsizedProtocol {
 
     /// Whether it is a tunnel that may carry what could be sized, of others than its ends.
     pub fn is_tunnel(self) -> bool {
-        matches!(self, Self::GtpU | Self::VxlanGpe | Self::L2tp | Self::EtherIp | Self::Teredo)
+        matches!(self, Self::GtpU | Self::VxlanGpe | Self::L2tp | Self::EtherIp | Self::Teredo | Self::Mpls)
     }
 }
 
@@ -72,7 +88,9 @@ impl Display for UnsizedProtocol {
             Self::L2tp => "L2TP",
             Self::EtherIp => "EtherIP",
             Self::Teredo => "Teredo",
+            Self::Mpls => "MPLS over UDP",
             Self::Coap => "CoAP",
+            Self::Ip(number) => return write!(formatter, "IP protocol {number}"),
         })
     }
 }
@@ -97,24 +115,32 @@ mod tests {
 
     #[test]
     fn protocols_are_named_by_port_and_shape() {
-        use UnsizedProtocol::{Coap, EtherIp, GtpU, L2tp, Teredo, VxlanGpe};
+        use UnsizedProtocol::{Coap, EtherIp, GtpU, Ip, L2tp, Mpls, Teredo, VxlanGpe};
         for (port, payload, length, protocol) in [
             (2152, &[0x30, 0xff, 0, 60][..], 60, GtpU),
             (4790, &[0x0c, 0, 0, 3], 60, VxlanGpe),
             (1701, &[0, 2, 0, 1], 60, L2tp),
             (3544, &[0x60, 0, 0, 0], 60, Teredo),
+            (6635, &[0, 6, 0x41, 64, 0], 60, Mpls),
             (5683, &[0x42, 1, 0, 1], 40, Coap),
         ] {
             assert_eq!(datagram(port, payload, length), Some(protocol), "{port}");
         }
         assert_eq!((named(97, &[0x30, 0]), named(115, &[1])), (Some(EtherIp), Some(L2tp)));
+        assert_eq!((named(132, &[1]), named(253, &[1])), (Some(Ip(132)), Some(Ip(253))));
+        assert_eq!(Ip(132).to_string(), "IP protocol 132");
     }
 
     #[test]
     fn similar_datagrams_are_not_named() {
-        for (port, payload, length) in [(2152, &[0x32, 1][..], 12), (5683, &[0x9f, 1], 40)] {
+        for (port, payload, length) in
+            [(2152, &[0x32, 1][..], 12), (5683, &[0x9f, 1], 40), (6635, &[22, 254, 253, 0, 0], 40)]
+        {
             assert_eq!(datagram(port, payload, length), None, "{port}");
         }
         assert_eq!((named(6, &[0; 40]), named(UDP, &[0; 7])), (None, None));
+        for protocol in [1, 2, 4, 41, 47, 50, 58, 59, 89, 135, 140] {
+            assert_eq!(named(protocol, &[0; 40]), None, "{protocol} is sized, opened, damaged or what networks need");
+        }
     }
 }

@@ -99,8 +99,13 @@ impl FilterCounters {
 
     /// Why most packets have no IP header, if none of them has one.
     pub(crate) fn reason_for_all(&self) -> Option<NoIpHeader> {
+        self.main_reason().filter(|_| self.no_ip == self.packets).map(|(reason, _)| reason)
+    }
+
+    /// Why packets have no IP header, and how many; that of most, but what every network has only where there is no other.
+    pub(crate) fn main_reason(&self) -> Option<(NoIpHeader, u64)> {
         let most = self.reasons.iter().max_by_key(|(reason, count)| (!reason.is_routine(), **count));
-        most.filter(|_| self.no_ip == self.packets).map(|(reason, _)| *reason)
+        most.map(|(reason, count)| (*reason, *count))
     }
 
     /// Counts a packet of which fragments are missing. The first is reported.

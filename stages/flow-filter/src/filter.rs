@@ -341,6 +341,9 @@ impl FlowFilter {
             self.prefilter.addresses(),
             self.seen.most_frequent()
         );
+        if let Some((reason, count)) = self.counters.main_reason().filter(|(reason, _)| !reason.is_routine()) {
+            text.push_str(&format!("; {count} packets could not be read: {reason}"));
+        }
         for sentence in self.unsized_traffic.sentences() {
             text.push_str("; ");
             text.push_str(&sentence);

@@ -1,7 +1,8 @@
 //! A gateway is found inside one tunnel, and at the end of one.
 
 use super::traffic::{
-    GATEWAY, SERVICE, TestPacket, captured, ethernet, filter, flows, notices, options, payloads, segments, tcp, udp,
+    GATEWAY, SERVICE, TestPacket, captured, ethernet, filter, flows, notices, options, payloads, segments, tcp,
+    try_filter, udp,
 };
 use etherparse::{IpNumber, PacketBuilder};
 use proptest::prelude::*;
@@ -41,9 +42,65 @@ fn tunnels(frame: &[u8]) -> Vec<Vec<u8>> {
     ]
 }
 
+/// The same packet in tunnels without a number: behind labels of MPLS, and in datagrams.
+fn plain_tunnels(frame: &[u8]) -> Vec<Vec<u8>> {
+    let ip = &frame[14..];
+    vec![
+        between_routers(137, &[&[0, 6, 0x41, 64][..], ip].concat()),
+        datagram(6635, &[0, 6, 0x40, 64, 0, 6, 0x51, 64], ip),
+        datagram(4754, &[0, 0, 8, 0], ip),
+        datagram(6080, &[1, 4, 0, 0, 7, 7, 7, 7], ip),
+        datagram(6080, &[], ip),
+        datagram(5555, &[], ip),
+    ]
+}
+
 /// A datagram from router to router.
 fn datagram(port: u16, header: &[u8], inside: &[u8]) -> Vec<u8> {
     udp(ROUTERS[0], (50_000, port), ROUTERS[1], &[header, inside].concat())
+}
+
+#[test]
+fn ip_behind_labels_and_in_datagrams_is_found() {
+    let frame = tcp(GATEWAY, (5000, 443), SERVICE, 7, b"hello");
+    // The last packets are read though the prefilter is active by then.
+    let packets: Vec<TestPacket> = plain_tunnels(&frame).into_iter().map(ethernet).collect();
+    let (frames, counts) = filter(&options("192.168.1.20"), &packets);
+    assert_eq!(payloads(&frames), vec![b"hello".to_vec(); packets.len()]);
+    assert_eq!((counts["tunnelled"], counts["flows"]), (6, 2), "IP in IP, and GRE");
+    let mut other = plain_tunnels(&frame).pop().unwrap();
+    *other.last_mut().unwrap() ^= 1;
+    other.push(0);
+    assert_eq!(filter(&options("192.168.1.20"), &[ethernet(other)]).1["gateway_packets"], 1, "padding of the frame");
+}
+
+#[test]
+fn what_is_not_read_is_said_where_the_gateway_is_not_found() {
+    let wifi = |flags: u8, content: &[u8]| captured(105, [&[8, flags][..], &[0; 22], content].concat());
+    let encrypted = || wifi(0x41, &[7; 90]);
+    let beacon = || captured(105, [&[0x80, 0][..], &[0; 60]].concat());
+    let plain =
+        wifi(1, &[&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0][..], &tcp(ROUTERS[0], (1, 2), ROUTERS[1], 7, b"")[14..]].concat());
+    let ended = |packets: &[TestPacket]| try_filter(&options("192.168.1.20"), packets).0.unwrap_err().to_string();
+    assert!(ended(&[beacon(), encrypted(), beacon()]).contains("3 packets could be read: Wi-Fi's own encryption"));
+    assert!(ended(&[beacon(), beacon()]).contains("2 packets could be read: a Wi-Fi frame without data"));
+    let mixed = ended(&[beacon(), encrypted(), encrypted(), plain]);
+    assert!(mixed.contains("198.51.100.1") && mixed.contains("2 packets could not be read: Wi-Fi's own"), "{mixed}");
+}
+
+#[test]
+fn other_protocols_of_the_gateway_are_named() {
+    let sctp = |protocol: u8| {
+        let mut packet = Vec::new();
+        let builder = PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4(GATEWAY, SERVICE, 64);
+        builder.write(&mut packet, IpNumber(protocol), &[7; 40]).unwrap();
+        ethernet(packet)
+    };
+    let (frames, _) = filter(&options("192.168.1.20"), &[sctp(132), sctp(1), sctp(132)]);
+    assert_eq!(
+        notices(&frames, "not_sized"),
+        ["2 packets of IP protocol 132 between 192.168.1.20 and 203.0.113.10: not sized"]
+    );
 }
 
 /// For each of [`tunnels`], bits that its standard reserves, or gives a meaning that does not matter: the offset of a

@@ -75,8 +75,18 @@ fn addresses_decide_only_packets_that_cannot_carry_others() {
     assert_eq!(addresses(ETHERNET, &ipv4(UDP, 5353, 443)), ends);
     assert_eq!(addresses(ETHERNET, &ipv4(1, 0, 0)), ends, "ICMP");
     assert_eq!(addresses(ETHERNET, &ipv4(UDP, 53, 4000)), None, "a DNS response");
-    for port in [4789, 8472, 6081, 37008] {
+    for port in [4789, 8472, 6081, 37008, 4754, 6080, 6635] {
         assert_eq!(addresses(ETHERNET, &ipv4(UDP, 4000, port)), None, "{port}");
+    }
+    assert_eq!(addresses(ETHERNET, &ipv4(137, 0, 0)), None, "MPLS");
+    for inside in [[0x45, 0, 0, 32, 0, 0, 0, 0], [0x60, 0, 0, 0, 0, 0, 0, 0]] {
+        let length = if inside[0] == 0x45 { 40 } else { 48 };
+        let mut datagram = ipv4(UDP, 4000, 5555);
+        datagram[38..40].copy_from_slice(&[0, length]);
+        datagram.splice(42..50, inside);
+        assert_eq!(addresses(ETHERNET, &datagram), None, "IP of this length in UDP");
+        datagram[39] += 1;
+        assert_eq!(addresses(ETHERNET, &datagram), ends, "of another length");
     }
     assert_eq!(addresses(ETHERNET, &ipv4(47, 0, 0)), None, "GRE");
     assert_eq!(addresses(101, &ipv4(TCP, 1, 2)), None, "another link type");

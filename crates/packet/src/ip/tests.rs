@@ -66,3 +66,40 @@ fn cut_extension_headers_leave_no_payload_and_no_fragment() {
     cut[40] = 44;
     assert_eq!(read(&cut, 48).unwrap().fragment, None);
 }
+
+/// A packet of IPv6 with extension headers, each of which names the next one, and then TCP.
+fn extended(headers: &[(u8, u8)], content: &[u8]) -> Vec<u8> {
+    let next = |at: usize| headers.get(at).map_or(6, |(kind, _)| *kind);
+    let mut rest = Vec::new();
+    for (at, (_, units)) in headers.iter().enumerate() {
+        rest.extend([next(at + 1), *units, 1, 4, 0, 0, 0, 0]);
+        rest.extend(vec![0; 8 * usize::from(*units)]);
+    }
+    rest.extend(content);
+    let length = (rest.len() as u16).to_be_bytes();
+    [&[0x60, 0, 0, 0, length[0], length[1], next(0), 64][..], &[0; 32], &rest].concat()
+}
+
+#[test]
+fn extension_headers_of_later_standards_are_skipped() {
+    let many = vec![(140, 0); 4_000];
+    let [first, both, all] = [&[(140, 0)][..], &[(135, 2), (60, 0)], &[(0, 0), (43, 1), (139, 0), (60, 1), (140, 3)]];
+    for headers in [first, both, all, &many] {
+        let bytes = extended(headers, &[9; 20]);
+        let payload = read(&bytes, 0).unwrap().payload;
+        assert_eq!(payload, IpPayload { protocol: 6, bytes: CapturedBytes::new(&[9; 20], 20) }, "{}", headers.len());
+    }
+    // One that is cut stays, and so does one of an experiment, whose form is not known.
+    let cut = extended(&[(60, 0), (135, 9)], &[]);
+    assert_eq!(read(&cut[..70], cut.len() as u32).unwrap().payload.protocol, 135);
+    assert_eq!(read(&extended(&[(253, 0)], &[9; 20]), 0).unwrap().payload.protocol, 253);
+}
+
+#[test]
+fn fragments_behind_extension_headers_of_later_standards_are_fragments() {
+    let mut bytes = extended(&[(135, 1), (44, 0)], &[9; 16]);
+    bytes[40 + 16 + 2..40 + 16 + 8].copy_from_slice(&[0, 8, 0, 0, 0, 9]);
+    let packet = read(&bytes, 0).unwrap();
+    assert_eq!(packet.fragment, Some(Fragment { identification: 9, offset: 8, is_last: true }));
+    assert_eq!((packet.payload.protocol, packet.payload.bytes.length()), (6, 16));
+}
