@@ -95,6 +95,23 @@ fn whatever_happens_to_a_header_few_packets_are_lost() {
     }
 }
 
+/// What follows the last interface that there can be is looked through once, not once for each interface.
+#[test]
+fn a_section_of_very_many_interfaces_is_refused_at_once() {
+    let block = |kind: u32, body: &[u8]| {
+        let length = (12 + body.len() as u32).to_le_bytes();
+        [&kind.to_le_bytes()[..], &length, body, &length].concat()
+    };
+    let section = block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
+    let interfaces = block(1, &[1, 0, 0, 0, 0, 0, 4, 0]).repeat(200_000);
+    let started = std::time::Instant::now();
+    let (read, notices, _, error) = run(&[section, interfaces].concat());
+    assert!(error.unwrap().contains("more interfaces than there can be"));
+    assert_eq!((read.len(), notices.len()), (0, 1));
+    // Once for each of them takes an hour.
+    assert!(started.elapsed() < Duration::from_secs(60));
+}
+
 #[test]
 fn a_zeroed_sector_and_foreign_bytes_are_skipped() {
     let written = traffic(200);
