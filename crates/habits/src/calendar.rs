@@ -23,6 +23,12 @@ impl LocalTime {
     pub(crate) fn bin(self) -> usize {
         bin_of(self.second)
     }
+
+    /// How many such intervals the day still has with this one, by the clock.
+    pub(crate) fn bins_left(self) -> i64 {
+        let first = bin_of((FIRST_HOUR * HOUR) as f64);
+        (BINS - (self.bin() + BINS - first) % BINS) as i64
+    }
 }
 
 /// The intervals of ten minutes of a day.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use jiff::tz::TimeZone;
 
 use crate::budget::Budget;
-use crate::calendar::{Calendar, LocalTime};
+use crate::calendar::{BINS, Calendar, LocalTime};
 use crate::rates::{CommandId, Components, Context, LONGEST_PAUSE, LearnedCommand, Rates};
 use crate::sighting::{Actions, Sighting};
 use crate::slots::{self, Slot};
@@ -31,8 +31,11 @@ pub(crate) const WINDOWS: [i64; 3] = [120_000_000_000, 1_200_000_000_000, 10_800
 /// The interval in which silence is counted, in nanoseconds.
 const TICK: i64 = 600_000_000_000;
 
+/// After so long a silence nothing is due any more, and it is counted by the day.
+const LONG_SILENCE: i64 = (slots::RECENT_DAYS + 1) * BINS as i64 * TICK;
+
 /// A longer pause is one of the capture.
-const LONGEST_SILENCE: i64 = 400 * 144 * TICK;
+const LONGEST_SILENCE: i64 = 400 * BINS as i64 * TICK;
 
 /// A candidate that is less probable is not learned.
 const LEAST_WEIGHT: f64 = 0.01;
@@ -268,16 +271,20 @@ impl Home {
             return;
         }
         if time_ns.saturating_sub(self.tick) > LONGEST_SILENCE {
-            self.tick = time_ns.div_euclid(TICK) * TICK;
+            self.tick = tick_of(time_ns);
         }
-        while self.tick.saturating_add(TICK) <= time_ns {
+        while time_ns.saturating_sub(self.tick) >= TICK {
             let local = self.calendar.local(self.tick);
             self.begin_day(local.day, true);
-            let end_ns = self.tick + TICK;
+            let is_long = self.tick.saturating_sub(self.last_ns) > LONG_SILENCE;
+            let ticks = if is_long { local.bins_left().min((time_ns - self.tick) / TICK) } else { 1 };
+            let end_ns = self.tick + ticks * TICK;
             if self.last_ns >= self.tick {
                 self.expected = 0.0;
             } else {
-                self.expected += self.rates.sessions(local.day, local.bin()) * TICK as f64 / 3.6e12;
+                let bins = local.bin()..local.bin() + ticks as usize;
+                let sessions: f64 = bins.map(|bin| self.rates.sessions(local.day, bin)).sum();
+                self.expected += sessions * TICK as f64 / 3.6e12;
                 let evidence = Evidence::Silence { since_ns: self.last_ns, expected: self.expected };
                 self.score(Stream::Silence, end_ns, self.expected, evidence, peaks);
             }
@@ -341,7 +348,7 @@ impl Home {
         self.advance(time_ns, peaks);
         let at = self.calendar.local(time_ns);
         if self.today.is_none() {
-            self.tick = time_ns.div_euclid(TICK) * TICK;
+            self.tick = tick_of(time_ns);
             self.begin_day(at.day, false);
         }
         self.begin_day(at.day, true);
@@ -403,13 +410,14 @@ impl Home {
         self.score(Stream::Hour, time_ns, -self.rates.any(at.day, at.bin()).ln(), Evidence::Commands(1), peaks);
         self.recent.push_back(time_ns);
         let longest = WINDOWS[WINDOWS.len() - 1];
-        let old = self.recent.partition_point(|then| time_ns - then > longest);
+        let old = self.recent.partition_point(|then| time_ns.saturating_sub(*then) > longest);
         self.recent.drain(..old);
         for (window, length) in WINDOWS.into_iter().enumerate() {
             let count = self.recent.len() - self.recent.partition_point(|then| time_ns - then > length);
             let step = length.min(TICK);
             let rate = |place: i64| {
-                let local = self.calendar.local(time_ns - length + place * step + step / 2);
+                let from_ns = time_ns.saturating_sub(length);
+                let local = self.calendar.local(from_ns + place * step + step / 2);
                 self.rates.any(local.day, local.bin()) * step as f64 / 3.6e12
             };
             let expected = 0.5 + (0..length / step).map(rate).sum::<f64>();
@@ -436,10 +444,9 @@ impl Home {
         if self.today.as_ref().is_some_and(|today| today.day.number >= day) {
             return;
         }
-        if let Some(Today { day: over, peaks, .. }) = self.today.take()
-            // A day without a command is one of the capture, or a silence that is said at its time.
-            && !over.sightings.is_empty()
-        {
+        // A day without a command is one of the capture, or a silence that is said at its time.
+        let quiet = self.today.take_if(|today| today.day.sightings.is_empty());
+        if let Some(Today { day: over, peaks, .. }) = self.today.take() {
             // What is learned from less is as strange on every day.
             let peaks = (over.is_whole && self.learned_days() >= FIRST_DAYS).then_some(peaks);
             if over.is_whole {
@@ -448,13 +455,20 @@ impl Home {
             self.past.push_back(PastDay { day: over, peaks });
             self.forget();
         }
-        self.today = Some(self.new_day(day, is_whole));
+        // Of a quiet day nothing was learned.
+        let reference = quiet.map_or_else(|| self.reference(), |today| today.reference);
+        self.today = Some(self.new_day(day, is_whole, reference));
     }
 
-    fn new_day(&self, number: i64, is_whole: bool) -> Today {
-        let compared = || self.past.iter().rev().take(COMPARED_DAYS);
-        let mut reference: Vec<f64> = compared().flat_map(|past| past.day.surprises.iter().copied()).collect();
+    /// The surprises of the days before, in ascending order.
+    fn reference(&self) -> Vec<f64> {
+        let compared = self.past.iter().rev().take(COMPARED_DAYS);
+        let mut reference: Vec<f64> = compared.flat_map(|past| past.day.surprises.iter().copied()).collect();
         reference.sort_by(f64::total_cmp);
+        reference
+    }
+
+    fn new_day(&self, number: i64, is_whole: bool, reference: Vec<f64>) -> Today {
         let due = slots::due(&self.rates, &self.whole_days(), number);
         let due = due.into_iter().map(|slot| (self.calendar.time_ns(number, slot.due_second()), slot));
         let mut due: Vec<(i64, Slot)> = due.collect();
@@ -486,4 +500,9 @@ impl Home {
             }
         }
     }
+}
+
+/// The beginning of the interval of silence that a time is in; of the first one, the earliest time.
+fn tick_of(time_ns: i64) -> i64 {
+    time_ns.saturating_sub(time_ns.rem_euclid(TICK))
 }

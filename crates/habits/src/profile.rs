@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
+use sizeleak_text::read_text;
 use thiserror::Error;
 use toml::Value;
 
@@ -23,6 +23,9 @@ use crate::home::Home;
 use crate::rates::{Components, Occurrence};
 use crate::sighting::{Actions, Sighting};
 use crate::slots;
+
+/// The largest file that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 32 << 20;
 
 /// The version of the file.
 const SCHEMA: u32 = 1;
@@ -115,7 +118,7 @@ impl Profile {
     /// [`ProfileError::File`].
     pub fn read(path: &Path) -> Result<Self, ProfileError> {
         let fault = |reason: String| ProfileError::File { path: path.to_owned(), reason };
-        let text = fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+        let text = read_text(path, MAX_FILE_BYTES).map_err(|error| fault(error.to_string()))?;
         Self::from_toml(&text).map_err(|error| fault(error.to_string()))
     }
 
@@ -166,7 +169,9 @@ impl Profile {
         let diary = self.homes.entry(gateway.to_owned()).or_insert(empty);
         // Times are written to the microsecond.
         diary.sightings.extend(sightings.into_iter().map(|sighting| {
-            let time_ns = sighting.time_ns.div_euclid(MICROSECOND) * MICROSECOND;
+            // The first microsecond cannot be read again.
+            let time_ns = sighting.time_ns.max(i64::MIN + MICROSECOND);
+            let time_ns = time_ns - time_ns.rem_euclid(MICROSECOND);
             Sighting { time_ns, ..sighting }
         }));
         diary.sightings.sort_by_key(|sighting| sighting.time_ns);

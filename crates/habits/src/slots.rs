@@ -7,7 +7,7 @@ use crate::rates::{CommandId, Occurrence, Rates};
 const TOLERANCE: f64 = 720.0;
 
 /// A command comes again if it has come within so many days.
-const RECENT_DAYS: i64 = 14;
+pub(crate) const RECENT_DAYS: i64 = 14;
 
 /// How regular it is shows in so many days.
 const REGULAR_DAYS: i64 = 56;
@@ -50,6 +50,10 @@ impl Slot {
 /// The commands that are due on a day, by the learned days before it in ascending order.
 pub(crate) fn due(rates: &Rates, learned: &[i64], day: i64) -> Vec<Slot> {
     let mut slots = Vec::new();
+    // A long silence has many days of which this is all.
+    if learned.last().is_none_or(|last| *last < day - RECENT_DAYS) {
+        return slots;
+    }
     for (command, _, occurrences) in rates.all() {
         let recent = occurrences.partition_point(|occurrence| occurrence.at.day < day - RECENT_DAYS);
         let recent = occurrences.get(recent..).unwrap_or_default();

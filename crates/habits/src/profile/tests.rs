@@ -160,3 +160,46 @@ fn routines_say_on_which_days_they_come() {
         routines.iter().map(|it| format!("{} {} {} {}/{}", it.command, it.at, it.days, it.came, it.of)).collect();
     assert_eq!(shown, ["1 wake 06:00 weekdays 20/20", "1 brunch 10:00 weekends 8/8", "1 lock 22:00 all 28/28"]);
 }
+
+/// Captures clamp times to the ends of their range.
+#[test]
+fn the_ends_of_time_are_days_like_others() {
+    let profile = profile(30);
+    let mut detector = profile.detector("192.168.1.20", Budget::WEEKLY);
+    detector.observe(command("on", i64::MAX - 5 * HOUR));
+    detector.observe(command("on", i64::MAX));
+    detector.advance(i64::MAX);
+    let mut home = Home::new(TimeZone::UTC, Components::ALL);
+    let mut peaks = Vec::new();
+    for time_ns in [i64::MIN, i64::MIN + 1, 0, i64::MAX - 1, i64::MAX] {
+        home.observe(command("on", time_ns), &mut peaks);
+        home.advance(time_ns, &mut peaks);
+    }
+    let mut ends = Profile::new("Europe/Berlin").unwrap();
+    ends.add("192.168.1.20", vec![command("on", i64::MIN), command("on", i64::MAX)]);
+    assert_eq!(Profile::from_toml(&ends.to_toml()).unwrap().gateways().count(), 1);
+}
+
+/// A long silence is said once, whether it is counted in minutes or in days; the expected commands are those of all its days.
+#[test]
+fn a_long_silence_is_counted_by_the_day() {
+    let profile = profile(40);
+    let mut detector = profile.detector("192.168.1.20", Budget::WEEKLY);
+    let start = MONDAY + 40 * DAY;
+    let said = |found: Vec<crate::Deviation>| found.into_iter().filter(|one| one.what == What::Silence).count();
+    let first = said(detector.advance(start + 10 * DAY));
+    assert_eq!((first, said(detector.advance(start + 390 * DAY))), (1, 0));
+    let score = |by: &[i64]| {
+        let (mut home, mut peaks) = (profile.home("192.168.1.20"), Vec::new());
+        for days in by {
+            peaks.clear();
+            home.advance(start + days * DAY, &mut peaks);
+        }
+        peaks.iter().map(|peak| peak.score).fold(0.0, f64::max)
+    };
+    let days: Vec<i64> = (1..=200).collect();
+    let (by_day, at_once) = (score(&days), score(&[200]));
+    assert!((by_day - at_once).abs() < 1e-6 * by_day, "{by_day} and {at_once}");
+    // Three commands a day, each of which begins a session.
+    assert!((500.0..700.0).contains(&by_day), "{by_day}");
+}
