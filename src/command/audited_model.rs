@@ -1,6 +1,5 @@
 //! What a model is asked of: its section, the devices, and how probable commands are before their size is seen.
 
-use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
@@ -11,6 +10,7 @@ use sizeleak_inference::space::{Premises, PriorName};
 use sizeleak_model::{Inventory, Model, ModelSet};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use super::failure::Failure;
 use super::working_folder::WorkingFolder;
@@ -104,7 +104,7 @@ impl AuditedModel {
     pub(super) fn inventory(&self) -> Result<Option<Inventory>, Failure> {
         let Some(path) = &self.inventory else { return Ok(None) };
         let name = || path.display().to_string();
-        let text = fs::read_to_string(path).with_context(name)?;
+        let text = read_text(path, MAX_WRITTEN_BYTES).with_context(name)?;
         Ok(Some(Inventory::from_toml(&text).with_context(name)?))
     }
 

@@ -20,6 +20,8 @@ use sizeleak_model::{Model, ModelSet};
 use sizeleak_pipeline::{ModelFit, Pipeline};
 #[cfg(feature = "simulator")]
 use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
+#[cfg(feature = "simulator")]
+use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use folds::FoldedRun;
 use what_if::{Unpadded, WhatIf};
@@ -212,7 +214,7 @@ impl Arguments {
     fn limit(&self) -> anyhow::Result<Option<BestPossible>> {
         let Some(path) = &self.scenario else { return Ok(None) };
         let name = || path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(name)?;
+        let text = read_text(path, MAX_WRITTEN_BYTES).with_context(name)?;
         let scenario = Scenario::from_toml(&text).with_context(name)?;
         let limit = bayes_limit(&scenario).with_context(name)?;
         let BayesLimit { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies, .. } = limit;

@@ -1,6 +1,6 @@
 //! How files of labels are read, as several subcommands have it.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
@@ -8,6 +8,7 @@ use clap::Args;
 use jiff::SignedDuration;
 use sizeleak_capture::CaptureReader;
 use sizeleak_labels::{DateFormat, LabelForm, LabelMap, LabelOffset, LabelTimes, LabelZone};
+use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use super::failure::Failure;
 use super::help::INPUT;
@@ -72,7 +73,7 @@ impl LabelReading {
     /// What labels look like.
     pub(super) fn form(&self) -> Result<LabelForm, Failure> {
         let read = |path: &PathBuf| -> Result<LabelMap, Failure> {
-            let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let text = read_text(path, MAX_WRITTEN_BYTES).with_context(|| path.display().to_string())?;
             text.parse().map_err(|fault: String| anyhow!("{}: {fault}", path.display()).into())
         };
         let map = self.map.as_ref().map(read).transpose()?;

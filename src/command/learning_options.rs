@@ -1,6 +1,5 @@
 //! How a model is learned, as several subcommands name it.
 
-use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -8,6 +7,7 @@ use clap::Args;
 use sizeleak_learning::{CipherSuite, LearningSettings};
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory};
 use sizeleak_platform::storage::RunFiles;
+use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use super::failure::Failure;
 use super::padding_option::PaddingOption;
@@ -66,7 +66,7 @@ impl LearningOptions {
     fn inventory(&self) -> anyhow::Result<Option<Inventory>> {
         let Some(path) = &self.inventory else { return Ok(None) };
         let name = || path.display().to_string();
-        let text = fs::read_to_string(path).with_context(name)?;
+        let text = read_text(path, MAX_WRITTEN_BYTES).with_context(name)?;
         Inventory::from_toml(&text).with_context(name).map(Some)
     }
 

@@ -1,10 +1,10 @@
 //! A padding policy as an option names it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use sizeleak_model::policies::{PaddingPolicy, PolicyFile};
+use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 /// A padding policy, by the file that holds it or by its name.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ impl PaddingOption {
             bail!("`{}` is no file and no policy: {name}", self.0);
         }
         let named = || file.display().to_string();
-        let text = fs::read_to_string(&file).with_context(named)?;
+        let text = read_text(&file, MAX_WRITTEN_BYTES).with_context(named)?;
         Ok(PolicyFile::from_json(&text).with_context(named)?.policy)
     }
 }

@@ -14,6 +14,7 @@ use clap::Args;
 use sizeleak_model::Inventory;
 use sizeleak_platform::telemetry::log::{LogFlags, say, show};
 use sizeleak_recording::{Decision, Experiment, Goal, Journal};
+use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use self::options::{CaptureOptions, CommandOptions, EndOptions, RecordOptions};
 use self::session::{JOURNAL, Session, in_words};
@@ -76,7 +77,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let named = |path: &Path| path.display().to_string();
-    let text = fs::read_to_string(&arguments.inventory).with_context(|| named(&arguments.inventory))?;
+    let text = read_text(&arguments.inventory, MAX_WRITTEN_BYTES).with_context(|| named(&arguments.inventory))?;
     let inventory = Inventory::from_toml(&text).with_context(|| named(&arguments.inventory))?;
     let commanded = arguments.command.commanded(&inventory)?;
     let Goal { max_commands, .. } = Goal::default();

@@ -27,6 +27,7 @@ use super::gateway_choice::choose_gateway;
 use super::help::{MEASURING, OUTPUT, STAGES};
 use super::kind_names::known_kind;
 use super::loss::{LossLimit, PayloadLoss};
+use super::notices::MAX_NOTES;
 use super::output_option::{OutputOption, keep_partial};
 use super::progress::ProgressFlags;
 use super::stage_options::StageOptionArguments;
@@ -174,6 +175,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         notices: Tally::default(),
         repeated: None,
         faults: CaptureFaults::default(),
+        unread: Vec::new(),
         rows: Tally::default(),
         seen: TrafficSeen::default(),
         telemetry: served.is_some().then(|| telemetry.clone()),
@@ -352,6 +354,8 @@ struct OutputSink {
     /// Which packets an earlier run with this state has read.
     repeated: Option<String>,
     faults: CaptureFaults,
+    /// What was not read, as far as notices are not printed.
+    unread: Vec<String>,
     /// How many of each kind, counting the rows of batches.
     rows: Tally,
     seen: TrafficSeen,
@@ -415,17 +419,22 @@ impl OutputSink {
         if notice.what == what::REPEATED {
             self.repeated.clone_from(&notice.detail);
         }
+        let is_unread = [what::UNSUPPORTED, what::NOT_SIZED].contains(&&*notice.what) && !CaptureFaults::is_one(notice);
+        if is_unread && !self.is_verbose && self.unread.len() < MAX_NOTES {
+            self.unread.extend(notice.detail.clone());
+        }
         log::notice(notice);
     }
 
     /// Says why no command came out, if none did.
     fn explain_silence(&self) {
-        if !["command", "correction", "identification"]
-            .into_iter()
-            .any(|kind| self.rows.iter().any(|(name, _)| name == kind))
-        {
+        if !self.has_any(&["command", "correction", "identification"]) {
             say("note", &format!("there is no command: {}", self.seen));
         }
+    }
+
+    fn has_any(&self, kinds: &[&str]) -> bool {
+        self.rows.iter().any(|(name, _)| kinds.contains(&name))
     }
 
     fn print_counts(&self, loss: Option<PayloadLoss>) {
@@ -439,6 +448,10 @@ impl OutputSink {
         say("sizeleak", &format!("{rows}{notices}{loss}"));
         if let Some(detail) = self.repeated.as_deref().filter(|_| !self.is_verbose) {
             say("note", detail);
+        }
+        // Perhaps what is missing is in there.
+        if !self.has_any(&["record", "command", "correction", "identification"]) {
+            self.unread.iter().for_each(|detail| say("note", detail));
         }
     }
 }

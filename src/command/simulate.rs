@@ -2,7 +2,6 @@
 
 mod serving;
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,6 +11,7 @@ use jiff::SignedDuration;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_simulator::{BayesLimit, Scenario, SimulateError, Simulation, TestForm, bayes_limit, simulate_as};
+use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use self::serving::Served;
 use super::failure::Failure;
@@ -82,16 +82,19 @@ pub(crate) struct Arguments {
     quiet: bool,
 }
 
+/// The longest sequence that is read, in bytes: years of a home.
+const MAX_SEQUENCE_BYTES: u64 = 64 << 20;
+
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut scenario = match &arguments.scenario {
         Some(path) => {
-            let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let text = read_text(path, MAX_WRITTEN_BYTES).with_context(|| path.display().to_string())?;
             Scenario::from_toml(&text).with_context(|| path.display().to_string())?
         }
         None => Scenario::default(),
     };
     if let Some(path) = &arguments.sequence {
-        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let text = read_text(path, MAX_SEQUENCE_BYTES).with_context(|| path.display().to_string())?;
         scenario.play(&text).with_context(|| path.display().to_string())?;
     }
     if let Some(padding) = &arguments.padding {

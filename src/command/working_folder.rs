@@ -1,11 +1,11 @@
 //! What `sizeleak.toml` in the working folder says where the command line does not.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use serde::Deserialize;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use super::failure::Failure;
 
@@ -50,7 +50,7 @@ impl WorkingFolder {
         if !Path::new(FILE).is_file() {
             return Ok(Self::default());
         }
-        let text = fs::read_to_string(FILE).context(FILE)?;
+        let text = read_text(Path::new(FILE), MAX_WRITTEN_BYTES).context(FILE)?;
         toml::from_str(&text).map_err(|error| {
             let before = text.get(..error.span().map_or(0, |span| span.start)).unwrap_or_default();
             let line = 1 + before.matches('\n').count();

@@ -9,7 +9,9 @@ mod size_sampling;
 mod size_search;
 mod varying_sizes;
 
-use sizeleak_model::{Action, EpsilonTuple, FitMethod, LabelledCommand, MAX_TUPLES, Neighbours, Smoothing};
+use sizeleak_model::{
+    Action, EpsilonTuple, FitMethod, LabelledCommand, MAX_ACTION_SIZE, MAX_TUPLES, Neighbours, Smoothing,
+};
 
 pub use fitted_sizes::{FitError, MAX_FITTED_ACTIONS};
 pub(crate) use remainders::{Remainders, action_bytes};
@@ -56,7 +58,8 @@ impl Fit {
             FitMethod::Paper => paper::fit(names, commands)?,
             FitMethod::Robust => robust::fit(names, commands)?,
         };
-        if let Some((action, &size)) = names.iter().zip(&sizes.actions).find(|(_, size)| **size <= 0) {
+        let is_size = |size: i64| (1..=MAX_ACTION_SIZE).contains(&size);
+        if let Some((action, &size)) = names.iter().zip(&sizes.actions).find(|(_, size)| !is_size(**size)) {
             return Err(FitError::NoSize { action: action.clone(), size });
         }
         let tuple = |(command, remainder): (&LabelledCommand, &i64)| {

@@ -52,6 +52,8 @@ pub struct ReplyInference {
     size_totals: OnceCell<Option<Pmf>>,
     /// The least sum that may be of more actions than are counted.
     too_large: i64,
+    /// The greatest sum of those that are.
+    greatest: i64,
 }
 
 impl ReplyInference {
@@ -79,11 +81,12 @@ impl ReplyInference {
         let smallest = actions.iter().map(|action| action.size).min()?;
         let is_counted = limits.max_actions() <= devices.max_actions();
         let too_large = if is_counted { i64::MAX } else { smallest * (i64::from(devices.max_actions()) + 1) };
+        let greatest = actions.iter().map(|action| action.size).max()?.saturating_mul(devices.max_actions().into());
         let replies = model.single_replies.as_ref();
         let list = groups(&actions, replies, prior, &devices);
         let per_command = replies.map(|replies| replies.per_command.clone()).unwrap_or_default();
         let groups = Groups { list, per_command, devices, number_weights };
-        Some(Self { groups, of_class, size_totals: OnceCell::new(), too_large })
+        Some(Self { groups, of_class, size_totals: OnceCell::new(), too_large, greatest })
     }
 
     /// How many actions the model has.
@@ -184,7 +187,8 @@ impl ReplyInference {
 
     /// The sum; `None` if no actions have it.
     pub(crate) fn checked(&self, sum: i64) -> Result<Option<i64>, Beyond> {
-        if sum >= self.too_large { Err(Beyond::LargeSum(sum)) } else { Ok((sum >= 0).then_some(sum)) }
+        let is_sum = (0..=self.greatest).contains(&sum);
+        if sum >= self.too_large { Err(Beyond::LargeSum(sum)) } else { Ok(is_sum.then_some(sum)) }
     }
 
     fn size_totals(&self) -> Option<&Pmf> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::labels::{LabelError, TableRows};
+use crate::labels::{LabelError, TableRows, check_numbers};
 
 /// What Home Assistant names only in the first of an entity's states.
 const ENTITY: &str = "entity_id";
@@ -33,16 +33,20 @@ impl EventLog {
     pub(crate) fn read(text: &[u8]) -> Result<Self, LabelError> {
         let mut log = Self { objects: Vec::new(), faults: Vec::new() };
         match text.trim_ascii_start().first() {
-            Some(b'[' | b'{') => match serde_json::from_slice(text) {
-                Ok(value) => log.add_all(value, None, None),
-                Err(_) => log.add_lines(text),
-            },
+            Some(b'[' | b'{') => {
+                check_numbers(text, b'{', b',')?;
+                match serde_json::from_slice(text) {
+                    Ok(value) => log.add_all(value, None, None),
+                    Err(_) => log.add_lines(text)?,
+                }
+            }
             _ => log.add_table(text)?,
         }
         Ok(log)
     }
 
-    fn add_lines(&mut self, text: &[u8]) {
+    fn add_lines(&mut self, text: &[u8]) -> Result<(), LabelError> {
+        check_numbers(text, b'\n', b',')?;
         for (line, text) in (1..).zip(text.split(|byte| *byte == b'\n')) {
             if text.trim_ascii().is_empty() {
                 continue;
@@ -52,6 +56,7 @@ impl EventLog {
                 Err(error) => self.faults.push(LabelError::Json { line, error: error.to_string() }),
             }
         }
+        Ok(())
     }
 
     fn add_table(&mut self, text: &[u8]) -> Result<(), LabelError> {

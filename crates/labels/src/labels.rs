@@ -22,9 +22,9 @@ use crate::label_map::LabelMap;
 use columns::Columns;
 pub use date_format::DateFormat;
 pub use error::LabelError;
-use error::{MAX_COUNT, MAX_FILE_BYTES};
+use error::{MAX_COUNT, MAX_FILE_BYTES, short};
 use table_form::decoded;
-pub(crate) use table_rows::TableRows;
+pub(crate) use table_rows::{TableRows, check_numbers};
 pub use written_time::LabelZone;
 use written_time::{TimeReader, has_own_format};
 
@@ -48,6 +48,9 @@ const MIN_READ_FOR_EACH_LEFT_OUT: usize = 20;
 
 /// The most faults that a note repeats, and the most of the events that are no labels.
 const MAX_FAULTS: usize = 3;
+
+/// The most columns left aside that a note names.
+const MAX_COLUMNS: usize = 16;
 
 /// How a file of labels is to be read.
 #[derive(Debug, Clone, Default)]
@@ -109,7 +112,10 @@ impl Labels {
         let columns = Columns::of(&table.header)?;
         let mut notes = Vec::new();
         if !columns.ignored.is_empty() {
-            notes.push(format!("columns that say nothing of actions are left aside: {}", columns.ignored.join(", ")));
+            notes.push(format!(
+                "columns that say nothing of actions are left aside: {}",
+                listed(columns.ignored.iter().map(|name| short(name).into_owned()), MAX_COLUMNS)
+            ));
         }
         let TableRows { separator, rows, faults, .. } = table;
         let mut read = ReadRows::new(columns, &rows, faults, form)?;
@@ -394,6 +400,30 @@ mod tests {
             Labels::read(&b"time,on\n1,\xff\0\n"[..]).unwrap_err().to_string().contains("line 2: this is not UTF-8")
         );
         assert!(error("time,on\n99999999999999999999,1\n").contains("not a time"));
+        for long in ["\0".repeat(1 << 20), "x".repeat(1 << 19), "\u{301}".repeat(1 << 18)] {
+            for text in [long.clone(), format!("time,on\n{long},1\n"), format!("time,on\n1,{long}\n")] {
+                assert!(error(&text).len() < 5_000, "{}", error(&text).len());
+            }
+        }
+        let columns: String = (0..100).map(|at| format!(",{at}{}", "x".repeat(1 << 12))).collect();
+        let labels = Labels::read(format!("time,action{columns}\n1,on{}\n", ",".repeat(100)).as_bytes()).unwrap();
+        assert!(labels.notes[0].len() < 5_000 && labels.notes[0].ends_with(" and 84 more"), "{}", labels.notes[0]);
+    }
+
+    #[test]
+    fn more_rows_and_longer_ones_than_labels_have_are_refused() {
+        let error = |text: &[u8]| Labels::read(text).unwrap_err().to_string();
+        let rows = "1,1\n".repeat(error::MAX_ROWS);
+        assert!(error(format!("time,on\n{rows}").as_bytes()).contains("more than 2097152 rows"));
+        assert!(
+            error(&[&b"time,on\n1,1\n2,"[..], &[0; 1 << 20]].concat()).starts_with("line 3: it has more than 1048576")
+        );
+        for log in ["[{},", "{}\n"] {
+            let log = log.repeat(error::MAX_ROWS + 1);
+            let map = "time = \"t\"\nentity = [\"e\"]\nstate = \"s\"\n[actions.lamp]\non = \"on\"\n".parse().unwrap();
+            let form = LabelForm { map: Some(map), ..LabelForm::default() };
+            assert!(matches!(Labels::read_in(log.as_bytes(), &form), Err(LabelError::TooManyRows)));
+        }
     }
 
     #[test]

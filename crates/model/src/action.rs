@@ -1,9 +1,14 @@
 //! An action of a device, with the size or the sizes that one occurrence adds to a command.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The largest size of a message in bytes that models and labels accept.
 pub const MAX_MESSAGE_SIZE: i64 = 1 << 32;
+
+/// The largest size of an action in bytes that a model file may have: the sums of 64 actions, the most of a command that are
+/// counted, are then at most as many as fill the 256 MiB that tables of them may take.
+pub const MAX_ACTION_SIZE: i64 = 1 << 19;
 
 /// The most sizes of one action.
 const MAX_SIZES: usize = 256;
@@ -17,6 +22,14 @@ const ROUNDING: f64 = 0.001;
 /// The smallest value that six decimals can show.
 const MIN_SHARE: f64 = 1e-6;
 
+fn action_size<'de, D: Deserializer<'de>>(value: D) -> Result<i64, D::Error> {
+    let size = i64::deserialize(value)?;
+    if size <= MAX_ACTION_SIZE {
+        return Ok(size);
+    }
+    Err(D::Error::custom(format!("an action of {size} bytes: the limit is {MAX_ACTION_SIZE}")))
+}
+
 /// An action of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +37,7 @@ pub struct Action {
     /// Its name, as in labels and inventory.
     pub name: String,
     /// |aᵢ|: bytes that one occurrence adds to a command; the most frequent one if they vary.
+    #[serde(deserialize_with = "action_size")]
     pub size: i64,
     /// Sizes in bytes with their shares, if sizes vary: ascending, two or more. Empty for a single size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::Action;
 
@@ -12,6 +12,9 @@ pub const MAX_DEVICE_TYPES: usize = 16;
 
 /// The largest number of action classes (sets of types that share an action) in an inventory.
 pub const MAX_ACTION_CLASSES: usize = 64;
+
+/// The largest number of devices of a type: commands with more have more states than are counted.
+pub const MAX_DEVICES: u32 = (1 << 16) - 1;
 
 /// The devices behind a gateway, by type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +32,7 @@ pub struct Device {
     /// The type's name.
     pub name: String,
     /// How many devices of this type there are.
+    #[serde(deserialize_with = "device_count")]
     pub count: u32,
     /// The actions of such a device; a command has at most one action for each device.
     pub actions: Vec<String>,
@@ -37,13 +41,21 @@ pub struct Device {
     pub safe: bool,
 }
 
+fn device_count<'de, D: Deserializer<'de>>(value: D) -> Result<u32, D::Error> {
+    let count = u32::deserialize(value)?;
+    if count <= MAX_DEVICES {
+        return Ok(count);
+    }
+    Err(D::Error::custom(format!("{count} devices of a type: the limit is {MAX_DEVICES}")))
+}
+
 /// What a device is unless the inventory says otherwise.
 fn is_safe() -> bool {
     true
 }
 
 /// Why an inventory cannot be used.
-#[derive(Debug, Error, Clone, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 pub enum InventoryError {
     /// The text is not an inventory.
     #[error("the inventory cannot be read: {0}")]
@@ -191,6 +203,8 @@ mod tests {
         assert!(
             error("[[device]]\nname = \"a\"\ncuont = 1\nactions = [\"x\"]").contains("line 3: unknown field `cuont`")
         );
+        let many = error("[[device]]\nname = \"a\"\ncount = 65536\nactions = [\"x\"]");
+        assert!(many.contains("line 3: 65536 devices of a type: the limit is 65535"), "{many}");
         assert!(error("[[devices]]").contains("devices"));
         assert!(error("").contains("no [[device]]"));
         let types = (0..17).map(|at| device(&at.to_string(), 1, &["on"])).collect();

@@ -39,7 +39,7 @@ pub mod step_function;
 #[cfg(test)]
 mod testing;
 
-pub use action::{Action, MAX_MESSAGE_SIZE};
+pub use action::{Action, MAX_ACTION_SIZE, MAX_MESSAGE_SIZE};
 pub use basis::{Basis, SizeError, WireSize};
 pub use device_types::DeviceTypes;
 pub use epsilon_distribution::{EpsilonDistribution, Smoothing};
@@ -47,7 +47,7 @@ pub use fit_judgement::{
     ENOUGH_COMMANDS, FALSE_ALARMS, FitChange, FitJudgement, JudgedSize, MisfitCause, SizeExplanation,
 };
 pub use given_actions::{GivenActions, choose};
-pub use inventory::{Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_TYPES};
+pub use inventory::{Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_TYPES, MAX_DEVICES};
 pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};
 pub use labelled_command::{LabelledCommand, MAX_COUNT_OF_ACTION};
 pub use learned_padding::LearnedPadding;

@@ -5,12 +5,11 @@ mod toml_text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sizeleak_text::stand_in;
+use sizeleak_text::{read_text, stand_in};
 use thiserror::Error;
 
 use self::toml_text::{quoted, write_kinds, write_single_replies, write_table};
@@ -318,13 +317,8 @@ const TITLE: &str = "# What sizeleak learned of a gateway. Sizes are bytes.\n";
 
 /// Reads a file of at most 64 MiB.
 pub(crate) fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, ModelFault>) -> Result<T, ModelError> {
-    let fail = |source| ModelError::Read { file: file.to_owned(), source };
-    let mut text = String::new();
-    let opened = File::open(file).map_err(fail)?;
-    opened.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(fail)?;
-    let parsed = if text.len() as u64 > MAX_FILE_BYTES {
-        bounds(format!("a model file has at most {MAX_FILE_BYTES} bytes"))
-    } else if let Some(what) = stand_in(text.as_bytes()) {
+    let text = read_text(file, MAX_FILE_BYTES).map_err(|source| ModelError::Read { file: file.to_owned(), source })?;
+    let parsed = if let Some(what) = stand_in(text.as_bytes()) {
         Err(ModelFault::Syntax(format!("this is {what}")))
     } else {
         parse(&text)

@@ -1,6 +1,6 @@
 //! A model of a gateway whose messages have become longer or shorter.
 
-use crate::action::MAX_MESSAGE_SIZE;
+use crate::action::{MAX_ACTION_SIZE, MAX_MESSAGE_SIZE};
 use crate::{Model, ReplyClass, SingleReplies};
 
 impl Model {
@@ -24,7 +24,7 @@ impl Model {
     #[must_use]
     pub fn with_longer_action(mut self, name: &str, bytes: i64) -> Option<Self> {
         let action = self.actions.iter_mut().find(|action| action.name == name)?;
-        action.size = action.size.checked_add(bytes).filter(|size| (1..=MAX_MESSAGE_SIZE).contains(size))?;
+        action.size = action.size.checked_add(bytes).filter(|size| (1..=MAX_ACTION_SIZE).contains(size))?;
         Some(self)
     }
 }

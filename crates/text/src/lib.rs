@@ -1,6 +1,6 @@
 //! Text from outside (names in frames, labels and files, messages of foreign programs) made safe for what shows it:
 //! terminals and logs, spreadsheets, and columns of limited width.
-//! And what a file is that only stands in the place of another, and the one way to write a time, a share, or a number in a
+//! And the text of a file up to a limit, what a file is that only stands in the place of another, and the one way to write a time, a share, or a number in a
 //! sentence.
 //!
 //! ```
@@ -12,6 +12,7 @@
 //! ```
 
 mod escape;
+mod file;
 mod grammar;
 mod share;
 mod spreadsheet;
@@ -20,6 +21,7 @@ mod time;
 mod width;
 
 pub use escape::{escaped, escaped_json, escaped_lines, needs_escape};
+pub use file::{MAX_WRITTEN_BYTES, read_text};
 pub use grammar::counted;
 pub use share::percent;
 pub use spreadsheet::cell;

@@ -9,17 +9,22 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
+/// The most bytes of a column: a character has few that take no column.
+const MAX_BYTES: usize = 32;
+
 /// The text, or as much of it as fits with `…` at its end, in at most this many columns.
 pub fn shortened(text: &str, columns: usize) -> Cow<'_, str> {
     // A byte takes a column at most: most texts need no closer look.
-    if text.len() <= columns || text.width() <= columns {
+    let most_bytes = MAX_BYTES * columns;
+    if text.len() <= columns || text.len() <= most_bytes && text.width() <= columns {
         return Cow::Borrowed(text);
     }
     let Some(room) = columns.checked_sub(1) else { return Cow::Borrowed("") };
     let mut taken = 0;
-    let end = text.char_indices().find(|(_, character)| {
-        taken += character.width().unwrap_or(0);
-        taken > room
+    let end = text.char_indices().find(|(at, character)| {
+        // A control character takes one, as in the width of a text.
+        taken += character.width().unwrap_or(1);
+        taken > room || *at >= most_bytes
     });
     let kept = end.and_then(|(end, _)| text.get(..end)).unwrap_or(text);
     Cow::Owned(format!("{kept}…"))
@@ -57,6 +62,9 @@ mod tests {
         assert_eq!(shortened("灯灯灯", 5), "灯灯…");
         assert_eq!(shortened("灯灯灯", 4), "灯…");
         assert_eq!((shortened("lamp", 1), shortened("lamp", 0)), ("…".into(), "".into()));
+        assert_eq!(shortened(&"\0".repeat(1_000_000), 9), format!("{}…", "\0".repeat(8)));
+        assert!(shortened(&"e\u{301}\u{301}".repeat(1_000_000), 9).len() < 100);
+        assert!(shortened(&"\u{301}".repeat(1_000_000), 9).len() < 1_000);
         assert_eq!(fitted("灯", 4), "灯  ");
     }
 

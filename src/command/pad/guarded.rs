@@ -16,6 +16,7 @@ use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 use sizeleak_simulator::scenario::AttackKind;
 use sizeleak_simulator::{Scenario, SimulatedCapture};
+use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use crate::command::failure::Failure;
 
@@ -66,7 +67,7 @@ impl GuardOptions {
     ) -> Result<Option<GuardedHomes<'a>>, Failure> {
         let Some(path) = &self.detect else { return Ok(None) };
         let place = || path.display().to_string();
-        let text = fs::read_to_string(path).with_context(place)?;
+        let text = read_text(path, MAX_WRITTEN_BYTES).with_context(place)?;
         let scenario = Scenario::from_toml(&text).with_context(place)?;
         let days = scenario.habits.days;
         if days < LEARNED_DAYS + ATTACKED_DAYS {

@@ -1,6 +1,5 @@
 //! Homes as the paper describes its own, models learned on them by two procedures, and how good these are.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -15,6 +14,7 @@ use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::storage::replace;
 use sizeleak_simulator::scenario::Framing;
 use sizeleak_simulator::{Scenario, Simulation, TestForm, bayes_limit, simulate};
+use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use crate::command::failure::Failure;
 
@@ -156,7 +156,8 @@ impl StudyHome {
         let (labels, pipeline) = (self.labels("learn.csv")?, self.pipeline("learn.pcap")?);
         let inventory = self.folder.join("inventory.toml");
         let name = || inventory.display().to_string();
-        let inventory = Inventory::from_toml(&fs::read_to_string(&inventory).with_context(name)?).with_context(name)?;
+        let inventory =
+            Inventory::from_toml(&read_text(&inventory, MAX_WRITTEN_BYTES).with_context(name)?).with_context(name)?;
         let settings = LearningSettings {
             labels_are_complete: false,
             method,

@@ -51,7 +51,7 @@ pub enum FitError {
          {MAX_COUNT_OF_ACTION}, one for each action"
     )]
     OutOfBounds(usize),
-    /// The fitted size of an action is not positive.
+    /// The fitted size of an action is not positive, or larger than a model may have.
     #[error("the fitted size of `{action}` is {size} bytes: check its labels, or record more commands with it")]
     NoSize {
         /// The action.

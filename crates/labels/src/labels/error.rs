@@ -1,7 +1,9 @@
 //! Why labels cannot be read.
 
+use std::borrow::Cow;
 use std::io;
 
+use sizeleak_text::shortened;
 use thiserror::Error;
 
 /// The largest count of an action.
@@ -10,11 +12,25 @@ pub(crate) const MAX_COUNT: u32 = 1 << 20;
 /// The largest file that is read, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 256 << 20;
 
+/// The most rows of a table and events of a log: each takes some hundred bytes of memory, however short it is.
+pub(crate) const MAX_ROWS: usize = 1 << 21;
+
+/// The most fields of a table and values of a log.
+pub(crate) const MAX_VALUES: usize = 1 << 24;
+
+/// The longest row of a table, in bytes.
+pub(crate) const MAX_ROW_BYTES: usize = 1 << 20;
+
 /// The most actions that a list of `time,action` may name.
 pub(crate) const MAX_LISTED_ACTIONS: usize = 4096;
 
 /// The most counts (commands times actions) that a list of `time,action` may stand for.
 pub(crate) const MAX_LISTED_COUNTS: usize = 1 << 26;
+
+/// What an error repeats of a text from the file.
+pub(crate) fn short(text: &str) -> Cow<'_, str> {
+    shortened(text, 120)
+}
 
 /// Why labels cannot be read.
 #[derive(Debug, Error)]
@@ -29,8 +45,9 @@ pub enum LabelError {
     Empty,
     /// The header is wrong.
     #[error(
-        "line 1: the header must be `time,<action>,<action>…` or `time,action[,count]`, it is `{0}`; a log of events needs a \
-         `--label-map`, which `sizeleak labels FILE -o map.toml` writes"
+        "line 1: the header must be `time,<action>,<action>…` or `time,action[,count]`, it is `{}`; a log of events needs a \
+         `--label-map`, which `sizeleak labels FILE -o map.toml` writes",
+        short(.0)
     )]
     Header(String),
     /// A log of events, and no map.
@@ -62,13 +79,14 @@ pub enum LabelError {
     #[error("the label map is wrong: {0}")]
     Map(String),
     /// An action has two columns.
-    #[error("line 1: the action `{0}` has two columns")]
+    #[error("line 1: the action `{}` has two columns", short(.0))]
     DuplicateAction(String),
     /// A time is invalid.
     #[error(
         "line {line}: `{text}` is not a time: write epoch seconds, ms, µs or ns (1767600000.25), RFC 3339 \
          (2026-01-05T08:00:00Z), or date and time of day (2026-01-05 08:00:00) with `--label-zone`; \
-         `--label-format` says how other forms are read"
+         `--label-format` says how other forms are read",
+        text = short(.text)
     )]
     Time {
         /// The line.
@@ -79,7 +97,7 @@ pub enum LabelError {
     /// A date may be day first or month first.
     #[error(
         "line {line}: `{text}` may be {} or {}: say which with `--label-format '{}'` or `--label-format '{}'`",
-        readings[0].0, readings[1].0, readings[0].1, readings[1].1
+        readings[0].0, readings[1].0, readings[0].1, readings[1].1, text = short(.text)
     )]
     AmbiguousDate {
         /// The line.
@@ -92,7 +110,8 @@ pub enum LabelError {
     /// A time has no zone, and none is given for the file.
     #[error(
         "line {line}: `{text}` has no time zone: name that of the labels' clock with `--label-zone` (such as \
-         Europe/Berlin, +01:00 or UTC)"
+         Europe/Berlin, +01:00 or UTC)",
+        text = short(.text)
     )]
     NoZone {
         /// The line.
@@ -101,7 +120,10 @@ pub enum LabelError {
         text: String,
     },
     /// A time that clocks of the zone skipped.
-    #[error("line {line}: `{text}` did not exist in the zone of the labels: clocks were put forward over it")]
+    #[error(
+        "line {line}: `{text}` did not exist in the zone of the labels: clocks were put forward over it",
+        text = short(.text)
+    )]
     SkippedTime {
         /// The line.
         line: u64,
@@ -109,7 +131,10 @@ pub enum LabelError {
         text: String,
     },
     /// An epoch time in another unit than those before it.
-    #[error("line {line}: `{text}` has the magnitude of {unit}, but the times above it are in {expected}")]
+    #[error(
+        "line {line}: `{text}` has the magnitude of {unit}, but the times above it are in {expected}",
+        text = short(.text)
+    )]
     Unit {
         /// The line.
         line: u64,
@@ -121,7 +146,10 @@ pub enum LabelError {
         expected: &'static str,
     },
     /// A count is invalid.
-    #[error("line {line}: `{text}` is not a count of `{action}`: a whole number from 0 to {MAX_COUNT}")]
+    #[error(
+        "line {line}: `{text}` is not a count of `{action}`: a whole number from 0 to {MAX_COUNT}",
+        text = short(.text), action = short(.action)
+    )]
     Count {
         /// The line.
         line: u64,
@@ -155,6 +183,12 @@ pub enum LabelError {
     /// The file is too large.
     #[error("the labels have more than {MAX_FILE_BYTES} bytes: split them by capture")]
     TooLarge,
+    /// There are too many rows, or fields in them.
+    #[error("the labels have more than {MAX_ROWS} rows, or {MAX_VALUES} fields: split them by capture")]
+    TooManyRows,
+    /// A row is too long.
+    #[error("line {0}: it has more than {MAX_ROW_BYTES} bytes, which no label needs")]
+    LongRow(u64),
     /// A list has too many actions or commands.
     #[error("line {0}: more than {MAX_LISTED_ACTIONS} actions or too many commands with them: split the labels")]
     TooManyListed(u64),

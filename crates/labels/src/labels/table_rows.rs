@@ -2,7 +2,7 @@
 
 use csv::StringRecord;
 
-use super::error::LabelError;
+use super::error::{LabelError, MAX_ROW_BYTES, MAX_ROWS, MAX_VALUES};
 use super::table_form::{COMMENT, TableText};
 
 /// The header of a table and its rows, with their lines.
@@ -20,6 +20,11 @@ impl TableRows {
     /// If its header cannot be read.
     pub(crate) fn read(text: &[u8]) -> Result<Self, LabelError> {
         let table = TableText::new(text);
+        check_numbers(table.text, b'\n', table.separator)?;
+        let mut rows = (1 + table.lines_above..).zip(table.text.split(|byte| *byte == b'\n'));
+        if let Some((line, _)) = rows.find(|(_, row)| row.len() > MAX_ROW_BYTES) {
+            return Err(LabelError::LongRow(line));
+        }
         let mut lines = LineCounter::new(&table);
         let mut reader = csv::ReaderBuilder::new();
         let reader = reader.trim(csv::Trim::All).delimiter(table.separator).comment(Some(COMMENT));
@@ -34,6 +39,15 @@ impl TableRows {
         }
         Ok(Self { separator: table.separator, header, rows, faults })
     }
+}
+
+/// Checks how many rows and fields a text has, by what each of them begins or ends with.
+///
+/// # Errors
+/// [`LabelError::TooManyRows`].
+pub(crate) fn check_numbers(text: &[u8], of_rows: u8, of_fields: u8) -> Result<(), LabelError> {
+    let count = |sign: u8| text.iter().filter(|byte| **byte == sign).count();
+    if count(of_rows) > MAX_ROWS || count(of_fields) > MAX_VALUES { Err(LabelError::TooManyRows) } else { Ok(()) }
 }
 
 /// Counts the lines up to a record. The CSV library's own line numbers are wrong after empty lines and Windows line

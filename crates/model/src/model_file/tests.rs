@@ -29,6 +29,10 @@ fn errors_name_the_fault() {
     assert!(changed("schema = 1", "").contains("`schema` is missing"));
     assert!(changed("size = 40", "size = 0").contains("at least 1 byte"));
     assert!(changed("size = 40", "size = 40\nsise = 1").contains("unknown field `sise`"));
+    let large = changed("size = 40", "size = 524289");
+    assert!(large.starts_with("line ") && large.ends_with("an action of 524289 bytes: the limit is 524288"), "{large}");
+    let many = changed("count = ", "count = 9999");
+    assert!(many.starts_with("line ") && many.contains("devices of a type: the limit is 65535"), "{many}");
     assert!(changed("overhead = 60", "overhead = -9223372036854775808").contains("no message"));
     assert!(changed("k = 3", "k = 0").contains("`k` must be"));
     for wrong in ["-1.0", "nan", "1e10"] {
@@ -77,7 +81,7 @@ fn found_with() -> impl Strategy<Value = BTreeMap<String, toml::Table>> {
 prop_compose! {
     fn any_model()(
         names in prop::collection::btree_set(".{1,8}", 1..5),
-        sizes in prop::collection::vec(1i64..1 << 31, 5),
+        sizes in prop::collection::vec(1i64..=crate::MAX_ACTION_SIZE, 5),
         tuples in prop::collection::vec((-99i64..1 << 31, -9i64..9, 1u64..99), 1..20),
         replies in [0.0f64..10.0, 0.0..10.0, 0.0..1.0, 0.0..10.0],
         (overhead, k, strength, count) in (-99i64..1 << 31, 1usize..200, 0.0f64..1e6, 0u32..9),
