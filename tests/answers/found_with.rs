@@ -46,6 +46,21 @@ fn announced(record: &Record) -> Vec<Record> {
     vec![resized(record, -60 * MS, record.direction, 56), record.clone()]
 }
 
+/// The service announces each command, and the gateway replies before the command comes.
+fn replied(record: &Record) -> Vec<Record> {
+    vec![
+        resized(record, -60 * MS, record.direction, 56),
+        resized(record, -40 * MS, Direction::FromGateway, 45),
+        record.clone(),
+    ]
+}
+
+/// Every fourth command comes behind a reply to what announces it, the others at once.
+fn at_times_replied(record: &Record) -> Vec<Record> {
+    let is_fourth = record.time_ns / (1_000 * MS) % 4 == 0;
+    if is_fourth { replied(record) } else { vec![resized(record, -MS, record.direction, 56), record.clone()] }
+}
+
 /// Writes the records of a capture with other commands, those records of the service that have a label.
 fn change(home: &Home, name: &str, change: Change) -> PathBuf {
     let labels = LabelFile::read(&home.path(&format!("{name}.csv")), &LabelTimes::default()).unwrap();
@@ -77,6 +92,29 @@ fn change(home: &Home, name: &str, change: Change) -> PathBuf {
     path
 }
 
+/// The sizes of actions in a model.
+fn sizes(model: &str) -> Vec<i64> {
+    let model: toml::Table = model.parse().unwrap();
+    model["action"].as_array().unwrap().iter().map(|action| action["size"].as_integer().unwrap()).collect()
+}
+
+/// What is learned from a home with other commands, and the figures of its answers.
+fn tried(home: &Home, name: &str, changed: Change) -> (String, serde_json::Value) {
+    let [learn, test] = ["learn", "test"].map(|capture| change(home, capture, changed));
+    let model = home.path("model.toml");
+    let path = model.to_str().unwrap();
+    let output = program("learn", &learn, &home.path("learn.csv"), &["-o", path]);
+    assert!(output.status.success(), "{name}: {}", stderr(&output));
+    let output = program("evaluate", &test, &home.path("test.csv"), &["--model", path, "--json"]);
+    assert!(output.status.success(), "{name}: {}", stderr(&output));
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let score = &figures["after_pruning"];
+    let count = |key: &str| score[key].as_u64().unwrap();
+    println!("{name}: {} of {} first answers right, {}", count("top_1"), count("commands"), score["credible_set"]);
+    assert!(score["credible_set"]["coverage"].as_f64().unwrap() >= 0.97, "{name}: {score}");
+    (fs::read_to_string(&model).unwrap(), figures)
+}
+
 fn program(command: &str, stream: &Path, labels: &Path, more: &[&str]) -> Output {
     run(sizeleak(command).arg("--from").arg(stream).arg("--labels").arg(labels).args(more))
 }
@@ -85,32 +123,34 @@ fn program(command: &str, stream: &Path, labels: &Path, more: &[&str]) -> Output
 fn the_model_says_how_its_commands_were_found_and_answers_follow() {
     let home = Home::new(&Scenario::default(), 34_501);
     assert!(home.learn("usual.toml", &[]).status.success());
-    let usual: toml::Table = fs::read_to_string(home.path("usual.toml")).unwrap().parse().unwrap();
-    assert!(!usual["learned"].as_table().unwrap().contains_key("found_with"));
+    let usual = fs::read_to_string(home.path("usual.toml")).unwrap();
+    assert!(!usual.contains("found_with"));
     for (name, changed, option) in [
         ("small", small as Change, "min-size = 1"),
         ("polled", polled, "answer-within = \"0ms\""),
         ("announced", announced, "algorithm = \"gap\"\ngap = \"150ms\""),
     ] {
-        let [learn, test] = ["learn", "test"].map(|capture| change(&home, capture, changed));
-        let model = home.path("model.toml");
-        let path = model.to_str().unwrap();
-        let output = program("learn", &learn, &home.path("learn.csv"), &["-o", path]);
-        assert!(output.status.success(), "{name}: {}", stderr(&output));
-        let learned = fs::read_to_string(&model).unwrap();
+        let (learned, _) = tried(&home, name, changed);
         assert!(learned.contains(&format!("[learned.found_with.command-segmenter]\n{option}\n")), "{name}");
-        let sizes = |model: &toml::Table| -> Vec<i64> {
-            model["action"].as_array().unwrap().iter().map(|action| action["size"].as_integer().unwrap()).collect()
-        };
-        assert_eq!(sizes(&learned.parse().unwrap()), sizes(&usual), "{name}");
-        let more = ["--model", path, "--json"];
-        let output = program("evaluate", &test, &home.path("test.csv"), &more);
-        assert!(output.status.success(), "{name}: {}", stderr(&output));
-        let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let score = &figures["after_pruning"];
-        let count = |key: &str| score[key].as_u64().unwrap();
-        println!("{name}: {} of {} first answers right, {}", count("top_1"), count("commands"), score["credible_set"]);
-        assert!(score["credible_set"]["coverage"].as_f64().unwrap() >= 0.97, "{name}: {score}");
+        assert_eq!(sizes(&learned), sizes(&usual), "{name}");
+    }
+}
+
+/// The model says of which size the messages are that commands go on behind.
+#[test]
+fn a_command_goes_on_behind_a_reply_of_the_gateway() {
+    let home = Home::new(&Scenario::default(), 34_503);
+    assert!(home.learn("usual.toml", &[]).status.success());
+    let usual = fs::read_to_string(home.path("usual.toml")).unwrap();
+    let matched =
+        |figures: &serde_json::Value| ["matched", "missed", "spurious"].map(|key| figures[key].as_u64().unwrap());
+    for (name, changed) in [("replied", replied as Change), ("at times replied", at_times_replied)] {
+        let (learned, figures) = tried(&home, name, changed);
+        assert!(learned.contains("\ncontinued = [56]\n") && !learned.contains("found_with"), "{name}");
+        assert_eq!(sizes(&learned), sizes(&usual), "{name}");
+        println!("{name}: {:?}", matched(&figures));
+        let [matched, missed, spurious] = matched(&figures);
+        assert_eq!((matched > 0, missed, spurious), (true, 0, 0), "{name}");
     }
 }
 

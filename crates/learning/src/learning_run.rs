@@ -83,6 +83,11 @@ impl LearningOutcome {
         let sections = self.learned.as_ref().ok();
         sections.and_then(|sections| sections.first()).map_or(usize::MAX, |learned| learned.mismatches)
     }
+
+    /// Whether they fit, but for mistakes of the labels.
+    fn labels_fit(&self) -> bool {
+        self.mismatches() <= self.labels.labels().rows.len() / MAX_LOST
+    }
 }
 
 impl LearningRun<'_> {
@@ -97,10 +102,9 @@ impl LearningRun<'_> {
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<LearningOutcome, LearningError> {
         let mut outcome = self.learn_as_found(pipeline, on_notice)?;
-        let is_known = |outcome: &LearningOutcome| outcome.mismatches() <= self.labels.labels().rows.len() / MAX_LOST;
         for options in OTHER_OPTIONS {
             let is_set = |(key, _): &(&str, &str)| pipeline.option(SEGMENTER, key).is_some();
-            if is_known(&outcome) || !pipeline.has(SEGMENTER) || options.iter().any(is_set) {
+            if outcome.labels_fit() || !pipeline.has(SEGMENTER) || options.iter().any(is_set) {
                 continue;
             }
             let mut other_pipeline = pipeline.clone();
@@ -108,7 +112,7 @@ impl LearningRun<'_> {
             let texts: Vec<String> = options.iter().map(text).collect();
             texts.iter().try_for_each(|text| other_pipeline.set_text(text))?;
             let mut other = self.learn_as_found(&other_pipeline, &mut |_| {})?;
-            if is_known(&other) {
+            if other.labels_fit() {
                 for learned in other.learned.iter_mut().flatten().take(1) {
                     learned.remarks.push(format!(
                         "commands are found with `--set {}`, since labels fit them badly without; the model says so, and \
@@ -352,6 +356,7 @@ impl LearningRun<'_> {
             doubtful: &doubtful,
             span,
             labels_are_complete: self.settings.labels_are_complete,
+            labels_fit: outcome.labels_fit(),
         };
         Ok(traffic.learn(&section.model, options)?)
     }

@@ -30,6 +30,9 @@ pub struct NoiseStatistics {
     pub answer_within_ms: Option<u64>,
     /// How the service writes a command.
     pub written: RecordLayout,
+    /// Sizes of records to the gateway behind which a command goes on, whatever the gateway says in between.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub continued: Vec<u32>,
     /// The size of a full record to the gateway, which the next record continues, if messages are split.
     pub full_to_gateway: Option<u32>,
     /// The same for records from the gateway.
@@ -75,6 +78,9 @@ pub struct ServiceRecords {
     pub every_ms: Option<u64>,
     /// The silence after which most of the unsolicited ones are sent, in milliseconds.
     pub after_silence_ms: Option<u64>,
+    /// How early or late that timer is, in milliseconds, besides the jitter of a network.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jitter_ms: u64,
     /// How many of the unsolicited ones follow that period or silence.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub on_beat: u64,
@@ -127,7 +133,8 @@ impl GatewayRecords {
 impl NoiseStatistics {
     /// What is wrong with the values, if anything is.
     pub(crate) fn fault(&self) -> Option<&'static str> {
-        if self.to_gateway.len() > MAX_NOISE_SIZES || self.from_gateway.len() > MAX_NOISE_SIZES {
+        let most = self.to_gateway.len().max(self.from_gateway.len()).max(self.continued.len());
+        if most > MAX_NOISE_SIZES {
             return Some("[noise] has too many sizes: at most 512 for each direction");
         }
         let is_sorted = self.to_gateway.is_sorted_by(|a, b| a.size < b.size)
@@ -137,7 +144,7 @@ impl NoiseStatistics {
         }
         let whole = [self.commands, self.replied, self.missing_labels, self.answer_within_ms.unwrap_or_default()];
         let of_service = self.to_gateway.iter().flat_map(|kind| {
-            let times = [kind.every_ms, kind.after_silence_ms].map(Option::unwrap_or_default);
+            let times = [kind.every_ms, kind.after_silence_ms, Some(kind.jitter_ms)].map(Option::unwrap_or_default);
             [kind.commands, kind.answers, kind.alone, kind.replied, kind.on_beat].into_iter().chain(times)
         });
         let of_gateway =
@@ -217,6 +224,7 @@ mod tests {
         };
         assert!(changed(|noise| noise.replied = 10).contains("greater than the whole"));
         assert!(changed(|noise| noise.to_gateway[0].on_beat = 90).contains("greater than the whole"));
+        assert!(changed(|noise| noise.continued = vec![23; 600]).contains("too many"));
         assert!(changed(|noise| noise.commands = u64::MAX).contains("out of bounds"));
         assert!(changed(|noise| noise.to_gateway[1].size = 19).contains("ascending order"));
         assert!(changed(|noise| noise.from_gateway = vec![GatewayRecords::default(); 600]).contains("too many"));

@@ -175,7 +175,12 @@ impl ProfiledFlows {
         history.remember(sized, limits.same_write_ns());
         // A gateway that says nothing on a connection, before or after, does not act: it may not even have the
         // connection any more.
-        let condition = if is_in_use { CommandCondition::Always } else { CommandCondition::IfReplied };
+        let role = || profile.service_stats(sized.record.length).map(ServiceLengthStats::role);
+        let condition = match class {
+            RecordClass::CommandStart if role() == Some(LengthRole::AlwaysAnswer) => CommandCondition::UnlessLate,
+            _ if is_in_use => CommandCondition::Always,
+            _ => CommandCondition::IfReplied,
+        };
         Decision { condition, ..class.into() }
     }
 }
@@ -231,13 +236,16 @@ impl ProfileClassifier<'_> {
             let is_last_part = continues(ServiceBurst::Command, SAME_PACKET_NS);
             return if is_last_part { RecordClass::CommandPart } else { RecordClass::Tiny };
         }
-        let continues_answer = || role == LengthRole::Answer && continues(ServiceBurst::Answer, limits.gap_ns);
+        let is_answer = matches!(role, LengthRole::Answer | LengthRole::AlwaysAnswer);
+        let continues_answer = || is_answer && continues(ServiceBurst::Answer, limits.gap_ns);
         if profile.is_answer_to_small(sized, history, limits) {
             RecordClass::Answer
         } else if profile.is_keep_alive(record.length, history.arrival(record)) {
             RecordClass::KeepAlive
-        } else if role == LengthRole::AlwaysAnswer || continues_answer() {
+        } else if continues_answer() {
             RecordClass::Answer
+        } else if role == LengthRole::AlwaysAnswer {
+            RecordClass::CommandStart
         } else if continues(ServiceBurst::Command, limits.same_write_ns())
             || history.service_burst == ServiceBurst::Command && history.continues_small(record, limits.gap_ns)
         {
@@ -253,9 +261,10 @@ impl ProfileClassifier<'_> {
     fn answered_request(&self, sized: SizedRecord<'_>, role: LengthRole, history: &FlowHistory) -> Option<usize> {
         let is_answered = |request: &Request| self.profile.is_answered(request.size);
         let may_answer = |request: &Request| self.profile.may_answer(request.size, sized.record.length);
+        let is_usual = |request: &Request| self.profile.is_usual_answer(request.size, sized.record.length);
         let answer_within_ns = self.profile.answer_within_ns(self.limits);
         let request = match role {
-            LengthRole::Unsolicited => None,
+            LengthRole::Unsolicited => history.find_request(sized, answer_within_ns, is_usual),
             // A length that always answers may do so late.
             LengthRole::AlwaysAnswer => history.find_request(sized, self.limits.reply_within_ns, is_answered),
             LengthRole::Answer => history.find_request(sized, answer_within_ns, is_answered),

@@ -3,11 +3,12 @@
 //! It classifies a record when it comes, by the message that the record is or ends, in this order:
 //!
 //! 1. A record of the size at which messages are cut is continued by the next; their sum is the message.
-//! 2. A message soon after a request of the gateway that its size answers is an answer. A command at that time is
+//! 2. A message behind one of a size with which commands go on is its next part, whatever the gateway says in between.
+//! 3. A message soon after a request of the gateway that its size answers is an answer. A command at that time is
 //!    recognised only if its size differs from the answers to that request.
-//! 3. A message whose size no actions make up is not a command.
-//! 4. A message of a size that is not known as noise is a command.
-//! 5. For a size that may be noise or a command, likelihoods are compared (`likelihood`): how often it is either,
+//! 4. A message whose size no actions make up is not a command.
+//! 5. A message of a size that is not known as noise is a command.
+//! 6. For a size that may be noise or a command, likelihoods are compared (`likelihood`): how often it is either,
 //!    whether it is on the timer of that noise, and whether replies follow. The last is known when the replies have
 //!    ended. That is also when a command is emitted, so nothing is delayed.
 //!
@@ -15,7 +16,7 @@
 //! keep-alive on its timer; and, if the gateway never replies, one of that size before the timer was seen on the
 //! connection.
 
-use sizeleak_frame::{Direction, Flow, Session};
+use sizeleak_frame::{Direction, Flow, Record, Session};
 use sizeleak_model::GatewayRecords;
 use sizeleak_platform::runtime::TwoGenerationCache;
 
@@ -52,6 +53,8 @@ struct LearnedFlow {
     reassembler: MessageReassembler,
     /// What the incomplete message of the service is if it ends here.
     incomplete: Option<Decision>,
+    /// Whether the last message of the service is of a size with which commands go on.
+    goes_on: bool,
 }
 
 impl LearnedAlgorithm {
@@ -115,9 +118,7 @@ impl LearnedFlow {
     #[inline]
     fn classify_gateway(&mut self, sized: SizedRecord<'_>, classifier: &ServiceClassifier<'_>) -> RecordClass {
         let Reassembly { message, part, .. } = self.reassemble(sized, classifier);
-        let start_ns = sized.record.start_ns;
-        let is_recent = |command_ns: i64| start_ns.saturating_sub(command_ns) <= classifier.limits.reply_gap_ns;
-        let is_after_command = self.history.command_ns.is_some_and(is_recent);
+        let is_after_command = self.is_after_command(sized.record, classifier);
         let known = classifier.noise_model.gateway(message.size);
         // A message of unknown size that follows a command is a reply to it, and no request.
         if part.is_end() && known.map_or(!is_after_command, GatewayRecords::is_answered) {
@@ -133,10 +134,21 @@ impl LearnedFlow {
         }
     }
 
+    /// Whether a record follows a command, or replies to it, before these have ended.
+    fn is_after_command(&self, record: &Record, classifier: &ServiceClassifier<'_>) -> bool {
+        let is_recent = |ns: i64| record.start_ns.saturating_sub(ns) <= classifier.limits.reply_gap_ns;
+        self.history.command_ns.is_some_and(is_recent)
+    }
+
     fn classify_service(&mut self, sized: SizedRecord<'_>, classifier: &mut ServiceClassifier<'_>) -> Decision {
         let Reassembly { message, part, .. } = self.reassemble(sized, classifier);
-        let decided = if sized.size_class == SizeClass::Tiny && part == MessagePart::Whole {
-            classifier.classify_tiny(sized, &self.history)
+        let is_tiny = sized.size_class == SizeClass::Tiny && part == MessagePart::Whole;
+        let is_due = self.goes_on && self.is_after_command(sized.record, classifier);
+        let tiny = is_tiny.then(|| classifier.classify_tiny(sized, &self.history));
+        let decided = if let Some(tiny) = tiny.filter(|tiny| !is_due || tiny.answered_request.is_some()) {
+            tiny
+        } else if is_due {
+            RecordClass::CommandPart.into()
         } else {
             // Only a whole message is tiny.
             classifier.classify_full(SizedRecord { size_class: SizeClass::Full, ..sized }, &message, &self.history)
@@ -144,6 +156,8 @@ impl LearnedFlow {
         self.incomplete = (!part.is_end()).then_some(decided);
         if part.is_end() {
             self.end_message(decided);
+            let is_command = self.history.service_burst == ServiceBurst::Command;
+            self.goes_on = is_tiny && self.goes_on || is_command && classifier.noise_model.is_continued(message.size);
         }
         if self.history.service_burst == ServiceBurst::Command || !part.is_end() {
             self.history.command_ns = Some(sized.record.time_ns);
@@ -152,7 +166,8 @@ impl LearnedFlow {
             return decided;
         }
         // Whether several parts are a command is decided with the last one; until then they are held as one.
-        let class = if part == MessagePart::First { RecordClass::CommandStart } else { RecordClass::CommandPart };
+        let is_start = part == MessagePart::First && decided.class != RecordClass::CommandPart;
+        let class = if is_start { RecordClass::CommandStart } else { RecordClass::CommandPart };
         Decision { condition: decided.condition_of_whole(), ..class.into() }
     }
 

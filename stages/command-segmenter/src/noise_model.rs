@@ -80,7 +80,7 @@ impl NoiseModel {
 
     pub(crate) fn labelled_commands(&self, size: u32) -> u64 {
         let in_tuples = self.labelled_between([i64::from(size); 2]);
-        self.service(size).map_or(0, |records| records.commands).max(in_tuples)
+        self.service(size).map_or(0, |records| records.commands).max(in_tuples).max(self.is_continued(size).into())
     }
 
     /// How many labelled commands have a size between these two, inclusive.
@@ -88,6 +88,11 @@ impl NoiseModel {
         let from = self.labelled.partition_point(|(size, _)| *size < min);
         let between = self.labelled.iter().skip(from).take_while(|(size, _)| *size <= max);
         between.fold(0, |sum: u64, (_, times)| sum.saturating_add(*times))
+    }
+
+    /// Whether a command goes on behind a message of this size.
+    pub(crate) fn is_continued(&self, size: u32) -> bool {
+        self.noise.continued.contains(&size)
     }
 
     /// The size of a record that the next one continues, if messages of a direction are cut.
@@ -102,7 +107,7 @@ impl NoiseModel {
     pub(crate) fn is_explained(&self, size: u32) -> bool {
         let [min, max] = self.command_range;
         // The first part of a command says nothing about the size of the whole.
-        self.noise.written == RecordLayout::Parts || (min..=max).contains(&size.into())
+        self.noise.written == RecordLayout::Parts || self.is_continued(size) || (min..=max).contains(&size.into())
     }
 
     /// How many commands of a size to expect where there are as many commands as were labelled.

@@ -77,7 +77,7 @@ impl OpenCommand {
 pub(crate) enum FinishedCommand {
     Command(Box<Command>),
     /// No command: its condition is not met.
-    Noise(Direction),
+    Noise(Box<Command>, CommandCondition),
 }
 
 impl From<OpenCommand> for FinishedCommand {
@@ -87,7 +87,7 @@ impl From<OpenCommand> for FinishedCommand {
             let shared_replies = open.earlier.iter().map(|earlier| earlier.shared).collect();
             Self::Command(Box::new(Command { single_replies, shared_replies, ..open.command }))
         } else {
-            Self::Noise(open.command.direction)
+            Self::Noise(Box::new(open.command), open.condition)
         }
     }
 }

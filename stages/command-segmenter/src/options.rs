@@ -21,7 +21,9 @@ pub(crate) const SAME_PACKET_NS: i64 = 500_000;
 /// What the options are where neither they nor a model say otherwise.
 const GAP: SignedDuration = SignedDuration::from_millis(40);
 const ANSWER_WITHIN: SignedDuration = SignedDuration::from_millis(120);
-const MIN_SIZE: u64 = 16;
+
+/// The frames of HTTP/2 that carry nothing have at most 17 bytes, as those of PING have.
+const MIN_SIZE: u64 = 18;
 
 /// How long replies take where nothing else is known.
 pub(crate) const USUAL_REPLY_WINDOWS: ReplyWindows = ReplyWindows { within_ms: 3_000, gap_ms: 800, mostly_ms: 1_000 };
@@ -54,7 +56,7 @@ pub struct Options {
     #[arg(long, value_name = "TIME")]
     pub gap: Option<SignedDuration>,
 
-    /// Records of fewer plaintext bytes are keep-alives or acknowledgements [default: the model's, else 16]
+    /// Records of fewer plaintext bytes are keep-alives or acknowledgements [default: the model's, else 18]
     #[arg(long, value_name = "BYTES")]
     pub min_size: Option<u64>,
 
@@ -315,7 +317,7 @@ mod tests {
         let (used, differing) = given.as_learned(&small).unwrap();
         assert_eq!((used.min_size(), differing), (16, vec!["min-size = 4".to_owned()]));
         let (_, differing) = Options { min_size: Some(5), ..given }.as_learned(&models(&[""])).unwrap();
-        assert_eq!(differing, ["min-size = 16"]);
+        assert_eq!(differing, ["min-size = 18"]);
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub(crate) enum CommandCondition {
     Never,
     IfReplied,
     IfSilent,
+    /// It is as long as answers are: only the gateway's reply shows that it is none that is late or whose request was not
+    /// captured.
+    UnlessLate,
 }
 
 impl CommandCondition {
@@ -39,7 +42,7 @@ impl CommandCondition {
         match self {
             Self::Always => true,
             Self::Never => false,
-            Self::IfReplied => replies > 0,
+            Self::IfReplied | Self::UnlessLate => replies > 0,
             Self::IfSilent => replies == 0,
         }
     }

@@ -15,7 +15,7 @@ use crate::learned::LearnedAlgorithm;
 use crate::noise_model::NoiseModels;
 use crate::open_commands::{FinishedCommand, OpenCommands};
 use crate::options::{Algorithm, CommandDirection, Options, TimeLimits};
-use crate::record_class::{ClassifiedRecord, Decision, RecordClass, ReportRole, RoleLog};
+use crate::record_class::{ClassifiedRecord, CommandCondition, Decision, RecordClass, ReportRole, RoleLog};
 use crate::reports::{CommandRole, ReportFinder, reversed};
 use crate::rules::{MAX_FLOWS, RuleAlgorithm};
 
@@ -281,12 +281,22 @@ impl CommandSegmenter {
                 out.emit(Frame::Command(command))?;
             }
             FinishedCommand::Command(command) => out.emit(Frame::Command(command))?,
-            FinishedCommand::Noise(direction) => {
-                match direction {
+            FinishedCommand::Noise(command, condition) => {
+                match command.direction {
                     Direction::ToGateway => self.counts.commands -= 1,
                     Direction::FromGateway => self.counts.reports -= 1,
                 }
-                self.counts.keep_alives += 1;
+                if condition == CommandCondition::UnlessLate {
+                    self.counts.answers += 1;
+                    self.counts.unexplained += 1;
+                    if self.counts.unexplained == 1 {
+                        let detail = "a message as long as answers, which nothing asked for and nothing replied to, is taken \
+                                      for a late answer and no command; more are counted as `unexplained`";
+                        return Self::report_unexplained(command.time_ns, command.flow, command.size, detail, out);
+                    }
+                } else {
+                    self.counts.keep_alives += 1;
+                }
             }
         }
         Ok(())
@@ -328,22 +338,22 @@ impl CommandSegmenter {
             }
             RecordClass::Unexplained => {
                 self.counts.unexplained += 1;
-                return Self::report_unexplained(record, out);
+                let detail = "the service sent what no actions of the model make up and what was not seen when it was \
+                              learned: taken for no command";
+                return Self::report_unexplained(record.time_ns, record.flow, record.length.into(), detail, out);
             }
         }
         Ok(())
     }
 
     #[cold]
-    fn report_unexplained(record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
-        let detail = "the service sent what no actions of the model make up and what was not seen when it was learned: \
-                      taken for no command";
+    fn report_unexplained(ns: i64, flow: u64, bytes: u64, detail: &str, out: &mut dyn Emit) -> Result<(), StageError> {
         let notice = Notice {
-            time_ns: Some(record.time_ns),
+            time_ns: Some(ns),
             stage: Self::NAME.into(),
-            flow: Some(record.flow),
+            flow: Some(flow),
             what: what::UNEXPLAINED.into(),
-            bytes: Some(record.length.into()),
+            bytes: Some(bytes),
             detail: Some(detail.to_owned()),
         };
         Ok(out.emit(notice.into())?)

@@ -10,7 +10,7 @@ use crate::likelihood::{TimerPhase, command_condition};
 use crate::message::ReassembledMessage;
 use crate::noise_model::{NoiseModel, WELL_KNOWN};
 use crate::options::{SAME_PACKET_NS, TimeLimits};
-use crate::periodic::{PeriodicTraffic, chance_on_timer};
+use crate::periodic::{PeriodicTraffic, Timer};
 use crate::record_class::{CommandCondition, Decision, RecordClass};
 
 /// Classifies messages of the service.
@@ -124,22 +124,22 @@ impl ServiceClassifier<'_> {
     /// Whether a message is on the timer of noise of its size, and the probability of that by chance.
     fn timer_phase(&mut self, flow: u64, message: &ReassembledMessage, known: &ServiceRecords) -> (TimerPhase, f64) {
         let arrival = message.arrival;
-        let (is_on_timer, period_ns) = if let Some(period_ns) = known.every_ms.map(nanoseconds) {
-            let timer = self.timers.get_or_default((self.endpoints.of(flow), message.size));
-            let is_on_timer = timer.is_on_period(arrival.time_ns, period_ns);
-            timer.add(arrival);
-            (is_on_timer, period_ns)
-        } else if let Some(period_ns) = known.after_silence_ms.map(nanoseconds) {
-            (arrival.silence_ns.map(|_| arrival.follows_silence(period_ns)), period_ns)
+        let Some(period_ms) = known.every_ms.or(known.after_silence_ms) else { return (TimerPhase::Unknown, 1.0) };
+        let timer = Timer { period_ns: nanoseconds(period_ms), late_ns: nanoseconds(known.jitter_ms) };
+        let is_on_timer = if known.every_ms.is_some() {
+            let traffic = self.timers.get_or_default((self.endpoints.of(flow), message.size));
+            let is_on_timer = traffic.is_on(timer, arrival.time_ns);
+            traffic.add(arrival);
+            is_on_timer
         } else {
-            return (TimerPhase::Unknown, 1.0);
+            arrival.silence_ns.map(|silence_ns| timer.is(silence_ns))
         };
         let phase = match is_on_timer {
             Some(true) => TimerPhase::OnTimer,
             Some(false) => TimerPhase::OffTimer,
             None => TimerPhase::Unknown,
         };
-        (phase, chance_on_timer(period_ns))
+        (phase, timer.chance())
     }
 }
 

@@ -106,11 +106,13 @@ impl TrafficProfile {
             self.learn_delay(record.length, delay_ns, limits);
         }
         let answer_within_ns = self.answer_within_ns(limits);
-        let answers = history.find_request(sized, answer_within_ns, |request| self.is_answered(request.size)).is_some();
+        let answered = history.find_request(sized, answer_within_ns, |request| self.is_answered(request.size));
+        let usual = answered.and_then(|(_, request)| self.gateway_stats(request.size)?.usual_answer());
         let continues_answer =
             history.service_burst == ServiceBurst::Answer && history.is_continued_by(record, limits.gap_ns);
         let arrival = history.arrival(record);
-        if answers || continues_answer {
+        if answered.is_some() || continues_answer {
+            let arrival = Some(arrival).filter(|_| usual != Some(record.length));
             self.service.get_or_default(record.length).add_answer(arrival);
             history.service_burst = ServiceBurst::Answer;
         } else {
@@ -178,6 +180,12 @@ impl TrafficProfile {
         stats.is_none_or(|stats| stats.is_answered() && stats.can_be_answered_by(length))
     }
 
+    /// Whether requests of a length are known to be answered by records of another.
+    pub(crate) fn is_usual_answer(&self, request: u32, length: u32) -> bool {
+        let stats = self.gateway_stats(request);
+        stats.is_some_and(|stats| stats.answered > KNOWN && stats.is_answered() && stats.usual_answer() == Some(length))
+    }
+
     /// Within what time the service answers: the option, or what was learned if that is longer.
     pub(crate) fn answer_within_ns(&self, limits: &TimeLimits) -> i64 {
         limits.answer_within_ns.max(self.answer_within_ns)
@@ -221,11 +229,10 @@ impl TrafficProfile {
             .map(|((_, before), (length, arrival))| (*length, arrival.time_ns.saturating_sub(before.time_ns)))
             .filter(|(_, interval_ns)| *interval_ns >= BURST_NS)
             .collect();
-        let interval = periodic::steady_interval(intervals.iter().map(|(_, interval_ns)| *interval_ns));
-        let Some(period_ns) = interval else { return false };
-        let is_steady = |interval_ns: i64| periodic::is_near(interval_ns.unsigned_abs(), period_ns);
+        let usual = periodic::usual_timer(intervals.iter().map(|(_, interval_ns)| *interval_ns));
+        let Some((timer, _)) = usual else { return false };
         let steady: Vec<u32> =
-            intervals.iter().filter(|(_, interval_ns)| is_steady(*interval_ns)).map(|(length, _)| *length).collect();
+            intervals.iter().filter(|(_, interval_ns)| timer.is(*interval_ns)).map(|(length, _)| *length).collect();
         let count = |length: &u32| steady.iter().filter(|other| *other == length).count();
         let most_frequent = steady.iter().map(count).max().unwrap_or_default();
         steady.len() * 5 >= intervals.len() * 3 && most_frequent * 5 < steady.len() * 3
@@ -255,7 +262,8 @@ pub(crate) struct ServiceLengthStats {
     /// How many came at once after a small record of the gateway.
     echoes: u32,
     unsolicited: PeriodicTraffic,
-    /// All of them, because a keep-alive that happens to come just after a request or an answer looks like an answer.
+    /// These and answers, because a keep-alive that happens to come just after a request or an answer looks like an
+    /// answer; but not the usual answers to what they answer: those to a poll are on its timer.
     arrivals: PeriodicTraffic,
     /// The last delays after the gateway's records, and how many there were.
     delays: SmallVec<[i64; 2]>,
@@ -273,9 +281,9 @@ pub(crate) enum LengthRole {
 }
 
 impl ServiceLengthStats {
-    fn add_answer(&mut self, arrival: Arrival) {
+    fn add_answer(&mut self, arrival: Option<Arrival>) {
         self.count = self.count.saturating_add(1);
-        self.arrivals.add(arrival);
+        arrival.into_iter().for_each(|unusual| self.arrivals.add(unusual));
         self.answers = self.answers.saturating_add(1);
     }
 
@@ -383,8 +391,13 @@ impl GatewayLengthStats {
 
     /// Whether a record of this length may be its answer: not if nearly all answers have another length.
     fn can_be_answered_by(&self, length: u32) -> bool {
+        self.answered <= KNOWN || self.usual_answer().is_none_or(|usual| usual == length)
+    }
+
+    /// The length that nearly all answers have.
+    fn usual_answer(&self) -> Option<u32> {
         let has_usual_length = u64::from(self.usual_answer.votes) * 5 >= u64::from(self.answered) * 3;
-        self.answered <= KNOWN || !has_usual_length || self.usual_answer.length == length
+        has_usual_length.then_some(self.usual_answer.length)
     }
 
     /// Whether such records come at any time, mostly not after commands.

@@ -36,6 +36,8 @@ pub struct LabelledTraffic<'a> {
     pub span: [i64; 2],
     /// Whether every command between the first label and the last has a label, so that what has none is none.
     pub labels_are_complete: bool,
+    /// Whether the sizes of the commands explain their labels. Where they do not, what follows a command may belong to it.
+    pub labels_fit: bool,
 }
 
 impl LabelledTraffic<'_> {
@@ -83,7 +85,10 @@ impl LabelledTraffic<'_> {
             let as_noise = TrainingCounts::new(&messages, &TrainingCounts::default(), &BTreeSet::new(), &limits);
             as_noise.sizes_on_no_timer(range)
         };
-        let first_pass = TrainingCounts::new(&messages, &TrainingCounts::default(), &undecided, &limits);
+        let mut first_pass = TrainingCounts::new(&messages, &TrainingCounts::default(), &undecided, &limits);
+        if !self.labels_fit {
+            first_pass.take_what_follows();
+        }
         let counts = TrainingCounts::new(&messages, &first_pass, &undecided, &limits);
         Ok(NoiseStatistics {
             commands,
@@ -91,6 +96,7 @@ impl LabelledTraffic<'_> {
             missing_labels: counts.missing_labels(),
             answer_within_ms: answer_within_ns.map(|ns| ns.unsigned_abs().div_ceil(1_000_000)),
             written: if is_in_parts { RecordLayout::Parts } else { RecordLayout::Whole },
+            continued: counts.continued(),
             full_to_gateway,
             full_from_gateway,
             to_gateway: counts.service_records(),

@@ -10,7 +10,7 @@ use crate::endpoints::EndpointPair;
 use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass};
 use crate::labelled_message::{LabelledMessage, MessageLabel};
 use crate::options::TimeLimits;
-use crate::periodic;
+use crate::periodic::{self, Timer};
 
 /// The counts of all sizes.
 #[derive(Debug, Default)]
@@ -30,6 +30,11 @@ struct ServiceSize {
     silences: Vec<i64>,
     /// How many of them were large enough for a command.
     full: u64,
+    /// How many are parts of commands that began before, and behind how many of these or of beginnings a command goes on.
+    parts: u64,
+    continued: u64,
+    /// How often a message of a size followed one of a command.
+    followed: BTreeMap<u32, u64>,
 }
 
 /// The gateway's messages of one size.
@@ -48,6 +53,8 @@ struct TrainingFlow {
     replies: Option<ReplyWindow>,
     /// What the gateway may reply to, and until when.
     awaiting: Option<(AwaitingReply, i64)>,
+    /// The size of the last message of a command that may go on while replies to it may come.
+    begun: Option<u32>,
 }
 
 /// When messages of the gateway are replies to a command.
@@ -112,6 +119,27 @@ impl TrainingCounts {
             (min..=max).contains(&i64::from(**size)) && !is_mostly_answer && is_on_no_timer(counted)
         });
         sizes.map(|(size, _)| *size).collect()
+    }
+
+    /// Takes what nearly always follows a command, and has many sizes as no answer has, for a part of it.
+    pub(crate) fn take_what_follows(&mut self) {
+        for ServiceSize { continued, followed, .. } in self.service.values_mut() {
+            let (all, most) = (followed.values().sum::<u64>(), followed.values().max().copied().unwrap_or_default());
+            if most.saturating_mul(5) < all.saturating_mul(3) {
+                *continued += all;
+            }
+        }
+    }
+
+    /// The sizes behind which a command goes on.
+    pub(crate) fn continued(&self) -> Vec<u32> {
+        self.service.keys().copied().filter(|size| self.goes_on(*size)).take(MAX_NOISE_SIZES).collect()
+    }
+
+    fn goes_on(&self, size: u32) -> bool {
+        self.service.get(&size).is_some_and(|ServiceSize { records, parts, continued, .. }| {
+            *continued >= MIN_OCCURRENCES && continued.saturating_mul(4) >= (records.commands + parts).saturating_mul(3)
+        })
     }
 
     pub(crate) fn replied(&self) -> u64 {
@@ -191,7 +219,21 @@ impl CountingPass<'_> {
     fn count_service(&mut self, message: &LabelledMessage, flow: &mut TrainingFlow) {
         let Record { start_ns, length, .. } = message.record;
         let request = flow.request.take();
-        match message.label {
+        let is_full = message.size_class == SizeClass::Full;
+        let is_open = flow.replies.as_ref().is_some_and(|window| start_ns <= window.until_ns.min(window.end_ns));
+        let begun = flow.begun.filter(|_| is_full && is_open);
+        let goes_on = |size: u32| self.previous.goes_on(size);
+        let label = match message.label {
+            MessageLabel::NoCommand | MessageLabel::Unlabelled if begun.is_some_and(goes_on) => {
+                MessageLabel::ContinuesCommand
+            }
+            label => label,
+        };
+        if is_full {
+            let is_noise = matches!(label, MessageLabel::NoCommand | MessageLabel::Unlabelled);
+            flow.begun = Some(length).filter(|_| !is_noise || goes_on(length));
+        }
+        match label {
             MessageLabel::StartsCommand => {
                 self.counts.service.entry(length).or_default().records.commands += 1;
                 let is_recent = |request_ns: i64| start_ns.saturating_sub(request_ns) <= self.limits.answer_within_ns;
@@ -203,8 +245,17 @@ impl CountingPass<'_> {
                 flow.awaiting = Some((AwaitingReply::Command, window.until_ns));
                 flow.history.service_burst = ServiceBurst::Command;
             }
-            MessageLabel::ContinuesCommand | MessageLabel::Doubtful => {}
-            MessageLabel::NoCommand | MessageLabel::Unlabelled => self.count_noise(message, flow),
+            MessageLabel::Doubtful => flow.replies = Some(ReplyWindow::of(message, self.limits)),
+            MessageLabel::NoCommand | MessageLabel::Unlabelled => {
+                if let Some(size) = begun {
+                    *self.counts.service.entry(size).or_default().followed.entry(length).or_default() += 1;
+                }
+                self.count_noise(message, flow);
+            }
+            MessageLabel::ContinuesCommand => {
+                self.counts.service.entry(length).or_default().parts += 1;
+                begun.iter().for_each(|size| self.counts.service.entry(*size).or_default().continued += 1);
+            }
         }
     }
 
@@ -252,20 +303,21 @@ impl CountingPass<'_> {
 impl ServiceSize {
     /// Finds the timer that most unsolicited messages are on, if there is one.
     fn find_timer(&self, records: &mut ServiceRecords) {
-        let milliseconds = |ns: i64| Some(ns.unsigned_abs() / 1_000_000);
+        let milliseconds = |ns: i64| ns.unsigned_abs() / 1_000_000;
         let is_most = |count: usize| count >= periodic::MIN_ARRIVALS && count * 5 >= self.silences.len() * 4;
-        if let Some((period_ns, count)) = periodic::idle_period(&self.silences).filter(|(_, count)| is_most(*count)) {
-            (records.after_silence_ms, records.on_beat) = (milliseconds(period_ns), count as u64);
-        }
+        let idle = periodic::usual_timer(self.silences.iter().copied()).filter(|(_, count)| is_most(*count));
         // The pair with most messages shows the period. All gateways have the same firmware, but each its own phase.
         let longest = self.times.values().max_by_key(|times| times.len());
-        let Some(period_ns) = longest.and_then(|times| periodic::interval_period(times)) else { return };
-        let on_timer = |times: &Vec<i64>| periodic::times_on_timer(times, period_ns).len() as u64;
-        let count = self.times.values().map(on_timer).sum::<u64>();
-        if count > records.on_beat && count.saturating_mul(5) >= records.alone.saturating_mul(4) {
-            records.after_silence_ms = None;
-            (records.every_ms, records.on_beat) = (milliseconds(period_ns), count);
-        }
+        let timers = longest.into_iter().flat_map(|times| periodic::interval_timers(times));
+        let count_on = |timer: Timer| self.times.values().map(|times| timer.count_on(times)).sum();
+        let interval =
+            timers.map(|timer| (timer, count_on(timer))).max_by_key(|(_, count)| *count).filter(|(_, count)| {
+                idle.is_none_or(|(_, other)| *count > other) && *count as u64 * 5 >= records.alone.saturating_mul(4)
+            });
+        let Some((timer, count)) = interval.or(idle) else { return };
+        let period = if interval.is_some() { &mut records.every_ms } else { &mut records.after_silence_ms };
+        *period = Some(milliseconds(timer.period_ns));
+        (records.jitter_ms, records.on_beat) = (milliseconds(timer.late_ns), count as u64);
     }
 }
 

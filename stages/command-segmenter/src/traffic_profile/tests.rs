@@ -6,7 +6,7 @@ use super::*;
 
 fn stats(answers: u32, unsolicited: u32) -> ServiceLengthStats {
     let mut stats = ServiceLengthStats::default();
-    (0..answers).for_each(|n| stats.add_answer(Arrival { time_ns: i64::from(n), silence_ns: None }));
+    (0..answers).for_each(|n| stats.add_answer(Some(Arrival { time_ns: i64::from(n), silence_ns: None })));
     (0..unsolicited).for_each(|_| stats.add_unsolicited(Arrival { time_ns: 0, silence_ns: None }));
     stats
 }

@@ -93,7 +93,15 @@ fn telemetry_is_not_a_reply_and_hides_no_command() {
 fn answers_that_come_late_or_alone_are_still_answers() {
     let mut records: Vec<Record> = (0..30).flat_map(|n| [from(n * MINUTE, 40), to(n * MINUTE + 12, 40)]).collect();
     records.extend([from(1_830_000, 40), to(1_831_500, 40), to(1_890_250, 40), to(1_911_000, 140)]);
-    assert_eq!(found(records), [(1_911_000, 140, 0)]);
+    assert_eq!(found(records.clone()), [(1_911_000, 140, 0)]);
+    records.extend([to(1_950_250, 40), to(2_010_250, 40), from(2_010_300, 45)]);
+    let mut segmenter = CommandSegmenter::new(&adaptive()).unwrap();
+    let mut out = process(&mut segmenter, records);
+    segmenter.finish(&mut out).unwrap();
+    let [Frame::Notice(notice), rest @ ..] = &out[..] else { panic!("{out:?}") };
+    assert_eq!((&*notice.what, notice.time_ns, notice.bytes), (what::UNEXPLAINED, Some(1_890_250 * MS), Some(64)));
+    assert!(segmenter.counters().contains(&("unexplained", 2)), "two that nothing asked for: one is said");
+    assert_eq!(rest.len(), 2, "the last one of that length has a reply: {rest:?}");
 }
 
 #[test]
@@ -101,6 +109,70 @@ fn answers_that_always_take_longer_than_the_option_are_learned() {
     let records = commands(30);
     let expected = found(records.clone());
     assert_eq!(found([records, readings(25, |n| 250 + n % 4)].concat()), expected);
+}
+
+/// Times with random pauses in a range.
+fn random_times(pauses: std::ops::Range<i64>) -> impl Iterator<Item = i64> {
+    let (mut state, mut at) = (1_u64, 0);
+    std::iter::repeat_with(move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        at += pauses.start + (state >> 33) as i64 % (pauses.end - pauses.start);
+        at
+    })
+}
+
+/// Commands with other messages among them, each so long after the last record, or after the last of them; none within
+/// 200 ms of a record of a command.
+fn every_so_often(
+    commands: &[Record],
+    is_idle: bool,
+    after: impl Fn(i64) -> i64,
+    messages: impl Fn(i64) -> Vec<Record>,
+) -> Vec<Record> {
+    let (mut last, mut n, mut all) = (0, 0, commands.to_vec());
+    for record in commands {
+        let next = record.time_ns / MS;
+        while last + after(n) < next - 200 || !is_idle && last + after(n) < next + 200 {
+            last += after(n);
+            n += 1;
+            all.extend(if last < next - 200 { messages(last) } else { Vec::new() });
+        }
+        last = if is_idle { next } else { last };
+    }
+    all
+}
+
+/// Their sender looks once a second whether they are due, or is as often early as late.
+#[test]
+fn keep_alives_that_are_up_to_a_second_early_or_late_are_no_commands() {
+    let commands = commands(60);
+    let expected = found(commands.clone());
+    assert_eq!(expected.len(), 60);
+    for period in [12, 20, 25, 30, 45, 60] {
+        let options = Options { look_ahead: SignedDuration::from_secs(15 * period), ..adaptive() };
+        for (early, late) in [(0, 500), (0, 1_000), (500, 500), (1_000, 1_000)] {
+            let after = |n: i64| period * SECOND - early + n * n * 7_919 % (early + late + 1);
+            for is_idle in [false, true] {
+                let records = every_so_often(&commands, is_idle, after, |at| vec![to(at, 60)]);
+                let found = super::found(CommandSegmenter::new(&options).unwrap(), records);
+                assert_eq!(found, expected, "{period} s, {early} and {late} ms, {is_idle}");
+            }
+        }
+    }
+}
+
+/// An HTTP/2 PING has 17 bytes, as has what acknowledges it; either side sends some, at any time.
+#[test]
+fn pings_of_either_side_at_any_time_are_no_commands() {
+    let commands = commands(60);
+    let expected = found(commands.clone());
+    let after = |n: i64| 5_000 + n * n * 7_919 % 55_000;
+    let pings = every_so_often(&commands, false, after, |at| {
+        if at % 2 == 0 { vec![to(at, 17), from(at + 15, 17)] } else { vec![from(at, 17), to(at + 15, 17)] }
+    });
+    assert!(pings.len() > 2 * commands.len());
+    assert_eq!(found_by_default(pings.clone()), found_by_default(commands));
+    assert_eq!(found(pings), expected);
 }
 
 /// A script sends a command every half minute, to record something to learn from.
@@ -205,6 +277,41 @@ fn late_answers_of_a_service_that_never_begins_are_no_commands() {
     let later = 700 * SECOND;
     records.extend([from(later, 200), to(later + 36, 4), to(later + 680, 335)]);
     assert_eq!(found_by_default(records), [(105, 1), (335, 1)], "by then the service is known to begin by itself");
+}
+
+/// The gateway asks after half a minute of silence, or by the clock; of its commands some are as long as the answers, and
+/// most if all of them are.
+#[test]
+fn commands_as_long_as_the_answers_to_polls_are_found_or_said() {
+    for (period, is_idle) in [(30, true), (30, false), (10, true), (10, false)] {
+        for (sizes, as_long) in [([53, 64, 83, 64], 15), ([53, 64, 83, 53], 30), ([53; 4], 60)] {
+            for has_reply in [true, false] {
+                let commands: Vec<Record> = (0..60)
+                    .zip(random_times(3_000..90_000))
+                    .flat_map(|(n, at)| {
+                        let command = to(at, sizes[n % 4]);
+                        std::iter::once(command).chain(has_reply.then(|| from(at + 65, 37)))
+                    })
+                    .collect();
+                let after = |n: i64| period * SECOND + n * 17 % 50;
+                let mut records = every_so_often(&commands, is_idle, after, |at| vec![from(at, 53), to(at + 15, 53)]);
+                records.sort_by_key(|record| record.time_ns);
+                let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
+                let mut out = process(&mut segmenter, records);
+                segmenter.finish(&mut out).unwrap();
+                let notices = out.iter().filter(|frame| matches!(frame, Frame::Notice(_))).count();
+                let found: Vec<Command> = out.into_iter().filter_map(|frame| Command::try_from(frame).ok()).collect();
+                let unexplained =
+                    segmenter.counters().iter().find(|(name, _)| *name == "unexplained").unwrap().1 as usize;
+                let case = (period, is_idle, as_long, has_reply, unexplained);
+                assert_eq!(found.len() + unexplained, 60, "{case:?}");
+                assert_eq!(notices, unexplained.min(1), "{case:?}");
+                assert!(unexplained == 0 || !has_reply, "{case:?}");
+                let others = found.iter().filter(|command| command.plaintext != Some([53; 2])).count();
+                assert_eq!(others, 60 - as_long, "{case:?}");
+            }
+        }
+    }
 }
 
 /// A small request and its large answer: `min-size` does not make the answer a command.

@@ -32,7 +32,8 @@ fn learn_labelled(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64
 }
 
 fn learn_traffic(records: &[Record], commands: &[Command], doubtful: &[Command], span: [i64; 2]) -> NoiseStatistics {
-    let traffic = LabelledTraffic { records, flows: &[], commands, doubtful, span, labels_are_complete: true };
+    let traffic =
+        LabelledTraffic { records, flows: &[], commands, doubtful, span, labels_are_complete: true, labels_fit: true };
     traffic.learn(&model(NoiseStatistics::default()), &Options::default()).unwrap()
 }
 
@@ -71,6 +72,25 @@ fn on_its_timer_a_keep_alive_with_the_size_of_commands_is_not_a_command() {
     let mut records = keep_alive(30, 3_000);
     records.extend(command(100_600, 141).into_iter().chain(command(777_700, 142)));
     assert_eq!(found(&noise, records), [(100_600, 141, 2), (777_700, 142, 2)], "a command of that size off its timer");
+}
+
+/// Their sender looks once a second whether they are due.
+#[test]
+fn a_keep_alive_with_the_size_of_commands_that_is_up_to_a_second_late_is_no_command() {
+    let late = |count: i64, phase: i64| {
+        let mut at = phase;
+        (0..count).map(move |n| {
+            at += 30 * SECOND + n * n * 7_919 % 1_001;
+            to(at, 141)
+        })
+    };
+    let noise = learn(late(60, 17_000));
+    let of_141 = noise.to_gateway[0];
+    assert_eq!((of_141.size, of_141.alone, of_141.jitter_ms), (141, 60, 1_000));
+    assert!(of_141.every_ms.is_some_and(|period| (30_000..31_000).contains(&period)), "{of_141:?}");
+    assert_eq!(found(&noise, late(120, 3_000).collect()), []);
+    let records = late(120, 3_000).chain(command(110_000, 141)).collect();
+    assert_eq!(found(&noise, records), [(110_000, 141, 2)], "a command of that size between two");
 }
 
 #[test]
@@ -165,6 +185,63 @@ fn parts_of_a_command_that_are_written_at_once_are_one_command() {
     assert_eq!(noise.written, RecordLayout::Parts);
     let records = [parts(1_000, 141), parts(1_100, 101)].concat();
     assert_eq!(found(&noise, records), [(1_000, 141, 1), (1_100, 101, 1)]);
+}
+
+/// The gateway replies to the head of a command before the service sends the rest.
+fn asked(at: i64, size: u64, wait: i64) -> [Record; 4] {
+    [to(at, 30), from(at + wait / 2, 45), to(at + wait, size - 30), from(at + wait + 60, 45)]
+}
+
+/// Of 83 commands every fourth has a reply in between, which is another command where that was not learned.
+#[test]
+fn a_command_that_was_learned_to_go_on_goes_on_behind_a_reply() {
+    let parts = |at: i64, size: u64| [to(at, 30), to(at + 2, size - 30), from(at + 60, 45)];
+    let noise = learn_labelled((0..).zip(times(40)).flat_map(|(n, at)| parts(at, size(n))).collect(), times(40), 5);
+    assert_eq!(noise.continued, [30]);
+    for wait in [10, 40, 200, 700] {
+        let sent =
+            |n| if n % 4 == 0 { asked(n * 9_000, size(n), wait).to_vec() } else { parts(n * 9_000, size(n)).to_vec() };
+        let all = found(&noise, (0..83).flat_map(sent).collect());
+        let expected: Vec<_> = (0..83).map(|n| (n * 9_000, size(n), if n % 4 == 0 { 2 } else { 1 })).collect();
+        assert_eq!(all, expected, "{wait} ms");
+    }
+}
+
+/// The labels were found to be those of the heads, which all have one size.
+#[test]
+fn what_always_follows_a_command_belongs_to_it_if_the_labels_do_not_fit_without() {
+    let learn = |labels_fit, rest: fn(i64) -> u64| {
+        let records: Vec<Record> =
+            (0..).zip(times(40)).flat_map(|(n, at)| asked(at, rest(n), 90)).chain(polls_answered(30)).collect();
+        let mut records = records;
+        records.sort_by_key(|record| record.time_ns);
+        let heads = run(CommandSegmenter::new(&gap()).unwrap(), &records);
+        let heads: Vec<Command> = heads.into_iter().filter(|command| command.plaintext == Some([30; 2])).collect();
+        assert_eq!(heads.len(), 40);
+        let span = [i64::MIN, i64::MAX];
+        let (commands, doubtful) = (&heads[..], &[][..]);
+        let traffic = LabelledTraffic {
+            records: &records,
+            flows: &[],
+            commands,
+            doubtful,
+            span,
+            labels_are_complete: false,
+            labels_fit,
+        };
+        traffic.learn(&model(NoiseStatistics::default()), &Options::default()).unwrap()
+    };
+    assert_eq!(learn(true, size).continued, [0_u32; 0], "the heads explain their labels");
+    assert_eq!(learn(false, |_| 101).continued, [0_u32; 0], "what is always as long is an answer");
+    let noise = learn(false, size);
+    assert_eq!(noise.continued, [30]);
+    let all = found(&noise, (0..83).flat_map(|n| asked(n * 9_000, size(n), 90)).collect());
+    assert_eq!(all, (0..83).map(|n| (n * 9_000, size(n), 2)).collect::<Vec<_>>());
+}
+
+/// The gateway asks every 20 s, and is answered with as many bytes.
+fn polls_answered(count: i64) -> impl Iterator<Item = Record> {
+    (0..count).flat_map(|n| [from(n * 20_011 + 15_000, 77), to(n * 20_011 + 15_030, 77)])
 }
 
 #[test]
