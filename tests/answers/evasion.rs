@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use support::attack::{Flags, Forged, Target, exchanged, middle, noise, record};
-use support::injected::{Answers, COMMANDS, Traffic, answers};
+use support::injected::{Answers, COMMANDS, Traffic, answers, honest};
 
 /// What an attack may cost.
 struct Limit {
@@ -78,12 +78,11 @@ fn changed(honest: &Answers, attacked: &Answers) -> usize {
 
 /// Runs each attack, and holds it to its limit.
 fn hold(attacks: Vec<(&str, Traffic, Limit)>) {
-    let honest = answers(&Traffic::bundled(), &[]);
-    assert_eq!(honest.untunnelled().len(), COMMANDS);
+    let honest = honest();
     let mut broken = Vec::new();
     for (name, traffic, limit) in attacks {
         let attacked = answers(&traffic, &[]);
-        let cost = changed(&honest, &attacked);
+        let cost = changed(honest, &attacked);
         let is_said = limit.notices.is_empty() || limit.notices.iter().any(|what| !attacked.notices(what).is_empty());
         println!("{name}: {cost} of {COMMANDS} answers changed, exit code {:?}", attacked.code);
         if cost > limit.changed || !is_said || !attacked.code.is_some_and(|code| limit.codes.contains(&code)) {

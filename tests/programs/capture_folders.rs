@@ -7,7 +7,7 @@ use std::thread;
 use support::programs;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use support::injected::{Answers, COMMANDS, Traffic, run};
+use support::injected::{Answers, COMMANDS, Traffic, honest, run};
 use support::programs::{example, root, stderr, with, write};
 
 const KINDS: [&str; 2] = ["--kind", "flow,identification,notice,summary"];
@@ -58,7 +58,7 @@ fn a_pipe_that_is_named_is_read() {
 
 #[test]
 fn a_capture_that_cannot_be_read_is_named_and_the_others_go_on() {
-    let honest = Answers::of(&run(&[&root().join(example("test.pcap"))], &KINDS)).untunnelled();
+    let honest = honest().untunnelled();
     for (name, content) in
         [("bad.pcap", &b"\xff\xff\xff\xff damaged"[..]), ("empty.pcapng", b""), ("text.pcap.gz", b"text")]
     {
@@ -78,7 +78,7 @@ fn a_capture_that_cannot_be_read_is_named_and_the_others_go_on() {
 #[test]
 fn one_damaged_header_costs_few_commands() {
     let bytes = bundled();
-    let honest = Answers::of(&run(&[&root().join(example("test.pcap"))], &KINDS)).untunnelled();
+    let honest = honest().untunnelled();
     let lengths = Traffic::bundled().0.into_iter().map(|(_, frame)| 16 + frame.len());
     let places: Vec<usize> = lengths.scan(24, |at, length| Some(std::mem::replace(at, *at + length))).collect();
     let folder = tempfile::tempdir().unwrap();

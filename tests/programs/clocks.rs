@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use pcap_file::TsResolution;
@@ -63,7 +64,8 @@ impl Found {
 
     /// How many answers of the undamaged capture are not found here.
     fn lost(&self) -> usize {
-        let (truth, found) = (Self::in_packets(&home()).answers(), self.answers());
+        static UNDAMAGED: LazyLock<BTreeMap<Answer, usize>> = LazyLock::new(|| Found::in_packets(&home()).answers());
+        let (truth, found) = (&*UNDAMAGED, self.answers());
         assert_eq!(truth.values().sum::<usize>(), COMMANDS);
         truth.iter().map(|(answer, count)| count.saturating_sub(found.get(answer).copied().unwrap_or(0))).sum()
     }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -19,8 +20,10 @@ fn within(folder: &Path, arguments: &str) -> Command {
 }
 
 /// The answers to the bundled capture, as NDJSON.
-fn answers() -> Vec<u8> {
-    stdout(&mut sizeleak("run pipeline.toml --quiet --format ndjson"))
+fn answers() -> &'static [u8] {
+    static ANSWERS: LazyLock<Vec<u8>> =
+        LazyLock::new(|| stdout(&mut sizeleak("run pipeline.toml --quiet --format ndjson")));
+    &ANSWERS
 }
 
 /// Options by which a capture of the bundled home is answered as the bundled pipeline does.
@@ -232,7 +235,7 @@ fn traffic_that_is_named_is_not_answered_with_the_model_of_a_pipeline_that_is_fo
             let answered = feed(within(folder.path(), &arguments), bundled("test.pcap"));
             assert!(answered.status.success(), "{arguments}: {}", stderr(&answered));
             let count = |rows: &[u8]| String::from_utf8_lossy(rows).matches("{\"identification\"").count();
-            assert_eq!(count(&answered.stdout), count(&answers()), "{arguments}");
+            assert_eq!(count(&answered.stdout), count(answers()), "{arguments}");
         }
     }
     said.assert_shown("refused-model-of-a-found-pipeline");

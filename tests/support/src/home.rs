@@ -1,12 +1,15 @@
 //! A simulated home on disk, and the program run on it as by a user.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use sizeleak_model::policies::PaddingPolicy;
-use sizeleak_simulator::{Scenario, simulate};
+use sizeleak_simulator::{Scenario, Simulation, simulate};
 use tempfile::TempDir;
 
 use crate::programs::{GATEWAY, feed, sizeleak, stderr, stdout, with};
@@ -16,10 +19,29 @@ pub struct Home {
     folder: TempDir,
 }
 
+/// What is made once in a test program and then only read, by what it is made of.
+struct MadeOnce<T>(Mutex<BTreeMap<Vec<u8>, Arc<OnceLock<T>>>>);
+
+impl<T> MadeOnce<T> {
+    const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    /// What is made of this, after `make` has made it if it was not there.
+    fn of(&self, what: Vec<u8>, make: impl FnOnce() -> T) -> Arc<OnceLock<T>> {
+        let made = Arc::clone(self.0.lock().unwrap().entry(what).or_default());
+        made.get_or_init(make);
+        made
+    }
+}
+
 impl Home {
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
+        static SIMULATIONS: MadeOnce<Simulation> = MadeOnce::new();
         let folder = tempfile::tempdir().unwrap();
-        simulate(scenario, seed).unwrap().write_to(folder.path()).unwrap();
+        let what = format!("{seed}\n{}", toml::to_string(scenario).unwrap());
+        let made = SIMULATIONS.of(what.into_bytes(), || simulate(scenario, seed).unwrap());
+        made.wait().write_to(folder.path()).unwrap();
         Self { folder }
     }
 
@@ -58,8 +80,29 @@ impl Home {
         fs::write(self.path("model.toml"), model.to_string()).unwrap();
     }
 
-    /// `learn` on the training captures, into a model of this name; `more` are further arguments.
+    /// `learn` on the training captures, into a model of this name; `more` are further arguments. Without any, what was
+    /// learned from the same files before is taken.
     pub fn learn(&self, model: &str, more: &[&str]) -> Output {
+        static LEARNED: MadeOnce<(Output, Option<Vec<u8>>)> = MadeOnce::new();
+        if !more.is_empty() {
+            return self.learn_anew(model, more);
+        }
+        let mut files = Sha256::new();
+        for name in ["learn.pcap", "learn.csv", "inventory.toml"] {
+            files.update(Sha256::digest(fs::read(self.path(name)).unwrap()));
+        }
+        let made = LEARNED.of(files.finalize().to_vec(), || {
+            let output = self.learn_anew(model, more);
+            (output, fs::read(self.path(model)).ok())
+        });
+        let (output, learned) = made.wait();
+        if let Some(learned) = learned {
+            fs::write(self.path(model), learned).unwrap();
+        }
+        output.clone()
+    }
+
+    fn learn_anew(&self, model: &str, more: &[&str]) -> Output {
         let mut command = sizeleak("learn");
         command.arg("--capture").arg(self.path("learn.pcap")).arg("--labels").arg(self.path("learn.csv"));
         command.args(["--gateway", GATEWAY]).arg("--inventory").arg(self.path("inventory.toml"));

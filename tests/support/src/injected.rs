@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Output;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use etherparse::{EtherType, PacketBuilder};
@@ -119,6 +120,16 @@ pub fn answers(traffic: &Traffic, more: &[&str]) -> Answers {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "traffic.pcap", traffic.to_pcap());
     Answers::of(&run(&[&file], &[&["--kind", "flow,identification,notice,summary"], more].concat()))
+}
+
+/// The answers to the bundled capture as it is.
+pub fn honest() -> &'static Answers {
+    static HONEST: LazyLock<Answers> = LazyLock::new(|| {
+        let honest = answers(&Traffic::bundled(), &[]);
+        assert_eq!(honest.untunnelled().len(), COMMANDS);
+        honest
+    });
+    &HONEST
 }
 
 /// What a run printed, as JSON lines.

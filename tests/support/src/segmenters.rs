@@ -1,8 +1,9 @@
 //! The segmenters of `examples/segmenters`, as commands.
 
-use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Once;
+use std::{env, fs};
 
 use crate::programs::{built, root};
 
@@ -16,9 +17,27 @@ pub fn python() -> Vec<String> {
     vec!["python3".to_owned(), folder().join("burst.py").display().to_string(), "40".to_owned()]
 }
 
-/// The segmenter in Rust, as a command line. It is a package of its own, which Cargo does not build for the
-/// tests of this package; so it is built here, beside the other programs.
+/// The segmenter in Rust, as a command line. `cargo test` builds it for a test of its own package; where only the tests
+/// of this one were built, it is built here, beside the other programs.
 pub fn rust() -> Vec<String> {
+    let program = built().join("burst-segmenter");
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        if !is_newer(&program, &folder().join("burst/src")) {
+            build();
+        }
+    });
+    vec![program.display().to_string(), "--silence".to_owned(), "40ms".to_owned()]
+}
+
+/// Whether a program is newer than its source.
+fn is_newer(program: &Path, source: &Path) -> bool {
+    let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    let files = fs::read_dir(source).unwrap().map(|file| modified(&file.unwrap().path()));
+    modified(program) > files.max().unwrap()
+}
+
+fn build() {
     let programs = built();
     let profile = programs.file_name().unwrap().to_str().unwrap();
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -26,6 +45,4 @@ pub fn rust() -> Vec<String> {
     cargo.args(["--profile", if profile == "debug" { "dev" } else { profile }]);
     let ended = cargo.arg("--target-dir").arg(programs.parent().unwrap()).status().unwrap();
     assert!(ended.success(), "burst-segmenter cannot be built");
-    let program = programs.join("burst-segmenter").display().to_string();
-    vec![program, "--silence".to_owned(), "40ms".to_owned()]
 }
