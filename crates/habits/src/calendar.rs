@@ -27,7 +27,7 @@ impl LocalTime {
     /// How many such intervals the day still has with this one, by the clock.
     pub(crate) fn bins_left(self) -> i64 {
         let first = bin_of((FIRST_HOUR * HOUR) as f64);
-        (BINS - (self.bin() + BINS - first) % BINS) as i64
+        (BINS - (self.bin() + BINS - first) % BINS).cast_signed() as i64
     }
 }
 

@@ -32,10 +32,10 @@ pub(crate) const WINDOWS: [i64; 3] = [120_000_000_000, 1_200_000_000_000, 10_800
 const TICK: i64 = 600_000_000_000;
 
 /// After so long a silence nothing is due any more, and it is counted by the day.
-const LONG_SILENCE: i64 = (slots::RECENT_DAYS + 1) * BINS as i64 * TICK;
+const LONG_SILENCE: i64 = (slots::RECENT_DAYS + 1) * BINS.cast_signed() as i64 * TICK;
 
 /// A longer pause is one of the capture.
-const LONGEST_SILENCE: i64 = 400 * BINS as i64 * TICK;
+const LONGEST_SILENCE: i64 = 400 * BINS.cast_signed() as i64 * TICK;
 
 /// A candidate that is less probable is not learned.
 const LEAST_WEIGHT: f64 = 0.01;

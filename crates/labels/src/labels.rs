@@ -405,7 +405,8 @@ mod tests {
                 assert!(error(&text).len() < 5_000, "{}", error(&text).len());
             }
         }
-        let columns: String = (0..100).map(|at| format!(",{at}{}", "x".repeat(1 << 12))).collect();
+        let columns: Vec<String> = (0..100).map(|at| format!(",{at}{}", "x".repeat(1 << 12))).collect();
+        let columns = columns.concat();
         let labels = Labels::read(format!("time,action{columns}\n1,on{}\n", ",".repeat(100)).as_bytes()).unwrap();
         assert!(labels.notes[0].len() < 5_000 && labels.notes[0].ends_with(" and 84 more"), "{}", labels.notes[0]);
     }
@@ -416,7 +417,8 @@ mod tests {
         let rows = "1,1\n".repeat(error::MAX_ROWS);
         assert!(error(format!("time,on\n{rows}").as_bytes()).contains("more than 2097152 rows"));
         assert!(
-            error(&[&b"time,on\n1,1\n2,"[..], &[0; 1 << 20]].concat()).starts_with("line 3: it has more than 1048576")
+            error(&[&b"time,on\n1,1\n2,"[..], &vec![0; 1 << 20]].concat())
+                .starts_with("line 3: it has more than 1048576")
         );
         for log in ["[{},", "{}\n"] {
             let log = log.repeat(error::MAX_ROWS + 1);

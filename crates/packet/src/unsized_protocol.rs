@@ -43,10 +43,8 @@ impl UnsizedProtocol {
             }
             ETHERIP if data.first().is_some_and(|first| first >> 4 == 3) => Some(Self::EtherIp),
             L2TP => Some(Self::L2tp),
-            // Sized, or opened.
-            TCP | ESP | IPV4 | IPV6 | GRE | MPLS => None,
-            // What networks themselves need: ICMP, IGMP, no content, OSPF, PIM, VRRP.
-            1 | 2 | 58 | 59 | 89 | 103 | 112 => None,
+            // Sized, or opened; or what networks themselves need: ICMP, IGMP, no content, OSPF, PIM, VRRP.
+            TCP | ESP | IPV4 | IPV6 | GRE | MPLS | 1 | 2 | 58 | 59 | 89 | 103 | 112 => None,
             // One that is cut is damaged.
             extension if is_ipv6_extension(extension) => None,
             other => Some(Self::Ip(other)),

@@ -91,7 +91,9 @@ pub(crate) fn skip_damage(window: &mut Window, format: &impl PacketFormat) -> Op
                     let needed = ahead.last().copied().unwrap_or(0).max(refused.len());
                     refused.resize(needed, false);
                     for next in ahead {
-                        refused[next - 1] = true;
+                        if let Some(place) = refused.get_mut(next - 1) {
+                            *place = true;
+                        }
                     }
                     at += 1;
                 }
@@ -218,7 +220,7 @@ mod tests {
         let turning: Vec<u8> = (0..2_000).flat_map(|at| piece(1_004, at % 3 * 9)).collect();
         for (name, content) in [
             ("pieces without a time", none.repeat(100_000)),
-            ("every place begins one", vec![12, 0, 12, 0].repeat(500_000)),
+            ("every place begins one", [12, 0, 12, 0].repeat(500_000)),
             ("packets at other times", far.repeat(15)),
             ("packets whose times turn", turning),
         ] {

@@ -126,8 +126,8 @@ pub(crate) fn interval_timers(times: &[i64]) -> impl Iterator<Item = Timer> {
     // Every second time counts too: there may be two timers of one period.
     [2, 1].into_iter().filter_map(|lag| {
         let intervals = times.iter().zip(times.iter().skip(lag)).map(|(one, next)| next.saturating_sub(*one));
-        let (timer, _) = usual_timer(intervals)?;
-        (lag == 1 || timer.late_ns == 0).then_some(timer)
+        let (found, _) = usual_timer(intervals)?;
+        (lag == 1 || found.late_ns == 0).then_some(found)
     })
 }
 

@@ -283,7 +283,9 @@ pub(crate) enum LengthRole {
 impl ServiceLengthStats {
     fn add_answer(&mut self, arrival: Option<Arrival>) {
         self.count = self.count.saturating_add(1);
-        arrival.into_iter().for_each(|unusual| self.arrivals.add(unusual));
+        if let Some(unusual) = arrival {
+            self.arrivals.add(unusual);
+        }
         self.answers = self.answers.saturating_add(1);
     }
 

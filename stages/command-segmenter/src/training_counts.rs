@@ -254,7 +254,9 @@ impl CountingPass<'_> {
             }
             MessageLabel::ContinuesCommand => {
                 self.counts.service.entry(length).or_default().parts += 1;
-                begun.iter().for_each(|size| self.counts.service.entry(*size).or_default().continued += 1);
+                if let Some(size) = begun {
+                    self.counts.service.entry(size).or_default().continued += 1;
+                }
             }
         }
     }

@@ -1,5 +1,7 @@
 //! The stage: packets in, the gateway's flows and segments out.
 
+use std::fmt::Write as _;
+
 use sizeleak_frame::{BatchLimit, Flow, Packet, Packets, Segment, Transport, what};
 use sizeleak_packet::{
     AddressPrefilter, AddressSet, CapturedBytes, Encapsulation, IpPacket, IpPayload, NoIpHeader, NoSegment,
@@ -342,7 +344,7 @@ impl FlowFilter {
             self.seen.most_frequent()
         );
         if let Some((reason, count)) = self.counters.main_reason().filter(|(reason, _)| !reason.is_routine()) {
-            text.push_str(&format!("; {count} packets could not be read: {reason}"));
+            let _ = write!(text, "; {count} packets could not be read: {reason}");
         }
         for sentence in self.unsized_traffic.sentences() {
             text.push_str("; ");

@@ -66,7 +66,7 @@ pub(crate) enum Incident {
     Malformed,
     /// This does not look like TLS.
     NotTls,
-    /// This is OpenVPN over TCP.
+    /// This is `OpenVPN` over TCP.
     OpenVpn,
     /// Messages are sized by the lengths of segments, and end so.
     SizedBySegments(MessageEnd),

@@ -33,7 +33,7 @@ pub(crate) enum Framing {
     Search(Box<BoundarySearch>),
     /// The capture holds headers alone.
     Hidden,
-    /// In packets of OpenVPN.
+    /// In packets of `OpenVPN`.
     OpenVpn,
 }
 
@@ -430,7 +430,7 @@ impl Framer<'_> {
         }
     }
 
-    /// What looks like TLS is the control channel of OpenVPN, which shares the stream with its other packets.
+    /// What looks like TLS is the control channel of `OpenVPN`, which shares the stream with its other packets.
     fn openvpn<'a>(&mut self, time_ns: i64) -> Option<Chunk<'a>> {
         self.incident(time_ns, Incident::OpenVpn);
         *self.framing = Framing::OpenVpn;
@@ -506,7 +506,7 @@ impl Framer<'_> {
     }
 }
 
-/// Whether a segment in which a hello was found consists of packets of OpenVPN over TCP: each begins with its length, an
+/// Whether a segment in which a hello was found consists of packets of `OpenVPN` over TCP: each begins with its length, an
 /// opcode and a key's number. Of random bytes fewer than one in 10⁵ segments do, so that it takes a hello, too.
 fn is_openvpn(segment: &Chunk<'_>) -> bool {
     const OPCODES: std::ops::RangeInclusive<u8> = 1..=11;

@@ -251,7 +251,7 @@ impl Reporter {
             }
             Incident::Malformed => self.counters.malformed += 1,
             Incident::NotTls | Incident::OpenVpn | Incident::SizedBySegments(MessageEnd::Silence { .. }) => {
-                self.counters.not_tls += 1
+                self.counters.not_tls += 1;
             }
             Incident::SizedBySegments(MessageEnd::Write) => {}
         }

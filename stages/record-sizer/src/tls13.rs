@@ -102,9 +102,8 @@ impl Tls13Handshake {
                 true
             }
             (Flight::Client, Endpoint::Server) => self.ticket(TicketWindow::after_finished(time_ns), content, time_ns),
-            (Flight::Tickets(_), Endpoint::Client) => false,
             (Flight::Tickets(tickets), Endpoint::Server) => self.ticket(tickets, content, time_ns),
-            (Flight::Over, _) => false,
+            (Flight::Tickets(_), Endpoint::Client) | (Flight::Over, _) => false,
         }
     }
 

@@ -20,8 +20,8 @@ fn pushed(row: OwnedSegment) -> OwnedSegment {
 }
 
 /// The same segment of which the snaplen left this many bytes of payload.
-fn cut(row: OwnedSegment, bytes: usize) -> OwnedSegment {
-    OwnedSegment { payload: row.payload[..bytes.min(row.payload.len())].to_vec(), ..row }
+fn cut(row: &OwnedSegment, bytes: usize) -> OwnedSegment {
+    OwnedSegment { payload: row.payload[..bytes.min(row.payload.len())].to_vec(), ..row.clone() }
 }
 
 /// Bytes of payload, and those of them that were lost.
@@ -118,7 +118,7 @@ fn two_records_a_segment(captured: usize) -> (Vec<OwnedSegment>, u64, u64) {
         let first = 200 + noise.below(300) as u16;
         let bytes = stream(&[(23, first), (23, 300)], &mut noise);
         first_records += 5 + u64::from(first);
-        rows.push(cut(pushed(segment(TO, sequence, &bytes, at * MILLISECOND)), captured));
+        rows.push(cut(&pushed(segment(TO, sequence, &bytes, at * MILLISECOND)), captured));
         sequence += bytes.len() as u32;
     }
     (rows, u64::from(sequence - 1000), first_records)
@@ -174,7 +174,7 @@ fn the_first_half_of_a_hello_names_the_server() {
         let mut first = segments(FROM, 1000, &hello, 1400);
         match snaplen {
             None => first.truncate(1),
-            Some(bytes) => first = first.into_iter().map(|row| cut(row, bytes)).collect(),
+            Some(bytes) => first = first.iter().map(|row| cut(row, bytes)).collect(),
         }
         rows.extend(first);
         let answered = 1000 + hello.len() as u32;
@@ -182,12 +182,12 @@ fn the_first_half_of_a_hello_names_the_server() {
         rows.push(acknowledging(segment(TO, 5000, &reply, 10 * MILLISECOND)));
         rows.push(segment(FROM, answered, &data, 20 * MILLISECOND));
         let frames = size(&rows);
-        let sessions = frames.iter().filter_map(|frame| match frame {
+        let mut sessions = frames.iter().filter_map(|frame| match frame {
             Frame::Session(session) => Some((session.server_name.as_deref(), session.tls_version.as_deref())),
             _ => None,
         });
         // The service's hello came before it was known that the rest of the client's would not.
-        assert_eq!(sessions.last(), Some((Some("hub.example"), Some("TLS 1.3"))), "{snaplen:?}");
+        assert_eq!(sessions.next_back(), Some((Some("hub.example"), Some("TLS 1.3"))), "{snaplen:?}");
         assert!(records(&frames, FROM).contains(&(22, hello.len() as u16 - 5)), "{snaplen:?}");
     }
 }

@@ -29,9 +29,9 @@ impl<T> MadeOnce<T> {
 
     /// What is made of this, after `make` has made it if it was not there.
     fn of(&self, what: Vec<u8>, make: impl FnOnce() -> T) -> Arc<OnceLock<T>> {
-        let made = Arc::clone(self.0.lock().unwrap().entry(what).or_default());
-        made.get_or_init(make);
-        made
+        let once = Arc::clone(self.0.lock().unwrap().entry(what).or_default());
+        once.get_or_init(make);
+        once
     }
 }
 

@@ -20,8 +20,8 @@ pub fn python() -> Vec<String> {
 /// The segmenter in Rust, as a command line. `cargo test` builds it for a test of its own package; where only the tests
 /// of this one were built, it is built here, beside the other programs.
 pub fn rust() -> Vec<String> {
-    let program = built().join("burst-segmenter");
     static BUILT: Once = Once::new();
+    let program = built().join("burst-segmenter");
     BUILT.call_once(|| {
         if !is_newer(&program, &folder().join("burst/src")) {
             build();

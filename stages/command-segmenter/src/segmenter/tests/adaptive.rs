@@ -116,7 +116,7 @@ fn random_times(pauses: std::ops::Range<i64>) -> impl Iterator<Item = i64> {
     let (mut state, mut at) = (1_u64, 0);
     std::iter::repeat_with(move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        at += pauses.start + (state >> 33) as i64 % (pauses.end - pauses.start);
+        at += pauses.start + (state >> 33).cast_signed() % (pauses.end - pauses.start);
         at
     })
 }
