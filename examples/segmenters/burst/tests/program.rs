@@ -21,8 +21,9 @@ fn records_become_commands_between_hello_and_summary() {
     let sizer = StageSummary { stage: "record-sizer".into(), ..StageSummary::default() };
     let frames =
         [hello.into(), record(0, 200), record(30, 100), record(120, 300), Summary { stages: vec![sizer] }.into()];
-    let mut stream = Vec::new();
-    FrameWriter::new(&mut stream).write_all(&frames).unwrap();
+    let mut writer = FrameWriter::new(Vec::new());
+    writer.write_all(&frames).unwrap();
+    let stream = writer.into_output().unwrap();
 
     let mut program = Command::new(env!("CARGO_BIN_EXE_burst-segmenter"));
     let program = program.args(["--silence", "80ms"]).stdin(Stdio::piped()).stdout(Stdio::piped());
