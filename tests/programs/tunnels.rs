@@ -1,6 +1,7 @@
 //! What is inside a stranger's tunnel never meets the gateway's flows; a gateway inside a tunnel is still found.
 
 use support::injected::{Answers, HOME, SERVICE, Syn, Traffic, answers, gre, honest, tagged, tcp, vxlan};
+use support::programs::{GATEWAY, sizeleak, stderr, write};
 
 /// The ends of a tunnel that has nothing to do with the gateway.
 const STRANGERS: [[u8; 4]; 2] = [[198, 51, 100, 1], [198, 51, 100, 2]];
@@ -91,4 +92,20 @@ fn vlan_tags_do_not_separate_flows() {
         *frame = if is_from_gateway { tagged(10, frame) } else { tagged(20, frame) };
     }
     assert_untouched(&answers(&traffic, &[]));
+}
+
+#[test]
+fn a_run_that_sizes_nothing_says_what_it_did_not_read() {
+    let mut traffic = Traffic::bundled();
+    for (_, frame) in &mut traffic.0 {
+        // SCTP in the place of TCP.
+        frame[23] = if frame[23] == 6 { 132 } else { frame[23] };
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "sctp.pcap", traffic.to_pcap());
+    for more in ["--kind record", "--kind command"] {
+        let output = sizeleak(&format!("run {} --gateway {GATEWAY} --port 443 {more}", file.display())).output().unwrap();
+        let said = stderr(&output);
+        assert!(said.contains("note: ") && said.contains("packets of IP protocol 132 between 192.168.1.20 and"), "{said}");
+    }
 }
