@@ -182,10 +182,10 @@ fn figures_that_cannot_be_computed_are_refused_with_what_to_do() {
     assert!(code == Some(2) && error.contains("no section 2"), "{error}");
     let (code, error) = failure(&["--decay", "0"]);
     assert!(code == Some(2) && error.contains("above 0"), "{error}");
-    let huge = "[[device]]\nname = \"plug\"\ncount = 4000000000\nactions = [\"on\", \"off\"]\n\
-        [[device]]\nname = \"lamp\"\ncount = 4000000000\nactions = [\"off\", \"dim\"]\n\
-        [[device]]\nname = \"blind\"\ncount = 4000000000\nactions = [\"dim\", \"timer\"]\n\
-        [[device]]\nname = \"lock\"\ncount = 4000000000\nactions = [\"timer\", \"white\", \"colour\", \"toggle\"]\n";
+    let huge = "[[device]]\nname = \"plug\"\ncount = 60000\nactions = [\"on\", \"off\"]\n\
+        [[device]]\nname = \"lamp\"\ncount = 60000\nactions = [\"off\", \"dim\"]\n\
+        [[device]]\nname = \"blind\"\ncount = 60000\nactions = [\"dim\", \"timer\"]\n\
+        [[device]]\nname = \"lock\"\ncount = 60000\nactions = [\"timer\", \"white\", \"colour\", \"toggle\"]\n";
     let huge = write(folder.path(), "huge.toml", huge);
     let (code, error) = failure(&["--inventory", huge.to_str().unwrap()]);
     assert!(code == Some(1) && error.contains("too many combinations"), "{error}");

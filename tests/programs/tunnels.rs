@@ -104,8 +104,12 @@ fn a_run_that_sizes_nothing_says_what_it_did_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "sctp.pcap", traffic.to_pcap());
     for more in ["--kind record", "--kind command"] {
-        let output = sizeleak(&format!("run {} --gateway {GATEWAY} --port 443 {more}", file.display())).output().unwrap();
+        let output =
+            sizeleak(&format!("run {} --gateway {GATEWAY} --port 443 {more}", file.display())).output().unwrap();
         let said = stderr(&output);
-        assert!(said.contains("note: ") && said.contains("packets of IP protocol 132 between 192.168.1.20 and"), "{said}");
+        assert!(
+            said.contains("note: ") && said.contains("packets of IP protocol 132 between 192.168.1.20 and"),
+            "{said}"
+        );
     }
 }

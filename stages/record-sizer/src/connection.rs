@@ -265,6 +265,8 @@ impl Connection {
         for direction in Direction::BOTH {
             let (mut reassembly, mut framer) = self.direction(direction, findings);
             reassembly.release_all(time_ns, &mut framer);
+            let (mut reassembly, mut framer) = self.direction(direction, findings);
+            reassembly.end_padding(&mut framer);
             reassembly.drop_rivals(time_ns, &mut framer);
             framer.lose_handshake();
             framer.end_message();

@@ -326,6 +326,7 @@ impl Reassembly<'_> {
         let Some(first) = run.segments.first() else { return };
         let time_ns = first.segment().time_ns;
         self.release_all(time_ns, out);
+        self.pending.held.drop_all();
         if run.claim == Claim::Contradiction {
             out.contradicted(time_ns);
         } else {
@@ -398,13 +399,8 @@ impl Reassembly<'_> {
         if !self.position.is_known() {
             self.start_at_first_held(out);
         }
-        while let Some((start, _)) = self.pending.held.first() {
-            let is_next = start == self.position_of(self.position.next);
-            let is_padding = self.pending.held.is_all_padding();
-            if is_padding && !(is_next && self.context.record.is_some()) {
-                // Nothing came after it.
-                self.pending.held.drop_all();
-            } else if is_padding || self.is_confirmed() || !self.pending.has_continued {
+        while !self.pending.held.is_all_padding() {
+            if self.is_confirmed() || !self.pending.has_continued {
                 self.give_up_gap(out);
             } else {
                 let bytes = self.pending.held.drop_all();
@@ -412,6 +408,19 @@ impl Reassembly<'_> {
             }
         }
         self.forget_doubts();
+    }
+
+    /// Takes what may be padding, after which nothing came, for data inside a record, and else drops it.
+    pub(crate) fn end_padding(&mut self, out: &mut impl OrderedStream) {
+        let mut next = self.position_of(self.position.next);
+        while self.context.record.is_some()
+            && let Some(held) = self.pending.held.take_at(next)
+        {
+            out.chunk(Chunk { sequence: next as u32, ..held.chunk() });
+            next += held.chunk().length();
+        }
+        self.position.next = next as u32;
+        self.pending.held.drop_all();
     }
 
     /// Drops all rivals.
