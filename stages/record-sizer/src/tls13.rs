@@ -7,9 +7,10 @@
 //!    hash. Earlier records of the client are certificates, or early data where the client offered it. Where the
 //!    `Finished` shares a record with a certificate, the flight ends with the next record of the server.
 //! 3. The server's next records are session tickets: the first within a second that can hold one, and those of the same
-//!    length that follow it in one flight: a server sends them at once, without waiting for anything, so that less time
-//!    passes between two of them than passed from its hello to the first, which is at least a round trip. The first
-//!    record of another length, or a later one, is data, and so are all after it.
+//!    length that follow it in one flight. A server sends them at once; only Nagle's algorithm may hold the next one until
+//!    the last is acknowledged, so that no more passes between two of them than a round trip (the time from the server's
+//!    hello to the first is one at least) and what an acknowledgement may be delayed. The first record of another length,
+//!    or a later one, is data, and so are all after it.
 //!
 //! Where only one direction was captured, the handshake ends by its time limit.
 
@@ -22,6 +23,9 @@ const MAX_DURATION: i64 = 10_000_000_000;
 
 /// How soon after the client's `Finished` tickets come, in nanoseconds.
 const TICKETS_WITHIN: i64 = 1_000_000_000;
+
+/// How long a receiver may delay an acknowledgement (RFC 9293, section 3.8.6.3), in nanoseconds.
+const DELAYED_ACKNOWLEDGEMENT: i64 = 500_000_000;
 
 /// The number of tickets a server sends at once.
 const MAX_TICKETS: u8 = 8;
@@ -111,7 +115,7 @@ impl Tls13Handshake {
         let is_ticket = tickets.accepts(content, time_ns);
         self.flight = if is_ticket {
             let round_trip_ns = time_ns.saturating_sub(self.start_ns);
-            let until_ns = time_ns.saturating_add(round_trip_ns.min(TICKETS_WITHIN));
+            let until_ns = time_ns.saturating_add(round_trip_ns.min(TICKETS_WITHIN) + DELAYED_ACKNOWLEDGEMENT);
             Flight::Tickets(TicketWindow { until_ns, length: Some(content), count: tickets.count + 1 })
         } else {
             Flight::Over
