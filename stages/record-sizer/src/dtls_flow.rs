@@ -76,7 +76,8 @@ impl DtlsSession {
             Some((last_epoch, last)) if *last_epoch == epoch => {
                 Some(number.abs_diff(last.saturating_add(u64::from(number > *last))))
             }
-            None if self.randoms != [None; 2] => (number < FIRST_NUMBERS).then_some(number),
+            None if self.randoms != [None; 2] && number < FIRST_NUMBERS => Some(number),
+            None if self.randoms != [None; 2] && !self.is_protected() => None,
             _ => Some(u64::MAX),
         }
     }
@@ -113,12 +114,10 @@ impl DtlsSession {
 impl DtlsFlow {
     /// A flow, if records fill the datagram.
     pub(crate) fn begin(chunk: &Chunk<'_>) -> Option<Self> {
-        let may_be_anything = |records: &[DtlsRecord]| records.iter().all(DtlsRecord::is_unified);
-        let is_unproven = match with_any_id(chunk) {
-            Some((_, records)) => may_be_anything(&records),
-            None => dtls_records(chunk, 0).filter(|records| !may_be_anything(records)).map(|_| false)?,
-        };
-        Some(Self { unproven: is_unproven.then(PerDirection::default), ..Self::default() })
+        let proves = |records: &Vec<DtlsRecord>| !records.iter().all(DtlsRecord::is_unified);
+        let with_ids = with_any_id(chunk).map(|(_, records)| records);
+        let records = with_ids.or_else(|| dtls_records(chunk, 0).filter(proves))?;
+        Some(Self { unproven: (!proves(&records)).then(PerDirection::default), ..Self::default() })
     }
 
     /// Whether more than headers of DTLS 1.3 in few datagrams has shown it.
@@ -129,11 +128,9 @@ impl DtlsFlow {
     fn prove(&mut self, direction: Direction, chunk: &Chunk<'_>) {
         let Some(unproven) = &mut self.unproven else { return };
         let (count, known) = unproven.of_mut(direction);
-        match with_any_id(chunk) {
-            Some((id, _)) if *count == 0 || id == *known => (*count, *known) = (count.saturating_add(1), id),
-            Some((id, _)) => (*count, *known) = (1, id),
-            None => *count = 0,
-        }
+        let id = with_any_id(chunk).map(|(id, _)| id);
+        *count = id.map_or(0, |id| if id == *known { count.saturating_add(1) } else { 1 });
+        *known = id.unwrap_or_default();
         if unproven.all(|(count, _)| *count >= ENOUGH) {
             self.unproven = None;
         }
@@ -169,11 +166,10 @@ impl DtlsFlow {
                     let distance = known.distance(direction, epoch, number)?;
                     let last = *known.last.of(direction);
                     let is_repeated = last == Some((epoch, number));
-                    // Of several as near: the one whose `Finished` has its size, that has begun, whose keys are known.
-                    let lacks = [known.randoms[1].is_none(), known.randoms[0].is_none()];
+                    // Of several as near: the one whose `Finished` has its size, that has begun, that has the most packets.
                     let is_unlike = known.is_unlike_finished(*header);
                     let most = (Reverse(packets), sessions.current != Some(at));
-                    Some(((distance, is_unlike, last.is_none(), is_repeated, lacks, most), at))
+                    Some(((distance, is_unlike, last.is_none(), is_repeated, most), at))
                 };
                 sessions.with_packets().filter_map(rank).min().map(|(_, at)| at)
             }

@@ -122,6 +122,18 @@ fn keys_of_a_handshake_are_not_those_of_records_that_count_from_elsewhere() {
     assert!(records(&frames)[1..].iter().all(|record| record.plaintext.is_none()));
 }
 
+#[test]
+fn a_direction_of_which_much_is_lost_keeps_its_keys() {
+    // Nothing of the service is captured between its hello and its record 900.
+    let mut rows = conversation();
+    rows.retain(|(_, direction, payload)| *direction == FROM || payload[4] == 0);
+    rows.extend((1..20).map(|at| (at * 7 * STEP_NS, TO, record(23, 1, 900 + at.unsigned_abs(), &[9; 64]))));
+    rows.sort_by_key(|(time_ns, ..)| *time_ns);
+    let (frames, _) = found(&Options::default(), [5000, 5684], &rows);
+    let sized = own(&frames).iter().filter(|record| !record.handshake && record.plaintext.is_some()).count();
+    assert_eq!((sized, sessions(&frames).len()), (39 + 19, 1));
+}
+
 /// A record of DTLS 1.3 with an id, a number of two bytes and a length.
 fn unified(id: &[u8], noise: &mut Noise, bytes: usize) -> Vec<u8> {
     [
