@@ -19,6 +19,20 @@ pub(crate) struct Chunk<'a> {
     pub(crate) ends_segment: bool,
     /// Whether its segment ends what its sender had to send (PSH, FIN).
     pub(crate) is_pushed: bool,
+    /// Whether its whole segment may be the padding of an acknowledgement in Ethernet's shortest frame, which some hosts
+    /// count in the lengths of IP. The end of a segment with other bytes is none.
+    pub(crate) may_be_padding: bool,
+}
+
+/// Whether a segment may be padding: Ethernet's shortest frame has 60 bytes, of which the headers of Ethernet, IP and TCP
+/// are 54. What ends a write is pushed.
+#[inline]
+fn may_be_padding(segment: &Segment<'_>) -> bool {
+    const MOST: usize = 60 - 54;
+    segment.payload.len() <= MOST
+        && segment.length as usize <= segment.payload.len()
+        && segment.flags & (Segment::PSH | Segment::FIN) == 0
+        && segment.payload.iter().all(|byte| *byte == 0)
 }
 
 impl<'a> Chunk<'a> {
@@ -32,6 +46,7 @@ impl<'a> Chunk<'a> {
             starts_segment: true,
             ends_segment: true,
             is_pushed: segment.flags & (Segment::PSH | Segment::FIN) != 0,
+            may_be_padding: may_be_padding(segment),
             ..Self::fragment(segment.time_ns, segment.payload)
         }
     }
@@ -40,21 +55,14 @@ impl<'a> Chunk<'a> {
     #[inline]
     pub(crate) fn fragment(time_ns: i64, payload: &'a [u8]) -> Self {
         let (sequence, hidden) = (0, 0);
-        Self { sequence, time_ns, payload, hidden, starts_segment: false, ends_segment: false, is_pushed: false }
+        let (starts_segment, ends_segment, is_pushed, may_be_padding) = (false, false, false, false);
+        Self { sequence, time_ns, payload, hidden, starts_segment, ends_segment, is_pushed, may_be_padding }
     }
 
     /// Bytes on the wire.
     #[inline]
     pub(crate) fn length(&self) -> u64 {
         self.payload.len() as u64 + u64::from(self.hidden)
-    }
-
-    /// Whether it may be the padding of an acknowledgement in Ethernet's shortest frame, which some hosts count in the
-    /// lengths of IP: 60 bytes, of which the headers of Ethernet, IP and TCP are 54. What ends a write is pushed.
-    #[inline]
-    pub(crate) fn may_be_padding(&self) -> bool {
-        const MOST: usize = 60 - 54;
-        self.payload.len() <= MOST && self.hidden == 0 && !self.is_pushed && self.payload.iter().all(|byte| *byte == 0)
     }
 
     /// Whether no byte is left.
@@ -95,7 +103,20 @@ impl<'a> Chunk<'a> {
 
 #[cfg(test)]
 mod tests {
+    use sizeleak_frame::Direction;
+
     use super::*;
+
+    const EMPTY: Segment<'_> = Segment {
+        time_ns: 0,
+        flow: 1,
+        direction: Direction::ToGateway,
+        sequence: 0,
+        flags: Segment::ACK,
+        length: 0,
+        payload: &[],
+        acknowledgement: None,
+    };
 
     #[test]
     fn hidden_bytes_follow_the_captured_ones() {
@@ -112,11 +133,25 @@ mod tests {
 
     #[test]
     fn up_to_six_zeros_that_end_no_write_may_be_padding() {
-        let zeros = |count: usize| Chunk::fragment(1, &[0; 7][..count]);
-        assert!(zeros(1).may_be_padding() && zeros(6).may_be_padding());
-        assert!(!zeros(7).may_be_padding());
-        assert!(!Chunk { is_pushed: true, ..zeros(6) }.may_be_padding());
-        assert!(!Chunk { hidden: 1, ..zeros(3) }.may_be_padding());
-        assert!(!Chunk::fragment(1, &[0, 0, 0, 1]).may_be_padding());
+        let segment = |payload: &'static [u8], flags: u8, cut_off: u32| {
+            let length = payload.len() as u32 + cut_off;
+            Chunk::of(&Segment { flags, length, payload, ..EMPTY })
+        };
+        let zeros = |count: usize| segment(&[0; 7][..count], Segment::ACK, 0);
+        assert!(zeros(1).may_be_padding && zeros(6).may_be_padding);
+        assert!(!zeros(7).may_be_padding);
+        assert!(!segment(&[0; 6], Segment::ACK | Segment::PSH, 0).may_be_padding);
+        assert!(!segment(&[0; 3], Segment::ACK, 1).may_be_padding);
+        assert!(!segment(&[0, 0, 0, 1], Segment::ACK, 0).may_be_padding);
+    }
+
+    #[test]
+    fn zeros_behind_other_bytes_of_their_segment_are_no_padding() {
+        let mut chunk = Chunk::of(&Segment { length: 9, payload: &[1, 1, 1, 1, 0, 0, 0, 0, 0], ..EMPTY });
+        chunk.advance(4);
+        assert!(!chunk.may_be_padding);
+        let mut padding = Chunk::of(&Segment { length: 6, payload: &[0; 6], ..EMPTY });
+        padding.advance(1);
+        assert!(padding.may_be_padding);
     }
 }

@@ -23,6 +23,7 @@ pub(crate) struct HeldSegment {
     starts_segment: bool,
     ends_segment: bool,
     is_pushed: bool,
+    may_be_padding: bool,
 }
 
 impl HeldSegment {
@@ -32,6 +33,7 @@ impl HeldSegment {
             starts_segment: self.starts_segment,
             ends_segment: self.ends_segment,
             is_pushed: self.is_pushed,
+            may_be_padding: self.may_be_padding,
             ..Chunk::fragment(self.time_ns, &self.payload)
         }
     }
@@ -110,7 +112,7 @@ impl HeldSegments {
 
     /// Whether all that is held may be padding.
     pub(crate) fn is_all_padding(&self) -> bool {
-        self.segments.iter().all(|(_, held)| held.chunk().may_be_padding())
+        self.segments.iter().all(|(_, held)| held.may_be_padding)
     }
 
     /// Removes the segment that holds the byte at this position.
@@ -138,7 +140,7 @@ impl HeldSegments {
             let is_same = first.payload.iter().zip(second.payload).all(|(first, second)| first == second);
             if !is_same {
                 self.bytes -= held.payload.len() + SEGMENT_COST;
-                removed += usize::from(!held.chunk().may_be_padding());
+                removed += usize::from(!held.may_be_padding);
             }
             is_same
         });
@@ -174,10 +176,11 @@ impl HeldSegments {
 
     /// Holds a chunk; none may be held at its position.
     pub(crate) fn insert(&mut self, start: u64, chunk: Chunk<'_>) {
-        let Chunk { time_ns, payload, hidden, starts_segment, ends_segment, is_pushed, .. } = chunk;
+        let Chunk { time_ns, payload, hidden, starts_segment, ends_segment, is_pushed, may_be_padding, .. } = chunk;
         self.bytes += payload.len() + SEGMENT_COST;
         let index = self.segments.partition_point(|(other, _)| *other < start);
-        let held = HeldSegment { time_ns, payload: payload.into(), hidden, starts_segment, ends_segment, is_pushed };
+        let payload = payload.into();
+        let held = HeldSegment { time_ns, payload, hidden, starts_segment, ends_segment, is_pushed, may_be_padding };
         self.segments.insert(index, (start, held));
     }
 

@@ -180,7 +180,7 @@ impl Reassembly<'_> {
         let sequence = segment.sequence.wrapping_add(is_syn.into());
         let chunk = Chunk::of(segment);
         let is_next = self.position.is_known() && sequence == self.position.next;
-        if is_next && self.pending.is_idle() && !chunk.may_be_padding() {
+        if is_next && self.pending.is_idle() && !chunk.may_be_padding {
             self.position.note_start(sequence, segment.payload);
             self.position.next = sequence.wrapping_add(segment.length);
             self.position.remember(segment);
@@ -501,7 +501,7 @@ impl Reassembly<'_> {
             self.pending.near = start;
         }
         let mut at = start;
-        let may_be_padding = chunk.may_be_padding();
+        let may_be_padding = chunk.may_be_padding;
         if self.position.is_known() && start <= self.position_of(self.position.next) && !may_be_padding {
             // What continues the stream is believed rather than what came early.
             for _ in 0..self.pending.held.remove_differing(start, chunk) {
@@ -513,7 +513,7 @@ impl Reassembly<'_> {
         }
         while !chunk.is_empty() {
             if let Some(mut held) = self.pending.held.rest_from(at) {
-                let (before, is_padding) = (chunk, held.may_be_padding());
+                let (before, is_padding) = (chunk, held.may_be_padding);
                 let (first, covered) = held.advance(chunk.length());
                 let (second, _) = chunk.advance(covered);
                 if first.iter().zip(second).any(|(first, second)| first != second) {

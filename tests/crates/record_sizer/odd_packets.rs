@@ -92,6 +92,34 @@ fn padding_ahead_of_data_that_comes_late_is_no_data() {
     assert_eq!(records(&size(&later), TO), all);
 }
 
+#[test]
+fn zeros_behind_a_record_in_the_same_segment_are_data() {
+    let mut noise = Noise(7);
+    let first = stream(&[(23, 90)], &mut noise);
+    let last = [stream(&[(23, 91)], &mut noise), vec![0; 4]].concat();
+    let at = 1000 + first.len() as u32;
+    let rows = [
+        syn(TO, 999, 0),
+        pushed(segment(TO, 1000, &first, MILLISECOND)),
+        segment(TO, at, &last, 2 * MILLISECOND),
+        // Sent again with one byte less in front.
+        segment(TO, at + 1, &last[1..], 3 * MILLISECOND),
+    ];
+    let frames = size(&rows);
+    assert_eq!(records(&frames, TO), [(23, 90), (23, 91)]);
+    assert_eq!(notices(&frames), ["truncated"]);
+    // Behind a segment that comes late, the rest of one that is known by half.
+    let (head, tail) = last.split_at(20);
+    let late = [
+        syn(TO, 999, 0),
+        pushed(segment(TO, 1000, &first, MILLISECOND)),
+        segment(TO, at + 20, tail, 2 * MILLISECOND),
+        segment(TO, at, head, 3 * MILLISECOND),
+    ];
+    assert_eq!(records(&size(&late), TO), [(23, 90), (23, 91)]);
+    assert_eq!(notices(&size(&late)), ["truncated"]);
+}
+
 proptest! {
     /// A few zeros without PSH that are data of a record stay data.
     #[test]

@@ -37,7 +37,7 @@ impl RecordSizer {
                 let Some(connection) = self.connections.find(flow) else { break };
                 let Some((stream, keys, payload)) = connection.at_rest(direction) else { break };
                 let walker = &mut stream.walker;
-                if stream.position.next != segment.sequence || walker.version().is_none() || rest.may_be_padding() {
+                if stream.position.next != segment.sequence || walker.version().is_none() || rest.may_be_padding {
                     break;
                 }
                 walker.last_ns = walker.last_ns.max(time_ns);
@@ -78,9 +78,11 @@ impl RecordSizer {
             self.now_ns = time_ns;
             self.reporter.counters.segment(&segment);
             if !rest.is_empty() {
+                // Behind other bytes of its segment, it is no padding, as a push says.
+                let flags = if length > rest.length() { segment.flags | Segment::PSH } else { segment.flags };
                 let sequence = segment.sequence.wrapping_add((length - rest.length()) as u32);
                 let length = rest.length() as u32;
-                return Ok(Some(Segment { sequence, length, payload: rest.payload, ..segment }));
+                return Ok(Some(Segment { sequence, length, flags, payload: rest.payload, ..segment }));
             }
         }
         Ok(None)
