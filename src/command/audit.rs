@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     background.add_to(&mut files)?;
     output.add_to(&mut files);
     files.check()?;
-    let model = audited.model(log)?;
+    let model = audited.fit_model(log)?;
     if let Some(tunnel) = observer.tunnel(&model)? {
         let read = background.read(&tunnel, &model.scope, log)?;
         let report = TunnelReport::new(audited, &model, &tunnel, read.as_ref().map(|read| &read.background))?;

@@ -108,6 +108,13 @@ impl AuditedModel {
         Ok(Some(Inventory::from_toml(&text).with_context(name)?))
     }
 
+    /// The model's section, if its sizes are known well enough for a figure.
+    pub(super) fn fit_model(&self, log: &LogFlags) -> Result<Model, Failure> {
+        let model = self.model(log)?;
+        let path = self.path().map_or_else(String::new, |path| format!("{}: ", path.display()));
+        model.learned.unfit_for_figures().map_or(Ok(model), |why| Err(anyhow!("{path}{why}").into()))
+    }
+
     /// The model's section, with the inventory that is named.
     pub(super) fn model(&self, log: &LogFlags) -> Result<Model, Failure> {
         let models = match &self.model {
@@ -132,7 +139,8 @@ impl AuditedModel {
         if model.kinds.is_some() && !model.actions.is_empty() && !log.is_quiet() {
             say("note", "commands that the model knows only as kinds are left out: the audit is about sums of actions");
         }
-        if !log.is_quiet() {
+        // One that is not fit for figures says its warnings instead of them.
+        if !log.is_quiet() && model.learned.unfit_for_figures().is_none() {
             model.learned.warnings.iter().for_each(|warning| {
                 say("sizeleak", &format!("the model was learned with a warning, and so are these figures: {warning}"));
             });

@@ -148,7 +148,7 @@ impl Arguments {
     fn report(&self) -> Result<Vec<u8>, Failure> {
         let question = self.question()?;
         let form = self.format.form(&self.output, "sizeleak pad")?;
-        let model = self.audited.model(&self.log)?;
+        let model = self.audited.fit_model(&self.log)?;
         check_sizes(&model)?;
         let space = CommandSpace::new(&model, &self.audited.premises())?;
         let prior = self.audited.prior(&model).sentence;

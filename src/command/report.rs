@@ -61,9 +61,11 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
     if let Some(found) = of_model {
         verdicts.push(found.verdict);
         sections.extend(found.sections);
-        figures.push(found.expected_sizes);
-        // The model says more than labels, most of which occur once.
-        (tiles, fix) = (found.tiles, found.fix);
+        figures.extend(found.expected_sizes);
+        // What answers to labels showed stands first; what only the model says of, follows.
+        let measured: Vec<&str> = tiles.iter().map(|tile| tile.title).collect();
+        tiles.extend(found.tiles.into_iter().filter(|tile| !measured.contains(&tile.title)));
+        fix = found.fix;
     }
     verdicts.extend(observed.verdict());
     if let Some(home) = home {

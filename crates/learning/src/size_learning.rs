@@ -49,6 +49,8 @@ pub(crate) struct LearnedSizes {
     /// Whether sizes depend on the labels, and in sums where the labels separate these: else the commands are probably
     /// others than the labelled ones.
     pub(crate) follow_labels: bool,
+    /// Whether what was learned holds: sizes add up and follow the labels.
+    pub(crate) hold: bool,
     pub(crate) ambiguous_shifts: Vec<i64>,
     /// The commands that sums explain, with counts of the separate actions alone, without outliers.
     pub(crate) additive: Vec<LabelledCommand>,
@@ -81,7 +83,7 @@ pub(crate) fn learn_sizes(
             // A fitted size of 0 or less: the labels are true, but not in sums.
             Err(FitError::NoSize { action, size }) => {
                 let mut learned = LearnedSizes::of_kinds(names, commands, separation.tying_all())?;
-                learned.follow_labels = false;
+                (learned.follow_labels, learned.hold) = (false, false);
                 learned.warnings.push(format!(
                     "sizes do not add up: the fitted size of `{action}` is {size} bytes; every labelled command is \
                      learned as it is, and sums are not known"
@@ -189,6 +191,7 @@ impl LearnedSizes {
             certainty: fit.certainty,
             outliers: fit.outliers,
             follow_labels: true,
+            hold: true,
             ambiguous_shifts: fit.ambiguous_shifts,
             additive,
             separation,
@@ -210,12 +213,14 @@ impl LearnedSizes {
                  padded, and sizes are learned from ranges of {padding} bytes"
             ));
         }
-        let warnings = doubts(&fit, &commands);
+        let (mut warnings, contradiction) = (doubts(&fit, &commands), contradiction(&fit, &commands));
+        let hold = contradiction.is_none();
+        warnings.extend(contradiction);
         let outliers = fit.outliers.iter().filter_map(|at| indices.get(*at)).copied().collect();
         let learned = Self::of_fit(fit, commands, separation);
         let kinds = learn_kinds(&all_names, rest.iter(), indices.len());
         let padding = padding.map(LearnedPadding::Modulo);
-        Self { kinds, padding, outliers, remarks, warnings, ..learned }
+        Self { kinds, padding, outliers, hold, remarks, warnings, ..learned }
     }
 
     /// Every labelled command as it is.
@@ -255,6 +260,7 @@ impl LearnedSizes {
             certainty: 1.0,
             outliers: doubted,
             follow_labels: independent.is_none(),
+            hold: independent.is_none(),
             ambiguous_shifts: Vec::new(),
             additive: Vec::new(),
             separation,
@@ -349,18 +355,24 @@ fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
             100.0 * fit.certainty
         ));
     }
-    let (count, left_out) = (commands.len(), fit.outliers.len());
+    let count = commands.len();
     if count < MIN_COMMANDS {
         doubts.push(format!(
             "only {count} labelled commands were learned from: how much sizes vary (ε) and what is usual are known \
              roughly, and probabilities may be off by a tenth; label {MIN_COMMANDS} commands or more"
         ));
     }
+    doubts
+}
+
+/// That sizes do not add up, and why.
+fn contradiction(fit: &Fit, commands: &[LabelledCommand]) -> Option<String> {
+    let (count, left_out) = (commands.len(), fit.outliers.len());
     let share = left_out as f64 / count.max(1) as f64;
     let found = Additivity::of(fit, commands);
     let is_significant = found.p_value < SIGNIFICANT && found.mean_deviation > USUAL_DEVIATION;
     if share <= DOUBTFUL_SHARE && !is_significant {
-        return doubts;
+        return None;
     }
     let cause = if let Some(sizes) = grouped_sizes(fit, commands) {
         format!(
@@ -385,12 +397,11 @@ fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
     } else {
         "the cause is not recognised: messages may hold texts of varying length, or labels may be wrong".to_owned()
     };
-    doubts.push(format!(
+    Some(format!(
         "the sizes of labelled commands do not add up: {left_out} of {count} deviate by more than 8 bytes, all by \
          {:.1} on average; residuals depend on the actions with p = {:.3}; {cause}",
         found.mean_deviation, found.p_value
-    ));
-    doubts
+    ))
 }
 
 /// What each action costs the first time and each further time, if sizes add up then.

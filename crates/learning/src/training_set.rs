@@ -152,6 +152,7 @@ impl TrainingSet<'_> {
             padding,
             intervals,
             certainty,
+            hold,
             ..
         } = sizes;
         let occurrences = occurrences(actions.len(), &additive);
@@ -163,6 +164,7 @@ impl TrainingSet<'_> {
             basis: chosen.basis,
             captures,
             padding,
+            certainty: if hold { (1e4 * certainty).round() / 1e4 } else { 0.0 },
             warnings: warnings.clone(),
             found_with: BTreeMap::new(),
         };

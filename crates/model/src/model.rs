@@ -73,11 +73,31 @@ pub struct Provenance {
     pub captures: Vec<CaptureDigest>,
     /// How messages are padded, so that sizes are known as ranges; `None` without padding.
     pub padding: Option<LearnedPadding>,
+    /// The probability that its sizes are right, to four digits: 0 where they do not add up, or do not depend on labels.
+    pub certainty: f64,
     /// What the labels leave uncertain, a sentence each.
     pub warnings: Vec<String>,
     /// The options by which commands were found, where they were not the usual ones: by stage, named like its keys in
     /// `pipeline.toml`. The model holds for commands that are found like this.
     pub found_with: BTreeMap<String, toml::Table>,
+}
+
+impl Provenance {
+    /// Why no figure of what sizes give away can be had from the model, and what to do: its sizes are more probably wrong
+    /// than right. `None` if one can.
+    pub fn unfit_for_figures(&self) -> Option<String> {
+        (self.certainty < 0.5).then(|| {
+            let why = if self.warnings.is_empty() {
+                "label more commands, of several actions each, and learn again".to_owned()
+            } else {
+                self.warnings.join("; ")
+            };
+            format!(
+                "sizes are not known well enough for a figure: the learned ones are right with a probability of {:.0} %; {why}",
+                100.0 * self.certainty
+            )
+        })
+    }
 }
 
 /// A capture from which a model was learned.

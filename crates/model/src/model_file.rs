@@ -184,10 +184,21 @@ struct LearnedFile {
     captures: Vec<CaptureDigest>,
     #[serde(skip_serializing_if = "Option::is_none")]
     padding: Option<LearnedPadding>,
+    #[serde(default = "certain", skip_serializing_if = "is_certain")]
+    certainty: f64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     found_with: BTreeMap<String, toml::Table>,
+}
+
+fn certain() -> f64 {
+    1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_certain(certainty: &f64) -> bool {
+    *certainty >= 1.0
 }
 
 #[derive(Serialize, Deserialize)]
@@ -511,8 +522,11 @@ impl TryFrom<LearnedFile> for Provenance {
         if file.warnings.len() > MAX_WARNINGS || file.warnings.iter().any(|text| text.len() > MAX_WARNING_BYTES) {
             return bounds(format!("`warnings` has at most {MAX_WARNINGS} texts of {MAX_WARNING_BYTES} bytes"));
         }
-        let LearnedFile { method, commands, version, captures, padding, warnings, found_with, .. } = file;
-        Ok(Self { method, commands, version, basis, captures, padding, warnings, found_with })
+        if !(0.0..=1.0).contains(&file.certainty) {
+            return bounds(format!("`certainty` is a probability: {} is none", file.certainty));
+        }
+        let LearnedFile { method, commands, version, captures, padding, certainty, warnings, found_with, .. } = file;
+        Ok(Self { method, commands, version, basis, captures, padding, certainty, warnings, found_with })
     }
 }
 
@@ -533,6 +547,7 @@ impl From<&Provenance> for LearnedFile {
             record_overhead,
             captures: learned.captures.clone(),
             padding: learned.padding.clone(),
+            certainty: learned.certainty,
             warnings: learned.warnings.clone(),
             found_with: learned.found_with.clone(),
         }

@@ -42,6 +42,8 @@ pub struct Verdict {
 pub struct Tile {
     /// The secret.
     pub title: &'static str,
+    /// Whether the shares were measured or computed, and of what.
+    pub source: String,
     /// The observers; none if nothing is known of the secret.
     pub rows: Vec<TileRow>,
 }

@@ -1,9 +1,11 @@
 //! What labelled captures say: the verdict on a model's answers, their calibration, and how fast a model is learned.
 
-use sizeleak_evaluation::{CalibrationBin, Conclusion, CurvePoint, Evaluation, LearningCurve};
+use sizeleak_evaluation::statistics::Interval;
+use sizeleak_evaluation::{CalibrationBin, Conclusion, CurvePoint, Evaluation, LearningCurve, Score};
 use sizeleak_text::percent;
 
-use crate::document::{ChartKind, Figure, Section, Table, Value, Verdict};
+use crate::document::{ChartKind, Figure, Section, Table, Tile, TileRow, Value, Verdict};
+use crate::leak::{OBSERVERS, SECRETS};
 
 /// What an evaluation says in one sentence.
 pub fn verdict(evaluation: &Evaluation) -> Verdict {
@@ -20,6 +22,26 @@ pub fn verdict(evaluation: &Evaluation) -> Verdict {
         _ => "`sizeleak learn` makes a model of the gateway that is to be judged.".to_owned(),
     };
     Verdict { sentence: sentence.clone(), meaning }
+}
+
+/// How often answers name the command, as measured. Without a pruner, replies are not used.
+pub fn tile(evaluation: &Evaluation) -> Tile {
+    let share = |score: &Score| (score.top_1 as f64 / score.commands.max(1) as f64, Some(score.intervals.top_1));
+    let guessing = evaluation.conclusion.baseline.as_ref().map(|baseline| (baseline.share, None));
+    let after = share(&evaluation.after_pruning);
+    let with_replies = evaluation.before_pruning.as_ref().map(|before| [share(before), after]);
+    let [by_size, with_replies] = with_replies.map_or([Some(after), None], |shares| shares.map(Some));
+    let row = |(observer, share): (&'static str, Option<(f64, Option<Interval>)>)| TileRow {
+        observer,
+        share: share.map(|(share, _)| share),
+        interval: share.and_then(|(_, interval)| interval),
+        is_bound: false,
+    };
+    Tile {
+        title: SECRETS[0],
+        source: format!("measured: the model's answers to {} labelled commands", evaluation.commands),
+        rows: OBSERVERS.into_iter().zip([guessing, by_size, with_replies]).map(row).collect(),
+    }
 }
 
 /// Whether the probabilities of answers are right.

@@ -21,7 +21,7 @@ pub fn verdict(audit: &Audit) -> Verdict {
     Verdict {
         sentence: audit.sentence(),
         meaning: format!(
-            "That is {times_guessing:.1} times as often as by guessing: of {prior_bits:.1} bits of uncertainty about a \
+            "Computed from the model: that is {times_guessing:.1} times as often as by guessing: of {prior_bits:.1} bits of uncertainty about a \
              command, its size gives away {information_bits:.1}. The figure is exact for the model and its prior, over all commands of the \
              inventory, so it has no interval; labelled captures (`--labels`) add one that was measured."
         ),
@@ -40,10 +40,12 @@ pub fn tiles(audit: &Audit) -> Vec<Tile> {
         |observer, share, learned: &Learned| TileRow { observer, share, interval: None, is_bound: !learned.is_exact };
     let tile = |title, secret: &dyn Fn(&Learned) -> Option<Measures>| {
         let [nothing, size, replies] = OBSERVERS;
-        let Some(by_size) = secret(&audit.by_size) else { return Tile { title, rows: Vec::new() } };
+        let source = "computed from the model".to_owned();
+        let Some(by_size) = secret(&audit.by_size) else { return Tile { title, source, rows: Vec::new() } };
         let named = with_replies.and_then(secret).map(|measures| measures.named);
         Tile {
             title,
+            source,
             rows: vec![
                 row(nothing, Some(by_size.guessing), &audit.by_size),
                 row(size, Some(by_size.named), &audit.by_size),
@@ -68,7 +70,7 @@ pub fn fix(table: &JudgedPolicy, audit: &Audit, commands_per_day: f64) -> String
         ""
     };
     format!(
-        "Pad every command by a {}. That adds {} to the bytes of commands ({:.0} bytes each, {:.2} MB a \
+        "Computed from the model: pad every command by a {}. That adds {} to the bytes of commands ({:.0} bytes each, {:.2} MB a \
          day of {commands_per_day} commands), and the exact command is named in {} of cases instead of {} (guessing: {}).{replies}",
         table.name,
         percent(table.added_share),

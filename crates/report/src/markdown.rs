@@ -29,10 +29,15 @@ pub(crate) fn markdown(report: &Report) -> String {
 fn write_tiles(text: &mut String, report: &Report) {
     let Some(known) = report.tiles.iter().find(|tile| !tile.rows.is_empty()) else { return };
     let observers: Vec<String> = known.rows.iter().map(|row| format!("by {}", row.observer)).collect();
-    let _ = write!(text, "| named correctly | {} |\n|---|{}\n", observers.join(" | "), "--:|".repeat(observers.len()));
+    let _ = write!(
+        text,
+        "| named correctly | {} | |\n|---|{}---|\n",
+        observers.join(" | "),
+        "--:|".repeat(observers.len())
+    );
     for tile in report.tiles.iter().filter(|tile| !tile.rows.is_empty()) {
         let shown: Vec<String> = tile.rows.iter().map(TileRow::shown).collect();
-        let _ = writeln!(text, "| {} | {} |", tile.title, shown.join(" | "));
+        let _ = writeln!(text, "| {} | {} | {} |", tile.title, shown.join(" | "), words(&tile.source));
     }
     text.push('\n');
 }

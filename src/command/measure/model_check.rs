@@ -103,6 +103,9 @@ impl ModelCheck {
         premises: &Premises,
         commands: &LabelledCommands,
     ) -> Result<ModelFigures, String> {
+        if let Some(why) = model.learned.unfit_for_figures() {
+            return Err(why);
+        }
         if matches!(model.learned.padding, Some(LearnedPadding::Modulo(_))) {
             return Err("where the multiples begin that commands are padded to is not known".to_owned());
         }

@@ -27,6 +27,7 @@ const SEED: u64 = 1;
 /// What labelled captures show.
 pub(super) struct CaptureFindings {
     pub(super) verdict: Verdict,
+    /// Of the command, as a model's answers name it where there is a model; else of all secrets, by labels alone.
     pub(super) tiles: Vec<Tile>,
     pub(super) sections: Vec<Section>,
     /// What is wrong with the captures.
@@ -87,7 +88,7 @@ impl CaptureFindings {
         });
         Ok(Self {
             verdict,
-            tiles: tiles(&measured),
+            tiles: evaluation.as_ref().map_or_else(|| tiles(&measured), |evaluation| vec![judged::tile(evaluation)]),
             sections,
             damage: commands.damage.as_ref().map(|damage| Failure::damaged(damage, COVERED)),
         })
@@ -172,6 +173,7 @@ fn tiles(measured: &MeasuredAudit) -> Vec<Tile> {
     };
     let tile = |((title, size), (_, replies)): ((_, Option<&MeasuredLeak>), (_, Option<&MeasuredLeak>))| Tile {
         title,
+        source: format!("measured on {} labelled commands", size.map_or(0, |leak| leak.commands)),
         rows: size.map_or_else(Vec::new, |leak| {
             let shares = [Some(leak.guessing), Some(leak.named), replies.map(|leak| leak.named)];
             leak::OBSERVERS.into_iter().zip(shares).map(|(observer, share)| row(observer, share)).collect()

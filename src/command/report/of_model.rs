@@ -29,12 +29,16 @@ pub(super) struct ModelFindings {
     pub(super) verdict: Verdict,
     pub(super) tiles: Vec<Tile>,
     pub(super) fix: String,
-    pub(super) expected_sizes: Figure,
+    /// `None` where there are no figures.
+    pub(super) expected_sizes: Option<Figure>,
     pub(super) sections: Vec<Section>,
 }
 
 impl ModelFindings {
     pub(super) fn new(model: &Model, arguments: &Arguments) -> Result<Self, Failure> {
+        if let Some(why) = model.learned.unfit_for_figures() {
+            return Ok(Self::without_figures(&why));
+        }
         let premises = arguments.audited.premises();
         let audit = Audit::new(model, &premises)?;
         let space = CommandSpace::new(model, &premises)?;
@@ -68,9 +72,27 @@ impl ModelFindings {
             verdict: leak::verdict(&audit),
             tiles: leak::tiles(&audit),
             fix,
-            expected_sizes: leak::expected_sizes(&seen_rows(&seen)),
+            expected_sizes: Some(leak::expected_sizes(&seen_rows(&seen))),
             sections,
         })
+    }
+}
+
+impl ModelFindings {
+    /// What is said of a model that is not fit for figures.
+    fn without_figures(why: &str) -> Self {
+        let (sentence, meaning) = why.split_once(": ").unwrap_or((why, ""));
+        let missing = |id| Section::missing(id, format!("There are no figures, since {sentence}."));
+        Self {
+            verdict: Verdict {
+                sentence: format!("No leak is announced or denied: {sentence}."),
+                meaning: format!("{meaning}."),
+            },
+            tiles: Vec::new(),
+            fix: "What would stop the leak is not known, since its sizes are not.".to_owned(),
+            expected_sizes: None,
+            sections: ["sizes", "anonymity", "padding", "countermeasures"].map(missing).into(),
+        }
     }
 }
 

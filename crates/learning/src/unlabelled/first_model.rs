@@ -67,6 +67,7 @@ pub(super) fn first_model(
             basis,
             captures: Vec::new(),
             padding: None,
+            certainty: 1.0,
             warnings: Vec::new(),
             found_with: BTreeMap::new(),
         },

@@ -148,6 +148,7 @@ prop_compose! {
                 basis: basis.unwrap_or(Basis::Wire),
                 captures: vec![CaptureDigest { name, sha256: "0f".repeat(32) }],
                 padding: None,
+                certainty: fixed.clamp(0.0, 1.0),
                 warnings: Vec::new(),
                 found_with,
             },
