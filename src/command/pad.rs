@@ -2,11 +2,9 @@
 //! countermeasures.
 
 mod best;
-mod best_random;
 pub(super) mod countermeasure_options;
 mod countermeasures;
 pub(super) mod curve;
-pub(super) mod floor;
 #[cfg(feature = "simulator")]
 mod guarded;
 pub(super) mod home;
@@ -19,7 +17,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::Args;
-use sizeleak_audit::padding::{Countermeasures, Draw, HomeTraffic, PaddedHome, PaddingPolicy};
+use sizeleak_audit::padding::{Countermeasures, HomeTraffic, PaddedHome, PaddingPolicy};
 use sizeleak_inference::channel::EpsilonKnowledge;
 use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_model::Model;
@@ -33,11 +31,9 @@ use super::observer_option::ObserverOption;
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
 use best::{Best, Request};
-use best_random::BestRandom;
 use countermeasure_options::CountermeasureOptions;
 use countermeasures::{Comparison, CountermeasureReport, JudgedHome};
 use curve::{Curve, CurveOptions};
-use floor::FloorOptions;
 #[cfg(feature = "simulator")]
 use guarded::GuardOptions;
 use home::{HomeOptions, check_sizes};
@@ -56,7 +52,6 @@ use table_options::TableOptions;
     sizeleak pad --model model.toml --curve -o curve.csv\n  \
     sizeleak pad --model model.toml --curve --detect life.toml --alarms 1/week\n  \
     sizeleak pad --model model.toml --best --budget 20% --least-set 10 --table-c padding_table.c\n  \
-    sizeleak pad --model model.toml --best --random --target 5%-of-guessing --table-json random.json\n  \
     sizeleak pad --model model.toml --policy padme --dummies 30% --replies one-size\n  \
     sizeleak pad --model model.toml --observer tunnel --tunnel esp-cbc --best --budget 20%\n\n\
     Without `--policy`, `--best`, `--countermeasures` or one of these it is `--curve`. docs/padding.md explains every \
@@ -76,9 +71,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten, next_help_heading = PADDING)]
     curve: CurveOptions,
-
-    #[command(flatten, next_help_heading = PADDING)]
-    floor: FloorOptions,
 
     #[command(flatten, next_help_heading = PADDING)]
     home: HomeOptions,
@@ -108,8 +100,6 @@ enum Question {
     Comparison(PaddingPolicy),
     /// Which table is the best.
     Table(Demand),
-    /// Which random table is the best, drawn so.
-    RandomTable(Demand, Draw),
     /// What all policies give away and cost.
     Curve,
 }
@@ -131,7 +121,7 @@ impl Arguments {
     fn question(&self) -> Result<Question, Failure> {
         let policy = self.countermeasures.policy()?;
         if let Some(demand) = self.table.demand() {
-            return Ok(self.table.random.map_or(Question::Table(demand), |draw| Question::RandomTable(demand, draw)));
+            return Ok(Question::Table(demand));
         }
         let given = policy.clone().unwrap_or(PaddingPolicy::None);
         if self.countermeasures.are_compared() {
@@ -178,19 +168,12 @@ impl Arguments {
                 let found = |policy: &_| guarded.as_ref().map(|guarded| guarded.found(policy)).transpose();
                 #[cfg(not(feature = "simulator"))]
                 let found = |_: &_| Ok(None);
-                Curve::new(&home()?, self.floor.choice(), &prior, &self.log, found)?.written(form)
+                Curve::new(&home()?, &prior, found)?.written(form)
             }
             Question::Table(demand) => {
                 let home = home()?;
                 let best = Best::new(&home, &self.request(demand, &home), &prior)?;
                 self.table.write(&best)?;
-                best.written(form)
-            }
-            Question::RandomTable(demand, draw) => {
-                let home = home()?;
-                let values = self.padded_home(&space, &model, EpsilonKnowledge::Value)?;
-                let best = BestRandom::new(&home, &values, &self.request(demand, &home), draw, &prior)?;
-                self.table.write_random(&best)?;
                 best.written(form)
             }
         }
@@ -200,14 +183,12 @@ impl Arguments {
     fn check_tunnel(&self, question: &Question) -> Result<(), Failure> {
         let what = match question {
             Question::Countermeasures(_) | Question::Comparison(_) => "countermeasures beside padding",
-            Question::RandomTable(..) => "random tables",
             #[cfg(feature = "simulator")]
             Question::Curve if self.guard.is_asked_for() => "the finds of the home's own detector (`--detect`)",
             Question::Policy(_) | Question::Table(_) | Question::Curve => return Ok(()),
         };
         Err(Failure::usage(anyhow!(
-            "{what} are computed for records alone: `--observer tunnel` judges `--policy`, `--best` without `--random`, and \
-             `--curve`"
+            "{what} are computed for records alone: `--observer tunnel` judges `--policy`, `--best` and `--curve`"
         )))
     }
 
@@ -228,13 +209,11 @@ impl Arguments {
         JudgedHome { traffic, commands_per_day: self.home.commands_per_day(), prior }
     }
 
-    fn request(&self, demand: Demand, home: &PaddedHome) -> Request<'_> {
+    fn request(&self, demand: Demand, home: &PaddedHome) -> Request {
         Request {
             goal: demand.goal(home),
             objective: self.table.objective,
             rules: self.table.rules(),
-            floor: self.floor.choice(),
-            log: &self.log,
         }
     }
 }

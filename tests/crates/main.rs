@@ -15,7 +15,6 @@ mod audit {
     mod brute_force;
     mod bundled_home;
     mod countermeasure_oracles;
-    mod floor_oracles;
     mod padding_bundled_home;
     mod refusals;
     mod table_oracles;

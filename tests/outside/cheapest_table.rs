@@ -40,7 +40,7 @@ fn scenario(layer: PaddingLayer) -> Scenario {
 
 /// The report of `pad --best` for the target.
 fn best(home: &Home, more: &[&str]) -> Value {
-    let mut command = sizeleak("pad --best --without-floor --json --model");
+    let mut command = sizeleak("pad --best --json --model");
     let output = run(command.arg(home.path("model.toml")).args(["--target", TARGET]).args(more));
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -111,30 +111,6 @@ fn attacks_on_homes_padded_by_the_cheapest_table_name_what_the_audit_says() {
             audited.assert_named("unaware", &padded.figures("unaware.toml", &["--quiet"]));
         }
     }
-}
-
-#[test]
-#[ignore = "second tier: takes a minute"]
-fn attacks_on_homes_padded_at_random_name_what_the_audit_says_for_half_the_bytes() {
-    let audited = &*AUDITED;
-    let (home, file) = (&audited.home, audited.home.path("random.json"));
-    let best = best(home, &["--random", "--table-json", file.to_str().unwrap()]);
-    let [random, table] = ["padded", "table"].map(|kind| best[kind]["added_share"].as_f64().unwrap());
-    assert!(random < 0.6 * table, "{random} {table}");
-    let named = best["padded"]["by_size"]["command"]["named"].as_f64().unwrap();
-    let mut scenario = scenario(PaddingLayer::Record);
-    let padded = Home::simulated(&scenario, SEED, &["--padding", file.to_str().unwrap()]);
-    scenario.padding.policy = PolicyFile::from_json(&fs::read_to_string(&file).unwrap()).unwrap().policy;
-    padded.add_policy(home, &scenario.padding.policy);
-    let known = padded.figures("model.toml", &["--quiet"]);
-    assert_within("known sizes, random", named, &known["after_pruning"]);
-    let what_if = home.figures("model.toml", &["--quiet", "--what-if", file.to_str().unwrap()]);
-    assert_within("in thought, random", named, &what_if["what_if"]["after_pruning"]);
-    // Sizes that are learned from random padding are open, so that this attack may be worse than the best.
-    assert!(padded.learn("retrained.toml", &["--padding", file.to_str().unwrap()]).status.success());
-    let retrained = padded.figures("retrained.toml", &["--quiet"]);
-    let (share, [low, _]) = first_right(&retrained["after_pruning"]);
-    assert!(low <= named, "{share} is above {named}");
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn learning_curves_and_padding_have_a_mark_for_each_point() {
     let cost = points.iter().filter(|point| point["added_share"].as_f64() > Some(0.0)).count();
     assert_eq!(count(&padding, "policy"), cost);
     let names = legend(&padding);
-    for name in ["best table", "multiple", "padme", "powers-of-two", "tls13", "floor of all padding"] {
+    for name in ["best table", "multiple", "padme", "powers-of-two", "tls13"] {
         assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
     }
     assert!(names.iter().any(|name| name.starts_with("no padding (")), "{names:?}");

@@ -123,7 +123,7 @@ fn reports_are_csv_and_markdown_where_the_name_says_so() {
     assert!(audit.starts_with("figure,value\nschema,1\n") && audit.contains("\nby_size.command.named,0.6"), "{audit}");
     let audit = written(&format!("audit --model {model}"), "audit.md");
     assert!(audit.contains("\n| by size, V | 62.1 % | 98.4 % | 78.3 % |\n"), "{audit}");
-    let curve = written(&format!("pad --model {model} --curve --without-floor"), "curve.csv");
+    let curve = written(&format!("pad --model {model} --curve"), "curve.csv");
     assert!(curve.starts_with("policy,added_bytes,") && curve.lines().count() > 20, "{curve}");
 }
 

@@ -45,7 +45,7 @@ fn is_near(value: &Value, expected: f64) -> bool {
     (percent(value) - expected).abs() <= 0.3
 }
 
-/// A home of few commands, whose floor takes no time.
+/// A home of few commands.
 fn small_home(folder: &Path) {
     let home = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\", \"toggle\", \"timer\"]\n";
     fs::write(folder.join("small.toml"), home).unwrap();
@@ -69,9 +69,9 @@ fn the_best_multiple_and_the_best_table_are_far_below_padme_at_its_cost() {
     let within = multiples.filter(|report| percent(&report["padded"]["added_share"]) <= 3.5);
     let best = within.map(|report| percent(&report["padded"]["by_size"]["command"]["named"])).fold(100.0, f64::min);
     assert!((best - 14.4).abs() <= 0.3, "{best}");
-    let table = json(folder.path(), &[&["--best", "--budget", "3.5%", "--without-floor"], &AS_DRAWN[..]].concat());
+    let table = json(folder.path(), &[&["--best", "--budget", "3.5%"], &AS_DRAWN[..]].concat());
     assert!(is_near(&table["padded"]["by_size"]["command"]["named"], 10.1));
-    assert!(percent(&table["padded"]["added_share"]) <= 3.5 + 1e-9 && table["floor_named"].is_null());
+    assert!(percent(&table["padded"]["added_share"]) <= 3.5 + 1e-9);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn five_per_cent_above_guessing_costs_more_than_two_fifths_with_multiples() {
 fn a_written_table_is_what_was_reported_and_obeys_its_rules_under_epsilon() {
     let folder = tempfile::tempdir().unwrap();
     let files = ["--table-json", "t.json", "--table-c", "t.c", "--table-rust", "t.rs"];
-    let rules = ["--best", "--budget", "20%", "--least-set", "10", "--most-posterior", "60%", "--without-floor"];
+    let rules = ["--best", "--budget", "20%", "--least-set", "10", "--most-posterior", "60%"];
     let best = json(folder.path(), &[&rules[..], &files].concat());
     let command = &best["padded"]["by_size"]["command"];
     assert!(command["smallest_set"].as_f64().unwrap() >= 10.0, "{command}");
@@ -106,7 +106,7 @@ fn a_written_table_is_what_was_reported_and_obeys_its_rules_under_epsilon() {
 #[test]
 fn a_target_is_met_under_epsilon() {
     let folder = tempfile::tempdir().unwrap();
-    let best = json(folder.path(), &["--best", "--target", "50%-of-guessing", "--without-floor"]);
+    let best = json(folder.path(), &["--best", "--target", "50%-of-guessing"]);
     let command = &best["padded"]["by_size"]["command"];
     assert!(command["named"].as_f64().unwrap() <= 1.5 * command["guessing"].as_f64().unwrap() + 1e-9);
 }
@@ -116,7 +116,7 @@ fn guessing_itself_is_a_target_that_one_bucket_reaches() {
     let folder = tempfile::tempdir().unwrap();
     small_home(folder.path());
     for epsilon in [&["--without-epsilon"][..], &[]] {
-        let request = ["--inventory", "small.toml", "--best", "--target", "0%-of-guessing", "--without-floor"];
+        let request = ["--inventory", "small.toml", "--best", "--target", "0%-of-guessing"];
         for home in [&request[..], &request[2..]] {
             let best = json(folder.path(), &[home, epsilon].concat());
             let command = &best["padded"]["by_size"]["command"];
@@ -124,7 +124,7 @@ fn guessing_itself_is_a_target_that_one_bucket_reaches() {
             assert!((named / guessing - 1.0).abs() < 1e-9, "{command}");
         }
     }
-    let refused = pad(folder.path(), &["--best", "--target", "1%", "--without-floor"]);
+    let refused = pad(folder.path(), &["--best", "--target", "1%"]);
     assert!(text(&refused.stderr).contains("no table reaches the target of 1.0 %"), "{}", text(&refused.stderr));
 }
 
@@ -136,37 +136,18 @@ fn an_error_says_its_cause_once() {
 }
 
 #[test]
-fn no_point_of_a_curve_is_below_the_floor() {
+fn no_point_of_a_curve_is_below_guessing() {
     let folder = tempfile::tempdir().unwrap();
     small_home(folder.path());
     let curve = json(folder.path(), &["--inventory", "small.toml", "--curve"]);
     let points = curve["points"].as_array().unwrap();
     assert!(points.len() > 20);
     for point in points {
-        assert!(percent(&point["named"]) >= percent(&point["floor_named"]) - 1e-6, "{point}");
+        assert!(percent(&point["named"]) >= percent(&curve["guessing"]) - 1e-6, "{point}");
     }
     let csv = pad(folder.path(), &["--inventory", "small.toml", "--curve", "--csv"]);
     assert_eq!(text(&csv.stdout).lines().count(), points.len() + 1);
     assert!(text(&csv.stdout).starts_with("policy,added_bytes,added_share,megabytes_a_day,named,"));
-}
-
-#[test]
-fn a_floor_that_is_left_out_is_said_with_its_reason() {
-    let folder = tempfile::tempdir().unwrap();
-    let actions = "actions = [\"on\", \"off\", \"toggle\", \"timer\", \"dim\", \"white\", \"colour\"]";
-    fs::write(folder.path().join("large.toml"), format!("[[device]]\nname = \"lamp\"\ncount = 40\n{actions}\n"))
-        .unwrap();
-    let large = ["--inventory", "large.toml", "--without-epsilon"];
-    let best = json(folder.path(), &[&["--best", "--budget", "2%"], &large[..]].concat());
-    let reason = best["floor_left_out"].as_str().unwrap();
-    assert!(best["floor_named"].is_null() && reason.contains("more than 1000") && reason.contains("--with-floor"));
-    let is_said = |more: &[&str]| {
-        text(&pad(folder.path(), &[more, &large[..]].concat()).stdout).contains("The floor of all padding policies")
-    };
-    assert!(is_said(&["--best", "--budget", "2%"]) && !is_said(&["--best", "--budget", "2%", "--without-floor"]));
-    small_home(folder.path());
-    let best = json(folder.path(), &["--inventory", "small.toml", "--best", "--budget", "2%", "--with-floor"]);
-    assert!(best["floor_named"].is_number() && best["floor_left_out"].is_null());
 }
 
 #[test]
@@ -241,7 +222,7 @@ fn a_target_costs_no_more_than_a_budget_that_reaches_it() {
     let folder = tempfile::tempdir().unwrap();
     small_home(folder.path());
     for home in [&["--inventory", "small.toml"][..], &[]] {
-        let best = |goal: [&str; 2]| json(folder.path(), &[home, &["--best", "--without-floor"], &goal].concat());
+        let best = |goal: [&str; 2]| json(folder.path(), &[home, &["--best"], &goal].concat());
         for budget in ["3%", "10.2%"] {
             let of_budget = &best(["--budget", budget])["padded"];
             let target = format!("{}%", percent(&of_budget["by_size"]["command"]["named"]));
@@ -250,48 +231,6 @@ fn a_target_costs_no_more_than_a_budget_that_reaches_it() {
             assert!(cost <= most * (1.0 + 1e-9), "{budget} {target}: {cost}, not {most}");
         }
     }
-}
-
-#[test]
-fn the_best_random_table_costs_a_fifth_of_the_best_table_and_gives_the_key_away() {
-    let folder = tempfile::tempdir().unwrap();
-    let request = ["--best", "--target", "5%-of-guessing", "--without-floor", "--random", "--table-json", "r.json"];
-    let best = json(folder.path(), &[&request[..], &AS_DRAWN].concat());
-    let command = &best["padded"]["by_size"]["command"];
-    assert!(percent(&command["named"]) <= 1.05 * percent(&command["guessing"]) + 1e-6, "{command}");
-    // 7.0 % and 35.7 %: below the 20 % that the floor of all policies allows.
-    assert!((6.5..7.5).contains(&percent(&best["padded"]["added_share"])), "{}", best["padded"]);
-    assert!((35.0..36.5).contains(&percent(&best["table"]["added_share"])), "{}", best["table"]);
-    let [two, end, once, key] =
-        ["named_after_two", "named_in_the_end", "named_without_epsilon", "named_with_known_key"].map(|key| &best[key]);
-    assert!(
-        percent(&two["random"]) > 1.5 * percent(&once["random"])
-            && percent(&end["random"]) > 3.0 * percent(&end["table"]),
-        "{two} {end}"
-    );
-    assert!(percent(&key["random"]) > 3.0 * percent(&key["table"]), "{key}");
-    assert!(
-        two["table"] == end["table"] || (percent(&two["table"]) - percent(&end["table"])).abs() < 1e-6,
-        "a table repeats"
-    );
-    let again = json(folder.path(), &[&["--policy", "r.json"], &AS_DRAWN[..]].concat());
-    assert_eq!((&again["padded"]["by_size"], &again["policy"]), (&best["padded"]["by_size"], &best["policy"]));
-    assert_eq!(again["named_with_known_key"], key["random"]);
-}
-
-#[test]
-fn a_random_table_meets_its_budget_and_is_above_the_floor_under_epsilon() {
-    let folder = tempfile::tempdir().unwrap();
-    small_home(folder.path());
-    let goal =
-        ["--inventory", "small.toml", "--best", "--budget", "12%", "--random=independent", "--table-json", "r.json"];
-    let best = json(folder.path(), &goal);
-    assert!(percent(&best["padded"]["added_share"]) <= 12.0 + 1e-6);
-    assert!(percent(&best["padded"]["by_size"]["command"]["named"]) >= percent(&best["floor_named"]) - 1e-6);
-    let again = json(folder.path(), &["--inventory", "small.toml", "--policy", "r.json"]);
-    assert_eq!(again["repeated"][0]["named"], best["named_after_two"]["random"]);
-    let report = text(&pad(folder.path(), &goal).stdout);
-    assert!(report.contains("drawn anew for every command") && report.contains("by whoever knows the key"), "{report}");
 }
 
 #[test]
@@ -329,11 +268,6 @@ fn faults_are_said_in_one_sentence() {
         assert!(failed(&[out_of_range]).contains("invalid value"), "{out_of_range}");
     }
     assert!(failed(&["--policy", "padme", "--curve"]).contains("cannot be used"));
-    let random =
-        |more: [&str; 2]| failed(&["--best", "--random", "--without-floor", more[0], more[1], "--budget", "1%"]);
-    assert!(random(["--table-c", "t.c"]).contains("cannot be used"));
-    assert!(failed(&["--best", "--random", "--target", "1%"]).contains("no random table is found"));
-    assert!(random(["--objective", "sizes"]).contains("cannot be used"));
 }
 
 #[test]
@@ -341,7 +275,7 @@ fn a_scenario_that_cannot_be_watched_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |scenario: &str, said: &str| {
         fs::write(folder.path().join("life.toml"), scenario).unwrap();
-        let output = pad(folder.path(), &["--curve", "--without-floor", "--detect", "life.toml"]);
+        let output = pad(folder.path(), &["--curve", "--detect", "life.toml"]);
         assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
         assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
     };
@@ -358,7 +292,7 @@ fn a_scenario_that_cannot_be_watched_is_refused() {
 fn the_curve_shows_what_padding_hides_from_the_homes_own_detector() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("life.toml"), "[habits]\ndays = 60\n").unwrap();
-    let arguments = ["--curve", "--without-floor", "--detect", "life.toml", "--homes", "1"];
+    let arguments = ["--curve", "--detect", "life.toml", "--homes", "1"];
     let report = json(folder.path(), &arguments);
     let points = report["points"].as_array().unwrap();
     let found = |point: &Value| point["attacks_found"].as_f64().unwrap();

@@ -76,7 +76,7 @@ fn figures_are_those_of_the_commands_they_come_from() {
     let model = example("model.toml");
     let evaluation = json(&format!("evaluate {} --model {model} --json -q", test()));
     let audit = json(&format!("audit --model {model} --json"));
-    let pad = json(&format!("pad --model {model} --curve --without-floor --json"));
+    let pad = json(&format!("pad --model {model} --curve --json"));
     let countermeasures = json(&format!("pad --model {model} --countermeasures --json"));
     let first = page.descendants().find(|node| node.has_tag_name("h1")).map(words).unwrap();
     assert_eq!(first, evaluation["conclusion"]["sentence"].as_str().unwrap());

@@ -6,13 +6,10 @@ mod bucket_table;
 mod cap_exchange;
 mod countermeasures;
 mod exact_table;
-mod filling;
 mod frontier;
 mod home_traffic;
-mod min_cut;
 mod padded_home;
 mod padded_observation;
-mod random_floor;
 mod repeated_padding;
 mod shared_record;
 mod table_source;
@@ -21,12 +18,10 @@ pub use bucket_table::{BucketTable, Goal, Objective, TableRules, TableSearch};
 pub use cap_exchange::BestTable;
 pub use countermeasures::{CountermeasureCost, CountermeasureError, Countermeasures, ReplyForm, ReplyTraffic, Sending};
 pub use exact_table::{NoTable, exact_table};
-pub use filling::FloorOf;
 pub use frontier::Frontier;
 pub use home_traffic::{CountermeasureEffect, HomeTraffic, MessageLeak};
 pub use padded_home::{JudgedPolicy, PaddedHome, PaddingCost};
 pub use padded_observation::{PaddedOutputs, seen_groups, seen_rows};
-pub use random_floor::{PaddingFloor, best_random_table};
 pub use repeated_padding::{named_after, named_with_known_key};
 pub use sizeleak_model::policies::{
     Draw, MAX_BUCKETS, MAX_PADDING_UNIT, MAX_RANDOM_BYTES, POLICY_VERSION, PaddedSize, PaddingKey, PaddingPolicy,

@@ -253,6 +253,7 @@ impl Model {
             || self.prior.as_ref().is_some_and(|prior| !prior.recurring.is_empty())
             || self.actions.iter().any(Action::varies)
             || self.learned.padding.is_some()
+            || self.learned.certainty < 1.0
             || !self.learned.warnings.is_empty();
         if has_new_keys { SCHEMA } else { FIRST_SCHEMA }
     }

@@ -87,7 +87,6 @@ function draw({ kind, columns, guessing }: Chart, { names, isShare, rows }: Rows
       const isBest = (row: Cell[]) => name(row).startsWith("best");
       const marks = [
         ...guessed(guessing, "y"),
-        Plot.line(known.filter((row) => at(3)(row) !== null), { x: at(1), y: at(3), stroke: soft, strokeWidth: 1.5 }),
         Plot.dot(known, { ...dot, x: at(1), y: at(2), fill: (row: Cell[]) => (isBest(row) ? other! : size!) }),
         Plot.text(apart(known, at(1), at(2), name, width), { x: at(1), y: at(2), text: name, dx: 8, dy: -7, textAnchor: "start", stroke: paper, fill: ink }),
       ];

@@ -148,7 +148,7 @@ pub enum ChartKind {
     Bars,
     /// A thin bar at each number: the number, its height, and how much of that is filled, if not all.
     Spectrum,
-    /// A named point for each row, above a line: the name, what it costs, what it leaves, and the line.
+    /// A named point for each row: the name, what it costs, and what it leaves.
     Points,
     /// Points with their intervals, beside the diagonal: where, the value, and the ends of its interval.
     Reliability,

@@ -41,7 +41,7 @@ const PARTS: [(&str, &str, &str); 13] = [
 ];
 
 /// What the words of a report mean.
-const WORDS: [(&str, &str); 13] = [
+const WORDS: [(&str, &str); 12] = [
     ("action", "what a command tells a device to do: on, off, dim"),
     ("anonymity set", "the commands that a size leaves possible; the more there are, the less it gives away"),
     (
@@ -50,7 +50,6 @@ const WORDS: [(&str, &str); 13] = [
     ),
     ("calibrated", "answers of probability p are right in a share p of cases"),
     ("command", "an encrypted message that makes devices act; one may tell several devices what to do"),
-    ("floor", "what no padding policy, random or not, can go below with as few bytes"),
     ("guessing", "to name what is most frequent, without seeing anything"),
     (
         "interval of 95 %",

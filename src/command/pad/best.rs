@@ -8,9 +8,7 @@ use sizeleak_audit::padding::{
     TableRules, TableSearch, exact_table, table_source,
 };
 use sizeleak_audit::tunnel::Tunnel;
-use sizeleak_platform::telemetry::log::LogFlags;
 
-use super::floor::{FloorChoice, FloorFigures};
 use super::judged::{opening, sentence, table};
 use crate::command::document::{Document, paragraph, spaced};
 use crate::command::failure::Failure;
@@ -20,27 +18,15 @@ use crate::command::report_format::ReportForm;
 /// Buckets that are shown.
 const SHOWN: usize = 24;
 
-/// The best padding table.
-#[derive(Serialize)]
-pub(super) struct Best<'a> {
-    #[serde(flatten)]
-    found: BestPolicy<'a>,
-    #[serde(flatten)]
-    floor: FloorFigures,
-}
-
 /// Which table is looked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Request<'a> {
+pub(super) struct Request {
     pub(super) goal: Goal,
     pub(super) objective: Objective,
     pub(super) rules: TableRules,
-    pub(super) floor: FloorChoice,
-    /// Whether progress is said.
-    pub(super) log: &'a LogFlags,
 }
 
-impl Request<'_> {
+impl Request {
     /// The best table.
     pub(super) fn table(&self, home: &PaddedHome) -> Result<(BestTable, JudgedPolicy), Failure> {
         let search = TableSearch { rows: home.table_rows(), objective: self.objective, rules: self.rules };
@@ -48,22 +34,50 @@ impl Request<'_> {
     }
 }
 
+/// The best padding table for a goal, with what it gives away and costs.
+#[derive(Serialize)]
+pub(super) struct Best<'a> {
+    schema: u32,
+    sentence: String,
+    prior: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tunnel: Option<&'a Tunnel>,
+    goal: Goal,
+    policy: PaddingPolicy,
+    commands_per_day: f64,
+    command_bytes: f64,
+    padded: JudgedPolicy,
+    unpadded: &'a Learned,
+    #[serde(skip)]
+    home: &'a PaddedHome,
+}
+
 impl<'a> Best<'a> {
-    pub(super) fn new(home: &'a PaddedHome, request: &Request<'_>, prior: &'a str) -> Result<Self, Failure> {
+    pub(super) fn new(home: &'a PaddedHome, request: &Request, prior: &'a str) -> Result<Self, Failure> {
         let (BestTable { policy, .. }, padded) = request.table(home)?;
-        let floor = FloorFigures::new(home, request.floor, &padded, request.log);
-        let named = format!("the best {policy}");
-        Ok(Self { found: BestPolicy::new(home, request.goal, (policy, padded), &named, prior), floor })
+        Ok(Self {
+            schema: 1,
+            sentence: sentence(&padded, home, &format!("the best {policy}")),
+            prior,
+            tunnel: home.tunnel(),
+            goal: request.goal,
+            policy,
+            commands_per_day: home.commands_per_day,
+            command_bytes: home.command_bytes,
+            padded,
+            unpadded: &home.unpadded,
+            home,
+        })
     }
 
-    /// The table as a policy file.
+    /// As a policy file.
     pub(super) fn json(&self) -> Result<String, Failure> {
-        self.found.json()
+        PolicyFile::new(self.policy.clone(), Some(self.sentence.clone())).to_json().map_err(Failure::usage)
     }
 
-    /// The table as source code.
+    /// As source code.
     pub(super) fn source(&self, language: SourceLanguage) -> String {
-        table_source(&self.found.policy, language, &self.found.sentence).unwrap_or_default()
+        table_source(&self.policy, language, &self.sentence).unwrap_or_default()
     }
 
     /// In this format.
@@ -72,10 +86,9 @@ impl<'a> Best<'a> {
     }
 
     fn parts(&self) -> Vec<Document> {
-        let mut parts = self.found.opening();
-        parts.push(paragraph(shown(&self.found.policy), 2));
-        parts.extend(self.floor.sentence().map(|sentence| paragraph(sentence, 0)));
-        let alone = &self.found.padded.by_size.command;
+        let mut parts = opening(&self.sentence, self.prior);
+        parts.extend([table(&self.padded, self.home), paragraph(shown(&self.policy), 2)]);
+        let alone = &self.padded.by_size.command;
         if alone.alone > 0.0 || alone.worst_posterior > 0.5 {
             let worst = format!(
                 "These are averages: some command is still certain by up to {} when its size is seen. \
@@ -84,61 +97,6 @@ impl<'a> Best<'a> {
             );
             parts.push(paragraph(worst, 0));
         }
-        parts
-    }
-}
-
-/// The best policy for a goal, with what it gives away and costs.
-#[derive(Serialize)]
-pub(super) struct BestPolicy<'a> {
-    schema: u32,
-    pub(super) sentence: String,
-    prior: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tunnel: Option<&'a Tunnel>,
-    pub(super) goal: Goal,
-    pub(super) policy: PaddingPolicy,
-    commands_per_day: f64,
-    command_bytes: f64,
-    pub(super) padded: JudgedPolicy,
-    unpadded: &'a Learned,
-    #[serde(skip)]
-    home: &'a PaddedHome,
-}
-
-impl<'a> BestPolicy<'a> {
-    /// A policy that is `named` so in words.
-    pub(super) fn new(
-        home: &'a PaddedHome,
-        goal: Goal,
-        (policy, padded): (PaddingPolicy, JudgedPolicy),
-        named: &str,
-        prior: &'a str,
-    ) -> Self {
-        Self {
-            schema: 1,
-            sentence: sentence(&padded, home, named),
-            prior,
-            tunnel: home.tunnel(),
-            goal,
-            policy,
-            commands_per_day: home.commands_per_day,
-            command_bytes: home.command_bytes,
-            padded,
-            unpadded: &home.unpadded,
-            home,
-        }
-    }
-
-    /// As a policy file.
-    pub(super) fn json(&self) -> Result<String, Failure> {
-        PolicyFile::new(self.policy.clone(), Some(self.sentence.clone())).to_json().map_err(Failure::usage)
-    }
-
-    /// How the report begins as text.
-    pub(super) fn opening(&self) -> Vec<Document> {
-        let mut parts = opening(&self.sentence, self.prior);
-        parts.push(table(&self.padded, self.home));
         parts
     }
 }

@@ -13,7 +13,7 @@ const MAX_DELAY: f64 = 86_400.0;
 
 /// A policy, and what is done beside padding.
 #[derive(Debug, Args)]
-#[group(id = "judged", conflicts_with_all = ["table", "curves", "floor"])]
+#[group(id = "judged", conflicts_with_all = ["table", "curves"])]
 pub(super) struct CountermeasureOptions {
     /// Judge padding: none, multiple:BYTES, powers-of-two, padme, tls13:BYTES, random:BYTES, keyed-random:BYTES,
     /// constant:BYTES, or a JSON file

@@ -3,20 +3,15 @@
 use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::padding::{
-    Draw, Goal, JudgedPolicy, Objective, PaddedHome, PaddingFloor, PaddingPolicy, TableRules, TableSearch,
+    Draw, Goal, JudgedPolicy, Objective, PaddedHome, PaddingPolicy, TableRules, TableSearch,
 };
 use sizeleak_audit::tunnel::Tunnel;
-use sizeleak_platform::telemetry::log::LogFlags;
 
-use super::floor::{FloorChoice, FloorProgress, floor_of};
 use super::judged::{megabytes, observer};
 use crate::command::document::{Document, numbers, paragraph, spaced};
 use crate::command::failure::Failure;
 use crate::command::figures::{NONE, percent};
 use crate::command::report_format::ReportForm;
-
-/// How far the floor may be below the true minimum.
-const TOLERANCE: f64 = 0.001;
 
 /// Units of multiples.
 const MULTIPLES: [u64; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
@@ -39,7 +34,7 @@ const GUARD: &str = "Attacks found: by `sizeleak detect` with the home's profile
 #[derive(Debug, Args)]
 #[group(id = "curves", conflicts_with = "table")]
 pub(super) struct CurveOptions {
-    /// Compare policies, the best tables and the floor of all by what they give away and cost
+    /// Compare policies and the best tables by what they give away and cost
     #[arg(long)]
     curve: bool,
 }
@@ -54,10 +49,6 @@ pub(crate) struct Curve<'a> {
     guessing: f64,
     command_bytes: f64,
     commands_per_day: f64,
-    /// Why the floor is not computed.
-    pub(crate) floor_left_out: Option<String>,
-    #[serde(skip)]
-    is_floor_asked_for: bool,
     pub(crate) points: Vec<Point>,
 }
 
@@ -72,8 +63,6 @@ pub(crate) struct Point {
     times_guessing: f64,
     pub(crate) information_bits: f64,
     pub(crate) number_named: f64,
-    /// No policy that adds as few bytes lets the command be named less often; `None` if it is not computed.
-    pub(crate) floor_named: Option<f64>,
     /// The share of attacks that the home's own detector finds; `None` if it is not asked for.
     attacks_found: Option<f64>,
 }
@@ -82,21 +71,11 @@ impl<'a> Curve<'a> {
     /// `found` says what share of attacks the home's own detector finds under a policy, if that is asked for.
     pub(crate) fn new(
         home: &'a PaddedHome,
-        floor: FloorChoice,
         prior: &'a str,
-        log: &LogFlags,
         found: impl Fn(&PaddingPolicy) -> Result<Option<f64>, Failure>,
     ) -> Result<Self, Failure> {
-        let is_floor_asked_for = floor != FloorChoice::LeftOut;
-        let (mut floor, floor_left_out) = match floor_of(home, floor) {
-            Ok(floor) => (Some(floor), None),
-            Err(reason) => (None, Some(reason)),
-        };
-        if let Some(floor) = &mut floor {
-            FloorProgress::begin(home.rows().len(), log).run(|| floor.refine_once(TOLERANCE));
-        }
         let point = |(name, policy): (String, PaddingPolicy)| {
-            Ok::<_, Failure>(Point::new(home, name, &policy, floor.as_ref(), found(&policy)?))
+            Ok::<_, Failure>(Point::new(home, name, &policy, found(&policy)?))
         };
         let mut points = policies(home).into_iter().map(point).collect::<Result<Vec<Point>, Failure>>()?;
         points.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(b.named.total_cmp(&a.named)));
@@ -107,8 +86,6 @@ impl<'a> Curve<'a> {
             guessing: home.unpadded.command.guessing,
             command_bytes: home.command_bytes,
             commands_per_day: home.commands_per_day,
-            floor_left_out,
-            is_floor_asked_for,
             points,
         })
     }
@@ -127,16 +104,14 @@ impl<'a> Curve<'a> {
                 percent(point.added_share),
                 megabytes(point.megabytes_a_day),
                 percent(point.named),
-                point.floor_named.map_or_else(|| NONE.to_owned(), percent),
                 format!("{:.2}", point.information_bits),
                 percent(point.number_named),
             ]
         };
-        let header = ["policy", "bytes", "more", "MB a day", "named", "floor", "bits", "number named"];
+        let header = ["policy", "bytes", "more", "MB a day", "named", "bits", "number named"];
         let explained = format!(
             "A command has {:.1} bytes; MB a day are of {} commands. Named: in so many cases an observer {} \
-             names the exact command (guessing: {}). Floor: no padding, random or not, that adds as few bytes brings it \
-             lower. Random padding is judged after one command: unless it is keyed, it averages out. Prior: {}.",
+             names the exact command (guessing: {}). Random padding is judged after one command: unless it is keyed, it averages out. Prior: {}.",
             self.command_bytes,
             self.commands_per_day,
             observer(self.tunnel, "who sees one size"),
@@ -144,21 +119,19 @@ impl<'a> Curve<'a> {
             self.prior
         );
         let table = if has_detection {
-            let [policy, bytes, more, megabytes, named, floor, bits, number] = header;
-            let header = [policy, bytes, more, megabytes, named, floor, bits, number, "attacks found"];
+            let [policy, bytes, more, megabytes, named, bits, number] = header;
+            let header = [policy, bytes, more, megabytes, named, bits, number, "attacks found"];
             let rows = self.points.iter().map(|point| {
-                let [policy, bytes, more, megabytes, named, floor, bits, number] = row(point);
+                let [policy, bytes, more, megabytes, named, bits, number] = row(point);
                 let found = point.attacks_found.map_or_else(|| NONE.to_owned(), percent);
-                [policy, bytes, more, megabytes, named, floor, bits, number, found]
+                [policy, bytes, more, megabytes, named, bits, number, found]
             });
             numbers(header, rows)
         } else {
             numbers(header, self.points.iter().map(row))
         };
         let guard = has_detection.then(|| paragraph(GUARD, 0));
-        let left_out = self.floor_left_out.as_ref().filter(|_| self.is_floor_asked_for);
-        let remarks = guard.into_iter().chain(left_out.map(|reason| paragraph(reason, 0)));
-        spaced([table, paragraph(explained, 0)].into_iter().chain(remarks))
+        spaced([table, paragraph(explained, 0)].into_iter().chain(guard))
     }
 }
 
@@ -167,7 +140,6 @@ impl Point {
         home: &PaddedHome,
         policy_name: String,
         policy: &PaddingPolicy,
-        floor: Option<&PaddingFloor>,
         attacks_found: Option<f64>,
     ) -> Self {
         let judged = JudgedPolicy::new(home, policy);
@@ -182,7 +154,6 @@ impl Point {
             times_guessing: command.times_guessing,
             information_bits: command.information_bits,
             number_named: judged.by_size.number.named,
-            floor_named: floor.map(|floor| floor.vulnerability(judged.added_bytes).max(command.guessing)),
         }
     }
 }

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use sizeleak_audit::padding::{Draw, Objective, SourceLanguage, TableRules};
+use sizeleak_audit::padding::{Objective, SourceLanguage, TableRules};
 use sizeleak_platform::storage::RunFiles;
 
 use super::best::Best;
-use super::best_random::BestRandom;
 use super::quantity::{Budget, Demand, Target, share};
 use crate::command::failure::Failure;
 use crate::command::output_option::write;
@@ -27,12 +26,6 @@ pub(super) struct TableOptions {
     /// How often the command may be named at most: in 8% of cases, or 5%-of-guessing above guessing
     #[arg(long, value_name = "SHARE", group = "demand")]
     target: Option<Target>,
-
-    /// Find the best random table, drawn by a key and the command unless it says `independent`
-    #[arg(long, value_name = "DRAW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "keyed",
-        hide_short_help = true, hide_possible_values = true,
-        conflicts_with_all = ["objective", "most_posterior", "least_set", "table_c", "table_rust"])]
-    pub(super) random: Option<Draw>,
 
     /// What the best table makes small [default: named]
     #[arg(
@@ -103,14 +96,6 @@ impl TableOptions {
             if let Some(path) = path {
                 write(path, best.source(language).as_bytes())?;
             }
-        }
-        Ok(())
-    }
-
-    /// The same for a random table, which is drawn by a hash that senders take from a library: it is never source code.
-    pub(super) fn write_random(&self, best: &BestRandom<'_>) -> Result<(), Failure> {
-        if let Some(path) = &self.table_json {
-            write(path, best.json()?.as_bytes())?;
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) audited: AuditedModel,
 
-    /// Leave out what takes longest: the floor of all padding, and the learning curve
+    /// Leave out the learning curve, which takes longest
     #[arg(long)]
     pub(super) quick: bool,
 

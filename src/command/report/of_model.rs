@@ -16,7 +16,6 @@ use super::arguments::Arguments;
 use crate::command::failure::Failure;
 use crate::command::pad::countermeasure_options::compared;
 use crate::command::pad::curve::{Curve, Point};
-use crate::command::pad::floor::FloorChoice;
 use crate::command::pad::home::{COMMANDS_PER_DAY, check_sizes};
 use crate::command::shell_word::quoted;
 
@@ -55,16 +54,9 @@ impl ModelFindings {
             fault.to_string()
         } else {
             let home = PaddedHome::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
-            let floor = if arguments.quick { FloorChoice::LeftOut } else { FloorChoice::UnlessLong };
-            let curve = Curve::new(&home, floor, &prior, &arguments.captures.log, |_| Ok(None))?;
+            let curve = Curve::new(&home, &prior, |_| Ok(None))?;
             let traffic = HomeTraffic::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
-            let mut padding = padding(&curve, &home.unpadded);
-            padding.text.extend(if arguments.quick {
-                Some("The floor of all policies is left out by `--quick`.".to_owned())
-            } else {
-                curve.floor_left_out.clone()
-            });
-            sections.push(padding);
+            sections.push(padding(&curve, &home.unpadded));
             sections.push(countermeasures(&traffic));
             fix(&home, &audit, arguments)
         };
@@ -125,19 +117,17 @@ fn padding(curve: &Curve<'_>, unpadded: &Learned) -> Section {
             point.added_share.into(),
             point.added_bytes.into(),
             point.named.into(),
-            Value::from(point.floor_named),
             point.information_bits.into(),
             point.number_named.into(),
         ]
     };
-    let columns = "policy | bytes more % | bytes . | named % | floor % | bits given away . | number named %";
+    let columns = "policy | bytes more % | bytes . | named % | bits given away . | number named %";
     let guessing = Some(unpadded.command.guessing);
-    let chart = Chart { kind: ChartKind::Points, columns: &[0, 1, 3, 4], guessing };
+    let chart = Chart { kind: ChartKind::Points, columns: &[0, 1, 3], guessing };
     let figure = Figure::new(
         "policies",
         "What padding leaves, and what it costs",
-        "Each dot is a policy: how often the exact command is named by size, against the bytes it adds. A line is the \
-         floor of all policies, random ones included. The best tables are in the second colour.",
+        "Each dot is a policy: how often the exact command is named by size, against the bytes it adds. The best tables are in the second colour.",
         Table::new(columns, curve.points.iter().map(row)),
         Some(chart),
     );

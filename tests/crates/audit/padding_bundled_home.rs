@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sizeleak_audit::padding::{
-    FloorOf, Goal, Objective, PaddingCost, PaddingFloor, PaddingPolicy, TableRules, TableSearch,
+    Goal, Objective, PaddingCost, PaddingPolicy, TableRules, TableSearch,
 };
 use sizeleak_inference::space::{CommandGroup, SizeRow};
 
@@ -168,16 +168,4 @@ fn a_target_costs_no_more_than_the_table_of_any_budget_that_reaches_it() {
     // 8 % cost 11.3 % more bytes while each search had tables of its own, and a budget of 10.2 % reached it.
     let cost = frontier.best(Goal::Target(0.08)).unwrap().added_bytes / bytes;
     assert!(cost < 0.1, "{cost}");
-}
-
-#[test]
-#[ignore = "second tier: takes a minute"]
-fn no_policy_leaks_less_than_the_floor() {
-    let (groups, _, bytes) = home();
-    let mut floor = PaddingFloor::new(&groups, FloorOf::AnyPolicy);
-    floor.refine(0.0005);
-    let at_padme = floor.vulnerability(0.035 * bytes);
-    assert!((0.07..0.082).contains(&at_padme), "{at_padme}");
-    let enough = floor.added_bytes(0.0592).unwrap() / bytes;
-    assert!(enough <= 0.20, "{enough}");
 }

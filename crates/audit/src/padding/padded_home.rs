@@ -7,7 +7,7 @@ use sizeleak_model::Model;
 use sizeleak_model::policies::PaddingPolicy;
 
 use crate::leakage::Learned;
-use crate::padding::padded_observation::{PaddedOutputs, coarse_groups, seen_groups, seen_rows};
+use crate::padding::padded_observation::{PaddedOutputs, seen_groups, seen_rows};
 use crate::tunnel::Tunnel;
 use sizeleak_inference::channel::{Channel, EpsilonKnowledge, Observation, Observer};
 use sizeleak_inference::space::{CommandGroup, CommandSpace, SizeRow, SpaceError};
@@ -194,13 +194,6 @@ impl PaddedHome {
             },
             (_, table) => table,
         }
-    }
-
-    /// The commands by the multiple of so many bytes that holds their size, and the expected bytes from the one to the other.
-    pub(crate) fn coarse(&self, unit: u64) -> (Vec<CommandGroup>, f64) {
-        let groups = if unit <= 1 { self.groups.clone() } else { coarse_groups(&self.sizes.observation, unit) };
-        let cost = self.sizes.cost(&PaddingPolicy::Multiple { bytes: unit.max(1) });
-        (groups, cost.added_bytes)
     }
 
     /// What an observer sees of padded commands, whose padding is drawn anew for each. Probabilities that differ by

@@ -109,23 +109,14 @@ pub fn seen_rows(observation: &Observation) -> Vec<SizeRow> {
     rows.into_values().collect()
 }
 
-/// The commands of an observation by the size that is seen and their probability. A command that is seen with several
-/// sizes counts as several, and rare commands that look alike are taken to be as probable as they are on average: so a
-/// floor for these groups is one for the commands.
+/// The commands of an observation by the size that is seen, and by their probability. A command that is seen with several
+/// sizes counts as several, and rare commands that look alike are taken to be as probable as they are on average.
 pub fn seen_groups(observation: &Observation) -> Vec<CommandGroup> {
-    coarse_groups(observation, 1)
-}
-
-/// The commands of an observation by the size that is seen, rounded up to a multiple of `unit` bytes, and by their
-/// probability. A command that is seen with several of these counts as several, and rare commands that look alike are taken
-/// to be as probable as they are on average: so a floor for these groups is one for the commands.
-pub(crate) fn coarse_groups(observation: &Observation, unit: u64) -> Vec<CommandGroup> {
     let mut groups = Vec::new();
     for row in &observation.command.rows {
         let mut sizes: BTreeMap<u64, f64> = BTreeMap::new();
         for (output, probability) in &row.outputs {
-            let size = observation.output(*output).size;
-            *sizes.entry(size.checked_next_multiple_of(unit.max(1)).unwrap_or(size)).or_default() += probability;
+            *sizes.entry(observation.output(*output).size).or_default() += probability;
         }
         for (bytes, probability) in sizes {
             let part = row.secrets.scaled(probability);

@@ -24,8 +24,6 @@ struct Point {
     policy: String,
     added_share: f64,
     named: f64,
-    /// `None` if it is not computed.
-    floor_named: Option<f64>,
 }
 
 impl PaddingFigure {
@@ -51,14 +49,12 @@ impl PaddingFigure {
                 style
             }
         };
-        let floor: Vec<(f64, f64)> = costs().filter_map(|it| Some((it.added_share, it.floor_named?))).collect();
         let without = self.points.iter().find(|point| point.added_share <= 0.0);
-        let [of_none, of_floor, of_guessing] = [reference("7 3"), reference("2 2"), reference("7 3 2 3")];
+        let [of_none, of_guessing] = [reference("7 3"), reference("7 3 2 3")];
         let mut keys: Vec<_> =
             forms.iter().enumerate().map(|(at, form)| style(at).key(clean(form, MAX_NAME))).collect();
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         keys.extend(without.map(|point| of_none.key(format!("no padding ({})", percent(point.named)))));
-        keys.extend((!floor.is_empty()).then(|| of_floor.key("floor of all padding")));
         keys.push(of_guessing.key(format!("guessing ({})", percent(self.guessing))));
         let about = format!("commands as probable as {}", self.prior);
         let heading = Heading { title, own: "What padding hides, and what it costs", about: &about };
@@ -66,7 +62,7 @@ impl PaddingFigure {
         let around = Surroundings { labels, has_axis: true, ..Surroundings::default() };
         let mut panel = Panel::new(size, heading, keys, around)?;
         let x = Scale::logarithmic(costs().map(|point| point.added_share * 100.0), panel.x_length(), 34.0);
-        let named = self.points.iter().flat_map(|point| [Some(point.named), point.floor_named]).flatten();
+        let named = self.points.iter().map(|point| point.named);
         let y = Scale::logarithmic(named.chain([self.guessing]).map(|named| named * 100.0), panel.y_length(), 24.0);
         panel.axis_below(&x, "bytes added to commands (%)");
         panel.axis_left(&y, "command named (%)");
@@ -80,9 +76,6 @@ impl PaddingFigure {
             if let Some(named) = named {
                 panel.add(level(&panel, style, named));
             }
-        }
-        if !floor.is_empty() {
-            panel.add(of_floor.line(floor.into_iter().map(|point| place(&panel, point))));
         }
         for (at, form) in forms.iter().enumerate() {
             let own: Vec<(f64, f64)> = costs()
