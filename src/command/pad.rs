@@ -11,6 +11,7 @@ pub(super) mod home;
 mod judged;
 mod policy;
 mod quantity;
+pub(super) mod replies;
 mod table_options;
 
 use std::process::ExitCode;
@@ -39,6 +40,7 @@ use guarded::GuardOptions;
 use home::{HomeOptions, check_sizes};
 use policy::PolicyReport;
 use quantity::Demand;
+use replies::NamedWithReplies;
 use table_options::TableOptions;
 
 /// Find the padding that hides commands, and what it costs
@@ -152,7 +154,15 @@ impl Arguments {
             Ok::<_, SpaceError>(tunnel.iter().cloned().fold(home, PaddedHome::behind))
         };
         match question {
-            Question::Policy(policy) => PolicyReport::new(&home()?, &policy, &prior).written(form),
+            Question::Policy(policy) => {
+                let home = home()?;
+                #[cfg(feature = "simulator")]
+                let found =
+                    self.guard.homes(&model, &self.log)?.map(|guarded| guarded.found_with(&policy)).transpose()?;
+                #[cfg(not(feature = "simulator"))]
+                let found = None;
+                PolicyReport::new(&home, &policy, &prior, found).written(form)
+            }
             Question::Countermeasures(named) => {
                 let traffic = self.traffic(&space, &model)?;
                 CountermeasureReport::new(&self.judged(&traffic, &prior), &named)?.written(form)
@@ -172,7 +182,12 @@ impl Arguments {
             }
             Question::Table(demand) => {
                 let home = home()?;
-                let best = Best::new(&home, &self.request(demand, &home), &prior)?;
+                let traffic = tunnel.is_none().then(|| self.traffic(&space, &model)).transpose()?;
+                let with_replies = |policy: &_| match &traffic {
+                    Some(traffic) => NamedWithReplies::new(traffic, policy),
+                    None => Ok(None),
+                };
+                let best = Best::new(&home, &self.request(demand, &home), &prior, with_replies)?;
                 self.table.write(&best)?;
                 best.written(form)
             }
@@ -184,7 +199,9 @@ impl Arguments {
         let what = match question {
             Question::Countermeasures(_) | Question::Comparison(_) => "countermeasures beside padding",
             #[cfg(feature = "simulator")]
-            Question::Curve if self.guard.is_asked_for() => "the finds of the home's own detector (`--detect`)",
+            Question::Policy(_) | Question::Curve if self.guard.is_asked_for() => {
+                "the finds of the home's own detector (`--detect`)"
+            }
             Question::Policy(_) | Question::Table(_) | Question::Curve => return Ok(()),
         };
         Err(Failure::usage(anyhow!(
@@ -210,10 +227,6 @@ impl Arguments {
     }
 
     fn request(&self, demand: Demand, home: &PaddedHome) -> Request {
-        Request {
-            goal: demand.goal(home),
-            objective: self.table.objective,
-            rules: self.table.rules(),
-        }
+        Request { goal: demand.goal(home), objective: self.table.objective, rules: self.table.rules() }
     }
 }

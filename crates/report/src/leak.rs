@@ -63,15 +63,11 @@ pub fn tiles(audit: &Audit) -> Vec<Tile> {
 
 /// The cheapest padding table that leaves hardly more than guessing, in words.
 pub fn fix(table: &JudgedPolicy, audit: &Audit, commands_per_day: f64) -> String {
-    let Measures { named, guessing, .. } = table.by_size.command;
-    let replies = if audit.with_replies.is_some() || audit.with_reply_count.is_some() {
-        " It pads commands alone: replies, which are seen too, need one size of their own."
-    } else {
-        ""
-    };
+    let Measures { named, guessing, worst_posterior, .. } = table.by_size.command;
     format!(
         "Computed from the model: pad every command by a {}. That adds {} to the bytes of commands ({:.0} bytes each, {:.2} MB a \
-         day of {commands_per_day} commands), and the exact command is named in {} of cases instead of {} (guessing: {}).{replies}",
+         day of {commands_per_day} commands), and by its size the exact command is named in {} of cases instead of {} (guessing: \
+         {}); at worst, a size makes one command {} sure.",
         table.name,
         percent(table.added_share),
         table.added_bytes,
@@ -79,6 +75,7 @@ pub fn fix(table: &JudgedPolicy, audit: &Audit, commands_per_day: f64) -> String
         percent(named),
         percent(audit.by_size.command.named),
         percent(guessing),
+        percent(worst_posterior),
     )
 }
 

@@ -4,12 +4,13 @@ use anyhow::anyhow;
 use serde::Serialize;
 use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{
-    BestTable, Goal, JudgedPolicy, NoTable, Objective, PaddedHome, PaddingPolicy, PolicyFile, SourceLanguage,
-    TableRules, TableSearch, exact_table, table_source,
+    BestTable, CountermeasureError, Goal, JudgedPolicy, NoTable, Objective, PaddedHome, PaddingPolicy, PolicyFile,
+    SourceLanguage, TableRules, TableSearch, exact_table, table_source,
 };
 use sizeleak_audit::tunnel::Tunnel;
 
 use super::judged::{opening, sentence, table};
+use super::replies::NamedWithReplies;
 use crate::command::document::{Document, paragraph, spaced};
 use crate::command::failure::Failure;
 use crate::command::figures::percent;
@@ -48,14 +49,23 @@ pub(super) struct Best<'a> {
     command_bytes: f64,
     padded: JudgedPolicy,
     unpadded: &'a Learned,
+    /// `None` if replies say nothing, or are not seen apart in a tunnel.
+    with_replies: Option<NamedWithReplies>,
     #[serde(skip)]
     home: &'a PaddedHome,
 }
 
 impl<'a> Best<'a> {
-    pub(super) fn new(home: &'a PaddedHome, request: &Request, prior: &'a str) -> Result<Self, Failure> {
+    /// `with_replies` says what a policy leaves to whoever sees replies, too.
+    pub(super) fn new(
+        home: &'a PaddedHome,
+        request: &Request,
+        prior: &'a str,
+        with_replies: impl Fn(&PaddingPolicy) -> Result<Option<NamedWithReplies>, CountermeasureError>,
+    ) -> Result<Self, Failure> {
         let (BestTable { policy, .. }, padded) = request.table(home)?;
         Ok(Self {
+            with_replies: with_replies(&policy)?,
             schema: 1,
             sentence: sentence(&padded, home, &format!("the best {policy}")),
             prior,
@@ -88,6 +98,7 @@ impl<'a> Best<'a> {
     fn parts(&self) -> Vec<Document> {
         let mut parts = opening(&self.sentence, self.prior);
         parts.extend([table(&self.padded, self.home), paragraph(shown(&self.policy), 2)]);
+        parts.extend(self.with_replies.map(|named| paragraph(named.sentence(), 0)));
         let alone = &self.padded.by_size.command;
         if alone.alone > 0.0 || alone.worst_posterior > 0.5 {
             let worst = format!(

@@ -26,7 +26,7 @@ const RANDOM: [u64; 3] = [8, 32, 128];
 const BUDGETS: [f64; 9] = [0.005, 0.01, 0.02, 0.035, 0.05, 0.1, 0.2, 0.4, 0.8];
 
 /// What the column of detection says.
-const GUARD: &str = "Attacks found: by `sizeleak detect` with the home's profile, within its budget of false alarms, in \
+pub(super) const GUARD: &str = "Attacks found: by `sizeleak detect` with the home's profile, within its budget of false alarms, in \
     simulated homes; the mean over kinds of attack. It sees what an observer sees: what padding hides from the one, it \
     hides from the other. A detector inside the gateway is not affected.";
 
@@ -136,12 +136,7 @@ impl<'a> Curve<'a> {
 }
 
 impl Point {
-    fn new(
-        home: &PaddedHome,
-        policy_name: String,
-        policy: &PaddingPolicy,
-        attacks_found: Option<f64>,
-    ) -> Self {
+    fn new(home: &PaddedHome, policy_name: String, policy: &PaddingPolicy, attacks_found: Option<f64>) -> Self {
         let judged = JudgedPolicy::new(home, policy);
         let command = &judged.by_size.command;
         Self {

@@ -18,6 +18,7 @@ use sizeleak_simulator::scenario::AttackKind;
 use sizeleak_simulator::{Scenario, SimulatedCapture};
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
+use super::policy::AttacksFound;
 use crate::command::failure::Failure;
 
 /// How long a detector learns before the first attack: the budget of a week is kept by then.
@@ -35,7 +36,7 @@ pub(super) struct GuardOptions {
     /// Also measure what the home's own detector still finds, in homes that live by this scenario
     ///
     /// With `[habits]` of at least 60 days, and the actions of the model.
-    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["table", "policy"], hide_short_help = true)]
+    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["table", "countermeasures", "batch", "dummies", "delay", "replies"], hide_short_help = true)]
     detect: Option<PathBuf>,
 
     /// How many false alarms the detector may have [default: 1/week]
@@ -117,6 +118,11 @@ impl GuardedHomes<'_> {
         };
         let kinds = visible_kinds();
         Ok(kinds.iter().map(|kind| share(*kind)).sum::<f64>() / kinds.len() as f64)
+    }
+
+    /// The same without padding, and with a policy.
+    pub(super) fn found_with(&self, policy: &PaddingPolicy) -> Result<AttacksFound, Failure> {
+        Ok(AttacksFound { unpadded: self.found(&PaddingPolicy::None)?, padded: self.found(policy)? })
     }
 
     fn watch(&self, scenario: &Scenario, model: &Model, seed: u64) -> Result<GuardedHome, Failure> {

@@ -4,6 +4,7 @@ use serde::Serialize;
 use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{Draw, JudgedPolicy, PaddedHome, PaddingPolicy, named_after, named_with_known_key};
 
+use super::curve::GUARD;
 use super::judged::{opening, sentence, table};
 use crate::command::document::{Document, paragraph, spaced};
 use crate::command::failure::Failure;
@@ -30,8 +31,18 @@ pub(super) struct PolicyReport<'a> {
     repeated: Vec<Repeated>,
     /// How often commands are named under keyed padding by an observer who has learned where the key sends each.
     named_with_known_key: Option<f64>,
+    /// What the home's own detector finds; absent unless it is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attacks_found: Option<AttacksFound>,
     #[serde(skip)]
     home: &'a PaddedHome,
+}
+
+/// The shares of attacks that the home's own detector finds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct AttacksFound {
+    pub(super) unpadded: f64,
+    pub(super) padded: f64,
 }
 
 /// How often a command is named after several that were the same.
@@ -42,7 +53,12 @@ struct Repeated {
 }
 
 impl<'a> PolicyReport<'a> {
-    pub(super) fn new(home: &'a PaddedHome, policy: &'a PaddingPolicy, prior: &'a str) -> Self {
+    pub(super) fn new(
+        home: &'a PaddedHome,
+        policy: &'a PaddingPolicy,
+        prior: &'a str,
+        attacks_found: Option<AttacksFound>,
+    ) -> Self {
         let padded = JudgedPolicy::new(home, policy);
         let repeated = match policy {
             PaddingPolicy::Random { most, draw: Draw::Independent } if home.tunnel().is_none() => OBSERVATIONS
@@ -70,6 +86,7 @@ impl<'a> PolicyReport<'a> {
                 .then(|| named_with_known_key(&home.groups, policy)),
             padded,
             repeated,
+            attacks_found,
             home,
         }
     }
@@ -81,7 +98,15 @@ impl<'a> PolicyReport<'a> {
 
     fn parts(&self) -> Vec<Document> {
         let mut parts = opening(&self.sentence, self.prior);
-        parts.extend([table(&self.padded, self.home)]);
+        parts.push(table(&self.padded, self.home));
+        if let Some(AttacksFound { unpadded, padded }) = self.attacks_found {
+            let found = format!(
+                "With this padding, {} of attacks are found (without: {}).",
+                percent(padded),
+                percent(unpadded)
+            );
+            parts.push(paragraph(format!("{found} {GUARD}"), 0));
+        }
         if !self.repeated.is_empty() {
             let after = |repeated: &Repeated| format!("{} after {}", percent(repeated.named), repeated.observations);
             let after: Vec<String> = self.repeated.iter().map(after).collect();

@@ -17,11 +17,15 @@ use crate::command::failure::Failure;
 use crate::command::pad::countermeasure_options::compared;
 use crate::command::pad::curve::{Curve, Point};
 use crate::command::pad::home::{COMMANDS_PER_DAY, check_sizes};
+use crate::command::pad::replies::NamedWithReplies;
 use crate::command::shell_word::quoted;
 
 /// The fix is the cheapest table with which commands are named at most so much more often than by guessing, as in the
 /// examples of docs/padding.md: what is left is 5 % of guessing.
 const FIX: f64 = 1.05;
+
+/// The fewest commands of each size in the fix: alone in its size, a command is named for certain whatever the average is.
+const FEWEST: f64 = 2.0;
 
 /// What a model says.
 pub(super) struct ModelFindings {
@@ -58,7 +62,7 @@ impl ModelFindings {
             let traffic = HomeTraffic::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
             sections.push(padding(&curve, &home.unpadded));
             sections.push(countermeasures(&traffic));
-            fix(&home, &audit, arguments)
+            fix((&home, &traffic), &audit, arguments)?
         };
         Ok(Self {
             verdict: leak::verdict(&audit),
@@ -89,24 +93,30 @@ impl ModelFindings {
 }
 
 /// The cheapest table that leaves hardly more than guessing, in words.
-fn fix(home: &PaddedHome, audit: &Audit, arguments: &Arguments) -> String {
-    let search = TableSearch { rows: home.rows(), objective: Objective::Vulnerability, rules: TableRules::default() };
+fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, arguments: &Arguments) -> Result<String, Failure> {
+    let rules = TableRules { fewest_commands: FEWEST, ..TableRules::default() };
+    let search = TableSearch { rows: home.rows(), objective: Objective::Vulnerability, rules };
     let goal = Goal::Target(FIX * home.unpadded.command.guessing);
-    match exact_table(home, &search, goal) {
-        Ok((_, judged)) => {
+    Ok(match exact_table(home, &search, goal) {
+        Ok((table, judged)) => {
             let words = leak::fix(&judged, audit, home.commands_per_day);
+            let replies = NamedWithReplies::new(traffic, &table.policy)?;
+            let replies = replies.map_or_else(String::new, |named| format!(" {}", named.sentence()));
             let option = |(role, path): (&str, PathBuf)| {
                 format!(" --{} {}", role.trim_start_matches("the "), quoted(&path.to_string_lossy()))
             };
             let options: String = arguments.audited.files().map(option).collect();
-            format!("{words} `sizeleak pad{options} --best --target 5%-of-guessing --table-c table.c` writes it as C.")
+            format!(
+                "{words}{replies} `sizeleak pad{options} --best --target 5%-of-guessing --least-set {FEWEST} --table-c table.c` \
+                 writes it as C."
+            )
         }
         Err(_) => {
             "No padding table brings naming down to guessing: the only way is to send all commands at one size and a \
                    constant rate."
                 .to_owned()
         }
-    }
+    })
 }
 
 /// What policies give away against what they cost.

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_audit::padding::{
-    Goal, Objective, PaddingCost, PaddingPolicy, TableRules, TableSearch,
-};
+use sizeleak_audit::padding::{Goal, Objective, PaddingCost, PaddingPolicy, TableRules, TableSearch};
 use sizeleak_inference::space::{CommandGroup, SizeRow};
 
 /// Bytes of the actions that all sixteen devices have, and of those that four lamps have besides.
