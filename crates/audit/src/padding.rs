@@ -3,7 +3,6 @@
 #![warn(clippy::indexing_slicing)]
 
 mod bucket_table;
-mod cap_exchange;
 mod countermeasures;
 mod exact_table;
 mod frontier;
@@ -15,7 +14,6 @@ mod shared_record;
 mod table_source;
 
 pub use bucket_table::{BucketTable, Goal, Objective, TableRules, TableSearch};
-pub use cap_exchange::BestTable;
 pub use countermeasures::{CountermeasureCost, CountermeasureError, Countermeasures, ReplyForm, ReplyTraffic, Sending};
 pub use exact_table::{NoTable, exact_table};
 pub use frontier::Frontier;

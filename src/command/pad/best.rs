@@ -4,8 +4,8 @@ use anyhow::anyhow;
 use serde::Serialize;
 use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{
-    BestTable, CountermeasureError, Goal, JudgedPolicy, NoTable, Objective, PaddedHome, PaddingPolicy, PolicyFile,
-    SourceLanguage, TableRules, TableSearch, exact_table, table_source,
+    CountermeasureError, Goal, JudgedPolicy, NoTable, Objective, PaddedHome, PaddingPolicy, PolicyFile, SourceLanguage,
+    TableRules, TableSearch, exact_table, table_source,
 };
 use sizeleak_audit::tunnel::Tunnel;
 
@@ -29,7 +29,7 @@ pub(super) struct Request {
 
 impl Request {
     /// The best table.
-    pub(super) fn table(&self, home: &PaddedHome) -> Result<(BestTable, JudgedPolicy), Failure> {
+    pub(super) fn table(&self, home: &PaddedHome) -> Result<(PaddingPolicy, JudgedPolicy), Failure> {
         let search = TableSearch { rows: home.table_rows(), objective: self.objective, rules: self.rules };
         exact_table(home, &search, self.goal).map_err(|why| unmet(self.goal, home, why))
     }
@@ -63,7 +63,7 @@ impl<'a> Best<'a> {
         prior: &'a str,
         with_replies: impl Fn(&PaddingPolicy) -> Result<Option<NamedWithReplies>, CountermeasureError>,
     ) -> Result<Self, Failure> {
-        let (BestTable { policy, .. }, padded) = request.table(home)?;
+        let (policy, padded) = request.table(home)?;
         Ok(Self {
             with_replies: with_replies(&policy)?,
             schema: 1,
@@ -132,16 +132,9 @@ fn unmet(goal: Goal, home: &PaddedHome, why: NoTable) -> Failure {
 
 /// What is in a table.
 fn shown(policy: &PaddingPolicy) -> String {
-    match policy {
-        PaddingPolicy::Table { buckets } => {
-            let sizes: Vec<String> = buckets.iter().take(SHOWN).map(u64::to_string).collect();
-            let more = buckets.len().saturating_sub(SHOWN);
-            let more = if more > 0 { format!(" and {more} more (see `--table-json`)") } else { String::new() };
-            format!(
-                "Messages are padded to the next of {}{more} bytes; beyond, to multiples of the last.",
-                sizes.join(" ")
-            )
-        }
-        policy => format!("Each size is padded to one of its own: a {policy} (see `--table-json`)."),
-    }
+    let buckets = if let PaddingPolicy::Table { buckets } = policy { buckets.as_slice() } else { &[] };
+    let sizes: Vec<String> = buckets.iter().take(SHOWN).map(u64::to_string).collect();
+    let more = buckets.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more (see `--table-json`)") } else { String::new() };
+    format!("Messages are padded to the next of {}{more} bytes; beyond, to multiples of the last.", sizes.join(" "))
 }

@@ -167,7 +167,7 @@ fn policies(home: &PaddedHome) -> Vec<(String, PaddingPolicy)> {
         TableSearch { rows: home.table_rows(), objective: Objective::Vulnerability, rules: TableRules::default() };
     let frontier = search.frontier();
     let tables = BUDGETS.iter().filter_map(|budget| {
-        let policy = home.inside(frontier.best(Goal::Budget(budget * home.command_bytes))?.policy.clone());
+        let policy = home.inside(&frontier.best(Goal::Budget(budget * home.command_bytes))?.buckets);
         Some((format!("best {policy}"), policy))
     });
     named.extend(tables);

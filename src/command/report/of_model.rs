@@ -98,9 +98,9 @@ fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, arguments: &
     let search = TableSearch { rows: home.rows(), objective: Objective::Vulnerability, rules };
     let goal = Goal::Target(FIX * home.unpadded.command.guessing);
     Ok(match exact_table(home, &search, goal) {
-        Ok((table, judged)) => {
+        Ok((policy, judged)) => {
             let words = leak::fix(&judged, audit, home.commands_per_day);
-            let replies = NamedWithReplies::new(traffic, &table.policy)?;
+            let replies = NamedWithReplies::new(traffic, &policy)?;
             let replies = replies.map_or_else(String::new, |named| format!(" {}", named.sentence()));
             let option = |(role, path): (&str, PathBuf)| {
                 format!(" --{} {}", role.trim_start_matches("the "), quoted(&path.to_string_lossy()))

@@ -1,8 +1,7 @@
 //! Tables against all tables of small inventories.
 
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use sizeleak_audit::padding::{BestTable, Goal, Objective, PaddingPolicy, TableRules, TableSearch};
+use sizeleak_audit::padding::{Goal, Objective, PaddingPolicy, TableRules, TableSearch};
 use sizeleak_inference::space::SizeRow;
 
 /// The leakage and bytes of a policy, and whether it obeys the rules; written anew, bucket by bucket.
@@ -36,13 +35,6 @@ fn tables_of_neighbours(sizes: usize) -> Vec<Vec<usize>> {
     (0..1 << (sizes - 1))
         .map(|bits| (0..sizes).map(|at| (at..sizes).find(|at| ends(bits)(*at)).unwrap_or(at)).collect())
         .collect()
-}
-
-/// All ways to pad each size to one that is no smaller.
-fn all_maps(sizes: usize) -> Vec<Vec<usize>> {
-    (0..sizes).fold(vec![Vec::new()], |maps, at| {
-        maps.iter().flat_map(|map| (at..sizes).map(move |to| [map.as_slice(), &[to]].concat())).collect()
-    })
 }
 
 fn places(rows: &[SizeRow], policy: &PaddingPolicy) -> Vec<usize> {
@@ -150,17 +142,18 @@ proptest! {
     }
 
     #[test]
-    fn the_frontier_obeys_rules_and_has_no_better_map_than_there_is(
+    fn the_frontier_obeys_rules_and_has_no_better_table_than_there_is(
         rows in rows(8), objective in objective(), rules in rules(),
     ) {
         let search = TableSearch { rows: &rows, objective, rules };
-        let all: Vec<_> = all_maps(rows.len()).iter().filter_map(|to| measured(&search, to)).collect();
+        let all: Vec<_> = tables_of_neighbours(rows.len()).iter().filter_map(|to| measured(&search, to)).collect();
         let frontier = search.frontier();
         for pair in frontier.tables().windows(2) {
             prop_assert!(pair[0].added_bytes < pair[1].added_bytes && pair[0].leakage > pair[1].leakage);
         }
         for found in frontier.tables() {
-            let (leakage, bytes) = measured(&search, &places(&rows, &found.policy)).expect("it obeys the rules");
+            let policy = PaddingPolicy::Table { buckets: found.buckets.clone() };
+            let (leakage, bytes) = measured(&search, &places(&rows, &policy)).expect("it obeys the rules");
             prop_assert!((leakage - found.leakage).abs() < 1e-9 && (bytes - found.added_bytes).abs() < 1e-9);
             let met = all.iter().filter(|(_, bytes)| *bytes <= found.added_bytes + 1e-9);
             let least = met.map(|(leakage, _)| *leakage).fold(f64::INFINITY, f64::min);
@@ -179,40 +172,6 @@ fn unequal() -> Vec<SizeRow> {
         plogp: prior * prior.log2(),
     };
     [(1, 0.30), (2, 0.05), (3, 0.65)].map(row).to_vec()
-}
-
-#[test]
-fn buckets_of_neighbours_are_not_always_the_best() {
-    let rows = unequal();
-    let search = TableSearch { rows: &rows, objective: Objective::Vulnerability, rules: TableRules::default() };
-    let of_neighbours = tables_of_neighbours(3).into_iter().filter_map(|to| measured(&search, &to));
-    let within = of_neighbours.filter(|(_, bytes)| *bytes <= 0.6).map(|(leakage, _)| leakage);
-    assert!((within.fold(f64::INFINITY, f64::min) - 0.95).abs() < 1e-9);
-    let frontier = search.frontier();
-    let BestTable { policy, leakage, added_bytes } = frontier.best(Goal::Budget(0.6)).unwrap().clone();
-    assert_eq!(policy, PaddingPolicy::Map { sizes: vec![[1, 3], [2, 2], [3, 3]] });
-    assert!((leakage - 0.70).abs() < 1e-9 && (added_bytes - 0.60).abs() < 1e-9);
-}
-
-#[test]
-fn exchange_mostly_reaches_the_best_map() {
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let (mut reached, mut tried) = (0, 0);
-    for _ in 0..200 {
-        let rows = rows(8).new_tree(&mut runner).unwrap().current();
-        let search = TableSearch { rows: &rows, objective: Objective::Vulnerability, rules: TableRules::default() };
-        let goal = Goal::Budget(0.3 * search.hull().last().unwrap().added_bytes);
-        let frontier = search.frontier();
-        let found = frontier.best(goal).unwrap();
-        let all = all_maps(rows.len());
-        let met =
-            all.iter().filter_map(|to| measured(&search, to)).filter(|(leakage, bytes)| goal.is_met(*leakage, *bytes));
-        let least = met.map(|(leakage, _)| leakage).fold(f64::INFINITY, f64::min);
-        tried += 1;
-        reached += usize::from(found.leakage <= least + 1e-9);
-    }
-    println!("{reached} of {tried}");
-    assert!(reached * 10 >= tried * 9, "{reached} of {tried}");
 }
 
 #[test]

@@ -81,14 +81,6 @@ impl Goal {
             Self::Target(most) => leakage <= most + most.abs() * 1e-12,
         }
     }
-
-    /// What is to be small.
-    pub(crate) fn value(self, leakage: f64, added_bytes: f64) -> f64 {
-        match self {
-            Self::Budget(_) => leakage,
-            Self::Target(_) => added_bytes,
-        }
-    }
 }
 
 /// A bucket of neighbouring sizes.

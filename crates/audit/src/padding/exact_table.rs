@@ -2,8 +2,7 @@
 
 use sizeleak_model::policies::PaddingPolicy;
 
-use crate::padding::bucket_table::{Goal, TableRules, TableSearch};
-use crate::padding::cap_exchange::BestTable;
+use crate::padding::bucket_table::{BucketTable, Goal, TableRules, TableSearch};
 use crate::padding::padded_home::{JudgedPolicy, PaddedHome};
 
 /// By how much the rules are made stricter from one search to the next, and how often. The product, 7.6, is more than ε
@@ -33,24 +32,24 @@ pub fn exact_table(
     home: &PaddedHome,
     search: &TableSearch<'_>,
     goal: Goal,
-) -> Result<(BestTable, JudgedPolicy), NoTable> {
+) -> Result<(PaddingPolicy, JudgedPolicy), NoTable> {
     let is_met = |judged: &JudgedPolicy| meets(judged, goal, search.rules);
-    let judged = |table: &BestTable| {
-        let table = BestTable { policy: home.inside(table.policy.clone()), ..*table };
-        let judged = JudgedPolicy::new(home, &table.policy);
-        is_met(&judged).then_some((table, judged))
+    let judged = |table: &BucketTable| {
+        let policy = home.inside(&table.buckets);
+        let judged = JudgedPolicy::new(home, &policy);
+        is_met(&judged).then_some((policy, judged))
     };
     let searches = if search.rules == TableRules::default() { 1 } else { MAX_SEARCHES };
     let (mut rules, mut why) = (search.rules, NoTable::Rules);
-    let mut best: Option<(BestTable, JudgedPolicy)> = None;
+    let mut best: Option<(PaddingPolicy, JudgedPolicy)> = None;
     for _ in 0..searches {
         let frontier = TableSearch { rules, ..*search }.frontier();
         if !frontier.tables().is_empty() && frontier.best(goal).is_none() {
             why = NoTable::Goal;
         }
         let found = frontier.by_value(goal).into_iter().find_map(judged);
-        let is_better = |(found, _): &(BestTable, JudgedPolicy)| {
-            best.as_ref().is_none_or(|(best, _)| found.added_bytes < best.added_bytes)
+        let is_better = |(_, found): &(PaddingPolicy, JudgedPolicy)| {
+            best.as_ref().is_none_or(|(_, best)| found.added_bytes < best.added_bytes)
         };
         best = found.filter(is_better).or(best);
         if best.is_some() && matches!(goal, Goal::Budget(_)) {
@@ -60,11 +59,7 @@ pub fn exact_table(
         rules.most_posterior /= STRICTER;
     }
     // Where the target is so close to guessing that ε, or rounding alone, goes beyond it.
-    let one_bucket = || {
-        let table = search.table(&[search.rows.len()]);
-        let policy = PaddingPolicy::Table { buckets: table.buckets };
-        judged(&BestTable { policy, leakage: table.leakage, added_bytes: table.added_bytes })
-    };
+    let one_bucket = || judged(&search.table(&[search.rows.len()]));
     best.or_else(one_bucket).ok_or(why)
 }
 

@@ -5,15 +5,13 @@
 //!
 //! It begins with the convex hull of tables of neighbouring sizes. Between two of its corners, beginnings of tables are
 //! extended bucket by bucket: of two with the same sizes, the one that is worse in both leakage and bytes is dropped, and
-//! so is one that cannot end inside the triangle of the corners, whatever follows. From the tables found, exchanges lead
-//! to others; each table that is tried on the way may be on the frontier.
+//! so is one that cannot end inside the triangle of the corners, whatever follows.
 
 use crate::padding::bucket_table::{Bucket, BucketTable, Goal, TableSearch, Weights, buckets_from};
-use crate::padding::cap_exchange::{Assignment, BestTable, Staircase, Sums, Tried};
 
 /// Beginnings of tables that are kept for each number of sizes. Fewer are all kept, so that the tables between two corners
 /// are exact for small inventories.
-const MAX_BEGINNINGS: usize = 128;
+const MAX_BEGINNINGS: usize = 32;
 
 /// Gaps between corners of the hull, the widest first, in which tables are looked for: others are narrower than reports of
 /// three digits show.
@@ -22,13 +20,10 @@ const MAX_GAPS: usize = 32;
 /// Beginnings that are extended, at most, over all gaps: about a second of work.
 const MAX_EXTENDED: usize = 100_000_000;
 
-/// Tables from which exchanges start.
-const MAX_STARTS: usize = 64;
-
 /// Tables with ever more bytes and ever less leakage.
 #[derive(Debug, Clone, Default)]
 pub struct Frontier {
-    tables: Vec<BestTable>,
+    tables: Vec<BucketTable>,
 }
 
 /// The first buckets of a table.
@@ -44,56 +39,25 @@ impl TableSearch<'_> {
     /// The frontier; empty if no table obeys the rules.
     pub fn frontier(&self) -> Frontier {
         let hull = self.hull();
-        let mut tables = Staircase::default();
         let mut gaps: Vec<(&BucketTable, &BucketTable)> = hull.iter().zip(hull.iter().skip(1)).collect();
         gaps.sort_by(|(a, below_a), (b, below_b)| {
             (below_a.leakage / a.leakage).total_cmp(&(below_b.leakage / b.leakage))
         });
         let mut extended = 0;
-        let mut found = hull.clone();
+        let mut tables = hull.clone();
         for (left, right) in gaps.into_iter().take(MAX_GAPS) {
             if extended <= MAX_EXTENDED {
-                found.extend(self.between(left, right, &mut extended));
+                tables.extend(self.between(left, right, &mut extended));
             }
         }
-        for table in found {
-            self.assignment_of(&table.buckets).into_iter().for_each(|assignment| tables.offer(assignment));
-        }
-        let mut tried = Tried::default();
-        for start in tables.spread(MAX_STARTS) {
-            if tried.is_enough() {
-                break;
-            }
-            self.explore(start, &hull, &mut tried);
-        }
-        let mut maps = Staircase::default();
-        for assignment in tried.best.steps {
-            if assignment.is_of_neighbours() { tables.offer(assignment) } else { maps.offer(assignment) }
-        }
-        maps.steps.retain(|map| !tables.is_about_as_good_as(map));
-        for map in maps.steps {
-            tables.offer(map);
-        }
-        // Its ends are the cheapest table and the one with the least leakage, whatever is near them.
-        tables.refine();
-        for table in &hull {
-            self.assignment_of(&table.buckets).into_iter().for_each(|assignment| tables.offer(assignment));
-        }
-        Frontier { tables: tables.steps.iter().map(|found| found.table(self.rows)).collect() }
-    }
-
-    /// Exchanges that lead from a table to better ones.
-    fn explore(&self, start: &Assignment, hull: &[BucketTable], tried: &mut Tried) {
-        let Sums { leakage, added_bytes } = start.sums;
-        let above = hull.partition_point(|table| table.added_bytes <= added_bytes).clamp(1, hull.len().max(1));
-        if let (Some(left), Some(right)) = (hull.get(above - 1), hull.get(above))
-            && let Some(weights) = Weights::between(left, right)
-        {
-            self.descend(start, weights, tried);
-        }
-        for goal in [Goal::Budget(added_bytes), Goal::Target(leakage)] {
-            self.within(start, goal, tried);
-        }
+        tables.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(a.leakage.total_cmp(&b.leakage)));
+        let mut least = f64::INFINITY;
+        tables.retain(|table| {
+            let is_better = least.is_infinite() || table.leakage < least - least.abs() * 1e-9;
+            least = if is_better { table.leakage } else { least };
+            is_better
+        });
+        Frontier { tables }
     }
 
     /// Tables of neighbouring sizes in the triangle below the line between two corners of the hull.
@@ -150,13 +114,13 @@ impl TableSearch<'_> {
 
 impl Frontier {
     /// The best table for a goal; `None` if none meets it.
-    pub fn best(&self, goal: Goal) -> Option<&BestTable> {
+    pub fn best(&self, goal: Goal) -> Option<&BucketTable> {
         self.by_value(goal).first().copied()
     }
 
     /// The tables that meet a goal, the best first.
-    pub fn by_value(&self, goal: Goal) -> Vec<&BestTable> {
-        let mut tables: Vec<&BestTable> =
+    pub fn by_value(&self, goal: Goal) -> Vec<&BucketTable> {
+        let mut tables: Vec<&BucketTable> =
             self.tables.iter().filter(|table| goal.is_met(table.leakage, table.added_bytes)).collect();
         if let Goal::Budget(_) = goal {
             tables.reverse();
@@ -165,7 +129,7 @@ impl Frontier {
     }
 
     /// All tables, by ascending bytes.
-    pub fn tables(&self) -> &[BestTable] {
+    pub fn tables(&self) -> &[BucketTable] {
         &self.tables
     }
 }

@@ -182,18 +182,11 @@ impl PaddedHome {
         if self.tunnel.is_some() { &self.outside } else { self.rows() }
     }
 
-    /// The padding of messages that is a table of [`Self::table_rows`]: through a tunnel, a message may be as long as
-    /// its packets hold.
-    pub fn inside(&self, table: PaddingPolicy) -> PaddingPolicy {
-        match (&self.tunnel, table) {
-            (Some(tunnel), PaddingPolicy::Table { buckets }) => PaddingPolicy::Table {
-                buckets: buckets.into_iter().map(|bytes| tunnel.greatest_message(bytes)).collect(),
-            },
-            (Some(tunnel), PaddingPolicy::Map { sizes }) => PaddingPolicy::Map {
-                sizes: sizes.into_iter().map(|pair| pair.map(|bytes| tunnel.greatest_message(bytes))).collect(),
-            },
-            (_, table) => table,
-        }
+    /// The padding of messages that is a table of [`Self::table_rows`] with these buckets: through a tunnel, a message may
+    /// be as long as its packets hold.
+    pub fn inside(&self, buckets: &[u64]) -> PaddingPolicy {
+        let inside = |bytes: &u64| self.tunnel.as_ref().map_or(*bytes, |tunnel| tunnel.greatest_message(*bytes));
+        PaddingPolicy::Table { buckets: buckets.iter().map(inside).collect() }
     }
 
     /// What an observer sees of padded commands, whose padding is drawn anew for each. Probabilities that differ by
