@@ -127,7 +127,6 @@ enum Subcommands {
 impl Subcommands {
     /// How much is printed on stderr.
     fn log(&self) -> &LogFlags {
-        const DEFAULT: &LogFlags = &LogFlags::DEFAULT;
         match self {
             Self::Survey(arguments) => &arguments.log,
             Self::Run(arguments) => &arguments.log,
@@ -147,7 +146,17 @@ impl Subcommands {
             Self::Plot(arguments) => &arguments.log,
             Self::Report(arguments) => &arguments.captures.log,
             Self::Strip(arguments) => &arguments.log,
-            _ => DEFAULT,
+            #[cfg(feature = "simulator")]
+            Self::Simulate(arguments) => &arguments.log,
+            #[cfg(feature = "simulator")]
+            Self::Reproduce(arguments) => &arguments.log,
+            #[cfg(feature = "simulator")]
+            Self::CheckStage(arguments) => &arguments.log,
+            Self::Cache(arguments) => &arguments.log,
+            Self::Init(arguments) => &arguments.log,
+            Self::Schema(arguments) => &arguments.log,
+            Self::Completions(arguments) => &arguments.log,
+            Self::Man(arguments) => &arguments.log,
         }
     }
 }

@@ -61,10 +61,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     notices.print(&adapted, |adapted| adapted.damage.as_ref());
     let Adaptation { models, changes, damage } = adapted?;
     write(&arguments.output, models.to_toml().as_bytes())?;
-    if !arguments.log.is_quiet() {
-        for change in &changes {
-            say("sizeleak", &change.to_string());
-        }
+    for change in &changes {
+        say("sizeleak", &change.to_string());
     }
     damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
         Err(Failure::damaged(&damage, "the model was adapted to everything before the damage"))

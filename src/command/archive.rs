@@ -185,17 +185,15 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         let _bar = arguments.progress.begin_alone(&progress, screen, &arguments.log);
         run.run(&progress)
     })?;
-    if !arguments.log.is_quiet() {
-        say("sizeleak", &results::counts(&results.manifest));
-        say("sizeleak", &results::outcome(&results, &run));
-        if let Some(silence) = results::silence(&results.manifest) {
-            say("note", &silence);
-        }
-        if let Some(absence) = results::absence(&results.manifest, &run.out) {
-            say("note", &absence);
-        }
-        results::name_doubts(&results.manifest, &run.out);
+    say("sizeleak", &results::counts(&results.manifest));
+    say("sizeleak", &results::outcome(&results, &run));
+    if let Some(silence) = results::silence(&results.manifest) {
+        say("note", &silence);
     }
+    if let Some(absence) = results::absence(&results.manifest, &run.out) {
+        say("note", &absence);
+    }
+    results::name_doubts(&results.manifest, &run.out);
     let failures = results.failures();
     results::name(&failures);
     if results.is_stopped() {

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use serde_json::{Value, json};
 
 use sizeleak_pipeline::cache::{CacheEntry, StoredEntry};
-use sizeleak_platform::telemetry::log::say;
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 use sizeleak_text::counted;
 
 use super::cache_folder::CacheFolder;
@@ -34,6 +34,9 @@ pub(crate) struct Arguments {
 
     #[command(subcommand)]
     operation: Operation,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
 }
 
 #[derive(Debug, Subcommand)]

@@ -12,6 +12,7 @@ use jiff::SignedDuration;
 use sizeleak_conformance::{
     ConformanceReport, ConsumedKind, RecordedStream, RecordedStreamError, TestedProgram, check,
 };
+use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::document::line;
 use super::failure::Failure;
@@ -45,6 +46,9 @@ pub(crate) struct Arguments {
     /// The program and its arguments
     #[arg(value_name = "COMMAND", last = true, required = true)]
     command: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
 }
 
 /// Parses the name of a kind.

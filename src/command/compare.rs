@@ -164,9 +164,7 @@ impl Arguments {
         if number == 1 {
             run.check_use()?;
         }
-        if !log.is_quiet() {
-            run.remarks().iter().for_each(|remark| say("note", &format!("[{number}] {remark}")));
-        }
+        run.remarks().iter().for_each(|remark| say("note", &format!("[{number}] {remark}")));
         let evaluate = || Evaluation::new(&run, evaluator.prior_bits(&pipeline), None);
         let evaluation = run.has_candidates().then(evaluate);
         let damage = run.damage().cloned();

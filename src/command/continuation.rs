@@ -9,7 +9,7 @@ use clap::Args;
 use sizeleak_output::OutputFormat;
 use sizeleak_pipeline::{Checkpoint, CheckpointError, PendingCheckpoint, Pipeline, PreparedRun};
 use sizeleak_platform::storage::{OutputFile, RunFiles};
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;
 use super::help::INPUT;
@@ -110,7 +110,6 @@ impl Continuation {
         prepared: &mut PreparedRun,
         pipeline: &Pipeline,
         has_traffic: bool,
-        log: &LogFlags,
     ) -> Result<Option<ContinuedRun<'_>>, Failure> {
         let Some(path) = &self.state else { return Ok(None) };
         let named = |error: anyhow::Error| Failure::with_code(1, error).context(path.display().to_string());
@@ -120,9 +119,7 @@ impl Continuation {
                 continued.map_err(|error| named(error.into()))?;
             }
             Err(CheckpointError::Io(error)) if error.kind() == ErrorKind::NotFound && has_traffic => {
-                if !log.is_quiet() {
-                    say("sizeleak", &format!("there is no state in {}: a new one begins", path.display()));
-                }
+                say("sizeleak", &format!("there is no state in {}: a new one begins", path.display()));
             }
             Err(CheckpointError::Io(error)) if error.kind() == ErrorKind::NotFound => {
                 return Err(named(anyhow!("there is no such state, so no flows are left to end")));

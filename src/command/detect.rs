@@ -157,19 +157,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let written = writer.write_all(&std::mem::take(&mut watch.out)).and_then(|()| writer.finish());
     written.context("the output cannot be written")?;
     file.keep()?;
-    if !arguments.log.is_quiet() {
-        let mut notices = Vec::new();
-        let _ = watch.detector.finish(&mut notices);
-        for notice in
-            notices.into_iter().filter_map(|frame| if let Frame::Notice(notice) = frame { notice.detail } else { None })
-        {
-            say("sizeleak", &notice);
-        }
-        let (known, found) = (watch.detector.known(), watch.detector.deviations());
-        say("sizeleak", &format!("{found} deviations in {} answers", watch.answers - known));
-        if known > 0 {
-            say("sizeleak", &format!("{known} answers are not after those of the profile, and were passed over"));
-        }
+    let mut notices = Vec::new();
+    let _ = watch.detector.finish(&mut notices);
+    for notice in
+        notices.into_iter().filter_map(|frame| if let Frame::Notice(notice) = frame { notice.detail } else { None })
+    {
+        say("sizeleak", &notice);
+    }
+    let (known, found) = (watch.detector.known(), watch.detector.deviations());
+    say("sizeleak", &format!("{found} deviations in {} answers", watch.answers - known));
+    if known > 0 {
+        say("sizeleak", &format!("{known} answers are not after those of the profile, and were passed over"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -58,9 +58,7 @@ impl EvaluationInput {
         let unknown = labels.check_actions(models.sections())?;
         let warnings = models.sections().iter().flat_map(|model| &model.learned.warnings);
         let warnings = warnings.map(|warning| format!("the model was learned with a warning: {warning}"));
-        if !self.captures.log.is_quiet() {
-            unknown.into_iter().chain(warnings).for_each(|text| say("sizeleak", &text));
-        }
+        unknown.into_iter().chain(warnings).for_each(|text| say("sizeleak", &text));
         Ok((models, labels))
     }
 

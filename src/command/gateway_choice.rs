@@ -35,9 +35,7 @@ pub(super) fn choose_gateway(pipeline: &mut Pipeline, log: &LogFlags) -> Result<
             Some(found) => (found, "as the model's"),
             None => (vec![surveyed(pipeline.captures())?], "the only one that a survey finds"),
         };
-        if !log.is_quiet() {
-            say("sizeleak", &format!("gateway {}, {reason}", found.join(", ")));
-        }
+        say("sizeleak", &format!("gateway {}, {reason}", found.join(", ")));
         gateways = found;
     }
     Ok(pipeline.set(STAGE, KEY, gateways)?)

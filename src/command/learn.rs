@@ -160,10 +160,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let models = ModelSet::new(learned.iter().map(|section| section.model.clone()).collect());
     let models = models.with_context(|| labels.path().display().to_string())?;
     write(&arguments.output, models.to_toml().as_bytes())?;
-    if !captures.log.is_quiet() {
-        let summary = summary::summary(&learned, found.as_ref(), captures.log.is_verbose());
-        show(as_text(&summary, stderr_columns()).trim_end());
-    }
+    let summary = summary::summary(&learned, found.as_ref(), captures.log.is_verbose());
+    show(as_text(&summary, stderr_columns()).trim_end());
     if let (Some(counts), Some(learned)) = (&arguments.curve, learned.first()) {
         let (pipeline, test) = arguments.test(pipeline.clone())?;
         let of_test = test.as_ref().map(|_| captures.input_from(InputSource::Captures, &pipeline)).transpose()?;

@@ -96,9 +96,7 @@ impl Arguments {
         let found = LabelledCommands::find(&traffic, &finding, &labels, tolerance, &mut |notice| notices.add(notice));
         notices.print(&found, |found| found.damage.as_ref());
         let found = found?;
-        if !log.is_quiet() {
-            found.remarks.iter().for_each(|remark| say("note", remark));
-        }
+        found.remarks.iter().for_each(|remark| say("note", remark));
         Ok(found)
     }
 }

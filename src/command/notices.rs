@@ -45,9 +45,7 @@ impl<'a> NoticeReport<'a> {
             Err(error) => error.to_string(),
         };
         self.faults.print(self.flags, Some(&error));
-        if !self.flags.is_quiet() {
-            self.notes(&error).iter().for_each(|note| say("note", note));
-        }
+        self.notes(&error).iter().for_each(|note| say("note", note));
     }
 
     /// The counted notices, a sentence each, except those whose detail an error repeats.

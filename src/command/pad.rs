@@ -157,8 +157,7 @@ impl Arguments {
             Question::Policy(policy) => {
                 let home = home()?;
                 #[cfg(feature = "simulator")]
-                let found =
-                    self.guard.homes(&model, &self.log)?.map(|guarded| guarded.found_with(&policy)).transpose()?;
+                let found = self.guard.homes(&model)?.map(|guarded| guarded.found_with(&policy)).transpose()?;
                 #[cfg(not(feature = "simulator"))]
                 let found = None;
                 PolicyReport::new(&home, &policy, &prior, found).written(form)
@@ -173,7 +172,7 @@ impl Arguments {
             }
             Question::Curve => {
                 #[cfg(feature = "simulator")]
-                let guarded = self.guard.homes(&model, &self.log)?;
+                let guarded = self.guard.homes(&model)?;
                 #[cfg(feature = "simulator")]
                 let found = |policy: &_| guarded.as_ref().map(|guarded| guarded.found(policy)).transpose();
                 #[cfg(not(feature = "simulator"))]

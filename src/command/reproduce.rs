@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::say;
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
 use super::help::OUTPUT;
@@ -56,9 +56,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     format: ReportFormatOption,
 
-    /// Print only errors and the table
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    pub(super) log: LogFlags,
 }
 
 /// A publication whose table can be rebuilt.
@@ -84,11 +83,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     files.check()?;
     let study = Study::run(&homes, arguments.seed, arguments.commands)?;
     arguments.format.printed().print(&study, Some("homes"), || table::table(&study))?;
-    if !arguments.quiet {
-        let kept = arguments.output.iter().map(|folder| format!("; the homes are in {}", folder.display()));
-        let kept: String = kept.collect();
-        say("sizeleak", &format!("took {:.1} s{kept}", begun.elapsed().as_secs_f64()));
-    }
+    let kept = arguments.output.iter().map(|folder| format!("; the homes are in {}", folder.display()));
+    let kept: String = kept.collect();
+    say("sizeleak", &format!("took {:.1} s{kept}", begun.elapsed().as_secs_f64()));
     if let Some(temporary) = temporary {
         temporary.close().context("the temporary folder cannot be removed")?;
     }

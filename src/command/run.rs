@@ -143,10 +143,9 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         arguments.without_model(found.as_ref()),
         files,
         &interrupt,
-        &arguments.log,
     )?;
     let has_traffic = !start.has_no_traffic();
-    let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic, &arguments.log)?;
+    let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic)?;
     report_consumed(arguments, &pipeline);
     let access = pipeline.sandbox.then(|| arguments.access(&prepared, &completion, continued.as_ref())).flatten();
     if let Some(access) = &access {
@@ -245,7 +244,7 @@ impl Arguments {
     fn access(
         &self,
         prepared: &PreparedRun,
-        completion: &RunCompletion<'_>,
+        completion: &RunCompletion,
         continued: Option<&ContinuedRun<'_>>,
     ) -> Option<Access> {
         let mut access = prepared.access()?.clone();

@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use jiff::SignedDuration;
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::say;
+use sizeleak_platform::telemetry::log::{LogFlags, say};
 use sizeleak_simulator::{BayesLimit, Scenario, SimulateError, Simulation, TestForm, bayes_limit, simulate_as};
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
@@ -77,9 +77,8 @@ pub(crate) struct Arguments {
     )]
     clock_ahead: SignedDuration,
 
-    /// Print only errors
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    pub(super) log: LogFlags,
 }
 
 /// The longest sequence that is read, in bytes: years of a home.
@@ -101,9 +100,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         scenario.padding.policy = padding.policy()?;
     }
     if arguments.serve {
-        let Arguments { output, pcap, clock_ahead, quiet, .. } = arguments;
+        let Arguments { output, pcap, clock_ahead, .. } = arguments;
         let (folder, pcap) = (output.as_deref(), pcap.as_deref());
-        let served = Served { folder, pcap, clock_ahead: *clock_ahead, is_quiet: *quiet };
+        let served = Served { folder, pcap, clock_ahead: *clock_ahead };
         return serving::serve(scenario, arguments.seed, &served);
     }
     let Some(output) = &arguments.output else { return Ok(ExitCode::SUCCESS) };
@@ -124,10 +123,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     files.check()?;
     let simulation = simulate_as(&scenario, arguments.seed, form)?;
     simulation.write_to(output)?;
-    if !arguments.quiet {
-        let (learn, test) = (simulation.learn.truths.len(), simulation.test.truths.len());
-        let folder = output.display().to_string();
-        say(&folder, &format!("{learn} labelled commands to learn from, {test} to test on"));
+    let (learn, test) = (simulation.learn.truths.len(), simulation.test.truths.len());
+    let folder = output.display().to_string();
+    say(&folder, &format!("{learn} labelled commands to learn from, {test} to test on"));
+    // It may take the longest.
+    if !arguments.log.is_quiet() {
         say("best possible", &best_possible(&scenario));
     }
     Ok(ExitCode::SUCCESS)

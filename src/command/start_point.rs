@@ -8,7 +8,7 @@ use sizeleak_pipeline::cache::CacheSession;
 use sizeleak_pipeline::{Pipeline, PreparedRun, RunEnding, RunOptions, RunReport, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 
 use super::cache_use::CacheUse;
 use super::failure::Failure;
@@ -27,10 +27,9 @@ pub(super) struct StartPoint<'a> {
 }
 
 /// What remains to do after a run.
-pub(super) struct RunCompletion<'a> {
+pub(super) struct RunCompletion {
     saves: Vec<PathBuf>,
     session: Option<CacheSession>,
-    log: &'a LogFlags,
 }
 
 impl<'a> StartPoint<'a> {
@@ -59,15 +58,14 @@ impl<'a> StartPoint<'a> {
 
     /// Prepares the run of a pipeline whose other `files` these are, up to where it makes these kinds; `found` is a
     /// pipeline whose model nobody named. Nothing is written if two files conflict.
-    pub(super) fn prepare<'b>(
+    pub(super) fn prepare(
         &self,
         pipeline: &mut Pipeline,
         kinds: &[String],
         found: Option<&FoundPipeline>,
         mut files: RunFiles,
         interrupt: &Interrupt,
-        log: &'b LogFlags,
-    ) -> Result<(PreparedRun, RunCompletion<'b>), Failure> {
+    ) -> Result<(PreparedRun, RunCompletion), Failure> {
         let (session, options) = if !self.from.is_empty() {
             let replay = self.open_streams(interrupt)?;
             let position = pipeline.index_of(&replay)?;
@@ -76,7 +74,7 @@ impl<'a> StartPoint<'a> {
             self.from.iter().for_each(|file| files.reads("the saved stream", file));
             files.extend(pipeline.files(Some(position + 1)));
             files.check()?;
-            report(log, &format!("{} from {}", pipeline.output_of(position), replay.name()));
+            say("sizeleak", &format!("{} from {}", pipeline.output_of(position), replay.name()));
             (None, RunOptions { from: Some((position, replay)), recorders: Vec::new() })
         } else if self.has_no_traffic {
             *pipeline = pipeline.making(kinds, None);
@@ -88,11 +86,11 @@ impl<'a> StartPoint<'a> {
             *pipeline = pipeline.making(kinds, None);
             files.extend(pipeline.files(None));
             files.check()?;
-            self.use_cache(pipeline, log)?
+            self.use_cache(pipeline)?
         };
         let prepared = pipeline.prepare_with(options)?;
         let saves = prepared.saves();
-        Ok((prepared, RunCompletion { saves, session, log }))
+        Ok((prepared, RunCompletion { saves, session }))
     }
 
     /// The saved streams, as one.
@@ -111,15 +109,15 @@ impl<'a> StartPoint<'a> {
     }
 
     /// The session of the cache, if it is used, and where it lets the run start.
-    fn use_cache(&self, pipeline: &Pipeline, log: &LogFlags) -> Result<(Option<CacheSession>, RunOptions), Failure> {
+    fn use_cache(&self, pipeline: &Pipeline) -> Result<(Option<CacheSession>, RunOptions), Failure> {
         let Some(cache) = self.cache else { return Ok(Default::default()) };
         let Some(store) = cache.open(pipeline)? else { return Ok(Default::default()) };
-        let cached = CacheSession::begin(store, pipeline, |text| report(log, &text));
+        let cached = CacheSession::begin(store, pipeline, |text| say("sizeleak", &text));
         Ok(cached.map_or_else(Default::default, |(session, options)| (Some(session), options)))
     }
 }
 
-impl RunCompletion<'_> {
+impl RunCompletion {
     /// The folder of the cache, if that is used.
     pub(super) fn cache_folder(&self) -> Option<&Path> {
         self.session.as_ref().map(CacheSession::folder)
@@ -136,10 +134,10 @@ impl RunCompletion<'_> {
             Some(RunEnding::Done) => "the next stage did not read to its end",
         };
         for path in self.saves.iter().filter(|path| !saved.contains(path)) {
-            report(self.log, &format!("{} is not written: {why}", path.display()));
+            say("sizeleak", &format!("{} is not written: {why}", path.display()));
         }
         if let Some(session) = self.session.filter(|_| ending == Some(RunEnding::Done)) {
-            session.end(|text| report(self.log, &text));
+            session.end(|text| say("sizeleak", &text));
         }
     }
 }
@@ -149,10 +147,4 @@ fn named_twice(files: &[PathBuf]) -> Option<&Path> {
     let mut seen = BTreeSet::new();
     let mut is_again = |file: &&Path| !seen.insert(file.canonicalize().unwrap_or_else(|_| file.to_path_buf()));
     files.iter().map(PathBuf::as_path).find(|file| is_again(file))
-}
-
-fn report(log: &LogFlags, text: &str) {
-    if !log.is_quiet() {
-        say("sizeleak", text);
-    }
 }

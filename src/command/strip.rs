@@ -103,10 +103,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::with_code(130, anyhow!("stopped")));
     }
     output.keep()?;
-    if !arguments.log.is_quiet() {
-        for line in describe(&report) {
-            say("sizeleak", &line);
-        }
+    for line in describe(&report) {
+        say("sizeleak", &line);
     }
     damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
         Err(Failure::with_code(1, anyhow!("{damage}; everything that could be read was written")))

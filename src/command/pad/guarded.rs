@@ -13,7 +13,7 @@ use sizeleak_model::{LearnedPadding, Model};
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::runtime::processors;
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 use sizeleak_simulator::scenario::AttackKind;
 use sizeleak_simulator::{Scenario, SimulatedCapture};
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
@@ -61,11 +61,7 @@ impl GuardOptions {
     }
 
     /// The homes; `None` if nobody asked.
-    pub(super) fn homes<'a>(
-        &'a self,
-        model: &'a Model,
-        log: &'a LogFlags,
-    ) -> Result<Option<GuardedHomes<'a>>, Failure> {
+    pub(super) fn homes<'a>(&'a self, model: &'a Model) -> Result<Option<GuardedHomes<'a>>, Failure> {
         let Some(path) = &self.detect else { return Ok(None) };
         let place = || path.display().to_string();
         let text = read_text(path, MAX_WRITTEN_BYTES).with_context(place)?;
@@ -86,7 +82,7 @@ impl GuardOptions {
                 path.display()
             )));
         }
-        Ok(Some(GuardedHomes { options: self, model, scenario, log }))
+        Ok(Some(GuardedHomes { options: self, model, scenario }))
     }
 }
 
@@ -95,7 +91,6 @@ pub(super) struct GuardedHomes<'a> {
     options: &'a GuardOptions,
     model: &'a Model,
     scenario: Scenario,
-    log: &'a LogFlags,
 }
 
 impl GuardedHomes<'_> {
@@ -105,9 +100,7 @@ impl GuardedHomes<'_> {
         scenario.padding.policy = policy.clone();
         let mut model = self.model.clone();
         model.learned.padding = (*policy != PaddingPolicy::None).then(|| LearnedPadding::Policy(policy.clone()));
-        if !self.log.is_quiet() {
-            say("note", &format!("detection with {policy}, in {} homes", self.options.homes));
-        }
+        say("note", &format!("detection with {policy}, in {} homes", self.options.homes));
         let watch = |home| self.watch(&scenario, &model, FIRST_SEED + home);
         let watched = each_home(self.options.homes, processors(), watch)?;
         let attacks = || watched.iter().flat_map(|home| &home.attacks);

@@ -66,7 +66,6 @@ pub(super) struct Served<'a> {
     pub(super) pcap: Option<&'a Path>,
     /// How far the clock of that is ahead.
     pub(super) clock_ahead: SignedDuration,
-    pub(super) is_quiet: bool,
 }
 
 /// Runs a home until stdin ends.
@@ -93,10 +92,8 @@ pub(super) fn serve(scenario: Scenario, seed: u64, served: &Served<'_>) -> Resul
     for flight in session.handshake() {
         loopback.carry(&flight)?;
     }
-    if !served.is_quiet {
-        let [gateway, service] = [&loopback.gateway, &loopback.service].map(TcpStream::local_addr);
-        say("simulate", &format!("gateway {}, service {}: give commands as lines of stdin", gateway?, service?));
-    }
+    let [gateway, service] = [&loopback.gateway, &loopback.service].map(TcpStream::local_addr);
+    say("simulate", &format!("gateway {}, service {}: give commands as lines of stdin", gateway?, service?));
     let lines = lines_of(io::stdin(), MAX_LINE);
     loop {
         let next = session

@@ -26,7 +26,7 @@ use text::LineFormat;
 use crate::telemetry::headings::MESSAGES;
 use crate::telemetry::{Latency, LatencyTable};
 
-/// The target of messages that are printed at any verbosity.
+/// The target of messages that are printed unless only errors are.
 const SAID: &str = "sizeleak::said";
 
 /// The flags for the amount and format of messages.
@@ -98,9 +98,8 @@ impl LogFlags {
             (false, 2) => LevelFilter::DEBUG,
             (false, _) => LevelFilter::TRACE,
         };
-        let targets = Targets::new()
-            .with_default(level)
-            .with_targets([(SAID, LevelFilter::INFO), (text::BARE, LevelFilter::INFO)]);
+        let said = if self.quiet { LevelFilter::ERROR } else { LevelFilter::INFO };
+        let targets = Targets::new().with_default(level).with_targets([(SAID, said), (text::BARE, said)]);
         let writer = screen.clone();
         let lines = match self.log_format {
             LogFormat::Text => {
@@ -120,12 +119,12 @@ impl LogFlags {
     }
 }
 
-/// Prints a message for the user at any verbosity, after the speaker's name.
+/// Prints a message for the user unless only errors are printed, after the speaker's name.
 pub fn say(speaker: &str, sentence: &str) {
     info!(target: SAID, stage = speaker, "{sentence}");
 }
 
-/// Prints a text of several lines as it is.
+/// Prints a text of several lines as it is, unless only errors are printed.
 pub fn show(text: &str) {
     info!(target: text::BARE, "{text}");
 }
