@@ -73,6 +73,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use sizeleak_pipeline::Pipeline;
+use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::runtime::program::EXIT_CODES;
 use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
 
@@ -164,6 +166,15 @@ impl Subcommands {
 /// Whether the program takes a file for a saved frame stream, by its content.
 pub fn is_saved_stream(file: &Path) -> bool {
     operand::Operand::of(file.to_owned()).content == operand::Content::Stream
+}
+
+/// Sets the gateway of a pipeline that has none, as the program does: that of its models, or else the only one that a survey
+/// of its captures finds. Returns which, in words.
+///
+/// # Errors
+/// A sentence and the exit code, if no gateway or several are found.
+pub fn find_gateway(pipeline: &mut Pipeline, interrupt: &Interrupt) -> Result<Option<String>, (String, u8)> {
+    gateway_choice::find_gateway(pipeline, interrupt).map_err(|failure| (failure.to_string(), failure.exit_code()))
 }
 
 /// The command line of the program.

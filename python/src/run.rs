@@ -75,6 +75,12 @@ impl Run {
             Ok(pipeline)
         };
         let mut pipeline = configured().map_err(|error| of_configuration(py, &error))?;
+        if streams.is_empty() {
+            let found = py.detach(|| sizeleak::command::find_gateway(&mut pipeline, &Interrupt::new()));
+            if let Some(chosen) = found.map_err(|(sentence, code)| failure(py, sentence, code))? {
+                py.import("sizeleak._errors")?.call_method1("warn", ("sizeleak", chosen, 1, None::<String>))?;
+            }
+        }
         for (name, stage) in replaced {
             replace(&mut pipeline, &name.extract::<String>()?, &stage)?;
         }

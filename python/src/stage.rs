@@ -40,7 +40,8 @@ impl<K> PythonStage<K> {
                 Ok(object) => object.bind(py),
                 Err(error) => return Err(StageError::failed(described(py, error))),
             };
-            let fault = |error: PyErr| StageError::failed(described(py, &error));
+            let fault =
+                |error: PyErr| StageError::failed(format!("{}.{method}: {}", class(object), described(py, &error)));
             let arguments = input.map(|frame| to_python(py, &frame)).transpose().map_err(fault)?;
             let made = match arguments {
                 Some(frame) => object.call_method1(method, (frame,)),
@@ -50,7 +51,17 @@ impl<K> PythonStage<K> {
             if made.is_none() {
                 return Ok(());
             }
-            for frame in made.try_iter().map_err(fault)? {
+            if made.hasattr("kind").map_err(fault)? {
+                return Ok(out.emit(from_python(&made).map_err(fault)?)?);
+            }
+            let frames = made.try_iter().map_err(|_| {
+                let kind = made.get_type();
+                StageError::failed(format!(
+                    "{}.{method} returned {kind}, which is no frame and no list of frames",
+                    class(object)
+                ))
+            })?;
+            for frame in frames {
                 out.emit(frame.and_then(|frame| from_python(&frame)).map_err(fault)?)?;
             }
             Ok(())
@@ -69,6 +80,11 @@ impl<K: TryFrom<Frame, Error = Frame> + Into<Frame> + Send> Stage for PythonStag
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
         self.call("finish", None, out)
     }
+}
+
+/// The class of a stage.
+fn class(stage: &Bound<'_, PyAny>) -> String {
+    stage.get_type().name().map_or_else(|_| String::new(), |name| name.to_string())
 }
 
 /// An exception with the place where it was raised: `ValueError: no size (mine.py, line 7)`.

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,14 @@ def test_a_model_is_the_file_that_the_program_writes(tmp_path: Path) -> None:
     assert sizeleak.learn(LEARN, times, **options) == model
     found = sizeleak.identify(TEST, model=model, gateway=GATEWAY).read_all()
     assert found == sizeleak.identify(TEST, model=file, gateway=GATEWAY).read_all()
+
+
+def test_a_model_is_read_from_its_path() -> None:
+    assert sizeleak.Model(HOME / "model.toml") == sizeleak.Model(str(HOME / "model.toml"))
+    assert sizeleak.Model((HOME / "model.toml").read_text()) == sizeleak.Model.read(HOME / "model.toml")
+    with pytest.raises(sizeleak.Error, match=r"none\.toml: No such file"):
+        sizeleak.Model("none.toml")
+    assert sizeleak.__version__ == metadata.version("sizeleak")
 
 
 def test_errors_and_messages_are_the_programs(tmp_path: Path) -> None:

@@ -55,8 +55,28 @@ def test_an_exception_of_a_stage_is_named_with_its_place() -> None:
             raise ValueError(f"no size for {record.length}")
 
     pipeline = sizeleak.Pipeline().replace("command-segmenter", Fails())
-    with pytest.raises(sizeleak.Error, match=r"ValueError: no size for \d+ \(.*test_stages\.py, line \d+\)"):
+    said = r"Fails\.process: ValueError: no size for \d+ \(.*test_stages\.py, line \d+\)"
+    with pytest.raises(sizeleak.Error, match=said):
         sizeleak.commands(CAPTURE, gateway=GATEWAY, pipeline=pipeline).read_all()
+
+
+def test_process_may_return_one_frame_and_nothing_but_frames(tmp_path: Path) -> None:
+    class One(sizeleak.Stage):
+        def process(self, record: sizeleak.Record) -> sizeleak.Frame:
+            return sizeleak.Command(time_ns=record.time_ns, end_ns=record.time_ns, flow=record.flow, size=record.length)
+
+    class Text(sizeleak.Stage):
+        def process(self, record: sizeleak.Record) -> int:  # type: ignore[override]
+            return record.length
+
+    def rows(stage: sizeleak.Stage) -> int:
+        pipeline = sizeleak.Pipeline().replace("command-segmenter", stage)
+        table = sizeleak.commands(CAPTURE, gateway=GATEWAY, pipeline=pipeline).read_all()
+        return int(table.num_rows)
+
+    assert rows(One()) == sizeleak.records(CAPTURE, gateway=GATEWAY).read_all().num_rows
+    with pytest.raises(sizeleak.Error, match=r"Text\.process returned .*int.*, which is no frame"):
+        rows(Text())
 
 
 def test_a_frame_that_lacks_a_field_is_named() -> None:

@@ -92,6 +92,18 @@ def test_what_is_skipped_is_a_warning() -> None:
         of_kind("identification").read_all()
 
 
+def test_a_warning_points_to_the_line_that_reads() -> None:
+    with pytest.warns(sizeleak.Notice, match=f"gateway {GATEWAY}, the only one that a survey finds") as warned:
+        stream = sizeleak.records(CAPTURE)
+    assert [Path(warning.filename).name for warning in warned] == ["test_streams.py"]
+    assert stream.read_all() == sizeleak.records(CAPTURE, gateway=GATEWAY).read_all()
+
+
+def test_an_ending_that_is_no_form_gets_the_list(tmp_path: Path) -> None:
+    with pytest.raises(sizeleak.UsageError, match=r"one of \.parquet, \.csv"):
+        sizeleak.records(CAPTURE, gateway=GATEWAY).write(tmp_path / "records.txt")
+
+
 def test_progress_is_reported_until_all_is_read() -> None:
     calls: list[tuple[int, int | None]] = []
     stream = sizeleak.records(CAPTURE, gateway=GATEWAY, progress=lambda read, total: calls.append((read, total)))

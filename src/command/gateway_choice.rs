@@ -29,16 +29,32 @@ pub(super) fn choose_gateway(pipeline: &mut Pipeline, log: &LogFlags) -> Result<
     if !pipeline.has(STAGE) || pipeline.option(STAGE, KEY).is_some() {
         return Ok(());
     }
-    let mut gateways = WorkingFolder::gateways(log)?;
-    if gateways.is_empty() {
-        let (found, reason) = match of_models(&pipeline.models()) {
-            Some(found) => (found, "as the model's"),
-            None => (vec![surveyed(pipeline.captures())?], "the only one that a survey finds"),
-        };
-        say("sizeleak", &format!("gateway {}, {reason}", found.join(", ")));
-        gateways = found;
+    let gateways = WorkingFolder::gateways(log)?;
+    if !gateways.is_empty() {
+        return Ok(pipeline.set(STAGE, KEY, gateways)?);
     }
-    Ok(pipeline.set(STAGE, KEY, gateways)?)
+    if let Some(chosen) = find_gateway(pipeline, &Interrupt::on_signals()?)? {
+        say("sizeleak", &chosen);
+    }
+    Ok(())
+}
+
+/// Sets the gateway of a pipeline that has none: that of its models, or else the only one that a survey of its captures
+/// finds. Returns which, in words; `None` where nothing is to be chosen.
+///
+/// # Errors
+/// If no gateway or several are found.
+pub(super) fn find_gateway(pipeline: &mut Pipeline, interrupt: &Interrupt) -> Result<Option<String>, Failure> {
+    if !pipeline.has(STAGE) || pipeline.option(STAGE, KEY).is_some() {
+        return Ok(None);
+    }
+    let (found, reason) = match of_models(&pipeline.models()) {
+        Some(found) => (found, "as the model's"),
+        None => (vec![surveyed(pipeline.captures(), interrupt)?], "the only one that a survey finds"),
+    };
+    let chosen = format!("gateway {}, {reason}", found.join(", "));
+    pipeline.set(STAGE, KEY, found)?;
+    Ok(Some(chosen))
 }
 
 /// The gateways that models are for, if each is for one. What is wrong with a model, the stages that use it say.
@@ -53,7 +69,7 @@ fn of_models(models: &[PathBuf]) -> Option<Vec<String>> {
 }
 
 /// The only address of captures that looks like a gateway.
-fn surveyed(captures: Vec<PathBuf>) -> Result<String, Failure> {
+fn surveyed(captures: Vec<PathBuf>, interrupt: &Interrupt) -> Result<String, Failure> {
     let missing = "`--gateway IP|CIDR` is missing: name the gateway of these captures";
     if captures.is_empty() || captures.iter().any(|capture| capture == Path::new("-")) {
         return Err(Failure::usage(anyhow!(
@@ -61,7 +77,7 @@ fn surveyed(captures: Vec<PathBuf>) -> Result<String, Failure> {
         )));
     }
     let run = SurveyRun { captures, recursive: true, gateways: Vec::new() };
-    let report = run.survey(&Interrupt::on_signals()?, &mut |_| {})?.report;
+    let report = run.survey(interrupt, &mut |_| {})?.report;
     let likely = report.addresses.iter().filter(|address| address.verdict == Verdict::Likely);
     let likely: Vec<String> = likely.map(|address| address.address.to_string()).collect();
     match likely.as_slice() {

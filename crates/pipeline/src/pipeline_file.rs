@@ -212,7 +212,10 @@ impl FileText<'_> {
             let single = Table::from_iter([(key.clone(), self.plain(value)?)]);
             let value = single.get(&key).cloned().unwrap_or(Value::Boolean(false));
             let fail = |message: &str| self.fault(start, fault_of_option(entry, &key, &value, message));
-            let mut configured = entry.configure(single).map_err(|error| fail(error.message()))?;
+            // A single value may be meant as a list of one.
+            let several = Table::from_iter([(key.clone(), Value::Array(vec![value.clone()]))]);
+            let configured = entry.configure(single).or_else(|error| entry.configure(several).map_err(|_| error));
+            let mut configured = configured.map_err(|error| fail(error.message()))?;
             let resolved = configured.resolved_in(self.folder()).map_err(|error| fail(&error.to_string()))?;
             options.extend(resolved.into_iter().filter(|(resolved, _)| *resolved == key));
             key_lines.push((key, self.line(start)));

@@ -28,6 +28,11 @@ pub fn verdict(audit: &Audit) -> Verdict {
     }
 }
 
+/// Whether a secret has one value, which everybody knows.
+pub fn has_one_value(secret: &Measures) -> bool {
+    secret.secrets <= 1.0
+}
+
 /// How often each secret is named.
 pub fn tiles(audit: &Audit) -> Vec<Tile> {
     let replies = [(Observer::Replies, &audit.with_replies), (Observer::ReplyCount, &audit.with_reply_count)];
@@ -42,13 +47,14 @@ pub fn tiles(audit: &Audit) -> Vec<Tile> {
         let [nothing, size, replies] = OBSERVERS;
         let source = "computed from the model".to_owned();
         let Some(by_size) = secret(&audit.by_size) else { return Tile { title, source, rows: Vec::new() } };
-        let named = with_replies.and_then(secret).map(|measures| measures.named);
+        let known = |share: f64| (!has_one_value(&by_size)).then_some(share);
+        let named = with_replies.and_then(secret).and_then(|measures| known(measures.named));
         Tile {
             title,
             source,
             rows: vec![
-                row(nothing, Some(by_size.guessing), &audit.by_size),
-                row(size, Some(by_size.named), &audit.by_size),
+                row(nothing, known(by_size.guessing), &audit.by_size),
+                row(size, known(by_size.named), &audit.by_size),
                 row(replies, named, with_replies.unwrap_or(&audit.by_size)),
             ],
         }

@@ -40,6 +40,9 @@ const PARTS: [(&str, &str, &str); 13] = [
     ("glossary", "Glossary", ""),
 ];
 
+/// The name of the part that says what is left out.
+const LEFT_OUT: &str = "left-out";
+
 /// What the words of a report mean.
 const WORDS: [(&str, &str); 12] = [
     ("action", "what a command tells a device to do: on, off, dim"),
@@ -63,7 +66,7 @@ const WORDS: [(&str, &str); 12] = [
 ];
 
 impl Report {
-    /// The same with all parts in order, and the glossary.
+    /// The same with its parts in order, and the glossary. Parts without figures are left out; one part says why.
     pub(crate) fn with_all_parts(mut self) -> Self {
         let rows = WORDS.map(|(word, meaning)| [word.into(), meaning.into()]);
         self.sections.push(Section::new(
@@ -71,11 +74,27 @@ impl Report {
             Vec::new(),
             vec![Figure::new("words", "Words", "", Table::new("word | meaning", rows), None)],
         ));
-        let part = |(id, _, missing): (&'static str, _, &str)| {
+        let (mut parts, mut left_out) = (Vec::new(), Vec::<(String, Vec<&str>)>::new());
+        for (id, title, missing) in PARTS {
             let given = self.sections.iter().find(|section| section.id == id);
-            given.cloned().unwrap_or_else(|| Section::missing(id, missing))
-        };
-        self.sections = PARTS.into_iter().map(part).collect();
+            match given {
+                Some(given) if !given.figures.is_empty() => parts.push(given.clone()),
+                _ => {
+                    let why = given.map_or_else(|| missing.to_owned(), |given| given.text.join(" "));
+                    match left_out.iter_mut().find(|(other, _)| *other == why) {
+                        Some((_, titles)) => titles.push(title),
+                        None if why.is_empty() => {}
+                        None => left_out.push((why, vec![title])),
+                    }
+                }
+            }
+        }
+        if !left_out.is_empty() {
+            let text = left_out.into_iter().map(|(why, titles)| format!("{}: {why}", titles.join(", "))).collect();
+            let before = parts.iter().position(|part| part.id == "provenance").unwrap_or(parts.len());
+            parts.insert(before, Section::new(LEFT_OUT, text, Vec::new()));
+        }
+        self.sections = parts;
         self
     }
 }
@@ -83,6 +102,6 @@ impl Report {
 impl Section {
     /// Its heading.
     pub(crate) fn title(&self) -> &'static str {
-        PARTS.iter().find(|(id, ..)| *id == self.id).map_or("", |(_, title, _)| title)
+        PARTS.iter().find(|(id, ..)| *id == self.id).map_or("What is left out", |(_, title, _)| title)
     }
 }

@@ -5,6 +5,7 @@ Captures become streams of Arrow record batches (`records`, `commands`, `identif
 `serve`). For audits of your own gateways, and for research with the consent of the people whose traffic it is.
 """
 
+from . import _native
 from ._errors import CutError, Error, Notice, UsageError
 from ._files import Model, Profile
 from ._frames import Command, Frame, Record, read_frames, write_frames
@@ -31,6 +32,8 @@ from ._reports import (
 )
 from ._stages import Pipeline, Stage, serve
 from ._streams import Stream, commands, identify, records
+
+__version__ = _native.VERSION
 
 # fmt: off
 __all__ = [

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
 CODE_USAGE, CODE_CUT = 2, 3
+
+# Packages whose lines are not the caller's.
+BETWEEN = {"sizeleak", "pyarrow", "pandas", "polars", "duckdb"}
 
 
 class Error(Exception):
@@ -44,4 +48,8 @@ def failure(sentence: str, code: int) -> Error:
 def warn(stage: str, what: str, times: int, detail: str | None) -> None:
     """Warns of notices of the same stage and word, in the program's form."""
     often = f" ({times} times)" if times > 1 else ""
-    warnings.warn(f"{stage}: {what}{often}{': ' if detail else ''}{detail or ''}", Notice, stacklevel=2)
+    # The line that called the package, also through a library that reads its streams.
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"{stage}: {what}{often}{': ' if detail else ''}{detail or ''}", Notice, stacklevel=level)

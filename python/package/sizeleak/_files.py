@@ -16,17 +16,16 @@ Kept = TypeVar("Kept", bound="TomlFile")
 class TomlFile:
     """The text of a file of the program, as an object. Wherever a function takes its path, it takes the object, too."""
 
-    def __init__(self, text: str, summary: str = "") -> None:
-        """`summary` is what the program said of it to people."""
-        self.text, self.summary = text, summary
+    def __init__(self, source: str | os.PathLike[str], summary: str = "") -> None:
+        """`source` is the path of a file, or the text of one; `summary` is what the program said of it to people."""
+        is_text = isinstance(source, str) and "\n" in source
+        self.text = str(source) if is_text else _read(source)
+        self.summary = summary
 
     @classmethod
     def read(cls: type[Kept], path: str | os.PathLike[str]) -> Kept:
         """Reads a file."""
-        try:
-            return cls(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise failure(f"{os.fspath(path)}: {error.strerror}", 1) from error
+        return cls(Path(path))
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes a file, which the program reads."""
@@ -47,6 +46,13 @@ class TomlFile:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.summary or self.text)}</pre>"
+
+
+def _read(path: str | os.PathLike[str]) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise failure(f"{os.fspath(path)}: {error.strerror}", 1) from error
 
 
 class Model(TomlFile):

@@ -3,6 +3,8 @@ from typing import Any
 
 from ._frames import Frame
 
+VERSION: str
+
 class FrameIterator(Iterator[Frame]):
     def __init__(self, path: str) -> None: ...
     def __next__(self) -> Frame: ...

@@ -24,11 +24,11 @@ class Stage:
 
     consumes: ClassVar[str] = "record"
 
-    def process(self, frame: Any) -> Iterable[Frame] | None:
-        """Takes a frame, and gives those that follow from it, or None."""
+    def process(self, frame: Any) -> Iterable[Frame] | Frame | None:
+        """Takes a frame, and gives those that follow from it, or one, or None."""
         raise NotImplementedError
 
-    def finish(self) -> Iterable[Frame] | None:
+    def finish(self) -> Iterable[Frame] | Frame | None:
         """Gives the frames that are still pending at the end of the input."""
         return None
 

@@ -11,6 +11,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from . import _native
+from ._errors import UsageError
 from ._files import Model, model_files
 from ._program import listed
 from ._stages import Path, Pipeline
@@ -43,8 +44,7 @@ class Stream:
 
     def __iter__(self) -> Iterator[Any]:
         """The batches, as `pyarrow.RecordBatch`."""
-        import pyarrow as pa
-
+        pa = _pyarrow()
         try:
             yield from pa.RecordBatchReader.from_stream(self)
         except (pa.ArrowException, OSError) as error:
@@ -53,15 +53,11 @@ class Stream:
     @property
     def schema(self) -> Any:
         """The names and types of the columns, as `pyarrow.Schema`."""
-        import pyarrow as pa
-
-        return pa.schema(self)
+        return _pyarrow().schema(self)
 
     def read_all(self) -> Any:
         """All rows, as `pyarrow.Table`."""
-        import pyarrow as pa
-
-        return pa.Table.from_batches(self, schema=self.schema)
+        return _pyarrow().Table.from_batches(self, schema=self.schema)
 
     def to_pandas(self) -> Any:
         """All rows, as `pandas.DataFrame`."""
@@ -69,15 +65,19 @@ class Stream:
 
     def to_polars(self) -> Any:
         """All rows, as `polars.DataFrame`."""
-        import polars as pl
-
-        return pl.from_arrow(self.read_all())
+        try:
+            import polars
+        except ImportError as error:
+            raise ImportError("this needs polars: pip install 'sizeleak[tables]'") from error
+        return polars.from_arrow(self.read_all())
 
     def write(self, path: Path) -> None:
         """Writes a file, whole or not at all. Its ending chooses the form: .parquet, .csv, .ndjson, .log (as Zeek's) or
         .frames, which holds all kinds of frame and is what `detect`, `profile` and `plot` read."""
         ending = FilePath(path).suffix
-        self._run.write(os.fspath(path), FORMATS.get(ending, ending.removeprefix(".")))
+        if ending not in FORMATS:
+            raise UsageError(f"{os.fspath(path)}: the ending says the form; it is one of {', '.join(FORMATS)}")
+        self._run.write(os.fspath(path), FORMATS[ending])
 
     def __repr__(self) -> str:
         return f"<Stream of {self.kind}>"
@@ -168,6 +168,14 @@ def _stream(
         recursive,
     )
     return Stream(run, kind, progress, str(folder))
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError("tables need pyarrow: pip install 'sizeleak[tables]'") from error
+    return pyarrow
 
 
 def _callback(progress: Progress | None) -> Callable[[int, int | None], object] | None:

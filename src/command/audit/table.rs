@@ -3,6 +3,7 @@
 use sizeleak_audit::leakage::{Audit, Learned, NumberRow, Repeated, command_name};
 use sizeleak_inference::channel::{Measures, Observer, SetSizes};
 use sizeleak_model::{LearnedPadding, Model};
+use sizeleak_report::leak::has_one_value;
 use sizeleak_text::escaped;
 
 use crate::command::document::{Document, blank, line, numbers, paragraph};
@@ -40,7 +41,7 @@ pub(super) fn table(audit: &Audit, model: &Model, prior: &str) -> Document {
 /// What is taken to be known.
 fn premises(audit: &Audit, model: &Model, prior: &str) -> Document {
     let devices = model.inventory.as_ref().map_or_else(
-        || "any number of devices".to_owned(),
+        || "any number of devices, as no inventory names them (`--inventory FILE`)".to_owned(),
         |inventory| {
             let kinds: Vec<String> =
                 inventory.devices.iter().map(|device| format!("{} {}", device.count, device.name)).collect();
@@ -80,10 +81,13 @@ fn named(audit: &Audit) -> Document {
         let kinds = learned.kinds.as_ref().map_or_else(|| NONE.to_owned(), figure);
         [name.to_owned(), figure(&learned.command), figure(&learned.number), kinds]
     };
-    let right = |measures: &Measures| share(measures.named);
+    // A secret with one value needs no observer.
+    let right = |measures: &Measures| if has_one_value(measures) { NONE.to_owned() } else { share(measures.named) };
     let unknown = |name: &str, why: &str| [name.to_owned(), why.to_owned(), why.to_owned(), why.to_owned()];
     let mut rows = vec![
-        all("by guessing, V₀", &audit.by_size, &|measures| share(measures.guessing)),
+        all("by guessing, V₀", &audit.by_size, &|measures| {
+            if has_one_value(measures) { NONE.to_owned() } else { share(measures.guessing) }
+        }),
         all("by size, V", &audit.by_size, &right),
     ];
     for Repeated { observations, named } in &audit.repeated {

@@ -51,6 +51,11 @@ impl ModelFindings {
         let mut sections = vec![leak::sizes(&audit, model), leak::anonymity(&audit)];
         if let Some(first) = sections.first_mut() {
             first.text.push(format!("How probable commands are before their size is seen: {prior}."));
+            if model.inventory.is_none() {
+                let hint = "No inventory says which devices there are, so any number of each action is counted: name them \
+                            (`--inventory FILE`).";
+                first.text.push(hint.to_owned());
+            }
         }
         let fix = if let Err(fault) = check_sizes(model) {
             let why = fault.to_string();
