@@ -21,9 +21,10 @@ pub(super) fn colour(probability: Option<f64>) -> &'static str {
     step.and_then(|step| COLOURS.get(step)).copied().unwrap_or(UNEXPLAINED)
 }
 
-/// A text without characters that XML does not allow, truncated to this many.
+/// A text without characters that XML does not allow, or that would turn the order of others, truncated to this many.
 pub(super) fn clean(text: &str, most: usize) -> String {
-    let is_allowed = |character: char| !character.is_control() && !matches!(character, '\u{fffe}' | '\u{ffff}');
+    let text = &sizeleak_text::escaped(text);
+    let is_allowed = |character: char| !matches!(character, '\u{fffe}' | '\u{ffff}');
     let shown = text.chars().take(most);
     let mut clean: String = shown.map(|character| if is_allowed(character) { character } else { '\u{fffd}' }).collect();
     if text.chars().nth(most).is_some() {
