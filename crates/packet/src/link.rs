@@ -90,46 +90,16 @@ fn after_link_type(link_type: u32, data: &[u8], at: usize) -> Result<IpPlace, No
         166 | 204 => after_ppp(data, at + 1),
         51 => after_pppoe(data, at),
         12 | 14 | 101 | 228 | 229 => ip_at(data, at),
-        104 => after_cisco_hdlc(data, at),
         105 => after_wifi(data, at),
-        107 => after_frame_relay(data, at),
         // Linux cooked capture, version 1 and 2.
         113 => after_ether_type(big_endian(data, at + 14)?, data, at + 16),
         276 => after_ether_type(big_endian(data, at)?, data, at + 20),
         // OpenBSD's IPsec: address family, index and flags. Its packet filter: a header that says its length.
         109 => ip_at(data, at + 12),
         117 => ip_at(data, at + usize::from(*data.get(at).ok_or(NoIpHeader::Short)?).next_multiple_of(4)),
-        // 802.11 behind a header of the radio: Prism, radiotap, AVS.
-        119 => after_wifi(data, at.saturating_add(u32_at(data, at + 4, u32::from_le_bytes)? as usize)),
         127 => after_radiotap(data, at),
-        163 => after_wifi(data, at.saturating_add(u32_at(data, at + 4, u32::from_be_bytes)? as usize)),
-        178..=181 => after_juniper(link_type, data, at),
         239 => after_nflog(data, at),
         other => Err(NoIpHeader::LinkType(u16::try_from(other).unwrap_or(u16::MAX))),
-    }
-}
-
-/// Cisco's HDLC: address, control, EtherType.
-fn after_cisco_hdlc(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
-    after_ether_type(big_endian(data, at + 2)?, data, at + 4)
-}
-
-/// Frame Relay (RFC 2427): an address whose last byte has its lowest bit set; then an EtherType, as Cisco writes it, or a
-/// control byte and a protocol.
-fn after_frame_relay(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
-    const MAX_ADDRESS: usize = 4;
-    let address = data.get(at..).ok_or(NoIpHeader::Short)?;
-    let last = address.iter().take(MAX_ADDRESS).position(|byte| byte & 1 == 1).ok_or(NoIpHeader::Other)?;
-    let at = at + last + 1;
-    let rest = data.get(at..).unwrap_or_default();
-    // A byte of padding may precede the protocol.
-    let padding = usize::from(rest.get(1) == Some(&0));
-    match (rest, rest.get(1 + padding..).unwrap_or_default()) {
-        ([0x08, 0x00, ..] | [0x86, 0xdd, ..], _) => after_ether_type(big_endian(data, at)?, data, at + 2),
-        ([3, ..], [0xcc | 0x8e, ..]) => ip_at(data, at + padding + 2),
-        ([3, ..], [0x80, 0, 0, 0, ..]) => after_ether_type(big_endian(data, at + padding + 5)?, data, at + padding + 7),
-        (_, []) => Err(NoIpHeader::Short),
-        _ => Err(NoIpHeader::Other),
     }
 }
 
@@ -179,23 +149,6 @@ fn after_radiotap(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     let flags_at = if fields & TIME == 0 { behind } else { behind.next_multiple_of(8) + 8 };
     let flags = if fields & FLAGS == 0 { 0 } else { *header.get(flags_at).ok_or(NoIpHeader::Short)? };
     after_wifi_header(data, at + length, if flags & IS_FILLED_UP == 0 { 1 } else { 4 })
-}
-
-/// Juniper's header: a magic number, flags, and perhaps extensions; then the frame of this link type, or an address
-/// family and the packet.
-fn after_juniper(link_type: u32, data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
-    const EXTENSIONS: u8 = 0x80;
-    const NO_LINK_LAYER: u8 = 2;
-    let header = data.get(at..).ok_or(NoIpHeader::Short)?;
-    let &[0x4d, 0x47, 0x43, flags, ..] = header else { return Err(NoIpHeader::Other) };
-    let behind = at + 4 + if flags & EXTENSIONS != 0 { 2 + usize::from(big_endian(data, at + 4)?) } else { 0 };
-    match link_type {
-        _ if flags & NO_LINK_LAYER != 0 => ip_at(data, behind + 4),
-        178 => after_ethernet(data, behind),
-        179 => after_ppp(data, behind),
-        180 => after_frame_relay(data, behind),
-        _ => after_cisco_hdlc(data, behind),
-    }
 }
 
 /// Linux' log of netfilter: a header of four bytes, then attributes in the byte order of the capturing machine, one of
@@ -311,11 +264,15 @@ fn u32_at(data: &[u8], at: usize, order: fn([u8; 4]) -> u32) -> Result<u32, NoIp
     data.get(at..).and_then(|rest| rest.first_chunk()).map(|bytes| order(*bytes)).ok_or(NoIpHeader::Short)
 }
 
-/// What a link type that is not read is of, where devices of a home are captured with it.
+/// What a link type that is not read is of.
 fn link_type_name(number: u16) -> Option<&'static str> {
     Some(match number {
+        104 => "Cisco HDLC",
+        107 => "Frame Relay",
+        119 | 163 => "Wi-Fi behind a header of Prism or AVS",
         143 => "DOCSIS",
         147..=162 => "for private use",
+        178..=181 => "Juniper's headers",
         187 | 201 | 254 => "Bluetooth HCI",
         189 | 220 | 249 => "USB",
         195 | 215 | 230 | 283 => "IEEE 802.15.4: Zigbee, Thread",
@@ -392,6 +349,7 @@ mod tests {
         assert_eq!(offset(1, &with(&[0, 60, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0]), 4), Ok(22));
         assert_eq!(offset(9, &[0xff, 3, 0, 0x21], 4), Ok(4));
         assert_eq!(offset(51, &[0x11, 0, 0, 1, 0, 9, 0, 0x57], 6), Ok(8));
+        assert_eq!(offset(204, &[1, 0xff, 3, 0, 0x21], 4), Ok(5), "behind a direction");
     }
 
     #[test]
@@ -432,8 +390,6 @@ mod tests {
         let filled = [&[0, 0, 17, 0, 3, 0, 0, 0][..], &[0; 8], &[0x20], &wifi([0x88, 1], 28)].concat();
         assert_eq!(offset(127, &filled, 4), Ok(17 + 36));
         assert!(offset(127, &radiotap(&[0; 60], &[]), 4).is_err());
-        assert_eq!(offset(119, &[&[0, 0, 0, 0, 144, 0, 0, 0][..], &[0; 136], &wifi([8, 1], 24)].concat(), 4), Ok(176));
-        assert_eq!(offset(163, &[&[0, 0, 0, 0, 0, 0, 0, 64][..], &[0; 56], &wifi([8, 1], 24)].concat(), 4), Ok(96));
         assert_eq!(offset(192, &[&[0, 0, 8, 0, 105, 0, 0, 0][..], &wifi([8, 1], 24)].concat(), 4), Ok(40));
         assert_eq!(offset(258, &[&[20, 0, 0, 0, 1, 0, 0, 0, 101, 0, 0, 0][..], &[0; 8]].concat(), 4), Ok(20));
         let nflog = |attributes: &[u8]| [&[2, 0, 0, 9][..], attributes].concat();
@@ -445,26 +401,15 @@ mod tests {
     }
 
     #[test]
-    fn serial_lines_lead_to_the_ip_header() {
-        assert_eq!(offset(104, &[0x0f, 0, 8, 0], 4), Ok(4));
-        assert_eq!(offset(107, &[0x18, 0x41, 3, 0xcc], 4), Ok(4));
-        assert_eq!(offset(107, &[0x18, 0x41, 3, 0, 0x80, 0, 0, 0, 0x86, 0xdd], 6), Ok(10));
-        assert_eq!(offset(107, &[0x18, 0x41, 8, 0], 4), Ok(4), "as Cisco writes it");
-        assert_eq!(offset(107, &[0x18, 0x40, 0, 0x41, 3, 0x8e], 6), Ok(6), "an address of four bytes");
-        assert_eq!(offset(204, &[1, 0xff, 3, 0, 0x21], 4), Ok(5));
-        let juniper = |flags: u8, rest: &[u8]| [&[0x4d, 0x47, 0x43, flags][..], rest].concat();
-        assert_eq!(offset(178, &juniper(1, &[&[0; 12][..], &[8, 0]].concat()), 4), Ok(18));
-        assert_eq!(offset(179, &juniper(0x80, &[0, 3, 9, 9, 9, 0, 0x21]), 4), Ok(11), "with extensions");
-        assert_eq!(offset(180, &juniper(0, &[0x18, 0x41, 3, 0xcc]), 4), Ok(8));
-        assert_eq!(offset(181, &juniper(2, &[2, 0, 0, 0]), 4), Ok(8), "without a link layer");
-    }
-
-    #[test]
     fn frames_without_ip_name_the_reason() {
         assert_eq!(offset(1, &[&[0; 12][..], &[8, 6]].concat(), 4), Err(NoIpHeader::EtherType(0x0806)));
         assert_eq!(offset(1, &[&[0; 12][..], &[0, 60, 0x42, 0x42, 3]].concat(), 4), Err(NoIpHeader::Llc));
         assert_eq!(offset(1, &[&[0; 12][..], &[0x88, 0x47, 0, 0, 1, 64]].concat(), 0), Err(NoIpHeader::Other));
         assert_eq!(offset(195, &[], 4), Err(NoIpHeader::LinkType(195)));
+        for (number, name) in [(104, "Cisco HDLC"), (107, "Frame Relay"), (163, "Wi-Fi"), (180, "Juniper")] {
+            let error = offset(number, &[0; 40], 4).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("link type {number} ({name}")), "{error}");
+        }
         assert_eq!(ip_place(1, &[0; 13]), Err(NoIpHeader::Short));
         assert_eq!(offset(101, &[], 9), Err(NoIpHeader::Other));
     }

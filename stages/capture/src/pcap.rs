@@ -1,5 +1,4 @@
-//! Classic pcap (draft-ietf-opsawg-pcap), the "modified" variant of old Linux systems with longer packet headers, and the
-//! versions whose packet headers have the two lengths in the other order.
+//! Classic pcap (draft-ietf-opsawg-pcap), and the "modified" variant of old Linux systems with longer packet headers.
 
 use pcap_parser::pcap::{PcapHeader, parse_pcap_header};
 
@@ -26,7 +25,6 @@ const LONGEST_ON_WIRE: u32 = 1 << 20;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pcap {
     layout: Layout,
-    lengths: Lengths,
     /// Nanoseconds per unit of the sub-second field.
     fraction_ns: u16,
     link_type: u16,
@@ -53,26 +51,6 @@ enum Layout {
     Modified,
     /// The same in the other byte order.
     ModifiedBigEndian,
-}
-
-/// The order of the two lengths in a packet header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lengths {
-    CapturedFirst,
-    OriginalFirst,
-    /// Programs that wrote this version do not agree: the lesser one is that of the captured bytes.
-    Unknown,
-}
-
-impl Lengths {
-    /// As libpcap takes them: the order changed with version 2.3, and 2.543 is of one system that did not follow.
-    fn of(header: &PcapHeader) -> Self {
-        match (header.version_major, header.version_minor) {
-            (2, 3) => Self::Unknown,
-            (2, ..3 | 543) | (..2, _) => Self::OriginalFirst,
-            _ => Self::CapturedFirst,
-        }
-    }
 }
 
 /// The first bytes of the modified variant in big-endian order, which the parser does not know.
@@ -116,9 +94,12 @@ impl Pcap {
         }
         let (_, header) = parse_pcap_header(&bytes)
             .map_err(|_| Damage::Malformed { offset: 0, fault: "its file header cannot be read".to_owned() })?;
+        // The two lengths of a packet are in the other order; 543 is of one system that did not follow the change.
+        if matches!((header.version_major, header.version_minor), (2, ..4 | 543) | (..2, _)) {
+            return Err(Damage::OtherFormat("an old system (pcap before version 2.4)"));
+        }
         Ok(Self {
             layout: if is_modified_big_endian { Layout::ModifiedBigEndian } else { Layout::of(&header) },
-            lengths: Lengths::of(&header),
             fraction_ns: if header.is_nanosecond_precision() { 1 } else { 1000 },
             // The upper half of the field is the length of a frame check sequence, not the type.
             link_type: (header.network.0 & 0xffff) as u16,
@@ -176,12 +157,10 @@ impl Pcap {
     /// Hands the packets that are whole in the window to a visitor; returns how many it took.
     pub(crate) fn visit_buffered(&mut self, window: &mut Window, visitor: &mut impl PacketVisitor) -> u64 {
         let (this, bytes, buffer) = (*self, window.available(), window.shared());
-        let visited = match (this.layout, this.lengths) {
+        let visited = match this.layout {
             // Nearly all captures. The same loop with a constant layout is twice as fast.
-            (Layout::LittleEndian, Lengths::CapturedFirst) => visitor.visit(bytes, buffer, move |bytes| {
-                let (layout, lengths) = (Layout::LittleEndian, Lengths::CapturedFirst);
-                Self { layout, lengths, ..this }.parse(bytes)
-            }),
+            Layout::LittleEndian => visitor
+                .visit(bytes, buffer, move |bytes| Self { layout: Layout::LittleEndian, ..this }.parse(bytes)),
             _ => visitor.visit(bytes, buffer, move |bytes| this.parse(bytes)),
         };
         window.consume(visited.bytes);
@@ -217,13 +196,7 @@ impl Pcap {
         let number = |at: usize| {
             self.layout.u32([at, at + 1, at + 2, at + 3].map(|at| header.get(at).copied().unwrap_or_default()))
         };
-        let (seconds, fraction, first, second) = (number(0), number(4), number(8), number(12));
-        let (captured, original) = match self.lengths {
-            Lengths::CapturedFirst => (first, second),
-            Lengths::OriginalFirst => (second, first),
-            Lengths::Unknown => (first.min(second), first.max(second)),
-        };
-        Some(RecordHeader { seconds, fraction, captured, original })
+        Some(RecordHeader { seconds: number(0), fraction: number(4), captured: number(8), original: number(12) })
     }
 
     #[inline(always)]

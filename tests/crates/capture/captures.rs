@@ -150,40 +150,19 @@ fn modified_big_endian_pcap_is_read() {
 }
 
 #[test]
-fn lengths_in_the_other_order_are_read_as_the_version_says() {
-    let cut: Vec<Written> =
-        some_packets(6, 1_000_000_000).into_iter().map(|(time, data, _)| (time, data, 1500)).collect();
-    let swapped = |version: [u8; 4], packets: std::ops::Range<usize>| {
-        let mut bytes = little_endian(&cut);
-        bytes[4..8].copy_from_slice(&version);
-        let mut at = 24;
-        for (number, (_, data, _)) in cut.iter().enumerate() {
-            if packets.contains(&number) {
-                bytes[at + 8..at + 16].rotate_left(4);
-            }
-            at += 16 + data.len();
-        }
-        bytes
-    };
-    // Before 2.3 always, in 2.3 some, in 2.543 always, else never.
-    for (version, packets) in [([2, 0, 2, 0], 0..6), ([2, 0, 3, 0], 2..5), ([2, 0, 31, 2], 0..6), ([2, 0, 4, 0], 0..0)]
-    {
-        let (read, error) = read_one(&swapped(version, packets));
-        assert_eq!(error, None, "{version:?}");
-        assert_same(&read, &cut);
-    }
-}
-
-#[test]
 fn captures_of_other_programs_are_named_with_what_converts_them() {
     let erf = [&[0, 0, 0, 0][..], &1_700_000_000_u32.to_le_bytes(), &[2, 4, 0, 82, 0, 0, 0, 64], &[0; 66]].concat();
     let nettl = [&[0x54, 0x52, 0, 0x64, 0][..], &[0; 20]].concat();
+    let of_version = |version: [u8; 4]| [&[0xd4, 0xc3, 0xb2, 0xa1][..], &version, &[0; 16]].concat();
     for (bytes, name) in [
         (&b"snoop\0\0\0\0\0\0\x02\0\0\0\x04"[..], "snoop"),
         (b"GMBU\0\x02\x01\0", "Microsoft Network Monitor"),
         (b"RTSS\x0b\x01\x01\0", "Microsoft Network Monitor"),
         (&nettl, "nettl (HP-UX)"),
         (&erf, "a DAG card (ERF)"),
+        (&of_version([2, 0, 3, 0]), "an old system (pcap before version 2.4)"),
+        (&of_version([1, 0, 4, 0]), "an old system (pcap before version 2.4)"),
+        (&of_version([2, 0, 31, 2]), "an old system (pcap before version 2.4)"),
     ] {
         let error = read_one(bytes).1.unwrap();
         assert!(error.contains(&format!("is a capture of {name}, whose format is not read: `editcap")), "{error}");
