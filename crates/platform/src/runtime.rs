@@ -67,7 +67,7 @@ pub use processors::{has_several_processors, processors};
 pub use runnable::{FusedStage, Runnable};
 pub use source::{Source, SourceEmit, SourceNode};
 pub use stage::{Stage, StageError};
-pub use stage_state::{MAX_COUNTED, StateError, StateSlot, decode_state, encode_state, sorted_table};
+pub use stage_state::{StateError, StateSlot, decode_state, encode_state, sorted_table};
 pub use stream::{StreamInput, StreamOutput, widen_pipe};
 pub use traffic_clock::{ClockEvent, STEP_NS, TrafficClock};
 pub use two_generation_cache::TwoGenerationCache;

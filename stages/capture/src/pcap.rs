@@ -159,8 +159,9 @@ impl Pcap {
         let (this, bytes, buffer) = (*self, window.available(), window.shared());
         let visited = match this.layout {
             // Nearly all captures. The same loop with a constant layout is twice as fast.
-            Layout::LittleEndian => visitor
-                .visit(bytes, buffer, move |bytes| Self { layout: Layout::LittleEndian, ..this }.parse(bytes)),
+            Layout::LittleEndian => {
+                visitor.visit(bytes, buffer, move |bytes| Self { layout: Layout::LittleEndian, ..this }.parse(bytes))
+            }
             _ => visitor.visit(bytes, buffer, move |bytes| this.parse(bytes)),
         };
         window.consume(visited.bytes);

@@ -7,7 +7,7 @@ use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Flow, Notice, SkippedPackets, what};
 use sizeleak_packet::{DnsMessage, NoIpHeader};
-use sizeleak_platform::runtime::{MAX_COUNTED, sorted_table};
+use sizeleak_platform::runtime::sorted_table;
 
 use crate::ip_reassembly::IncompletePacket;
 use crate::services::{MAX_RESOLVED, Resolution};
@@ -40,14 +40,6 @@ pub(crate) struct FilterCounters {
 }
 
 impl FilterCounters {
-    /// Whether all can be counted on.
-    pub(crate) fn are_valid(&self) -> bool {
-        self.packets <= MAX_COUNTED
-            && self.reasons.len() <= MAX_REASONS
-            && self.reasons.values().all(|count| *count <= MAX_COUNTED)
-            && self.named().iter().all(|(_, count)| *count <= MAX_COUNTED)
-    }
-
     /// Counts a packet captured at this time.
     pub(crate) fn count_packet(&mut self, time_ns: i64) {
         self.packets += 1;
@@ -215,11 +207,6 @@ pub(crate) struct SeenAddresses {
 }
 
 impl SeenAddresses {
-    /// Whether this number of addresses can be counted, and each of them so often.
-    pub(crate) fn are_valid(&self) -> bool {
-        self.packets.len() <= MAX_ADDRESSES && self.packets.values().all(|count| *count <= MAX_COUNTED)
-    }
-
     pub(crate) fn count(&mut self, addresses: [IpAddr; 2]) {
         for address in addresses {
             if self.packets.len() < MAX_ADDRESSES || self.packets.contains_key(&address) {

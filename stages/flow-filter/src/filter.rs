@@ -447,22 +447,16 @@ impl FlowFilter {
 
     /// Continues from a state.
     pub(super) fn continue_from(&mut self, state: &[u8]) -> Result<(), StateError> {
-        self.take(decode_state(state)?).ok_or(StateError::Impossible)
-    }
-
-    /// Takes a state that was read; `None` if a filter with these options cannot be in it.
-    fn take(&mut self, (services, flows, [gateways, others], seen, counters): State) -> Option<()> {
-        (seen.are_valid() && counters.are_valid()).then_some(())?;
-        self.services = self.services.restored(services)?;
-        self.flows = self.flows.restored(flows)?;
-        self.gateway_fragments = self.gateway_fragments.restored(gateways)?;
-        self.other_fragments = self.other_fragments.restored(others)?;
-        (self.seen, self.counters) = (seen, counters);
+        let (services, flows, [gateways, others], seen, counters): State = decode_state(state)?;
+        self.services = self.services.restored(services);
+        self.gateway_fragments = self.gateway_fragments.restored(gateways);
+        self.other_fragments = self.other_fragments.restored(others);
+        (self.flows, self.seen, self.counters) = (flows, seen, counters);
         self.earlier = EarlierPackets::until(self.counters.last_ns());
         if self.counters.gateway_packets > 0 {
             self.prefilter.activate();
         }
-        Some(())
+        Ok(())
     }
 }
 

@@ -101,12 +101,6 @@ impl FlowTable {
         Self { entries: TwoGenerations::new(capacity), in_tunnels: TwoGenerations::new(capacity.min(MAX_IN_TUNNELS)) }
     }
 
-    /// The table that was read from a state, with this one's capacity; `None` if it cannot hold that.
-    pub(crate) fn restored(&self, read: Self) -> Option<Self> {
-        let entries = self.entries.restored(read.entries)?;
-        Some(Self { entries, in_tunnels: self.in_tunnels.restored(read.in_tunnels)? })
-    }
-
     /// Finds the flow of a segment in this tunnel with these gateways at its ends, or adds it.
     pub(crate) fn look_up(
         &mut self,

@@ -14,7 +14,6 @@ use std::net::IpAddr;
 use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
 use sizeleak_packet::{Encapsulation, Fragment, IpPacket};
-use sizeleak_platform::runtime::MAX_COUNTED;
 
 /// How much is kept at a time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -127,21 +126,17 @@ impl IpReassembly {
         Self { limits, partial: BTreeMap::new(), numbers, pairs, last_number: 0, last_ns: None, bytes: 0 }
     }
 
-    /// The packets that were read from a state, with the limits of this reassembly; `None` if they exceed these.
-    pub(crate) fn restored(&self, read: Self) -> Option<Self> {
+    /// The packets that were read from a state, with the limits of this reassembly.
+    pub(crate) fn restored(&self, read: Self) -> Self {
         let mut restored = Self { last_number: read.last_number, last_ns: read.last_ns, ..Self::new(self.limits) };
         for (number, partial) in &read.partial {
-            let is_new = restored.numbers.insert(partial.key, *number).is_none();
-            (is_new && *number <= read.last_number && partial.is_valid()).then_some(())?;
+            restored.numbers.insert(partial.key, *number);
             let held = restored.pairs.entry(partial.key.pair()).or_default();
             held.packets += 1;
             held.bytes += partial.bytes;
             restored.bytes += partial.bytes;
         }
-        let is_valid = read.partial.len() <= self.limits.packets
-            && restored.bytes <= self.limits.bytes
-            && read.last_number <= MAX_COUNTED;
-        is_valid.then_some(Self { partial: read.partial, ..restored })
+        Self { partial: read.partial, ..restored }
     }
 
     /// Adds a fragment and returns the payload that it completes, if any. Packets that are given up meanwhile are
@@ -264,20 +259,6 @@ impl PacketKey {
 impl PartialPacket {
     fn new(key: PacketKey, since_ns: i64) -> Self {
         Self { key, since_ns, end: None, pieces: BTreeMap::new(), received: 0, bytes: 0 }
-    }
-
-    /// Whether its pieces do not overlap, and amount to what is counted.
-    fn is_valid(&self) -> bool {
-        let (mut reached, mut received, mut bytes) = (0, 0, 0);
-        let are_apart = self.pieces.iter().all(|(start, Piece { length, data })| {
-            let is_apart = *start >= reached && *length > 0 && data.len() as u64 <= u64::from(*length);
-            reached = start.saturating_add(*length);
-            received += u64::from(*length);
-            bytes += data.len() + PIECE_BYTES;
-            is_apart && reached <= LONGEST_PACKET
-        });
-        let end = self.end.unwrap_or(LONGEST_PACKET);
-        are_apart && end <= LONGEST_PACKET && u64::from(self.received) == received && self.bytes == bytes
     }
 
     /// Fills the gaps between `start` and `end`.

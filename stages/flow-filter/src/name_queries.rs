@@ -50,11 +50,6 @@ impl Default for NameQueries {
 }
 
 impl NameQueries {
-    /// The queries that were read from a state; `None` if there are more than can be.
-    pub(crate) fn restored(&self, read: Self) -> Option<Self> {
-        Some(Self { queries: self.queries.restored(read.queries)? })
-    }
-
     pub(crate) fn add(&mut self, query: QueryKey) {
         if self.queries.get(&query).is_none() {
             self.queries.insert(query, ());

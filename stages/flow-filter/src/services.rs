@@ -67,14 +67,10 @@ impl ServiceSelection {
         Ok(Self { addresses, names, resolved, queries, resolvers, ports: ports.to_vec() })
     }
 
-    /// The selection that was read from a state, with the options of this one, which has resolved nothing yet; `None` if
-    /// these cannot lead to it.
-    pub(crate) fn restored(&self, read: Self) -> Option<Self> {
-        let Self { names, resolved, queries, .. } = read;
-        let has_room = names.len() + resolved.len() <= MAX_RESOLVED.max(self.names.len());
-        (has_room && names.is_superset(&self.names)).then_some(())?;
+    /// The selection that was read from a state, with the options of this one.
+    pub(crate) fn restored(&self, read: Self) -> Self {
         let (addresses, resolvers, ports) = (self.addresses.clone(), self.resolvers.clone(), self.ports.clone());
-        Some(Self { addresses, names, resolved, queries: self.queries.restored(queries)?, resolvers, ports })
+        Self { addresses, resolvers, ports, ..read }
     }
 
     /// Whether a service is selected.

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
-use sizeleak_platform::runtime::{MAX_COUNTED, sorted_table};
+use sizeleak_platform::runtime::sorted_table;
 
 /// A bounded map in two generations. When the young one is full, the old one is evicted, and the young one takes its
 /// place. So entries in use stay, and nothing depends on the order of the hash tables.
@@ -20,7 +20,6 @@ pub(crate) struct TwoGenerations<K, V> {
     #[serde(with = "sorted_table")]
     old: HashMap<K, V, RandomState>,
     /// The most entries of a generation.
-    #[serde(skip)]
     half: usize,
     evicted: u64,
     generation: u32,
@@ -31,16 +30,6 @@ impl<K: Eq + Hash, V: Copy> TwoGenerations<K, V> {
     pub(crate) fn new(capacity: usize) -> Self {
         let (young, old) = (HashMap::default(), HashMap::default());
         Self { young, old, half: (capacity / 2).max(1), evicted: 0, generation: 0 }
-    }
-
-    /// The map that was read from a state, with this one's capacity; `None` if it cannot hold that.
-    pub(crate) fn restored(&self, read: Self) -> Option<Self> {
-        let Self { young, old, evicted, .. } = &read;
-        let is_valid = young.len() <= self.half
-            && old.len() <= self.half
-            && *evicted <= MAX_COUNTED
-            && !young.keys().any(|key| old.contains_key(key));
-        is_valid.then_some(Self { half: self.half, ..read })
     }
 
     /// The most entries it holds.

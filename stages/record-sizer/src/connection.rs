@@ -13,7 +13,6 @@ use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
 use crate::handshake::HandshakeReader;
 use crate::length_framer::LengthFramer;
-use crate::message::MessageFramer;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
 use crate::per_direction::PerDirection;
@@ -118,14 +117,6 @@ impl Connection {
             connection.parts().2.messages = Some(ConnectionMessages::both(MessageEnd::Silence { gap_ns }));
         }
         connection
-    }
-
-    /// Whether a connection can be in this state.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.streams.all(|stream| stream.walker.is_valid())
-            && self.keys.is_valid()
-            && self.payload.is_valid()
-            && self.busy.as_ref().is_none_or(|busy| busy.is_valid())
     }
 
     /// What a SYN means to the connection.
@@ -464,15 +455,6 @@ impl BusyState {
             messages: None,
             declared: None,
         })
-    }
-
-    fn is_valid(&self) -> bool {
-        let is_valid =
-            |stream: &BusyStream| stream.pending.is_valid() && stream.framing.is_valid() && stream.handshake.is_valid();
-        self.streams.all(is_valid)
-            && self.negotiation.is_valid()
-            && self.queue.iter().all(TlsEvent::is_valid)
-            && self.declared.as_ref().is_none_or(|declared| declared.is_valid())
     }
 
     fn is_idle(&self, streams: &PerDirection<Stream>) -> bool {

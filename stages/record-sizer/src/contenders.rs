@@ -54,13 +54,6 @@ impl<C> Contenders<C> {
     pub(crate) fn newest(&self, holds: impl Fn(&C) -> bool) -> Option<usize> {
         self.all.iter().rposition(|(one, _)| holds(one))
     }
-
-    /// Whether connections can be there.
-    pub(crate) fn are_valid(&self, is_valid: impl Fn(&C) -> bool) -> bool {
-        self.all.len() <= MOST
-            && self.current.is_none_or(|at| at < self.all.len())
-            && self.all.iter().all(|(one, _)| is_valid(one))
-    }
 }
 
 #[cfg(test)]
@@ -86,6 +79,5 @@ mod tests {
         (0..2).for_each(|_| assert_eq!(contenders.with_packet(0), Some(&mut 'a')));
         (0..2).for_each(|_| assert_eq!(contenders.with_packet(3), Some(&mut 'z')));
         assert_eq!((contenders.begin('!'), contenders.current, all(&contenders).as_str()), (3, Some(2), "abz!"));
-        assert!(contenders.are_valid(char::is_ascii));
     }
 }

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::Segment;
-use sizeleak_platform::runtime::MAX_COUNTED;
 
 /// Defines the counters, in the order of `summary`.
 macro_rules! counters {
@@ -44,11 +43,6 @@ counters! {
 }
 
 impl SizerCounters {
-    /// Whether all can be counted on.
-    pub(crate) fn are_valid(&self) -> bool {
-        self.segments <= MAX_COUNTED && self.all().iter().all(|(_, count)| *count <= MAX_COUNTED)
-    }
-
     /// Counts a segment or datagram, and what the snaplen cut off its payload.
     #[inline]
     pub(crate) fn segment(&mut self, segment: &Segment<'_>) {
@@ -69,11 +63,6 @@ pub(crate) struct PayloadUse {
 }
 
 impl PayloadUse {
-    /// Whether it can be counted on.
-    pub(crate) fn is_valid(self) -> bool {
-        self.sent <= MAX_COUNTED && self.lost <= MAX_COUNTED
-    }
-
     /// Adds bytes that belong to nothing so far.
     pub(crate) fn lose(&mut self, bytes: u64) {
         self.lost = self.lost.saturating_add(bytes);

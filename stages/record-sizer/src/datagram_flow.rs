@@ -202,16 +202,6 @@ impl DatagramFlow {
             }
         }
     }
-
-    /// Whether datagrams can have led to this.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.current
-            .iter()
-            .chain(&self.rival)
-            .all(|guess| guess.flow.is_valid() && guess.held.len() <= 1 + usize::from(MOST))
-            && self.weight <= MOST
-            && self.payload.is_valid()
-    }
 }
 
 impl ProtocolFlow {
@@ -247,15 +237,6 @@ impl ProtocolFlow {
 
     fn is_quic(&self) -> bool {
         matches!(self, Self::Quic(_))
-    }
-
-    fn is_valid(&self) -> bool {
-        match self {
-            Self::Dtls(flow) => flow.is_valid(),
-            Self::Quic(flow) => flow.is_valid(),
-            Self::Matter(flow) => flow.is_valid(),
-            Self::WireGuard(_) | Self::Esp(_) => true,
-        }
     }
 
     fn take(&mut self, direction: Direction, chunk: Chunk<'_>, found: &mut Found) -> bool {

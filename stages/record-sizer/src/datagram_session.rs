@@ -27,9 +27,4 @@ impl DatagramSession {
         let session = self.tls().frame(0, time_ns, protocol);
         found.events.push(FlowEvent::Session(Box::new(session)));
     }
-
-    /// Whether a session can be in this state.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.keys.is_valid() && self.negotiation.is_valid()
-    }
 }

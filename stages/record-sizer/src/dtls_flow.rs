@@ -265,8 +265,4 @@ impl MessageFramer for DtlsFlow {
         }
         true
     }
-
-    fn is_valid(&self) -> bool {
-        self.sessions.are_valid(|known| known.session.is_valid())
-    }
 }

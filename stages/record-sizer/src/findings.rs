@@ -22,15 +22,6 @@ pub(crate) enum TlsEvent {
 }
 
 impl TlsEvent {
-    /// Whether it can have been found.
-    pub(crate) fn is_valid(&self) -> bool {
-        match self {
-            Self::Hello { hello, .. } => hello.is_valid(),
-            Self::Record { record, .. } => record.header.is_valid(),
-            Self::Message { .. } | Self::Other { .. } => true,
-        }
-    }
-
     fn time_ns(&self) -> i64 {
         match self {
             Self::Hello { time_ns, .. } | Self::Other { time_ns, .. } => *time_ns,

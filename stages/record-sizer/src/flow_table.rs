@@ -25,7 +25,6 @@ pub(crate) struct FlowTable<V> {
     period: u32,
     /// The number of values used in this period.
     used_in_period: usize,
-    #[serde(skip)]
     capacity: usize,
     /// When idle flows were evicted last, and the period that ended then.
     last_sweep: Option<(i64, u32)>,
@@ -36,17 +35,6 @@ impl<V> FlowTable<V> {
     pub(crate) fn new(capacity: usize) -> Self {
         let (values, used) = (IndexMap::default(), Vec::new());
         Self { values, used, period: 1, used_in_period: 0, capacity, last_sweep: None }
-    }
-
-    /// The table that was read from a state, with this one's capacity; `None` if it cannot hold that.
-    pub(crate) fn restored(&self, read: Self, is_valid: impl Fn(&V) -> bool) -> Option<Self> {
-        let Self { values, used, period, used_in_period, .. } = &read;
-        let is_valid = values.len() <= self.capacity
-            && used.len() == values.len()
-            && used.iter().all(|used| used <= period)
-            && *used_in_period <= self.capacity
-            && values.values().all(is_valid);
-        is_valid.then_some(Self { capacity: self.capacity, ..read })
     }
 
     /// The value of a flow, which counts as used.

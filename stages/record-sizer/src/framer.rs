@@ -43,15 +43,6 @@ impl Framing {
         if walker.version().is_some() { Self::InStep } else { Self::Unstarted }
     }
 
-    /// Whether a direction can be read so.
-    pub(crate) fn is_valid(&self) -> bool {
-        match self {
-            Self::HelloScan(scan) => scan.is_valid(),
-            Self::Search(search) => search.is_valid(),
-            _ => true,
-        }
-    }
-
     /// Whether the direction needs no more than its walker, which is between two records or inside application data.
     pub(crate) fn is_idle(&self, walker: &RecordWalker) -> bool {
         match self {

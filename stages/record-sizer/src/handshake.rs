@@ -50,22 +50,9 @@ pub(crate) struct ClientHello {
     pub(crate) connection_id: Option<u8>,
 }
 
-impl Hello {
-    /// Whether it can have been read from a message.
-    pub(crate) fn is_valid(&self) -> bool {
-        match self {
-            Self::Client(hello) => hello.is_valid(),
-            Self::Server(_) => true,
-        }
-    }
-}
+impl Hello {}
 
-impl ClientHello {
-    /// Whether it can have been read from a message.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.server_name.as_ref().is_none_or(|name| server_name(name.as_bytes()).is_some())
-    }
-}
+impl ClientHello {}
 
 /// The part of a `ServerHello` that is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,18 +105,6 @@ impl Default for ReaderState {
 }
 
 impl HandshakeReader {
-    /// Whether a reader can be there: what is incomplete lacks something.
-    pub(crate) fn is_valid(&self) -> bool {
-        match &self.state {
-            ReaderState::Header { have, .. } => usize::from(*have) < HEADER,
-            ReaderState::Hello(partial) => {
-                partial.message.len() < partial.length && partial.length <= HEADER + MAX_HELLO as usize
-            }
-            ReaderState::Other { left } => (1..=MAX_SKIPPED).contains(left),
-            ReaderState::Lost => true,
-        }
-    }
-
     /// Reads bytes of a record body; calls `found` with each hello they complete, and `read` with those that are not
     /// skipped and their offset.
     pub(crate) fn bytes(&mut self, mut body: &[u8], mut found: impl FnMut(Hello), mut read: impl FnMut(usize, &[u8])) {

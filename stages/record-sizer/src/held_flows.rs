@@ -3,28 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use sizeleak_platform::runtime::MAX_COUNTED;
 
 /// Flows that hold bytes, by deadline.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct HeldFlows {
-    #[serde(skip)]
     by_deadline: BTreeSet<(i64, u64)>,
     /// Deadline and held bytes of each flow.
     by_flow: BTreeMap<u64, (i64, usize)>,
-    #[serde(skip)]
     bytes: usize,
 }
 
 impl HeldFlows {
-    /// The flows that were read from a state; `None` if they hold more than they can.
-    pub(crate) fn restored(read: Self) -> Option<Self> {
-        let bytes = read.by_flow.values().try_fold(0, |sum: usize, (_, bytes)| sum.checked_add(*bytes))?;
-        let is_valid = read.by_flow.values().all(|(_, bytes)| *bytes > 0) && bytes as u64 <= MAX_COUNTED;
-        let by_deadline = read.by_flow.iter().map(|(flow, (deadline, _))| (*deadline, *flow)).collect();
-        is_valid.then_some(Self { by_deadline, bytes, ..read })
-    }
-
     /// Sets how many bytes a flow holds now. One without a deadline waits for nothing, and is given up last.
     pub(crate) fn update(&mut self, flow: u64, deadline: Option<i64>, bytes: usize) {
         if bytes == 0 && self.by_flow.is_empty() {

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_platform::runtime::MAX_COUNTED;
 
 use crate::chunk::Chunk;
 
@@ -65,18 +64,6 @@ impl Run {
 }
 
 impl HeldSegments {
-    /// Whether they are in order and do not overlap.
-    pub(crate) fn is_valid(&self) -> bool {
-        let mut end = 0;
-        let are_in_order = self.segments.iter().all(|(start, held)| {
-            let is_next = *start >= end && *start <= MAX_COUNTED && !held.chunk().is_empty();
-            end = start.saturating_add(held.chunk().length());
-            is_next
-        });
-        let bytes: usize = self.segments.iter().map(|(_, held)| held.payload.len() + SEGMENT_COST).sum();
-        are_in_order && self.bytes == bytes
-    }
-
     /// The position and capture time of the first one.
     pub(crate) fn first(&self) -> Option<(u64, i64)> {
         self.segments.front().map(|(start, held)| (*start, held.time_ns))

@@ -1,7 +1,6 @@
 //! How a TLS connection starts: byte patterns specific enough to find it in a stream that began with something else.
 
 use serde::{Deserialize, Serialize};
-use sizeleak_platform::runtime::MAX_COUNTED;
 
 use crate::chunk::Chunk;
 use crate::record::{HEADER, MAX_BODY};
@@ -65,11 +64,6 @@ impl HelloScan {
     /// A scan of a stream that started with these bytes.
     pub(crate) fn new(first: [u8; HEADER], time_ns: i64) -> Self {
         Self { tail: first.to_vec(), tail_ns: time_ns, scanned: HEADER as u64 }
-    }
-
-    /// Whether a scan can be there.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.tail.len() < HELLO && self.scanned <= MAX_COUNTED
     }
 
     /// Bytes passed over so far.

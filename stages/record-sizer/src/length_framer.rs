@@ -187,18 +187,4 @@ impl MessageFramer for LengthFramer {
             _ => *place = Place::Lost,
         }
     }
-
-    fn is_valid(&self) -> bool {
-        let is_valid = |place: &Place| match place {
-            Place::Lost => true,
-            Place::Within(open) => {
-                let is_open = match open.whole {
-                    Some(whole) => open.have < whole,
-                    None => open.have < self.framing.header as u64,
-                };
-                is_open && open.head.len() as u64 == open.have.min(self.head_bytes() as u64)
-            }
-        };
-        self.framing.check().is_ok() && self.places.all(is_valid)
-    }
 }

@@ -135,8 +135,4 @@ impl MessageFramer for MatterFlow {
         }
         true
     }
-
-    fn is_valid(&self) -> bool {
-        self.known.all(|known| known.len() <= KNOWN)
-    }
 }

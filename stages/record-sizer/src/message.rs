@@ -125,11 +125,6 @@ pub(crate) trait MessageFramer {
     fn gap(&mut self, direction: Direction, bytes: u64) {
         let _ = (direction, bytes);
     }
-
-    /// Whether a flow can be in this state.
-    fn is_valid(&self) -> bool {
-        true
-    }
 }
 
 /// The messages of one direction seen so far, by their numbers: one that is captured or sent twice counts once.

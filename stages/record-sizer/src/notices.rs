@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Notice, what};
-use sizeleak_platform::runtime::{Closed, Emit, MAX_COUNTED};
+use sizeleak_platform::runtime::{Closed, Emit};
 
 use crate::findings::{Conflict, Incident};
 use crate::messages::MessageEnd;
@@ -29,11 +29,6 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// Whether these numbers of notices are possible.
-    pub(crate) fn are_valid(&self) -> bool {
-        self.by_flow.len() <= MAX_FLOWS && self.emitted <= MAX_COUNTED && self.suppressed <= MAX_COUNTED
-    }
-
     /// Emits a notice about a flow, after `segments` in all.
     pub(crate) fn emit(&mut self, notice: Notice, segments: u64, out: &mut dyn Emit) -> Result<(), Closed> {
         let allowance = BASE_ALLOWANCE.saturating_add(segments / SEGMENTS_PER_NOTICE);

@@ -49,11 +49,6 @@ impl Protection {
         }
     }
 
-    /// Whether there can be such a protection: no block is empty.
-    pub(crate) fn is_valid(self) -> bool {
-        !matches!(self, Self::Block { block: 0, .. })
-    }
-
     fn up_to_1_2(suite: &TlsCipherSuite, hello: ServerHello) -> Self {
         let (Ok(mac), Ok(block)) = (u8::try_from(suite.mac_length()), u8::try_from(suite.enc_block_size())) else {
             return Self::Unknown;

@@ -340,13 +340,4 @@ impl MessageFramer for QuicFlow {
         }
         at > 0
     }
-
-    fn is_valid(&self) -> bool {
-        let is_valid = |connection: &QuicConnection| {
-            connection.session.is_valid()
-                && connection.ids.all(ConnectionIds::is_valid)
-                && connection.initial.is_valid()
-        };
-        self.connections.are_valid(is_valid) && self.assumed.as_ref().is_none_or(|ids| ids.all(ConnectionIds::is_valid))
-    }
 }

@@ -12,7 +12,6 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{OwnedSegment, Segment};
-use sizeleak_platform::runtime::MAX_COUNTED;
 
 use crate::chunk::Chunk;
 use crate::held_segments::HeldSegments;
@@ -114,11 +113,6 @@ impl PendingSegments {
     /// Whether the segments so far need nothing here.
     pub(crate) fn is_idle(&self) -> bool {
         self.held.is_empty() && self.rivals.is_empty()
-    }
-
-    /// Whether a direction can be in this state.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.held.is_valid() && self.near <= MAX_COUNTED && self.rivals.is_valid()
     }
 
     /// Bytes of memory that held segments are taken to need.

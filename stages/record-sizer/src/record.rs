@@ -36,11 +36,6 @@ impl Header {
         (plausible && length <= MAX_BODY).then_some(Self { content_type, minor, length })
     }
 
-    /// Whether a record can have it.
-    pub(crate) fn is_valid(self) -> bool {
-        (self.minor <= 4 || self.minor == TLCP) && self.length <= MAX_BODY
-    }
-
     /// The bytes it was parsed from.
     pub(crate) fn to_bytes(self) -> [u8; HEADER] {
         let [high, low] = self.length.to_be_bytes();
@@ -155,14 +150,6 @@ impl RecordWalker {
         let count = seen.iter_mut().zip(first_bytes).map(|(seen, byte)| *seen = *byte).count() as u8;
         let state = WalkerState::Header { seen, count, version: None };
         Self { start_ns: time_ns, last_ns: time_ns, state }
-    }
-
-    /// Whether a walk can be there.
-    pub(crate) fn is_valid(&self) -> bool {
-        match self.state {
-            WalkerState::Header { count, .. } => usize::from(count) < HEADER,
-            WalkerState::Body { header, left } => header.is_valid() && left <= header.length,
-        }
     }
 
     /// Whether a record has started and not ended.

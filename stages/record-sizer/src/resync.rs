@@ -22,7 +22,6 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::ContentType;
-use sizeleak_platform::runtime::MAX_COUNTED;
 
 use crate::chunk::Chunk;
 use crate::hello_scan::{HELLO, is_hello};
@@ -91,14 +90,6 @@ impl BoundarySearch {
     /// A search in a direction where records of version 3.`version` were sized before, if any were.
     pub(crate) fn new(version: Option<u8>) -> Self {
         Self { candidates: Vec::new(), tail: Vec::new(), tail_ns: 0, version, searched: 0 }
-    }
-
-    /// Whether a search can be there.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.candidates.len() <= MAX_CANDIDATES
-            && self.tail.len() < HEADER
-            && self.searched <= MAX_COUNTED
-            && self.candidates.iter().all(|candidate| candidate.walker.is_valid() && candidate.skipped <= MAX_COUNTED)
     }
 
     /// Captured bytes searched so far.

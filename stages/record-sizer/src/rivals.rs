@@ -6,7 +6,6 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{OwnedSegment, Segment};
-use sizeleak_platform::runtime::MAX_COUNTED;
 
 /// The number of runs kept for a direction; the oldest makes room.
 const MAX_RUNS: usize = 4;
@@ -81,10 +80,6 @@ impl Run {
         self.syn.is_some() && self.is_acknowledged && !self.may_repeat && self.segments.is_empty()
     }
 
-    fn is_valid(&self) -> bool {
-        self.segments.len() <= MAX_SEGMENTS && self.segments.iter().all(OwnedSegment::is_valid)
-    }
-
     fn is_confirmed(&self, proof: Proof) -> bool {
         let pieces = self.segments.len() + usize::from(self.syn.is_some());
         let needs_acknowledgement = proof == Proof::Acknowledgement && self.claim == Claim::OtherConnection;
@@ -112,11 +107,6 @@ pub(crate) struct Rivals {
 impl Rivals {
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
-    }
-
-    /// Whether this number of runs can be kept, and each of them.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.runs.len() <= MAX_RUNS && self.dropped <= MAX_COUNTED && self.runs.iter().all(Run::is_valid)
     }
 
     /// Bytes of memory the runs are taken to need.

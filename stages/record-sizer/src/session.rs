@@ -47,11 +47,6 @@ impl Negotiation {
         matches!(self.phase, Phase::Idle) && self.client_hello.is_none()
     }
 
-    /// Whether a session can be in this state.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.client_hello.as_ref().is_none_or(|hello| hello.is_valid())
-    }
-
     /// The bytes of connection ids in records to the client and to the server, if both hellos ask for ids.
     pub(crate) fn connection_ids(&self) -> Option<[u8; 2]> {
         Some([self.client_hello.as_ref()?.connection_id?, self.server_hello?.connection_id?])

@@ -39,11 +39,6 @@ impl SessionKeys {
         Self { states: PerDirection::same(KeyState::Clear), ..Self::default() }
     }
 
-    /// Whether records can be sized by them.
-    pub(crate) fn is_valid(self) -> bool {
-        self.protection.is_none_or(Protection::is_valid)
-    }
-
     /// The least and the most bytes of plaintext in a record, where they are known.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a record")]

@@ -435,7 +435,10 @@ impl Stage for RecordSizer {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
-        *self = self.restored(decode_state(state)?).ok_or(StateError::Impossible)?;
+        let read: Self = decode_state(state)?;
+        *self = Self { limits: self.limits, declared: std::mem::take(&mut self.declared), ..read };
+        // A maximum, and a summary is of one run.
+        self.reporter.counters.worst_loss_millionths = 0;
         Ok(())
     }
 }
@@ -448,33 +451,6 @@ impl StageOptions for Options {
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         Ok(Box::new(Node::new(RecordSizer::new(self)?)))
-    }
-}
-
-impl RecordSizer {
-    /// The stage that was read from a state, with the options of this one; `None` if it cannot be in that state.
-    pub(super) fn restored(&mut self, read: Self) -> Option<Self> {
-        let is_valid = read.reporter.counters.are_valid()
-            && read.reporter.notices.are_valid()
-            && read.clock.is_valid(LAG_NS, OwnedSegment::is_valid);
-        is_valid.then_some(())?;
-        let mut reporter = read.reporter;
-        // A maximum, and a summary is of one run.
-        reporter.counters.worst_loss_millionths = 0;
-        Some(Self {
-            limits: self.limits,
-            connections: self.connections.restored(read.connections, Connection::is_valid)?,
-            datagram_flows: self.datagram_flows.restored(read.datagram_flows, |flow| flow.is_valid())?,
-            ends: self.ends.restored(read.ends, |_| true)?,
-            quic_connections: read.quic_connections.is_valid().then_some(read.quic_connections)?,
-            syns: self.syns.restored(read.syns, |_| true)?,
-            held_flows: HeldFlows::restored(read.held_flows)?,
-            findings: Findings::default(),
-            reporter,
-            clock: read.clock,
-            now_ns: read.now_ns,
-            declared: std::mem::take(&mut self.declared),
-        })
     }
 }
 

@@ -117,14 +117,6 @@ impl<T> TrafficClock<T> {
         }
     }
 
-    /// Whether a clock with this lag can be in this state, and the items held are valid.
-    pub fn is_valid(&self, lag_ns: i64, is_valid: impl Fn(&T) -> bool) -> bool {
-        self.lag_ns == lag_ns
-            && self.held.len() <= MAX_HELD
-            && self.apart.len() <= MAX_APART
-            && self.held.iter().all(|held| is_valid(&held.item))
-    }
-
     /// The greatest time that is certain; `i64::MIN` before the first one.
     #[inline]
     pub fn now_ns(&self) -> i64 {

@@ -78,18 +78,6 @@ impl InitialReader {
             }
         }
     }
-
-    /// Whether packets can have led to this.
-    pub(crate) fn is_valid(&self) -> bool {
-        let is_valid = |stream: &CryptoStream| {
-            let waiting: usize = stream.waiting.values().map(|data| PIECE_COST + data.len()).sum();
-            waiting == stream.waiting_bytes
-                && waiting <= MAX_WAITING
-                && stream.waiting.keys().all(|offset| *offset > stream.next)
-                && stream.reader.is_valid()
-        };
-        self.streams.all(is_valid)
-    }
 }
 
 impl CryptoStream {

@@ -51,11 +51,4 @@ impl KnownConnections {
         let by_id = (SURE..SHORT_READ).find_map(|length| known(Sign::Id(packet.get(1..=length)?.to_vec())));
         by_id.or_else(|| known(Sign::Service(service.filter(|_| first & 0x40 != 0)?)))
     }
-
-    /// Whether connections can have led to this.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.order.len() <= MOST
-            && self.flows.len() == self.order.len()
-            && self.order.iter().all(|sign| self.flows.contains_key(sign))
-    }
 }
