@@ -1,15 +1,18 @@
 //! A chunk of one direction's byte stream: the captured bytes, and how many more the snaplen cut off.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::Segment;
 
 /// Consecutive bytes of a stream. The hidden ones, which the capture does not hold, follow the captured ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else of the segment")]
 pub(crate) struct Chunk<'a> {
     /// The sequence number of its first byte; 0 where it does not matter.
     pub(crate) sequence: u32,
     /// When the segment that carried it was captured.
     pub(crate) time_ns: i64,
     /// The captured bytes.
+    #[serde(skip)]
     pub(crate) payload: &'a [u8],
     /// Bytes on the wire after them that the snaplen cut off.
     pub(crate) hidden: u32,

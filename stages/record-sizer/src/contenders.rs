@@ -2,6 +2,10 @@
 //! another: each packet is of the connection whose keys, ids or numbers it has, and the others wait for theirs.
 
 use serde::{Deserialize, Serialize};
+use sizeleak_frame::Protocol;
+
+use crate::datagram_session::DatagramSession;
+use crate::message::Found;
 
 /// The most connections; beyond that, the one with the fewest packets makes room, and of several the newest: many forged
 /// ones take no place of one that waits for its answer.
@@ -43,6 +47,22 @@ impl<C> Contenders<C> {
 
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut C> {
         self.all.iter_mut().map(|(one, _)| one)
+    }
+
+    /// Reports the session of the one at a place. Should another one go on, its session is reported again.
+    pub(crate) fn report(
+        &mut self,
+        place: usize,
+        session: impl Fn(&mut C) -> &mut DatagramSession,
+        (protocol, time_ns): (Protocol, i64),
+        found: &mut Found,
+    ) {
+        for (at, session) in self.all_mut().map(session).enumerate() {
+            session.is_reported = false;
+            if at == place {
+                session.report(protocol, time_ns, found);
+            }
+        }
     }
 
     /// Each with its place and how many packets were of it.

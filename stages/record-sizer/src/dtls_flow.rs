@@ -215,7 +215,7 @@ impl DtlsFlow {
         }
         let protocol = known.protocol(form);
         if known.session.tls().starts_unanswered(header) || is_due {
-            self.report(place, protocol, time_ns, found);
+            self.sessions.report(place, |known| &mut known.session, (protocol, time_ns), found);
         }
         let Some(known) = self.sessions.all_mut().nth(place) else { return };
         let details = match form {
@@ -235,16 +235,6 @@ impl DtlsFlow {
         let is_hidden = !matches!(form, Form::Numbered { hides_type: false, .. });
         let content_type = if is_hidden && handshake { ContentType::Handshake } else { header.content_type };
         found.message(Message { content_type, plaintext, handshake, ..message });
-    }
-
-    /// Reports a session. Should another one go on, it is reported again.
-    fn report(&mut self, place: usize, protocol: Protocol, time_ns: i64, found: &mut Found) {
-        for (at, known) in self.sessions.all_mut().enumerate() {
-            known.session.is_reported = false;
-            if at == place {
-                known.session.report(protocol, time_ns, found);
-            }
-        }
     }
 }
 

@@ -12,29 +12,17 @@ const SEGMENT_COST: usize = 96;
 /// Memory that a direction with held segments is taken to need besides them, in bytes.
 const DIRECTION_COST: usize = 256;
 
-/// What is held of a segment.
+/// What is held of a segment: a chunk, and its payload.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HeldSegment {
-    time_ns: i64,
+    without_payload: Chunk<'static>,
     #[serde(with = "serde_bytes")]
     payload: Box<[u8]>,
-    hidden: u32,
-    starts_segment: bool,
-    ends_segment: bool,
-    is_pushed: bool,
-    may_be_padding: bool,
 }
 
 impl HeldSegment {
     pub(crate) fn chunk(&self) -> Chunk<'_> {
-        Chunk {
-            hidden: self.hidden,
-            starts_segment: self.starts_segment,
-            ends_segment: self.ends_segment,
-            is_pushed: self.is_pushed,
-            may_be_padding: self.may_be_padding,
-            ..Chunk::fragment(self.time_ns, &self.payload)
-        }
+        Chunk { payload: &self.payload, ..self.without_payload }
     }
 }
 
@@ -57,7 +45,7 @@ impl Run {
     /// Adds a segment; returns how many follow each other up to it. Pieces of one segment count once.
     fn add(&mut self, start: u64, held: &HeldSegment) -> usize {
         let is_next = self.length > 0 && start == self.end;
-        self.length = if is_next { self.length + usize::from(held.starts_segment) } else { 1 };
+        self.length = if is_next { self.length + usize::from(held.without_payload.starts_segment) } else { 1 };
         self.end = start + held.chunk().length();
         self.length
     }
@@ -66,7 +54,7 @@ impl Run {
 impl HeldSegments {
     /// The position and capture time of the first one.
     pub(crate) fn first(&self) -> Option<(u64, i64)> {
-        self.segments.front().map(|(start, held)| (*start, held.time_ns))
+        self.segments.front().map(|(start, held)| (*start, held.without_payload.time_ns))
     }
 
     /// Removes the first one if it starts at this position.
@@ -99,7 +87,7 @@ impl HeldSegments {
 
     /// Whether all that is held may be padding.
     pub(crate) fn is_all_padding(&self) -> bool {
-        self.segments.iter().all(|(_, held)| held.may_be_padding)
+        self.segments.iter().all(|(_, held)| held.without_payload.may_be_padding)
     }
 
     /// Removes the segment that holds the byte at this position.
@@ -127,7 +115,7 @@ impl HeldSegments {
             let is_same = first.payload.iter().zip(second.payload).all(|(first, second)| first == second);
             if !is_same {
                 self.bytes -= held.payload.len() + SEGMENT_COST;
-                removed += usize::from(!held.may_be_padding);
+                removed += usize::from(!second.may_be_padding);
             }
             is_same
         });
@@ -163,11 +151,9 @@ impl HeldSegments {
 
     /// Holds a chunk; none may be held at its position.
     pub(crate) fn insert(&mut self, start: u64, chunk: Chunk<'_>) {
-        let Chunk { time_ns, payload, hidden, starts_segment, ends_segment, is_pushed, may_be_padding, .. } = chunk;
-        self.bytes += payload.len() + SEGMENT_COST;
+        self.bytes += chunk.payload.len() + SEGMENT_COST;
         let index = self.segments.partition_point(|(other, _)| *other < start);
-        let payload = payload.into();
-        let held = HeldSegment { time_ns, payload, hidden, starts_segment, ends_segment, is_pushed, may_be_padding };
+        let held = HeldSegment { without_payload: Chunk { payload: &[], ..chunk }, payload: chunk.payload.into() };
         self.segments.insert(index, (start, held));
     }
 

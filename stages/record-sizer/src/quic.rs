@@ -291,14 +291,8 @@ impl QuicFlow {
         true
     }
 
-    /// Reports the session of a connection. Should another one go on, its session is reported again.
     fn report(&mut self, place: usize, time_ns: i64, found: &mut Found) {
-        for (at, known) in self.connections.all_mut().enumerate() {
-            known.session.is_reported = false;
-            if at == place {
-                known.session.report(Protocol::Quic, time_ns, found);
-            }
-        }
+        self.connections.report(place, |known| &mut known.session, (Protocol::Quic, time_ns), found);
     }
 }
 

@@ -410,7 +410,7 @@ impl Reassembly<'_> {
         while self.context.record.is_some()
             && let Some(held) = self.pending.held.take_at(next)
         {
-            out.chunk(Chunk { sequence: next as u32, ..held.chunk() });
+            out.chunk(held.chunk());
             next += held.chunk().length();
         }
         self.position.next = next as u32;
@@ -474,7 +474,7 @@ impl Reassembly<'_> {
         {
             // Padding is not acknowledged.
             self.position.next = next.saturating_add(held.chunk().length()) as u32;
-            out.chunk(Chunk { sequence: next as u32, ..held.chunk() });
+            out.chunk(held.chunk());
             return self.forget_doubts();
         }
         let Some((start, time_ns)) = self.pending.held.first() else { return };
@@ -538,10 +538,10 @@ impl Reassembly<'_> {
         while !self.pending.held.is_all_padding()
             && let Some(held) = self.pending.held.take_at(next)
         {
-            if held.chunk().starts_segment {
-                (self.position.last, self.position.last_bytes) = (next as u32, first_bytes(held.chunk().payload));
+            let chunk = held.chunk();
+            if chunk.starts_segment {
+                (self.position.last, self.position.last_bytes) = (chunk.sequence, first_bytes(chunk.payload));
             }
-            let chunk = Chunk { sequence: next as u32, ..held.chunk() };
             self.position.note_start(chunk.sequence, chunk.payload);
             next += chunk.length();
             out.chunk(chunk);

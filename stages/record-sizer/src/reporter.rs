@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{ContentType, Direction, Protocol, Record, Session, what};
+use sizeleak_frame::{Direction, Protocol, Record, Session, what};
 use sizeleak_platform::runtime::{Closed, Emit};
 
 use crate::connection::{Connection, Ending};
 use crate::counters::{PayloadUse, SizerCounters};
 use crate::findings::{Conflict, Findings, Incident, StreamBytes, TlsEvent};
 use crate::handshake::Hello;
-use crate::message::{FlowEvent, Found};
+use crate::message::{FlowEvent, Found, Message};
 use crate::messages::{MessageEnd, SizedMessage};
 use crate::notices::{self, Notices};
 use crate::read_bytes::ReadBytes;
@@ -50,58 +50,36 @@ impl Reporter {
         }
         for event in findings.events.drain(..) {
             match event {
-                TlsEvent::Message { direction, message, end: MessageEnd::Write } => {
-                    let handshake = connection.is_handshake(direction);
-                    self.segment_record(flow, direction, message, handshake, out)?;
+                TlsEvent::Message { direction, message, end } => {
+                    let handshake = end == MessageEnd::Write && connection.is_handshake(direction);
+                    self.sized_message(flow, direction, (message, end, handshake), out)?;
                 }
-                TlsEvent::Message { direction, message, .. } => self.burst_record(flow, direction, message, out)?,
                 event => self.event(flow, &mut connection.session(), event, out)?,
             }
         }
         Ok(())
     }
 
-    /// Reports a message that is taken for one record, of which only the segments' lengths were captured.
-    fn segment_record(
+    /// Reports a message of which only the segments' lengths are known: it is taken for one record, or a burst of a
+    /// connection without TLS.
+    fn sized_message(
         &mut self,
         flow: u64,
         direction: Direction,
-        message: SizedMessage,
-        handshake: bool,
+        (message, end, handshake): (SizedMessage, MessageEnd, bool),
         out: &mut dyn Emit,
     ) -> Result<(), Closed> {
+        let SizedMessage { start_ns, time_ns, bytes } = message;
+        let (count, header, protocol) = match end {
+            MessageEnd::Write => (&mut self.counters.segment_records, HEADER as u64, Protocol::Tls),
+            MessageEnd::Silence { .. } => (&mut self.counters.burst_records, 0, Protocol::Tcp),
+        };
         // Shorter ones hold no record.
-        let Some(length) = message.bytes.checked_sub(HEADER as u64).filter(|length| *length > 0) else { return Ok(()) };
-        self.counters.segment_records += 1;
-        self.message_record(flow, direction, (message, length, handshake, Protocol::Tls), out)
-    }
-
-    /// Reports a burst of a connection without TLS.
-    fn burst_record(
-        &mut self,
-        flow: u64,
-        direction: Direction,
-        message: SizedMessage,
-        out: &mut dyn Emit,
-    ) -> Result<(), Closed> {
-        self.counters.burst_records += 1;
-        self.message_record(flow, direction, (message, message.bytes, false, Protocol::Tcp), out)
-    }
-
-    fn message_record(
-        &mut self,
-        flow: u64,
-        direction: Direction,
-        (message, length, handshake, protocol): (SizedMessage, u64, bool, Protocol),
-        out: &mut dyn Emit,
-    ) -> Result<(), Closed> {
-        let SizedMessage { start_ns, time_ns, .. } = message;
+        let Some(length) = bytes.checked_sub(header).filter(|length| *length > 0) else { return Ok(()) };
+        *count += 1;
         let length = u32::try_from(length).unwrap_or(u32::MAX);
-        let (content_type, plaintext) = (ContentType::ApplicationData, None);
-        self.counters.records += 1;
-        out.emit(
-            Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake, protocol }.into(),
-        )
+        let message = Message { handshake, ..Message::data(protocol, direction, [start_ns, time_ns], length) };
+        self.flow_event(flow, time_ns, FlowEvent::Message(message), out)
     }
 
     /// Reports the end of a connection.
