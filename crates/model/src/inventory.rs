@@ -16,6 +16,9 @@ pub const MAX_ACTION_CLASSES: usize = 64;
 /// The largest number of devices of a type: commands with more have more states than are counted.
 pub const MAX_DEVICES: u32 = (1 << 16) - 1;
 
+/// The most different actions of an inventory or a model.
+pub(crate) const MAX_ACTIONS: usize = 4096;
+
 /// The devices behind a gateway, by type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +38,7 @@ pub struct Device {
     #[serde(deserialize_with = "device_count")]
     pub count: u32,
     /// The actions of such a device; a command has at most one action for each device.
+    #[serde(deserialize_with = "action_list")]
     pub actions: Vec<String>,
     /// Whether commanding it harms nobody who is not asked: false for locks and heaters.
     #[serde(default = "is_safe", skip_serializing_if = "Clone::clone")]
@@ -47,6 +51,14 @@ fn device_count<'de, D: Deserializer<'de>>(value: D) -> Result<u32, D::Error> {
         return Ok(count);
     }
     Err(D::Error::custom(format!("{count} devices of a type: the limit is {MAX_DEVICES}")))
+}
+
+fn action_list<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<String>, D::Error> {
+    let actions = Vec::deserialize(value)?;
+    if actions.len() <= MAX_ACTIONS {
+        return Ok(actions);
+    }
+    Err(D::Error::custom(format!("{} actions of a type: the limit is {MAX_ACTIONS}", actions.len())))
 }
 
 /// What a device is unless the inventory says otherwise.
@@ -88,6 +100,9 @@ pub enum InventoryError {
         "the inventory has {0} types of device, the limit is {MAX_DEVICE_TYPES}: merge types with the same actions"
     )]
     TooManyTypes(usize),
+    /// There are too many different actions.
+    #[error("the inventory has {0} different actions, the limit is {MAX_ACTIONS}: give actions of one size one name")]
+    TooManyActions(usize),
     /// Types share actions in too many ways.
     #[error(
         "the inventory's types share actions in {0} different ways, the limit is {MAX_ACTION_CLASSES}: merge types \
@@ -140,7 +155,8 @@ impl Inventory {
                 return Err(InventoryError::DuplicateAction { device, action });
             }
         }
-        Ok(())
+        let actions = self.action_names().len();
+        if actions > MAX_ACTIONS { Err(InventoryError::TooManyActions(actions)) } else { Ok(()) }
     }
 
     /// The names of all actions, in order of first occurrence.
@@ -192,7 +208,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_fault() {
-        let error = |text| Inventory::from_toml(text).unwrap_err().to_string();
+        let error = |text: &str| Inventory::from_toml(text).unwrap_err().to_string();
         let twice = "[[device]]\nname = \"a\"\ncount = 1\nactions = [\"x\"]\n".repeat(2);
         assert!(error(&twice).contains("device `a` twice"));
         assert!(error("[[device]]\nname = \"a\"\ncount = 1\nactions = [\"x\", \"x\"]").contains("action `x`"));
@@ -205,6 +221,15 @@ mod tests {
         );
         let many = error("[[device]]\nname = \"a\"\ncount = 65536\nactions = [\"x\"]");
         assert!(many.contains("line 3: 65536 devices of a type: the limit is 65535"), "{many}");
+        let list = |from: u32, to: u32| (from..to).map(|at| format!("\"{at}\", ")).collect::<Vec<_>>().concat();
+        let many = error(&format!("[[device]]\nname = \"a\"\ncount = 1\nactions = [{}]", list(0, 4097)));
+        assert!(many.contains("line 4: 4097 actions of a type: the limit is 4096"), "{many}");
+        let device_with =
+            |name: &str, actions: String| format!("[[device]]\nname = \"{name}\"\ncount = 1\nactions = [{actions}]\n");
+        let three =
+            [device_with("a", list(0, 4000)), device_with("b", list(3000, 4096)), device_with("c", list(4096, 4098))];
+        assert!(error(&three.concat()).contains("4098 different actions, the limit is 4096"));
+        assert!(Inventory::from_toml(&three[..2].concat()).is_ok());
         assert!(error("[[devices]]").contains("devices"));
         assert!(error("").contains("no [[device]]"));
         let types = (0..17).map(|at| device(&at.to_string(), 1, &["on"])).collect();

@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use self::toml_text::{quoted, write_kinds, write_single_replies, write_table};
 use crate::action::MAX_MESSAGE_SIZE;
-use crate::inventory::toml_fault;
+use crate::inventory::{MAX_ACTIONS, toml_fault};
 use crate::neighbours::MAX_TUPLES;
 use crate::{
     Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding,
@@ -32,10 +32,12 @@ const FIRST_SCHEMA: u32 = 1;
 /// The most sections of a model file, and of all files together.
 pub(crate) const MAX_SECTIONS: usize = 256;
 
-/// The largest model file that is read, in bytes.
-const MAX_FILE_BYTES: u64 = 64 << 20;
+/// The largest model file that is read, in bytes. TOML takes about fifty times as much memory while it is read.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
-const MAX_ACTIONS: usize = 4096;
+/// A longer file without a word that each model has is not parsed.
+const MAX_UNKNOWN_BYTES: usize = 1 << 20;
+
 const MAX_CAPTURES: usize = 65_536;
 const MAX_TIMES: i64 = 1 << 40;
 const MAX_NEIGHBOURS: usize = 100_000;
@@ -216,7 +218,7 @@ struct SchemaOnly {
 }
 
 impl Model {
-    /// Reads a model file with one section, of at most 64 MiB.
+    /// Reads a model file with one section, of at most 16 MiB.
     ///
     /// # Errors
     /// [`ModelError`], which names the file.
@@ -327,7 +329,7 @@ impl Model {
 /// The first line of a model file.
 const TITLE: &str = "# What sizeleak learned of a gateway. Sizes are bytes.\n";
 
-/// Reads a file of at most 64 MiB.
+/// Reads a file of at most 16 MiB.
 pub(crate) fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, ModelFault>) -> Result<T, ModelError> {
     let text = read_text(file, MAX_FILE_BYTES).map_err(|source| ModelError::Read { file: file.to_owned(), source })?;
     let parsed = if let Some(what) = stand_in(text.as_bytes()) {
@@ -343,6 +345,12 @@ pub(crate) fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Mo
 /// Reads the sections of a file; a flat file has one.
 pub(crate) fn read_sections(text: &str) -> Result<Vec<Model>, ModelFault> {
     let syntax = |error| ModelFault::Syntax(toml_fault(text, &error));
+    if text.len() > MAX_UNKNOWN_BYTES && !text.contains("schema") {
+        return Err(ModelFault::NoSchema);
+    }
+    if let Some(line) = text.lines().position(|line| line.trim_start().starts_with("[model]")) {
+        return Err(ModelFault::Syntax(format!("line {}: [model], where a section of a model is [[model]]", line + 1)));
+    }
     let start = toml::from_str::<SchemaOnly>(text)
         .map_err(|error| ModelFault::Syntax(format!("this is not a model: {}", toml_fault(text, &error))))?;
     match start.schema {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use sizeleak_platform::storage::OutputError;
 use thiserror::Error;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 /// Why a scenario cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -20,8 +22,10 @@ pub enum ScenarioError {
         reason: String,
     },
     /// The value of a key is out of bounds.
-    #[error("`{key}` of the scenario is {value}: it must be {wanted}")]
+    #[error("{}`{key}` of the scenario is {value}: it must be {wanted}", .line.map_or_else(String::new, |line| format!("line {line}: ")))]
     Value {
+        /// The line of the key, where the scenario was read from text that has it.
+        line: Option<usize>,
         /// The key, with its tables: `replies.loss`.
         key: String,
         /// The value found.
@@ -29,6 +33,38 @@ pub enum ScenarioError {
         /// The accepted values.
         wanted: String,
     },
+}
+
+impl ScenarioError {
+    /// The same with the line of the key in the text of the scenario: of several tables, the one that is named behind it.
+    pub(crate) fn in_text(mut self, text: &str) -> Self {
+        if let Self::Value { line, key, .. } = &mut self {
+            *line = line_of(text, key);
+        }
+        self
+    }
+}
+
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let document = DeTable::parse(text).ok()?;
+    let (path, name) = (key.split([' ', ',']).next()?, key.split('`').nth(1));
+    let is_named = |table: &&Spanned<DeValue<'_>>| {
+        name.is_none_or(|name| table.get_ref().get("name").and_then(|own| own.get_ref().as_str()) == Some(name))
+    };
+    let (mut table, mut start) = (document.get_ref(), None);
+    for part in path.split('.') {
+        let Some((at, value)) = table.get_key_value(part) else { break };
+        start = Some(at.span().start);
+        table = match value.get_ref() {
+            DeValue::Table(inner) => inner,
+            DeValue::Array(tables) => match tables.iter().find(is_named).map(Spanned::get_ref) {
+                Some(DeValue::Table(inner)) => inner,
+                _ => break,
+            },
+            _ => break,
+        };
+    }
+    Some(text.get(..start?)?.matches('\n').count() + 1)
 }
 
 /// Why a simulation failed.

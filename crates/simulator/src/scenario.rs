@@ -9,6 +9,8 @@ mod padding;
 mod protocols;
 mod variation;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sizeleak_model::policies::PaddingPolicy;
@@ -114,7 +116,7 @@ impl Scenario {
                 reason: error.message().to_owned(),
             }
         })?;
-        scenario.check()?;
+        scenario.check().map_err(|fault| fault.in_text(text))?;
         Ok(scenario)
     }
 
@@ -132,12 +134,8 @@ impl Scenario {
 
     /// The names of all actions in order of first occurrence: the columns of labels and counts.
     pub fn action_names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for name in self.devices.iter().flat_map(|device| &device.actions) {
-            if !names.contains(&name.as_str()) {
-                names.push(name);
-            }
-        }
-        names
+        let mut seen = BTreeSet::new();
+        let names = self.devices.iter().flat_map(|device| &device.actions).map(String::as_str);
+        names.filter(|name| seen.insert(*name)).collect()
     }
 }

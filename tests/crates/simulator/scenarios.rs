@@ -124,7 +124,37 @@ fn errors_of_values_name_the_key() {
 #[test]
 fn errors_show_durations_as_written_in_scenarios() {
     let error = Scenario::from_toml("session = { reconnect-after = \"1s\" }").unwrap_err().to_string();
-    assert_eq!(error, "`session.reconnect-after` of the scenario is 1s: it must be at least 10s, or 0s for none");
+    assert_eq!(
+        error,
+        "line 1: `session.reconnect-after` of the scenario is 1s: it must be at least 10s, or 0s for none"
+    );
+}
+
+#[test]
+fn numbers_that_would_need_much_memory_are_refused_with_line_and_limit() {
+    let device = |name: &str, count: u32, actions: usize| {
+        let actions: Vec<String> = (0..actions).map(|at| format!("\"{name}{at}\"")).collect();
+        format!("[[device]]\nname = \"{name}\"\ncount = {count}\nactions = [{}]\n", actions.join(", "))
+    };
+    let several = |count: usize, one: u32, actions: usize| {
+        (0..count).map(|at| device(&format!("d{at}-"), one, actions)).collect::<Vec<_>>().concat()
+    };
+    let home = several(2, 5000, 1);
+    for (text, line, limit) in [
+        ("[learn]\nrepeats = 4294967295".to_owned(), 2, "between 0 and 1000"),
+        (format!("learn = {{ repeats = 1000 }}\n{}", several(2, 20, 26)), 1, "are at most 100000 commands"),
+        (device("a", u32::MAX, 1), 3, "between 1 and 10000"),
+        (device("a", 1, 1) + &device("b", 10_001, 1), 7, "between 1 and 10000"),
+        (several(3, 5000, 1), 3, "at most 10000 for all devices together"),
+        (several(2, 5000, 11), 3, "at most 100000 actions of all devices together"),
+        (several(3, 1, 2000), 4, "at most 4096"),
+        (format!("{home}[command]\nmost-actions = 200\n[test]\ncommands = 100000"), 10, "at most 40 for this"),
+        (format!("{home}[command]\nmost-actions = 9000\nrecurring.commands = 10000"), 10, "at most 388 for this"),
+    ] {
+        let error = Scenario::from_toml(&text).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("line {line}: `")) && error.contains(limit), "{error}");
+    }
+    assert!(Scenario::from_toml(&format!("{home}[command]\nmost-actions = 10000")).is_ok());
 }
 
 #[test]

@@ -60,10 +60,16 @@ fn errors_name_the_fault() {
     assert!(changed("sha256 = \"0", "sha256 = \"X").contains("hexadecimal"));
     assert!(changed("commands = ", "comands = ").contains("unknown field `comands`"));
     assert!(Model::from_toml("\0").unwrap_err().to_string().contains("not a model"));
+    let table = changed("schema = 1", "schema = 2\n[model]");
+    assert!(table.contains(": [model], where a section of a model is [[model]]"), "{table}");
+    let foreign = Model::from_toml(&"[weights\n".repeat(200_000)).unwrap_err();
+    assert!(matches!(foreign, ModelFault::NoSchema), "a long file without a schema is not parsed: {foreign}");
 }
 
 #[test]
 fn errors_name_the_file() {
+    let endless = Model::read(Path::new("/dev/zero")).unwrap_err().to_string();
+    assert_eq!(endless, "/dev/zero: it has more than 16777216 bytes, the limit");
     let missing = Model::read(Path::new("no-such-folder/model.toml")).unwrap_err().to_string();
     assert!(missing.starts_with("no-such-folder/model.toml: "), "{missing}");
     let wrong = Model::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap_err().to_string();

@@ -1,5 +1,6 @@
 //! The bounds of a scenario's values.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -18,6 +19,12 @@ const MAX_COMMANDS: u32 = 100_000;
 const MAX_EVENTS: i64 = 1_000_000;
 /// The largest number of devices in total.
 const MAX_DEVICES: u32 = 10_000;
+/// The most different actions, as many as a model has.
+const MAX_ACTIONS: usize = 4_096;
+/// The most actions that all devices together have, and that all commands of a capture together may have: each takes some
+/// hundred bytes of memory.
+const MAX_ACTIONS_OF_DEVICES: u64 = 100_000;
+const MAX_ACTIONS_OF_COMMANDS: u64 = 4_000_000;
 /// The largest JSON value of an action, in bytes.
 const MAX_VALUE_BYTES: usize = 1 << 20;
 /// The most names of a parameter.
@@ -72,7 +79,12 @@ impl Scenario {
     /// Recurring events must not be too frequent for the duration of the commands.
     fn check_number_of_events(&self) -> Result<(), ScenarioError> {
         let experiments = 2 * u64::from(self.learn.repeats) * self.action_names().len() as u64;
+        let text = format_args!("so few that experiments with each action are at most {MAX_COMMANDS} commands");
+        wanted("learn.repeats", self.learn.repeats, experiments <= MAX_COMMANDS.into(), text)?;
         let commands = u64::from(self.test.commands).max(experiments + u64::from(self.learn.random));
+        let most = MAX_ACTIONS_OF_COMMANDS / (commands + u64::from(self.command.recurring.commands));
+        let text = format_args!("at most {most} for this number of commands");
+        wanted("command.most-actions", self.command.most_actions, u64::from(self.command.most_actions) <= most, text)?;
         // Dummies come on top of them.
         let commands = (commands as f64 / (1.0 - self.command.dummies)) as i64;
         let micros = commands.saturating_mul(self.command.interval.max.as_secs() + 1).saturating_mul(1_000_000);
@@ -173,21 +185,39 @@ impl Scenario {
 
     fn check_devices(&self) -> Result<(), ScenarioError> {
         wanted("device", "empty", !self.devices.is_empty(), "at least one `[[device]]`")?;
-        for (index, device) in self.devices.iter().enumerate() {
+        let mut names = BTreeSet::new();
+        for device in &self.devices {
             name("device.name", &device.name)?;
-            let once = self.devices.iter().take(index).all(|other| other.name != device.name);
-            wanted("device.name", &device.name, once, "another for each kind")?;
+            wanted("device.name", &device.name, names.insert(&device.name), "another for each kind")?;
             within(&format!("device.count of `{}`", device.name), device.count, 1..=MAX_DEVICES)?;
             let key = format!("device.actions of `{}`", device.name);
             wanted(&key, "empty", !device.actions.is_empty(), "at least one action")?;
-            for (index, action) in device.actions.iter().enumerate() {
+            let mut actions = BTreeSet::new();
+            for action in &device.actions {
                 name(&key, action)?;
-                wanted(&key, action, !device.actions.iter().take(index).any(|other| other == action), "listed once")?;
+                wanted(&key, action, actions.insert(action), "listed once")?;
             }
         }
         let total = self.device_count();
         let text = format_args!("at most {MAX_DEVICES} for all devices together");
         wanted("device.count", total, total <= MAX_DEVICES, text)?;
+        for (key, number) in [("device.actions", self.action_names().len()), ("action", self.actions.len())] {
+            wanted(
+                key,
+                format_args!("{number} actions"),
+                number <= MAX_ACTIONS,
+                format_args!("at most {MAX_ACTIONS}"),
+            )?;
+        }
+        let actions: u64 =
+            self.devices.iter().map(|device| u64::from(device.count) * device.actions.len() as u64).sum();
+        let text = format_args!("at most {MAX_ACTIONS_OF_DEVICES} actions of all devices together");
+        wanted(
+            "device.count",
+            format_args!("so great that devices have {actions} actions"),
+            actions <= MAX_ACTIONS_OF_DEVICES,
+            text,
+        )?;
         within("command.most-actions", self.command.most_actions, 1..=total)?;
         self.check_actions()
     }
@@ -299,7 +329,7 @@ fn wanted(key: &str, value: impl Display, holds: bool, wanted: impl Display) -> 
     if holds {
         return Ok(());
     }
-    Err(ScenarioError::Value { key: key.into(), value: format!("{value:#}"), wanted: wanted.to_string() })
+    Err(ScenarioError::Value { line: None, key: key.into(), value: format!("{value:#}"), wanted: wanted.to_string() })
 }
 
 fn within<T: Display + PartialOrd>(key: &str, value: T, range: RangeInclusive<T>) -> Result<(), ScenarioError> {
