@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use sizeleak_archive::{ArchiveRun, MissingCaptures, PartFormat, PointsOf, Tap};
+use sizeleak_archive::{ArchiveRun, MissingCaptures, PartFormat, PointsOf};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
@@ -43,8 +43,6 @@ use super::stage_options::StageOptionArguments;
     sizeleak archive captures -o results --pipeline pipeline.toml --jobs 4 --dry-run\n  \
     sizeleak archive 'captures/2026-0[1-3]*/**/*.pcap*' -o results --pipeline pipeline.toml --since 2026-01-06\n  \
     sizeleak archive captures -o results --pipeline pipeline.toml --watch\n  \
-    sizeleak archive --tap lan='mirror/*.pcap' --tap wan='gateway/*.pcap' -o results --gateway 192.168.1.20 \
-    --model model.toml\n  \
     sizeleak archive status results --format json\n  \
     sizeleak archive forget results POINT\n\n\
     Every file below a folder is looked at, whatever its name; captures are recognised by content, also compressed. In a \
@@ -65,7 +63,7 @@ pub(crate) struct Arguments {
     ///
     /// Such as 'captures/2026-0[1-3]*/**/*.pcap*'. What exists by that name is no pattern. A pattern without a match is an
     /// error, except with `--watch`.
-    #[arg(value_name = "FOLDER", required_unless_present = "tap", value_hint = ValueHint::AnyPath)]
+    #[arg(value_name = "FOLDER", required = true, value_hint = ValueHint::AnyPath)]
     captures: Vec<PathBuf>,
 
     /// The folder of results; one that exists is completed
@@ -114,14 +112,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     lock: LockFlags,
-
-    /// Captures of one of several taps of the same traffic, such as lan='captures/mirror/*.pcap'
-    ///
-    /// Repeat it for each place. All captures that match are one capture point, whatever folder they are in. Of each flow,
-    /// the tap that captured most of it is primary, and the others fill its gaps. The clock of the first tap named is that
-    /// of all; those of the others are corrected by what both captured. A folder that matches stands for all below it.
-    #[arg(long, value_name = "NAME=GLOB", value_hint = ValueHint::AnyPath, hide_short_help = true, help_heading = INPUT)]
-    tap: Vec<Tap>,
 
     /// Give up what was found in captures that are gone, or outside of the range of time
     ///
@@ -217,7 +207,6 @@ impl Arguments {
         choose_gateway(&mut pipeline, &self.log)?;
         let out = self.output.clone().unwrap_or_default();
         Ok(ArchiveRun {
-            taps: self.tap.clone(),
             format: self.format.into(),
             jobs: self.jobs.get(),
             points_of: if self.one_point { PointsOf::Operands } else { PointsOf::Folders },

@@ -8,9 +8,6 @@
     reason = "a test fails by panicking"
 )]
 
-mod archive {
-    mod merging;
-}
 mod audit {
     mod brute_force;
     mod bundled_home;

@@ -114,19 +114,3 @@ fn calls_that_are_killed_twenty_times_leave_the_bytes_of_one_that_was_not() {
     damaged(archive(&rotated, &out));
     assert!(tree(&out) == tree(&whole));
 }
-
-#[test]
-#[ignore = "second tier: takes minutes"]
-fn two_taps_that_lose_packets_give_the_answers_of_the_whole_traffic() {
-    let rotated = Rotated::by_two_taps();
-    let out = rotated.path().join("out");
-    let mut command = sizeleak("archive --format ndjson --quiet");
-    for tap in ["lan", "wan"] {
-        command.arg("--tap").arg(format!("{tap}={}", rotated.captures().join(tap).display()));
-    }
-    command.arg("-o").arg(&out).args(["--gateway", NETWORK, "--model"]).arg(rotated.model());
-    damaged(command);
-    let (found, expected) = (answers(&out), expected(&rotated));
-    let different = found.iter().zip(&expected).find(|(found, expected)| found != expected);
-    assert!(found == expected, "{} and {}: {different:?}", found.len(), expected.len());
-}

@@ -12,11 +12,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use support::programs::{example, root, sizeleak, stdout, with};
 
 /// What an example cannot be tried without: an interface, another machine, or minutes.
-const NOT_HERE: [&str; 12] = [
+const NOT_HERE: [&str; 11] = [
     "my-pruner",
     "burst.py",
     "deviations.ndjson",
-    "--tap",
     "2026-0[1-3]",
     "eth1",
     "ssh router",

@@ -61,6 +61,5 @@ mod same_bytes;
 mod sandbox;
 mod strip;
 mod survey;
-mod taps;
 mod tunnels;
 mod unsaid;

@@ -14,22 +14,19 @@ use sizeleak_platform::telemetry::Progress;
 use crate::answers;
 use crate::description::{ANSWER, PartFormat, PointDescription};
 use crate::discovery::{Absence, CapturePoint, NamedPath, NamedPaths, PointsOf, capture_points};
-use crate::error::{ArchiveError, TapFault};
+use crate::error::ArchiveError;
 use crate::keys::packet_stages;
 use crate::layout::{Layout, LockedLayout, remove_file};
 use crate::left_out::{MissingCaptures, Settling, TimeRange, Unprocessed};
 use crate::manifest::Manifest;
 use crate::plan::ArchivePlan;
 use crate::point_run::{PointRun, is_by_time};
-use crate::taps::{Tap, with_tapped_point};
 
 /// What to process, and where results go.
 #[derive(Debug, Clone)]
 pub struct ArchiveRun {
     /// Folders of captures, and single ones.
     pub operands: Vec<PathBuf>,
-    /// Captures of the same traffic at several places; the clock of the first tap is that of all.
-    pub taps: Vec<Tap>,
     /// The pipeline; its captures are replaced.
     pub pipeline: Pipeline,
     /// The folder of results.
@@ -82,7 +79,6 @@ impl ArchiveRun {
     pub fn new(operands: Vec<PathBuf>, pipeline: Pipeline, out: PathBuf) -> Self {
         Self {
             operands,
-            taps: Vec::new(),
             pipeline,
             out,
             format: PartFormat::default(),
@@ -211,10 +207,7 @@ impl ArchiveRun {
             let fault = "captures whose times are not used (`capture.order`) cannot be chosen by time";
             return Err(ArchiveError::Pipeline(fault.to_owned()));
         }
-        if !self.taps.is_empty() && !is_by_time(&self.pipeline) {
-            return Err(TapFault::WithoutTimes.into());
-        }
-        let mut points = with_tapped_point(capture_points(named, self.points_of)?, &self.taps, &out)?;
+        let mut points = capture_points(named, self.points_of)?;
         points.extend(self.emptied(&points)?);
         points.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(points)
@@ -227,7 +220,7 @@ impl ArchiveRun {
             return Ok(Vec::new());
         }
         let mut known = PointDescription::read_all(&layout).map_err(ArchiveError::of_file(&layout.points()))?;
-        known.retain(|name, point| point.taps.is_empty() && found.iter().all(|found| found.name != *name));
+        known.retain(|name, _| found.iter().all(|found| found.name != *name));
         let operands: Vec<PathBuf> = self.operands.iter().filter_map(|operand| operand.canonicalize().ok()).collect();
         let folder = |point: &PointDescription| {
             let folders = point.files().filter_map(|file| Path::new(&file.path).parent()?.canonicalize().ok());

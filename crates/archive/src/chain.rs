@@ -6,33 +6,29 @@ use std::mem;
 use sizeleak_pipeline::Checkpoint;
 
 use crate::description::DescribedFile;
-use crate::keys::{end_key, records_key, taps_text};
+use crate::keys::{end_key, records_key};
 use crate::records::RecordMaker;
 use crate::unit_store::{UnitDescription, unit_name};
 
 /// Where units end: before a capture that begins later than everything before it. Where captures are not read by the
-/// times of their packets, and where they are of several taps, all are one unit.
+/// times of their packets, all are one unit.
 #[derive(Debug)]
 pub(crate) struct UnitBounds {
     /// Whether captures are read by the times of their packets.
     is_by_time: bool,
-    /// Whether they are of several taps.
-    is_tapped: bool,
     /// The latest time of a packet so far.
     latest_ns: Option<i64>,
 }
 
 impl UnitBounds {
     /// No capture so far.
-    pub(crate) fn new(is_by_time: bool, is_tapped: bool) -> Self {
-        Self { is_by_time, is_tapped, latest_ns: None }
+    pub(crate) fn new(is_by_time: bool) -> Self {
+        Self { is_by_time, latest_ns: None }
     }
 
     /// Whether a capture that begins at this time, and all later ones, do not overlap with those so far.
     pub(crate) fn is_before(&self, head_ns: Option<i64>) -> bool {
-        self.is_by_time
-            && !self.is_tapped
-            && head_ns.is_some_and(|head| self.latest_ns.is_some_and(|latest| head > latest))
+        self.is_by_time && head_ns.is_some_and(|head| self.latest_ns.is_some_and(|latest| head > latest))
     }
 
     /// Adds a capture.
@@ -94,9 +90,8 @@ impl<'a> Chain<'a> {
     fn end_unit(&mut self) -> Result<(), String> {
         let captures = mem::take(&mut self.next);
         let Some(_) = captures.first() else { return Ok(()) };
-        let taps = taps_text(self.maker.taps, &captures);
         let before = self.units.last().and_then(|unit| unit.state.as_ref()).map(|state| state.digest.as_str());
-        let key = records_key(self.maker.stages, &captures, taps.as_deref().or(before))?;
+        let key = records_key(self.maker.stages, &captures, before)?;
         let name = unit_name(captures.first().and_then(|first| first.head_ns), &key);
         let unit = if let Some(known) = self.maker.store.find(&name, &key) {
             self.maker.progress.add(captures.iter().filter_map(|capture| capture.file.bytes).sum());

@@ -1,10 +1,10 @@
 //! What is known of a capture point: its files, and what its records and answers were made from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sizeleak_output::OutputFormat;
@@ -12,7 +12,6 @@ use sizeleak_output::OutputFormat;
 use crate::capture_file::{CaptureFile, FileState};
 use crate::checked_json::{read_checked_json, to_checked_json};
 use crate::layout::Layout;
-use crate::tap_streams::{TapClock, TapCounts};
 
 /// A file that changed within this many seconds before it was described may have changed again without a new time.
 const SETTLED_AFTER_S: i64 = 2;
@@ -26,9 +25,6 @@ pub struct PointDescription {
     pub version: String,
     /// Its files, captures or not, in order of their paths.
     pub(crate) files: Vec<DescribedFile>,
-    /// Its taps, the first of which is the clock of all; empty for a folder.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub taps: Vec<TapDescription>,
     /// Its records; `None` if no capture has a packet.
     pub records: Option<RecordsDescription>,
     /// Its answers; `None` while they are not complete.
@@ -137,37 +133,6 @@ pub(crate) fn forget_unsettled(files: &mut [DescribedFile], path: &Path) -> io::
         file.state = file.state.filter(|state| described - state.changed.0 > SETTLED_AFTER_S);
     }
     Ok(())
-}
-
-/// What was found out about a tap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TapDescription {
-    /// Its name.
-    pub name: String,
-    /// How many captures it has.
-    pub captures: u64,
-    /// How its clock differs from that of the first tap.
-    #[serde(flatten)]
-    pub clock: TapClock,
-    /// What became of its segments.
-    #[serde(flatten)]
-    pub counts: TapCounts,
-}
-
-/// Which files of a capture point one tap captured.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TapFiles {
-    /// The name of the tap.
-    pub(crate) name: String,
-    /// Its files, as the point names them.
-    pub(crate) files: BTreeSet<PathBuf>,
-}
-
-impl TapFiles {
-    /// Those of these captures that are its.
-    pub(crate) fn captures<'a>(&'a self, captures: &'a [DescribedFile]) -> impl Iterator<Item = &'a DescribedFile> {
-        captures.iter().filter(|capture| self.files.contains(Path::new(&capture.file.path)))
-    }
 }
 
 /// The kind of frame that answers are.

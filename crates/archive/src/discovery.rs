@@ -10,7 +10,6 @@ use glob::{MatchOptions, Pattern, PatternError, glob_with};
 use sizeleak_capture::content_below;
 
 use crate::capture_file::{CaptureFile, SPECIAL};
-use crate::description::TapFiles;
 use crate::error::ArchiveError;
 
 /// Longer names of points are cut, and told apart by a digest.
@@ -27,8 +26,6 @@ pub(crate) struct CapturePoint {
     pub(crate) files: Vec<PathBuf>,
     /// What is not opened: pipes, sockets, devices, folders without permission.
     pub(crate) unopened: Vec<CaptureFile>,
-    /// Whose files they are, if several taps captured the same traffic; empty for a folder.
-    pub(crate) taps: Vec<TapFiles>,
 }
 
 impl CapturePoint {

@@ -10,7 +10,7 @@ use blake3::{Hash, Hasher};
 use sizeleak_pipeline::cache::{CacheKeys, CacheableOutput};
 use sizeleak_pipeline::{MEANING, Mode, Pipeline};
 
-use crate::description::{DescribedFile, PartFormat, TapFiles};
+use crate::description::{DescribedFile, PartFormat};
 
 /// The stages that read packets: those up to the records.
 ///
@@ -38,8 +38,7 @@ pub(crate) fn reading(pipeline: &Pipeline, captures: &[DescribedFile]) -> Result
     Ok(reading)
 }
 
-/// The key of the records of captures, whose flows go on from the state with the digest `before`, or which are of these
-/// taps, as [`taps_text`] has them.
+/// The key of the records of captures, whose flows go on from the state with the digest `before`.
 ///
 /// # Errors
 /// One sentence.
@@ -50,33 +49,21 @@ pub(crate) fn records_key(stages: &Pipeline, captures: &[DescribedFile], before:
     Ok(records.key)
 }
 
-/// Which of these captures are of which tap: what their records depend on besides the captures. `None` without taps.
-pub(crate) fn taps_text(taps: &[TapFiles], captures: &[DescribedFile]) -> Option<String> {
-    let of_tap = |tap: &TapFiles| {
-        let digests = tap.captures(captures).map(|capture| capture.file.blake3.as_deref().unwrap_or_default());
-        format!("tap {} {}", tap.name, digests.collect::<Vec<_>>().join(" "))
-    };
-    (!taps.is_empty()).then(|| taps.iter().map(of_tap).collect::<Vec<_>>().join(" "))
-}
-
 /// The key of what is left of the flows behind the state with this digest. It says which options the stages had.
 pub(crate) fn end_key(state: &str) -> Hash {
     meaning(&format!("end {state}"))
 }
 
-/// The key of the answers to the records of these captures, which are of these `taps`, as [`taps_text`] has them; `None`
-/// if an external program is among the stages.
+/// The key of the answers to the records of these captures; `None` if an external program is among the stages.
 ///
 /// # Errors
 /// One sentence.
 pub(crate) fn answers_key(
     pipeline: &Pipeline,
     captures: &[DescribedFile],
-    taps: Option<&str>,
     format: PartFormat,
 ) -> Result<Option<String>, String> {
-    let what = taps.map_or_else(|| "answers".to_owned(), |taps| format!("answers {taps}"));
-    let keys = cache_keys(pipeline, captures, meaning(&what))?;
+    let keys = cache_keys(pipeline, captures, meaning("answers"))?;
     let is_last = |output: &&CacheableOutput| pipeline.output_of(output.index + 1).is_empty();
     Ok(keys.outputs.last().filter(is_last).map(|last| {
         let formatted = [last.key.as_bytes(), format.extension().as_bytes()].concat();

@@ -2,8 +2,7 @@
 //! that later calls complete.
 //!
 //! An [`ArchiveRun`] finds the captures below some folders. The files of one folder are a *capture point*: they are read
-//! together, merged by time, so flows go on from file to file. The files of several [`Tap`]s, which captured the same
-//! traffic, are one capture point, too: what one of them lost is taken from the others. Of every point the output of the first three stages is
+//! together, merged by time, so flows go on from file to file. Of every point the output of the first three stages is
 //! kept, and rebuilt only when a capture or an option has changed; the answers of the other stages are made from it
 //! and written as partitions by gateway and day. A [`Manifest`] says what became of every file.
 //!
@@ -29,19 +28,15 @@ mod plan;
 mod point_run;
 mod read_share;
 mod records;
-pub mod tap_streams;
-mod tapped_segments;
-mod taps;
 mod unit_store;
 mod watching;
 
 pub use archive_run::{ArchiveRun, RunResults, forget_point};
 pub use capture_file::{CaptureFile, DamagedPlace, FileVerdict};
-pub use description::{AnswersDescription, PartFormat, PointDescription, RecordsDescription, TapDescription};
+pub use description::{AnswersDescription, PartFormat, PointDescription, RecordsDescription};
 pub use discovery::PointsOf;
-pub use error::{ArchiveError, TapFault};
+pub use error::ArchiveError;
 pub use left_out::{MissingCaptures, TimeRange};
 pub use manifest::{Manifest, ManifestPoint};
 pub use plan::{ArchivePlan, PlannedFile, PlannedPoint};
-pub use taps::Tap;
 pub use watching::{ArchiveWatch, RoundResults, WatchRound};

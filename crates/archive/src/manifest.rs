@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::what;
 
 use crate::capture_file::{CaptureFile, FileVerdict};
-use crate::description::{PointDescription, TapDescription};
+use crate::description::PointDescription;
 use crate::error::ArchiveError;
 use crate::layout::Layout;
 use crate::left_out::Unprocessed;
@@ -50,9 +50,6 @@ pub struct ManifestPoint {
     pub identifications: Option<u64>,
     /// How many notices there were of each kind.
     pub notices: BTreeMap<String, u64>,
-    /// Its taps, the first of which is the clock of all; left out for a folder.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub taps: Vec<TapDescription>,
 }
 
 /// A line.
@@ -84,7 +81,6 @@ impl Manifest {
             point: point.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             files: Vec::new(),
-            taps: Vec::new(),
             records: None,
             answers: None,
         };
@@ -197,7 +193,6 @@ impl ManifestPoint {
             commands: answers.and_then(|answers| answers.commands),
             identifications: answers.map(|answers| answers.identifications),
             notices: answers.map(|answers| answers.notices.clone()).unwrap_or_default(),
-            taps: description.taps.clone(),
         }
     }
 }

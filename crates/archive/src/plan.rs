@@ -4,10 +4,10 @@ use std::mem;
 use std::path::{Path, PathBuf};
 
 use crate::chain::UnitBounds;
-use crate::description::{DescribedFile, PointDescription, TapFiles};
+use crate::description::{DescribedFile, PointDescription};
 use crate::discovery::CapturePoint;
 use crate::found_file::FoundFile;
-use crate::keys::{answers_key, end_key, records_key, taps_text};
+use crate::keys::{answers_key, end_key, records_key};
 use crate::point_run::PointRun;
 use crate::unit_store::{UnitStore, unit_name};
 
@@ -66,8 +66,6 @@ impl PlannedPoint {
 struct PlannedUnits<'a> {
     run: &'a PointRun<'a>,
     store: &'a UnitStore<'a>,
-    /// Whose captures they are.
-    taps: &'a [TapFiles],
     bounds: UnitBounds,
     /// The files of the present unit.
     present: Vec<FoundFile>,
@@ -88,8 +86,7 @@ impl PointRun<'_> {
         let mut units = PlannedUnits {
             run: self,
             store: &store,
-            taps: &point.taps,
-            bounds: UnitBounds::new(self.is_by_time(), !point.taps.is_empty()),
+            bounds: UnitBounds::new(self.is_by_time()),
             present: Vec::new(),
             state: None,
             is_unknown: false,
@@ -147,8 +144,7 @@ impl PlannedUnits<'_> {
             FoundFile::New { .. } => None,
         });
         let mut captures = known.collect::<Option<Vec<_>>>().filter(|_| !self.is_unknown)?;
-        let taps = taps_text(self.taps, &captures);
-        let key = records_key(&self.run.packet_stages, &captures, taps.as_deref().or(self.state.as_deref())).ok()?;
+        let key = records_key(&self.run.packet_stages, &captures, self.state.as_deref()).ok()?;
         let unit = self.store.find(&unit_name(captures.first()?.head_ns, &key), &key)?;
         self.state = unit.state.map(|state| state.digest);
         self.captures.append(&mut captures);
@@ -169,8 +165,7 @@ impl PlannedUnits<'_> {
         if self.captures.is_empty() {
             return false;
         }
-        let taps = taps_text(self.taps, &self.captures);
-        let Ok(key) = answers_key(self.run.pipeline, &self.captures, taps.as_deref(), self.run.format) else {
+        let Ok(key) = answers_key(self.run.pipeline, &self.captures, self.run.format) else {
             return true;
         };
         let known = known.and_then(|known| Some((&known.point, known.answers.as_ref()?)));

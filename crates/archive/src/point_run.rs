@@ -17,7 +17,7 @@ use crate::chain::{Chain, UnitBounds};
 use crate::description::{AnswersDescription, DescribedFile, PartFormat, PointDescription, RecordsDescription};
 use crate::discovery::CapturePoint;
 use crate::found_file::FoundFile;
-use crate::keys::{answers_key, reading, taps_text};
+use crate::keys::{answers_key, reading};
 use crate::layout::{Layout, remove_file};
 use crate::left_out::{MissingCaptures, Settling, TimeRange, Unprocessed};
 use crate::records::RecordMaker;
@@ -73,17 +73,16 @@ impl PointRun<'_> {
                 }
             };
         }
-        let mut records = self.make_records(point, found, &store)?;
+        let mut records = self.make_records(found, &store)?;
         let mut description = describe(point, &records);
         if description.records.is_some() {
             let captures: Vec<DescribedFile> =
                 records.units.iter().flat_map(|unit| unit.captures.iter().cloned()).collect();
-            let taps = taps_text(&point.taps, &captures);
-            let key = answers_key(self.pipeline, &captures, taps.as_deref(), self.format)?;
+            let key = answers_key(self.pipeline, &captures, self.format)?;
             let known = known.and_then(|known| known.answers);
             description.answers = known.filter(|answers| self.are_same(&point.name, answers, key.as_deref()));
             if description.answers.is_none() {
-                records = self.make_sound(point, records, &store)?;
+                records = self.make_sound(records, &store)?;
                 description.records = describe(point, &records).records;
                 self.make_answers(&mut description, &captures, key, &store)?;
             }
@@ -108,11 +107,10 @@ impl PointRun<'_> {
         let store = UnitStore::of(self.layout, &known.point);
         let units = store.units(&records.units);
         let captures: Vec<DescribedFile> = units.iter().flat_map(|unit| unit.captures.iter().cloned()).collect();
-        // Which tap is which, only a call says that names them.
-        if units.len() != records.units.len() || !known.taps.is_empty() {
+        if units.len() != records.units.len() {
             return Ok(());
         }
-        let key = answers_key(self.pipeline, &captures, None, self.format)?;
+        let key = answers_key(self.pipeline, &captures, self.format)?;
         if self.are_same(&known.point, answers, key.as_deref()) {
             return Ok(());
         }
@@ -177,16 +175,11 @@ impl PointRun<'_> {
     }
 
     /// Looks at the files and makes their records, as far as they are not there.
-    fn make_records(
-        &self,
-        point: &CapturePoint,
-        files: Vec<FoundFile>,
-        store: &UnitStore<'_>,
-    ) -> Result<PointRecords, String> {
+    fn make_records(&self, files: Vec<FoundFile>, store: &UnitStore<'_>) -> Result<PointRecords, String> {
         let heads: Vec<Option<i64>> = files.iter().map(FoundFile::head_ns).collect();
         let look = |file: FoundFile| self.look(file);
         if !self.looks_ahead {
-            return self.process_units(point, &heads, files.into_iter().map(look), store);
+            return self.process_units(&heads, files.into_iter().map(look), store);
         }
         thread::scope(|scope| {
             // Without room, so that no more than one is looked at ahead.
@@ -195,21 +188,20 @@ impl PointRun<'_> {
                 // Nobody receives after an error.
                 files.into_iter().map(look).try_for_each(|file| sender.send(file)).ok();
             });
-            self.process_units(point, &heads, looked.into_iter(), store)
+            self.process_units(&heads, looked.into_iter(), store)
         })
     }
 
     /// Makes the records of files with these heads, which are looked at one after another.
     fn process_units(
         &self,
-        point: &CapturePoint,
         heads: &[Option<i64>],
         mut looks: impl Iterator<Item = Result<DescribedFile, String>>,
         store: &UnitStore<'_>,
     ) -> Result<PointRecords, String> {
         let (stages, progress, interrupt) = (&self.packet_stages, self.progress, self.interrupt);
-        let maker = RecordMaker { store, stages, taps: &point.taps, progress, interrupt };
-        let mut chain = Chain::new(maker, UnitBounds::new(self.is_by_time(), !point.taps.is_empty()));
+        let maker = RecordMaker { store, stages, progress, interrupt };
+        let mut chain = Chain::new(maker, UnitBounds::new(self.is_by_time()));
         let mut files = Vec::new();
         for head_ns in heads {
             chain.begin_capture(*head_ns)?;
@@ -228,12 +220,7 @@ impl PointRun<'_> {
     }
 
     /// Makes the records again that are not as they were written.
-    fn make_sound(
-        &self,
-        point: &CapturePoint,
-        records: PointRecords,
-        store: &UnitStore<'_>,
-    ) -> Result<PointRecords, String> {
+    fn make_sound(&self, records: PointRecords, store: &UnitStore<'_>) -> Result<PointRecords, String> {
         let damaged: Vec<&UnitDescription> = records.units.iter().filter(|unit| !store.are_sound(unit)).collect();
         if damaged.is_empty() {
             return Ok(records);
@@ -241,7 +228,7 @@ impl PointRun<'_> {
         damaged.into_iter().try_for_each(|unit| store.forget(unit)).map_err(of_results)?;
         let PointRecords { mut files, .. } = records;
         let files = files.drain(..).map(FoundFile::Known).collect();
-        self.make_records(point, files, store)
+        self.make_records(files, store)
     }
 
     /// Makes the answers, and replaces the earlier ones.
@@ -331,8 +318,7 @@ fn describe(point: &CapturePoint, made: &PointRecords) -> PointDescription {
         records: made.units.iter().map(|unit| unit.records).sum(),
     });
     let (point, version) = (point.name.clone(), env!("CARGO_PKG_VERSION").to_owned());
-    let taps = made.units.iter().flat_map(|unit| unit.taps.iter().cloned()).collect();
-    PointDescription { point, version, files, taps, records, answers: None }
+    PointDescription { point, version, files, records, answers: None }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it maps errors")]

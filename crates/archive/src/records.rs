@@ -10,19 +10,15 @@ use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEndin
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
 
-use crate::description::{DescribedFile, TapFiles};
+use crate::description::DescribedFile;
 use crate::error::io_error;
 use crate::found_file::check_unchanged;
 use crate::keys::reading;
 use crate::read_share::ReadShare;
-use crate::tapped_segments::{TapCaptures, read_merged};
 use crate::unit_store::{StoredFile, StoredState, UnitDescription, UnitStore, unit_name};
 
 /// The stage that reads captures.
 const CAPTURE: &str = "capture";
-
-/// The index of the stage that makes segments.
-const FLOW_FILTER: usize = 1;
 
 /// Captures were written while they were read.
 const OTHER_PACKETS: &str = "its captures have other packets than a moment ago";
@@ -32,8 +28,6 @@ pub(crate) struct RecordMaker<'a> {
     pub(crate) store: &'a UnitStore<'a>,
     /// The stages that read packets.
     pub(crate) stages: &'a Pipeline,
-    /// Whose captures they are, if several taps captured the same traffic.
-    pub(crate) taps: &'a [TapFiles],
     pub(crate) progress: &'a Progress,
     /// Ends the run early.
     pub(crate) interrupt: &'a Interrupt,
@@ -41,7 +35,7 @@ pub(crate) struct RecordMaker<'a> {
 
 impl RecordMaker<'_> {
     /// Reads the captures of a unit, whose flows go on from the state `before`, and keeps its records and the state behind
-    /// it; there is none where the captures are of several taps.
+    /// it.
     ///
     /// # Errors
     /// One sentence. Nothing is kept then.
@@ -51,9 +45,6 @@ impl RecordMaker<'_> {
         captures: &[DescribedFile],
         before: Option<&Checkpoint>,
     ) -> Result<(UnitDescription, Option<Checkpoint>), String> {
-        if !self.taps.is_empty() {
-            return Ok((self.make_tapped(key, captures)?, None));
-        }
         let stages = reading(&self.for_silent_captures()?, captures)?;
         let mut prepared = stages.prepare().map_err(of_pipeline)?;
         continue_from(&mut prepared, &stages, before)?;
@@ -76,24 +67,6 @@ impl RecordMaker<'_> {
         let mut stages = self.stages.clone();
         stages.set("flow-filter", "allow-absent", true).map_err(of_pipeline)?;
         Ok(stages)
-    }
-
-    /// Reads the captures of several taps, and keeps the records of what they captured together.
-    fn make_tapped(&self, key: &Hash, captures: &[DescribedFile]) -> Result<UnitDescription, String> {
-        let taps: Vec<TapCaptures> = self.taps.iter().map(|tap| TapCaptures::of(tap, captures)).collect();
-        let name = unit_name(captures.first().and_then(|first| first.head_ns), key);
-        let (progress, interrupt) = (self.progress, self.interrupt);
-        let ((mut unit, summary), described) = read_merged(self.stages, &taps, progress, interrupt, |segments| {
-            let options = RunOptions { from: Some((FLOW_FILTER, segments)), recorders: Vec::new() };
-            let prepared = self.stages.prepare_with(options).map_err(of_pipeline)?;
-            self.write(name, key, prepared, || captures.iter().try_for_each(check_unchanged))
-        })?;
-        if !has_all_packets(&summary, captures) {
-            return Err(OTHER_PACKETS.to_owned());
-        }
-        (unit.taps, unit.captures) = (described, captures.to_vec());
-        self.describe(&unit)?;
-        Ok(unit)
     }
 
     /// Ends the flows behind the last unit.
@@ -144,8 +117,7 @@ impl RecordMaker<'_> {
         pending.keep_as(&target).map_err(&of_target)?;
         let records_file = StoredFile { digest: finished.digest.to_string(), bytes: finished.bytes };
         let (key, captures) = (key.to_string(), Vec::new());
-        let taps = Vec::new();
-        Ok((UnitDescription { name, key, captures, records, records_file, taps, state: None }, summary))
+        Ok((UnitDescription { name, key, captures, records, records_file, state: None }, summary))
     }
 
     fn write_state(&self, name: &str, state: &Checkpoint) -> Result<StoredState, String> {

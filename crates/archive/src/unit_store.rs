@@ -11,7 +11,7 @@ use sizeleak_pipeline::Checkpoint;
 use sizeleak_text::utc;
 
 use crate::checked_json::{read_checked_json, to_checked_json};
-use crate::description::{DescribedFile, TapDescription, forget_unsettled};
+use crate::description::{DescribedFile, forget_unsettled};
 use crate::keys::digest_of;
 use crate::layout::{Layout, has_length, remove_file};
 
@@ -36,9 +36,6 @@ pub(crate) struct UnitDescription {
     pub(crate) records: u64,
     /// The file of its records.
     pub(crate) records_file: StoredFile,
-    /// Its taps, the first of which is the clock of all; empty if all captures are of one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) taps: Vec<TapDescription>,
     /// The state behind it; `None` if no flow is left.
     pub(crate) state: Option<StoredState>,
 }

@@ -1,7 +1,5 @@
 //! `sizeleak archive status`: what an archive holds, and what is wrong with it.
 
-mod taps;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -60,7 +58,6 @@ fn table(manifest: &Manifest) -> Document {
     });
     let header = ["point", "captures", "packets", "from", "to", "commands", "answers"];
     let mut text = numbers(header, rows);
-    text.extend(taps::tables(manifest));
     let points = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.fault.clone()?)));
     let files = manifest.failed_files().map(|(file, fault)| (file.path.as_str(), fault));
     list(&mut text, "Failed", points.chain(files));

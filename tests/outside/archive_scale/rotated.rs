@@ -1,4 +1,4 @@
-//! Twenty gateways as two taps recorded them, in hundreds of rotated files, some of them odd.
+//! Twenty gateways as one tap recorded them, in hundreds of rotated files, some of them odd.
 
 use std::fs;
 use std::io::Write;
@@ -23,9 +23,6 @@ const CUT: usize = 90;
 /// The file that is split into two that overlap.
 const OVERLAPPING: usize = 13;
 
-/// How far ahead the clock of the second tap is, in seconds.
-pub(crate) const AHEAD_S: u32 = 37;
-
 /// A packet with its header, as it is in a capture.
 type Packet = Vec<u8>;
 
@@ -45,20 +42,6 @@ impl Rotated {
         rotated.finish("lan", &header, &packets)
     }
 
-    /// Two taps that lose one packet in eleven each, never the same.
-    pub(crate) fn by_two_taps() -> Self {
-        let (header, packets) = merged_homes();
-        let rotated = Self { folder: tempfile::tempdir().unwrap() };
-        let without = |lost: usize| {
-            let kept = packets.iter().enumerate().filter(move |(at, _)| at % 11 != lost);
-            kept.map(|(_, packet)| packet.clone())
-        };
-        rotated.write_tap("lan", &header, &without(3).collect::<Vec<_>>(), FILES / 2);
-        let ahead: Vec<Packet> = without(8).map(|packet| delayed(&packet, AHEAD_S)).collect();
-        rotated.write_tap("wan", &header, &ahead, FILES / 2);
-        rotated.finish("wan", &header, &packets)
-    }
-
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -68,7 +51,7 @@ impl Rotated {
         self.path().join("taps")
     }
 
-    /// A capture of everything that one of the taps has seen.
+    /// A capture of everything that the tap has seen.
     pub(crate) fn whole(&self) -> PathBuf {
         self.path().join("whole.pcap")
     }
@@ -78,7 +61,7 @@ impl Rotated {
         self.path().join("model.toml")
     }
 
-    /// A file of the first tap, which may appear later than those after it.
+    /// A file, which may appear later than those after it.
     pub(crate) fn late(&self) -> PathBuf {
         self.captures().join("lan/lan.072.pcap.gz")
     }
@@ -144,8 +127,4 @@ fn merged_homes() -> (Vec<u8>, Vec<Packet>) {
 fn time(packet: &[u8]) -> (u32, u32) {
     let word = |at: usize| u32::from_le_bytes(packet[at..at + 4].try_into().unwrap());
     (word(0), word(4))
-}
-
-fn delayed(packet: &[u8], seconds: u32) -> Packet {
-    [&(time(packet).0 + seconds).to_le_bytes(), &packet[4..]].concat()
 }
