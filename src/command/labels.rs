@@ -48,10 +48,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let form = arguments.reading.form()?;
     let labels = match Labels::read_in(open()?, &form) {
         Ok(labels) => labels,
-        Err(error @ (LabelError::Log | LabelError::Header(_))) => {
-            let named = |error: LabelError| anyhow!("{path}: {error}");
-            let Some(map) = Labels::map_of_log(open()?).map_err(named)? else {
-                return Err(named(error).into());
+        Err(error) if form.map.is_none() => {
+            let named = |error: LabelError| Failure::from(anyhow!("{path}: {error}"));
+            let needs_map = matches!(error, LabelError::Log | LabelError::Header(_));
+            let map = match Labels::map_of_log(open()?) {
+                Ok(map) => map,
+                // What is wrong with a table of labels says more.
+                Err(unknown) => return Err(named(if needs_map { unknown } else { error })),
             };
             arguments.output.write(map.in_words().as_bytes())?;
             if !arguments.log.is_quiet() {

@@ -3,11 +3,37 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
+use sizeleak_text::listed;
 
-use crate::labels::{LabelError, TableRows, check_numbers};
+use crate::labels::{LabelError, TableRows, check_numbers, short};
+
+/// What stands for each key of an object, at the end of a path.
+pub(crate) const EACH: char = '*';
 
 /// What Home Assistant names only in the first of an entity's states.
 const ENTITY: &str = "entity_id";
+
+/// How zigbee2mqtt writes a message, before its topic and before its payload.
+const PUBLISHED: [[&str; 2]; 2] =
+    [["MQTT publish: topic '", "', payload '"], ["Received MQTT message on '", "' with data '"]];
+
+/// A time as zigbee2mqtt writes it.
+const TIME: &str = "2026-01-05 08:00:00";
+
+/// The most bytes that are searched for a message of zigbee2mqtt.
+const SEARCHED: usize = 1 << 16;
+
+/// The keys of what holds the lists of others: answers of Home Assistant's websocket and of `SmartThings`.
+const HOLDERS: [&str; 4] = ["result", "items", "event", "states"];
+
+/// How InfluxDB begins each of several tables.
+const TABLE: &[u8] = b"\n#group,";
+
+/// A text with so many digits is a time, and no name of a column.
+const MIN_DIGITS: usize = 8;
+
+/// The most keys that an error names.
+const MAX_KEYS: usize = 12;
 
 /// An event, and its line in the log; in one JSON value its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +58,13 @@ impl EventLog {
     /// If it is no table, JSON or lines of JSON.
     pub(crate) fn read(text: &[u8]) -> Result<Self, LabelError> {
         let mut log = Self { objects: Vec::new(), faults: Vec::new() };
+        if [&b"name: "[..], b"Result: "].iter().any(|begin| text.starts_with(begin)) {
+            let reason = "this is InfluxDB's table for people (`influx query --raw` and `influx -format csv` write one for \
+                          programs)";
+            return Err(LabelError::UnknownLog { reason: reason.to_owned() });
+        }
         match text.trim_ascii_start().first() {
+            _ if is_published(text) => log.add_published(&String::from_utf8_lossy(text))?,
             Some(b'[' | b'{') => {
                 check_numbers(text, b'{', b',')?;
                 match serde_json::from_slice(text) {
@@ -59,12 +91,34 @@ impl EventLog {
         Ok(())
     }
 
+    /// The messages in a log of zigbee2mqtt, each with a time, a topic and a payload.
+    fn add_published(&mut self, text: &str) -> Result<(), LabelError> {
+        check_numbers(text.as_bytes(), b'\n', b',')?;
+        for (line, text) in (1..).zip(text.lines()) {
+            let message = PUBLISHED.iter().find_map(|[begin, then]| {
+                let (head, rest) = text.split_once(begin)?;
+                Some((head, rest.split_once(then)?))
+            });
+            let Some((head, (topic, payload))) = message else { continue };
+            let time = head.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+            let time = time.get(..TIME.len()).unwrap_or(time);
+            let fields = [("time", time), ("topic", topic), ("payload", payload.trim_end().trim_end_matches('\''))];
+            self.objects.push((line, fields.map(|(key, text)| (key.to_owned(), text.into())).into_iter().collect()));
+        }
+        Ok(())
+    }
+
+    /// Adds the rows of a table, or of several: InfluxDB begins each with its annotations.
     fn add_table(&mut self, text: &[u8]) -> Result<(), LabelError> {
-        let TableRows { header, rows, faults, .. } = TableRows::read(text)?;
-        self.faults = faults;
-        for (line, row) in rows {
-            let fields = header.iter().zip(row.iter()).map(|(name, field)| (name.to_owned(), field.into()));
-            self.objects.push((line, fields.collect()));
+        let mut lines_above = 0;
+        for table in tables(text) {
+            let TableRows { header, rows, faults, .. } = TableRows::read(table, lines_above)?;
+            self.faults.extend(faults);
+            for (line, row) in rows {
+                let fields = header.iter().zip(row.iter()).map(|(name, field)| (name.to_owned(), field.into()));
+                self.objects.push((line, fields.collect()));
+            }
+            lines_above += table.split(|byte| *byte == b'\n').count() as u64 - 1;
         }
         Ok(())
     }
@@ -87,10 +141,19 @@ impl EventLog {
                     }
                 }
             }
-            Value::Object(object) if object.values().any(Value::is_array) && object.values().all(Value::is_array) => {
+            Value::Object(object) if is_of_lists(&object) => {
                 for (name, values) in object {
-                    self.add_all(values, line, Some(&name));
+                    // The key of a list that holds its entities is none.
+                    self.add_all(
+                        values,
+                        line,
+                        Some(&name).filter(|name| !HOLDERS.contains(&name.as_str())).map(String::as_str),
+                    );
                 }
+            }
+            Value::Object(mut object) if held(&object).is_some() => {
+                let lists = held(&object).and_then(|key| object.remove(key));
+                self.add_all(lists.unwrap_or_default(), line, name);
             }
             Value::Object(mut object) => {
                 let entity = name.filter(|_| !object.contains_key(ENTITY));
@@ -102,12 +165,38 @@ impl EventLog {
         }
     }
 
-    /// Whether the first objects have such a key.
-    pub(crate) fn has_key(&self, key: &str) -> bool {
-        self.objects.iter().take(16).any(|(_, object)| text_at(object, key).is_some())
+    /// The key that the first objects have, in any case: a path into objects only as it is.
+    pub(crate) fn key(&self, key: &str) -> Option<String> {
+        let is_there = |(_, object): &(u64, Map<String, Value>)| match value_at(object, key) {
+            Some(value) => text_of(&value).map(|_| key.to_owned()),
+            None => object.keys().find(|own| own.eq_ignore_ascii_case(key)).cloned(),
+        };
+        self.objects.iter().take(16).find_map(is_there)
     }
 
-    /// The events, each once, that have the keys of a time, an entity and a state; several of an entity are joined.
+    /// Whether the first objects have an object there, also as text.
+    pub(crate) fn holds_object(&self, key: &str) -> bool {
+        self.objects.iter().take(16).any(|(_, object)| object_at(object, key).is_some())
+    }
+
+    /// Why no map of it can be proposed.
+    pub(crate) fn unknown(mut self) -> LabelError {
+        let Some((_, first)) = self.objects.first() else {
+            let none = || LabelError::UnknownLog { reason: "there is no event in it".to_owned() };
+            return self.faults.drain(..).next().unwrap_or_else(none);
+        };
+        let has_time = |key: &String| key.bytes().filter(u8::is_ascii_digit).count() >= MIN_DIGITS;
+        let keys = listed(first.keys().map(|key| format!("`{}`", short(key))), MAX_KEYS);
+        let reason = if first.keys().any(has_time) {
+            format!("line 1 is an event, no header ({keys}): write one above it, such as `time,device,state`")
+        } else {
+            format!("its columns or keys are {keys}, which do not show where a time, an entity and its state are")
+        };
+        LabelError::UnknownLog { reason }
+    }
+
+    /// The events, each once, that have the keys of a time, an entity and a state; several of an entity are joined. A
+    /// state of [`EACH`] is that of each key in its place, which names the entity, too.
     pub(crate) fn events<'a>(
         &'a self,
         time: &'a str,
@@ -115,86 +204,93 @@ impl EventLog {
         state: &'a str,
     ) -> impl Iterator<Item = Event> + 'a {
         let mut seen = BTreeSet::new();
-        let event = move |(line, object): &(u64, Map<String, Value>)| {
-            let parts: Option<Vec<String>> = entity.iter().map(|key| text_at(object, key)).collect();
-            let (time, state) = (text_at(object, time)?, text_at(object, state)?);
-            Some(Event { line: *line, time, entity: parts?.join("/"), state })
+        let events = move |(line, object): &(u64, Map<String, Value>)| -> Option<Vec<Event>> {
+            let parts: Vec<String> = entity.iter().map(|key| text_at(object, key)).collect::<Option<_>>()?;
+            let at = text_at(object, time)?;
+            let event = |own: Option<&String>, state: String| Event {
+                line: *line,
+                time: at.clone(),
+                entity: parts.iter().chain(own).map(String::as_str).collect::<Vec<_>>().join("/"),
+                state,
+            };
+            let Some(holder) = state.strip_suffix(EACH) else {
+                return Some(vec![event(None, text_at(object, state)?)]);
+            };
+            let inner =
+                if holder.is_empty() { Some(object.clone()) } else { object_at(object, holder.trim_end_matches('.')) };
+            let is_state = |key: &String| !holder.is_empty() || key != time && !entity.contains(key);
+            let states = inner?.into_iter().filter(|(key, _)| is_state(key));
+            let states = states.filter_map(|(key, value)| Some(event(Some(&key), text_of(&value)?)));
+            Some(states.filter(|event| !event.state.is_empty()).collect())
         };
-        let is_new =
-            move |Event { time, entity, state, .. }: &Event| seen.insert((time.clone(), entity.clone(), state.clone()));
-        self.objects.iter().filter_map(event).filter(is_new)
+        let is_new = move |Event { time: at, entity, state, .. }: &Event| {
+            // InfluxDB repeats the header above each table.
+            at != time && seen.insert((at.clone(), entity.clone(), state.clone()))
+        };
+        self.objects.iter().filter_map(events).flatten().filter(is_new)
     }
 }
 
-/// The text of a value: a key as such, or a path into objects, also into those that are written as text.
-fn text_at(object: &Map<String, Value>, path: &str) -> Option<String> {
-    if let Some(value) = object.get(path) {
-        return match value {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
-            _ => None,
-        };
-    }
-    let (key, rest) = path.split_once('.')?;
-    match object.get(key)? {
-        Value::Object(inner) => text_at(inner, rest),
-        Value::String(text) => text_at(&serde_json::from_str(text).ok()?, rest),
+/// Whether a log is one of zigbee2mqtt.
+fn is_published(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text.get(..SEARCHED).unwrap_or(text));
+    PUBLISHED.iter().any(|[begin, _]| text.contains(begin))
+}
+
+/// The tables of a file.
+fn tables(text: &[u8]) -> Vec<&[u8]> {
+    let begins = text.windows(TABLE.len()).enumerate().filter(|(_, part)| *part == TABLE).map(|(at, _)| at + 1);
+    let begins: Vec<usize> = std::iter::once(0).chain(begins).chain([text.len()]).collect();
+    begins
+        .windows(2)
+        .filter_map(|ends| text.get(ends[0]..ends[1]))
+        .filter(|table| !table.trim_ascii().is_empty())
+        .collect()
+}
+
+fn is_of_lists(object: &Map<String, Value>) -> bool {
+    object.values().any(Value::is_array) && object.values().all(Value::is_array)
+}
+
+/// The key of the lists that an object holds besides what it says of them.
+fn held(object: &Map<String, Value>) -> Option<&'static str> {
+    HOLDERS.into_iter().find(|key| match object.get(*key) {
+        Some(Value::Array(values)) => values.iter().any(|value| value.is_object() || value.is_array()),
+        Some(Value::Object(inner)) => is_of_lists(inner) || held(inner).is_some(),
+        _ => false,
+    })
+}
+
+/// What a text or a number says; `None` for other values.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
         _ => None,
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::labels::{LabelForm, Labels};
+fn text_at(object: &Map<String, Value>, path: &str) -> Option<String> {
+    text_of(&value_at(object, path)?)
+}
 
-    const MAP: &str = "time = \"t\"\nentity = [\"entity_id\"]\nstate = \"s\"\ntogether = \"100ms\"\n[actions.\"lamp.*\"]\n\"*\" \
-                       = \"dim\"\non = \"on\"\n[actions.plug]\non = \"on\"\n";
-
-    fn read(log: &str) -> Result<Labels, LabelError> {
-        let map = Some(MAP.parse().unwrap());
-        Labels::read_in(log.as_bytes(), &LabelForm { map, ..LabelForm::default() })
-    }
-
-    /// One history in every form that logs have.
-    #[test]
-    fn logs_are_read_alike() {
-        let lists = r#"[[{"entity_id": "lamp.1", "s": "on", "t": 10, "more": [{"t": 9}]}, {"s": "40", "t": 12.05}],
-            [{"entity_id": "plug", "s": "on", "t": 12}, {"s": "off", "t": 13}, {"s": "on", "t": 12}]]"#;
-        let by_entity = r#"{"lamp.1": [{"s": "on", "t": 10}, {"s": "40", "t": 12.05}],
-            "plug": [{"s": "on", "t": 12}, {"s": "off", "t": 13}]}"#;
-        let lines = "{\"entity_id\": \"lamp.1\", \"s\": \"on\", \"t\": 10}\n\n{\"entity_id\": \"plug\", \"s\": \"on\", \"t\": 12}\n\
-                     {\"entity_id\": \"lamp.1\", \"s\": 40, \"t\": 12.05}\n{\"entity_id\": \"plug\", \"s\": \"off\", \"t\": 13}\n";
-        let table = "s;t;entity_id\non;12;plug\non;10;lamp.1\n40;12,05;lamp.1\noff;13;plug\n";
-        for log in [lists, by_entity, lines, table] {
-            let labels = read(log).unwrap();
-            let count = |name: &str, row: usize| {
-                labels.actions.iter().position(|action| action == name).map_or(0, |at| labels.rows[row].counts[at])
-            };
-            let times: Vec<i64> = labels.rows.iter().map(|row| row.time_ns / 1_000_000_000).collect();
-            assert_eq!((times, count("on", 0), count("on", 1), count("dim", 1)), (vec![10, 12], 1, 1, 1), "{log}");
-            assert!(
-                labels
-                    .notes
-                    .join("\n")
-                    .contains("1 of 4 events are no actions by the map, and are left aside: `plug` off")
-            );
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_said() {
-        let error = |log: &str| read(log).unwrap_err().to_string();
-        assert!(error("[]").contains("none of 0 rows is an action"));
-        assert!(error("{\"t\": 1}\n").contains("none of 1 rows is an action by the map (0 have its keys"));
-        let line = |at: i32| format!("{{\"entity_id\": \"plug\", \"s\": \"on\", \"t\": {at}}}\n");
-        let lines: String = (0..30).map(line).collect();
-        assert!(read(&format!("{lines}{{\"t\": \n")).unwrap().notes[0].contains("1 of 30 rows cannot be read"));
-        let row = |at: i32| format!("{at},plug,on\n");
-        let rows: String = (0..30).map(row).collect();
-        let table = format!("t,entity_id,s\n{rows}31,plug\n");
-        assert!(read(&table).unwrap().notes[0].contains("1 of 30 rows cannot be read"));
-        assert!(error(&format!("{{\n{}", line(1))).contains("line 1: this is not JSON"));
-        assert!(matches!(Labels::read(lines.as_bytes()), Err(LabelError::Log)));
+/// The object at a path, also one that is written as text.
+fn object_at(object: &Map<String, Value>, path: &str) -> Option<Map<String, Value>> {
+    match value_at(object, path)? {
+        Value::Object(inner) => Some(inner),
+        Value::String(text) => serde_json::from_str(&text).ok(),
+        _ => None,
     }
 }
+
+/// The value of a key as such, or at a path into objects, also into those that are written as text.
+fn value_at(object: &Map<String, Value>, path: &str) -> Option<Value> {
+    if let Some(value) = object.get(path) {
+        return Some(value.clone());
+    }
+    let (key, rest) = path.split_once('.')?;
+    value_at(&object_at(object, key)?, rest)
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-use crate::event_log::{Event, EventLog};
+use crate::event_log::{EACH, Event, EventLog};
 
 /// What stands for any entity, or any state, behind what is before it.
 const ANY: char = '*';
@@ -29,9 +29,9 @@ const ANY: char = '*';
 pub struct LabelMap {
     /// The column or key of the time; a dotted path (`payload.time`) leads into objects.
     pub time: String,
-    /// Those of the entity; the values of several are joined by `/`.
+    /// Those of the entity; the values of several are joined by `/`. None, if all the log is of one entity.
     pub entity: Vec<String>,
-    /// That of the state.
+    /// That of the state; `*`, or `payload.*`: each key or column there has one, and its name ends the entity.
     pub state: String,
     /// Events within this time of a first one are one command: `100ms`.
     #[serde(default = "at_once")]
@@ -45,22 +45,99 @@ fn at_once() -> String {
 }
 
 /// The keys that logs usually have, the more particular ones first.
-const TIME_KEYS: [&str; 10] =
-    ["last_changed", "eventTime", "lu", "last_updated", "when", "timestamp", "datetime", "date", "start", "time"];
-const ENTITY_KEYS: [&str; 10] = [
+const TIME_KEYS: [&str; 14] = [
+    "last_changed",
+    "eventTime",
+    "lu",
+    "last_updated",
+    "event.time_fired",
+    "tst",
+    "_time",
+    "when",
+    "timestamp",
+    "datetime",
+    "date",
+    "start",
+    "ts",
+    "time",
+];
+const ENTITY_KEYS: [&str; 16] = [
     "entity_id",
+    "event.data.entity_id",
     "deviceDisplayName",
     "displayName",
+    "deviceName",
     "deviceId",
     "device_id",
     "itemName",
     "item",
     "topic",
     "device",
+    "series",
+    "tags",
+    "_measurement",
     "name",
+    "id",
 ];
 const ATTRIBUTE_KEYS: [&str; 1] = ["attribute"];
-const STATE_KEYS: [&str; 7] = ["state", "newState", "payload.value", "value", "command", "s", "event"];
+const STATE_KEYS: [&str; 11] = [
+    "event.data.new_state.state",
+    "state",
+    "newState",
+    "payload.value",
+    "payload",
+    "value",
+    "_value",
+    "command",
+    "s",
+    "event",
+    "val",
+];
+
+/// What holds the states of several attributes.
+const HOLDER: &str = "payload";
+
+/// What Home Assistant calls entities that nobody commands, and what programs call what such devices measure.
+const SENSORS: [&str; 32] = [
+    "sensor",
+    "binary_sensor",
+    "person",
+    "device_tracker",
+    "sun",
+    "weather",
+    "zone",
+    "update",
+    "motion",
+    "contact",
+    "presence",
+    "occupancy",
+    "temperature",
+    "humidity",
+    "illuminance",
+    "pressure",
+    "battery",
+    "voltage",
+    "current",
+    "power",
+    "energy",
+    "linkquality",
+    "tamper",
+    "water",
+    "smoke",
+    "acceleration",
+    "last_seen",
+    "rssi",
+    "signal_strength",
+    "uptime",
+    "power_on_behavior",
+    "battery_low",
+];
+
+/// Events of one command come within this time of each other: nobody commands faster, so others are not joined.
+const MAX_APART_NS: i64 = 1_000_000_000;
+
+/// Between commands there is this many times the time between the events of one, or that is not told apart.
+const MIN_APART: i64 = 4;
 
 /// What logs call a state that is not known.
 const NO_STATES: [&str; 3] = ["unavailable", "unknown", ""];
@@ -75,9 +152,6 @@ impl FromStr for LabelMap {
     fn from_str(text: &str) -> Result<Self, String> {
         let map: Self = toml::from_str(text).map_err(|error| error.to_string().trim_end().replace('\n', " "))?;
         map.together_ns()?;
-        if map.entity.is_empty() {
-            return Err("`entity` names no column or key: name one".to_owned());
-        }
         if map.actions.values().all(BTreeMap::is_empty) {
             return Err(
                 "no state of any entity is an action: write `[actions.\"ENTITY\"]` and `STATE = \"ACTION\"`".to_owned()
@@ -88,40 +162,84 @@ impl FromStr for LabelMap {
 }
 
 impl LabelMap {
-    /// A map for a log whose form is known: each entity with its states as they are called. Entities of many states, as
-    /// measurements have, are left out.
+    /// A map for a log whose form is known: each entity with its states as they are called. Sensors, and entities of many
+    /// states, as measurements have, are left out.
     pub(crate) fn proposed(log: &EventLog) -> Option<Self> {
-        let has = |key: &&&str| log.has_key(key);
-        let first = |keys: &[&str]| keys.iter().find(has).map(|key| (*key).to_owned());
-        let entity = first(&ENTITY_KEYS)?;
+        let first = |keys: &[&str]| keys.iter().find_map(|key| log.key(key));
+        let time = first(&TIME_KEYS)?;
+        let entity: Vec<String> = first(&ENTITY_KEYS).into_iter().chain(first(&ATTRIBUTE_KEYS)).collect();
+        let each = log.holds_object(HOLDER).then(|| format!("{HOLDER}.{EACH}"));
+        let state = each.or_else(|| first(&STATE_KEYS));
+        let is_table = state.is_none();
         let mut map = Self {
-            time: first(&TIME_KEYS)?,
-            entity: std::iter::once(entity).chain(first(&ATTRIBUTE_KEYS)).collect(),
-            state: first(&STATE_KEYS)?,
+            time,
+            entity: if is_table { Vec::new() } else { entity },
+            state: state.unwrap_or_else(|| EACH.to_string()),
             together: at_once(),
             actions: BTreeMap::new(),
         };
-        let mut states: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let (mut states, mut numbers, mut all) = (BTreeMap::<String, BTreeSet<String>>::new(), 0_usize, 0_usize);
         for Event { entity, state, .. } in map.events(log) {
+            (numbers, all) = (numbers + usize::from(state.parse::<f64>().is_ok()), all + 1);
             let known = states.entry(entity).or_default();
             if known.len() <= MAX_STATES && !NO_STATES.contains(&state.as_str()) {
                 known.insert(state);
             }
         }
-        let named =
-            states.into_iter().filter(|(_, states)| (1..=MAX_STATES).contains(&states.len())).take(MAX_PROPOSED);
-        map.actions = named
-            .map(|(entity, states)| (entity, states.into_iter().map(|state| (state.clone(), state)).collect()))
-            .collect();
+        if map.entity.is_empty() && (numbers * 2 > all || is_table && log.key("action").is_some()) {
+            // The table is one of labels, with a fault.
+            return None;
+        }
+        if is_table && states.len() > 1 {
+            // Columns of states have some in common; those of names and remarks have not.
+            let columns = states.clone();
+            states.retain(|own, states| {
+                columns.iter().any(|(other, others)| other != own && !states.is_disjoint(others))
+            });
+        }
+        states.retain(|_, states| (1..=MAX_STATES).contains(&states.len()));
+        if states.keys().any(|entity| !is_sensor(entity)) {
+            states.retain(|entity, _| !is_sensor(entity));
+        }
+        let action = |(entity, states): (String, BTreeSet<String>)| {
+            let entity = if entity.is_empty() { ANY.to_string() } else { entity };
+            (entity, states.into_iter().map(|state| (state.clone(), state)).collect())
+        };
+        map.actions = states.into_iter().take(MAX_PROPOSED).map(action).collect();
         (!map.actions.is_empty()).then_some(map)
+    }
+
+    /// The same for events at these times: those of one command are much closer to each other than to the others.
+    #[must_use]
+    pub(crate) fn with_gaps(mut self, mut times: Vec<i64>) -> Self {
+        times.sort_unstable();
+        let resolution = if times.iter().all(|time| time % MAX_APART_NS == 0) { MAX_APART_NS } else { 1_000_000 };
+        let apart = |pair: &[i64]| pair[1].saturating_sub(pair[0]);
+        let mut gaps: Vec<i64> = times.windows(2).map(apart).collect();
+        gaps.sort_unstable();
+        let times_more = |pair: &&[i64]| pair[1] / pair[0].max(resolution);
+        let within = gaps.windows(2).filter(|pair| pair[0] <= MAX_APART_NS);
+        let Some(&[within, beyond]) = within.max_by_key(times_more).filter(|pair| times_more(pair) >= MIN_APART) else {
+            return self;
+        };
+        let commands = times.chunk_by(|one, next| next.saturating_sub(*one) <= within);
+        let longest = commands.filter_map(|command| Some(command.last()?.saturating_sub(*command.first()?))).max();
+        let longest = longest
+            .filter(|longest| *longest > 0)
+            .map(|longest| (longest.saturating_mul(2)).min(beyond / 2).max(longest));
+        if let Some(together) = longest {
+            self.together = format!("{}ms", together / 1_000_000 + 1);
+        }
+        self
     }
 
     /// The map as a file, with what to do.
     pub fn in_words(&self) -> String {
         let map = toml::to_string(self).unwrap_or_default();
         format!(
-            "# Which events are actions: name each as the inventory does, and delete the lines of all others.\n# `*` at the \
-             end of an entity or a state stands for anything. Events within `together` are one command.\n{map}"
+            "# Which events are actions: name each as the inventory does, and delete the lines of all others.\n# Sensors are \
+             left out, as is what has many states. `*` at the end of an entity or a state stands for anything.\n# Events \
+             within `together` of a first one are one command.\n{map}"
         )
     }
 
@@ -146,6 +264,17 @@ impl LabelMap {
     }
 }
 
+/// Whether an entity is what nobody commands: by its kind, its attribute, or the last word of its name.
+fn is_sensor(entity: &str) -> bool {
+    let entity = entity.to_lowercase();
+    let kind = entity.split('.').next().filter(|kind| kind.len() < entity.len());
+    let last = entity.rsplit(['/', '.']).next().unwrap_or_default();
+    let word = last.rsplit([' ', '_', '-']).next().unwrap_or_default();
+    kind.into_iter().any(|kind| SENSORS.contains(&kind))
+        || entity.contains('/') && SENSORS.contains(&last)
+        || word == "sensor"
+}
+
 /// What is said of a name: itself before patterns, longer patterns before shorter ones.
 fn most_particular<'a, T>(said: &'a BTreeMap<String, T>, name: &str) -> Option<&'a T> {
     let begins = |pattern: &str| pattern.strip_suffix(ANY).is_some_and(|begin| name.starts_with(begin));
@@ -165,6 +294,39 @@ mod tests {
         let found = ["fan", "plug.1", "plug.lamp_1", "plug.lamp_7"].map(|name| most_particular(&said, name).copied());
         assert_eq!(found, [Some(0), Some(1), Some(2), Some(3)]);
         assert_eq!(most_particular(&BTreeMap::from([("a".to_owned(), 1)]), "ab"), None);
+    }
+
+    /// The map of plain events at these times, in milliseconds.
+    fn together(times: impl IntoIterator<Item = i64>) -> String {
+        let map: LabelMap = "time = \"t\"\nentity = []\nstate = \"s\"\n[actions.\"*\"]\non = \"on\"\n".parse().unwrap();
+        map.with_gaps(times.into_iter().map(|time| time * 1_000_000).collect()).together
+    }
+
+    #[test]
+    fn events_of_one_command_are_told_from_others_by_their_gaps() {
+        // Scenes of four, 10 ms apart, every half minute; single commands between.
+        let scenes = (0..40).flat_map(|at| (0..4).map(move |part| 30_000 * at + 10 * part + at * at % 7));
+        assert_eq!(together(scenes.clone().chain((0..10).map(|at| 15_000 + 60_000 * at))), "61ms");
+        assert_eq!(together((0..50).map(|at| 20_000 * at + at * at % 977)), "0s");
+        // To the second, a scene may lie on both sides of one.
+        let seconds = (0..20).flat_map(|at| [60_000 * at, 60_000 * at, 60_000 * at + 1_000 * (at % 2)]);
+        assert_eq!(together(seconds), "2001ms");
+        // Gaps that fall off smoothly tell nothing.
+        assert_eq!(together((0..12).map(|at| 100 * (1 << at))), "0s");
+        assert_eq!(together([]), "0s");
+        assert_eq!(together([5]), "0s");
+    }
+
+    #[test]
+    fn what_measures_is_no_entity_that_is_commanded() {
+        for sensor in
+            ["sensor.hall", "binary_sensor.door", "Hall/motion", "zigbee2mqtt/lamp/linkquality", "Hall Sensor"]
+        {
+            assert!(is_sensor(sensor), "{sensor}");
+        }
+        for device in ["light.sun_room", "switch.power_strip", "Lamp/switch", "sun", "cover.update", "cmnd/x/POWER1"] {
+            assert!(!is_sensor(device), "{device}");
+        }
     }
 
     #[test]

@@ -22,7 +22,8 @@ use crate::label_map::LabelMap;
 use columns::Columns;
 pub use date_format::DateFormat;
 pub use error::LabelError;
-use error::{MAX_COUNT, MAX_FILE_BYTES, short};
+pub(crate) use error::short;
+use error::{MAX_COUNT, MAX_FILE_BYTES};
 use table_form::decoded;
 pub(crate) use table_rows::{TableRows, check_numbers};
 pub use written_time::LabelZone;
@@ -51,6 +52,10 @@ const MAX_FAULTS: usize = 3;
 
 /// The most columns left aside that a note names.
 const MAX_COLUMNS: usize = 16;
+
+/// How files of spreadsheets begin, and what they are.
+const ARCHIVES: [&[u8]; 2] = [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"];
+const SPREADSHEET: &str = "a spreadsheet (.xlsx, .xls, .ods) or another archive: save the sheet as CSV";
 
 /// How a file of labels is to be read.
 #[derive(Debug, Clone, Default)]
@@ -93,19 +98,28 @@ impl Labels {
         let mut labels = match &form.map {
             Some(map) => Self::of_log(EventLog::read(&text)?, map, form)?,
             None if matches!(text.trim_ascii_start().first(), Some(b'[' | b'{')) => return Err(LabelError::Log),
-            None => Self::of_table(TableRows::read(&text)?, form)?,
+            None => Self::of_table(TableRows::read(&text, 0)?, form)?,
         };
         labels.notes.extend(encoding.map(|encoding| format!("the text is read as {encoding}")));
         Ok(labels)
     }
 
-    /// The map that reads a log of events, to be filled in; `None` for a table of labels, or a log of unknown form.
+    /// The map that reads a log of events, to be filled in.
     ///
     /// # Errors
-    /// If it cannot be read.
-    pub fn map_of_log(input: impl Read) -> Result<Option<LabelMap>, LabelError> {
+    /// If it cannot be read, or is a table of labels or a log of unknown form: with an example.
+    pub fn map_of_log(input: impl Read) -> Result<LabelMap, LabelError> {
         let bytes = whole(input)?;
-        Ok(LabelMap::proposed(&EventLog::read(&decoded(&bytes).0)?))
+        let log = EventLog::read(&decoded(&bytes).0)?;
+        let Some(map) = LabelMap::proposed(&log) else { return Err(log.unknown()) };
+        let events = map.events(&log).filter(|event| map.action(event).is_some());
+        let records: Vec<(u64, StringRecord)> =
+            events.map(|event| (event.line, StringRecord::from(vec![event.time]))).collect();
+        // Only differences of these times are asked for.
+        let (zone, format) = (LabelZone::utc(), own_format(&Columns::list(), &records).unwrap_or_default());
+        let mut reader = TimeReader::new(Some(&zone), format);
+        let times = records.iter().filter_map(|(line, record)| reader.read(record.get(0)?, *line).ok());
+        Ok(map.with_gaps(times.collect()))
     }
 
     fn of_table(table: TableRows, form: &LabelForm) -> Result<Self, LabelError> {
@@ -194,7 +208,8 @@ fn whole(input: impl Read) -> Result<Vec<u8>, LabelError> {
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(LabelError::TooLarge);
     }
-    match stand_in(&bytes) {
+    let is_archive = ARCHIVES.iter().any(|begin| bytes.starts_with(begin));
+    match stand_in(&bytes).or(is_archive.then_some(SPREADSHEET)) {
         Some(what) => Err(LabelError::StandIn(what)),
         None if bytes.trim_ascii().is_empty() => Err(LabelError::Empty),
         None => Ok(bytes),

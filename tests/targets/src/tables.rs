@@ -8,7 +8,7 @@ use sizeleak_pipeline::Pipeline;
 
 /// Reads bytes as labels, which must read back from what they are written as.
 pub fn label_file(bytes: &[u8]) {
-    if let Ok(Some(map)) = Labels::map_of_log(bytes) {
+    if let Ok(map) = Labels::map_of_log(bytes) {
         let text = map.in_words();
         assert_eq!(text.parse::<LabelMap>().as_ref(), Ok(&map), "{text}");
         // Its times may be none.

@@ -8,7 +8,8 @@ use jiff::fmt::strtime;
 
 use super::error::LabelError;
 
-const DATES: [&str; 13] = [
+const DATES: [&str; 14] = [
+    "%Y-%m-%d",
     "%d/%m/%Y",
     "%m/%d/%Y",
     "%d.%m.%Y",
@@ -24,9 +25,9 @@ const DATES: [&str; 13] = [
     "%d. %B %Y",
 ];
 
-const TIMES: [&str; 5] = ["%H:%M:%S", "%H:%M", "%H:%M:%S%.f", "%I:%M:%S %p", "%I:%M %p"];
+const TIMES: [&str; 7] = ["%H:%M:%S", "%H:%M", "%H:%M:%S%.f", "%I:%M:%S %p", "%I:%M:%S%.f %p", "%I:%M %p", "%I:%M%p"];
 
-const JOINTS: [&str; 2] = [" ", ", "];
+const JOINTS: [&str; 3] = [" ", ", ", " at "];
 
 /// The forms that read none of so many first times are not tried with the others.
 const FIRST_TIMES: usize = 20;
@@ -56,7 +57,7 @@ impl fmt::Display for DateFormat {
 impl DateFormat {
     /// The local time that a text shows.
     pub(crate) fn read(&self, text: &str) -> Option<DateTime> {
-        DateTime::strptime(&self.0, text).ok()
+        DateTime::strptime(&self.0, without_zone(text).0).or_else(|_| DateTime::strptime(&self.0, text)).ok()
     }
 
     /// Whether it shows seconds.
@@ -97,6 +98,16 @@ impl DateFormat {
         }
         Ok(Some(format))
     }
+}
+
+/// A time without the abbreviation of a zone behind it, and that.
+pub(super) fn without_zone(text: &str) -> (&str, Option<&str>) {
+    let is_zone = |(_, zone): &(&str, &str)| {
+        !matches!(*zone, "AM" | "PM")
+            && (1..=5).contains(&zone.len())
+            && zone.bytes().all(|byte| byte.is_ascii_uppercase())
+    };
+    text.rsplit_once(' ').filter(is_zone).map_or((text, None), |(time, zone)| (time, Some(zone)))
 }
 
 #[cfg(test)]

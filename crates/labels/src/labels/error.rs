@@ -52,10 +52,20 @@ pub enum LabelError {
     Header(String),
     /// A log of events, and no map.
     #[error(
-        "this is JSON, a log of events: `sizeleak labels FILE -o map.toml` writes a map of them to fill in, and \
+        "this is a log of events: `sizeleak labels FILE -o map.toml` writes a map of them to fill in, and \
          `--label-map map.toml` reads them by it"
     )]
     Log,
+    /// A log whose form is not known, so that no map can be proposed.
+    #[error(
+        "{reason}: write rows such as `2026-01-05T08:00:00Z,on` below `time,action`, or a map that names a time, an entity \
+         and a state by their columns or keys, and give it as `--label-map`: `time = \"when\"`, `entity = [\"device\"]`, \
+         `state = \"value\"`, `[actions.\"lamp\"]`, `on = \"on\"` (a line each)"
+    )]
+    UnknownLog {
+        /// Why no map is proposed.
+        reason: String,
+    },
     /// A line of a log is no JSON.
     #[error("line {line}: this is not JSON: {error}")]
     Json {

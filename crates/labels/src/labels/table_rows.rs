@@ -14,12 +14,13 @@ pub(crate) struct TableRows {
 }
 
 impl TableRows {
-    /// Reads a table in UTF-8.
+    /// Reads a table in UTF-8, below so many lines of its file.
     ///
     /// # Errors
     /// If its header cannot be read.
-    pub(crate) fn read(text: &[u8]) -> Result<Self, LabelError> {
-        let table = TableText::new(text);
+    pub(crate) fn read(text: &[u8], lines_above: u64) -> Result<Self, LabelError> {
+        let mut table = TableText::new(text);
+        table.lines_above += lines_above;
         check_numbers(table.text, b'\n', table.separator)?;
         let mut rows = (1 + table.lines_above..).zip(table.text.split(|byte| *byte == b'\n'));
         if let Some((line, _)) = rows.find(|(_, row)| row.len() > MAX_ROW_BYTES) {

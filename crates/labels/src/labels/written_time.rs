@@ -12,7 +12,7 @@ use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
-use super::date_format::DateFormat;
+use super::date_format::{DateFormat, without_zone};
 use super::error::LabelError;
 
 static PARSER: DateTimeParser = DateTimeParser::new();
@@ -102,8 +102,14 @@ impl<'a> TimeReader<'a> {
         let fault = || LabelError::Time { line, text: text.to_owned() };
         if let Some(local) = self.format.as_ref().and_then(|format| format.read(text)) {
             self.are_without_seconds &= self.format.as_ref().is_some_and(|format| !format.has_seconds());
-            return self.in_zone(local, text, line);
+            // Other abbreviations mean several zones: they need the name of one.
+            let is_utc = matches!(without_zone(text).1, Some("UTC" | "GMT" | "Z"));
+            let (given, utc) = (self.zone, LabelZone::utc());
+            return in_zone(if is_utc { Some(&utc) } else { given }, self.before, local, text, line);
         }
+        // As mosquitto writes it.
+        let plain = text.replace("Z+", "+").replace("Z-", "-");
+        let text = plain.as_str();
         let of_day = TimeOfDay::find(text).ok_or_else(fault)?;
         self.are_without_seconds &= !of_day.has_seconds;
         let nanoseconds = |time: Timestamp| i64::try_from(time.as_nanosecond()).map_err(|_| fault());
@@ -113,20 +119,26 @@ impl<'a> TimeReader<'a> {
             return nanoseconds(offset.or_else(|_| named()).map_err(|_| fault())?);
         }
         let local: DateTime = text.parse().map_err(|_| fault())?;
-        self.in_zone(local, text, line)
+        in_zone(self.zone, self.before, local, text, line)
     }
+}
 
-    fn in_zone(&self, local: DateTime, text: &str, line: u64) -> Result<i64, LabelError> {
-        let fault = || LabelError::Time { line, text: text.to_owned() };
-        let zone = self.zone.ok_or_else(|| LabelError::NoZone { line, text: text.to_owned() })?;
-        match zone.times_of(local).ok_or_else(fault)? {
-            ZonedTime::Once(time) => Ok(time),
-            // Rows are mostly in order of time, so the second pass over the hour is the one that goes on.
-            ZonedTime::Twice(earlier, later) => {
-                Ok(if self.before.is_some_and(|before| before > earlier) { later } else { earlier })
-            }
-            ZonedTime::Never => Err(LabelError::SkippedTime { line, text: text.to_owned() }),
+fn in_zone(
+    zone: Option<&LabelZone>,
+    before: Option<i64>,
+    local: DateTime,
+    text: &str,
+    line: u64,
+) -> Result<i64, LabelError> {
+    let fault = || LabelError::Time { line, text: text.to_owned() };
+    let zone = zone.ok_or_else(|| LabelError::NoZone { line, text: text.to_owned() })?;
+    match zone.times_of(local).ok_or_else(fault)? {
+        ZonedTime::Once(time) => Ok(time),
+        // Rows are mostly in order of time, so the second pass over the hour is the one that goes on.
+        ZonedTime::Twice(earlier, later) => {
+            Ok(if before.is_some_and(|before| before > earlier) { later } else { earlier })
         }
+        ZonedTime::Never => Err(LabelError::SkippedTime { line, text: text.to_owned() }),
     }
 }
 
@@ -196,7 +208,7 @@ impl FromStr for LabelZone {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if matches!(text, "Z" | "z") {
-            return Ok(Self(TimeZone::UTC));
+            return Ok(Self::utc());
         }
         let zone = PARSER.parse_time_zone(text);
         zone.map(Self).map_err(|_| "write a time zone like Europe/Berlin, or an offset from UTC like +01:00".to_owned())
@@ -214,6 +226,10 @@ enum ZonedTime {
 }
 
 impl LabelZone {
+    pub(super) fn utc() -> Self {
+        Self(TimeZone::UTC)
+    }
+
     /// The times at which a clock of this zone shows `local`; `None` for a time beyond the years 1677 to 2262.
     fn times_of(&self, local: DateTime) -> Option<ZonedTime> {
         let ambiguous = self.0.to_ambiguous_timestamp(local);
