@@ -16,7 +16,7 @@ use sizeleak_evaluation::{
     BestPossible, Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, write_details,
 };
 use sizeleak_labels::LabelFile;
-use sizeleak_model::{Model, ModelSet};
+use sizeleak_model::{Model, ModelSet, command_mark};
 use sizeleak_pipeline::{ModelFit, Pipeline};
 #[cfg(feature = "simulator")]
 use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
@@ -176,7 +176,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let error = run.damage().map_or_else(String::new, ToString::to_string);
     let recurring = models.sections().iter().filter_map(Model::recurring_in_words);
     let others = run.remarks().into_iter().chain(recurring.map(|commands| format!("as learned, {commands}")));
-    notices.print_behind_answer(arguments.doubts(&models, &labels, &pipeline)?, others.collect(), &error);
+    notices.print_behind_answer(arguments.doubts(&models, &run, &labels, &pipeline)?, others.collect(), &error);
     if let Some(damage) = run.damage() {
         return Err(Failure::damaged(damage, COVERED));
     }
@@ -222,15 +222,30 @@ impl Arguments {
     }
 
     /// Why the figures may be better than those of other captures.
-    fn doubts(&self, models: &ModelSet, labels: &LabelFile, pipeline: &Pipeline) -> Result<Vec<String>, Failure> {
-        let seen = self.input.captures.learned_from(models.sections(), pipeline)?;
-        // Sections of a model share their captures.
-        let seen: BTreeSet<String> = seen.into_iter().collect();
-        let seen = (!seen.is_empty()).then(|| {
+    fn doubts(
+        &self,
+        models: &ModelSet,
+        run: &JudgedRun,
+        labels: &LabelFile,
+        pipeline: &Pipeline,
+    ) -> Result<Vec<String>, Failure> {
+        let marks: BTreeSet<u32> = models.sections().iter().flat_map(|model| &model.learned.seen).copied().collect();
+        let (seen, all) = (
+            run.labelled_times().filter(|time| marks.contains(&command_mark(*time))).count(),
+            run.labelled_times().count(),
+        );
+        let seen = if marks.is_empty() {
+            // Which commands it has seen, the model does not say; its sections share their captures.
+            let names: BTreeSet<String> =
+                self.input.captures.learned_from(models.sections(), pipeline)?.into_iter().collect();
+            Some(names.into_iter().collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
+        } else {
+            (seen > 0).then(|| format!("{seen} of these {all} commands"))
+        };
+        let seen = seen.map(|seen| {
             format!(
-                "the model was learned from {}: it has seen these commands, and is better here than elsewhere; `--folds 5` \
-                 in place of `--model` tests each with a model that has not seen it",
-                seen.into_iter().collect::<Vec<_>>().join(", ")
+                "the model was learned from {seen}: it has seen these commands, and is better here than elsewhere; `--folds 5` \
+                 in place of `--model` tests each with a model that has not seen it"
             )
         });
         let commands: Vec<&Vec<u32>> = labels.labels().rows.iter().map(|row| &row.counts).collect();

@@ -1,5 +1,6 @@
 //! `sizeleak record`: commands a home, captures it, learns from it and stops by itself.
 
+mod end;
 mod options;
 mod sender;
 mod session;

@@ -130,7 +130,7 @@ fn play(scenario: &Scenario, seed: u64, is_random: bool) -> Played {
             right_from = right_from.filter(|_| is_right).or(is_right.then_some(experiment.commands()));
             experiment.learned(knowledge);
             if let Some(learned) = learned.filter(|_| experiment.wants_test()) {
-                experiment.tested(recording.test(&learned.models, &bench.labels(Half::Test)).unwrap().held_out);
+                experiment.tested(recording.test(&learned, &bench.labels(Half::Test)).unwrap().unwrap().held_out);
             }
         }
     }

@@ -379,3 +379,39 @@ fn truncated_capture_is_evaluated_up_to_the_damage() {
     let [matched, missed] = ["matched", "missed"].map(|key| figures[key].as_u64().unwrap());
     assert!(matched > 5 && missed > 5 && matched + missed == 40, "{figures}");
 }
+
+#[test]
+fn commands_that_were_learned_are_named_whatever_their_capture() {
+    let home = Home::new(&small(), 5);
+    let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
+    let half = |name: &str, parity: usize| {
+        let lines = labels.lines().enumerate().filter(|(at, _)| *at == 0 || at % 2 == parity);
+        fs::write(home.path(name), lines.map(|(_, line)| line).collect::<Vec<_>>().join("\n")).unwrap();
+    };
+    half("odd.csv", 1);
+    half("even.csv", 0);
+    let capture = home.path("learn.pcap");
+    let mut learn = sizeleak("learn");
+    learn.arg("--capture").arg(&capture).arg("--labels").arg(home.path("odd.csv")).args(["--gateway", GATEWAY]);
+    learn.arg("--inventory").arg(home.path("inventory.toml")).arg("-o").arg(home.path("odd.toml"));
+    let output = run(&mut learn);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let warned = |capture: &str, labels: &str| {
+        let mut evaluate = sizeleak("evaluate");
+        evaluate.arg("--capture").arg(home.path(capture)).arg("--labels").arg(home.path(labels));
+        evaluate.args(["--gateway", GATEWAY]).arg("--model").arg(home.path("odd.toml"));
+        let output = run(&mut evaluate);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        text.split_once("the model was learned from ").map(|(_, rest)| rest.split(':').next().unwrap().to_owned())
+    };
+    let learned = labels.lines().count() / 2;
+    assert_eq!(warned("learn.pcap", "odd.csv"), Some(format!("{learned} of these {learned} commands")));
+    assert_eq!(warned("learn.pcap", "even.csv"), None, "the usual split of a notebook");
+    // Under another name, and with other bytes.
+    let mut copy = fs::read(&capture).unwrap();
+    // A bound of the length of packets that none reaches.
+    copy[16..20].copy_from_slice(&200_000_u32.to_le_bytes());
+    fs::write(home.path("copy.pcap"), copy).unwrap();
+    assert_eq!(warned("copy.pcap", "odd.csv"), Some(format!("{learned} of these {learned} commands")));
+}

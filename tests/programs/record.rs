@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
-use sizeleak_recording::{Journal, Outcome};
+use sizeleak_recording::{Journal, Outcome, Step};
 use support::home::{assert_fails, run};
 use support::programs::{built, interrupt, sizeleak, stderr};
 use tempfile::TempDir;
@@ -127,31 +127,54 @@ fn a_home_is_recorded_and_learned_by_itself() {
     assert_eq!(sizes("again.toml"), sizes("model.toml"));
 }
 
-#[test]
-fn programs_that_fail_clocks_that_are_off_and_lost_packets_are_survived() {
-    let bench = Bench::new("[capture]\nloss = 0.01", "--clock-ahead 20s");
+/// Records a home that reads commands from a file, into which `send` writes them.
+fn driven(bench: &Bench, record: &mut Command, send: &str) -> Output {
     let commands = bench.path("commands.ndjson");
     fs::write(&commands, "").unwrap();
     let mut home = Command::new("sh");
     home.args(["-c", &format!("exec tail -f {} | exec {}", commands.display(), bench.serve)]);
     let mut home = home.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    // Every fifth command is not sent.
-    let send = format!(
-        "read -r told; case $told in *:[0-9]*[05],*actions*|*:[05],*actions*) echo no luck >&2; exit 3;; esac; \
-         echo \"$told\" >> {}",
-        commands.display()
-    );
-    let mut record = bench.plain("out");
-    record.args(["--do", &send]).args(["--capture-with", &bench.capture()]);
-    let output = run(&mut record);
+    let send = send.replace("COMMANDS", &commands.display().to_string());
+    let output = run(record.args(["--do", &send]).args(["--capture-with", &bench.capture()]));
     kill_process_group(Pid::from_child(&home), Signal::KILL).unwrap();
     home.wait().unwrap();
+    output
+}
+
+#[test]
+fn a_gateway_that_drops_most_commands_is_refused() {
+    let bench = Bench::new("", "");
+    let send =
+        "read -r told; number=${told#*:}; number=${number%%,*}; [ $((number % 3)) != 0 ] || echo \"$told\" >> COMMANDS";
+    let output = driven(&bench, &mut bench.limited("out", "--silence 60ms --max-commands 24 -q"), send);
+    assert_fails(&output, 1, &["no model can be learned", " of 24 commands have a message", "drops the others"]);
+    assert!(!bench.path("out/model.toml").exists());
+}
+
+#[test]
+fn programs_that_fail_clocks_that_are_off_and_lost_packets_are_survived() {
+    let bench = Bench::new("[capture]\nloss = 0.01", "--clock-ahead 20s");
+    // Every fifth command is not sent, and says so; one in ten gets lost without a word.
+    let send = "read -r told; case $told in *:[0-9]*[05],*actions*|*:[05],*actions*) echo no luck >&2; exit 3;; \
+                *:[0-9]*7,*actions*|*:7,*actions*) exit 0;; esac; echo \"$told\" >> COMMANDS";
+    let output = driven(&bench, &mut bench.plain("out"), send);
     let text = ended(&output);
     bench.assert_right("out");
     let journal = bench.journal("out");
     let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(reason) if reason.contains("no luck"));
     let count = journal.steps.iter().filter(|step| failed(&step.outcome)).count();
     assert_eq!(count, journal.steps.len() / 5);
+    let unseen = |step: &&Step| step.outcome == Outcome::NotSeen;
+    let lost = journal.steps.iter().filter(|step| step.number % 10 == 7);
+    assert!(lost.clone().all(|step| unseen(&step)) && lost.count() >= 4, "{text}");
+    // A packet in a hundred is lost, too.
+    let others = journal.steps.iter().filter(unseen).filter(|step| step.number % 10 != 7).count();
+    assert!(others <= 3 && text.contains("have no message in their turn, and do not count: 7, "), "{text}");
+    let rows = |name: &str| fs::read_to_string(bench.path("out").join(name)).unwrap().lines().count() - 1;
+    assert_eq!(
+        rows("labels.csv") + rows("test.csv"),
+        journal.steps.iter().filter(|step| step.outcome == Outcome::Sent).count()
+    );
     assert!(text.contains(&format!("{count} of {} commands were not sent", journal.steps.len())), "{text}");
     assert!(text.contains("the capture's clock is 20.0 s ahead of this one"), "{text}");
 }

@@ -78,13 +78,16 @@ fn the_working_folder_says_gateway_model_and_labels_and_that_is_said() {
 }
 
 #[test]
-fn captures_that_a_model_was_learned_from_are_no_test() {
+fn commands_that_a_model_was_learned_from_are_no_test() {
     let folder = tempfile::tempdir().unwrap();
     let [capture, labels] = ["learn.pcap", "learn.csv"].map(|name| root().join(example(name)).display().to_string());
     let learned = within(folder.path(), &format!("learn {capture} --labels {labels} -q -o model.toml"));
     assert!(learned.status.success(), "{}", stderr(&learned));
     let same = within(folder.path(), &format!("evaluate {capture} --labels {labels} --model model.toml"));
-    assert!(stderr(&same).contains("the model was learned from learn.pcap") && stderr(&same).contains("`--folds 5`"));
+    assert!(
+        stderr(&same).contains("the model was learned from 192 of these 192 commands")
+            && stderr(&same).contains("`--folds 5`")
+    );
     let [capture, labels] = ["test.pcap", "test.csv"].map(|name| root().join(example(name)).display().to_string());
     let other = within(folder.path(), &format!("evaluate {capture} --labels {labels} --model model.toml"));
     assert!(other.status.success() && !stderr(&other).contains("the model was learned from"), "{}", stderr(&other));

@@ -30,6 +30,12 @@ impl JudgedRun {
         self.has_candidates
     }
 
+    /// When each labelled command was sent, in nanoseconds since 1970.
+    pub fn labelled_times(&self) -> impl Iterator<Item = i64> {
+        let MatchedCommands { commands, matching } = &self.after;
+        matching.pairs.iter().filter_map(|(_, at)| Some(commands.get(*at)?.time_ns))
+    }
+
     /// The run, if the pipeline makes candidates.
     ///
     /// # Errors

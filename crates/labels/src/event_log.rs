@@ -26,7 +26,7 @@ const SEARCHED: usize = 1 << 16;
 /// The keys of what holds the lists of others: answers of Home Assistant's websocket and of `SmartThings`.
 const HOLDERS: [&str; 4] = ["result", "items", "event", "states"];
 
-/// How InfluxDB begins each of several tables.
+/// How `InfluxDB` begins each of several tables.
 const TABLE: &[u8] = b"\n#group,";
 
 /// A text with so many digits is a time, and no name of a column.
@@ -100,15 +100,16 @@ impl EventLog {
                 Some((head, rest.split_once(then)?))
             });
             let Some((head, (topic, payload))) = message else { continue };
-            let time = head.trim_start_matches(|letter: char| !letter.is_ascii_digit());
-            let time = time.get(..TIME.len()).unwrap_or(time);
+            let is_time = |text: &&str| [4, 7, 13, 16].map(|at| text.as_bytes()[at]) == *b"--::";
+            let mut parts = (0..head.len()).filter_map(|at| head.get(at..at + TIME.len()));
+            let time = parts.find(is_time).unwrap_or(head);
             let fields = [("time", time), ("topic", topic), ("payload", payload.trim_end().trim_end_matches('\''))];
             self.objects.push((line, fields.map(|(key, text)| (key.to_owned(), text.into())).into_iter().collect()));
         }
         Ok(())
     }
 
-    /// Adds the rows of a table, or of several: InfluxDB begins each with its annotations.
+    /// Adds the rows of a table, or of several: `InfluxDB` begins each with its annotations.
     fn add_table(&mut self, text: &[u8]) -> Result<(), LabelError> {
         let mut lines_above = 0;
         for table in tables(text) {
@@ -143,12 +144,7 @@ impl EventLog {
             }
             Value::Object(object) if is_of_lists(&object) => {
                 for (name, values) in object {
-                    // The key of a list that holds its entities is none.
-                    self.add_all(
-                        values,
-                        line,
-                        Some(&name).filter(|name| !HOLDERS.contains(&name.as_str())).map(String::as_str),
-                    );
+                    self.add_all(values, line, (!HOLDERS.contains(&&*name)).then_some(&*name));
                 }
             }
             Value::Object(mut object) if held(&object).is_some() => {
@@ -213,13 +209,13 @@ impl EventLog {
                 entity: parts.iter().chain(own).map(String::as_str).collect::<Vec<_>>().join("/"),
                 state,
             };
-            let Some(holder) = state.strip_suffix(EACH) else {
-                return Some(vec![event(None, text_at(object, state)?)]);
+            let holder = state.trim_end_matches([EACH, '.']);
+            let inner = if holder.is_empty() { Some(object.clone()) } else { object_at(object, holder) };
+            let Some(inner) = inner.filter(|_| state.ends_with(EACH)) else {
+                return Some(vec![event(None, text_at(object, holder)?)]);
             };
-            let inner =
-                if holder.is_empty() { Some(object.clone()) } else { object_at(object, holder.trim_end_matches('.')) };
             let is_state = |key: &String| !holder.is_empty() || key != time && !entity.contains(key);
-            let states = inner?.into_iter().filter(|(key, _)| is_state(key));
+            let states = inner.into_iter().filter(|(key, _)| is_state(key));
             let states = states.filter_map(|(key, value)| Some(event(Some(&key), text_of(&value)?)));
             Some(states.filter(|event| !event.state.is_empty()).collect())
         };
@@ -241,11 +237,8 @@ fn is_published(text: &[u8]) -> bool {
 fn tables(text: &[u8]) -> Vec<&[u8]> {
     let begins = text.windows(TABLE.len()).enumerate().filter(|(_, part)| *part == TABLE).map(|(at, _)| at + 1);
     let begins: Vec<usize> = std::iter::once(0).chain(begins).chain([text.len()]).collect();
-    begins
-        .windows(2)
-        .filter_map(|ends| text.get(ends[0]..ends[1]))
-        .filter(|table| !table.trim_ascii().is_empty())
-        .collect()
+    let tables = begins.windows(2).filter_map(|ends| text.get(ends[0]..ends[1]));
+    tables.filter(|table| !table.trim_ascii().is_empty()).collect()
 }
 
 fn is_of_lists(object: &Map<String, Value>) -> bool {

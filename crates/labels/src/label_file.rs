@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::capture_names::{LabelledCapture, NameRule};
 use crate::clock::{ClockShift, LabelClock, LabelOffset};
 use crate::labels::{Label, LabelForm, Labels};
-use crate::matching::{Matching, Tolerance, match_labels};
+use crate::matching::{Matching, Tolerance, match_labels, match_turns};
 
 #[cfg(test)]
 mod tests;
@@ -67,6 +67,8 @@ pub struct LabelFile {
     pub(crate) are_answers: bool,
     /// The captures, by the lines of the rows from 1, if their names are the labels.
     pub(crate) captures: Vec<LabelledCapture>,
+    /// When each command of an experiment was handed over, in ascending order; empty if that is not known.
+    pub(crate) turns: Vec<i64>,
 }
 
 impl LabelFile {
@@ -132,7 +134,8 @@ impl LabelFile {
     fn of(path: PathBuf, labels: Labels, offset: Option<LabelOffset>) -> Result<Self, LabelFileError> {
         let left_out = labels.notes.iter().map(|note| format!("{}: {note}", path.display())).collect();
         let captures = Vec::new();
-        let file = Self { path, labels, offset, clock: None, left_out, are_answers: false, captures };
+        let file =
+            Self { path, labels, offset, clock: None, left_out, are_answers: false, captures, turns: Vec::new() };
         if file.labels.rows.is_empty() {
             return Err(file.fault("there is no row below the header: label at least one command".to_owned()));
         }
@@ -259,8 +262,17 @@ impl LabelFile {
         let rows = rows.iter().filter_map(|row| self.labels.rows.get(*row)).cloned().collect();
         let actions = self.labels.actions.clone();
         let labels = Labels { actions, rows, notes: Vec::new(), is_to_the_minute: self.labels.is_to_the_minute };
-        let captures = self.captures.clone();
-        Self { path: self.path.clone(), labels, left_out: Vec::new(), captures, ..*self }
+        let (captures, turns) = (self.captures.clone(), self.turns.clone());
+        Self { path: self.path.clone(), labels, left_out: Vec::new(), captures, turns, ..*self }
+    }
+
+    /// The same of an experiment whose commands were handed over at these times, in nanoseconds since 1970, those of other
+    /// labels included: the message of a label was sent in its turn.
+    #[must_use]
+    pub fn in_turns(mut self, mut starts: Vec<i64>) -> Self {
+        starts.sort_unstable();
+        self.turns = starts;
+        self
     }
 
     /// The tolerance that was given, or the usual one of labels with or without seconds.
@@ -332,7 +344,12 @@ impl LabelFile {
             return Err(self.fault("there is no command in the captures".to_owned()));
         }
         let aligned = self.aligned(command_times, tolerance);
-        let matching = match_labels(&aligned.times(), command_times, tolerance.nanoseconds());
+        let (times, tolerance_ns) = (aligned.times(), tolerance.nanoseconds());
+        let matching = if self.turns.is_empty() {
+            match_labels(&times, command_times, tolerance_ns)
+        } else {
+            match_turns(&times, command_times, &self.turns, tolerance_ns)
+        };
         if matching.pairs.is_empty() {
             return Err(aligned.unused(&matching, command_times, tolerance));
         }

@@ -45,93 +45,21 @@ fn at_once() -> String {
 }
 
 /// The keys that logs usually have, the more particular ones first.
-const TIME_KEYS: [&str; 14] = [
-    "last_changed",
-    "eventTime",
-    "lu",
-    "last_updated",
-    "event.time_fired",
-    "tst",
-    "_time",
-    "when",
-    "timestamp",
-    "datetime",
-    "date",
-    "start",
-    "ts",
-    "time",
-];
-const ENTITY_KEYS: [&str; 16] = [
-    "entity_id",
-    "event.data.entity_id",
-    "deviceDisplayName",
-    "displayName",
-    "deviceName",
-    "deviceId",
-    "device_id",
-    "itemName",
-    "item",
-    "topic",
-    "device",
-    "series",
-    "tags",
-    "_measurement",
-    "name",
-    "id",
-];
-const ATTRIBUTE_KEYS: [&str; 1] = ["attribute"];
-const STATE_KEYS: [&str; 11] = [
-    "event.data.new_state.state",
-    "state",
-    "newState",
-    "payload.value",
-    "payload",
-    "value",
-    "_value",
-    "command",
-    "s",
-    "event",
-    "val",
-];
+const TIME_KEYS: &str = "last_changed eventTime lu last_updated event.time_fired tst _time when timestamp datetime date start \
+    ts time";
+const ENTITY_KEYS: &str = "entity_id event.data.entity_id deviceDisplayName displayName deviceName deviceId device_id itemName \
+    item topic device series tags _measurement name id";
+const ATTRIBUTE_KEYS: &str = "attribute";
+const STATE_KEYS: &str =
+    "event.data.new_state.state state newState payload.value payload value _value command s event val";
 
 /// What holds the states of several attributes.
 const HOLDER: &str = "payload";
 
 /// What Home Assistant calls entities that nobody commands, and what programs call what such devices measure.
-const SENSORS: [&str; 32] = [
-    "sensor",
-    "binary_sensor",
-    "person",
-    "device_tracker",
-    "sun",
-    "weather",
-    "zone",
-    "update",
-    "motion",
-    "contact",
-    "presence",
-    "occupancy",
-    "temperature",
-    "humidity",
-    "illuminance",
-    "pressure",
-    "battery",
-    "voltage",
-    "current",
-    "power",
-    "energy",
-    "linkquality",
-    "tamper",
-    "water",
-    "smoke",
-    "acceleration",
-    "last_seen",
-    "rssi",
-    "signal_strength",
-    "uptime",
-    "power_on_behavior",
-    "battery_low",
-];
+const SENSORS: &str = "sensor binary_sensor person device_tracker sun weather zone update motion contact presence occupancy \
+    temperature humidity illuminance pressure battery voltage current power energy linkquality tamper \
+    water smoke acceleration last_seen rssi signal_strength uptime power_on_behavior battery_low";
 
 /// Events of one command come within this time of each other: nobody commands faster, so others are not joined.
 const MAX_APART_NS: i64 = 1_000_000_000;
@@ -165,11 +93,11 @@ impl LabelMap {
     /// A map for a log whose form is known: each entity with its states as they are called. Sensors, and entities of many
     /// states, as measurements have, are left out.
     pub(crate) fn proposed(log: &EventLog) -> Option<Self> {
-        let first = |keys: &[&str]| keys.iter().find_map(|key| log.key(key));
-        let time = first(&TIME_KEYS)?;
-        let entity: Vec<String> = first(&ENTITY_KEYS).into_iter().chain(first(&ATTRIBUTE_KEYS)).collect();
+        let first = |keys: &str| keys.split(' ').find_map(|key| log.key(key));
+        let time = first(TIME_KEYS)?;
+        let entity: Vec<String> = first(ENTITY_KEYS).into_iter().chain(first(ATTRIBUTE_KEYS)).collect();
         let each = log.holds_object(HOLDER).then(|| format!("{HOLDER}.{EACH}"));
-        let state = each.or_else(|| first(&STATE_KEYS));
+        let state = each.or_else(|| first(STATE_KEYS));
         let is_table = state.is_none();
         let mut map = Self {
             time,
@@ -270,9 +198,8 @@ fn is_sensor(entity: &str) -> bool {
     let kind = entity.split('.').next().filter(|kind| kind.len() < entity.len());
     let last = entity.rsplit(['/', '.']).next().unwrap_or_default();
     let word = last.rsplit([' ', '_', '-']).next().unwrap_or_default();
-    kind.into_iter().any(|kind| SENSORS.contains(&kind))
-        || entity.contains('/') && SENSORS.contains(&last)
-        || word == "sensor"
+    let measures = |name: &str| SENSORS.split(' ').any(|sensor| sensor == name);
+    kind.is_some_and(measures) || entity.contains('/') && measures(last) || word == "sensor"
 }
 
 /// What is said of a name: itself before patterns, longer patterns before shorter ones.

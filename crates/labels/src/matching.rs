@@ -1,5 +1,6 @@
 //! Matching labels with commands by time.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use jiff::SignedDuration;
@@ -118,6 +119,31 @@ pub fn match_labels(label_times: &[i64], command_times: &[i64], tolerance_ns: i6
             matching.ambiguous.push(row);
         } else {
             matching.missed.push(row);
+        }
+    }
+    matching.spurious = free.iter().enumerate().filter(|(_, free)| **free).map(|(command, _)| command).collect();
+    matching
+}
+
+/// The same where it is known when each command was handed over, also those of other labels: one that is sent after the
+/// next was handed over is another's. Of several in its turn a label has the nearest.
+pub(crate) fn match_turns(label_times: &[i64], command_times: &[i64], starts: &[i64], tolerance_ns: i64) -> Matching {
+    let turn = |time: i64| starts.partition_point(|start| *start <= time);
+    let mut of_turn: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (command, time) in command_times.iter().enumerate() {
+        of_turn.entry(turn(*time)).or_default().push(command);
+    }
+    let (mut matching, mut free) = (Matching::default(), vec![true; command_times.len()]);
+    for (row, time) in label_times.iter().enumerate() {
+        let distance = |command: &usize| command_times.get(*command).map_or(u64::MAX, |other| other.abs_diff(*time));
+        let is_near =
+            |command: &usize| free.get(*command) == Some(&true) && distance(command) <= tolerance_ns.unsigned_abs();
+        match of_turn.get(&turn(*time)).into_iter().flatten().copied().filter(is_near).min_by_key(distance) {
+            Some(command) => {
+                matching.pairs.push((row, command));
+                free[command] = false;
+            }
+            None => matching.missed.push(row),
         }
     }
     matching.spurious = free.iter().enumerate().filter(|(_, free)| **free).map(|(command, _)| command).collect();

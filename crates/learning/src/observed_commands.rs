@@ -25,7 +25,7 @@ pub struct ObservedCommand {
     /// `None` if the handshake was not captured.
     pub(crate) cipher_suite: Option<String>,
     /// Its service, by the index among those observed; `None` if its flow was not.
-    pub(crate) service: Option<usize>,
+    pub service: Option<usize>,
 }
 
 /// What a pipeline, which ends with the segmenter, found.

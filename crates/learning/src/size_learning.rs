@@ -7,29 +7,13 @@ use sizeleak_model::{
 };
 use sizeleak_text::listed;
 
-/// With a smaller posterior probability the sizes found are not separated from others that fit nearly as well.
-const CERTAIN: f64 = 0.9;
+use crate::size_doubts::{CERTAIN, DOUBTFUL_SHARE, SHOWN, SIGNIFICANT, contradiction, doubts, varying};
 
 /// If a greater share of commands is expected to be of kinds that were never labelled, the labels are too few.
 const MAX_OTHER: f64 = 0.2;
 
-/// Fewer labelled commands than this tell sizes, but not how probable answers are.
-pub const MIN_COMMANDS: usize = 50;
-
-/// Where so great a share of the labels does not fit, the model is doubted, not the labels.
-const DOUBTFUL_SHARE: f64 = 0.15;
-
-/// The p-value below which sizes are said not to add up.
-const SIGNIFICANT: f64 = 0.01;
-
-/// Smaller mean deviations in bytes are ε.
-const USUAL_DEVIATION: f64 = 1.0;
-
 /// With smaller mean deviations in bytes, nearly all sizes are sums.
 const NO_DEVIATION: f64 = 0.1;
-
-/// How many names a sentence lists; the others are counted.
-const SHOWN: usize = 8;
 
 /// What the labelled commands say about sizes.
 #[derive(Debug)]
@@ -84,9 +68,10 @@ pub(crate) fn learn_sizes(
             Err(FitError::NoSize { action, size }) => {
                 let mut learned = LearnedSizes::of_kinds(names, commands, separation.tying_all())?;
                 (learned.follow_labels, learned.hold) = (false, false);
+                let cause = varying(commands).map_or_else(String::new, |cause| format!("; {cause}"));
                 learned.warnings.push(format!(
                     "sizes do not add up: the fitted size of `{action}` is {size} bytes; every labelled command is \
-                     learned as it is, and sums are not known"
+                     learned as it is, and sums are not known{cause}"
                 ));
                 learned
             }
@@ -215,7 +200,8 @@ impl LearnedSizes {
         }
         let (mut warnings, contradiction) = (doubts(&fit, &commands), contradiction(&fit, &commands));
         let hold = contradiction.is_none();
-        warnings.extend(contradiction);
+        // Where sizes are refuted, the refutation has the cause.
+        warnings.extend(contradiction.or_else(|| varying(&commands).filter(|_| fit.certainty < CERTAIN)));
         let outliers = fit.outliers.iter().filter_map(|at| indices.get(*at)).copied().collect();
         let learned = Self::of_fit(fit, commands, separation);
         let kinds = learn_kinds(&all_names, rest.iter(), indices.len());
@@ -340,120 +326,6 @@ impl LearnedSizes {
             self.remarks.push(format!("{pairs} have the same sizes: sizes do not tell them apart, {replies}"));
         }
     }
-}
-
-/// What may be wrong with sums.
-fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
-    let mut doubts = Vec::new();
-    if fit.certainty < CERTAIN {
-        let open = fit.actions.iter().zip(&fit.intervals).filter(|(_, [least, most])| least < most);
-        let open = listed(open.map(|(action, [least, most])| format!("`{}` {least} to {most}", action.name)), SHOWN);
-        let open = if open.is_empty() { "all sizes".to_owned() } else { format!("{open} bytes") };
-        doubts.push(format!(
-            "the labels leave sizes open: {open} (95 % credible), and these sizes together are right with a probability \
-             of {:.0} %; label more commands of several actions",
-            100.0 * fit.certainty
-        ));
-    }
-    let count = commands.len();
-    if count < MIN_COMMANDS {
-        doubts.push(format!(
-            "only {count} labelled commands were learned from: how much sizes vary (ε) and what is usual are known \
-             roughly, and probabilities may be off by a tenth; label {MIN_COMMANDS} commands or more"
-        ));
-    }
-    doubts
-}
-
-/// That sizes do not add up, and why.
-fn contradiction(fit: &Fit, commands: &[LabelledCommand]) -> Option<String> {
-    let (count, left_out) = (commands.len(), fit.outliers.len());
-    let share = left_out as f64 / count.max(1) as f64;
-    let found = Additivity::of(fit, commands);
-    let is_significant = found.p_value < SIGNIFICANT && found.mean_deviation > USUAL_DEVIATION;
-    if share <= DOUBTFUL_SHARE && !is_significant {
-        return None;
-    }
-    let cause = if let Some(sizes) = grouped_sizes(fit, commands) {
-        format!(
-            "an action that occurs again costs less than the first time ({sizes}), as where devices are grouped by their \
-             action: sums of sizes do not hold for them"
-        )
-    } else if let Some(shorter) = found.repeated_shorter {
-        format!(
-            "an action that occurs again is {shorter:.0} bytes shorter than the first time, as in compressed bodies \
-             (permessage-deflate, gzip): sums of sizes do not hold for them"
-        )
-    } else if let Some((apart, upper)) = found.forms {
-        format!(
-            "there are two forms of message, {:.0} % of them {apart} bytes longer, as of two apps: learn each from its \
-             own captures",
-            100.0 * upper
-        )
-    } else if let Some(other) = other_sizes(fit, commands) {
-        format!(
-            "those that do not fit agree on other sizes ({other}), as of two apps: learn each from its own captures"
-        )
-    } else {
-        "the cause is not recognised: messages may hold texts of varying length, or labels may be wrong".to_owned()
-    };
-    Some(format!(
-        "the sizes of labelled commands do not add up: {left_out} of {count} deviate by more than 8 bytes, all by \
-         {:.1} on average; residuals depend on the actions with p = {:.3}; {cause}",
-        found.mean_deviation, found.p_value
-    ))
-}
-
-/// What each action costs the first time and each further time, if sizes add up then.
-fn grouped_sizes(fit: &Fit, commands: &[LabelledCommand]) -> Option<String> {
-    let again = fit.actions.iter().map(|action| format!("{} again", action.name));
-    let names: Vec<String> = fit.actions.iter().map(|action| action.name.clone()).chain(again).collect();
-    let split = |command: &LabelledCommand| {
-        let first = command.counts.iter().map(|count| (*count).min(1));
-        let further = command.counts.iter().map(|count| count.saturating_sub(1));
-        LabelledCommand { counts: first.chain(further).collect(), ..command.clone() }
-    };
-    let split: Vec<LabelledCommand> = commands.iter().map(split).collect();
-    let grouped = fit_of_separate(&names, &split).filter(|(fit, commands)| agrees(fit, commands))?.0;
-    let size = |name: &str| grouped.actions.iter().find(|action| action.name == name).map(|action| action.size);
-    let cheaper = fit.actions.iter().filter_map(|Action { name, .. }| {
-        let (first, further) = size(name).zip(size(&format!("{name} again")))?;
-        (further < first).then(|| format!("`{name}` {first} and {further} bytes"))
-    });
-    Some(listed(cheaper, SHOWN)).filter(|sizes| !sizes.is_empty())
-}
-
-/// A fit of the actions that commands separate, to the commands of these alone; `None` if there are fewer commands than
-/// sizes, as any would fit then, or if most have other actions, too.
-fn fit_of_separate(names: &[String], commands: &[LabelledCommand]) -> Option<(Fit, Vec<LabelledCommand>)> {
-    let separation = Separation::of(names.len(), commands);
-    let kept: Vec<LabelledCommand> = commands.iter().filter_map(|command| separation.project(command)).collect();
-    let separate: Vec<String> = separation.separate.iter().filter_map(|at| names.get(*at)).cloned().collect();
-    if separate.is_empty() || kept.len() < 2 * (separate.len() + 1) || kept.len() * 10 < commands.len() * 9 {
-        return None;
-    }
-    Some((Fit::learn(FitMethod::Robust, &separate, &kept).ok()?, kept))
-}
-
-/// Whether nearly all commands are what a fit says.
-fn agrees(fit: &Fit, commands: &[LabelledCommand]) -> bool {
-    // One gross outlier, such as a wrong label, is no deviation of all.
-    let kept = commands.iter().enumerate().filter(|(at, _)| !fit.outliers.contains(at));
-    let kept: Vec<LabelledCommand> = kept.map(|(_, command)| command.clone()).collect();
-    fit.outliers.len() * 10 <= commands.len() && Additivity::of(fit, &kept).mean_deviation <= USUAL_DEVIATION
-}
-
-/// The sizes that the outliers of a fit agree on among themselves.
-fn other_sizes(fit: &Fit, commands: &[LabelledCommand]) -> Option<String> {
-    let outliers: Vec<LabelledCommand> = fit.outliers.iter().filter_map(|at| commands.get(*at)).cloned().collect();
-    let names: Vec<String> = fit.actions.iter().map(|action| action.name.clone()).collect();
-    let (other, _) = fit_of_separate(&names, &outliers).filter(|(fit, commands)| agrees(fit, commands))?;
-    let size = |name: &str| fit.actions.iter().find(|action| action.name == name).map_or(0, |action| action.size);
-    let differ = other
-        .actions
-        .iter()
-        .map(|action| format!("`{}` {} instead of {} bytes", action.name, action.size, size(&action.name)));
-    Some(listed(differ, SHOWN))
 }
 
 #[cfg(test)]

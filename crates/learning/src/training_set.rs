@@ -1,6 +1,6 @@
 //! From labels and commands to a model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_fit::{
     ExperimentDesign, FitError, learn_prior, learn_reply_bytes, learn_reply_counts, learn_single_replies,
@@ -8,8 +8,8 @@ use sizeleak_fit::{
 use sizeleak_labels::{LabelFile, Matching, Tolerance};
 use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{
-    Action, Basis, CaptureDigest, FitMethod, Inventory, Kind, LabelledCommand, LearnedPadding, Limits, Model,
-    Provenance, Scope,
+    Action, Basis, CaptureDigest, FitMethod, Inventory, Kind, LabelledCommand, LearnedPadding, Limits, MAX_SEEN, Model,
+    Provenance, Scope, command_mark,
 };
 
 use crate::error::LearningError;
@@ -84,6 +84,12 @@ pub struct LearnedModel {
     pub occurrences: Vec<usize>,
     /// What to record next for uncertain sizes.
     pub plan: RecordingPlan,
+}
+
+/// The marks of commands, in ascending order, unless there are too many.
+fn marks(commands: &[ObservedCommand]) -> Vec<u32> {
+    let marks: BTreeSet<u32> = commands.iter().map(|one| command_mark(one.command.time_ns)).collect();
+    if marks.len() > MAX_SEEN { Vec::new() } else { marks.into_iter().collect() }
 }
 
 /// A command with the sizes that it may have had before it was padded.
@@ -167,6 +173,7 @@ impl TrainingSet<'_> {
             certainty: if hold { (1e4 * certainty).round() / 1e4 } else { 0.0 },
             warnings: warnings.clone(),
             found_with: BTreeMap::new(),
+            seen: marks(&matched),
         };
         let with_own_replies: Vec<LabelledCommand> =
             additive.iter().filter(|command| command.has_own_replies).cloned().collect();

@@ -52,7 +52,7 @@ pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};
 pub use labelled_command::{LabelledCommand, MAX_COUNT_OF_ACTION};
 pub use learned_padding::LearnedPadding;
 pub use limits::{Condition, Limits};
-pub use model::{CaptureDigest, FitMethod, Model, Provenance};
+pub use model::{CaptureDigest, FitMethod, MAX_SEEN, Model, Provenance, command_mark};
 pub use model_file::{ModelError, ModelFault, SCHEMA};
 pub use model_set::{Assumption, Choice, FlowEnds, GatewaysSeen, ModelSet, Scopes, Uncovered};
 pub use neighbours::{EpsilonTuple, MAX_TUPLES, Neighbours, WeightedEpsilon};

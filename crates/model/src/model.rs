@@ -80,6 +80,21 @@ pub struct Provenance {
     /// The options by which commands were found, where they were not the usual ones: by stage, named like its keys in
     /// `pipeline.toml`. The model holds for commands that are found like this.
     pub found_with: BTreeMap<String, toml::Table>,
+    /// The [marks](command_mark) of the commands that it was learned from; empty if these are not known, or too many.
+    pub seen: Vec<u32>,
+}
+
+/// The most commands whose marks a model holds.
+pub const MAX_SEEN: usize = 1 << 16;
+
+/// What tells a command from others by its time, in nanoseconds since 1970: two have the same once in 2³² cases.
+pub fn command_mark(time_ns: i64) -> u32 {
+    // The finalizer of MurmurHash3: times of commands share most of their bits.
+    let mut mixed = time_ns.cast_unsigned();
+    for factor in [0xff51_afd7_ed55_8ccd_u64, 0xc4ce_b9fe_1a85_ec53] {
+        mixed = (mixed ^ mixed >> 33).wrapping_mul(factor);
+    }
+    (mixed >> 32) as u32
 }
 
 impl Provenance {

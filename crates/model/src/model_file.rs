@@ -18,8 +18,8 @@ use crate::inventory::{MAX_ACTIONS, toml_fault};
 use crate::neighbours::MAX_TUPLES;
 use crate::{
     Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, LearnedPadding,
-    Model, Neighbours, NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope,
-    SingleReplies, Smoothing,
+    MAX_SEEN, Model, Neighbours, NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ReplyWindows,
+    Scope, SingleReplies, Smoothing,
 };
 
 /// The newest schema version of the model file. Files without keys of this version are written as version 1, which
@@ -192,6 +192,8 @@ struct LearnedFile {
     warnings: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     found_with: BTreeMap<String, toml::Table>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    seen: Vec<u32>,
 }
 
 fn certain() -> f64 {
@@ -256,7 +258,8 @@ impl Model {
             || self.actions.iter().any(Action::varies)
             || self.learned.padding.is_some()
             || self.learned.certainty < 1.0
-            || !self.learned.warnings.is_empty();
+            || !self.learned.warnings.is_empty()
+            || !self.learned.seen.is_empty();
         if has_new_keys { SCHEMA } else { FIRST_SCHEMA }
     }
 
@@ -534,8 +537,12 @@ impl TryFrom<LearnedFile> for Provenance {
         if !(0.0..=1.0).contains(&file.certainty) {
             return bounds(format!("`certainty` is a probability: {} is none", file.certainty));
         }
-        let LearnedFile { method, commands, version, captures, padding, certainty, warnings, found_with, .. } = file;
-        Ok(Self { method, commands, version, basis, captures, padding, certainty, warnings, found_with })
+        if file.seen.len() > MAX_SEEN {
+            return bounds(format!("`seen` has at most {MAX_SEEN} commands"));
+        }
+        let LearnedFile { method, commands, version, captures, padding, certainty, .. } = file;
+        let (warnings, found_with, seen) = (file.warnings, file.found_with, file.seen);
+        Ok(Self { method, commands, version, basis, captures, padding, certainty, warnings, found_with, seen })
     }
 }
 
@@ -559,6 +566,7 @@ impl From<&Provenance> for LearnedFile {
             certainty: learned.certainty,
             warnings: learned.warnings.clone(),
             found_with: learned.found_with.clone(),
+            seen: learned.seen.clone(),
         }
     }
 }

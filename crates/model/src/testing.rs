@@ -67,6 +67,7 @@ pub(crate) fn model() -> Model {
             certainty: 1.0,
             warnings: Vec::new(),
             found_with: BTreeMap::new(),
+            seen: Vec::new(),
         },
     }
 }

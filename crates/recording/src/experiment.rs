@@ -191,6 +191,11 @@ impl Experiment {
         }
     }
 
+    /// Notes which of the commands were seen: others are wanted as if they had not been sent.
+    pub fn seen(&mut self, learned_from: Vec<Vec<u32>>, held_back: usize) {
+        (self.learned_from, self.held_back) = (learned_from, held_back);
+    }
+
     /// Whether it is time to learn: there is a new command to learn from, and each action was commanded.
     pub fn wants_check(&self) -> bool {
         self.best.1 > 0 && self.learned_from.len() > self.actions.len() && self.missing().commands.is_empty()
@@ -273,7 +278,7 @@ impl Experiment {
         // Twice a command for each unknown, and nothing became more certain.
         let patience = 2 * (self.actions.len() + 1) + UNCHANGED_CHECKS + MIN_HELD_OUT as usize;
         let is_hopeless = self.best.1 >= patience || self.unchanged >= patience;
-        (self.knowledge.is_some() && is_hopeless).then(|| Stop::NoGain { tied: self.open() })
+        is_hopeless.then(|| Stop::NoGain { tied: self.open() })
     }
 
     /// Whether all sizes are certain, and were the same at several checks.

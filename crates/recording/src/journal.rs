@@ -17,6 +17,8 @@ pub enum Outcome {
     Pending,
     /// It was sent.
     Sent,
+    /// It was sent, and the capture has no message of it in its turn: it does not count.
+    NotSeen,
     /// It was not sent, for this reason.
     Failed(String),
 }
@@ -45,6 +47,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// When it was handed over, by the clock of the capture.
+    pub fn start_ns(&self) -> i64 {
+        self.handed_over_ns - self.clock_ahead_ns
+    }
+
     /// When its message was seen, halfway between both stamps, by the clock of the capture.
     pub fn time_ns(&self) -> i64 {
         let returned = self.returned_ns.unwrap_or(self.handed_over_ns);

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use sizeleak_evaluation::{Evaluation, EvaluationError, Evaluator, JudgedRun};
+use sizeleak_frame::Direction;
 use sizeleak_labels::{Label, LabelFile, Labels, Tolerance};
 use sizeleak_learning::{
-    LearningError, LearningOutcome, LearningRun, LearningSettings, command_times, digest_captures, temporary_model,
+    LearnedModel, LearningError, LearningOutcome, LearningRun, LearningSettings, command_times, digest_captures,
+    temporary_model,
 };
 use sizeleak_model::{Inventory, ModelSet};
 use sizeleak_pipeline::{ConfigError, InputSource, Pipeline, PipelineInput};
@@ -13,12 +15,16 @@ use thiserror::Error;
 
 use crate::journal::Step;
 use crate::knowledge::{HeldOut, Knowledge};
+use crate::turns::{Turn, cause};
 
 /// The first stage that needs a model of sizes.
 const CORRECTOR: &str = "epsilon-corrector";
 
 /// The probability that a credible set holds.
 const CREDIBLE: f64 = 0.95;
+
+/// A model that explains fewer of its labels than this share is none.
+const MIN_EXPLAINED: f64 = 0.85;
 
 /// Why nothing can be said of a recording.
 #[derive(Debug, Error)]
@@ -41,6 +47,7 @@ pub struct Recording {
     input: PipelineInput,
     settings: LearningSettings,
     tolerance: Tolerance,
+    turns: Vec<Turn>,
 }
 
 /// What was learned.
@@ -87,8 +94,17 @@ impl Recording {
         let took = |step: &Step| step.returned_ns.map_or(0, |returned| returned - step.handed_over_ns);
         let longest = steps.iter().map(took).max().unwrap_or(0);
         let slack = Tolerance::USUAL.nanoseconds() / 2;
-        let tolerance = Tolerance::of_nanoseconds((longest / 2 + slack).max(Tolerance::USUAL.nanoseconds()));
-        Ok(Self { pipeline, input: PipelineInput::new(InputSource::Captures), settings, tolerance })
+        // No message is later than the next command, however long that is waited for.
+        let shortest = steps.windows(2).map(|pair| pair[1].start_ns().saturating_sub(pair[0].start_ns())).min();
+        let tolerance = (longest / 2 + slack).max(shortest.unwrap_or(0)).max(Tolerance::USUAL.nanoseconds());
+        let tolerance = Tolerance::of_nanoseconds(tolerance);
+        Ok(Self {
+            pipeline,
+            input: PipelineInput::new(InputSource::Captures),
+            settings,
+            tolerance,
+            turns: steps.iter().map(Turn::of).collect(),
+        })
     }
 
     /// Learns from labels; `None` with the reason if they teach no model yet.
@@ -98,11 +114,24 @@ impl Recording {
     pub fn learn(&self, labels: &LabelFile) -> Result<Result<Learned, LearningError>, RecordingError> {
         let run = LearningRun { labels, input: &self.input, tolerance: self.tolerance, settings: &self.settings };
         let outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {});
-        let LearningOutcome { learned, commands, labels: aligned, .. } = match outcome {
+        let LearningOutcome { learned, commands, labels: aligned, services, .. } = match outcome {
             Ok(outcome) => outcome,
             Err(error @ (LearningError::Input(_) | LearningError::Labels(_))) => return Ok(Err(error)),
             Err(error) => return Err(error.into()),
         };
+        let sent = commands.iter().filter(|one| one.command.direction == Direction::ToGateway);
+        let mut messages: Vec<(i64, usize)> =
+            sent.filter_map(|one| Some((one.command.time_ns, one.service?))).collect();
+        messages.sort_unstable();
+        let names: Vec<String> = services.iter().map(ToString::to_string).collect();
+        let explains = |section: &LearnedModel| {
+            let of_labels = section.model.learned.commands as f64 / section.labels.max(1) as f64;
+            !section.model.actions.is_empty() && of_labels >= MIN_EXPLAINED
+        };
+        let is_explained = learned.as_ref().is_ok_and(|sections| sections.first().is_some_and(explains));
+        if let Some(cause) = cause(&self.turns, &messages, &names, is_explained) {
+            return Ok(Err(labels.fault(cause).into()));
+        }
         let sections = match learned {
             Ok(sections) => sections,
             Err(error) => return Ok(Err(error)),
@@ -121,11 +150,15 @@ impl Recording {
         Ok(Ok(Learned { models, knowledge, found, times }))
     }
 
-    /// Answers the commands that were held back, with a model that has not seen them.
+    /// Answers the commands that were held back, with a model that has not seen them; `None` if no message of them was
+    /// seen. The others do not count.
     ///
     /// # Errors
-    /// [`RecordingError`], for example if none of them is found.
-    pub fn test(&self, models: &ModelSet, labels: &LabelFile) -> Result<Tested, RecordingError> {
+    /// [`RecordingError`].
+    pub fn test(&self, learned: &Learned, labels: &LabelFile) -> Result<Option<Tested>, RecordingError> {
+        let Ok(matching) = labels.matching(&learned.times, self.tolerance) else { return Ok(None) };
+        let seen: Vec<usize> = matching.pairs.iter().map(|(row, _)| *row).collect();
+        let (models, labels) = (&learned.models, &labels.subset(&seen));
         let file = temporary_model(models).map_err(LearningError::from)?;
         let mut pipeline = self.pipeline.clone();
         pipeline.use_models(&[file.path()])?;
@@ -133,7 +166,7 @@ impl Recording {
         let run = evaluator.judge(&pipeline, &mut |_| {}).and_then(JudgedRun::with_candidates)?;
         let evaluation = Evaluation::new(&run, evaluator.prior_bits(&pipeline), None);
         let score = &evaluation.after_pruning;
-        Ok(Tested { held_out: HeldOut { commands: score.commands, explained: score.among }, evaluation })
+        Ok(Some(Tested { held_out: HeldOut { commands: score.commands, explained: score.among }, evaluation }))
     }
 
     /// The labels with the times of their commands; those without a command are left out.

@@ -12,10 +12,11 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_recording::{
     ActionSize, Decision, DeviceAction, Experiment, Half, HeldOut, Journal, Learned, Outcome, PlannedCommand,
-    Recording, Stop, labels_of,
+    Recording, Step, labels_of,
 };
-use sizeleak_text::escaped_lines;
+use sizeleak_text::{escaped_lines, listed};
 
+use super::end::End;
 use super::options::RecordOptions;
 use super::sender::{self, Sender};
 use super::tap::Tap;
@@ -35,6 +36,9 @@ const SENT_UNSEEN: usize = 3;
 
 /// A gateway that is never silent is commanded after so many times the silence that is waited for.
 const MAX_SILENCES: u32 = 20;
+
+/// How many commands without a message are named.
+const SHOWN: usize = 20;
 
 /// A difference of clocks that is worth a word.
 const CLOCK_WORTH_A_WORD: i64 = 1_000_000_000;
@@ -57,14 +61,6 @@ pub(super) struct Session<'a> {
     learned: Option<Learned>,
     /// Why nothing was learned.
     fault: Option<String>,
-}
-
-/// Why a recording ends.
-enum End {
-    Decided(Stop),
-    LabelsComplete,
-    MaxTime,
-    Interrupted,
 }
 
 impl<'a> Session<'a> {
@@ -241,10 +237,14 @@ impl<'a> Session<'a> {
         match recording.learn(&labels).map_err(anyhow::Error::from)? {
             Ok(learned) => {
                 self.experiment.learned(Some(learned.knowledge.clone()));
+                let held_back = self.labels(Half::Test)?;
+                let found = held_back.as_ref().map(|held_back| recording.found(held_back, &learned.times));
+                let seen = learned.found.rows.iter().map(|row| row.counts.clone()).collect();
+                self.experiment.seen(seen, found.map_or(0, |found| found.rows.len()));
                 if self.experiment.wants_test()
-                    && let Some(held_back) = self.labels(Half::Test)?
+                    && let Some(held_back) = held_back
+                    && let Some(tested) = recording.test(&learned, &held_back).map_err(anyhow::Error::from)?
                 {
-                    let tested = recording.test(&learned.models, &held_back).map_err(anyhow::Error::from)?;
                     self.experiment.tested(tested.held_out);
                 }
                 (self.learned, self.fault) = (Some(learned), None);
@@ -277,7 +277,8 @@ impl<'a> Session<'a> {
         }
         // Their clock is compared with the capture's packet by packet, which is surer than by commands.
         let times = LabelTimes { offset: Some(LabelOffset::By(0)), ..LabelTimes::default() };
-        Ok(Some(LabelFile::read(&self.path(half), &times)?))
+        let labels = LabelFile::read(&self.path(half), &times)?;
+        Ok(Some(labels.in_turns(self.journal.steps.iter().map(Step::start_ns).collect())))
     }
 
     fn path(&self, half: Half) -> PathBuf {
@@ -373,14 +374,40 @@ impl<'a> Session<'a> {
         learned.knowledge.warnings.iter().for_each(|warning| tell("warning", warning));
         self.report_losses(&learned);
         tell("known", &self.known());
-        let Some(held_back) = self.labels(Half::Test)? else { return Ok(code) };
-        let tested = recording.test(&learned.models, &held_back).map_err(anyhow::Error::from)?;
-        self.write_half(Half::Test, &recording.found(&held_back, &learned.times))?;
+        let held_back = self.labels(Half::Test)?;
+        let found = held_back.as_ref().map_or_else(Labels::default, |half| recording.found(half, &learned.times));
+        self.note_unseen([&learned.found, &found])?;
+        let Some(held_back) = held_back else { return Ok(code) };
+        self.write_half(Half::Test, &found)?;
+        let Some(tested) = recording.test(&learned, &held_back).map_err(anyhow::Error::from)? else { return Ok(code) };
         let HeldOut { commands, explained } = tested.held_out;
         tell("held back", &format!("{explained} of {commands} have their true actions among the candidates"));
         tell("next", &format!("sizeleak audit --model {}", model.display()));
         print_document(&paragraph(tested.evaluation.conclusion.sentence, 0))?;
         Ok(code)
+    }
+
+    /// Notes, and says, which commands have no message. Rows of labels have the lines of their half.
+    fn note_unseen(&mut self, found: [&Labels; 2]) -> Result<(), Failure> {
+        let mut lines = [2, 2];
+        let mut unseen = Vec::new();
+        for step in self.journal.steps.iter_mut().filter(|step| step.outcome == Outcome::Sent) {
+            let half = usize::from(step.half == Half::Test);
+            if found[half].rows.binary_search_by_key(&lines[half], |row| row.line).is_err() {
+                step.outcome = Outcome::NotSeen;
+                unseen.push(step.number.to_string());
+            }
+            lines[half] += 1;
+        }
+        if !unseen.is_empty() && !self.options.log.is_quiet() {
+            let (count, all) = (unseen.len(), self.journal.steps.len());
+            let text = format!(
+                "{count} of {all} commands have no message in their turn, and do not count: {}",
+                listed(unseen, SHOWN)
+            );
+            say("not seen", &text);
+        }
+        self.write_journal()
     }
 
     /// Says if packets came later than silence is waited for: then commands went out while the gateway was not silent.
@@ -405,12 +432,10 @@ impl<'a> Session<'a> {
         if failed > 0 {
             say("note", &format!("{failed} of {} commands were not sent, and do not count", self.journal.steps.len()));
         }
-        let sent = self.journal.sent(Half::Learn).count();
-        let unseen = sent - learned.found.rows.len().min(sent);
-        let unexplained = learned.knowledge.unexplained;
+        let seen = learned.found.rows.len();
+        let unexplained = learned.knowledge.unexplained.saturating_sub(self.journal.sent(Half::Learn).count() - seen);
         if unexplained > 0 {
-            let text =
-                format!("{unexplained} of {sent} commands to learn from are left out, {unseen} of them not seen");
+            let text = format!("{unexplained} of {seen} commands to learn from have sizes that no sum explains");
             say("note", &text);
         }
         let ahead = self.tap.as_ref().map_or(0, Tap::ahead_ns);
@@ -418,34 +443,6 @@ impl<'a> Session<'a> {
             let side = if ahead > 0 { "behind" } else { "ahead of" };
             let seconds = ahead.unsigned_abs() as f64 / 1e9;
             say("note", &format!("the capture's clock is {seconds:.1} s {side} this one: labels follow the capture's"));
-        }
-    }
-}
-
-impl End {
-    /// Why, in words, and whether that is no interruption.
-    fn in_words(&self) -> (String, bool) {
-        match self {
-            Self::Decided(Stop::Settled) => {
-                ("all sizes are certain and explain the commands held back".to_owned(), true)
-            }
-            Self::Decided(Stop::OffTogether) => (
-                "more commands would not help: sizes explain the commands held back, but all may be off by the same few \
-                 bytes, as this home has no command that shows where length fields grow"
-                    .to_owned(),
-                true,
-            ),
-            Self::Decided(Stop::NoGain { tied }) if tied.is_empty() => (
-                "more commands would not help: sizes are certain, but do not explain the commands held back".to_owned(),
-                true,
-            ),
-            Self::Decided(Stop::NoGain { tied }) => {
-                (format!("more commands would not help: {} stay open", tied.join(", ")), true)
-            }
-            Self::Decided(Stop::MaxCommands) => ("as many commands as `--max-commands` allows".to_owned(), true),
-            Self::LabelsComplete => ("the commands that sizes need are sent".to_owned(), true),
-            Self::MaxTime => ("`--max-time` is over".to_owned(), true),
-            Self::Interrupted => ("interrupted".to_owned(), false),
         }
     }
 }

@@ -106,9 +106,15 @@ fn logs_of_programs_are_read_by_the_map_that_is_proposed() {
 
 #[test]
 fn logs_to_the_second_or_minute_and_afternoons_are_read() {
-    let zigbee = "[2026-01-05 08:00:30] info: \tz2m: started\n\
+    let zigbee = "Jan 05 09:00:36 host compose[1426]: zigbee2mqtt  | [2026-01-05 08:00:30] info: \tz2m: started\n\
                   [2026-01-05 08:00:36] info: \tz2m:mqtt: MQTT publish: topic 'z/lamp', payload '{\"state\":\"ON\"}'\n";
     assert_eq!(by_proposed_map(zigbee).unwrap(), [(36.0, vec!["ON".to_owned()])]);
+    // Topics of either kind, and a time that is no date of ISO 8601.
+    let mixed = "{\"tst\":\"2026-01-05T08:00:36Z\",\"topic\":\"lamp\",\"payload\":{\"state\":\"on\"}}\n\
+                 {\"tst\":\"2026-01-05T08:01:14Z\",\"topic\":\"plug\",\"payload\":\"off\"}\n";
+    assert_eq!(by_proposed_map(mixed).unwrap().len(), 2);
+    let oldest = "zigbee2mqtt:info 10/12/2026, 3:39:47 PM MQTT publish: topic 'z/lamp', payload '{\"state\":\"ON\"}'\n";
+    assert!(by_proposed_map(oldest).is_err());
     let old = "debug 2026-01-05 08:01:14: Received MQTT message on 'z/lamp/set' with data '{\"state\":\"OFF\"}'\n";
     assert_eq!(by_proposed_map(old).unwrap(), [(74.0, vec!["OFF".to_owned()])]);
     let applet = "date,device,state\n\"January 5, 2026 at 08:00AM\",Lamp,on\n\"January 5, 2026 at 01:01PM\",Lamp,off\n";

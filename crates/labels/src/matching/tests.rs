@@ -101,3 +101,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_message_belongs_to_the_command_in_whose_turn_it_was_sent() {
+    let starts = [0, 100, 200, 300];
+    // The second and the last were dropped; a poll follows in the turn of the first, and one comes before all.
+    let found = match_turns(&[2, 102, 202, 302], &[-50, 4, 60, 206], &starts, 90);
+    assert_eq!((found.pairs, found.missed), (vec![(0, 1), (2, 3)], vec![1, 3]));
+    assert_eq!(found.spurious, [0, 2]);
+    // Labels of one half: the other's messages are not for them.
+    assert_eq!(match_turns(&[102, 302], &[4, 206], &starts, 1_000).pairs, []);
+    assert_eq!(match_turns(&[2, 102], &[99, 100], &starts, 1_000).pairs, [(0, 0), (1, 1)]);
+    // Without a limit by the next command, the tolerance is one.
+    assert_eq!(match_turns(&[302], &[900], &starts, 90).missed, [0]);
+}

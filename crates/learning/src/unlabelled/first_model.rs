@@ -70,6 +70,7 @@ pub(super) fn first_model(
             certainty: 1.0,
             warnings: Vec::new(),
             found_with: BTreeMap::new(),
+            seen: Vec::new(),
         },
         actions,
     })

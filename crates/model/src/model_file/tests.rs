@@ -157,6 +157,7 @@ prop_compose! {
                 certainty: fixed.clamp(0.0, 1.0),
                 warnings: Vec::new(),
                 found_with,
+                seen: vec![1, u32::MAX],
             },
         }
     }
