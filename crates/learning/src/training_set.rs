@@ -133,12 +133,7 @@ impl TrainingSet<'_> {
         sizes.padding = padding.or(sizes.padding);
         let plan = self.recording_plan(&sizes, &matching)?;
         remarks.extend(sizes.remarks.iter().cloned().chain(self.left_out(&sizes, &matching)));
-        let mut warnings = sizes.warnings.clone();
-        warnings.extend(sizes.padding.as_ref().and_then(|padding| not_as_padded(&commands, padding)));
-        warnings.extend(growing_length_fields(&sizes, &plan));
-        let sizes_of: Vec<i64> = commands.iter().map(|command| command.sizes[1]).collect();
-        let within_ns = self.tolerance.nanoseconds();
-        warnings.extend(merged_messages(self.labels.labels(), &matching, &sizes, &sizes_of, within_ns));
+        let warnings = self.warnings(&sizes, &plan, &matching, &commands);
         let pairs = matching.pairs.iter().map(|(_, command)| *command).enumerate();
         let is_outlier = |pair: &usize| sizes.outliers.binary_search(pair).is_ok();
         let (left_out, learned_from): (Vec<_>, Vec<_>) = pairs.partition(|(pair, _)| is_outlier(pair));
@@ -222,6 +217,23 @@ impl TrainingSet<'_> {
             occurrences,
             plan,
         })
+    }
+
+    /// What may be wrong with what was learned from these commands, a sentence each.
+    fn warnings(
+        &self,
+        sizes: &LearnedSizes,
+        plan: &RecordingPlan,
+        matching: &Matching,
+        commands: &[LabelledCommand],
+    ) -> Vec<String> {
+        let mut warnings = sizes.warnings.clone();
+        warnings.extend(sizes.padding.as_ref().and_then(|padding| not_as_padded(commands, padding)));
+        warnings.extend(growing_length_fields(sizes, plan));
+        let sizes_of: Vec<i64> = commands.iter().map(|command| command.sizes[1]).collect();
+        let within_ns = self.tolerance.nanoseconds();
+        warnings.extend(merged_messages(self.labels.labels(), matching, sizes, &sizes_of, within_ns));
+        warnings
     }
 
     /// The times of the first and the last label.
