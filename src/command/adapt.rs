@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::gateway_choice::choose_gateway;
 use super::help::{OUTPUT, STAGES};
 use super::notices::NoticeReport;
-use super::output_option::write;
+use super::output_option::write_result;
 use super::stage_options::StageOptionArguments;
 use super::traffic_input::TrafficInput;
 
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let adapted = AdaptationRun { input: &input, models }.adapt(&pipeline, &mut |notice| notices.add(notice));
     notices.print(&adapted, |adapted| adapted.damage.as_ref());
     let Adaptation { models, changes, damage } = adapted?;
-    write(&arguments.output, models.to_toml().as_bytes())?;
+    write_result(&arguments.output, models.to_toml().as_bytes())?;
     for change in &changes {
         say("sizeleak", &change.to_string());
     }

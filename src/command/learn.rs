@@ -24,7 +24,7 @@ use super::help::{CURVE, OUTPUT};
 use super::labelled_captures::LabelledCaptures;
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
-use super::output_option::{write, writes_stdout};
+use super::output_option::{write, write_result, writes_stdout};
 use super::report_format::ReportFormatOption;
 use super::terminal::stderr_columns;
 
@@ -159,7 +159,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     })?;
     let models = ModelSet::new(learned.iter().map(|section| section.model.clone()).collect());
     let models = models.with_context(|| labels.path().display().to_string())?;
-    write(&arguments.output, models.to_toml().as_bytes())?;
+    write_result(&arguments.output, models.to_toml().as_bytes())?;
     let summary = summary::summary(&learned, found.as_ref(), captures.log.is_verbose());
     show(as_text(&summary, stderr_columns()).trim_end());
     if let (Some(counts), Some(learned)) = (&arguments.curve, learned.first()) {

@@ -57,7 +57,7 @@ impl OutputOption {
 
     /// Writes a complete result.
     pub(super) fn write(&self, result: &[u8]) -> anyhow::Result<()> {
-        self.output.as_deref().map_or_else(|| print(result), |path| write(path, result))
+        self.output.as_deref().map_or_else(|| print(result), |path| write_result(path, result))
     }
 }
 
@@ -91,6 +91,15 @@ pub(super) fn write(path: &Path, result: &[u8]) -> anyhow::Result<()> {
     let fault = |error| anyhow!("{} cannot be written: {error}", path.display());
     file.write_all(result).and_then(|()| file.flush()).map_err(fault)?;
     Ok(output.keep()?)
+}
+
+/// Writes what a command is for, and says so.
+pub(super) fn write_result(path: &Path, result: &[u8]) -> anyhow::Result<()> {
+    write(path, result)?;
+    if path.is_file() {
+        say("sizeleak", &format!("{} is written", path.display()));
+    }
+    Ok(())
 }
 
 /// Prints a text for people.

@@ -15,7 +15,7 @@ use sizeleak_platform::telemetry::log::{LogFlags, say};
 use super::answers_input::AnswersInput;
 use super::failure::Failure;
 use super::help::{INPUT, OUTPUT};
-use super::output_option::write;
+use super::output_option::write_result;
 
 /// Learn what a home usually does and when
 #[derive(Debug, Args)]
@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     for (gateway, sightings) in homes.sightings {
         profile.add(&gateway, sightings);
     }
-    write(&arguments.output, profile.to_toml().as_bytes())?;
+    write_result(&arguments.output, profile.to_toml().as_bytes())?;
     if !arguments.log.is_quiet() {
         report(&profile, homes.unanswered);
     }

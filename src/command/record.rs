@@ -1,5 +1,6 @@
 //! `sizeleak record`: commands a home, captures it, learns from it and stops by itself.
 
+mod ask;
 mod end;
 mod options;
 mod sender;
@@ -35,7 +36,8 @@ const SHOWN: usize = 60;
     sizeleak record --inventory home.toml --do ./send.sh --interface eth1 --gateway 192.168.1.20 -o recorded\n  \
     sizeleak record --inventory home.toml --do-lines ./sender.py --capture-with \
     'ssh router tcpdump -U --immediate-mode -w - host hub' --gateway 192.168.1.20 -o recorded\n  \
-    sizeleak record --inventory home.toml --do ./send.sh --labels-only -o recorded\n\n\
+    sizeleak record --inventory home.toml --do ./send.sh --labels-only -o recorded\n  \
+    sizeleak record --inventory home.toml --ask --interface eth1 --gateway 192.168.1.20 -o recorded\n\n\
     CMD gets one command as a line of JSON on stdin: {\"number\": 17, \"actions\": {\"on\": 2}, \"devices\": [{\"device\": \
     \"plug\", \"index\": 0, \"action\": \"on\"}, …]}. If it ends with another code than 0, the command does not count. With \
     `--do-lines`, one process gets all of them, and answers each by the line `ok`, or by why it was not sent.\n\n\

@@ -15,7 +15,7 @@ use sizeleak_platform::runtime::{
     Access, Input, Interrupt, LesserUser, Outcome, Output, Received, processors, run_fused,
 };
 use sizeleak_platform::telemetry::Telemetry;
-use sizeleak_platform::telemetry::log::say;
+use sizeleak_platform::telemetry::log::repeat;
 
 use crate::cause::{RunEnding, StageOutcome, first_cause};
 use crate::forwarder::ByteForwarder;
@@ -285,7 +285,7 @@ fn run_last(
 }
 
 fn wait_for(program: &StageProgram, child: Child, end: &ProgramEnd) -> Outcome {
-    program.wait(child, end, |line| say(&program.name, line))
+    program.wait(child, end, |line| repeat(&program.name, line))
 }
 
 /// Forwards signals to processes until the run is over: an interrupt to the first stage, so that all others finish; a

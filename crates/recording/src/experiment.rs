@@ -191,6 +191,18 @@ impl Experiment {
         }
     }
 
+    /// Notes that a command that was added does not count after all.
+    pub fn take_back(&mut self, half: Half, counts: &[u32]) {
+        match half {
+            Half::Learn => {
+                if let Some(at) = self.learned_from.iter().rposition(|other| other == counts) {
+                    self.learned_from.remove(at);
+                }
+            }
+            Half::Test => self.held_back = self.held_back.saturating_sub(1),
+        }
+    }
+
     /// Notes which of the commands were seen: others are wanted as if they had not been sent.
     pub fn seen(&mut self, learned_from: Vec<Vec<u32>>, held_back: usize) {
         (self.learned_from, self.held_back) = (learned_from, held_back);

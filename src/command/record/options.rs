@@ -27,7 +27,7 @@ pub(super) struct RecordOptions<'a> {
 #[command(next_help_heading = "Commands")]
 pub(super) struct CommandOptions {
     /// Start CMD for each command, with JSON on stdin
-    #[arg(long = "do", value_name = "CMD", required_unless_present_any = ["do_lines", "dry_run"])]
+    #[arg(long = "do", value_name = "CMD", required_unless_present_any = ["do_lines", "ask", "dry_run"])]
     pub(super) program: Option<String>,
 
     /// Start CMD once, with a line of JSON for each
@@ -35,6 +35,12 @@ pub(super) struct CommandOptions {
     /// It answers each by the line `ok`, or by why the command was not sent.
     #[arg(long, value_name = "CMD", conflicts_with = "program")]
     pub(super) do_lines: Option<String>,
+
+    /// Ask for each command on the terminal: somebody sends it, at a phone or at the device
+    ///
+    /// Enter says that it is done, `s` skips it, `u` says that the last one went wrong.
+    #[arg(long, conflicts_with_all = ["program", "do_lines", "quiet"])]
+    pub(super) ask: bool,
 
     /// Also command the devices of this name; can be repeated
     ///

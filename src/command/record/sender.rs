@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Map, Value, json};
 use sizeleak_recording::Step;
 
+use super::ask::Person;
 use crate::command::line_channel::lines_of;
 
 /// A program that takes longer has hung: its command does not count.
@@ -32,6 +33,8 @@ pub(super) enum Sender {
     Started(String),
     /// This process runs all the time: a line for each, and it answers by a line.
     Fed(Fed),
+    /// Somebody is asked.
+    Asked(Person),
 }
 
 /// A process that is fed by lines.
@@ -86,11 +89,16 @@ impl Sender {
 
     /// Sends a command. `Err` is why it was not sent.
     pub(super) fn send(&mut self, step: &Step, actions: &[String]) -> Result<(), String> {
-        let told = told(step, actions).to_string();
         match self {
-            Self::Started(text) => run(text, &told),
-            Self::Fed(fed) => fed.send(&told),
+            Self::Started(text) => run(text, &told(step, actions).to_string()),
+            Self::Fed(fed) => fed.send(&told(step, actions).to_string()),
+            Self::Asked(person) => person.ask(step),
         }
+    }
+
+    /// Whether the command before the last one went wrong, as somebody noticed since.
+    pub(super) fn takes_back_last(&self) -> bool {
+        matches!(self, Self::Asked(person) if person.takes_back_last)
     }
 }
 

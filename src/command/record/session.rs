@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
+use sizeleak_evaluation::Conclusion;
 use sizeleak_labels::{LabelFile, LabelOffset, LabelTimes, Labels};
 use sizeleak_model::Inventory;
 use sizeleak_packet::AddressSet;
@@ -16,6 +17,7 @@ use sizeleak_recording::{
 };
 use sizeleak_text::{escaped_lines, listed};
 
+use super::ask::{HANDS_NS, Person};
 use super::end::End;
 use super::options::RecordOptions;
 use super::sender::{self, Sender};
@@ -93,6 +95,7 @@ impl<'a> Session<'a> {
         let interrupt = Interrupt::on_signals()?;
         let tap = command.map(|command| Tap::start(command, folder, gateway)).transpose()?;
         let sender = match (&options.command.program, &options.command.do_lines) {
+            _ if options.command.ask => Sender::Asked(Person::new(interrupt.clone())),
             (_, Some(fed)) => Sender::fed(fed)?,
             (program, None) => Sender::Started(program.clone().unwrap_or_default()),
         };
@@ -187,9 +190,16 @@ impl<'a> Session<'a> {
         let Some(step) = self.journal.steps.last_mut() else { return Ok(false) };
         step.handed_over_ns = now_ns();
         let outcome = self.sender.send(step, &self.journal.actions);
-        step.returned_ns = Some(now_ns());
+        let returned_ns = now_ns();
+        step.returned_ns = Some(returned_ns);
+        if self.options.command.ask {
+            step.handed_over_ns = step.handed_over_ns.max(returned_ns - HANDS_NS);
+        }
         let sent = outcome.is_ok();
         step.outcome = outcome.map_or_else(Outcome::Failed, |()| Outcome::Sent);
+        if self.sender.takes_back_last() {
+            self.take_back_last();
+        }
         self.wait()?;
         let left = self.options.command.pause.saturating_sub(begun.elapsed());
         if let Some(tap) = &mut self.tap {
@@ -202,6 +212,15 @@ impl<'a> Session<'a> {
         self.experiment.add(command.half, sent.then_some(&command.counts));
         self.write_journal()?;
         Ok(sent)
+    }
+
+    /// The command before the last one does not count: it is wanted again.
+    fn take_back_last(&mut self) {
+        let Some(before) = self.journal.steps.iter_mut().rev().nth(1) else { return };
+        if before.outcome == Outcome::Sent {
+            before.outcome = Outcome::Failed("it went wrong".to_owned());
+            self.experiment.take_back(before.half, &before.counts);
+        }
     }
 
     /// Waits until the gateway is silent.
@@ -382,8 +401,20 @@ impl<'a> Session<'a> {
         let Some(tested) = recording.test(&learned, &held_back).map_err(anyhow::Error::from)? else { return Ok(code) };
         let HeldOut { commands, explained } = tested.held_out;
         tell("held back", &format!("{explained} of {commands} have their true actions among the candidates"));
+        let Conclusion { sentence, interval, baseline, .. } = tested.evaluation.conclusion;
+        let is_worse = interval.zip(baseline).is_some_and(|(interval, baseline)| interval.high < baseline.share);
+        let unfit = learned.models.sections().iter().find_map(|section| section.learned.unfit_for_figures());
+        // No leak is announced or denied by a model that has failed.
+        if let Some(why) = unfit.or_else(|| is_worse.then_some(sentence.clone())) {
+            let why = format!("{}: {why}", model.display());
+            if is_whole {
+                return Err(anyhow!(why).into());
+            }
+            tell("warning", &why);
+            return Ok(code);
+        }
         tell("next", &format!("sizeleak audit --model {}", model.display()));
-        print_document(&paragraph(tested.evaluation.conclusion.sentence, 0))?;
+        print_document(&paragraph(sentence, 0))?;
         Ok(code)
     }
 

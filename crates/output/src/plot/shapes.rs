@@ -92,7 +92,9 @@ mod tests {
 
     #[test]
     fn names_lose_characters_that_xml_does_not_allow() {
-        assert_eq!(clean("a\u{0}b\u{ffff}", 20), "a\u{fffd}b\u{fffd}");
+        assert_eq!(clean("a\u{0}b\u{ffff}", 20), "a\\u{0}b\u{fffd}");
+        // Nor may a name turn what stands behind it.
+        assert_eq!(clean("lamp\u{202e}no", 20), "lamp\\u{202e}no");
         assert_eq!(clean(&"é".repeat(30), 20), "é".repeat(20) + "…");
     }
 }

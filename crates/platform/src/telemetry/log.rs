@@ -29,6 +29,9 @@ use crate::telemetry::{Latency, LatencyTable};
 /// The target of messages that are printed unless only errors are.
 const SAID: &str = "sizeleak::said";
 
+/// The target of what programs of others say, which is printed at any verbosity: it may be why they fail.
+const REPEATED: &str = "sizeleak::repeated";
+
 /// The flags for the amount and format of messages.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LogFlags {
@@ -99,7 +102,11 @@ impl LogFlags {
             (false, _) => LevelFilter::TRACE,
         };
         let said = if self.quiet { LevelFilter::ERROR } else { LevelFilter::INFO };
-        let targets = Targets::new().with_default(level).with_targets([(SAID, said), (text::BARE, said)]);
+        let targets = Targets::new().with_default(level).with_targets([
+            (SAID, said),
+            (text::BARE, said),
+            (REPEATED, LevelFilter::INFO),
+        ]);
         let writer = screen.clone();
         let lines = match self.log_format {
             LogFormat::Text => {
@@ -122,6 +129,11 @@ impl LogFlags {
 /// Prints a message for the user unless only errors are printed, after the speaker's name.
 pub fn say(speaker: &str, sentence: &str) {
     info!(target: SAID, stage = speaker, "{sentence}");
+}
+
+/// Prints a line of another program, at any verbosity, after its name.
+pub fn repeat(speaker: &str, line: &str) {
+    info!(target: REPEATED, stage = speaker, "{line}");
 }
 
 /// Prints a text of several lines as it is, unless only errors are printed.
