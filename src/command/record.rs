@@ -97,6 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     };
     fs::create_dir_all(folder).with_context(|| named(folder))?;
+    remove_leftovers(folder).with_context(|| named(folder))?;
     let journal = arguments.journal(folder, &mut experiment)?;
     let inventory_file = folder.join("inventory.toml");
     if inventory_file != arguments.inventory {
@@ -132,6 +133,23 @@ impl Arguments {
         }
         Ok(journal)
     }
+}
+
+/// Removes what a recording that was killed had not written to its end: `.record.json.4711-3`.
+fn remove_leftovers(folder: &Path) -> std::io::Result<()> {
+    const WRITTEN: [&str; 5] = [JOURNAL, "labels.csv", "test.csv", "model.toml", "inventory.toml"];
+    let is_leftover = |name: &str| {
+        let unique =
+            WRITTEN.iter().find_map(|written| name.strip_prefix('.')?.strip_prefix(written)?.strip_prefix('.'));
+        unique.is_some_and(|unique| unique.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
+    };
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(is_leftover) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Prints what would be sent if every command were seen.

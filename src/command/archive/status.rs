@@ -79,6 +79,8 @@ fn table(manifest: &Manifest) -> Document {
     if let Some(more) = others.len().checked_sub(MAX_OTHERS).filter(|more| *more > 0) {
         text.extend(line(format!("  and {more} more, which `--json` lists")));
     }
+    let checked = "This is what the last run found, as manifest.ndjson has it; no file was read again.";
+    text.extend([blank(), paragraph(checked, 0)].concat());
     text
 }
 
