@@ -1,6 +1,7 @@
 //! External stages and signals: no process of a stage outlives a run that was ended, and none holds a run up.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -105,11 +106,27 @@ fn death_of_the_runner_ends_a_stage_and_its_children() {
 fn second_sigint_ends_a_stage_that_ignores_signals() {
     let folder = tempfile::tempdir().unwrap();
     let mut stubborn = StubbornRun::new(folder.path(), "trap '' INT TERM HUP;");
+    let begun = Instant::now();
     programs::interrupt(&stubborn.run);
-    thread::sleep(Duration::from_millis(500));
-    assert!(stubborn.run.try_wait().unwrap().is_none(), "the first signal waits for the stage");
+    // Which stage the first signal waits for is said within five seconds.
+    let said = BufReader::new(stubborn.run.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let said = said.into_iter().find(|line| line.contains("does not end")).unwrap();
+    assert_eq!(said, "mine: this stage does not end: a second signal ends all");
+    assert!(begun.elapsed() < Duration::from_secs(5) && stubborn.run.try_wait().unwrap().is_none());
     programs::interrupt(&stubborn.run);
     assert_eq!(wait_for_end(&mut stubborn.run).code(), Some(130));
+    stubborn.assert_gone();
+}
+
+#[test]
+#[ignore = "second tier: takes ten seconds"]
+fn sigterm_ends_a_stage_that_ignores_signals_after_ten_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stubborn = StubbornRun::new(folder.path(), "trap '' INT TERM HUP;");
+    let begun = Instant::now();
+    kill_process(Pid::from_child(&stubborn.run), Signal::TERM).unwrap();
+    assert_ne!(wait_for_end(&mut stubborn.run).code(), Some(0));
+    assert!((9..14).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     stubborn.assert_gone();
 }
 

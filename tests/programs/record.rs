@@ -158,7 +158,7 @@ fn asked(line: &str) -> Option<(u64, String)> {
 fn a_person_is_asked_where_no_program_sends() {
     let bench = Bench::new("", "");
     let mut home = Command::new("sh");
-    let mut home = home.args(["-c", &format!("exec {}", bench.serve)]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let home = home.args(["-c", &format!("exec {}", bench.serve)]).stdin(Stdio::piped()).stdout(Stdio::null());
     let mut home = home.stderr(Stdio::null()).spawn().unwrap();
     let mut record = bench.plain("out");
     record.args(["--ask", "--capture-with", &bench.capture()]);

@@ -90,7 +90,8 @@ impl StageProgram {
             Some(group) => group.spawn(&mut command)?,
             None => command.process_group(0).spawn()?,
         };
-        let group = StageGroup { leader: Pid::from_child(&child), guarded, origin: self.origin };
+        let name = self.name.clone();
+        let group = StageGroup { name, leader: Pid::from_child(&child), guarded, origin: self.origin };
         Ok(StageProcess { child, group: Arc::new(group) })
     }
 
@@ -143,6 +144,8 @@ pub(crate) struct StageProcess {
 
 /// The processes of a stage: its program, and what that has started.
 pub(crate) struct StageGroup {
+    /// The stage.
+    pub(crate) name: String,
     /// The program itself; without a guard, its group has the same number.
     leader: Pid,
     guarded: Option<ProcessGroup>,

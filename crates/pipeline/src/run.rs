@@ -15,7 +15,7 @@ use sizeleak_platform::runtime::{
     Access, Input, Interrupt, LesserUser, Outcome, Output, Received, processors, run_fused,
 };
 use sizeleak_platform::telemetry::Telemetry;
-use sizeleak_platform::telemetry::log::repeat;
+use sizeleak_platform::telemetry::log::{complain, repeat};
 
 use crate::cause::{RunEnding, StageOutcome, first_cause};
 use crate::forwarder::ByteForwarder;
@@ -33,6 +33,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long an external stage may take to end after its terminal is gone.
 const HANG_UP_GRACE: Duration = Duration::from_secs(5);
+
+/// After so long a stage that was asked to end is named.
+const SLOW_END: Duration = Duration::from_secs(4);
+
+/// How long an external stage may take to end after a SIGTERM.
+const TERMINATION_GRACE: Duration = Duration::from_secs(10);
 
 /// The most parcels of batches that wait in a link: they hold the buffers that are read into.
 const MAX_WAITING_BATCHES: usize = 4;
@@ -107,7 +113,8 @@ impl PreparedRun {
             let started = self.start(scope, &outcomes, interrupt, &mut processes);
             let first = processes.iter().find(|(index, _)| *index == 0).map(|(_, group)| Arc::clone(group));
             if !processes.is_empty() {
-                scope.spawn(move || forward_signals(interrupt, &processes, &finished));
+                let outcomes = &outcomes;
+                scope.spawn(move || forward_signals(interrupt, &processes, outcomes, &finished));
             }
             let ended = started.and_then(|input| match (last, input.map(LinkReceiver::into_input)) {
                 (Some((index, thread)), input) => {
@@ -214,6 +221,11 @@ impl Outcomes {
         all.push(StageOutcome { index, stage: stage.to_owned(), origin, outcome });
     }
 
+    /// Whether a stage has ended.
+    fn has(&self, index: usize) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|outcome| outcome.index == index)
+    }
+
     fn into_inner(self) -> Vec<StageOutcome> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -290,13 +302,29 @@ fn wait_for(program: &StageProgram, child: Child, end: &ProgramEnd) -> Outcome {
 
 /// Forwards signals to processes until the run is over: an interrupt to the first stage, so that all others finish; a
 /// hang-up to all external ones, since their terminal is gone too, and that cannot be repeated: who ignores it is killed
-/// after a while.
-fn forward_signals(interrupt: &Interrupt, processes: &[(usize, Arc<StageGroup>)], finished: &Receiver<()>) {
+/// after a while, as after a SIGTERM. Who does not end after an interrupt is named: a second one ends this process, and so
+/// the groups.
+fn forward_signals(
+    interrupt: &Interrupt,
+    processes: &[(usize, Arc<StageGroup>)],
+    outcomes: &Outcomes,
+    finished: &Receiver<()>,
+) {
     let external = || processes.iter().filter(|(_, group)| group.origin == ProgramOrigin::External);
-    let (mut is_interrupted, mut hung_up, mut is_killed) = (false, None, false);
+    let (mut interrupted, mut is_slow, mut hung_up, mut is_killed) = (None, false, None, false);
     while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(POLL_INTERVAL) {
-        if interrupt.is_set() && !std::mem::replace(&mut is_interrupted, true) {
+        if interrupt.is_set() && interrupted.is_none() {
+            interrupted = Some(Instant::now());
             processes.iter().filter(|(index, _)| *index == 0).for_each(|(_, group)| group.signal(Signal::INT));
+        }
+        let waited = interrupted.map_or(Duration::ZERO, |since| since.elapsed());
+        if waited >= SLOW_END && !std::mem::replace(&mut is_slow, true) {
+            for (_, group) in external().filter(|(index, _)| !outcomes.has(*index)) {
+                complain(&group.name, "this stage does not end: a second signal ends all");
+            }
+        }
+        if waited >= TERMINATION_GRACE && interrupt.is_terminated() && !std::mem::replace(&mut is_killed, true) {
+            external().for_each(|(_, group)| group.signal(Signal::KILL));
         }
         match hung_up {
             None if interrupt.is_hung_up() => {

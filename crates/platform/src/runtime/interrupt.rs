@@ -17,6 +17,7 @@ use signal_hook::flag;
 pub struct Interrupt {
     is_set: Arc<AtomicBool>,
     is_hung_up: Arc<AtomicBool>,
+    is_terminated: Arc<AtomicBool>,
     /// That of the run of which this one is a part.
     whole: Option<Arc<Interrupt>>,
 }
@@ -39,6 +40,7 @@ impl Interrupt {
             flag::register_conditional_shutdown(signal, status, Arc::clone(&interrupt.is_set))?;
             flag::register(signal, Arc::clone(&interrupt.is_set))?;
         }
+        flag::register(SIGTERM, Arc::clone(&interrupt.is_terminated))?;
         if hang_up.is_some() {
             flag::register(SIGHUP, Arc::clone(&interrupt.is_hung_up))?;
         }
@@ -59,6 +61,11 @@ impl Interrupt {
     /// Whether the terminal of this process is gone (SIGHUP).
     pub fn is_hung_up(&self) -> bool {
         self.is_hung_up.load(Ordering::Relaxed) || self.whole.as_ref().is_some_and(|whole| whole.is_hung_up())
+    }
+
+    /// Whether this process was asked to end by whoever started it (SIGTERM).
+    pub fn is_terminated(&self) -> bool {
+        self.is_terminated.load(Ordering::Relaxed) || self.whole.as_ref().is_some_and(|whole| whole.is_terminated())
     }
 
     /// Waits for this time, or until the run is interrupted. Returns whether it is.
