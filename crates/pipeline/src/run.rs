@@ -35,7 +35,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const HANG_UP_GRACE: Duration = Duration::from_secs(5);
 
 /// After so long a stage that was asked to end is named.
-const SLOW_END: Duration = Duration::from_secs(4);
+const SLOW_END: Duration = Duration::from_secs(3);
 
 /// How long an external stage may take to end after a SIGTERM.
 const TERMINATION_GRACE: Duration = Duration::from_secs(10);
