@@ -115,9 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match copied {
         Ok(None) => {
             file.keep()?;
-            if !arguments.log.is_quiet() {
-                seen.report_absent(&arguments.kind);
-            }
+            seen.report_absent(&arguments.kind);
             Ok(ExitCode::SUCCESS)
         }
         Ok(Some(error)) => {

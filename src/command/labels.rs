@@ -57,12 +57,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                 Err(unknown) => return Err(named(if needs_map { unknown } else { error })),
             };
             arguments.output.write(map.in_words().as_bytes())?;
-            if !arguments.log.is_quiet() {
-                say(
-                    "sizeleak",
-                    &format!("{path} is a log of events: name its actions in this map, and give it as `--label-map`"),
-                );
-            }
+            say(
+                "sizeleak",
+                &format!("{path} is a log of events: name its actions in this map, and give it as `--label-map`"),
+            );
             return Ok(ExitCode::SUCCESS);
         }
         Err(error) => return Err(anyhow!("{path}: {error}").into()),

@@ -102,9 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         profile.add(&gateway, sightings);
     }
     write_result(&arguments.output, profile.to_toml().as_bytes())?;
-    if !arguments.log.is_quiet() {
-        report(&profile, homes.unanswered);
-    }
+    report(&profile, homes.unanswered);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -127,7 +127,7 @@ impl Arguments {
         let journal: Journal = serde_json::from_str(&text)
             .map_err(|error| anyhow!("{}: this is no record.json of `sizeleak record`: {error}", name()))?;
         let journal = journal.resume(experiment).with_context(name)?;
-        if !journal.steps.is_empty() && !self.log.is_quiet() {
+        if !journal.steps.is_empty() {
             let (sent, steps) = (experiment.commands(), journal.steps.len());
             say("record", &format!("goes on in {}: {sent} of {steps} commands count", folder.display()));
         }

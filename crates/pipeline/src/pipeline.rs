@@ -115,10 +115,9 @@ impl Pipeline {
                 let path = save_path(&value).map_err(|fault| ConfigError::usage(format!("{stage}.{key}: {fault}")))?;
                 other.save = Some(path);
             } else if let StageKind::BuiltIn { entry, options } = &mut other.kind {
-                let option = Table::from_iter([(key.to_owned(), value.clone())]);
                 let fault = |error: toml::de::Error| fault_of_option(entry, key, &value, error.message());
-                entry.configure(option).map_err(|error| ConfigError::usage(fault(error)))?;
-                options.insert(key.to_owned(), value.clone());
+                let set = entry.configure_one(key, value.clone()).map_err(|error| ConfigError::usage(fault(error)));
+                options.insert(key.to_owned(), set?.0);
             } else {
                 continue;
             }
@@ -141,10 +140,9 @@ impl Pipeline {
         let literal = Value::String(value.to_owned());
         let (stage, key) = (stage.trim(), key.trim());
         let first = parsed.unwrap_or_else(|| literal.clone());
-        // A number may be meant as text, and a single value as a list of one.
-        let others = [literal.clone(), Value::Array(vec![first.clone()]), Value::Array(vec![literal])];
+        // A number may be meant as text.
         let set = self.set(stage, key, first);
-        if set.is_err() && others.into_iter().any(|other| self.set(stage, key, other).is_ok()) { Ok(()) } else { set }
+        if set.is_err() && self.set(stage, key, literal).is_ok() { Ok(()) } else { set }
     }
 
     /// Makes `capture` read these files; `-` is stdin.

@@ -209,13 +209,10 @@ impl FileText<'_> {
         for KeyValue { key, value } in others {
             let (start, key) = (key.span().start, key.into_inner().into_owned());
             // Every option has a default, so each key can be parsed alone and an error be blamed on it.
-            let single = Table::from_iter([(key.clone(), self.plain(value)?)]);
-            let value = single.get(&key).cloned().unwrap_or(Value::Boolean(false));
+            let value = self.plain(value)?;
             let fail = |message: &str| self.fault(start, fault_of_option(entry, &key, &value, message));
-            // A single value may be meant as a list of one.
-            let several = Table::from_iter([(key.clone(), Value::Array(vec![value.clone()]))]);
-            let configured = entry.configure(single).or_else(|error| entry.configure(several).map_err(|_| error));
-            let mut configured = configured.map_err(|error| fail(error.message()))?;
+            let configured = entry.configure_one(&key, value.clone()).map_err(|error| fail(error.message()));
+            let (_, mut configured) = configured?;
             let resolved = configured.resolved_in(self.folder()).map_err(|error| fail(&error.to_string()))?;
             options.extend(resolved.into_iter().filter(|(resolved, _)| *resolved == key));
             key_lines.push((key, self.line(start)));

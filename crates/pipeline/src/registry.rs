@@ -115,6 +115,22 @@ impl StageEntry {
         (self.configure)(options)
     }
 
+    /// The stage with one option set. A single value may be meant as a list of one.
+    ///
+    /// # Errors
+    /// If the key is unknown or the value invalid.
+    pub(crate) fn configure_one(
+        &self,
+        key: &str,
+        value: Value,
+    ) -> Result<(Value, Box<dyn StageConfig>), toml::de::Error> {
+        let with = |value: &Value| self.configure(Table::from_iter([(key.to_owned(), value.clone())]));
+        with(&value).map(|configured| (value.clone(), configured)).or_else(|error| {
+            let list = Value::Array(vec![value]);
+            with(&list).map(|configured| (list, configured)).map_err(|_| error)
+        })
+    }
+
     /// The arguments of the stage's program that set these options.
     pub fn arguments(&self, options: &Table) -> Vec<OsString> {
         let command = self.command();

@@ -82,12 +82,12 @@ fn named(audit: &Audit) -> Document {
         [name.to_owned(), figure(&learned.command), figure(&learned.number), kinds]
     };
     // A secret with one value needs no observer.
-    let right = |measures: &Measures| if has_one_value(measures) { NONE.to_owned() } else { share(measures.named) };
+    let unknown_before =
+        |measures: &Measures, figure| if has_one_value(measures) { NONE.to_owned() } else { share(figure) };
+    let right = |measures: &Measures| unknown_before(measures, measures.named);
     let unknown = |name: &str, why: &str| [name.to_owned(), why.to_owned(), why.to_owned(), why.to_owned()];
     let mut rows = vec![
-        all("by guessing, V₀", &audit.by_size, &|measures| {
-            if has_one_value(measures) { NONE.to_owned() } else { share(measures.guessing) }
-        }),
+        all("by guessing, V₀", &audit.by_size, &|measures| unknown_before(measures, measures.guessing)),
         all("by size, V", &audit.by_size, &right),
     ];
     for Repeated { observations, named } in &audit.repeated {

@@ -366,18 +366,12 @@ impl<'a> Session<'a> {
         self.journal.end = Some(reason.clone());
         self.write_labels()?;
         self.write_journal()?;
-        let is_quiet = self.options.log.is_quiet();
-        let tell = |speaker: &str, text: &str| {
-            if !is_quiet {
-                say(speaker, text);
-            }
-        };
         let commands = self.experiment.commands();
-        tell("record", &format!("{reason}: {commands} commands in {} s", self.begun.elapsed().as_secs()));
+        say("record", &format!("{reason}: {commands} commands in {} s", self.begun.elapsed().as_secs()));
         let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(130) };
         self.report_lateness();
         if self.tap.is_none() {
-            tell("next", "learn from the capture of the tap with labels.csv, and evaluate it with test.csv");
+            say("next", "learn from the capture of the tap with labels.csv, and evaluate it with test.csv");
             return Ok(code);
         }
         self.check()?;
@@ -390,9 +384,9 @@ impl<'a> Session<'a> {
         let model = self.folder.join("model.toml");
         write(&model, learned.models.to_toml().as_bytes())?;
         self.write_half(Half::Learn, &learned.found)?;
-        learned.knowledge.warnings.iter().for_each(|warning| tell("warning", warning));
+        learned.knowledge.warnings.iter().for_each(|warning| say("warning", warning));
         self.report_losses(&learned);
-        tell("known", &self.known());
+        say("known", &self.known());
         let held_back = self.labels(Half::Test)?;
         let found = held_back.as_ref().map_or_else(Labels::default, |half| recording.found(half, &learned.times));
         self.note_unseen([&learned.found, &found])?;
@@ -400,7 +394,7 @@ impl<'a> Session<'a> {
         self.write_half(Half::Test, &found)?;
         let Some(tested) = recording.test(&learned, &held_back).map_err(anyhow::Error::from)? else { return Ok(code) };
         let HeldOut { commands, explained } = tested.held_out;
-        tell("held back", &format!("{explained} of {commands} have their true actions among the candidates"));
+        say("held back", &format!("{explained} of {commands} have their true actions among the candidates"));
         let Conclusion { sentence, interval, baseline, .. } = tested.evaluation.conclusion;
         let is_worse = interval.zip(baseline).is_some_and(|(interval, baseline)| interval.high < baseline.share);
         let unfit = learned.models.sections().iter().find_map(|section| section.learned.unfit_for_figures());
@@ -410,10 +404,10 @@ impl<'a> Session<'a> {
             if is_whole {
                 return Err(anyhow!(why).into());
             }
-            tell("warning", &why);
+            say("warning", &why);
             return Ok(code);
         }
-        tell("next", &format!("sizeleak audit --model {}", model.display()));
+        say("next", &format!("sizeleak audit --model {}", model.display()));
         print_document(&paragraph(sentence, 0))?;
         Ok(code)
     }
@@ -430,7 +424,7 @@ impl<'a> Session<'a> {
             }
             lines[half] += 1;
         }
-        if !unseen.is_empty() && !self.options.log.is_quiet() {
+        if !unseen.is_empty() {
             let (count, all) = (unseen.len(), self.journal.steps.len());
             let text = format!(
                 "{count} of {all} commands have no message in their turn, and do not count: {}",
@@ -444,7 +438,7 @@ impl<'a> Session<'a> {
     /// Says if packets came later than silence is waited for: then commands went out while the gateway was not silent.
     fn report_lateness(&self) {
         let late = self.tap.as_ref().map_or(Duration::ZERO, Tap::lateness);
-        if late > self.options.capture.silence && !self.options.log.is_quiet() {
+        if late > self.options.capture.silence {
             let text = format!(
                 "packets arrived up to {:.1} s late, longer than `--silence`: have the capture pass them on at once, and \
                  try again (`tcpdump` needs `-U --immediate-mode`)",
