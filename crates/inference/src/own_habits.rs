@@ -1,0 +1,225 @@
+//! The habits of a household as its commands show them: a belief about factors on the learned prior.
+//!
+//! ```text
+//! P(A) = P(n) · P(A | n),   P(A | n) = π(A | n) · e^(θ·A) / Zₙ(θ),   θ ~ N(m, S)
+//! ```
+//!
+//! π is the learned prior, and θ starts at 0 with a deviation of [`DEVIATION`]. A command moves the belief by one step of
+//! Laplace's method (as an extended Kalman filter does): the gradient of its log-likelihood by θ is E[A − μₙ | command],
+//! and the curvature E[Vₙ | command] − Cov[A − μₙ | command], with mean μₙ and covariance Vₙ of n actions at m. What sizes
+//! and replies do not tell has no curvature, so that it stays as uncertain as it was.
+
+use std::sync::Arc;
+
+use crate::habits::{HabitTable, Habits, LearnedHabits};
+use crate::inference::ReplyInference;
+use crate::number_moments::NumberMoments;
+use crate::symmetric::{Symmetric, dot};
+
+/// The standard deviation of log-factors between households. Of .5, .7 and 1, .7 answers homes with routines and homes of
+/// product form best (`docs/evaluation.md`).
+const DEVIATION: f64 = 0.7;
+
+/// How many commands the numbers of actions to start from weigh.
+const KNOWN_NUMBERS: f64 = 6.0;
+
+/// How fast a household changes its habits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pace {
+    /// After so many commands, factors on the learned prior are no more known.
+    drift: f64,
+    /// How many commands the numbers of actions go by.
+    memory: f64,
+}
+
+impl Pace {
+    /// Habits stay for years.
+    pub(crate) const SLOW: Self = Self { drift: 2000.0, memory: 400.0 };
+    /// Habits change, as with guests or a holiday: of those that changed strongly, 75 % of answers are right with a memory of
+    /// 40 commands, and 62 % with 80.
+    pub(crate) const FAST: Self = Self { drift: 40.0, memory: 40.0 };
+}
+
+/// After so many commands, moments are computed anew; between, they follow the mean to first order.
+const COMMANDS_PER_REFRESH: u32 = 8;
+
+/// A belief about a household's habits.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnHabits {
+    pace: Pace,
+    mean: Vec<f64>,
+    covariance: Symmetric,
+    /// How many commands with each number of actions were seen, from 1.
+    numbers: Vec<f64>,
+    /// Where the moments were computed, and how many commands ago.
+    centre: Vec<f64>,
+    moments: Arc<NumberMoments>,
+    age: u32,
+    /// Habits that stand for the belief, each as probable.
+    listed: Arc<Vec<Habits>>,
+    factors: HabitTable,
+}
+
+impl OwnHabits {
+    /// Before the first command.
+    pub(crate) fn new(pace: Pace, learned: &LearnedHabits, inference: &ReplyInference) -> Self {
+        let actions = inference.actions();
+        let mut own = Self {
+            pace,
+            mean: vec![0.0; actions],
+            covariance: Symmetric::diagonal(actions, DEVIATION * DEVIATION),
+            numbers: vec![0.0; learned.numbers.len()],
+            centre: vec![0.0; actions],
+            moments: Arc::new(learned.moments.clone()),
+            age: 0,
+            listed: Arc::default(),
+            factors: HabitTable::even(&[]),
+        };
+        own.refresh(learned, inference);
+        own
+    }
+
+    /// The mean factor of a command on the learned prior.
+    pub(crate) fn factor(&self, actions: &[(u32, u32)], room: &mut Vec<f64>) -> f64 {
+        self.factors.factor(actions, room)
+    }
+
+    /// Habits that stand for the belief.
+    pub(crate) fn listed(&self) -> &[Habits] {
+        &self.listed
+    }
+
+    /// Learns from what a command may be: its actions with their weights by the learned prior. The command is such a one,
+    /// and none that came again, with the probability `share`.
+    pub(crate) fn learn(
+        &mut self,
+        possible: &[(&[(u32, u32)], f64)],
+        share: f64,
+        learned: &LearnedHabits,
+        inference: &ReplyInference,
+    ) {
+        let size = self.mean.len();
+        // Linear at the mean: there, a command that tells nothing has a gradient of 0.
+        let numbers = self.number_shares(learned);
+        let at_mean = learned.habits(self.mean.iter().map(|own| own.exp()).collect(), &numbers, inference);
+        let Some(at_mean) = at_mean.as_ref().map(|one| HabitTable::even(std::slice::from_ref(one))) else { return };
+        let weights = possible.iter().map(|(actions, weight)| (*actions, weight * at_mean.of_first(actions)));
+        let possible: Vec<(&[(u32, u32)], f64)> = weights.collect();
+        let all: f64 = possible.iter().map(|(_, weight)| weight).sum();
+        if !(all > 0.0 && all.is_finite()) {
+            return;
+        }
+        let possible = || possible.iter().map(|(actions, weight)| (*actions, weight / all));
+        let moved: Vec<f64> = self.mean.iter().zip(&self.centre).map(|(mean, centre)| mean - centre).collect();
+        let mut of_numbers = vec![0.0; self.numbers.len()];
+        for (actions, probability) in possible() {
+            if let Some(own) = of_numbers.get_mut(number_of(actions) - 1) {
+                *own += probability;
+            }
+        }
+        // The mean of n actions at the belief's mean, to first order.
+        let means: Vec<Option<Vec<f64>>> = (0..of_numbers.len())
+            .map(|at| {
+                let shift = || self.moments.covariances[at].times(&moved);
+                (of_numbers[at] > 0.0)
+                    .then(|| self.moments.means[at].iter().zip(shift()).map(|(mean, more)| mean + more).collect())
+            })
+            .collect();
+        let (mut gradient, mut curvature) = (vec![0.0; size], Symmetric::zero(size));
+        for (at, of_number) in of_numbers.iter().enumerate().filter(|(_, own)| **own > 0.0) {
+            curvature.add(&self.moments.covariances[at], *of_number);
+        }
+        let mut difference = vec![0.0; size];
+        for (actions, probability) in possible() {
+            let Some(Some(mean)) = means.get(number_of(actions) - 1) else { continue };
+            for (own, mean) in difference.iter_mut().zip(mean) {
+                *own = -mean;
+            }
+            for (action, count) in actions {
+                difference[*action as usize] += f64::from(*count);
+            }
+            curvature.add_square(&difference, -probability);
+            for (all, own) in gradient.iter_mut().zip(&difference) {
+                *all += probability * own;
+            }
+        }
+        curvature.add_square(&gradient, 1.0);
+        self.step(&gradient, &curvature, share);
+        for (seen, own) in self.numbers.iter_mut().zip(&of_numbers) {
+            *seen = *seen * (1.0 - share / self.pace.memory) + share * own;
+        }
+        self.age += 1;
+        if self.age >= COMMANDS_PER_REFRESH.max((size * size / 8) as u32) {
+            self.refresh(learned, inference);
+        }
+    }
+
+    /// One step of Laplace's method. Curvature below 0 is rounding, or a command that looks like two modes: none.
+    fn step(&mut self, gradient: &[f64], curvature: &Symmetric, share: f64) {
+        let size = self.mean.len();
+        let kept = (1.0 - 1.0 / self.pace.drift).powi(2);
+        self.covariance.scale(kept);
+        self.covariance.add(&Symmetric::diagonal(size, DEVIATION * DEVIATION), 1.0 - kept);
+        for (value, vector) in curvature.eigen() {
+            if value > 0.0 {
+                let along = self.covariance.times(&vector);
+                let precision = share * value;
+                self.covariance.add_square(&along, -precision / (1.0 + precision * dot(&vector, &along)));
+            }
+        }
+        let step = self.covariance.times(gradient);
+        for (mean, step) in self.mean.iter_mut().zip(step) {
+            *mean = kept.sqrt() * *mean + share * step;
+        }
+    }
+
+    fn refresh(&mut self, learned: &LearnedHabits, inference: &ReplyInference) {
+        let factors: Vec<f64> = self.mean.iter().map(|own| own.exp()).collect();
+        if let Some(moments) = inference.number_moments(&learned.rows, &factors) {
+            self.moments = Arc::new(moments);
+        }
+        (self.centre, self.age) = (self.mean.clone(), 0);
+        let numbers = self.number_shares(learned);
+        let habits = |point: Vec<f64>| {
+            learned.habits(point.into_iter().map(f64::exp).collect(), &numbers, inference)
+        };
+        self.listed = Arc::new(self.points().into_iter().filter_map(habits).collect());
+        self.factors = HabitTable::even(&self.listed);
+    }
+
+    /// P(n), from 1: a Dirichlet belief that starts halfway between learned and broad numbers.
+    fn number_shares(&self, learned: &LearnedHabits) -> Vec<f64> {
+        let start = learned.numbers.iter().zip(&learned.broad_numbers);
+        let start = start.map(|(own, broad)| KNOWN_NUMBERS * f64::midpoint(*own, *broad));
+        let numbers: Vec<f64> = start.zip(&self.numbers).map(|(start, seen)| start + seen).collect();
+        let all: f64 = numbers.iter().sum();
+        numbers.into_iter().map(|own| own / all).collect()
+    }
+
+    /// Points with the mean and the covariance of the belief, each with its mirror image.
+    fn points(&self) -> Vec<Vec<f64>> {
+        let size = self.mean.len();
+        if std::env::var_os("SL_MEAN").is_some() {
+            return vec![self.mean.clone()];
+        }
+        // Rows of a Hadamard matrix: the columns of its second half are orthogonal, and each row has its negative.
+        let half = size.next_power_of_two();
+        let eigen = self.covariance.eigen();
+        let root = |signs: &[f64]| {
+            let mut point = self.mean.clone();
+            for (value, vector) in &eigen {
+                let along = value.max(0.0).sqrt() * dot(vector, signs);
+                for (own, one) in point.iter_mut().zip(vector) {
+                    *own += along * one;
+                }
+            }
+            point
+        };
+        let sign = |row: usize, column: usize| if (row & (half + column)).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+        (0..2 * half).map(|row| root(&(0..size).map(|column| sign(row, column)).collect::<Vec<f64>>())).collect()
+    }
+}
+
+fn number_of(actions: &[(u32, u32)]) -> usize {
+    actions.iter().map(|(_, count)| *count as usize).sum::<usize>().max(1)
+}
