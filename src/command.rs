@@ -5,9 +5,6 @@ mod answers_input;
 mod archive;
 mod audit;
 mod audited_model;
-mod cache;
-mod cache_folder;
-mod cache_use;
 #[cfg(feature = "simulator")]
 mod check_stage;
 mod compare;
@@ -112,7 +109,6 @@ enum Subcommands {
     Frames(frames::Arguments),
     Plot(plot::Arguments),
     Report(report::Arguments),
-    Cache(cache::Arguments),
     Strip(strip::Arguments),
     #[cfg(feature = "simulator")]
     Simulate(simulate::Arguments),
@@ -154,7 +150,6 @@ impl Subcommands {
             Self::Reproduce(arguments) => &arguments.log,
             #[cfg(feature = "simulator")]
             Self::CheckStage(arguments) => &arguments.log,
-            Self::Cache(arguments) => &arguments.log,
             Self::Init(arguments) => &arguments.log,
             Self::Schema(arguments) => &arguments.log,
             Self::Completions(arguments) => &arguments.log,
@@ -206,7 +201,6 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Plot(arguments) => plot::run(&arguments),
         Subcommands::Report(arguments) => report::run(arguments),
-        Subcommands::Cache(arguments) => cache::run(&arguments),
         Subcommands::Strip(arguments) => strip::run(&arguments),
         #[cfg(feature = "simulator")]
         Subcommands::Simulate(arguments) => simulate::run(&arguments),

@@ -180,13 +180,13 @@ pub use sizeleak_model as model;
 /// ```
 pub use sizeleak_output as output;
 
-/// Pipelines, and what runs and keeps them: [`Pipeline`], its cache and its recordings.
+/// Pipelines, and what runs and keeps them: [`Pipeline`], and its recordings.
 ///
 /// A run can continue from the frames that another one has saved:
 ///
 /// ```
 /// use sizeleak::frame::Frame;
-/// use sizeleak::pipeline::{RunOptions, SavedStream};
+/// use sizeleak::pipeline::SavedStream;
 /// use sizeleak::{Interrupt, Pipeline};
 ///
 /// let folder = tempfile::tempdir()?;
@@ -201,7 +201,7 @@ pub use sizeleak_output as output;
 /// let stream = SavedStream::open(&records, &Interrupt::new())?;
 /// let from = Some((pipeline.index_of(&stream)?, stream));
 /// let mut commands = 0;
-/// pipeline.prepare_with(RunOptions { from, recorders: Vec::new() })?.run(&Interrupt::new(), &mut |frame: Frame| {
+/// pipeline.prepare_from(from)?.run(&Interrupt::new(), &mut |frame: Frame| {
 ///     commands += usize::from(matches!(frame, Frame::Command(_)));
 ///     Ok(())
 /// })?;
@@ -209,7 +209,7 @@ pub use sizeleak_output as output;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub use sizeleak_pipeline as pipeline;
-pub use sizeleak_pipeline::{ConfigError, Pipeline, RunError, cache, recording, registry};
+pub use sizeleak_pipeline::{ConfigError, Pipeline, RunError, recording, registry};
 
 /// What a stage is made of: a [`Stage`](runtime::Stage) sees frames and emits frames. [`Interrupt`] ends a run.
 ///

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use sizeleak::frame::FrameSink;
-use sizeleak::pipeline::{PreparedRun, RunOptions, SavedStream};
+use sizeleak::pipeline::{PreparedRun, SavedStream};
 use sizeleak::{ConfigError, Interrupt, Pipeline, RunError};
 use sizeleak_platform::telemetry::Telemetry;
 use toml::{Table, Value};
@@ -35,7 +35,7 @@ impl RunPlan {
         }
         let stream = SavedStream::joined(&self.streams, interrupt)?;
         let from = Some((self.pipeline.index_of(&stream)?, stream));
-        self.pipeline.prepare_with(RunOptions { from, recorders: Vec::new() })
+        self.pipeline.prepare_from(from)
     }
 
     /// Runs it on this thread.

@@ -26,7 +26,7 @@ pub(super) enum Block {
     /// A text that is broken into lines; all but the first are indented.
     Paragraph { text: String, indent: usize },
     /// A table without lines.
-    Table { header: Vec<String>, rows: Vec<Vec<String>>, alignment: CellAlignment, indent: usize },
+    Table { header: Vec<String>, rows: Vec<Vec<String>>, indent: usize },
 }
 
 /// An empty line.
@@ -47,21 +47,8 @@ pub(super) fn paragraph(text: impl Into<String>, indent: usize) -> Document {
 
 /// A table whose first column is aligned to the left and whose other columns are aligned to the right.
 pub(super) fn numbers<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Document {
-    table(header, rows, CellAlignment::Right)
-}
-
-/// A table whose columns are aligned to the left.
-pub(super) fn words<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Document {
-    table(header, rows, CellAlignment::Left)
-}
-
-fn table<const N: usize>(
-    header: [&str; N],
-    rows: impl IntoIterator<Item = [String; N]>,
-    alignment: CellAlignment,
-) -> Document {
     let rows = rows.into_iter().map(|row| row.map(|cell| name_cell(&cell).into_owned()).to_vec());
-    vec![Block::Table { header: header.map(str::to_owned).to_vec(), rows: rows.collect(), alignment, indent: 0 }]
+    vec![Block::Table { header: header.map(str::to_owned).to_vec(), rows: rows.collect(), indent: 0 }]
 }
 
 /// A name from outside as it is shown in a table: on one line, and not too wide.
@@ -80,9 +67,7 @@ pub(super) fn indented(document: Document, by: usize) -> Document {
         Block::Paragraph { text, indent } => {
             Block::Paragraph { text: format!("{:by$}{text}", ""), indent: indent + by }
         }
-        Block::Table { header, rows, alignment, indent } => {
-            Block::Table { header, rows, alignment, indent: indent + by }
-        }
+        Block::Table { header, rows, indent } => Block::Table { header, rows, indent: indent + by },
     };
     document.into_iter().map(further).collect()
 }
@@ -97,8 +82,8 @@ pub(super) fn as_text(document: &[Block], columns: usize) -> String {
     let lines = document.iter().map(|block| match block {
         Block::Line(line) => line.clone() + "\n",
         Block::Paragraph { text, indent } => broken(text, *indent, columns),
-        Block::Table { header, rows, alignment, indent } => {
-            let lines = aligned(header, rows, *alignment, columns.saturating_sub(*indent));
+        Block::Table { header, rows, indent } => {
+            let lines = aligned(header, rows, columns.saturating_sub(*indent));
             lines.into_iter().map(|line| " ".repeat(*indent) + &line + "\n").collect()
         }
     });
@@ -106,21 +91,17 @@ pub(super) fn as_text(document: &[Block], columns: usize) -> String {
 }
 
 /// The lines of a table. Cells are broken at spaces where it would be too wide.
-fn aligned(header: &[String], rows: &[Vec<String>], alignment: CellAlignment, columns: usize) -> Vec<String> {
+fn aligned(header: &[String], rows: &[Vec<String>], columns: usize) -> Vec<String> {
     let mut table = Table::new();
-    // Words may be paths, which nobody could copy in parts.
-    let arrangement = if alignment == CellAlignment::Right && natural_width(header, rows) > columns {
-        ContentArrangement::Dynamic
-    } else {
-        ContentArrangement::Disabled
-    };
+    let arrangement =
+        if natural_width(header, rows) > columns { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
     table.load_style(presets::NOTHING).set_content_arrangement(arrangement);
     table.set_width(u16::try_from(columns).unwrap_or(u16::MAX).saturating_add(GAP));
     table.set_header(header).add_rows(rows);
     for (column, at) in table.column_iter_mut().zip(0..) {
         column.set_padding((0, GAP));
         if at > 0 {
-            column.set_cell_alignment(alignment);
+            column.set_cell_alignment(CellAlignment::Right);
         }
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect()
@@ -166,7 +147,7 @@ pub(super) fn as_markdown(document: &[Block]) -> String {
         match blocks {
             [Block::Paragraph { text, .. }] => parts.push(markdown::prose(&on_one_line(text)) + "\n"),
             [Block::Line(text)] if !text.starts_with(' ') => parts.push(markdown::prose(text) + "\n"),
-            [Block::Table { header, rows, alignment, .. }] => parts.push(markdown_table(header, rows, *alignment)),
+            [Block::Table { header, rows, .. }] => parts.push(markdown_table(header, rows)),
             lines => parts.push(markdown_code(&as_text(lines, usize::MAX))),
         }
     }
@@ -189,15 +170,14 @@ fn markdown_code(lines: &str) -> String {
     format!("{fence}text\n{}{fence}\n", escaped_lines(lines))
 }
 
-fn markdown_table(header: &[String], rows: &[Vec<String>], alignment: CellAlignment) -> String {
+fn markdown_table(header: &[String], rows: &[Vec<String>]) -> String {
     let cell = |text: &String| {
         let shown = markdown::words(&on_one_line(text));
         // Rows that belong to the one above are indented.
         if text.starts_with("  ") { format!("&emsp;{shown}") } else { shown }
     };
     let row = |cells: &[String]| format!("| {} |\n", cells.iter().map(cell).collect::<Vec<_>>().join(" | "));
-    let other = if alignment == CellAlignment::Right { "---:" } else { "---" };
-    let rule: Vec<String> = (0..header.len()).map(|at| if at == 0 { "---" } else { other }.to_owned()).collect();
+    let rule: Vec<String> = (0..header.len()).map(|at| if at == 0 { "---" } else { "---:" }.to_owned()).collect();
     row(header) + &row(&rule) + &rows.iter().map(|cells| row(cells)).collect::<String>()
 }
 
@@ -212,10 +192,10 @@ mod tests {
     #[test]
     fn very_long_and_hostile_names_are_cut_and_shown_as_text() {
         let rows = ["x".repeat(100_000), "a\nb\u{1b}[2J".to_owned()].map(|name| [name, "7".to_owned()]);
-        let table = as_text(&words(["action", "count"], rows), 200);
+        let table = as_text(&numbers(["action", "count"], rows), 200);
         let lines: Vec<&str> = table.lines().collect();
-        assert_eq!((lines.len(), lines[1].chars().count()), (3, MAX_CELL + 3));
-        assert!(lines[1].contains("x…  7") && lines[2].starts_with(r"a\nb\u{1b}[2J  "), "{table}");
+        assert_eq!((lines.len(), lines[1].chars().count()), (3, MAX_CELL + "  count".len()));
+        assert!(lines[1].contains("x…      7") && lines[2].starts_with(r"a\nb\u{1b}[2J  "), "{table}");
     }
 
     #[test]
@@ -260,12 +240,12 @@ mod tests {
         let document = [
             paragraph("<img src=x> is named by `<b>`", 2),
             line("_all_ of [it](http://x)"),
-            words(["<i>", "n"], rows),
+            numbers(["<i>", "n"], rows),
             line("  ```"),
             line("  <b>"),
         ];
         let expected = "\\<img src=x\\> is named by `<b>`\n\n\\_all\\_ of \\[it\\](http://x)\n\n\
-                        | \\<i\\> | n |\n| --- | --- |\n| \\<script\\>\\|\\*x\\* | 7 |\n\n\
+                        | \\<i\\> | n |\n| --- | ---: |\n| \\<script\\>\\|\\*x\\* | 7 |\n\n\
                         ````text\n  ```\n  <b>\n````\n";
         assert_eq!(as_markdown(&document.concat()), expected);
     }

@@ -31,7 +31,7 @@ impl Write for EncodedFile {
             return self.file.write(bytes);
         }
         if self.member.is_none() {
-            self.member = Some(Recording::new(self.file.try_clone()?, self.compression, None)?);
+            self.member = Some(Recording::new(self.file.try_clone()?, self.compression)?);
         }
         self.member.as_mut().map_or(Ok(0), |member| member.write(bytes))
     }

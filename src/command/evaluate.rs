@@ -154,7 +154,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         arguments.print(evaluation, Some(&folds), None, form)?;
         return folded.damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)));
     }
-    let traffic = input.captures.input(&pipeline)?;
+    let traffic = input.captures.input(&pipeline);
     let (models, labels) = input.read(&traffic, &pipeline)?;
     let policy = arguments.what_if.as_ref().map(PaddingOption::policy).transpose()?;
     let evaluator = input.evaluator(&models, &labels, &traffic)?;

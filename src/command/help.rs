@@ -24,7 +24,6 @@ pub(super) const CURVE: &str = "Learning curve";
 pub(super) const FOLDS: &str = "Options with --folds";
 
 /// Output of earlier runs.
-pub(super) const CACHE: &str = "Cache";
 
 /// Adds the exit codes to the long help of a subcommand, unless it explains its own.
 pub(super) fn with_exit_codes(subcommand: Command) -> Command {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sizeleak_labels::{Label, Labels};
 use sizeleak_model::{Device, Inventory};
 
@@ -75,10 +75,9 @@ fn pipeline() -> String {
                  program of your own can replace a stage, or go between two: `command = [\"python3\", \
                  \"my_segmenter.py\"]` instead of `run` and all options.";
     let whole = sizeleak_pipeline::schema::schema();
-    let cache = table("", &json!({ "properties": { "cache": whole["properties"]["cache"] } }));
     let settings = table("[pipeline]", &whole["properties"]["pipeline"]);
     let stages = STAGES.iter().map(|entry| format!("\n{}{}", comment(entry.about()), stage_table(entry)));
-    format!("{head}{}{cache}\n{settings}{}", comment(about), stages.collect::<String>())
+    format!("{head}{}\n{settings}{}", comment(about), stages.collect::<String>())
 }
 
 fn stage_table(entry: &StageEntry) -> String {

@@ -14,7 +14,6 @@ use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
 
-use super::cache_use::CacheUse;
 use super::failure::Failure;
 use super::gateway_choice::choose_gateway;
 use super::help::INPUT;
@@ -28,9 +27,6 @@ use super::working_folder::WorkingFolder;
 pub(super) struct LabelledCaptures {
     #[command(flatten)]
     pub(super) traffic: TrafficInput,
-
-    #[command(flatten)]
-    cache: CacheUse,
 
     /// The true actions of each command, as CSV
     ///
@@ -166,26 +162,19 @@ impl LabelledCaptures {
     }
 
     /// What the pipelines read.
-    pub(super) fn input(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
-        self.input_from(self.source(ReadOrder::Together, pipeline), pipeline)
+    pub(super) fn input(&self, pipeline: &Pipeline) -> PipelineInput {
+        self.input_from(self.source(ReadOrder::Together, pipeline))
     }
 
     /// The same, with captures read one after another.
-    pub(super) fn input_by_capture(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
-        self.input_from(self.source(ReadOrder::OneByOne, pipeline), pipeline)
+    pub(super) fn input_by_capture(&self, pipeline: &Pipeline) -> PipelineInput {
+        self.input_from(self.source(ReadOrder::OneByOne, pipeline))
     }
 
     /// The same of another source.
-    pub(super) fn input_from(&self, source: InputSource, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
+    pub(super) fn input_from(&self, source: InputSource) -> PipelineInput {
         let overlap = if self.labels_from_names { Overlap::Shifted } else { Overlap::Refused };
-        let input = PipelineInput::new(source).with_overlap(overlap);
-        let Some((folder, limit)) = self.cache.chosen(pipeline)? else { return Ok(input) };
-        let is_quiet = self.log.is_quiet();
-        Ok(input.with_cache(&folder, limit, move |text| {
-            if !is_quiet {
-                say("sizeleak", text);
-            }
-        }))
+        PipelineInput::new(source).with_overlap(overlap)
     }
 
     fn source(&self, order: ReadOrder, pipeline: &Pipeline) -> InputSource {

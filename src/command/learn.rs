@@ -127,7 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     arguments.check_use()?;
     let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[], &[])?;
     arguments.check_files(&pipeline)?;
-    let traffic = captures.input(&pipeline)?;
+    let traffic = captures.input(&pipeline);
     let settings = arguments.settings(&pipeline, &traffic)?;
     let mut labels = None;
     if captures.are_labelled()? {
@@ -164,7 +164,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     show(as_text(&summary, stderr_columns()).trim_end());
     if let (Some(counts), Some(learned)) = (&arguments.curve, learned.first()) {
         let (pipeline, test) = arguments.test(pipeline.clone())?;
-        let of_test = test.as_ref().map(|_| captures.input_from(InputSource::Captures, &pipeline)).transpose()?;
+        let of_test = test.as_ref().map(|_| captures.input_from(InputSource::Captures));
         let tolerance = test.as_ref().map_or(tolerance, |labels| labels.tolerance(captures.tolerance));
         let traffic = of_test.as_ref().unwrap_or(&traffic);
         let input = CurveInput { training_set, model: &learned.model, pipeline, input: traffic, test, tolerance };

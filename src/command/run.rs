@@ -16,7 +16,6 @@ use sizeleak_platform::telemetry::log::{self, LogFlags, Screen, say, say_latency
 use sizeleak_platform::telemetry::metrics::{MetricsFlags, MetricsServer};
 use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 
-use super::cache_use::CacheUse;
 use super::continuation::{Continuation, ContinuedRun};
 use super::encoded_file::EncodedFile;
 use super::failure::Failure;
@@ -31,7 +30,7 @@ use super::notices::MAX_NOTES;
 use super::output_option::{OutputOption, keep_partial};
 use super::progress::ProgressFlags;
 use super::stage_options::StageOptionArguments;
-use super::start_point::{RunCompletion, StartPoint};
+use super::start_point::{StartPoint, report_unsaved};
 use super::text_style::TextStyleOptions;
 use super::traffic_input::TrafficInput;
 use super::working_folder::WorkingFolder;
@@ -61,9 +60,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     continuation: Continuation,
-
-    #[command(flatten)]
-    cache: CacheUse,
 
     #[command(flatten)]
     options: StageOptionArguments,
@@ -137,17 +133,18 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let telemetry = Telemetry::new();
     let interrupt = Interrupt::on_signals()?;
     let start = arguments.start()?;
-    let (mut prepared, completion) = start.prepare(
+    let mut prepared = start.prepare(
         &mut pipeline,
         &arguments.continuation.needed(&arguments.kind),
         arguments.without_model(found.as_ref()),
         files,
         &interrupt,
     )?;
+    let saves = prepared.saves();
     let has_traffic = !start.has_no_traffic();
     let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic)?;
     report_consumed(arguments, &pipeline);
-    let access = pipeline.sandbox.then(|| arguments.access(&prepared, &completion, continued.as_ref())).flatten();
+    let access = pipeline.sandbox.then(|| arguments.access(&prepared, continued.as_ref())).flatten();
     if let Some(access) = &access {
         leave_root(access, |user| prepared.give_saves_to(user)).map_err(of_configuration)?;
     }
@@ -193,7 +190,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
             sink.explain_silence();
         }
     }
-    completion.finish(run.as_ref().ok());
+    report_unsaved(&saves, run.as_ref().ok());
     let report = match run {
         Ok(report) => report,
         Err(error) => {
@@ -228,11 +225,11 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
 
 impl Arguments {
     /// Where the run starts.
-    fn start(&self) -> Result<StartPoint<'_>, Failure> {
+    fn start(&self) -> Result<StartPoint, Failure> {
         if self.continuation.is_used() {
             return Ok(StartPoint::continued(self.continuation.has_no_traffic(&self.input)?));
         }
-        StartPoint::of(&self.input, &self.cache)
+        StartPoint::of(&self.input)
     }
 
     /// A pipeline that was found, if no model is named here.
@@ -241,19 +238,11 @@ impl Arguments {
     }
 
     /// What a run opens; `None` if it starts programs.
-    fn access(
-        &self,
-        prepared: &PreparedRun,
-        completion: &RunCompletion,
-        continued: Option<&ContinuedRun<'_>>,
-    ) -> Option<Access> {
+    fn access(&self, prepared: &PreparedRun, continued: Option<&ContinuedRun<'_>>) -> Option<Access> {
         let mut access = prepared.access()?.clone();
         let state = continued.map(ContinuedRun::path);
         for file in self.output.path().into_iter().chain(self.latency_log.as_deref()).chain(state) {
             access.write_beside(file);
-        }
-        if let Some(folder) = completion.cache_folder() {
-            access.write_in(folder);
         }
         Some(access)
     }

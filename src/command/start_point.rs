@@ -1,54 +1,41 @@
-//! Where `sizeleak run` starts: at the captures, at a saved stream, or after a cached output.
+//! Where `sizeleak run` starts: at the captures, or at saved streams.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use sizeleak_pipeline::cache::CacheSession;
-use sizeleak_pipeline::{Pipeline, PreparedRun, RunEnding, RunOptions, RunReport, SavedStream};
+use sizeleak_pipeline::{Pipeline, PreparedRun, RunEnding, RunReport, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
-use super::cache_use::CacheUse;
 use super::failure::Failure;
 use super::found_pipeline::FoundPipeline;
 use super::traffic_input::TrafficInput;
 
 /// Where a run starts.
 #[derive(Debug)]
-pub(super) struct StartPoint<'a> {
+pub(super) struct StartPoint {
     /// The saved streams that it continues from, one after another.
     from: Vec<PathBuf>,
-    /// `None` where a cached output would not be of all that went before.
-    cache: Option<&'a CacheUse>,
     /// Whether nothing is read at all.
     has_no_traffic: bool,
 }
 
-/// What remains to do after a run.
-pub(super) struct RunCompletion {
-    saves: Vec<PathBuf>,
-    session: Option<CacheSession>,
-}
-
-impl<'a> StartPoint<'a> {
+impl StartPoint {
     /// Where a run starts that reads this input.
-    pub(super) fn of(input: &TrafficInput, cache: &'a CacheUse) -> Result<Self, Failure> {
+    pub(super) fn of(input: &TrafficInput) -> Result<Self, Failure> {
         let from = input.streams();
         if let Some(again) = named_twice(&from) {
             let fault = anyhow!("{} is named twice: its traffic would count twice", again.display());
             return Err(Failure::usage(fault));
         }
-        if !from.is_empty() && cache.is_asked_for() {
-            return Err(Failure::usage(anyhow!("a run that continues from a saved stream does not use `--cache`")));
-        }
-        Ok(Self { from, cache: Some(cache), has_no_traffic: false })
+        Ok(Self { from, has_no_traffic: false })
     }
 
     /// Where a run starts that continues an earlier one: at its captures, if it has any.
     pub(super) fn continued(has_no_traffic: bool) -> Self {
-        Self { from: Vec::new(), cache: None, has_no_traffic }
+        Self { from: Vec::new(), has_no_traffic }
     }
 
     /// Whether nothing is read at all.
@@ -65,8 +52,8 @@ impl<'a> StartPoint<'a> {
         found: Option<&FoundPipeline>,
         mut files: RunFiles,
         interrupt: &Interrupt,
-    ) -> Result<(PreparedRun, RunCompletion), Failure> {
-        let (session, options) = if !self.from.is_empty() {
+    ) -> Result<PreparedRun, Failure> {
+        let from = if !self.from.is_empty() {
             let replay = self.open_streams(interrupt)?;
             let position = pipeline.index_of(&replay)?;
             found.map_or(Ok(()), |found| found.check_behind(position, kinds))?;
@@ -75,22 +62,20 @@ impl<'a> StartPoint<'a> {
             files.extend(pipeline.files(Some(position + 1)));
             files.check()?;
             say("sizeleak", &format!("{} from {}", pipeline.output_of(position), replay.name()));
-            (None, RunOptions { from: Some((position, replay)), recorders: Vec::new() })
+            Some((position, replay))
         } else if self.has_no_traffic {
             *pipeline = pipeline.making(kinds, None);
             files.extend(pipeline.files(Some(1)));
             files.check()?;
             let source = pipeline.resolved_stages().first().map_or("", |stage| stage.entry.name);
-            (None, RunOptions { from: Some((0, SavedStream::empty(source)?)), recorders: Vec::new() })
+            Some((0, SavedStream::empty(source)?))
         } else {
             *pipeline = pipeline.making(kinds, None);
             files.extend(pipeline.files(None));
             files.check()?;
-            self.use_cache(pipeline)?
+            None
         };
-        let prepared = pipeline.prepare_with(options)?;
-        let saves = prepared.saves();
-        Ok((prepared, RunCompletion { saves, session }))
+        Ok(pipeline.prepare_from(from)?)
     }
 
     /// The saved streams, as one.
@@ -107,38 +92,19 @@ impl<'a> StartPoint<'a> {
             }
         })
     }
-
-    /// The session of the cache, if it is used, and where it lets the run start.
-    fn use_cache(&self, pipeline: &Pipeline) -> Result<(Option<CacheSession>, RunOptions), Failure> {
-        let Some(cache) = self.cache else { return Ok(Default::default()) };
-        let Some(store) = cache.open(pipeline)? else { return Ok(Default::default()) };
-        let cached = CacheSession::begin(store, pipeline, |text| say("sizeleak", &text));
-        Ok(cached.map_or_else(Default::default, |(session, options)| (Some(session), options)))
-    }
 }
 
-impl RunCompletion {
-    /// The folder of the cache, if that is used.
-    pub(super) fn cache_folder(&self) -> Option<&Path> {
-        self.session.as_ref().map(CacheSession::folder)
-    }
-
-    /// Reports files that were not saved, and completes the cache; `run` is `None` if the run failed.
-    pub(super) fn finish(self, run: Option<&RunReport>) {
-        let saved = run.map_or(&[][..], |run| &run.saved);
-        let ending = run.map(|run| run.ending);
-        let why = match ending {
-            None => "the run failed",
-            Some(RunEnding::Interrupted) => "the run was stopped",
-            Some(RunEnding::Closed) => "the output was not read to its end",
-            Some(RunEnding::Done) => "the next stage did not read to its end",
-        };
-        for path in self.saves.iter().filter(|path| !saved.contains(path)) {
-            say("sizeleak", &format!("{} is not written: {why}", path.display()));
-        }
-        if let Some(session) = self.session.filter(|_| ending == Some(RunEnding::Done)) {
-            session.end(|text| say("sizeleak", &text));
-        }
+/// Reports files that were not saved; `run` is `None` if the run failed.
+pub(super) fn report_unsaved(saves: &[PathBuf], run: Option<&RunReport>) {
+    let saved = run.map_or(&[][..], |run| &run.saved);
+    let why = match run.map(|run| run.ending) {
+        None => "the run failed",
+        Some(RunEnding::Interrupted) => "the run was stopped",
+        Some(RunEnding::Closed) => "the output was not read to its end",
+        Some(RunEnding::Done) => "the next stage did not read to its end",
+    };
+    for path in saves.iter().filter(|path| !saved.contains(path)) {
+        say("sizeleak", &format!("{} is not written: {why}", path.display()));
     }
 }
 

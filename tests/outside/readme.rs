@@ -56,18 +56,10 @@ fn run(script: &str, folder: &Path) -> (String, PathBuf) {
     let path = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([programs.to_owned()].into_iter().chain(env::split_paths(&path))).unwrap();
     let end = tempfile::NamedTempFile::new().unwrap();
-    // Not the user's own cache.
-    let cache = tempfile::tempdir().unwrap();
     let whole = format!("exec 2>&1\nset -e\n{script}pwd > {}\n", end.path().display());
     let mut shell = Command::new("sh");
-    let output = shell
-        .args(["-c", &whole])
-        .env("PATH", path)
-        .env("SIZELEAK_CACHE_DIR", cache.path())
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output =
+        shell.args(["-c", &whole]).env("PATH", path).current_dir(folder).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{script}\n{text}");
     (text, fs::read_to_string(end.path()).unwrap().trim_end().into())

@@ -276,7 +276,6 @@ fn saved_streams_are_recognised_and_continued() {
         format!("--input {saved}"),
         format!("{saved} {saved} --model {model}"),
         format!("{saved} {} --model {model}", example("test.pcap")),
-        format!("{saved} --cache --model {model}"),
     ] {
         refused(&mut said, &mut sizeleak(&format!("run {arguments}")));
     }

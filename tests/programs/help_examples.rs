@@ -89,7 +89,7 @@ fn in_folder(folder: &Path, line: &str) -> Command {
     );
     let mut shell = Command::new("sh");
     shell.args(["-c", line]).current_dir(folder).stdin(Stdio::null()).env("PATH", path.unwrap());
-    shell.env("HOME", folder).env("SIZELEAK_CACHE_DIR", folder.join("cache")).env_remove("COLUMNS");
+    shell.env("HOME", folder).env_remove("COLUMNS");
     shell
 }
 

@@ -13,7 +13,6 @@ mod archive_units;
 mod archive_watch;
 mod audit;
 mod bad_input;
-mod cache;
 mod capture_folders;
 mod check_stage;
 mod checkpoints;

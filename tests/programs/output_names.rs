@@ -170,11 +170,7 @@ fn the_figures_of_the_paper_are_shown_only_where_they_are_asked_for() {
 
 #[test]
 fn reports_have_the_same_option_for_their_format() {
-    let folder = tempfile::tempdir().unwrap();
-    let print = |format: &str| {
-        let mut list = within(folder.path(), &format!("cache list {format}"));
-        stdout(list.arg("--cache-dir").arg(folder.path().join("cache")))
-    };
+    let print = |format: &str| stdout(&mut sizeleak(&format!("survey {} {format}", example("test.pcap"))));
     assert_eq!(print("--format json"), print("--json"));
     assert_ne!(print("--format json"), print("--format table"));
 }

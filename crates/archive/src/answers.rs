@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use blake3::Hash;
 use sizeleak_frame::{Frame, FrameSink};
-use sizeleak_pipeline::{ConfigError, Pipeline, PreparedRun, RunEnding, RunOptions, SavedStream};
+use sizeleak_pipeline::{ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::{Tally, log};
 
@@ -89,7 +89,7 @@ fn prepared(pipeline: &Pipeline, records: &[PathBuf], interrupt: &Interrupt) -> 
     let stream = SavedStream::joined(records, interrupt)?;
     let stages = pipeline.resolved_stages();
     let record_stage = stages.iter().position(|stage| stage.entry.name == RECORD_STAGE).unwrap_or_default();
-    pipeline.prepare_with(RunOptions { from: Some((record_stage, stream)), recorders: Vec::new() })
+    pipeline.prepare_from(Some((record_stage, stream)))
 }
 
 /// The name of the files of a point in every partition.

@@ -7,10 +7,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use blake3::{Hash, Hasher};
-use sizeleak_pipeline::cache::{CacheKeys, CacheableOutput};
+use serde_json::{Value, json};
+use sizeleak_frame::SCHEMA;
 use sizeleak_pipeline::{MEANING, Mode, Pipeline};
 
 use crate::description::{DescribedFile, PartFormat};
+
+/// The derivation of keys; another value invalidates all.
+const CONTEXT: &str = "sizeleak cache 2";
 
 /// The stages that read packets: those up to the records.
 ///
@@ -43,10 +47,8 @@ pub(crate) fn reading(pipeline: &Pipeline, captures: &[DescribedFile]) -> Result
 /// # Errors
 /// One sentence.
 pub(crate) fn records_key(stages: &Pipeline, captures: &[DescribedFile], before: Option<&str>) -> Result<Hash, String> {
-    let after = meaning(before.unwrap_or("no state"));
-    let keys = cache_keys(stages, captures, after)?;
-    let records = keys.outputs.last().ok_or("the options of its first stages cannot be resolved")?;
-    Ok(records.key)
+    let key = output_key(stages, captures, meaning(before.unwrap_or("no state")))?;
+    key.ok_or_else(|| "the options of its first stages cannot be resolved".to_owned())
 }
 
 /// The key of what is left of the flows behind the state with this digest. It says which options the stages had.
@@ -63,30 +65,61 @@ pub(crate) fn answers_key(
     captures: &[DescribedFile],
     format: PartFormat,
 ) -> Result<Option<String>, String> {
-    let keys = cache_keys(pipeline, captures, meaning("answers"))?;
-    let is_last = |output: &&CacheableOutput| pipeline.output_of(output.index + 1).is_empty();
-    Ok(keys.outputs.last().filter(is_last).map(|last| {
-        let formatted = [last.key.as_bytes(), format.extension().as_bytes()].concat();
-        blake3::hash(&formatted).to_string()
-    }))
+    let key = output_key(pipeline, captures, meaning("answers"))?;
+    Ok(key.map(|key| blake3::hash(&[key.as_bytes(), format.extension().as_bytes()].concat()).to_string()))
 }
 
 fn meaning(what: &str) -> Hash {
     blake3::hash(format!("sizeleak archive {MEANING} {} {what}", env!("CARGO_PKG_VERSION")).as_bytes())
 }
 
-fn cache_keys(pipeline: &Pipeline, captures: &[DescribedFile], after: Hash) -> Result<CacheKeys, String> {
-    let digests: BTreeMap<&Path, Hash> = captures
-        .iter()
-        .filter_map(|capture| {
-            let digest = Hash::from_hex(capture.file.blake3.as_deref()?).ok()?;
-            Some((Path::new(&capture.file.path), digest))
-        })
-        .collect();
-    CacheKeys::of(&reading(pipeline, captures)?, after, |path| match digests.get(path) {
-        Some(digest) => Ok((*digest, 0)),
-        None => digest_of(path).map(|digest| (digest, 0)),
-    })
+/// The digest of everything that the output of a pipeline's last stage depends on: `after`, the captures, and every stage
+/// with all its options; `None` if there is no such digest, because a program or a file is unknown.
+fn output_key(pipeline: &Pipeline, captures: &[DescribedFile], after: Hash) -> Result<Option<Hash>, String> {
+    let pipeline = reading(pipeline, captures)?;
+    let stages = pipeline.resolved_stages();
+    // The stages are those up to the first that is not of this program.
+    let Some((source, others)) = stages.split_first().filter(|_| pipeline.output_of(stages.len()).is_empty()) else {
+        return Ok(None);
+    };
+    let mut key = next_key(after, &json!([env!("CARGO_PKG_VERSION"), SCHEMA]));
+    let mut read = Vec::new();
+    for DescribedFile { file, .. } in captures {
+        let known = file.blake3.as_deref().and_then(|digest| Hash::from_hex(digest).ok());
+        let digest = known.map_or_else(|| digest_of(Path::new(&file.path)), Ok);
+        let digest = digest.map_err(|error| format!("{}: {error}", file.path))?;
+        read.push(json!([digest.to_string(), null]));
+    }
+    let options: BTreeMap<&String, &toml::Value> =
+        source.options.iter().filter(|(option, _)| *option != "files").collect();
+    key = next_key(key, &json!([source.entry.name, options, read]));
+    for stage in others {
+        let files = stage.entry.path_keys();
+        let mut plain = BTreeMap::new();
+        for (option, value) in &stage.options {
+            let value = if files.contains(option) { digested(value) } else { Ok(json!(value)) };
+            // The stage itself reports this when it is built.
+            let Ok(value) = value else { return Ok(None) };
+            plain.insert(option, value);
+        }
+        key = next_key(key, &json!([stage.entry.name, plain]));
+    }
+    Ok(Some(key))
+}
+
+/// The key after one more step.
+fn next_key(before: Hash, by: &Value) -> Hash {
+    // No JSON text is a prefix of another, so the concatenation is unambiguous.
+    Hasher::new_derive_key(CONTEXT).update(before.as_bytes()).update(by.to_string().as_bytes()).finalize()
+}
+
+/// An option that holds paths, with each path replaced by the digest of its file.
+fn digested(value: &toml::Value) -> io::Result<Value> {
+    match value {
+        toml::Value::String(path) => Ok(json!({ "digest": digest_of(Path::new(path))?.to_string() })),
+        toml::Value::Array(values) => values.iter().map(digested).collect(),
+        other => Ok(json!(other)),
+    }
 }
 
 /// The digest of a file.

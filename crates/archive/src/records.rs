@@ -6,7 +6,7 @@ use std::io;
 use blake3::Hash;
 use sizeleak_frame::{Frame, FrameSink, FrameWriter, Summary};
 use sizeleak_pipeline::recording::{Compression, FinishedRecording, Recording};
-use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEnding, RunOptions, SavedStream};
+use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
 
@@ -75,9 +75,8 @@ impl RecordMaker<'_> {
     /// As [`RecordMaker::make`].
     pub(crate) fn end(&self, key: &Hash, last: &Checkpoint) -> Result<UnitDescription, String> {
         let nothing = SavedStream::empty(CAPTURE).map_err(of_pipeline)?;
-        let options = RunOptions { from: Some((0, nothing)), recorders: Vec::new() };
         let stages = self.for_silent_captures()?;
-        let mut prepared = stages.prepare_with(options).map_err(of_pipeline)?;
+        let mut prepared = stages.prepare_from(Some((0, nothing))).map_err(of_pipeline)?;
         continue_from(&mut prepared, &stages, Some(last))?;
         let (unit, _) = self.write(unit_name(None, key), key, prepared, || Ok(()))?;
         self.describe(&unit)?;
@@ -106,7 +105,7 @@ impl RecordMaker<'_> {
         self.store.create().map_err(&of_target)?;
         let mut pending = self.store.layout.begin_disposable(&target).map_err(&of_target)?;
         let file = pending.file().try_clone().map_err(&of_target)?;
-        let recording = Recording::new(file, Compression::Zstd, None).map_err(&of_target)?;
+        let recording = Recording::new(file, Compression::Zstd).map_err(&of_target)?;
         let read = ReadShare::of(&mut prepared, self.progress);
         let mut sink = RecordSink { writer: FrameWriter::new(recording), records: 0, read };
         let report = prepared.run(&self.interrupt.of_part(), &mut sink).map_err(|error| error.to_string())?;

@@ -64,7 +64,7 @@ impl PaddedInput {
         let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir().map_err(InputError::Recording)?;
         let path: PathBuf = folder.path().join("padded.frames.zst");
         let file = File::create(&path).map_err(InputError::Recording)?;
-        let recording = Recording::new(file, Compression::Zstd, None).map_err(InputError::Recording)?;
+        let recording = Recording::new(file, Compression::Zstd).map_err(InputError::Recording)?;
         let mut writer = FrameWriter::new(recording);
         let basis = models.first().map(|model| &model.learned.basis);
         let (mut overhead, mut fault) = (PaddingOverhead::default(), None);

@@ -9,13 +9,13 @@ use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use sizeleak_frame::{BATCH_BYTES, Frame, FrameReader, FrameWriter, ReadError, Summary};
 use sizeleak_platform::runtime::{Interrupt, Outcome};
 
-use crate::recorder::{ByteRecorders, OutputRecorder};
+use crate::recorder::{ByteRecorder, OutputRecorder};
 
 /// Forwards the output of one stage to the next.
 pub(crate) struct ByteForwarder {
     /// The stage whose output it is.
     pub(crate) stage: String,
-    pub(crate) recorders: Vec<OutputRecorder>,
+    pub(crate) recorder: Option<OutputRecorder>,
 }
 
 impl ByteForwarder {
@@ -23,10 +23,10 @@ impl ByteForwarder {
     /// upstream would end, the stream ends with a summary once that is set.
     pub(crate) fn run(self, input: Box<dyn Read + Send>, output: impl Write, interrupt: Option<&Interrupt>) -> Outcome {
         let mut output = BufWriter::with_capacity(BATCH_BYTES, output);
-        let ended = if self.recorders.is_empty() && interrupt.is_none() {
+        let ended = if self.recorder.is_none() && interrupt.is_none() {
             forward_bytes(input, &mut output)
         } else {
-            forward(FrameReader::new(input), &mut output, ByteRecorders::new(self.recorders), interrupt)
+            forward(FrameReader::new(input), &mut output, ByteRecorder(self.recorder), interrupt)
         };
         match ended.and_then(|outcome| output.flush().map(|()| outcome)) {
             Ok(outcome) => outcome,
@@ -39,7 +39,7 @@ impl ByteForwarder {
 fn forward(
     mut reader: FrameReader<Box<dyn Read + Send>>,
     output: &mut impl Write,
-    mut recorders: ByteRecorders,
+    mut recorder: ByteRecorder,
     interrupt: Option<&Interrupt>,
 ) -> io::Result<Outcome> {
     let (mut is_begun, mut is_ended) = (false, false);
@@ -47,7 +47,7 @@ fn forward(
         let read = match reader.buffered_frame() {
             Ok(Some(frame)) => {
                 let value = reader.last_value();
-                recorders.record(&frame, value)?;
+                recorder.record(&frame, value)?;
                 output.write_all(value)?;
                 (is_begun, is_ended) = (true, matches!(frame, Frame::Summary(_)));
                 continue;

@@ -19,7 +19,6 @@ use crate::cause::RunEnding;
 use crate::error::RunError;
 use crate::input_error::InputError;
 use crate::pipeline::Pipeline;
-use crate::plan::RunOptions;
 use crate::run::PreparedRun;
 use crate::saved_stream::SavedStream;
 use gateway_filter::GatewayFilter;
@@ -46,10 +45,6 @@ pub enum InputSource {
 pub struct PipelineInput {
     source: InputSource,
     overlap: Overlap,
-    /// The folder and the size of the cache, if it is used.
-    cache: Option<(PathBuf, u64)>,
-    /// Gets sentences for the user about the cache.
-    report: Box<dyn Fn(&str) + Send + Sync>,
     kept: Mutex<Vec<(String, Arc<KeptInput>)>>,
 }
 
@@ -75,19 +70,13 @@ struct KeptInput {
 impl PipelineInput {
     /// An input from this source.
     pub fn new(source: InputSource) -> Self {
-        Self { source, overlap: Overlap::Refused, cache: None, report: Box::new(|_| {}), kept: Mutex::new(Vec::new()) }
+        Self { source, overlap: Overlap::Refused, kept: Mutex::new(Vec::new()) }
     }
 
     /// Shifts the times of captures that overlap.
     #[must_use]
     pub fn with_overlap(self, overlap: Overlap) -> Self {
         Self { overlap, ..self }
-    }
-
-    /// Uses the cache in this folder, of at most `limit` bytes; `report` gets sentences for the user.
-    #[must_use]
-    pub fn with_cache(self, folder: &Path, limit: u64, report: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self { cache: Some((folder.to_owned(), limit)), report: Box::new(report), ..self }
     }
 
     /// Runs a pipeline over the input until it ends or a signal stops it: notices go to `on_notice`, all other frames to
@@ -109,8 +98,7 @@ impl PipelineInput {
         let name = format!("the {} of the input", pipeline_words(&kept.stage));
         let stream = SavedStream::of_file(name, File::open(&kept.stream).map_err(InputError::Recording)?)?;
         let index = pipeline.index_of(&stream)?;
-        let options = RunOptions { from: Some((index, stream)), recorders: Vec::new() };
-        let damage = observe_run(pipeline.prepare_with(options)?, on_notice, on_frame)?;
+        let damage = observe_run(pipeline.prepare_from(Some((index, stream)))?, on_notice, on_frame)?;
         Ok(kept.damage.clone().or(damage))
     }
 
@@ -179,7 +167,7 @@ impl PipelineInput {
             [] => None,
             _ => Some(gateways_of(front)?),
         };
-        let mut recorder = PartRecorder::new(folder.path(), self.cache.as_ref(), &*self.report);
+        let mut recorder = PartRecorder::new(folder.path());
         let mut filter = GatewayFilter::new(gateways);
         match &self.source {
             InputSource::Captures => recorder.record(front, PathBuf::new(), None, &mut filter)?,

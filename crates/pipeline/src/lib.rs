@@ -24,10 +24,9 @@
 //!
 //! One runner serves both modes: a stage runs on a thread of this process, which it may share with the stages before
 //! it, or in its own process. Between two threads there is a bounded channel, everywhere else a pipe. The output of any
-//! stage can be recorded by an [`OutputRecorder`], and a run can continue from a [`SavedStream`].
+//! stage can be saved, and a run can continue from a [`SavedStream`].
 
 mod asked_kinds;
-pub mod cache;
 mod cause;
 mod checkpoint;
 mod continuation;
@@ -67,8 +66,6 @@ pub use input::{InputPart, InputSource, Overlap, PipelineInput};
 pub use input_error::InputError;
 pub use model_fit::ModelFit;
 pub use pipeline::{Pipeline, ResolvedStage};
-pub use plan::RunOptions;
-pub use recorder::{OnRecordingFailure, OutputRecorder};
 pub use run::{PreparedRun, RunReport};
 pub use saved_stream::SavedStream;
 pub use settings::Mode;

@@ -31,8 +31,6 @@ pub struct Pipeline {
     pub latency_log: Option<PathBuf>,
     /// Whether a program that runs it gives up what it does not need. Its stages' programs do so by themselves.
     pub sandbox: bool,
-    /// Whether runs read from and write to the cache.
-    pub cache: bool,
     /// The file it was read from.
     pub(crate) file: Option<PathBuf>,
     /// The text of that file, quoted in errors.
@@ -59,7 +57,7 @@ impl Pipeline {
     /// A pipeline of these stages that comes from no file.
     pub(crate) fn new(stages: Vec<PipelineStage>, settings: RunSettings) -> Self {
         let RunSettings { mode, queue_depth, latency_log, sandbox } = settings;
-        Self { mode, queue_depth, latency_log, sandbox, cache: false, file: None, text: String::new(), stages }
+        Self { mode, queue_depth, latency_log, sandbox, file: None, text: String::new(), stages }
     }
 
     /// Runs a stage of the calling program, in process, in place of every stage of this name. `build` is called once
@@ -283,11 +281,6 @@ impl Pipeline {
             StageKind::Embedded { .. } | StageKind::External { .. } => None,
         };
         self.stages.iter().map_while(resolved).collect()
-    }
-
-    /// The index of the first stage whose output is saved.
-    pub fn first_save(&self) -> Option<usize> {
-        self.stages.iter().position(|stage| stage.save.is_some())
     }
 
     /// The output of the stage at this index in words: `records of record-sizer`.

@@ -24,10 +24,7 @@ struct KeyValue<'a> {
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The keys at the top of the file.
-const TOP: [&str; 3] = [CACHE, "pipeline", "stage"];
-
-/// The key that makes every run use the cache.
-const CACHE: &str = "cache";
+const TOP: [&str; 2] = ["pipeline", "stage"];
 
 /// The keys of a `[[stage]]` that are not options of a standard stage.
 const KEYS: [&str; 4] = ["run", "command", "name", SAVE];
@@ -58,7 +55,7 @@ impl Pipeline {
             let start = error.span().map_or(0, |span| span.start);
             source.fault(start, error.message().to_owned())
         })?;
-        let (mut settings, mut cache) = (RunSettings::default(), false);
+        let mut settings = RunSettings::default();
         let mut stages = Vec::new();
         for (key, value) in document.into_inner() {
             let start = key.span().start;
@@ -73,24 +70,20 @@ impl Pipeline {
                         stages.push(source.stage(start, table)?);
                     }
                 }
-                (CACHE, DeValue::Boolean(used)) => cache = used,
-                (CACHE, _) => return Err(source.fault(start, format!("`{CACHE}` is true or false"))),
                 (name @ ("pipeline" | "stage"), _) => {
                     return Err(source.fault(start, format!("`{name}` is a table: `[pipeline]`, `[[stage]]`")));
                 }
                 (other, _) => {
                     let meant = did_you_mean(other, TOP);
-                    let fault = format!(
-                        "`{other}` means nothing here{meant} (a file has `{CACHE}`, `[pipeline]` and `[[stage]]`)"
-                    );
+                    let fault =
+                        format!("`{other}` means nothing here{meant} (a file has `[pipeline]` and `[[stage]]`)");
                     return Err(source.fault(start, fault));
                 }
             }
         }
         let folder = source.folder();
         settings.latency_log = settings.latency_log.map(|log| folder.join(log));
-        let pipeline =
-            Self { cache, file: Some(file.to_owned()), text: text.to_owned(), ..Self::new(stages, settings) };
+        let pipeline = Self { file: Some(file.to_owned()), text: text.to_owned(), ..Self::new(stages, settings) };
         check_order(&pipeline.stages).map_err(|(line, error)| error.at(Some(file), line).quoting(text))?;
         Ok(pipeline)
     }

@@ -2,11 +2,11 @@
 
 use sizeleak_platform::runtime::Runnable;
 
-use crate::OutputRecorder;
 use crate::forwarder::ByteForwarder;
 use crate::held_pipe::ProgramEnd;
 use crate::link::LinkKind;
 use crate::process::{ProgramOrigin, StageProgram};
+use crate::recorder::OutputRecorder;
 use crate::registry;
 
 /// What runs together.
@@ -24,14 +24,14 @@ pub(crate) struct StageThread {
     pub(crate) first: Box<dyn Runnable>,
     /// The stages fused to the one before them.
     pub(crate) fused: Vec<Box<dyn Runnable>>,
-    /// Recorders of the last stage's output.
-    pub(crate) recorders: Vec<OutputRecorder>,
+    /// The recorder of the last stage's output.
+    pub(crate) recorder: Option<OutputRecorder>,
 }
 
 impl StageThread {
     /// A thread for one stage.
     pub(crate) fn new(stage: Box<dyn Runnable>) -> Self {
-        Self { first: stage, fused: Vec::new(), recorders: Vec::new() }
+        Self { first: stage, fused: Vec::new(), recorder: None }
     }
 
     /// The names of its stages in order.

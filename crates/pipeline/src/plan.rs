@@ -24,42 +24,28 @@ use crate::settings::fault_of_queue_depth;
 use crate::stage::{PipelineStage, SAVE, StageKind, check_order};
 use crate::{ConfigError, Mode, Pipeline, SavedStream};
 
-/// Where a run starts, and what it records.
-#[derive(Default)]
-pub struct RunOptions {
-    /// Continue from this stream after the stage at this index; all stages up to it are skipped.
-    pub from: Option<(usize, SavedStream)>,
-    /// Record the output of the stages at these indices.
-    pub recorders: Vec<(usize, OutputRecorder)>,
-}
-
 impl Pipeline {
     /// Builds every stage and looks up every program, before anything runs.
     ///
     /// # Errors
     /// [`ConfigError`] about the first stage that cannot be built.
     pub fn prepare(&self) -> Result<PreparedRun, ConfigError> {
-        self.prepare_with(RunOptions::default())
+        self.prepare_from(None)
     }
 
-    /// The same with options for the run. Skipped stages are not checked.
+    /// The same from a stream on, behind the stage at this index. Skipped stages are not checked.
     ///
     /// # Errors
     /// As [`Pipeline::prepare`].
-    pub fn prepare_with(&self, options: RunOptions) -> Result<PreparedRun, ConfigError> {
+    pub fn prepare_from(&self, from: Option<(usize, SavedStream)>) -> Result<PreparedRun, ConfigError> {
         check_order(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
         if let Some(fault) = fault_of_queue_depth(self.queue_depth) {
             return Err(ConfigError::usage(fault));
         }
-        let (skipped, head) = options.from.map_or((None, None), |(index, stream)| (Some(index), Some(stream)));
+        let (skipped, head) = from.map_or((None, None), |(index, stream)| (Some(index), Some(stream)));
         let first = skipped.map_or(0, |index| index + 1);
-        let mut recorders: BTreeMap<usize, Vec<OutputRecorder>> = BTreeMap::new();
-        for (index, recorder) in options.recorders {
-            recorders.entry(index).or_default().push(recorder);
-        }
-        let placements = self.place_stages(first, |index| {
-            recorders.contains_key(&index) || self.stages.get(index).is_some_and(|stage| stage.save.is_some())
-        })?;
+        let placements =
+            self.place_stages(first, |index| self.stages.get(index).is_some_and(|stage| stage.save.is_some()))?;
         // All stages can be built: only now create files.
         let first_save = if head.as_ref().is_some_and(SavedStream::is_named) { first } else { skipped.unwrap_or(0) };
         let mut files = self.files(Some(first_save));
@@ -67,22 +53,22 @@ impl Pipeline {
             files.reads("the saved stream", stream);
         }
         files.check().map_err(|conflict| ConfigError::usage(conflict.to_string()))?;
-        let saves = self.begin_saves(first_save, &mut recorders)?;
+        let (saves, mut recorders) = self.begin_saves(first_save)?;
         let mut access = self.access(first, &placements, &saves);
         if let (Some(access), Some(stream)) = (&mut access, &head) {
             stream.unopened().iter().for_each(|file| access.read(file));
         }
         let mut all = Vec::new();
-        let of_head = skipped.and_then(|index| recorders.remove(&index)).unwrap_or_default();
+        let of_head = skipped.and_then(|index| recorders.remove(&index));
         if let Some(stream) = &head
-            && (!of_head.is_empty() || !matches!(placements.first(), Some((Placement::Thread(_), _))))
+            && (of_head.is_some() || !matches!(placements.first(), Some((Placement::Thread(_), _))))
         {
-            all.push(Placement::Forwarder(ByteForwarder { stage: stream.name().to_owned(), recorders: of_head }));
+            all.push(Placement::Forwarder(ByteForwarder { stage: stream.name().to_owned(), recorder: of_head }));
         }
         for (mut placement, last) in placements {
-            let mut recorders = recorders.remove(&last).unwrap_or_default();
+            let mut recorder = recorders.remove(&last);
             if let Placement::Thread(thread) = &mut placement {
-                thread.recorders.append(&mut recorders);
+                thread.recorder = recorder.take();
             }
             let stage = placement.name().to_owned();
             if let Some(before @ Placement::Process(_)) = all.last()
@@ -90,11 +76,11 @@ impl Pipeline {
                 && [before, &placement].iter().any(|process| process.origin() == ProgramOrigin::External)
             {
                 let stage = before.name().to_owned();
-                all.push(Placement::Forwarder(ByteForwarder { stage, recorders: Vec::new() }));
+                all.push(Placement::Forwarder(ByteForwarder { stage, recorder: None }));
             }
             all.push(placement);
-            if !recorders.is_empty() {
-                all.push(Placement::Forwarder(ByteForwarder { stage, recorders }));
+            if recorder.is_some() {
+                all.push(Placement::Forwarder(ByteForwarder { stage, recorder }));
             }
         }
         Ok(PreparedRun { head, placements: all, queue_depth: self.queue_depth, saves, access })
@@ -167,13 +153,9 @@ impl Pipeline {
         if next == Some("segments") && !is_recorded(filter) { BatchLimit::InProcess } else { BatchLimit::Contract }
     }
 
-    /// Creates the files that the stages from index `first` on save to, and adds their recorders.
-    fn begin_saves(
-        &self,
-        first: usize,
-        recorders: &mut BTreeMap<usize, Vec<OutputRecorder>>,
-    ) -> Result<Vec<PendingSave>, ConfigError> {
-        let mut saves: Vec<PendingSave> = Vec::new();
+    /// Creates the files that the stages from index `first` on save to, with their recorders by stage.
+    fn begin_saves(&self, first: usize) -> Result<(Vec<PendingSave>, BTreeMap<usize, OutputRecorder>), ConfigError> {
+        let (mut saves, mut recorders) = (Vec::new(), BTreeMap::new());
         for (index, stage) in self.stages.iter().enumerate().skip(first) {
             let Some(path) = &stage.save else { continue };
             let line = stage.line_of_key(SAVE);
@@ -184,9 +166,9 @@ impl Pipeline {
             let (save, recorder) =
                 save.map_err(|fault| located(ConfigError::input(format!("`{}`: {fault}", stage.name()))))?;
             saves.push(save);
-            recorders.entry(index).or_default().push(recorder);
+            recorders.insert(index, recorder);
         }
-        Ok(saves)
+        Ok((saves, recorders))
     }
 
     fn locate(&self, stage: &PipelineStage, error: ConfigError) -> ConfigError {

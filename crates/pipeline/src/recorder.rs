@@ -10,7 +10,7 @@ use sizeleak_platform::runtime::{Closed, Emit, Output};
 use crate::recording::{FinishedRecording, Recording};
 
 /// Records the output of one stage into a file.
-pub struct OutputRecorder {
+pub(crate) struct OutputRecorder {
     recording: Recording,
     notifier: EndNotifier,
 }
@@ -18,73 +18,51 @@ pub struct OutputRecorder {
 /// Reports the end of a recording.
 struct EndNotifier {
     name: String,
-    on_failure: OnRecordingFailure,
-    finished: Sender<io::Result<FinishedRecording>>,
-}
-
-/// What to do when a recording cannot be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnRecordingFailure {
-    /// The run fails.
-    Fail,
-    /// The run continues without the recording.
-    GiveUp,
+    finished: Sender<FinishedRecording>,
 }
 
 impl OutputRecorder {
     /// A recorder into `recording`, called `name` in messages. The receiver gets the finished recording after the
-    /// summary, or the error that ended it; it gets nothing for a stream that was cut.
-    pub fn new(
-        recording: Recording,
-        name: String,
-        on_failure: OnRecordingFailure,
-    ) -> (Self, Receiver<io::Result<FinishedRecording>>) {
+    /// summary, and nothing for a stream that was cut or could not be written.
+    pub(crate) fn new(recording: Recording, name: String) -> (Self, Receiver<FinishedRecording>) {
         let (finished, receiver) = bounded(1);
-        (Self { recording, notifier: EndNotifier { name, on_failure, finished } }, receiver)
+        (Self { recording, notifier: EndNotifier { name, finished } }, receiver)
     }
 }
 
 impl EndNotifier {
-    /// Sends the result. Returns an error if a failed recording fails the run.
+    /// Sends the result; an error fails the run.
     fn notify(self, recorded: io::Result<FinishedRecording>) -> io::Result<()> {
-        let failed = match (&recorded, self.on_failure) {
-            (Err(error), OnRecordingFailure::Fail) => {
-                Err(io::Error::new(error.kind(), format!("{}: {error}", self.name)))
-            }
-            _ => Ok(()),
-        };
+        let finished = recorded.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.name)))?;
         // The receiver may be gone.
-        let _sent = self.finished.send(recorded);
-        failed
+        let _sent = self.finished.send(finished);
+        Ok(())
     }
 }
 
-/// Recorders of a byte stream, written value by value.
-pub(crate) struct ByteRecorders(Vec<OutputRecorder>);
+/// The recorder of a byte stream, written value by value, until that has ended.
+pub(crate) struct ByteRecorder(pub(crate) Option<OutputRecorder>);
 
-impl ByteRecorders {
-    pub(crate) fn new(recorders: Vec<OutputRecorder>) -> Self {
-        Self(recorders)
-    }
-
+impl ByteRecorder {
     /// Records a value; a summary ends the recording.
     pub(crate) fn record(&mut self, frame: &Frame, value: &[u8]) -> io::Result<()> {
-        let is_last = matches!(frame, Frame::Summary(_));
-        for mut recorder in std::mem::take(&mut self.0) {
-            match recorder.recording.write_all(value) {
-                Ok(()) if is_last => recorder.notifier.notify(recorder.recording.finish())?,
-                Ok(()) => self.0.push(recorder),
-                Err(error) => recorder.notifier.notify(Err(error))?,
+        let Some(mut recorder) = self.0.take() else { return Ok(()) };
+        match recorder.recording.write_all(value) {
+            Ok(()) if matches!(frame, Frame::Summary(_)) => recorder.notifier.notify(recorder.recording.finish()),
+            Ok(()) => {
+                self.0 = Some(recorder);
+                Ok(())
             }
+            Err(error) => recorder.notifier.notify(Err(error)),
         }
-        Ok(())
     }
 }
 
 /// An output that records the frames that pass through it.
 pub(crate) struct RecordedOutput {
     output: Box<dyn Output + Send>,
-    recorders: Vec<(FrameWriter<Recording>, EndNotifier)>,
+    /// Until the stream has ended.
+    recorder: Option<(FrameWriter<Recording>, EndNotifier)>,
     /// Time spent recording.
     spent: Duration,
     failure: Option<WriteError>,
@@ -93,27 +71,24 @@ pub(crate) struct RecordedOutput {
 
 impl RecordedOutput {
     /// Wraps an output, unless there is nothing to record.
-    pub(crate) fn wrap(output: Box<dyn Output + Send>, recorders: Vec<OutputRecorder>) -> Box<dyn Output + Send> {
-        if recorders.is_empty() {
-            return output;
-        }
-        let writer = |recorder: OutputRecorder| (FrameWriter::new(recorder.recording), recorder.notifier);
-        let recorders = recorders.into_iter().map(writer).collect();
-        Box::new(Self { output, recorders, spent: Duration::ZERO, failure: None, is_closed: false })
+    pub(crate) fn wrap(output: Box<dyn Output + Send>, recorder: Option<OutputRecorder>) -> Box<dyn Output + Send> {
+        let Some(OutputRecorder { recording, notifier }) = recorder else { return output };
+        let recorder = Some((FrameWriter::new(recording), notifier));
+        Box::new(Self { output, recorder, spent: Duration::ZERO, failure: None, is_closed: false })
     }
 
     fn record(&mut self, frame: &Frame) -> io::Result<()> {
-        let is_last = matches!(frame, Frame::Summary(_));
-        for (mut writer, notifier) in std::mem::take(&mut self.recorders) {
-            match writer.write(frame) {
-                Ok(()) if is_last => {
-                    notifier.notify(writer.into_output().map_err(io_error).and_then(Recording::finish))?;
-                }
-                Ok(()) => self.recorders.push((writer, notifier)),
-                Err(error) => notifier.notify(Err(io_error(error)))?,
+        let Some((mut writer, notifier)) = self.recorder.take() else { return Ok(()) };
+        match writer.write(frame) {
+            Ok(()) if matches!(frame, Frame::Summary(_)) => {
+                notifier.notify(writer.into_output().map_err(io_error).and_then(Recording::finish))
             }
+            Ok(()) => {
+                self.recorder = Some((writer, notifier));
+                Ok(())
+            }
+            Err(error) => notifier.notify(Err(io_error(error))),
         }
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Frame streams in files: compressed by the name of the file and digested when written, recognised by content when read.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Cursor, ErrorKind, Read, Write};
+use std::io::{self, BufWriter, Cursor, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -31,12 +31,12 @@ pub struct FinishedRecording {
 }
 
 impl Recording {
-    /// Writes to this file, at most `limit` bytes if given.
+    /// Writes to this file.
     ///
     /// # Errors
     /// If the compressor cannot be created.
-    pub fn new(file: File, compression: Compression, limit: Option<u64>) -> io::Result<Self> {
-        let target = DigestedFile { file, hasher: Hasher::new(), bytes: 0, limit: limit.unwrap_or(u64::MAX) };
+    pub fn new(file: File, compression: Compression) -> io::Result<Self> {
+        let target = DigestedFile { file, hasher: Hasher::new(), bytes: 0 };
         Ok(Self(match compression {
             Compression::None => Encoder::Plain(BufWriter::new(target)),
             Compression::Gzip => Encoder::Gzip(GzEncoder::new(target, flate2::Compression::default())),
@@ -82,14 +82,10 @@ struct DigestedFile {
     file: File,
     hasher: Hasher,
     bytes: u64,
-    limit: u64,
 }
 
 impl Write for DigestedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.saturating_add(bytes.len() as u64) > self.limit {
-            return Err(io::Error::new(ErrorKind::FileTooLarge, "it exceeds its size limit"));
-        }
         let written = self.file.write(bytes)?;
         self.hasher.update(bytes.get(..written).unwrap_or_default());
         self.bytes += written as u64;
@@ -188,7 +184,7 @@ mod tests {
 
     fn written(bytes: &[u8], compression: Compression, step: usize) -> (File, FinishedRecording) {
         let mut file = tempfile::tempfile().unwrap();
-        let mut recording = Recording::new(file.try_clone().unwrap(), compression, None).unwrap();
+        let mut recording = Recording::new(file.try_clone().unwrap(), compression).unwrap();
         for part in bytes.chunks(step) {
             recording.write_all(part).unwrap();
             recording.flush().unwrap();
@@ -217,14 +213,5 @@ mod tests {
                 prop_assert_eq!(read, bytes);
             }
         }
-    }
-
-    #[test]
-    fn size_limit_is_kept() {
-        let file = tempfile::tempfile().unwrap();
-        let mut recording = Recording::new(file.try_clone().unwrap(), Compression::None, Some(100)).unwrap();
-        let error = recording.write_all(&vec![7; 20_000]).and_then(|()| recording.finish().map(|_| ())).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
-        assert!(file.metadata().unwrap().len() <= 100);
     }
 }

@@ -146,7 +146,7 @@ impl PreparedRun {
     /// thread: with no more processors than placements, a thread that only writes would compete with them.
     fn take_last(&mut self) -> Option<(usize, StageThread)> {
         if processors() > self.placements.len()
-            || !matches!(self.placements.last()?, Placement::Thread(thread) if thread.recorders.is_empty())
+            || !matches!(self.placements.last()?, Placement::Thread(thread) if thread.recorder.is_none())
         {
             return None;
         }
@@ -188,8 +188,8 @@ impl PreparedRun {
                 Placement::Thread(mut thread) => {
                     let input = input.map(LinkReceiver::into_input);
                     scope.spawn(move || {
-                        let recorders = std::mem::take(&mut thread.recorders);
-                        let mut output = RecordedOutput::wrap(sender.into_output(), recorders);
+                        let recorder = thread.recorder.take();
+                        let mut output = RecordedOutput::wrap(sender.into_output(), recorder);
                         run_stages(thread, input, &mut *output, interrupt, report);
                     });
                 }

@@ -9,7 +9,7 @@ use sizeleak_frame::FrameReader;
 use sizeleak_platform::runtime::LesserUser;
 use sizeleak_platform::storage::OutputFile;
 
-use crate::recorder::{OnRecordingFailure, OutputRecorder};
+use crate::recorder::OutputRecorder;
 use crate::recording::{Compression, FinishedRecording, Recording, decompressed};
 
 /// A file that is being written, under a temporary name until it is complete.
@@ -17,7 +17,7 @@ pub(crate) struct PendingSave {
     pub(crate) stage: String,
     pub(crate) path: PathBuf,
     file: OutputFile,
-    finished: Receiver<io::Result<FinishedRecording>>,
+    finished: Receiver<FinishedRecording>,
 }
 
 impl PendingSave {
@@ -36,8 +36,8 @@ impl PendingSave {
         let mut file = OutputFile::create(path).map_err(|error| error.to_string())?;
         let copy = file.writer().map_err(|error| error.to_string())?;
         let cannot = |error: io::Error| format!("{} cannot be written: {error}", path.display());
-        let recording = Recording::new(copy, Compression::of_name(path), None).map_err(cannot)?;
-        let (recorder, finished) = OutputRecorder::new(recording, path.display().to_string(), OnRecordingFailure::Fail);
+        let recording = Recording::new(copy, Compression::of_name(path)).map_err(cannot)?;
+        let (recorder, finished) = OutputRecorder::new(recording, path.display().to_string());
         Ok((Self { stage: stage.to_owned(), path: path.to_owned(), file, finished }, recorder))
     }
 
@@ -52,7 +52,7 @@ impl PendingSave {
     /// # Errors
     /// One sentence that names the file.
     pub(crate) fn keep(self) -> Result<Option<PathBuf>, String> {
-        let Ok(Ok(_)) = self.finished.try_recv() else { return Ok(None) };
+        let Ok(_) = self.finished.try_recv() else { return Ok(None) };
         self.file.keep().map_err(|error| error.to_string())?;
         Ok(Some(self.path))
     }

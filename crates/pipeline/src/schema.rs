@@ -30,11 +30,6 @@ pub fn schema() -> Value {
         "description": "A pipeline: its stages in order, each with its options. Paths are relative to this file",
         "type": "object",
         "properties": {
-            "cache": {
-                "description": "Start after the last stage that is unchanged since an earlier run, and keep the output \
-                                of stages for later runs",
-                "type": "boolean", "default": false,
-            },
             "pipeline": of_type::<RunSettings>(),
             "stage": {
                 "description": "The stages in order",

@@ -6,7 +6,6 @@ use std::thread;
 use sizeleak_frame::{Hello, SCHEMA};
 
 use super::*;
-use crate::OnRecordingFailure;
 use crate::recording::{Compression, Recording};
 
 fn stream() -> Vec<u8> {
@@ -26,10 +25,10 @@ fn stream() -> Vec<u8> {
 /// The output, the recording if it is whole, and the outcome.
 fn forwarded(bytes: Vec<u8>, interrupt: Option<&Interrupt>) -> (Vec<u8>, Option<Vec<u8>>, Outcome) {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let recording = Recording::new(file.reopen().unwrap(), Compression::None, None).unwrap();
-    let (recorder, finished) = OutputRecorder::new(recording, "file".into(), OnRecordingFailure::Fail);
+    let recording = Recording::new(file.reopen().unwrap(), Compression::None).unwrap();
+    let (recorder, finished) = OutputRecorder::new(recording, "file".into());
     let (mut reader, writer) = pipe().unwrap();
-    let forwarder = ByteForwarder { stage: "mine".into(), recorders: vec![recorder] };
+    let forwarder = ByteForwarder { stage: "mine".into(), recorder: Some(recorder) };
     let reading = thread::spawn(move || {
         let mut out = Vec::new();
         reader.read_to_end(&mut out).unwrap();

@@ -48,7 +48,7 @@ pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, stage: &str, into:
             shifts = shifts_apart(parts);
         }
     }
-    let recording = File::create(into).and_then(|file| Recording::new(file, Compression::Zstd, None));
+    let recording = File::create(into).and_then(|file| Recording::new(file, Compression::Zstd));
     let mut writer = JoinedWriter {
         writer: FrameWriter::new(recording.map_err(InputError::Recording)?),
         flows: BTreeSet::new(),

@@ -8,12 +8,10 @@ use sizeleak_frame::{Frame, FrameWriter, Hello, Notice, SCHEMA, what};
 use sizeleak_platform::runtime::Interrupt;
 
 use super::gateway_filter::GatewayFilter;
-use crate::cache::{CacheSession, CacheStore};
 use crate::cause::RunEnding;
 use crate::error::RunError;
 use crate::input_error::InputError;
 use crate::pipeline::Pipeline;
-use crate::plan::RunOptions;
 use crate::recording::{Compression, Recording};
 use crate::saved_stream::SavedStream;
 
@@ -31,20 +29,14 @@ pub struct InputPart {
 /// Records the parts of an input.
 pub(super) struct PartRecorder<'a> {
     folder: &'a Path,
-    cache: Option<&'a (PathBuf, u64)>,
-    report: &'a (dyn Fn(&str) + Send + Sync),
     parts: Vec<InputPart>,
     damage: Option<RunError>,
 }
 
 impl<'a> PartRecorder<'a> {
     /// A recorder into files of a folder.
-    pub(super) fn new(
-        folder: &'a Path,
-        cache: Option<&'a (PathBuf, u64)>,
-        report: &'a (dyn Fn(&str) + Send + Sync),
-    ) -> Self {
-        Self { folder, cache, report, parts: Vec::new(), damage: None }
+    pub(super) fn new(folder: &'a Path) -> Self {
+        Self { folder, parts: Vec::new(), damage: None }
     }
 
     /// Records what `front` makes of a file, from a saved stream on if there is one.
@@ -58,14 +50,6 @@ impl<'a> PartRecorder<'a> {
         from: Option<(usize, SavedStream)>,
         filter: &mut GatewayFilter,
     ) -> Result<(), InputError> {
-        let (session, options) = match (from, self.cache) {
-            (None, Some((folder, limit))) => {
-                let store = CacheStore::new(folder.clone(), *limit);
-                let cached = CacheSession::begin(store, front, |text| (self.report)(&text));
-                cached.map_or_else(Default::default, |(session, options)| (Some(session), options))
-            }
-            (from, _) => (None, RunOptions { from, recorders: Vec::new() }),
-        };
         let (kept, mut writer) = self.next_part()?;
         let mut span: Option<[i64; 2]> = None;
         let mut failure = None;
@@ -85,13 +69,13 @@ impl<'a> PartRecorder<'a> {
         };
         // A failing run sets its interrupt, so every run needs its own.
         let interrupt = Interrupt::on_signals().map_err(InputError::Signals)?;
-        let ended = front.prepare_with(options)?.run(&interrupt, &mut sink);
+        let ended = front.prepare_from(from)?.run(&interrupt, &mut sink);
         if let Some(error) = failure {
             return Err(InputError::Recording(error));
         }
         match ended {
             Ok(report) if report.ending == RunEnding::Interrupted => return Err(InputError::Interrupted),
-            Ok(_) => session.into_iter().for_each(|session| session.end(|text| (self.report)(&text))),
+            Ok(_) => {}
             Err(error) => self.damage = self.damage.take().or(Some(error)),
         }
         finish(writer).map_err(InputError::Recording)?;
@@ -125,7 +109,7 @@ impl<'a> PartRecorder<'a> {
     /// The file of the next part.
     fn next_part(&self) -> Result<(PathBuf, FrameWriter<Recording>), InputError> {
         let kept = self.folder.join(format!("{}.frames.zst", self.parts.len()));
-        let recording = File::create(&kept).and_then(|file| Recording::new(file, Compression::Zstd, None));
+        let recording = File::create(&kept).and_then(|file| Recording::new(file, Compression::Zstd));
         Ok((kept, FrameWriter::new(recording.map_err(InputError::Recording)?)))
     }
 

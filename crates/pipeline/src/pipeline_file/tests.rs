@@ -11,14 +11,14 @@ fn parse(text: &str) -> Result<Pipeline, ConfigError> {
 #[test]
 fn file_sets_stages_settings_and_paths_relative_to_its_folder() {
     let pipeline = parse(
-        "cache = true\n[pipeline]\nmode = \"processes\"\nqueue-depth = 4\nlatency-log = \"l.hlog\"\n\
+        "[pipeline]\nmode = \"processes\"\nqueue-depth = 4\nlatency-log = \"l.hlog\"\n\
              [[stage]]\nrun = \"capture\"\nfiles = [\"a.pcap\", \"/b.pcap\"]\n\
              [[stage]]\nrun = \"flow-filter\"\ngateway = [\"10.0.0.1\"]\nport = [443]\n\
              [[stage]]\ncommand = [\"./mine\", \"-x\"]\nsave = \"mine.frames.zst\"\n",
     )
     .unwrap();
     assert_eq!(pipeline.stages[2].save.as_deref(), Some(Path::new("there/mine.frames.zst")));
-    assert_eq!((pipeline.mode, pipeline.queue_depth, pipeline.cache), (Mode::Processes, 4, true));
+    assert_eq!((pipeline.mode, pipeline.queue_depth), (Mode::Processes, 4));
     assert_eq!(pipeline.latency_log.as_deref(), Some(Path::new("there/l.hlog")));
     let files: Value = vec!["there/a.pcap", "/b.pcap"].into();
     assert_eq!(pipeline.option("capture", "files"), Some(&files));
@@ -46,7 +46,6 @@ fn errors_name_and_quote_the_line() {
         ("stage = 3", 1, "table"),
         ("[[stage]]\nrun = \"decomposer\"\nlimit = 99999999999999999999", 3, "too large"),
         ("[[stage]]\nrun = \"capture\"\nsave = 3", 3, "the file to write to"),
-        ("cache = \"yes\"", 1, "true or false"),
         ("[pipeline]\nqueue-depth = 4097", 2, "at most 4096 parcels can wait in a channel, not 4097"),
     ] {
         let error = parse(text).unwrap_err();
