@@ -8,7 +8,7 @@ use clap::Args;
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_pipeline::{Mode, ModelFit, Pipeline, PreparedRun, RunEnding, RunReport, TrafficSeen};
-use sizeleak_platform::runtime::confinement::{self, SandboxFlags, leave_root};
+use sizeleak_platform::runtime::confinement::{self, SandboxFlags};
 use sizeleak_platform::runtime::program::save_latency_log;
 use sizeleak_platform::runtime::{Access, ConfigureError, Interrupt, Sandbox};
 use sizeleak_platform::storage::RunFiles;
@@ -145,9 +145,6 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic)?;
     report_consumed(arguments, &pipeline);
     let access = pipeline.sandbox.then(|| arguments.access(&prepared, continued.as_ref())).flatten();
-    if let Some(access) = &access {
-        leave_root(access, |user| prepared.give_saves_to(user)).map_err(of_configuration)?;
-    }
     let mut file = arguments.output.create()?;
     continued.as_mut().map_or(Ok(()), ContinuedRun::create)?;
     let output = file.writer()?;

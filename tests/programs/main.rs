@@ -28,6 +28,7 @@ mod exports;
 mod figures;
 mod help;
 mod help_examples;
+mod interfaces;
 mod kinds_without_a_model;
 mod label_clocks;
 mod label_forms;

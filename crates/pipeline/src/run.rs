@@ -11,9 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use rustix::process::Signal;
 use sizeleak_frame::{FrameSink, Summary};
-use sizeleak_platform::runtime::{
-    Access, Input, Interrupt, LesserUser, Outcome, Output, Received, processors, run_fused,
-};
+use sizeleak_platform::runtime::{Access, Input, Interrupt, Outcome, Output, Received, processors, run_fused};
 use sizeleak_platform::telemetry::Telemetry;
 use sizeleak_platform::telemetry::log::{complain, repeat};
 
@@ -87,13 +85,6 @@ impl PreparedRun {
     /// What it opens while it runs; `None` if it starts programs, whose needs are unknown.
     pub fn access(&self) -> Option<&Access> {
         self.access.as_ref()
-    }
-
-    /// Makes a user the owner of the files that its stages will save to.
-    pub fn give_saves_to(&mut self, user: &LesserUser) {
-        for save in &mut self.saves {
-            save.give_to(user);
-        }
     }
 
     /// Runs it to its end; `sink` gets the frames of the last stage. If the run ends early for any reason, `interrupt`

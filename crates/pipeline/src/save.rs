@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use crossbeam_channel::Receiver;
 use sizeleak_frame::FrameReader;
-use sizeleak_platform::runtime::LesserUser;
 use sizeleak_platform::storage::OutputFile;
 
 use crate::recorder::OutputRecorder;
@@ -39,12 +38,6 @@ impl PendingSave {
         let recording = Recording::new(copy, Compression::of_name(path)).map_err(cannot)?;
         let (recorder, finished) = OutputRecorder::new(recording, path.display().to_string());
         Ok((Self { stage: stage.to_owned(), path: path.to_owned(), file, finished }, recorder))
-    }
-
-    /// Makes a user its owner, who may then rename it. If that fails, renaming reports why.
-    pub(crate) fn give_to(&mut self, user: &LesserUser) {
-        let (uid, gid) = user.ids();
-        let _given = self.file.give_to(uid, gid);
     }
 
     /// Renames the file after the end of the run. Returns its path, or `None` if the stream was not whole.

@@ -52,7 +52,7 @@ mod stream_end_check;
 mod traffic_clock;
 mod two_generation_cache;
 
-pub use crate::sandbox::{Access, LesserUser, Sandbox};
+pub use crate::sandbox::{Access, Sandbox};
 pub use crate::telemetry::{FileProgress, Progress, ProgressReader};
 pub use channel::{ChannelInput, ChannelOutput, channel};
 pub use configure::{ConfigureError, StageOptions};

@@ -1,5 +1,5 @@
-//! Takes from a process what it does not need, before it reads what others have written: files (Landlock), system calls
-//! (seccomp) and root.
+//! Takes from a process what it does not need, before it reads what others have written: files (Landlock) and system
+//! calls (seccomp).
 //!
 //! What is taken cannot be got back. Files are limited on the thread that asks for it and on those that it starts, so
 //! that comes first; system calls are limited on all threads.
@@ -22,11 +22,8 @@ mod access;
 mod calls;
 #[cfg_attr(not(target_os = "linux"), path = "sandbox/files/absent.rs")]
 mod files;
-#[cfg_attr(not(target_os = "linux"), path = "sandbox/user/absent.rs")]
-mod user;
 
-pub use access::{Access, AccessError};
-pub use user::{LesserUser, UserError, give_up_capabilities};
+pub use access::Access;
 
 /// What a process has given up, and what it could not give up.
 #[derive(Debug)]

@@ -54,19 +54,13 @@ fn told(step: &Step, actions: &[String]) -> Value {
 
 /// A shell that runs `text`.
 pub(super) fn shell(text: &str) -> Command {
-    let mut command = program("sh");
-    command.arg("-c").arg(text);
+    let mut command = Command::new("sh");
+    // Ctrl-C does not reach it: the recording ends it.
+    command.process_group(0).arg("-c").arg(text);
     command
 }
 
-/// A program that Ctrl-C does not reach: the recording ends it.
-pub(super) fn program(name: &str) -> Command {
-    let mut command = Command::new(name);
-    command.process_group(0);
-    command
-}
-
-/// Ends a [`program`], with all that it started: a shell that is killed alone leaves that running.
+/// Ends a [`shell`], with all that it started: a shell that is killed alone leaves that running.
 pub(super) fn end(child: &mut Child) {
     _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     _ = child.wait();

@@ -75,25 +75,21 @@ impl<'a> Session<'a> {
     ) -> Result<Self, Failure> {
         let capture = options.capture;
         let gateway = AddressSet::parse(&capture.gateway).map_err(Failure::usage)?;
-        let command = match (&capture.capture_with, &capture.interface) {
-            (Some(command), _) => Some(sender::shell(command)),
-            (None, Some(interface)) => {
-                let mut tcpdump = sender::program("tcpdump");
-                tcpdump.args(["-i", interface, "-U", "--immediate-mode", "-n", "-w", "-"]);
-                Some(tcpdump)
-            }
-            (None, None) => None,
-        };
-        if command.is_some() == capture.labels_only {
+        let captures = capture.capture_with.is_some() || capture.interface.is_some();
+        if captures == capture.labels_only {
             return Err(Failure::usage(anyhow!(
                 "name what to capture with `--interface IF` or `--capture-with CMD`, or say `--labels-only`"
             )));
         }
-        if command.is_some() && gateway.is_empty() {
+        if captures && gateway.is_empty() {
             return Err(Failure::usage(anyhow!("`--gateway IP|CIDR` is missing: name the gateway to record")));
         }
         let interrupt = Interrupt::on_signals()?;
-        let tap = command.map(|command| Tap::start(command, folder, gateway)).transpose()?;
+        let tap = match (&capture.capture_with, &capture.interface) {
+            (Some(command), _) => Some(Tap::of_command(command, folder, gateway)?),
+            (None, Some(interface)) => Some(Tap::of_interface(interface, folder, gateway)?),
+            (None, None) => None,
+        };
         let sender = match (&options.command.program, &options.command.do_lines) {
             _ if options.command.ask => Sender::Asked(Person::new(interrupt.clone())),
             (_, Some(fed)) => Sender::fed(fed)?,

@@ -6,19 +6,19 @@ use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use sizeleak_capture::CaptureReader;
+use sizeleak_capture::{CaptureReader, Tcpdump};
 use sizeleak_frame::Packet;
 use sizeleak_packet::{AddressSet, CapturedBytes, IpPacket, TransportSegment, ip_bytes};
 use sizeleak_strip::{CaptureFormat, CaptureWriter};
 
-use super::sender::end;
+use super::sender::{end, shell};
 use crate::command::wall_clock::now_ns;
 
 /// Packets that wait while the model is learned.
@@ -47,8 +47,7 @@ pub(super) struct Tap {
     arrivals: Receiver<Arrival>,
     /// Gets a word when the capture's header was read.
     begun: Receiver<()>,
-    child: Option<Child>,
-    command: String,
+    program: Program,
     folder: PathBuf,
     gateway: AddressSet,
     files: Vec<PathBuf>,
@@ -59,6 +58,16 @@ pub(super) struct Tap {
     ahead_ns: VecDeque<i64>,
     /// Packets of the gateway so far.
     pub(super) packets: u64,
+}
+
+/// What captures. It ends with the tap.
+enum Program {
+    Tcpdump(Tcpdump),
+    /// A command of the user's, which would not notice the end before its next packet.
+    Own {
+        child: Child,
+        text: String,
+    },
 }
 
 /// The file that packets go to.
@@ -99,21 +108,28 @@ pub(super) fn captures(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 impl Tap {
-    /// Starts a program that writes a capture to stdout, into a folder that may hold earlier captures.
-    pub(super) fn start(mut command: Command, folder: &Path, gateway: AddressSet) -> anyhow::Result<Self> {
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        let words = std::iter::once(command.get_program()).chain(command.get_args());
-        let command = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-        let mut child = child.with_context(|| format!("`{command}` cannot be started"))?;
-        let output = child.stdout.take().ok_or_else(|| anyhow!("`{command}` has no stdout"))?;
+    /// Captures an interface, into a folder that may hold earlier captures.
+    pub(super) fn of_interface(interface: &str, folder: &Path, gateway: AddressSet) -> anyhow::Result<Self> {
+        let (tcpdump, output) = Tcpdump::start(interface, None, None)?;
+        Self::new(Program::Tcpdump(tcpdump), output, folder, gateway)
+    }
+
+    /// Starts a command that writes a capture to stdout, likewise.
+    pub(super) fn of_command(text: &str, folder: &Path, gateway: AddressSet) -> anyhow::Result<Self> {
+        let child = shell(text).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut child = child.with_context(|| format!("`{text}` cannot be started"))?;
+        let output = child.stdout.take().ok_or_else(|| anyhow!("`{text}` has no stdout"))?;
+        Self::new(Program::Own { child, text: text.to_owned() }, output, folder, gateway)
+    }
+
+    fn new(program: Program, output: ChildStdout, folder: &Path, gateway: AddressSet) -> anyhow::Result<Self> {
         let (sender, arrivals) = bounded(QUEUE);
         let (begins, begun) = bounded(1);
         thread::spawn(move || read(Box::new(output), &begins, &sender));
         Ok(Self {
             arrivals,
             begun,
-            child: Some(child),
-            command,
+            program,
             files: captures(folder)?,
             folder: folder.to_owned(),
             gateway,
@@ -178,12 +194,16 @@ impl Tap {
 
     /// Why the capture has ended.
     pub(super) fn fault(&mut self) -> anyhow::Error {
-        let status = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
-        let status = status.map_or_else(String::new, |status| format!(" ({status})"));
-        anyhow!(
-            "the capture is none, or has ended{status}: `{}` must write pcap or pcapng to stdout all the time",
-            self.command
-        )
+        match &mut self.program {
+            Program::Tcpdump(tcpdump) => tcpdump.fault().into(),
+            Program::Own { child, text } => {
+                let status = child.try_wait().ok().flatten();
+                let status = status.map_or_else(String::new, |status| format!(" ({status})"));
+                anyhow!(
+                    "the capture is none, or has ended{status}: `sh -c {text}` must write pcap or pcapng to stdout all the time"
+                )
+            }
+        }
     }
 
     /// Whether a packet carries data of the gateway.
@@ -234,10 +254,9 @@ impl Tap {
     }
 }
 
-impl Drop for Tap {
+impl Drop for Program {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            // tcpdump would not notice before its next packet.
+        if let Self::Own { child, .. } = self {
             end(child);
         }
     }

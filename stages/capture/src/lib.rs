@@ -1,6 +1,6 @@
 //! Reads packets from capture files: pcap and pcapng, plain or compressed by gzip, zstd, xz or lz4. The format is
 //! recognised by content, never by name. [`Capture`], the first stage of the pipeline, merges several files by time;
-//! [`CaptureReader`] reads one capture without a pipeline.
+//! [`CaptureReader`] reads one capture without a pipeline, and [`Tcpdump`] captures an interface.
 //!
 //! ```
 //! use sizeleak_capture::CaptureReader;
@@ -16,9 +16,6 @@
 //! assert!(capture.next_packet()?.is_none());
 //! # Ok::<(), sizeleak_capture::Damage>(())
 //! ```
-//!
-//! The feature `live` adds capture from an interface and needs the libpcap headers (Debian and Ubuntu: `apt-get install
-//! libpcap-dev`; Fedora: `dnf install libpcap-devel`; included in macOS).
 #![warn(clippy::indexing_slicing)]
 
 mod byte_source;
@@ -27,7 +24,6 @@ mod capture_driver;
 mod dating;
 mod error;
 mod folder;
-#[cfg(feature = "live")]
 mod live;
 mod lz4;
 mod merge;
@@ -44,6 +40,7 @@ mod prefetch;
 mod read_ahead;
 mod reader;
 mod resync;
+mod tcpdump;
 #[cfg(test)]
 mod testing;
 mod window;
@@ -51,10 +48,9 @@ mod window;
 pub use capture::Capture;
 pub use error::{CaptureError, Damage};
 pub use folder::{FolderContent, SpecialFile, content_below, is_named_capture};
-#[cfg(feature = "live")]
-pub use live::{LiveCapture, LiveError};
 pub use open::is_capture;
 pub use options::Options;
 pub use order::CaptureOrder;
 pub use packet::CapturedPacket;
 pub use reader::CaptureReader;
+pub use tcpdump::{Tcpdump, TcpdumpError};

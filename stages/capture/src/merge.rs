@@ -142,6 +142,11 @@ impl Merge {
         }
     }
 
+    /// Starts a stream that is open.
+    pub(crate) fn start(&mut self, stream: OpenCapture) -> Result<(), CaptureError> {
+        self.advance(Box::new(stream))
+    }
+
     /// Adds a capture with a packet at its head, or counts one that has ended.
     pub(crate) fn add(&mut self, capture: Box<OpenCapture>) {
         let reader = &capture.reader;

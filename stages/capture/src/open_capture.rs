@@ -10,6 +10,7 @@ use crate::error::{CaptureError, Damage};
 use crate::open::{Decompression, open, open_file};
 use crate::packet::{CapturedPacket, PacketVisitor};
 use crate::reader::CaptureReader;
+use crate::window::WINDOW_BYTES;
 
 /// A capture file that has not been opened.
 #[derive(Debug, Clone)]
@@ -72,6 +73,13 @@ impl OpenCapture {
         let opened = open(&file.path, interrupt, &file.progress, decompression, file.read_bytes);
         let (reader, stream) = opened.map_err(|damage| file.error(damage))?;
         Ok(Self { file, reader, stream, head: Head::default(), number: 0 })
+    }
+
+    /// An open stream, with a handle that shows whether it has input waiting; `path` is its name in messages.
+    pub(crate) fn of_stream(path: PathBuf, reader: CaptureReader, stream: OwnedFd) -> Self {
+        let (progress, read_bytes) = (FileProgress::default(), WINDOW_BYTES);
+        let file = CaptureFile { path, index: 0, starts_ns: i64::MIN, is_plain: false, progress, read_bytes };
+        Self { file, reader, stream: Some(stream), head: Head::default(), number: 0 }
     }
 
     /// Reads the next packet into the head, or to the end of the capture; see `CaptureReader::is_over`. An error may be

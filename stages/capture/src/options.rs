@@ -13,8 +13,10 @@ use sizeleak_platform::runtime::{Access, ConfigureError, Runnable, SourceNode, S
 use crate::Capture;
 use crate::error::{CaptureError, Damage};
 use crate::folder::content_below;
+use crate::live::LiveCapture;
 use crate::order::CaptureOrder;
 use crate::packet_batcher::Selection;
+use crate::tcpdump::Tcpdump;
 
 /// Which captures to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
@@ -41,10 +43,8 @@ pub struct Options {
 
     /// Capture from this interface instead of files, until stopped
     ///
-    /// Requires a program built with `--features live` and the libpcap headers (Debian and Ubuntu: apt-get install
-    /// libpcap-dev), and the same permissions as tcpdump. Without that feature, `tcpdump -i IFACE -U -w - | capture -`
-    /// does the same.
-    #[arg(short, long, value_name = "IFACE", conflicts_with_all = ["files", "recursive"])]
+    /// By tcpdump, which needs root or the rights to capture, and leaves root once the interface is open.
+    #[arg(short, long, value_name = "IF", conflicts_with_all = ["files", "recursive"])]
     pub interface: Option<String>,
 
     /// Capture at most this many bytes of each packet of the interface
@@ -53,29 +53,11 @@ pub struct Options {
     pub snaplen: Option<u32>,
 
     /// Capture only packets of the interface that match this tcpdump filter expression
-    #[arg(long, value_name = "FILTER", requires = "interface")]
-    pub bpf: Option<String>,
+    #[arg(long, value_name = "EXPR", requires = "interface")]
+    pub filter: Option<String>,
 }
 
 impl Options {
-    /// The stage for live capture.
-    #[cfg(feature = "live")]
-    fn build_live(&self, interface: &str, selection: Selection) -> Result<Box<dyn Runnable>, ConfigureError> {
-        let capture = crate::LiveCapture::open(interface, self.snaplen, self.bpf.as_deref());
-        let capture = capture.map_err(|error| ConfigureError::Input(error.to_string()))?;
-        Ok(Box::new(SourceNode::new(capture.selecting(selection))))
-    }
-
-    /// An error that says what to do instead.
-    #[cfg(not(feature = "live"))]
-    #[expect(clippy::unused_self, reason = "the same call with the feature and without")]
-    fn build_live(&self, interface: &str, _: Selection) -> Result<Box<dyn Runnable>, ConfigureError> {
-        Err(ConfigureError::Usage(format!(
-            "`interface`: this program was built without live capture; build it with `--features live` (needs the \
-             libpcap headers), or pipe `tcpdump -i {interface} -U -w -` into `capture -`"
-        )))
-    }
-
     /// Finds errors that are known before anything is read.
     fn check_files(&self, files: &[PathBuf]) -> Result<(), ConfigureError> {
         let stdins = files.iter().filter(|file| file.as_os_str() == "-").count();
@@ -130,10 +112,14 @@ impl Options {
             Some(_) if !self.files.is_empty() || self.recursive => {
                 return Err(ConfigureError::Usage("`interface` and files cannot be captured at once".into()));
             }
-            Some(interface) => return self.build_live(interface, selection),
-            None if self.snaplen.is_some() || self.bpf.is_some() => {
+            Some(interface) => {
+                let started = Tcpdump::start(interface, self.snaplen, self.filter.as_deref());
+                let started = started.map_err(|error| ConfigureError::Input(error.to_string()))?;
+                return Ok(Box::new(SourceNode::new(LiveCapture::new(started, selection))));
+            }
+            None if self.snaplen.is_some() || self.filter.is_some() => {
                 return Err(ConfigureError::Usage(
-                    "`snaplen` and `bpf` are for an `interface`, and none is named".into(),
+                    "`snaplen` and `filter` are for an `interface`, and none is named".into(),
                 ));
             }
             None => {}
@@ -153,7 +139,7 @@ impl StageOptions for Options {
     const ABOUT: &'static str = "Reads packets from capture files, several merged by time";
     const EXAMPLES: &'static [&'static str] = &[
         "capture monday.pcap.gz tuesday.pcap.gz | flow-filter --gateway 192.168.1.20 | sizeleak frames",
-        "tcpdump -i eth1 -U -w - | capture - | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames",
+        "capture --interface eth1 --filter tcp | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames",
     ];
 
     fn resolve_paths(&mut self, folder: &Path) {
@@ -170,10 +156,8 @@ impl StageOptions for Options {
             below.into_iter().filter(|file| file.is_symlink()).for_each(|link| access.read(link));
             access.read(file);
         }
-        if let Some(interface) = &self.interface {
-            access.capture_live();
-            // Where libpcap finds how many packets the interface has dropped.
-            access.read(Path::new("/sys/class/net").join(interface).join("statistics"));
+        if self.interface.is_some() {
+            access.signal_programs();
         }
         access
     }

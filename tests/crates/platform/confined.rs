@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 
-use sizeleak_platform::sandbox::{Access, LesserUser, Sandbox, give_up_capabilities};
+use sizeleak_platform::sandbox::{Access, Sandbox};
 use support::apart;
 
 fn status(key: &str) -> String {
@@ -101,44 +101,4 @@ fn starts_and_connects_nothing() {
     client.write_all(b"x").unwrap();
     let read = thread::spawn(move || served.read(&mut [0; 8]).unwrap());
     assert_eq!(read.join().unwrap(), 1);
-}
-
-#[test]
-#[ignore = "second tier: needs root"]
-fn root_is_left_for_good() {
-    if apart::is_here() {
-        return leaves_root();
-    }
-    let folder = tempfile::tempdir().unwrap();
-    apart::run(module_path!(), "root_is_left_for_good", folder.path());
-}
-
-fn leaves_root() {
-    let user = LesserUser::of_root().unwrap().unwrap();
-    let (uid, gid) = user.ids();
-    assert!(user.name() == "nobody" && uid != 0 && gid != 0);
-    let mut access = Access::default();
-    access.write_in(Path::new("."));
-    access.check_folders(user.name()).unwrap();
-    let before = thread::spawn(thread::park);
-    user.enter().unwrap();
-    give_up_capabilities().unwrap();
-    for ids in [status("Uid:"), status("Gid:")] {
-        assert!(ids.split_whitespace().all(|id| id == uid.to_string() || id == gid.to_string()), "{ids}");
-    }
-    assert_eq!(status("Groups:"), gid.to_string());
-    for capabilities in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
-        assert_eq!(status(capabilities), "0000000000000000", "{capabilities}");
-    }
-    // The user is that of all threads.
-    let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path().join("status"));
-    for task in tasks {
-        let status = fs::read_to_string(&task).unwrap();
-        assert!(status.lines().any(|line| line.starts_with(&format!("Uid:\t{uid}\t{uid}\t{uid}"))), "{status}");
-    }
-    assert!(user.enter().is_err(), "it was root once only");
-    let error = access.check_folders(user.name()).unwrap_err().to_string();
-    assert!(error.contains("cannot be written by nobody"), "{error}");
-    before.thread().unpark();
-    before.join().unwrap();
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::sandbox::{Access, AccessError, UserError};
+use crate::sandbox::Access;
 use crate::telemetry::metrics::MetricsError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -56,18 +56,6 @@ impl ConfigureError {
             Self::Usage(_) => 2,
             Self::Input(_) => 1,
         }
-    }
-}
-
-impl From<AccessError> for ConfigureError {
-    fn from(error: AccessError) -> Self {
-        Self::Input(error.to_string())
-    }
-}
-
-impl From<UserError> for ConfigureError {
-    fn from(error: UserError) -> Self {
-        Self::Input(error.to_string())
     }
 }
 

@@ -18,7 +18,7 @@ use crate::telemetry::log::{self, LogFlags, complain, exit_with_usage, say};
 use crate::telemetry::metrics::MetricsFlags;
 use crate::telemetry::{CaptureFaults, FileProgress, Tally, Telemetry, write_latency_log};
 
-use crate::runtime::confinement::{self, SandboxFlags, leave_root};
+use crate::runtime::confinement::{self, SandboxFlags};
 use crate::runtime::{
     Access, ConfigureError, Interrupt, Observer, Outcome, Sandbox, StageOptions, StreamInput, StreamOutput, widen_pipe,
 };
@@ -149,9 +149,6 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     }
     let interrupt = Interrupt::on_signals().map_err(system)?;
     let access = flags.access(options);
-    if let Some(access) = &access {
-        leave_root(access, |_| ())?;
-    }
     // Before any thread starts.
     let sandbox = access.as_ref().map(Sandbox::limit_files);
     let served = flags.metrics.serve(&telemetry)?;

@@ -2,27 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, Access as Permission};
-use thiserror::Error;
-
-/// The files that a process opens after it is confined, and whether it needs root before.
+/// The files that a process opens after it is confined, and whether it ends a program that it has started before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
     reads: Vec<PathBuf>,
     writes: Vec<PathBuf>,
-    is_live: bool,
-}
-
-/// A folder that cannot be written.
-#[derive(Debug, Error)]
-#[error(
-    "{} cannot be written by {user}, whom a live capture runs as once it is open: choose another folder, or keep root \
-     with --no-sandbox",
-    folder.display()
-)]
-pub struct AccessError {
-    folder: PathBuf,
-    user: String,
+    signals_programs: bool,
 }
 
 impl Access {
@@ -47,38 +32,26 @@ impl Access {
         self.writes.push(folder.to_owned());
     }
 
-    /// It captures from an interface, which needs root until that is open.
-    pub fn capture_live(&mut self) {
-        self.is_live = true;
-    }
-
-    /// Whether it captures from an interface.
-    pub fn is_live(&self) -> bool {
-        self.is_live
+    /// It sends signals to a program that it has started before.
+    pub fn signal_programs(&mut self) {
+        self.signals_programs = true;
     }
 
     /// Adds what another part of the process opens.
     pub fn extend(&mut self, other: Self) {
         self.reads.extend(other.reads);
         self.writes.extend(other.writes);
-        self.is_live |= other.is_live;
-    }
-
-    /// Checks, as this user, that files can be made in all folders that are written to.
-    ///
-    /// # Errors
-    /// [`AccessError`] names the first folder where that is not so.
-    pub fn check_folders(&self, user: &str) -> Result<(), AccessError> {
-        let is_usable = |folder: &&PathBuf| fs::access(*folder, Permission::WRITE_OK | Permission::EXEC_OK).is_ok();
-        match self.writes.iter().find(|folder| folder.is_dir() && !is_usable(folder)) {
-            Some(folder) => Err(AccessError { folder: folder.clone(), user: user.to_owned() }),
-            None => Ok(()),
-        }
+        self.signals_programs |= other.signals_programs;
     }
 
     #[cfg(target_os = "linux")]
     pub(crate) fn reads(&self) -> &[PathBuf] {
         &self.reads
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(crate) fn signals_programs(&self) -> bool {
+        self.signals_programs
     }
 
     #[cfg(target_os = "linux")]
@@ -105,6 +78,5 @@ mod tests {
         access.write_beside(Path::new("new.csv"));
         access.write_beside(Path::new("/dev/null"));
         assert_eq!(access.writes, [Path::new(".")]);
-        assert!(access.check_folders("me").is_ok());
     }
 }

@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -100,17 +99,6 @@ impl OutputFile {
             Target::Pending(pending) => {
                 make_private(pending.file()).map_err(|error| OutputError::new(&self.path, error))
             }
-            Target::Direct(_) => Ok(()),
-        }
-    }
-
-    /// Makes a user and a group the owners of a file that is being written.
-    ///
-    /// # Errors
-    /// I/O errors of the system.
-    pub fn give_to(&mut self, uid: u32, gid: u32) -> io::Result<()> {
-        match &mut self.target {
-            Target::Pending(pending) => fchown(pending.file(), Some(uid), Some(gid)),
             Target::Direct(_) => Ok(()),
         }
     }
