@@ -161,8 +161,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     }
     let run = arguments.archive_run()?;
     if arguments.dry_run {
-        let planned = run.plan()?;
-        print_document(&plan::table(&planned, run.duration(&planned)))?;
+        print_document(&plan::table(&run.plan()?))?;
         return Ok(ExitCode::SUCCESS);
     }
     let when_locked = arguments.lock.when_locked(&arguments.log);

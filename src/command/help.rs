@@ -23,8 +23,6 @@ pub(super) const CURVE: &str = "Learning curve";
 /// Models of parts of the labels.
 pub(super) const FOLDS: &str = "Options with --folds";
 
-/// Output of earlier runs.
-
 /// Adds the exit codes to the long help of a subcommand, unless it explains its own.
 pub(super) fn with_exit_codes(subcommand: Command) -> Command {
     let long = subcommand.get_after_long_help().or(subcommand.get_after_help());

@@ -96,14 +96,14 @@ impl StartPoint {
 
 /// Reports files that were not saved; `run` is `None` if the run failed.
 pub(super) fn report_unsaved(saves: &[PathBuf], run: Option<&RunReport>) {
-    let saved = run.map_or(&[][..], |run| &run.saved);
+    let kept = run.map_or(&[][..], |run| &run.saved);
     let why = match run.map(|run| run.ending) {
         None => "the run failed",
         Some(RunEnding::Interrupted) => "the run was stopped",
         Some(RunEnding::Closed) => "the output was not read to its end",
         Some(RunEnding::Done) => "the next stage did not read to its end",
     };
-    for path in saves.iter().filter(|path| !saved.contains(path)) {
+    for path in saves.iter().filter(|path| !kept.contains(path)) {
         say("sizeleak", &format!("{} is not written: {why}", path.display()));
     }
 }

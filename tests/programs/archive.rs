@@ -125,9 +125,9 @@ fn another_model_reads_records_only_and_leaves_no_earlier_answer() {
     assert!(tree(&homes.out("out")) == first, "and back");
 }
 
-/// Answers that something has changed, even by one byte, are made again; a copy of the results is as good as they are.
+/// Answers that are cut or gone are made again; a copy of the results is as good as they are.
 #[test]
-fn damaged_answers_of_the_same_length_are_made_again() {
+fn answers_that_are_cut_or_gone_are_made_again() {
     let homes = Archive::new();
     damaged(archive(&homes, "out", &[]));
     let whole = tree(&homes.out("out"));
@@ -136,10 +136,10 @@ fn damaged_answers_of_the_same_length_are_made_again() {
     let (part, _) = whole.iter().find(|(path, _)| path.extension() == Some(OsStr::new("parquet"))).unwrap();
     for results in ["out", "copy"] {
         let path = homes.out(results).join(part);
-        let mut bytes = fs::read(&path).unwrap();
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
-        fs::write(&path, bytes).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_len(100).unwrap();
+        damaged(archive(&homes, results, &[]));
+        assert!(tree(&homes.out(results)) == whole, "{results}");
+        fs::remove_file(path).unwrap();
         damaged(archive(&homes, results, &[]));
         assert!(tree(&homes.out(results)) == whole, "{results}");
     }
@@ -428,13 +428,8 @@ fn dry_run_says_what_would_be_read_and_writes_nothing() {
     };
     let all = ["read 2 files (", "read 6 files ("];
     assert!(plan(&[]).iter().zip(all).all(|(line, all)| line.starts_with(all)), "{:?}", plan(&[]));
-    assert!(plan(&[]).last().is_some_and(|all| all.ends_with(", in less than a second")), "{:?}", plan(&[]));
+    assert!(plan(&[]).last().is_some_and(|all| all.starts_with("In all: read 8 files (")), "{:?}", plan(&[]));
     assert!(!homes.out("out").exists());
-    // A capture without a packet of the gateways takes its time as well.
-    let mut elsewhere = sizeleak("archive");
-    elsewhere.arg(homes.captures()).arg("-o").arg(homes.out("out")).args(["--gateway", "192.0.2.1", "--dry-run"]);
-    let said = String::from_utf8(stdout(elsewhere.args(["--model", &example("model.toml")]))).unwrap();
-    assert!(said.ends_with(", in less than a second\n"), "{said}");
     // Files that have just been written may still change.
     thread::sleep(Duration::from_secs(4));
     damaged(archive(&homes, "out", &[]));

@@ -105,10 +105,7 @@ fn a_new_file_is_read_alone() {
     assert_eq!(before.len(), 5 * 3 + 2, "{before:?}");
     home.write([5]);
     let plan = String::from_utf8(stdout(home.archive("out").arg("--dry-run"))).unwrap();
-    assert!(
-        plan.contains(&format!("In all: read 1 file ({:.1} kB), in ", home.content(5).len() as f64 / 1e3)),
-        "{plan}"
-    );
+    assert!(plan.contains(&format!("In all: read 1 file ({:.1} kB)\n", home.content(5).len() as f64 / 1e3)), "{plan}");
     home.run("out");
     let after = home.made("out");
     let changed = before.iter().filter(|(name, made)| after.get(*name) != Some(made)).map(|(name, _)| name);
@@ -231,7 +228,15 @@ fn damaged_and_missing_files_of_units_are_rebuilt() {
     home.write([5]);
     home.run("out");
     home.assert_as_fresh("out", "states are damaged");
-    flip(&home.kept("out", ".frames.zst")[2]);
+    let records = &home.kept("out", ".frames.zst")[2];
+    flip(records);
+    let refused = home.archive("out").args(["--set", "pruner.keep=1"]).output().unwrap();
+    assert!(
+        refused.status.code() == Some(1) && stderr(&refused).contains(records.to_str().unwrap()),
+        "{}",
+        stderr(&refused)
+    );
+    fs::remove_file(records).unwrap();
     stdout(home.archive("out").args(["--set", "pruner.keep=1"]));
     home.run("out");
     home.assert_as_fresh("out", "records are damaged");

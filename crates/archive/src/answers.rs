@@ -3,19 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use blake3::Hash;
 use sizeleak_frame::{Frame, FrameSink};
 use sizeleak_pipeline::{ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::{Tally, log};
 
 use crate::description::{AnswersDescription, PartFormat};
-use crate::keys::digest_of;
-use crate::layout::{Layout, remove_file};
-use crate::partitions::{Partitions, Writing};
+use crate::layout::{Layout, has_length, remove_file};
+use crate::partitions::Partitions;
 
 /// The stage that finds commands.
 const COMMAND_STAGE: &str = "command-segmenter";
@@ -24,8 +21,8 @@ const COMMAND_STAGE: &str = "command-segmenter";
 pub(crate) struct StagedAnswers {
     /// What they are, without `parts`.
     description: AnswersDescription,
-    /// The places of the parts below `identifications`, where they are now, and the digests of their contents.
-    parts: Vec<(PathBuf, PathBuf, Hash)>,
+    /// The places of the parts below `identifications`, and where they are now.
+    parts: Vec<(PathBuf, PathBuf)>,
 }
 
 /// The most parcels of frames that wait between two stages: answers with all their candidates are large.
@@ -52,36 +49,22 @@ pub(crate) fn make(
     pipeline.queue_depth = pipeline.queue_depth.min(MAX_WAITING);
     let folder = layout.staging().join(point);
     let of_folder = |error: io::Error| format!("{}: {error}", folder.display());
-    let prepare = || prepared(&pipeline, records, interrupt).map_err(|error| error.to_string());
-    let mut run = prepare()?;
-    let mut writing = Writing::AtOnce;
-    loop {
-        fs::create_dir(&folder).map_err(of_folder)?;
-        let partitions = Partitions::new(folder.clone(), format, writing);
-        let mut sink = AnswerSink { partitions, identifications: 0, notices: Tally::default() };
-        let outcome = run.run(&interrupt.of_part(), &mut sink);
-        if sink.partitions.is_late() {
-            writing = Writing::AtTheEnd;
-            fs::remove_dir_all(&folder).map_err(of_folder)?;
-            run = prepare()?;
-            continue;
-        }
-        let report = outcome.map_err(|error| error.to_string())?;
-        if report.ending != RunEnding::Done {
-            return Err("the run was stopped".to_owned());
-        }
-        let stages = report.summary.map(|summary| summary.stages).unwrap_or_default();
-        let segmenter = stages.iter().find(|stage| stage.stage == COMMAND_STAGE);
-        let commands = segmenter.and_then(|stage| stage.counters.get("commands").copied());
-        let AnswerSink { partitions, identifications, notices } = sink;
-        let places = partitions.finish(&part_name(point, format)).map_err(of_folder)?;
-        let with_digest = |(place, now): (PathBuf, PathBuf)| digest_of(&now).map(|digest| (place, now, digest));
-        let places = places.into_iter().map(with_digest).collect::<io::Result<_>>().map_err(of_folder)?;
-        let notices = notices.iter().map(|(what, times)| (what.to_owned(), times)).collect();
-        let parts = BTreeMap::new();
-        let description = AnswersDescription { key, format, commands, identifications, notices, parts };
-        return Ok(StagedAnswers { description, parts: places });
+    let run = prepared(&pipeline, records, interrupt).map_err(|error| error.to_string())?;
+    fs::create_dir(&folder).map_err(of_folder)?;
+    let partitions = Partitions::new(folder.clone(), format);
+    let mut sink = AnswerSink { partitions, identifications: 0, notices: Tally::default() };
+    let report = run.run(&interrupt.of_part(), &mut sink).map_err(|error| error.to_string())?;
+    if report.ending != RunEnding::Done {
+        return Err("the run was stopped".to_owned());
     }
+    let stages = report.summary.map(|summary| summary.stages).unwrap_or_default();
+    let segmenter = stages.iter().find(|stage| stage.stage == COMMAND_STAGE);
+    let commands = segmenter.and_then(|stage| stage.counters.get("commands").copied());
+    let AnswerSink { partitions, identifications, notices } = sink;
+    let parts = partitions.finish(&part_name(point, format)).map_err(of_folder)?;
+    let notices = notices.iter().map(|(what, times)| (what.to_owned(), times)).collect();
+    let description = AnswersDescription { key, format, commands, identifications, notices, parts: BTreeMap::new() };
+    Ok(StagedAnswers { description, parts })
 }
 
 /// The stages behind the one that makes records, over these records.
@@ -102,10 +85,10 @@ impl StagedAnswers {
     pub(crate) fn publish(mut self, layout: &Layout, point: &str) -> io::Result<AnswersDescription> {
         let root = layout.identifications();
         let mut places = BTreeSet::new();
-        for (part, now, digest) in self.parts {
+        for (part, now) in self.parts {
             let place = root.join(&part);
+            self.description.parts.insert(part.to_string_lossy().into_owned(), now.metadata()?.len());
             Layout::publish(&now, &place)?;
-            self.description.parts.insert(part.to_string_lossy().into_owned(), digest.to_hex().to_string());
             places.insert(place);
         }
         remove_parts(layout, point, &places)?;
@@ -114,16 +97,10 @@ impl StagedAnswers {
     }
 }
 
-/// Whether all parts of a point are as they were written. One is read only if it was touched after the point was
-/// described, or is a copy.
-pub(crate) fn are_sound(layout: &Layout, point: &str, answers: &AnswersDescription) -> bool {
-    let last_change = |path: &Path| path.metadata().map(|metadata| (metadata.ctime(), metadata.ctime_nsec()));
-    let Ok(described) = last_change(&layout.description(point)) else { return false };
-    answers.parts.iter().all(|(place, digest)| {
-        let path = layout.identifications().join(place);
-        last_change(&path).is_ok_and(|change| change <= described)
-            || digest_of(&path).is_ok_and(|now| now.to_hex().as_str() == digest)
-    })
+/// Whether all parts of a point are there.
+pub(crate) fn are_there(layout: &Layout, answers: &AnswersDescription) -> bool {
+    let mut parts = answers.parts.iter();
+    parts.all(|(place, bytes)| has_length(&layout.identifications().join(place), *bytes))
 }
 
 /// Removes the parts of a point, except for some.

@@ -63,8 +63,8 @@ pub struct AnswersDescription {
     pub identifications: u64,
     /// How many notices there were of each kind, of all stages.
     pub notices: BTreeMap<String, u64>,
-    /// The files below `identifications`, with the digests of their contents.
-    pub parts: BTreeMap<String, String>,
+    /// The files below `identifications`, with their sizes in bytes.
+    pub parts: BTreeMap<String, u64>,
 }
 
 impl DescribedFile {

@@ -15,9 +15,6 @@ use sizeleak_platform::telemetry::{FileProgress, Progress};
 use crate::capture_file::{CaptureFile, FileState, FileVerdict};
 use crate::description::DescribedFile;
 
-/// A sample is read for so many packets before it is asked whether it is over.
-const BETWEEN_QUESTIONS: u32 = 256;
-
 /// A file of a capture point.
 #[derive(Debug)]
 pub(crate) enum FoundFile {
@@ -168,22 +165,6 @@ fn inspect(path: &Path, progress: &Progress) -> CaptureFile {
     match digested.finish() {
         Ok((digest, bytes)) => CaptureFile { blake3: Some(digest.to_string()), bytes: Some(bytes), ..file },
         Err(error) => CaptureFile::unread(path, FileVerdict::Unreadable, error.to_string()),
-    }
-}
-
-/// Reads the beginning of a capture as [`FoundFile::look`] does, until it is told to stop, and keeps nothing.
-pub(crate) fn sample(path: &Path, progress: &Progress, is_over: impl Fn() -> bool) {
-    let digested = Digested::default();
-    let Ok(mut reader) = CaptureReader::open_watched(path, |file| digested.begin(file, progress)) else { return };
-    while !is_over() {
-        // Asking for the time costs more than a small packet.
-        for _ in 0..BETWEEN_QUESTIONS {
-            match reader.next_packet() {
-                Ok(Some(_)) => {}
-                Err(damage) if damage.skipped_bytes().is_some() => {}
-                Ok(None) | Err(_) => return,
-            }
-        }
     }
 }
 

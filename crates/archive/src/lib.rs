@@ -16,7 +16,6 @@ mod chain;
 mod checked_json;
 mod description;
 mod discovery;
-mod duration;
 mod error;
 mod found_file;
 mod keys;

@@ -1,9 +1,9 @@
 //! Answers by gateway and day, as partitions that Hive, DuckDB, Polars and Spark read. Each partition has one file of a
-//! point. The first ones are written while the point runs, and closed two days later. Answers of more partitions than that
-//! are collected as frames in a file for each; one after the other becomes a part. So memory does not grow with the number
-//! of gateways and days.
+//! point. Answers are collected as frames in a file for each; one after the other becomes a part. So memory does not grow with
+//! the number of gateways and days.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::mem;
@@ -19,10 +19,6 @@ use crate::error::io_error;
 
 /// At most this many bytes of frames wait in memory.
 const MAX_WAITING: usize = 2 << 20;
-
-/// At most this many parts are written while a point runs: each one needs memory for its rows. Today and yesterday of two
-/// gateways.
-const MAX_OPEN: usize = 4;
 
 /// At most this many flows are remembered; beyond that the one with the lowest number is forgotten.
 const MAX_FLOWS: usize = 100_000;
@@ -69,25 +65,8 @@ struct Partition {
     number: usize,
     /// The flow of the last answer, which has been described.
     described: Option<u64>,
-    rows: Rows,
-}
-
-enum Rows {
-    /// They are written into the part as they come.
-    Written(OutputWriter<File>),
-    /// The part is whole.
-    Closed,
-    /// The part is made at the end, of a file of frames; these are not in it yet.
-    Collected(Vec<u8>),
-}
-
-/// When parts are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Writing {
-    /// As far as possible while answers come, which have to be in order of time.
-    AtOnce,
-    /// When all answers are there.
-    AtTheEnd,
+    /// Frames that are not in its file yet.
+    waiting: Vec<u8>,
 }
 
 /// Collects answers by partition.
@@ -95,24 +74,15 @@ pub(crate) struct Partitions {
     /// Where the parts are made.
     folder: PathBuf,
     format: PartFormat,
-    writing: Writing,
     flows: BTreeMap<u64, KnownFlow>,
     by_key: BTreeMap<PartitionKey, Partition>,
     waiting_bytes: usize,
-    /// Whether an answer came to a partition that was closed.
-    is_late: bool,
 }
 
 impl Partitions {
     /// Collects in this folder, which exists.
-    pub(crate) fn new(folder: PathBuf, format: PartFormat, writing: Writing) -> Self {
-        let (flows, by_key) = (BTreeMap::new(), BTreeMap::new());
-        Self { folder, format, writing, flows, by_key, waiting_bytes: 0, is_late: false }
-    }
-
-    /// Whether an answer was refused because it is days behind others: only [`Writing::AtTheEnd`] takes it.
-    pub(crate) fn is_late(&self) -> bool {
-        self.is_late
+    pub(crate) fn new(folder: PathBuf, format: PartFormat) -> Self {
+        Self { folder, format, flows: BTreeMap::new(), by_key: BTreeMap::new(), waiting_bytes: 0 }
     }
 
     /// Remembers what a frame says of its flow.
@@ -139,68 +109,26 @@ impl Partitions {
         let flow = answer.command.flow;
         let gateway = self.flows.get(&flow).and_then(|known| known.flow.as_ref()).map(|flow| flow.gateway);
         let key = PartitionKey { gateway, day: answer.command.time_ns.div_euclid(DAY_NS) };
-        if !self.by_key.contains_key(&key) {
-            self.begin(key)?;
-        }
-        let Some(partition) = self.by_key.get_mut(&key) else { return Ok(()) };
+        let number = self.by_key.len();
+        let partition = match self.by_key.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let mut waiting = Vec::new();
+                self.waiting_bytes += append(&mut waiting, [hello()])?;
+                new.insert(Partition { number, described: None, waiting })
+            }
+        };
         let is_new = partition.described.replace(flow) != Some(flow);
         let known = self.flows.get(&flow).filter(|_| is_new);
-        let mut frames = known.into_iter().flat_map(KnownFlow::frames).chain([Frame::Identification(answer)]);
-        match &mut partition.rows {
-            Rows::Written(part) => frames.try_for_each(|frame| part.write(&frame)),
-            Rows::Closed => {
-                self.is_late = true;
-                Err(io::Error::other("an answer is days behind others"))
-            }
-            Rows::Collected(waiting) => {
-                self.waiting_bytes += append(waiting, frames)?;
-                if self.waiting_bytes > MAX_WAITING { self.spill() } else { Ok(()) }
-            }
-        }
-    }
-
-    /// Begins a partition, and closes those of two days before and earlier.
-    fn begin(&mut self, key: PartitionKey) -> io::Result<()> {
-        let mut open = 0;
-        for (other, partition) in &mut self.by_key {
-            if let Rows::Written(part) = &mut partition.rows {
-                if other.day < key.day - 1 {
-                    part.finish()?;
-                    partition.rows = Rows::Closed;
-                } else {
-                    open += 1;
-                }
-            }
-        }
-        let number = self.by_key.len();
-        let rows = if self.writing == Writing::AtOnce && open < MAX_OPEN {
-            Rows::Written(self.part(number)?)
-        } else {
-            let mut waiting = Vec::new();
-            self.waiting_bytes += append(&mut waiting, [hello()])?;
-            Rows::Collected(waiting)
-        };
-        self.by_key.insert(key, Partition { number, described: None, rows });
-        Ok(())
-    }
-
-    /// The file of a part, until it is moved to its place.
-    fn part_path(&self, number: usize) -> PathBuf {
-        self.folder.join(format!("{number}.{}", self.format.extension()))
-    }
-
-    fn part(&self, number: usize) -> io::Result<OutputWriter<File>> {
-        let selection = KindSelection::Kinds(vec![ANSWER.to_owned()]);
-        let file = File::create_new(self.part_path(number))?;
-        OutputWriter::new(self.format.output(), selection, TextStyle::default(), file)
+        let frames = known.into_iter().flat_map(KnownFlow::frames).chain([Frame::Identification(answer)]);
+        self.waiting_bytes += append(&mut partition.waiting, frames)?;
+        if self.waiting_bytes > MAX_WAITING { self.spill() } else { Ok(()) }
     }
 
     /// Writes what waits to the files of the partitions.
     fn spill(&mut self) -> io::Result<()> {
-        for Partition { number, rows, .. } in self.by_key.values_mut() {
-            if let Rows::Collected(waiting) = rows
-                && !waiting.is_empty()
-            {
+        for Partition { number, waiting, .. } in self.by_key.values_mut() {
+            if !waiting.is_empty() {
                 let path = frames_path(&self.folder, *number);
                 // Taking it also gives the memory back.
                 File::options().create(true).append(true).open(path)?.write_all(&mem::take(waiting))?;
@@ -214,28 +142,24 @@ impl Partitions {
     /// where they are now.
     pub(crate) fn finish(mut self, name: &str) -> io::Result<Vec<(PathBuf, PathBuf)>> {
         for partition in self.by_key.values_mut() {
-            match &mut partition.rows {
-                Rows::Written(part) => part.finish()?,
-                Rows::Closed => {}
-                Rows::Collected(waiting) => drop(append(waiting, [Frame::Summary(Summary::default())])?),
-            }
+            append(&mut partition.waiting, [Frame::Summary(Summary::default())])?;
         }
         self.spill()?;
         let mut parts = Vec::new();
-        for (key, Partition { number, rows, .. }) in &self.by_key {
-            if matches!(rows, Rows::Collected(_)) {
-                let mut part = self.part(*number)?;
-                let collected = frames_path(&self.folder, *number);
-                let mut reader = FrameReader::new(File::open(&collected)?);
-                while let Some(frame) = reader.next_frame().map_err(io::Error::other)? {
-                    part.write(&frame)?;
-                }
-                part.finish()?;
-                fs::remove_file(&collected)?;
+        for (key, Partition { number, .. }) in &self.by_key {
+            let path = self.folder.join(format!("{number}.{}", self.format.extension()));
+            let selection = KindSelection::Kinds(vec![ANSWER.to_owned()]);
+            let file = File::create_new(&path)?;
+            let mut part = OutputWriter::new(self.format.output(), selection, TextStyle::default(), file.try_clone()?)?;
+            let collected = frames_path(&self.folder, *number);
+            let mut reader = FrameReader::new(File::open(&collected)?);
+            while let Some(frame) = reader.next_frame().map_err(io::Error::other)? {
+                part.write(&frame)?;
             }
-            let part = self.part_path(*number);
-            File::open(&part)?.sync_all()?;
-            parts.push((key.folder().join(name), part));
+            part.finish()?;
+            file.sync_all()?;
+            fs::remove_file(&collected)?;
+            parts.push((key.folder().join(name), path));
         }
         Ok(parts)
     }
@@ -276,29 +200,19 @@ mod tests {
         Identification::unanswered(Command { time_ns, end_ns: time_ns, flow, ..Command::default() })
     }
 
-    fn partitions(folder: &Path, writing: Writing) -> Partitions {
-        let mut partitions = Partitions::new(folder.to_owned(), PartFormat::Ndjson, writing);
+    #[test]
+    fn answers_are_parted_by_gateway_and_day_in_any_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut partitions = Partitions::new(folder.path().to_owned(), PartFormat::Ndjson);
         partitions.describe_flow(flow(1, "192.168.1.20").into());
         partitions.describe_flow(flow(2, "fe80::1").into());
-        partitions
-    }
-
-    #[test]
-    fn answers_are_parted_by_gateway_and_day_whenever_they_are_written() {
-        let [at_once, at_the_end] = [Writing::AtOnce, Writing::AtTheEnd].map(|writing| {
-            let folder = tempfile::tempdir().unwrap();
-            let mut partitions = partitions(folder.path(), writing);
-            for (flow, time_ns) in [(1, 0), (2, DAY_NS - 1), (1, DAY_NS), (3, 5), (1, 1), (2, DAY_NS), (3, 3 * DAY_NS)]
-            {
-                partitions.add(answer(flow, time_ns).into()).unwrap();
-                partitions.spill().unwrap();
-            }
-            let parts = partitions.finish("part-x.ndjson").unwrap();
-            let text = |(place, now): (PathBuf, PathBuf)| (place, fs::read_to_string(now).unwrap());
-            parts.into_iter().map(text).collect::<Vec<_>>()
-        });
-        let shown: Vec<_> =
-            at_once.iter().map(|(place, text)| (place.to_str().unwrap(), text.lines().count())).collect();
+        for (flow, time_ns) in [(1, 0), (2, DAY_NS - 1), (1, DAY_NS), (3, 5), (1, 1), (2, DAY_NS), (3, 3 * DAY_NS)] {
+            partitions.add(answer(flow, time_ns).into()).unwrap();
+            partitions.spill().unwrap();
+        }
+        let parts = partitions.finish("part-x.ndjson").unwrap();
+        let lines = |now: &Path| fs::read_to_string(now).unwrap().lines().count();
+        let shown: Vec<_> = parts.iter().map(|(place, now)| (place.to_str().unwrap(), lines(now))).collect();
         let expected = [
             ("gateway=__HIVE_DEFAULT_PARTITION__/day=1970-01-01/part-x.ndjson", 1),
             ("gateway=__HIVE_DEFAULT_PARTITION__/day=1970-01-04/part-x.ndjson", 1),
@@ -308,32 +222,18 @@ mod tests {
             ("gateway=fe80%3A%3A1/day=1970-01-02/part-x.ndjson", 1),
         ];
         assert_eq!(shown, expected);
-        assert_eq!(at_once, at_the_end);
     }
 
     #[test]
-    fn answers_that_are_days_late_are_refused_where_parts_are_written_at_once() {
-        for (writing, is_late) in [(Writing::AtOnce, true), (Writing::AtTheEnd, false)] {
-            let folder = tempfile::tempdir().unwrap();
-            let mut partitions = partitions(folder.path(), writing);
-            let added =
-                [0, DAY_NS, DAY_NS - 1, 2 * DAY_NS, 0].map(|time| partitions.add(answer(1, time).into()).is_ok());
-            assert_eq!((added, partitions.is_late()), ([true, true, true, true, !is_late], is_late));
-        }
-    }
-
-    #[test]
-    fn what_waits_and_what_is_open_is_bounded() {
+    fn what_waits_is_bounded() {
         let folder = tempfile::tempdir().unwrap();
-        let mut partitions = Partitions::new(folder.path().to_owned(), PartFormat::Parquet, Writing::AtOnce);
+        let mut partitions = Partitions::new(folder.path().to_owned(), PartFormat::Parquet);
         for number in 0..200_000_u64 {
             let gateway = std::net::Ipv4Addr::from_bits(number as u32).to_string();
             partitions.describe_flow(flow(number, &gateway).into());
             partitions.add(answer(number, 0).into()).unwrap();
             assert!(partitions.waiting_bytes <= MAX_WAITING);
-            let open = partitions.by_key.values().filter(|partition| matches!(partition.rows, Rows::Written(_)));
-            assert!(number % 1000 > 0 || open.count() <= MAX_OPEN);
-            if folder.path().join(format!("{MAX_OPEN}.frames")).exists() {
+            if folder.path().join("0.frames").exists() {
                 return;
             }
         }

@@ -73,17 +73,15 @@ impl PointRun<'_> {
                 }
             };
         }
-        let mut records = self.make_records(found, &store)?;
+        let records = self.make_records(found, &store)?;
         let mut description = describe(point, &records);
         if description.records.is_some() {
             let captures: Vec<DescribedFile> =
                 records.units.iter().flat_map(|unit| unit.captures.iter().cloned()).collect();
             let key = answers_key(self.pipeline, &captures, self.format)?;
             let known = known.and_then(|known| known.answers);
-            description.answers = known.filter(|answers| self.are_same(&point.name, answers, key.as_deref()));
+            description.answers = known.filter(|answers| self.are_same(answers, key.as_deref()));
             if description.answers.is_none() {
-                records = self.make_sound(records, &store)?;
-                description.records = describe(point, &records).records;
                 self.make_answers(&mut description, &captures, key, &store)?;
             }
         } else {
@@ -98,7 +96,7 @@ impl PointRun<'_> {
     }
 
     /// Makes the answers of a point again whose captures are gone, if they are those of another model or other options: its
-    /// records are there. Where they are not as they were written, there are no answers any more.
+    /// records are there. Where they are not, there are no answers any more.
     ///
     /// # Errors
     /// One sentence.
@@ -111,11 +109,11 @@ impl PointRun<'_> {
             return Ok(());
         }
         let key = answers_key(self.pipeline, &captures, self.format)?;
-        if self.are_same(&known.point, answers, key.as_deref()) {
+        if self.are_same(answers, key.as_deref()) {
             return Ok(());
         }
         let mut description = PointDescription { answers: None, ..known.clone() };
-        if units.iter().all(|unit| store.are_sound(unit)) {
+        if units.iter().all(|unit| store.has_records(unit)) {
             self.make_answers(&mut description, &captures, key, &store)?;
         } else {
             let _held = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,18 +217,6 @@ impl PointRun<'_> {
         Ok(PointRecords { files, units: chain.end()? })
     }
 
-    /// Makes the records again that are not as they were written.
-    fn make_sound(&self, records: PointRecords, store: &UnitStore<'_>) -> Result<PointRecords, String> {
-        let damaged: Vec<&UnitDescription> = records.units.iter().filter(|unit| !store.are_sound(unit)).collect();
-        if damaged.is_empty() {
-            return Ok(records);
-        }
-        damaged.into_iter().try_for_each(|unit| store.forget(unit)).map_err(of_results)?;
-        let PointRecords { mut files, .. } = records;
-        let files = files.drain(..).map(FoundFile::Known).collect();
-        self.make_records(files, store)
-    }
-
     /// Makes the answers, and replaces the earlier ones.
     fn make_answers(
         &self,
@@ -258,8 +244,8 @@ impl PointRun<'_> {
     }
 
     /// Whether the same answers of a point would come out, and are all there.
-    pub(crate) fn are_same(&self, point: &str, answers: &AnswersDescription, key: Option<&str>) -> bool {
-        key.is_some() && answers.key.as_deref() == key && answers::are_sound(self.layout, point, answers)
+    pub(crate) fn are_same(&self, answers: &AnswersDescription, key: Option<&str>) -> bool {
+        key.is_some() && answers.key.as_deref() == key && answers::are_there(self.layout, answers)
     }
 
     /// Checks that no capture is missing whose packets are in the results. Those that may have been renamed are found by

@@ -5,7 +5,7 @@ use std::io;
 
 use blake3::Hash;
 use sizeleak_frame::{Frame, FrameSink, FrameWriter, Summary};
-use sizeleak_pipeline::recording::{Compression, FinishedRecording, Recording};
+use sizeleak_pipeline::recording::{Compression, Recording};
 use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
@@ -15,7 +15,7 @@ use crate::error::io_error;
 use crate::found_file::check_unchanged;
 use crate::keys::reading;
 use crate::read_share::ReadShare;
-use crate::unit_store::{StoredFile, StoredState, UnitDescription, UnitStore, unit_name};
+use crate::unit_store::{StoredState, UnitDescription, UnitStore, unit_name};
 
 /// The stage that reads captures.
 const CAPTURE: &str = "capture";
@@ -111,12 +111,12 @@ impl RecordMaker<'_> {
         let report = prepared.run(&self.interrupt.of_part(), &mut sink).map_err(|error| error.to_string())?;
         let summary = report.summary.filter(|_| report.ending == RunEnding::Done).ok_or("the run was stopped")?;
         let records = sink.records;
-        let finished = sink.finish().map_err(&of_target)?;
+        sink.finish().map_err(&of_target)?;
+        let records_bytes = pending.file().metadata().map_err(&of_target)?.len();
         check()?;
         pending.keep_as(&target).map_err(&of_target)?;
-        let records_file = StoredFile { digest: finished.digest.to_string(), bytes: finished.bytes };
         let (key, captures) = (key.to_string(), Vec::new());
-        Ok((UnitDescription { name, key, captures, records, records_file, state: None }, summary))
+        Ok((UnitDescription { name, key, captures, records, records_bytes, state: None }, summary))
     }
 
     fn write_state(&self, name: &str, state: &Checkpoint) -> Result<StoredState, String> {
@@ -173,7 +173,7 @@ impl FrameSink for RecordSink {
 
 impl RecordSink {
     /// Ends the stream.
-    fn finish(mut self) -> io::Result<FinishedRecording> {
+    fn finish(mut self) -> io::Result<()> {
         self.read.add();
         self.writer.into_output().map_err(io_error)?.finish()
     }

@@ -12,7 +12,6 @@ use sizeleak_text::utc;
 
 use crate::checked_json::{read_checked_json, to_checked_json};
 use crate::description::{DescribedFile, forget_unsettled};
-use crate::keys::digest_of;
 use crate::layout::{Layout, has_length, remove_file};
 
 /// The endings of the files of a unit.
@@ -34,19 +33,10 @@ pub(crate) struct UnitDescription {
     pub(crate) captures: Vec<DescribedFile>,
     /// How many records it has.
     pub(crate) records: u64,
-    /// The file of its records.
-    pub(crate) records_file: StoredFile,
+    /// The size of the file of its records in bytes.
+    pub(crate) records_bytes: u64,
     /// The state behind it; `None` if no flow is left.
     pub(crate) state: Option<StoredState>,
-}
-
-/// A file as it was written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StoredFile {
-    /// The digest of its bytes.
-    pub(crate) digest: String,
-    /// Its size in bytes.
-    pub(crate) bytes: u64,
 }
 
 /// A state as it was written.
@@ -90,7 +80,7 @@ impl<'a> UnitStore<'a> {
         let unit = read_checked_json::<UnitDescription>(&self.file(name, DESCRIPTION))
             .filter(|unit| unit.key == key.to_hex().as_str())?;
         let has_state = unit.state.as_ref().is_none_or(|state| has_length(&self.state_file(name), state.bytes));
-        (has_state && has_length(&self.records(name), unit.records_file.bytes)).then_some(unit)
+        (has_state && self.has_records(&unit)).then_some(unit)
     }
 
     /// The state behind a unit, if that is as it was written.
@@ -99,9 +89,9 @@ impl<'a> UnitStore<'a> {
         (state.digest().ok()? == unit.state.as_ref()?.digest).then_some(state)
     }
 
-    /// Whether the records of a unit are as they were written.
-    pub(crate) fn are_sound(&self, unit: &UnitDescription) -> bool {
-        digest_of(&self.records(&unit.name)).is_ok_and(|digest| digest.to_hex().as_str() == unit.records_file.digest)
+    /// Whether the records of a unit are there. Their stream has a checksum of its own.
+    pub(crate) fn has_records(&self, unit: &UnitDescription) -> bool {
+        has_length(&self.records(&unit.name), unit.records_bytes)
     }
 
     /// Describes a unit whose other files are there.
@@ -112,11 +102,6 @@ impl<'a> UnitStore<'a> {
     /// Creates the folder.
     pub(crate) fn create(&self) -> io::Result<()> {
         fs::create_dir_all(&self.folder)
-    }
-
-    /// Makes a unit unknown, so that it is processed again.
-    pub(crate) fn forget(&self, unit: &UnitDescription) -> io::Result<()> {
-        fs::remove_file(self.file(&unit.name, DESCRIPTION))
     }
 
     /// The captures of all units, as far as they can have stayed as they were.

@@ -78,7 +78,9 @@ impl JoinedStreams {
                 }
                 Ok(None) => return Err(cut(name, &"it ends without a `summary`")),
                 Err(error) if error.is_cut() => return Err(cut(name, &error)),
-                Err(ReadError::Io { source, .. }) => return Err(source),
+                Err(ReadError::Io { source, .. }) => {
+                    return Err(io::Error::new(source.kind(), format!("{name}: {source}")));
+                }
                 Err(error) => return Err(fault(&error)),
             }
         }

@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use sizeleak_frame::{Frame, FrameWriter, WriteError};
 use sizeleak_platform::runtime::{Closed, Emit, Output};
 
-use crate::recording::{FinishedRecording, Recording};
+use crate::recording::Recording;
 
 /// Records the output of one stage into a file.
 pub(crate) struct OutputRecorder {
@@ -18,13 +18,13 @@ pub(crate) struct OutputRecorder {
 /// Reports the end of a recording.
 struct EndNotifier {
     name: String,
-    finished: Sender<FinishedRecording>,
+    finished: Sender<()>,
 }
 
 impl OutputRecorder {
-    /// A recorder into `recording`, called `name` in messages. The receiver gets the finished recording after the
-    /// summary, and nothing for a stream that was cut or could not be written.
-    pub(crate) fn new(recording: Recording, name: String) -> (Self, Receiver<FinishedRecording>) {
+    /// A recorder into `recording`, called `name` in messages. The receiver is told after the summary that it
+    /// is whole, and nothing for a stream that was cut or could not be written.
+    pub(crate) fn new(recording: Recording, name: String) -> (Self, Receiver<()>) {
         let (finished, receiver) = bounded(1);
         (Self { recording, notifier: EndNotifier { name, finished } }, receiver)
     }
@@ -32,10 +32,10 @@ impl OutputRecorder {
 
 impl EndNotifier {
     /// Sends the result; an error fails the run.
-    fn notify(self, recorded: io::Result<FinishedRecording>) -> io::Result<()> {
-        let finished = recorded.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.name)))?;
+    fn notify(self, recorded: io::Result<()>) -> io::Result<()> {
+        recorded.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.name)))?;
         // The receiver may be gone.
-        let _sent = self.finished.send(finished);
+        let _sent = self.finished.send(());
         Ok(())
     }
 }

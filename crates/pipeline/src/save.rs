@@ -9,14 +9,14 @@ use sizeleak_frame::FrameReader;
 use sizeleak_platform::storage::OutputFile;
 
 use crate::recorder::OutputRecorder;
-use crate::recording::{Compression, FinishedRecording, Recording, decompressed};
+use crate::recording::{Compression, Recording, decompressed};
 
 /// A file that is being written, under a temporary name until it is complete.
 pub(crate) struct PendingSave {
     pub(crate) stage: String,
     pub(crate) path: PathBuf,
     file: OutputFile,
-    finished: Receiver<FinishedRecording>,
+    finished: Receiver<()>,
 }
 
 impl PendingSave {
@@ -45,7 +45,7 @@ impl PendingSave {
     /// # Errors
     /// One sentence that names the file.
     pub(crate) fn keep(self) -> Result<Option<PathBuf>, String> {
-        let Ok(_) = self.finished.try_recv() else { return Ok(None) };
+        let Ok(()) = self.finished.try_recv() else { return Ok(None) };
         self.file.keep().map_err(|error| error.to_string())?;
         Ok(Some(self.path))
     }

@@ -1,16 +1,13 @@
 //! What `sizeleak archive --dry-run` prints.
 
-use std::time::Duration;
-
 use bytesize::ByteSize;
-use indicatif::HumanDuration;
 use sizeleak_archive::ArchivePlan;
 use sizeleak_text::counted;
 
 use crate::command::document::{Document, blank, line, numbers};
 
-/// A row for each point, and what is read in all, which takes about so long.
-pub(super) fn table(plan: &ArchivePlan, duration: Option<Duration>) -> Document {
+/// A row for each point, and what is read in all.
+pub(super) fn table(plan: &ArchivePlan) -> Document {
     let rows = plan.points.iter().map(|point| {
         let what = match (point.files_to_read.len(), point.makes_answers) {
             (0, true) => "read records".to_owned(),
@@ -24,12 +21,7 @@ pub(super) fn table(plan: &ArchivePlan, duration: Option<Duration>) -> Document 
     if files == 0 {
         return table;
     }
-    let duration = match duration {
-        Some(short) if short < Duration::from_secs(1) => "in less than a second".to_owned(),
-        Some(duration) => format!("in about {}", HumanDuration(duration)),
-        None => "in a time that is not known: no packet could be read of those that were tried".to_owned(),
-    };
-    let all = format!("In all: read {}, {duration}", files_of(files, plan.bytes_to_read()));
+    let all = format!("In all: read {}", files_of(files, plan.bytes_to_read()));
     [table, blank(), line(all)].concat()
 }
 

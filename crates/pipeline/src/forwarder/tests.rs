@@ -35,7 +35,7 @@ fn forwarded(bytes: Vec<u8>, interrupt: Option<&Interrupt>) -> (Vec<u8>, Option<
         out
     });
     let outcome = forwarder.run(Box::new(Cursor::new(bytes)), writer, interrupt);
-    let file_content = finished.try_recv().ok().map(|_| std::fs::read(file.path()).unwrap());
+    let file_content = finished.try_recv().ok().map(|()| std::fs::read(file.path()).unwrap());
     (reading.join().unwrap(), file_content, outcome)
 }
 

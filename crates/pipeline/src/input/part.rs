@@ -121,7 +121,7 @@ impl<'a> PartRecorder<'a> {
 
 /// Completes the file of a part.
 pub(super) fn finish(writer: FrameWriter<Recording>) -> io::Result<()> {
-    writer.into_output().map_err(|error| io::Error::other(error.to_string()))?.finish().map(|_| ())
+    writer.into_output().map_err(|error| io::Error::other(error.to_string()))?.finish()
 }
 
 /// What a stream begins with, as if `stage` had written it.
