@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_model::Inventory;
+use sizeleak_platform::storage::UNIQUE_LETTERS;
 use sizeleak_platform::telemetry::log::{LogFlags, say, show};
 use sizeleak_recording::{Decision, Experiment, Goal, Journal};
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
@@ -135,13 +136,15 @@ impl Arguments {
     }
 }
 
-/// Removes what a recording that was killed had not written to its end: `.record.json.4711-3`.
+/// Removes what a recording that was killed had not written to its end: `.record.json.` and random letters.
 fn remove_leftovers(folder: &Path) -> std::io::Result<()> {
     const WRITTEN: [&str; 5] = [JOURNAL, "labels.csv", "test.csv", "model.toml", "inventory.toml"];
     let is_leftover = |name: &str| {
         let unique =
             WRITTEN.iter().find_map(|written| name.strip_prefix('.')?.strip_prefix(written)?.strip_prefix('.'));
-        unique.is_some_and(|unique| unique.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
+        unique.is_some_and(|unique| {
+            unique.len() == UNIQUE_LETTERS && unique.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        })
     };
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -61,7 +61,7 @@ fn captured(output: &Output) -> Captured {
         match frame {
             Frame::Packets(batch) => captured.packets += batch.len(),
             Frame::Notice(notice) => {
-                captured.notices.push((notice.what.to_string(), notice.detail.unwrap_or_default().to_string()));
+                captured.notices.push((notice.what.to_string(), notice.detail.unwrap_or_default()));
             }
             Frame::Summary(summary) => captured.summary = Some(summary),
             _ => {}

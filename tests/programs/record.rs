@@ -275,7 +275,7 @@ fn killed(moments: &[usize]) {
         let journal = bench.journal("out");
         assert!(journal.steps.len() >= *steps, "{} of {steps}", journal.steps.len());
     }
-    let left = bench.path("out/.record.json.4711-3");
+    let left = bench.path("out/.record.json.4711abcDEFgh");
     fs::write(&left, "{").unwrap();
     let text = ended(&run(&mut bench.record("out")));
     assert!(text.contains("goes on in"), "{text}");

@@ -4,7 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use sizeleak_platform::storage::{Disk, Durability, FileSystem, PendingFile, make_private};
+use sizeleak_platform::storage::{Durability, PendingFile, make_private, sync_folder};
 
 use crate::error::ArchiveError;
 
@@ -171,7 +171,7 @@ impl Layout {
     pub(crate) fn publish(staged: &Path, target: &Path) -> io::Result<()> {
         let folder = target.parent().ok_or(ErrorKind::InvalidInput)?;
         fs::create_dir_all(folder)?;
-        Disk.rename(staged, target)?;
-        Disk.sync_folder(folder)
+        fs::rename(staged, target)?;
+        sync_folder(folder)
     }
 }

@@ -22,7 +22,7 @@ mod output_file;
 mod pending_file;
 mod run_files;
 
-pub use file_system::{Disk, FileSystem, make_private, open_regular, read_regular};
+pub use file_system::{make_private, open_regular, read_regular, sync_folder};
 pub use output_file::{OutputError, OutputFile, replace};
-pub use pending_file::{Durability, PendingFile};
+pub use pending_file::{Durability, PendingFile, UNIQUE_LETTERS};
 pub use run_files::{FileConflict, RunFiles};

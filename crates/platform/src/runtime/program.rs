@@ -138,6 +138,8 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     let arguments: Vec<_> = env::args_os().skip(1).collect();
     tracing::debug!(stage = O::NAME, ?arguments, "configured");
     let telemetry = Telemetry::new();
+    // Before a stage starts a program, which it ends.
+    let interrupt = Interrupt::on_signals().map_err(system)?;
     let mut runnable = options.build()?;
     let stdout = io::stdout();
     if stdout.is_terminal() {
@@ -147,7 +149,6 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
                 .into(),
         ));
     }
-    let interrupt = Interrupt::on_signals().map_err(system)?;
     let access = flags.access(options);
     // Before any thread starts.
     let sandbox = access.as_ref().map(Sandbox::limit_files);
@@ -193,9 +194,6 @@ fn say_outcome(stage: &str, outcome: &Outcome) {
 }
 
 /// Writes the latencies of a summary as an interval log that starts at `start`; `clock` is the same moment.
-///
-/// # Errors
-/// One sentence that names the file.
 pub fn save_latency_log(path: &Path, summary: &Summary, start: SystemTime, clock: Instant) -> Result<(), String> {
     let mut log = Vec::new();
     let written = write_latency_log(&mut log, summary, start, clock.elapsed()).map_err(|error| error.to_string());

@@ -33,9 +33,6 @@ pub trait Stage: Send {
     }
 
     /// Its state between two frames, from which a stage with the same options continues; `None` if it cannot be saved.
-    ///
-    /// # Errors
-    /// [`StateError`] if it cannot be encoded.
     fn save(&self) -> Result<Option<Vec<u8>>, StateError> {
         Ok(None)
     }

@@ -26,9 +26,6 @@ pub enum StateError {
 }
 
 /// Writes a state as bytes.
-///
-/// # Errors
-/// [`StateError::Unwritable`].
 pub fn encode_state(state: &impl Serialize) -> Result<Vec<u8>, StateError> {
     postcard::to_allocvec(state).map_err(StateError::Unwritable)
 }
@@ -49,9 +46,6 @@ pub mod sorted_table {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     /// Writes a table as its sorted entries.
-    ///
-    /// # Errors
-    /// Those of the serializer.
     pub fn serialize<K: Ord + Serialize, V: Serialize, S, Z: Serializer>(
         table: &HashMap<K, V, S>,
         serializer: Z,
@@ -62,9 +56,6 @@ pub mod sorted_table {
     }
 
     /// Reads a table.
-    ///
-    /// # Errors
-    /// Those of the deserializer.
     pub fn deserialize<'de, K, V, S, D>(deserializer: D) -> Result<HashMap<K, V, S>, D::Error>
     where
         K: Eq + Hash + Deserialize<'de>,

@@ -51,9 +51,6 @@ enum Target {
 
 impl OutputFile {
     /// Begins an output; `-` is stdout. The target of a link is written, not the link.
-    ///
-    /// # Errors
-    /// [`OutputError`].
     pub fn create(path: &Path) -> Result<Self, OutputError> {
         let fault = |error| OutputError::new(path, error);
         if let Some(direct) = descriptor(path) {
@@ -71,17 +68,11 @@ impl OutputFile {
     }
 
     /// Standard output, as a file: the standard library would buffer it by lines.
-    ///
-    /// # Errors
-    /// I/O errors of the system.
     pub fn stdout() -> io::Result<Self> {
         Ok(Self { path: PathBuf::from("stdout"), target: Target::Direct(stdout()?) })
     }
 
     /// A file to write to. It may be used until the output is kept.
-    ///
-    /// # Errors
-    /// [`OutputError`].
     pub fn writer(&mut self) -> Result<File, OutputError> {
         let file = match &mut self.target {
             Target::Pending(pending) => pending.file().try_clone(),
@@ -91,9 +82,6 @@ impl OutputFile {
     }
 
     /// Leaves a file that is being written to its owner alone, whatever the umask and the file before it allow.
-    ///
-    /// # Errors
-    /// [`OutputError`].
     pub fn make_private(&mut self) -> Result<(), OutputError> {
         match &mut self.target {
             Target::Pending(pending) => {
@@ -104,9 +92,6 @@ impl OutputFile {
     }
 
     /// Makes the output what its name stands for. Call it when everything is written.
-    ///
-    /// # Errors
-    /// [`OutputError`].
     pub fn keep(self) -> Result<(), OutputError> {
         match self.target {
             Target::Pending(pending) => pending.keep().map_err(|error| OutputError::new(&self.path, error)),
@@ -116,9 +101,6 @@ impl OutputFile {
 
     /// Keeps what was written of an output that is not whole, beside the earlier file and with `.partial` after its
     /// name. Returns that path; `None` if nothing was written, or not to a file.
-    ///
-    /// # Errors
-    /// [`OutputError`].
     pub fn keep_partial(self) -> Result<Option<PathBuf>, OutputError> {
         let Target::Pending(mut pending) = self.target else { return Ok(None) };
         let path = partial(pending.target());
@@ -139,9 +121,6 @@ pub(crate) fn partial(target: &Path) -> PathBuf {
 }
 
 /// Writes a file, completely or not at all; `-` is stdout. Anything but a regular file is written to.
-///
-/// # Errors
-/// [`OutputError`].
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), OutputError> {
     let mut output = OutputFile::create(path)?;
     output.writer()?.write_all(content).map_err(|error| OutputError::new(path, error))?;

@@ -1,19 +1,21 @@
 //! A file that is written under a temporary name beside its target, and renamed when it is whole.
 
 use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::storage::file_system::{Disk, FileSystem};
+use tempfile::{Builder, NamedTempFile};
+
+use crate::storage::file_system::{keep_permissions, sync_folder};
 
 /// A name has at most 255 bytes; this leaves room for what makes a temporary one unique.
 const LONGEST_STEM: usize = 200;
 
-/// How often another temporary name is tried.
-const MAX_ATTEMPTS: u32 = 1000;
+/// How many letters and digits make a temporary name unique.
+pub const UNIQUE_LETTERS: usize = 12;
 
 /// What a power cut may do to a file that was reported as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,45 +28,37 @@ pub enum Durability {
 
 /// A file that is being written. Unless it is kept, it disappears when dropped.
 #[derive(Debug)]
-pub struct PendingFile<S: FileSystem = Disk> {
-    system: S,
-    file: S::File,
+pub struct PendingFile {
+    file: NamedTempFile,
     target: PathBuf,
     durability: Durability,
-    /// Its name, until it has another one.
-    temporary: Option<PathBuf>,
 }
 
-impl<S: FileSystem> PendingFile<S> {
+impl PendingFile {
     /// Creates the file that becomes `target`. A link is not followed here: it would be replaced.
     ///
     /// # Errors
     /// I/O errors of the system; a target without a name.
-    pub fn create_on(system: S, target: &Path, durability: Durability) -> io::Result<Self> {
+    pub fn create(target: &Path, durability: Durability) -> io::Result<Self> {
         let name = target.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "this is no file name"))?;
         let stem = name.as_bytes().get(..LONGEST_STEM).unwrap_or(name.as_bytes());
-        for _ in 0..MAX_ATTEMPTS {
-            static NEXT: AtomicU32 = AtomicU32::new(0);
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let unique = format!(".{}-{number}", process::id());
-            let temporary = OsString::from_vec([b".", stem, unique.as_bytes()].concat());
-            let temporary = folder_of(target).join(temporary);
-            match system.create(&temporary, target) {
-                // Left by a killed process that had the same number.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-                Ok(file) => {
-                    let (target, temporary) = (target.to_owned(), Some(temporary));
-                    return Ok(Self { system, file, target, durability, temporary });
-                }
-            }
+        let prefix = OsString::from_vec([b".", stem, b"."].concat());
+        let replaced = target.metadata().ok();
+        // Never more open than the file that it becomes; the umask applies to new files only.
+        let mode = if replaced.is_some() { 0o600 } else { 0o666 };
+        let file = Builder::new()
+            .prefix(&prefix)
+            .rand_bytes(UNIQUE_LETTERS)
+            .make_in(folder_of(target), |path| OpenOptions::new().write(true).create_new(true).mode(mode).open(path))?;
+        if let Some(replaced) = replaced {
+            keep_permissions(file.as_file(), &replaced)?;
         }
-        Err(io::Error::new(ErrorKind::AlreadyExists, "all temporary names are taken"))
+        Ok(Self { file, target: target.to_owned(), durability })
     }
 
     /// The open file.
-    pub fn file(&mut self) -> &mut S::File {
-        &mut self.file
+    pub fn file(&mut self) -> &mut File {
+        self.file.as_file_mut()
     }
 
     /// The file that it becomes.
@@ -76,52 +70,20 @@ impl<S: FileSystem> PendingFile<S> {
     ///
     /// # Errors
     /// I/O errors of the system. Unless only the last step failed, the earlier file is as it was.
-    pub fn keep(mut self) -> io::Result<()> {
+    pub fn keep(self) -> io::Result<()> {
         let target = self.target.clone();
-        self.rename(&target)
+        self.keep_as(&target)
     }
 
     /// Gives the file another name in the same folder than the one it was meant for.
-    ///
-    /// # Errors
-    /// As [`PendingFile::keep`].
-    pub fn keep_as(mut self, path: &Path) -> io::Result<()> {
-        self.rename(path)
-    }
-
-    fn rename(&mut self, path: &Path) -> io::Result<()> {
-        if self.durability == Durability::Lasting {
-            // A rename may reach the disk before the bytes do.
-            self.system.sync(&self.file)?;
+    pub fn keep_as(self, path: &Path) -> io::Result<()> {
+        if self.durability == Durability::Disposable {
+            return Ok(self.file.persist(path).map(drop)?);
         }
-        let Some(temporary) = self.temporary.take() else { return Ok(()) };
-        if let Err(error) = self.system.rename(&temporary, path) {
-            self.temporary = Some(temporary);
-            return Err(error);
-        }
-        if self.durability == Durability::Lasting {
-            self.system.sync_folder(folder_of(path))?;
-        }
-        Ok(())
-    }
-}
-
-impl PendingFile {
-    /// Creates the file that becomes `target` on the disk of the machine.
-    ///
-    /// # Errors
-    /// As [`PendingFile::create_on`].
-    pub fn create(target: &Path, durability: Durability) -> io::Result<Self> {
-        Self::create_on(Disk, target, durability)
-    }
-}
-
-impl<S: FileSystem> Drop for PendingFile<S> {
-    fn drop(&mut self) {
-        if let Some(temporary) = self.temporary.take() {
-            // It may be gone with its folder.
-            let _removed = self.system.remove(&temporary);
-        }
+        // A rename may reach the disk before the bytes do.
+        self.file.as_file().sync_all()?;
+        self.file.persist(path)?;
+        sync_folder(folder_of(path))
     }
 }
 
@@ -131,4 +93,38 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_renamed_leaves_the_earlier_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("target");
+        for durability in [Durability::Lasting, Durability::Disposable] {
+            let mut pending = PendingFile::create(&target, durability).unwrap();
+            pending.file().write_all(b"new").unwrap();
+            // Something else has taken its name meanwhile.
+            fs::create_dir(&target).unwrap();
+            assert_eq!(pending.keep().unwrap_err().kind(), ErrorKind::IsADirectory);
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+            fs::remove_dir(&target).unwrap();
+        }
+        assert_eq!(
+            PendingFile::create(&target.join("x"), Durability::Lasting).unwrap_err().kind(),
+            ErrorKind::NotFound
+        );
+    }
+
+    #[test]
+    fn longest_name_is_no_obstacle() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("ä".repeat(127) + "x");
+        for _ in 0..3 {
+            PendingFile::create(&target, Durability::Lasting).unwrap().keep().unwrap();
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -122,9 +122,6 @@ impl RunFiles {
     }
 
     /// Finds an output that is an input or another output. Call it before the first output is created.
-    ///
-    /// # Errors
-    /// [`FileConflict`].
     pub fn check(&self) -> Result<(), FileConflict> {
         self.check_inputs()?;
         self.check_outputs()

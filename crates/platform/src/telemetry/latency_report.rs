@@ -73,9 +73,6 @@ fn short(duration: Duration) -> String {
 
 /// Writes the histograms in the interval log format of `HdrHistogram` (version 1.3), in nanoseconds: one interval per
 /// histogram, tagged `STAGE.service` or `STAGE.queue`. Histograms that cannot be decoded are skipped.
-///
-/// # Errors
-/// I/O errors of the output.
 pub fn write_latency_log(
     output: &mut impl Write,
     summary: &Summary,

@@ -18,9 +18,6 @@ pub struct MetricsFlags {
 
 impl MetricsFlags {
     /// Starts the server, if the flag is given.
-    ///
-    /// # Errors
-    /// [`MetricsError`].
     pub fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>, MetricsError> {
         let address = self.metrics.as_deref().map(loopback).transpose()?;
         address.map(|address| MetricsServer::start(address, telemetry.clone())).transpose()

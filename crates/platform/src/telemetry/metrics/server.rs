@@ -32,9 +32,6 @@ pub struct MetricsServer {
 
 impl MetricsServer {
     /// Starts serving at an address; port 0 picks a free one.
-    ///
-    /// # Errors
-    /// [`MetricsError::Listen`].
     pub fn start(address: SocketAddr, telemetry: Telemetry) -> Result<Self, MetricsError> {
         let listen = || {
             let listener = TcpListener::bind(address)?;
