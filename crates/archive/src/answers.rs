@@ -33,9 +33,6 @@ const RECORD_STAGE: &str = "record-sizer";
 
 /// Runs the stages behind the one that makes records over those of a point, which are in the files `records`, one after
 /// another. `key` is what the answers depend on.
-///
-/// # Errors
-/// One sentence.
 pub(crate) fn make(
     layout: &Layout,
     pipeline: &Pipeline,

@@ -92,9 +92,6 @@ impl ArchiveRun {
     }
 
     /// What a run would do, as far as that is known without reading a capture. Nothing is written.
-    ///
-    /// # Errors
-    /// As [`ArchiveRun::run`].
     pub fn plan(&self) -> Result<ArchivePlan, ArchiveError> {
         let points = self.points(Absence::IsError)?;
         let (layout, progress) = (Layout::new(&self.out), Progress::new());

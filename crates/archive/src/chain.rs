@@ -55,9 +55,6 @@ impl<'a> Chain<'a> {
     }
 
     /// Ends the present unit if the next capture, which begins at this time, does not belong to it.
-    ///
-    /// # Errors
-    /// One sentence.
     pub(crate) fn begin_capture(&mut self, head_ns: Option<i64>) -> Result<(), String> {
         if self.bounds.is_before(head_ns) { self.end_unit() } else { Ok(()) }
     }
@@ -69,9 +66,6 @@ impl<'a> Chain<'a> {
     }
 
     /// Ends the last unit, and all flows. Returns the units; none if there was no capture.
-    ///
-    /// # Errors
-    /// One sentence.
     pub(crate) fn end(mut self) -> Result<Vec<UnitDescription>, String> {
         self.end_unit()?;
         let Some(state) = self.units.last().and_then(|last| last.state.clone()) else { return Ok(self.units) };

@@ -32,9 +32,6 @@ pub(crate) fn packet_stages(pipeline: &Pipeline) -> Result<Pipeline, String> {
 }
 
 /// The pipeline over captures.
-///
-/// # Errors
-/// One sentence.
 pub(crate) fn reading(pipeline: &Pipeline, captures: &[DescribedFile]) -> Result<Pipeline, String> {
     let mut reading = pipeline.clone();
     let files: Vec<PathBuf> = captures.iter().map(|capture| PathBuf::from(&capture.file.path)).collect();
@@ -43,9 +40,6 @@ pub(crate) fn reading(pipeline: &Pipeline, captures: &[DescribedFile]) -> Result
 }
 
 /// The key of the records of captures, whose flows go on from the state with the digest `before`.
-///
-/// # Errors
-/// One sentence.
 pub(crate) fn records_key(stages: &Pipeline, captures: &[DescribedFile], before: Option<&str>) -> Result<Hash, String> {
     let key = output_key(stages, captures, meaning(before.unwrap_or("no state")))?;
     key.ok_or_else(|| "the options of its first stages cannot be resolved".to_owned())
@@ -57,9 +51,6 @@ pub(crate) fn end_key(state: &str) -> Hash {
 }
 
 /// The key of the answers to the records of these captures; `None` if an external program is among the stages.
-///
-/// # Errors
-/// One sentence.
 pub(crate) fn answers_key(
     pipeline: &Pipeline,
     captures: &[DescribedFile],

@@ -125,9 +125,6 @@ impl Manifest {
     }
 
     /// A line of JSON for each point, and before it one for each of its files.
-    ///
-    /// # Errors
-    /// None that is known.
     pub fn lines(&self) -> io::Result<String> {
         let mut text = String::new();
         let mut files: BTreeMap<&str, Vec<&CaptureFile>> = BTreeMap::new();

@@ -97,9 +97,6 @@ impl PointRun<'_> {
 
     /// Makes the answers of a point again whose captures are gone, if they are those of another model or other options: its
     /// records are there. Where they are not, there are no answers any more.
-    ///
-    /// # Errors
-    /// One sentence.
     pub(crate) fn answer_again(&self, known: &PointDescription) -> Result<(), String> {
         let (Some(records), Some(answers)) = (&known.records, &known.answers) else { return Ok(()) };
         let store = UnitStore::of(self.layout, &known.point);

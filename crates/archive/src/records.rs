@@ -70,9 +70,6 @@ impl RecordMaker<'_> {
     }
 
     /// Ends the flows behind the last unit.
-    ///
-    /// # Errors
-    /// As [`RecordMaker::make`].
     pub(crate) fn end(&self, key: &Hash, last: &Checkpoint) -> Result<UnitDescription, String> {
         let nothing = SavedStream::empty(CAPTURE).map_err(of_pipeline)?;
         let stages = self.for_silent_captures()?;
@@ -84,9 +81,6 @@ impl RecordMaker<'_> {
     }
 
     /// Describes a unit whose other files are there.
-    ///
-    /// # Errors
-    /// One sentence.
     pub(crate) fn describe(&self, unit: &UnitDescription) -> Result<(), String> {
         self.store.describe(unit).map_err(self.of_target(&unit.name))
     }

@@ -57,18 +57,12 @@ struct PointFiles {
 
 impl<'a> ArchiveWatch<'a> {
     /// Begins to watch. A folder may be empty at first, and a pattern may match nothing.
-    ///
-    /// # Errors
-    /// As [`ArchiveRun::run`].
     pub fn begin(run: &'a ArchiveRun) -> Result<Self, ArchiveError> {
         let (locked, _) = run.lock(Absence::IsAllowed)?;
         Ok(Self { run, locked, processed: BTreeMap::new(), last: None, last_round: Instant::now() })
     }
 
     /// Looks for files that have changed; `None` if there is nothing to do. Reads no file.
-    ///
-    /// # Errors
-    /// If folders cannot be read.
     pub fn look(&self) -> Result<Option<WatchRound>, ArchiveError> {
         let points = self.run.points(Absence::IsAllowed)?;
         let settling = Settling::since(self.run.settle);
@@ -87,9 +81,6 @@ impl<'a> ArchiveWatch<'a> {
     }
 
     /// Processes the points that have changed, and writes the manifest.
-    ///
-    /// # Errors
-    /// As [`ArchiveRun::run`].
     pub fn process(&mut self, round: WatchRound, progress: &Progress) -> Result<RoundResults, ArchiveError> {
         self.run.check_stages(&round.points)?;
         let changed: Vec<&CapturePoint> =

@@ -34,9 +34,6 @@ use trial::{CheckError, Trial};
 
 /// Checks all rules that apply to a stage that consumes frames of `kind`. After a phase with a failed prerequisite, the
 /// later phases are left out: they would fail for the same reason.
-///
-/// # Errors
-/// If the program cannot be run.
 pub fn check(program: &TestedProgram, input: &RecordedStream, kind: ConsumedKind) -> io::Result<ConformanceReport> {
     let trial = Trial::new(program, input, kind)?;
     let mut report = ConformanceReport::default();

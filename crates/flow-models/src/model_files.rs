@@ -39,9 +39,6 @@ pub fn deserialize<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<PathBuf>, 
 }
 
 /// Writes one file as text, several as a list.
-///
-/// # Errors
-/// The serializer's.
 pub fn serialize<S: Serializer>(files: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
     match files {
         [only] => only.serialize(serializer),

@@ -285,9 +285,6 @@ impl<'de, A: SeqAccess<'de>> Entries<A> {
     }
 
     /// The next entry, which may be null, and which rows of older programs lack.
-    ///
-    /// # Errors
-    /// Errors of the decoder.
     pub fn read_optional<T: Deserialize<'de>>(&mut self) -> Result<Option<T>, A::Error> {
         self.read += 1;
         Ok(self.source.next_element::<Option<T>>()?.flatten())

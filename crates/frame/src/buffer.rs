@@ -65,9 +65,6 @@ impl ReadBuffer {
     }
 
     /// Reads at most about `room` more bytes; returns their number, 0 at the end.
-    ///
-    /// # Errors
-    /// I/O errors of the input.
     pub fn fill(&mut self, input: &mut impl Read, room: usize) -> io::Result<usize> {
         let unread = self.end - self.start;
         let free = self.make_room(unread, room);

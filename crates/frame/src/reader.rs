@@ -130,9 +130,6 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// The next frame if it is buffered; never waits.
-    ///
-    /// # Errors
-    /// As [`FrameReader::next_frame`].
     pub fn buffered_frame(&mut self) -> Result<Option<Frame>, ReadError> {
         if self.state == State::Broken {
             return Ok(None);
@@ -166,9 +163,6 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// Waits for more bytes; false at the end of a whole stream.
-    ///
-    /// # Errors
-    /// As [`FrameReader::next_frame`].
     pub fn fill(&mut self) -> Result<bool, ReadError> {
         if self.state == State::Broken {
             return Ok(false);

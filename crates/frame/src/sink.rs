@@ -13,9 +13,6 @@ pub trait FrameSink: Send {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()>;
 
     /// Flushes buffered output: the input has paused.
-    ///
-    /// # Errors
-    /// As [`FrameSink::take`].
     fn pause(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -82,9 +82,6 @@ impl<W: Write> FrameWriter<W> {
     }
 
     /// Writes everything to the output and flushes it.
-    ///
-    /// # Errors
-    /// [`WriteError::Io`].
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.write_buffer()?;
         Ok(self.output.flush()?)
@@ -96,9 +93,6 @@ impl<W: Write> FrameWriter<W> {
     }
 
     /// The output, after everything has been written.
-    ///
-    /// # Errors
-    /// As [`FrameWriter::flush`].
     pub fn into_output(mut self) -> Result<W, WriteError> {
         self.flush()?;
         Ok(self.output)

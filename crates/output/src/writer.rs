@@ -78,9 +78,6 @@ impl<W: Write + Send> OutputWriter<W> {
     }
 
     /// Writes frames of one kind, if it is selected.
-    ///
-    /// # Errors
-    /// I/O errors of the output.
     pub fn write_kind(&mut self, kind: &str, frames: &[Frame]) -> io::Result<()> {
         let is_selected = self.selection.takes(kind);
         match &mut self.target {
@@ -108,9 +105,6 @@ impl<W: Write + Send> OutputWriter<W> {
     }
 
     /// Writes the selected ones among these frames.
-    ///
-    /// # Errors
-    /// I/O errors of the output.
     pub fn write_all(&mut self, frames: &[Frame]) -> io::Result<()> {
         frames.chunk_by(Frame::is_same_kind).try_for_each(|frames| match frames {
             [first, ..] => self.write_kind(first.kind(), frames),
@@ -119,17 +113,11 @@ impl<W: Write + Send> OutputWriter<W> {
     }
 
     /// Writes a frame if it is selected.
-    ///
-    /// # Errors
-    /// I/O errors of the output.
     pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
         self.write_kind(frame.kind(), slice::from_ref(frame))
     }
 
     /// Flushes the output.
-    ///
-    /// # Errors
-    /// I/O errors of the output.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.target {
             Target::Frames(writer) => writer.flush().map_err(io_error),
@@ -144,9 +132,6 @@ impl<W: Write + Send> OutputWriter<W> {
     }
 
     /// Writes the footer and flushes the output. Call it once, however the stream ended.
-    ///
-    /// # Errors
-    /// I/O errors of the output.
     pub fn finish(&mut self) -> io::Result<()> {
         match &mut self.target {
             #[cfg(feature = "parquet")]

@@ -91,9 +91,6 @@ impl Checkpoint {
     }
 
     /// Reads the content of a file. Memory is bounded whatever it holds.
-    ///
-    /// # Errors
-    /// As [`Checkpoint::read`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckpointError> {
         if !bytes.starts_with(&first_line()) {
             return Err(CheckpointError::Other);
@@ -118,9 +115,6 @@ impl Checkpoint {
     }
 
     /// The digest of what it says, however that is compressed, in hexadecimal digits.
-    ///
-    /// # Errors
-    /// Those of the encoder.
     pub fn digest(&self) -> Result<String, CheckpointError> {
         Ok(blake3::hash(&rmp_serde::to_vec(self).map_err(io::Error::other)?).to_string())
     }

@@ -103,17 +103,11 @@ impl PipelineInput {
     }
 
     /// The parts of the input in order of time: files that are read one after another; none if they are read together.
-    ///
-    /// # Errors
-    /// As [`PipelineInput::observe`].
     pub fn parts(&self, pipeline: &Pipeline) -> Result<Vec<InputPart>, InputError> {
         Ok(self.kept(pipeline)?.map_or_else(Vec::new, |kept| kept.parts.clone()))
     }
 
     /// Whether the input begins with commands, so that there are no records to find others in.
-    ///
-    /// # Errors
-    /// As [`PipelineInput::observe`].
     pub fn has_records(&self, pipeline: &Pipeline) -> Result<bool, InputError> {
         Ok(self.kept(pipeline)?.is_none_or(|kept| kept.stage == LAST_OF_FRONT))
     }

@@ -34,9 +34,6 @@ impl Pipeline {
     }
 
     /// The same from a stream on, behind the stage at this index. Skipped stages are not checked.
-    ///
-    /// # Errors
-    /// As [`Pipeline::prepare`].
     pub fn prepare_from(&self, from: Option<(usize, SavedStream)>) -> Result<PreparedRun, ConfigError> {
         check_order(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
         if let Some(fault) = fault_of_queue_depth(self.queue_depth) {

@@ -38,9 +38,6 @@ impl Recording {
     }
 
     /// Writes what is buffered and closes the file.
-    ///
-    /// # Errors
-    /// I/O errors of the file.
     pub fn finish(self) -> io::Result<()> {
         match self.0 {
             Encoder::Plain(mut writer) => writer.flush(),
@@ -100,9 +97,6 @@ impl Compression {
 const MAX_WINDOW_LOG: u32 = 27;
 
 /// The decompressed stream; its first bytes, which this waits for, show the compression.
-///
-/// # Errors
-/// I/O errors of the input.
 pub fn decompressed(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut magic = Vec::new();
     input.by_ref().take(4).read_to_end(&mut magic)?;
@@ -120,17 +114,11 @@ pub fn decompressed(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn
 }
 
 /// Standard input as a file. The standard library would hold its lock while anything waits for input.
-///
-/// # Errors
-/// I/O errors of the system.
 pub fn stdin() -> io::Result<File> {
     io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
 /// A file, or stdin for `-` or `None`, decompressed; and its name in messages.
-///
-/// # Errors
-/// One sentence that names it.
 pub fn open(file: Option<&Path>) -> anyhow::Result<(Box<dyn Read + Send>, String)> {
     let (opened, name) = match file.filter(|path| path.as_os_str() != "-") {
         Some(path) => (File::open(path), path.display().to_string()),

@@ -41,9 +41,6 @@ impl PendingSave {
     }
 
     /// Renames the file after the end of the run. Returns its path, or `None` if the stream was not whole.
-    ///
-    /// # Errors
-    /// One sentence that names the file.
     pub(crate) fn keep(self) -> Result<Option<PathBuf>, String> {
         let Ok(()) = self.finished.try_recv() else { return Ok(None) };
         self.file.keep().map_err(|error| error.to_string())?;

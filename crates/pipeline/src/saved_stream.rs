@@ -39,18 +39,12 @@ impl SavedStream {
     }
 
     /// A stream from an open file, called `name` in messages.
-    ///
-    /// # Errors
-    /// As [`SavedStream::open`].
     pub fn of_file(name: String, file: File) -> Result<Self, ConfigError> {
         let input = decompressed(file).map_err(|error| ConfigError::input(format!("{name}: {error}")))?;
         Self::new(name, None, input)
     }
 
     /// A stream that is made while it is read, called `name` in messages.
-    ///
-    /// # Errors
-    /// As [`SavedStream::open`].
     pub fn of_reader(name: String, input: Box<dyn Read + Send>) -> Result<Self, ConfigError> {
         Self::new(name, None, input)
     }
@@ -79,9 +73,6 @@ impl SavedStream {
     }
 
     /// A stream of this stage that holds no traffic.
-    ///
-    /// # Errors
-    /// As [`SavedStream::open`].
     pub fn empty(stage: &str) -> Result<Self, ConfigError> {
         let hello = Hello {
             schema: SCHEMA,

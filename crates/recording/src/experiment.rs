@@ -124,9 +124,6 @@ pub struct Experiment {
 
 impl Experiment {
     /// An experiment with these devices; the same seed chooses the same commands where the same is known.
-    ///
-    /// # Errors
-    /// [`InventoryError`].
     pub fn new(inventory: Inventory, goal: Goal, seed: u64) -> Result<Self, InventoryError> {
         inventory.check()?;
         let actions: Vec<String> = inventory.action_names().into_iter().map(str::to_owned).collect();

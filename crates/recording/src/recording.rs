@@ -108,9 +108,6 @@ impl Recording {
     }
 
     /// Learns from labels; `None` with the reason if they teach no model yet.
-    ///
-    /// # Errors
-    /// If the captures cannot be read.
     pub fn learn(&self, labels: &LabelFile) -> Result<Result<Learned, LearningError>, RecordingError> {
         let run = LearningRun { labels, input: &self.input, tolerance: self.tolerance, settings: &self.settings };
         let outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {});
@@ -152,9 +149,6 @@ impl Recording {
 
     /// Answers the commands that were held back, with a model that has not seen them; `None` if no message of them was
     /// seen. The others do not count.
-    ///
-    /// # Errors
-    /// [`RecordingError`].
     pub fn test(&self, learned: &Learned, labels: &LabelFile) -> Result<Option<Tested>, RecordingError> {
         let Ok(matching) = labels.matching(&learned.times, self.tolerance) else { return Ok(None) };
         let seen: Vec<usize> = matching.pairs.iter().map(|(row, _)| *row).collect();

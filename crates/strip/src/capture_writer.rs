@@ -83,9 +83,6 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     /// Ends the capture, which is one even without packets.
-    ///
-    /// # Errors
-    /// What the output says.
     pub fn finish(mut self) -> io::Result<W> {
         const ETHERNET: u16 = 1;
         self.begin(ETHERNET)?;

@@ -49,9 +49,6 @@ impl CaptureReader {
 
     /// As [`Self::open`], reading what `watch` makes of the file: a reader of the same bytes that may look at them, as they
     /// are on disk.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub fn open_watched(file: &Path, watch: impl FnOnce(File) -> Box<dyn Read + Send>) -> Result<Self, Damage> {
         let opened = File::open(file).map_err(|error| Damage::of_open(file, error))?;
         if opened.metadata().map_err(Damage::Open)?.is_dir() {

@@ -89,9 +89,6 @@ impl Options {
 
     /// The stage, followed in the same process by one that drops what `prefilter` excludes and makes its own batches of
     /// this size.
-    ///
-    /// # Errors
-    /// As [`StageOptions::build`].
     pub fn build_for(
         &self,
         prefilter: AddressPrefilter,

@@ -41,9 +41,6 @@ pub struct Rendering(Tree);
 
 impl Rendering {
     /// Lays out a picture that this crate drew as SVG.
-    ///
-    /// # Errors
-    /// [`RenderingError::Failed`].
     pub fn new(svg: &str) -> Result<Self, RenderingError> {
         let mut options = Options { font_family: FAMILY.to_owned(), ..Options::default() };
         let fonts = options.fontdb_mut();
@@ -62,9 +59,6 @@ impl Rendering {
     }
 
     /// As PNG, in pixels of the picture.
-    ///
-    /// # Errors
-    /// [`RenderingError`].
     pub fn png(&self) -> Result<Vec<u8>, RenderingError> {
         let size = self.0.size().to_int_size();
         let (width, height) = (size.width(), size.height());
@@ -77,9 +71,6 @@ impl Rendering {
     }
 
     /// As PDF of one page; its text can be selected.
-    ///
-    /// # Errors
-    /// [`RenderingError::Failed`].
     pub fn pdf(&self) -> Result<Vec<u8>, RenderingError> {
         let failed = || RenderingError::Failed("its size is no page".to_owned());
         let (width, height) = (self.0.size().width() * POINTS, self.0.size().height() * POINTS);

@@ -84,9 +84,6 @@ impl<'a> PartRecorder<'a> {
     }
 
     /// Records that a file cannot be read, as if `stage` had said so.
-    ///
-    /// # Errors
-    /// If that cannot be written.
     pub(super) fn record_unreadable(&mut self, stage: &str, path: &Path, error: &io::Error) -> Result<(), InputError> {
         let fault = RunError::of_input(format!("{}: {error}", path.display()));
         let notice = Notice {
