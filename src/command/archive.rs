@@ -95,9 +95,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value = "1")]
     jobs: NonZeroUsize,
 
-    /// Print what would be read and made and how long that takes, and write nothing
-    ///
-    /// The time is estimated from pieces of three captures, which are read for up to two seconds.
+    /// Print what would be read and made, and write nothing
     #[arg(long)]
     dry_run: bool,
 
