@@ -60,6 +60,7 @@ mod strip;
 mod survey;
 mod terminal;
 mod text_style;
+mod time_range;
 mod traffic_input;
 mod value_lists;
 mod wall_clock;

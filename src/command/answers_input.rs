@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use sizeleak_frame::Frame;
 use sizeleak_output::{AnswerSink, read_answers};
 use sizeleak_pipeline::recording::open;
 use sizeleak_platform::storage::RunFiles;
+use sizeleak_text::TimeRange;
 
 use super::failure::Failure;
 use super::help::INPUT;
+use super::time_range::TimeCut;
 
 /// The endings of the files of a folder that are answers; others are passed over.
 const ENDINGS: [&str; 5] = [".parquet", ".frames", ".frames.zst", ".frames.gz", ".ndjson"];
@@ -38,16 +41,21 @@ impl AnswersInput {
         self.answers.iter().for_each(|path| files.reads("the answers", path));
     }
 
-    /// Reads all answers, file by file; `file_ends` is called behind each.
+    /// Reads the answers of a time, file by file; `file_ends` is called behind each. Says how many there are.
+    ///
+    /// # Errors
+    /// Also if there are answers, and none is of that time.
     pub(super) fn read<S: AnswerSink>(
         &self,
+        range: TimeRange,
         sink: &mut S,
         mut file_ends: impl FnMut(&mut S, &Path) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let mut within = Within { sink, cut: TimeCut::new(range) };
         for operand in &self.answers {
             if !operand.is_dir() {
-                read_file(operand, sink)?;
-                file_ends(sink, operand)?;
+                read_file(operand, &mut within)?;
+                file_ends(within.sink, operand)?;
                 continue;
             }
             let mut files = Vec::new();
@@ -57,11 +65,29 @@ impl AnswersInput {
                 return Err(anyhow!("{} holds no answers: none of its files ends in {known}", operand.display()).into());
             }
             for file in files {
-                read_file(&file, sink)?;
-                file_ends(sink, &file)?;
+                read_file(&file, &mut within)?;
+                file_ends(within.sink, &file)?;
             }
         }
-        Ok(())
+        within.cut.report("answers")
+    }
+}
+
+/// Passes on what is of a time.
+struct Within<'a, S> {
+    sink: &'a mut S,
+    cut: TimeCut,
+}
+
+impl<S: AnswerSink> AnswerSink for Within<'_, S> {
+    fn add(&mut self, frame: Frame) {
+        if self.cut.keeps(&frame) {
+            self.sink.add(frame);
+        }
+    }
+
+    fn learn(&mut self, flow: u64, gateway: Option<&str>, service: Option<&str>) {
+        self.sink.learn(flow, gateway, service);
     }
 }
 

@@ -53,7 +53,8 @@ use super::stage_options::StageOptionArguments;
     OUT gets identifications/gateway=IP/day=YYYY-MM-DD/part-POINT.parquet, records/POINT with the TLS records of its \
     captures, and manifest.ndjson with a line for every file. It may be stopped at any time: the same call completes it. \
     A new file is read alone if it begins later than all others end; else those behind it are read again.\n\n\
-    A file that is damaged or cannot be read makes the exit code 1, after all others are processed."
+    With `--since` and `--until` captures count as a whole, so some answers may be of other times; all are looked at once \
+    for their times. A file that is damaged or cannot be read makes the exit code 1, after all others are processed."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let form = arguments.format.form(&arguments.output, "sizeleak compare")?;
     let variants = arguments.variants()?;
     let first = arguments.check_files(&variants)?;
-    let traffic = arguments.input.captures.input(&first);
+    let traffic = arguments.input.captures.input(&first)?;
     let (_, labels) = arguments.input.read(&traffic, &first)?;
     let (mut runs, mut first_damage) = (Vec::new(), None);
     for (number, variant) in (1..).zip(&variants) {

@@ -30,7 +30,7 @@ pub(super) struct Continuation {
     /// those of one run over all captures, which must not overlap in time. A new state begins where there is no FILE. The
     /// run ends with the records; `sizeleak run RECORDS…` makes commands of all of them. FILE changes only if the run ends
     /// well.
-    #[arg(long, value_name = "FILE", conflicts_with = "from", hide_short_help = true, help_heading = INPUT)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "since", "until"], hide_short_help = true, help_heading = INPUT)]
     state: Option<PathBuf>,
 
     /// With `--state`: end all flows behind the captures, if any are named, and remove the state

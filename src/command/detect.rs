@@ -13,7 +13,7 @@ use sizeleak_output::{AnswerSink, HexLength, KindSelection, OutputFormat, Output
 use sizeleak_platform::runtime::Stage;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{LogFlags, say};
-use sizeleak_text::parse_time;
+use sizeleak_text::TimeRange;
 
 use super::answers_input::AnswersInput;
 use super::encoded_file::EncodedFile;
@@ -22,6 +22,7 @@ use super::frames::check_target;
 use super::help::{INPUT, OUTPUT};
 use super::output_option::OutputOption;
 use super::text_style::TextStyleOptions;
+use super::time_range::TimeRangeOption;
 
 /// How far answers may go back in time, in nanoseconds: those of commands that overlap come out of order.
 const MAX_DISORDER: i64 = 3_600_000_000_000;
@@ -37,8 +38,9 @@ const MAX_DISORDER: i64 = 3_600_000_000_000;
     A line for each incident: when, its kind, the share of usual days that are as strange, what was seen, and what would \
     have been usual. The kinds: action (rare or new), command (unusual now), burst, slow-burst, shifted-routine, overdue, \
     silence, and stranger (another household's habits). The home is learned further while it is watched, so that the \
-    budget holds as habits change. Until enough days are known there is no alarm, and how many are missing is said. The \
-    exit code is 0 with and without deviations.")]
+    budget holds as habits change; so it is from answers before `--since`. `--until` also \
+    says until when the traffic was watched, else that is the last answer: what should have come by then is missed. \
+    Until enough days are known there is no alarm, and how many are missing is said. The exit code is 0 with and without deviations.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     answers: AnswersInput,
@@ -51,11 +53,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ALARMS/TIME", default_value_t = Budget::WEEKLY)]
     budget: Budget,
 
-    /// Until when the traffic was watched: what should have come by then is missed
-    ///
-    /// RFC 3339, or a date [default: the last answer].
-    #[arg(long, value_name = "TIME", value_parser = time, help_heading = INPUT)]
-    until: Option<i64>,
+    #[command(flatten)]
+    range: TimeRangeOption,
 
     /// The format of the output [default: by the name of FILE, else table]
     #[arg(long, value_enum, help_heading = OUTPUT)]
@@ -85,10 +84,6 @@ enum DeviationFormat {
     Parquet,
 }
 
-fn time(text: &str) -> Result<i64, String> {
-    parse_time(text).ok_or_else(|| "write a time like 2026-03-01T18:00:00Z, or a date".to_owned())
-}
-
 /// The stage, with what it made.
 struct Watch {
     detector: Detector,
@@ -96,13 +91,27 @@ struct Watch {
     last_ns: BTreeMap<u64, i64>,
     /// The first answer that goes back in time, and the one before it.
     disorder: Option<(i64, i64)>,
+    /// Of what time answers are counted, and deviations are kept.
+    range: TimeRange,
     answers: u64,
+    deviations: u64,
+}
+
+impl Watch {
+    /// The deviations since the last call.
+    fn take(&mut self) -> Vec<Frame> {
+        let range = self.range;
+        self.out.retain(|frame| frame.time_ns().is_some_and(|time_ns| time_ns >= range.since_ns.unwrap_or(i64::MIN)));
+        self.deviations += self.out.len() as u64;
+        std::mem::take(&mut self.out)
+    }
 }
 
 impl AnswerSink for Watch {
     fn add(&mut self, frame: Frame) {
+        let known = self.detector.known();
+        let is_within = matches!(&frame, Frame::Identification(answer) if self.range.contains(answer.command.time_ns));
         if let Frame::Identification(answer) = &frame {
-            self.answers += 1;
             let (flow, time_ns) = (answer.command.flow, answer.command.time_ns);
             let last_ns = self.last_ns.entry(flow).or_insert(time_ns);
             if time_ns < last_ns.saturating_sub(MAX_DISORDER) {
@@ -115,6 +124,7 @@ impl AnswerSink for Watch {
             let _ = self.detector.process(input, &mut self.out);
         }
         self.out.retain(|frame| matches!(frame, Frame::Deviation(_)));
+        self.answers += u64::from(is_within && self.detector.known() == known);
     }
 
     fn learn(&mut self, flow: u64, gateway: Option<&str>, _: Option<&str>) {
@@ -131,6 +141,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         DeviationFormat::Csv => OutputFormat::Csv,
         DeviationFormat::Parquet => OutputFormat::Parquet,
     };
+    let range = arguments.range.range()?;
     let mut files = RunFiles::new();
     arguments.answers.add_to(&mut files);
     files.reads("the profile", &arguments.profile);
@@ -148,13 +159,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         EncodedFile::new(output, arguments.output.path()),
     )?;
     let detector = Detector::new(profile, arguments.budget);
-    let mut watch = Watch { detector, out: Vec::new(), last_ns: BTreeMap::new(), disorder: None, answers: 0 };
-    arguments.answers.read(&mut watch, |watch, file| {
+    let mut watch =
+        Watch { detector, out: Vec::new(), last_ns: BTreeMap::new(), disorder: None, range, answers: 0, deviations: 0 };
+    arguments.answers.read(TimeRange { since_ns: None, ..range }, &mut watch, |watch, file| {
         check_order(watch, file)?;
-        Ok(writer.write_all(&std::mem::take(&mut watch.out)).context("the output cannot be written")?)
+        Ok(writer.write_all(&watch.take()).context("the output cannot be written")?)
     })?;
-    watch.detector.watched_until(arguments.until, &mut watch.out);
-    let written = writer.write_all(&std::mem::take(&mut watch.out)).and_then(|()| writer.finish());
+    if let (Some(since), None, 0) = (range.since_ns, range.until_ns, watch.answers) {
+        return Err(anyhow!(
+            "no answer is from {} on: say with `--until` how long the traffic was watched",
+            sizeleak_text::utc(since)
+        )
+        .into());
+    }
+    watch.detector.watched_until(range.until_ns, &mut watch.out);
+    let written = writer.write_all(&watch.take()).and_then(|()| writer.finish());
     written.context("the output cannot be written")?;
     file.keep()?;
     let mut notices = Vec::new();
@@ -164,8 +183,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     {
         say("sizeleak", &notice);
     }
-    let (known, found) = (watch.detector.known(), watch.detector.deviations());
-    say("sizeleak", &format!("{found} deviations in {} answers", watch.answers - known));
+    let (known, Watch { answers, deviations, .. }) = (watch.detector.known(), watch);
+    say("sizeleak", &format!("{deviations} deviations in {answers} answers"));
     if known > 0 {
         say("sizeleak", &format!("{known} answers are not after those of the profile, and were passed over"));
     }

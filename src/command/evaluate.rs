@@ -15,7 +15,6 @@ use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
 use sizeleak_evaluation::{
     BestPossible, Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, write_details,
 };
-use sizeleak_labels::LabelFile;
 use sizeleak_model::{Model, ModelSet, command_mark};
 use sizeleak_pipeline::{ModelFit, Pipeline};
 #[cfg(feature = "simulator")]
@@ -154,7 +153,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         arguments.print(evaluation, Some(&folds), None, form)?;
         return folded.damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)));
     }
-    let traffic = input.captures.input(&pipeline);
+    let traffic = input.captures.input(&pipeline)?;
     let (models, labels) = input.read(&traffic, &pipeline)?;
     let policy = arguments.what_if.as_ref().map(PaddingOption::policy).transpose()?;
     let evaluator = input.evaluator(&models, &labels, &traffic)?;
@@ -176,7 +175,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let error = run.damage().map_or_else(String::new, ToString::to_string);
     let recurring = models.sections().iter().filter_map(Model::recurring_in_words);
     let others = run.remarks().into_iter().chain(recurring.map(|commands| format!("as learned, {commands}")));
-    notices.print_behind_answer(arguments.doubts(&models, &run, &labels, &pipeline)?, others.collect(), &error);
+    notices.print_behind_answer(arguments.doubts(&models, &run, &pipeline)?, others.collect(), &error);
     if let Some(damage) = run.damage() {
         return Err(Failure::damaged(damage, COVERED));
     }
@@ -222,13 +221,7 @@ impl Arguments {
     }
 
     /// Why the figures may be better than those of other captures.
-    fn doubts(
-        &self,
-        models: &ModelSet,
-        run: &JudgedRun,
-        labels: &LabelFile,
-        pipeline: &Pipeline,
-    ) -> Result<Vec<String>, Failure> {
+    fn doubts(&self, models: &ModelSet, run: &JudgedRun, pipeline: &Pipeline) -> Result<Vec<String>, Failure> {
         let marks: BTreeSet<u32> = models.sections().iter().flat_map(|model| &model.learned.seen).copied().collect();
         let (seen, all) = (
             run.labelled_times().filter(|time| marks.contains(&command_mark(*time))).count(),
@@ -248,7 +241,7 @@ impl Arguments {
                  in place of `--model` tests each with a model that has not seen it"
             )
         });
-        let commands: Vec<&Vec<u32>> = labels.labels().rows.iter().map(|row| &row.counts).collect();
+        let commands: Vec<&Vec<u32>> = run.labels().labels().rows.iter().map(|row| &row.counts).collect();
         let order = PermutationTest::of_order(SecretNumbers::new(&commands).numbers(), 1);
         Ok(seen.into_iter().chain(order_remark(&order, &format!("{:.3}", order.p_value))).collect())
     }

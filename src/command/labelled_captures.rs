@@ -19,6 +19,7 @@ use super::gateway_choice::choose_gateway;
 use super::help::INPUT;
 use super::label_reading::{LabelClockOption, LabelReading};
 use super::stage_options::StageOptionArguments;
+use super::time_range::TimeRangeOption;
 use super::traffic_input::{SingleCaptures, TrafficInput};
 use super::working_folder::WorkingFolder;
 
@@ -60,6 +61,9 @@ pub(super) struct LabelledCaptures {
 
     #[command(flatten)]
     clock: LabelClockOption,
+
+    #[command(flatten)]
+    pub(super) range: TimeRangeOption,
 
     #[command(flatten)]
     options: StageOptionArguments,
@@ -141,7 +145,7 @@ impl LabelledCaptures {
             if self.labels.is_none() {
                 WorkingFolder::report_labels(&labels, &self.log);
             }
-            return Ok(LabelFile::read(&labels, &self.label_times(pipeline)?)?);
+            return Ok(LabelFile::read(&labels, &self.label_times(pipeline)?)?.of_time(self.range.range()?));
         }
         if !self.labels_from_names {
             return Err(Failure::usage(anyhow!(
@@ -153,7 +157,7 @@ impl LabelledCaptures {
         let captures = input.parts(pipeline)?.into_iter();
         let captures: Vec<LabelledCapture> =
             captures.map(|InputPart { path, span, .. }| LabelledCapture { path, span }).collect();
-        Ok(LabelFile::of_names(&captures, &rule)?)
+        Ok(LabelFile::of_names(&captures, &rule)?.of_time(self.range.range()?))
     }
 
     /// How labels are read.
@@ -162,19 +166,19 @@ impl LabelledCaptures {
     }
 
     /// What the pipelines read.
-    pub(super) fn input(&self, pipeline: &Pipeline) -> PipelineInput {
+    pub(super) fn input(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
         self.input_from(self.source(ReadOrder::Together, pipeline))
     }
 
     /// The same, with captures read one after another.
-    pub(super) fn input_by_capture(&self, pipeline: &Pipeline) -> PipelineInput {
+    pub(super) fn input_by_capture(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
         self.input_from(self.source(ReadOrder::OneByOne, pipeline))
     }
 
     /// The same of another source.
-    pub(super) fn input_from(&self, source: InputSource) -> PipelineInput {
+    pub(super) fn input_from(&self, source: InputSource) -> Result<PipelineInput, Failure> {
         let overlap = if self.labels_from_names { Overlap::Shifted } else { Overlap::Refused };
-        PipelineInput::new(source).with_overlap(overlap)
+        Ok(PipelineInput::new(source).with_overlap(overlap).within(self.range.range()?))
     }
 
     fn source(&self, order: ReadOrder, pipeline: &Pipeline) -> InputSource {

@@ -16,6 +16,7 @@ use sizeleak_learning::LearningOutcome;
 use sizeleak_model::{FitMethod, ModelSet};
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::show;
+use sizeleak_text::TimeRange;
 
 use self::lesson::{Lesson, LessonSettings};
 use super::document::as_text;
@@ -127,7 +128,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     arguments.check_use()?;
     let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[], &[])?;
     arguments.check_files(&pipeline)?;
-    let traffic = captures.input(&pipeline);
+    let traffic = captures.input(&pipeline)?;
     let settings = arguments.settings(&pipeline, &traffic)?;
     let mut labels = None;
     if captures.are_labelled()? {
@@ -164,7 +165,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     show(as_text(&summary, stderr_columns()).trim_end());
     if let (Some(counts), Some(learned)) = (&arguments.curve, learned.first()) {
         let (pipeline, test) = arguments.test(pipeline.clone())?;
-        let of_test = test.as_ref().map(|_| captures.input_from(InputSource::Captures));
+        let of_test = test.as_ref().map(|_| captures.input_from(InputSource::Captures)).transpose()?;
+        let of_test = of_test.map(|traffic| traffic.within(TimeRange::default()));
         let tolerance = test.as_ref().map_or(tolerance, |labels| labels.tolerance(captures.tolerance));
         let traffic = of_test.as_ref().unwrap_or(&traffic);
         let input = CurveInput { training_set, model: &learned.model, pipeline, input: traffic, test, tolerance };

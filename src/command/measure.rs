@@ -88,7 +88,7 @@ impl Arguments {
     /// The labelled commands. What is to be said of labels goes to stderr.
     fn commands(&self, pipeline: &Pipeline) -> Result<LabelledCommands, Failure> {
         let log = &self.captures.log;
-        let traffic = self.captures.input(pipeline);
+        let traffic = self.captures.input(pipeline)?;
         let labels = self.captures.read_labels(&traffic, pipeline)?;
         let tolerance = labels.tolerance(self.captures.tolerance);
         let mut notices = NoticeReport::new(log);

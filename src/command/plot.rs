@@ -42,7 +42,7 @@ mod timeline;
 #[command(after_long_help = "Examples:\n  \
     sizeleak run pipeline.toml --format frames | sizeleak plot -o timeline.svg\n  \
     sizeleak plot saved.ndjson --time local -o timeline.svg\n  \
-    sizeleak plot saved.parquet --from 2026-01-06T08:30 --until 2026-01-07 --gateway 192.168.1.20 -o morning.svg\n  \
+    sizeleak plot saved.parquet --since 2026-01-06T08:30 --until 2026-01-07 --gateway 192.168.1.20 -o morning.svg\n  \
     sizeleak plot saved.frames --labels truth.csv --width 800 --height 500 --title 'Monday' -o monday.png\n  \
     sizeleak plot saved.frames --kind latency -o latency.pdf\n  \
     detector --profile home.profile.toml < saved.frames | sizeleak plot -o deviations.svg\n  \

@@ -16,6 +16,7 @@ use super::answers_input::AnswersInput;
 use super::failure::Failure;
 use super::help::{INPUT, OUTPUT};
 use super::output_option::write_result;
+use super::time_range::TimeRangeOption;
 
 /// Learn what a home usually does and when
 #[derive(Debug, Args)]
@@ -26,6 +27,7 @@ use super::output_option::write_result;
     sizeleak run january.pcap --gateway 192.168.1.20 --model model.toml -o january.frames\n  \
     sizeleak profile january.frames --time-zone Europe/Berlin -o home.profile.toml\n  \
     sizeleak profile february.frames --add home.profile.toml -o home.profile.toml\n  \
+    sizeleak profile spring.frames --until 2026-04-01 -o home.profile.toml\n  \
     sizeleak profile results/identifications --time-zone Europe/Berlin -o homes.profile.toml\n\n\
     The profile is TOML: for each gateway the usual commands with their hours, the routines, and the diary of the last \
     120 days that they are learned from. docs/profiles.md explains it. It says as much about the people of a home as the \
@@ -33,6 +35,9 @@ use super::output_option::write_result;
 pub(crate) struct Arguments {
     #[command(flatten)]
     answers: AnswersInput,
+
+    #[command(flatten)]
+    range: TimeRangeOption,
 
     /// Go on from this profile; answers that it has already count once
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
@@ -91,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // All answers are held, so all flows may be.
     let flows = SeenFlows::new(usize::MAX);
     let mut homes = Homes { flows, sightings: BTreeMap::new(), unanswered: 0 };
-    arguments.answers.read(&mut homes, |_, _| Ok(()))?;
+    arguments.answers.read(arguments.range.range()?, &mut homes, |_, _| Ok(()))?;
     if homes.sightings.is_empty() {
         return Err(anyhow!(
             "there is no answer to learn from: `sizeleak run CAPTURE --model MODEL -o answers.frames` writes some"

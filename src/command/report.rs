@@ -35,7 +35,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
     let (zone, home) = home(&arguments, &given)?;
     let mut observed = Observed::new(zone);
     let mut damage = None;
-    if let Err(failure) = given.answers.read(&mut observed, |observed, _| {
+    if let Err(failure) = given.answers.read(arguments.captures.range.range()?, &mut observed, |observed, _| {
         observed.end_of_file();
         Ok(())
     }) {

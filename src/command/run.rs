@@ -32,6 +32,7 @@ use super::progress::ProgressFlags;
 use super::stage_options::StageOptionArguments;
 use super::start_point::{StartPoint, report_unsaved};
 use super::text_style::TextStyleOptions;
+use super::time_range::{TimeCut, TimeRangeOption};
 use super::traffic_input::TrafficInput;
 use super::working_folder::WorkingFolder;
 
@@ -50,13 +51,17 @@ use super::working_folder::WorkingFolder;
     sizeleak run pipeline.toml --set record-sizer.save=records.frames.zst\n  \
     sizeleak run pipeline.toml --from records.frames.zst --set command-segmenter.gap=80ms\n  \
     sizeleak run 09h.pcap --gateway 192.168.1.20 --state home.state -o 09h.frames\n  \
-    sizeleak run 08h.frames 09h.frames --model model.toml\n\n\
+    sizeleak run 08h.frames 09h.frames --model model.toml\n  \
+    sizeleak run week.pcap --gateway 192.168.1.20 --model model.toml --until 2026-01-08 -o first.frames\n\n\
     Without a pipeline file, ./pipeline.toml is used if it exists, and said so, else the seven stages with their \
     defaults. Files that are named replace the captures in a pipeline file. Where no input is named, stdin is read."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
     input: TrafficInput,
+
+    #[command(flatten)]
+    range: TimeRangeOption,
 
     #[command(flatten)]
     continuation: Continuation,
@@ -141,6 +146,11 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         &interrupt,
     )?;
     let saves = prepared.saves();
+    let range = arguments.range.range()?;
+    if !range.is_everything() && arguments.kind.iter().any(|kind| ["packets", "segments"].contains(&kind.as_str())) {
+        let fault = "`--since` and `--until` choose records, commands and answers, not packets and segments";
+        return Err(Failure::usage(anyhow::anyhow!(fault)));
+    }
     let has_traffic = !start.has_no_traffic();
     let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic)?;
     report_consumed(arguments, &pipeline);
@@ -169,6 +179,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         repeated: None,
         faults: CaptureFaults::default(),
         unread: Vec::new(),
+        cut: TimeCut::new(range),
         rows: Tally::default(),
         seen: TrafficSeen::default(),
         telemetry: served.is_some().then(|| telemetry.clone()),
@@ -200,6 +211,9 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         && error.kind() != io::ErrorKind::BrokenPipe
     {
         return Err(anyhow::anyhow!("the output cannot be written: {error}").into());
+    }
+    if report.ending == RunEnding::Done {
+        sink.cut.report("rows")?;
     }
     // Also of a run that was stopped: it has everything read until then.
     file.keep()?;
@@ -341,6 +355,7 @@ struct OutputSink {
     faults: CaptureFaults,
     /// What was not read, as far as notices are not printed.
     unread: Vec<String>,
+    cut: TimeCut,
     /// How many of each kind, counting the rows of batches.
     rows: Tally,
     seen: TrafficSeen,
@@ -352,6 +367,7 @@ struct OutputSink {
 
 impl FrameSink for OutputSink {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
+        frames.retain(|frame| self.cut.keeps(frame));
         let written = self.write(frames);
         frames.clear();
         written
@@ -413,7 +429,7 @@ impl OutputSink {
 
     /// Says why no command came out, if none did.
     fn explain_silence(&self) {
-        if !self.has_any(&["command", "correction", "identification"]) {
+        if self.cut.range.is_everything() && !self.has_any(&["command", "correction", "identification"]) {
             say("note", &format!("there is no command: {}", self.seen));
         }
     }

@@ -61,5 +61,6 @@ mod same_bytes;
 mod sandbox;
 mod strip;
 mod survey;
+mod time_ranges;
 mod tunnels;
 mod unsaid;

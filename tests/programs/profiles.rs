@@ -149,8 +149,50 @@ fn files_and_options_that_cannot_be_used_are_named() {
     assert_fails(&run("profile empty -o none.toml"), 1, &["empty holds no answers"]);
     // Whoever watches live says until when: what should have come by then is missed.
     let late = run("detect learned.frames --profile p.toml --until 2026-02-03");
-    usage("detect learned.frames --profile p.toml --until soon", "2026-03-01");
+    usage("detect learned.frames --profile p.toml --until soon", "2026-01-06");
     assert!(late.status.success());
+}
+
+#[test]
+fn answers_of_a_time_make_the_profile_and_the_deviations() {
+    let answers = Answers::new();
+    let day = |days: i64| sizeleak_text::utc(answers.attack_ns + days * 86_400_000_000_000);
+    let (before, behind) = (day(-2), day(1));
+    let all = identifications(&answers.stdout("frames attacked.frames --kind identification --format ndjson -q"));
+    let is_early = |answer: &&Value| answer["time_ns"].as_i64().unwrap() < answers.attack_ns - 172_800_000_000_000;
+    let early = all.iter().filter(is_early).count();
+    assert!(early > 0 && early < all.len());
+    // Cut by `profile`, or by `run` before it.
+    answers.stdout(&format!("profile attacked.frames --until {before} -q -o one.toml"));
+    for name in ["early.frames", "early.ndjson", "early.parquet"] {
+        answers.stdout(&format!("run attacked.frames --until {before} -q -o {name}"));
+        answers.stdout(&format!("profile {name} -q -o other.toml"));
+        assert!(fs::read(answers.path("one.toml")).unwrap() == fs::read(answers.path("other.toml")).unwrap(), "{name}");
+    }
+    let said = |arguments: &str| stderr(&run(sizeleak(arguments).current_dir(answers.folder.path())));
+    let told = said(&format!("profile attacked.frames --until {before} -o one.toml"));
+    assert!(told.contains(&format!("{early} of {} answers are before {before}", all.len())), "{told}");
+    let told = said(&format!("run attacked.frames --until {before} -o early.frames"));
+    assert!(told.contains(&format!("{early} of {} rows are before {before}", all.len())), "{told}");
+    // What deviates is that of the whole, as far as it is of the time.
+    let detect = "detect attacked.frames --profile p.toml -q --format ndjson";
+    let whole = answers.stdout(detect);
+    assert!(!whole.is_empty());
+    assert_eq!(answers.stdout(&format!("{detect} --since {before}")), whole);
+    assert_eq!(answers.stdout(&format!("{detect} --since {behind}")), "");
+    assert_eq!(answers.stdout(&format!("{detect} --until {before}")), "");
+    let fails = |arguments: &str, words: &str| {
+        let output = run(sizeleak(arguments).current_dir(answers.folder.path()));
+        assert_fails(&output, 1, &[words]);
+    };
+    let none = format!("none of the {} answers is from 2100", all.len());
+    fails("profile attacked.frames --since 2100-01-01 -o none.toml", &none);
+    fails("detect attacked.frames --profile p.toml --since 2100-01-01", "no answer is from 2100");
+    fails(
+        "run attacked.frames --since 2100-01-01 -o none.frames",
+        &format!("none of the {} rows is from 2100", all.len()),
+    );
+    assert!(!answers.path("none.toml").exists() && !answers.path("none.frames").exists());
 }
 
 /// The answers of a stream, by their times.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
+use sizeleak_text::TimeRange;
 
 use crate::answers;
 use crate::description::{ANSWER, PartFormat, PointDescription};
@@ -17,7 +18,7 @@ use crate::discovery::{Absence, CapturePoint, NamedPath, NamedPaths, PointsOf, c
 use crate::error::ArchiveError;
 use crate::keys::packet_stages;
 use crate::layout::{Layout, LockedLayout, remove_file};
-use crate::left_out::{MissingCaptures, Settling, TimeRange, Unprocessed};
+use crate::left_out::{MissingCaptures, Settling, Unprocessed};
 use crate::manifest::Manifest;
 use crate::plan::ArchivePlan;
 use crate::point_run::{PointRun, is_by_time};

@@ -35,7 +35,7 @@ pub use capture_file::{CaptureFile, DamagedPlace, FileVerdict};
 pub use description::{AnswersDescription, PartFormat, PointDescription, RecordsDescription};
 pub use discovery::PointsOf;
 pub use error::ArchiveError;
-pub use left_out::{MissingCaptures, TimeRange};
+pub use left_out::MissingCaptures;
 pub use manifest::{Manifest, ManifestPoint};
 pub use plan::{ArchivePlan, PlannedFile, PlannedPoint};
 pub use watching::{ArchiveWatch, RoundResults, WatchRound};

@@ -10,6 +10,7 @@ use std::{io, thread};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
+use sizeleak_text::TimeRange;
 
 use crate::answers;
 use crate::capture_file::{CaptureFile, FileVerdict};
@@ -19,7 +20,7 @@ use crate::discovery::CapturePoint;
 use crate::found_file::FoundFile;
 use crate::keys::{answers_key, reading};
 use crate::layout::{Layout, remove_file};
-use crate::left_out::{MissingCaptures, Settling, TimeRange, Unprocessed};
+use crate::left_out::{MissingCaptures, Settling, Unprocessed, judge};
 use crate::records::RecordMaker;
 use crate::unit_store::{UnitDescription, UnitStore};
 
@@ -157,7 +158,7 @@ impl PointRun<'_> {
 
     /// A file with its verdict in the range of time.
     fn judged(&self, mut described: DescribedFile) -> DescribedFile {
-        self.range.judge(&mut described.file);
+        judge(&self.range, &mut described.file);
         described
     }
 

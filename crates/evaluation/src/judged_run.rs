@@ -30,6 +30,11 @@ impl JudgedRun {
         self.has_candidates
     }
 
+    /// The labels, on the clock of the captures.
+    pub fn labels(&self) -> &LabelFile {
+        &self.labels
+    }
+
     /// When each labelled command was sent, in nanoseconds since 1970.
     pub fn labelled_times(&self) -> impl Iterator<Item = i64> {
         let MatchedCommands { commands, matching } = &self.after;

@@ -99,6 +99,18 @@ impl Frame {
         }
     }
 
+    /// When a record, a command, or what is said of one was, in nanoseconds since the epoch; `None` of other kinds.
+    pub fn time_ns(&self) -> Option<i64> {
+        match self {
+            Self::Record(record) => Some(record.time_ns),
+            Self::Command(command) => Some(command.time_ns),
+            Self::Correction(correction) => Some(correction.command.time_ns),
+            Self::Identification(identification) => Some(identification.command.time_ns),
+            Self::Deviation(deviation) => Some(deviation.time_ns),
+            _ => None,
+        }
+    }
+
     /// Bytes of traffic in it, as a summary counts them.
     pub fn traffic_bytes(&self) -> u64 {
         match self {

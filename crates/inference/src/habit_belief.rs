@@ -279,7 +279,11 @@ impl HabitBelief {
                 let times = self.seen.times(class);
                 let again = class.likelihood * times.iter().zip(again).map(|(times, again)| times * again).sum::<f64>();
                 let by_own: f64 = own.iter().zip(&fresh[1..]).map(|(own, fresh)| fresh * own).sum();
-                found.push(FoundClass { class, weight: *weight, all: weight * (fresh[0] * class.learned + by_own + again) });
+                found.push(FoundClass {
+                    class,
+                    weight: *weight,
+                    all: weight * (fresh[0] * class.learned + by_own + again),
+                });
             }
         }
         found

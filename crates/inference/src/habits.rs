@@ -130,8 +130,7 @@ impl LearnedHabits {
         let moments = inference.number_moments(&rows, &vec![1.0; inference.actions()])?;
         let numbers = normalised(inference.number_shares(&moments.totals));
         let broad_numbers = broad_numbers(&numbers);
-        let mut learned =
-            Self { rows, broad_numbers, numbers, moments, broad: HabitTable::even(&[]) };
+        let mut learned = Self { rows, broad_numbers, numbers, moments, broad: HabitTable::even(&[]) };
         let broad = learned.broad_habits(inference)?;
         learned.broad = HabitTable::even(&[broad]);
         Some(learned)

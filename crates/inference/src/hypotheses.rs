@@ -85,7 +85,8 @@ impl Hypotheses {
         // command, which strange messages cannot have. They lose as much, or a thousand commands made any flow strange.
         let remains = if self.habits.is_some() { HabitBelief::others_remain() } else { 1.0 };
         let of_all_messages = &mut states[..self.of_all_messages];
-        let strange = CHANGE * of_all_messages.iter().map(|state| state.strange).sum::<f64>() / of_all_messages.len() as f64;
+        let strange =
+            CHANGE * of_all_messages.iter().map(|state| state.strange).sum::<f64>() / of_all_messages.len() as f64;
         for state in of_all_messages {
             state.strange = remains * ((1.0 - CHANGE) * state.strange + strange);
         }

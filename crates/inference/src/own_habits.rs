@@ -180,9 +180,7 @@ impl OwnHabits {
         }
         (self.centre, self.age) = (self.mean.clone(), 0);
         let numbers = self.number_shares(learned);
-        let habits = |point: Vec<f64>| {
-            learned.habits(point.into_iter().map(f64::exp).collect(), &numbers, inference)
-        };
+        let habits = |point: Vec<f64>| learned.habits(point.into_iter().map(f64::exp).collect(), &numbers, inference);
         self.listed = Arc::new(self.points().into_iter().filter_map(habits).collect());
         self.factors = HabitTable::even(&self.listed);
     }

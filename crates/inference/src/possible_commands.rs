@@ -129,8 +129,7 @@ impl PossibleCommands {
             }
         }
         weigh_longer_actions(&longer_actions, &mut self.by_habit, PossibleCommand::by_habit);
-        let by_learned =
-            |one: &PossibleCommand| self.not_recurring * one.by_habit() + one.recurring * one.likelihood;
+        let by_learned = |one: &PossibleCommand| self.not_recurring * one.by_habit() + one.recurring * one.likelihood;
         weigh_longer_actions(&longer_actions, &mut self.learned, by_learned);
         if let Some(habits) = habits {
             let by_broad = |one: &PossibleCommand| one.by_habit() * habits.broad_factor(&one.actions);
@@ -177,13 +176,8 @@ impl PossibleCommands {
 }
 
 impl PossibleInStates {
-    fn new(
-        mut commands: Vec<PossibleCommand>,
-        states: Vec<(usize, Vec<WeightedSum>)>,
-        not_recurring: f64,
-    ) -> Self {
-        commands
-            .sort_by(|a, b| (a.sum, &a.class_counts, &a.actions).cmp(&(b.sum, &b.class_counts, &b.actions)));
+    fn new(mut commands: Vec<PossibleCommand>, states: Vec<(usize, Vec<WeightedSum>)>, not_recurring: f64) -> Self {
+        commands.sort_by(|a, b| (a.sum, &a.class_counts, &a.actions).cmp(&(b.sum, &b.class_counts, &b.actions)));
         let mut classes = Vec::new();
         let mut begin = 0;
         for members in commands.chunk_by(|a, b| (a.sum, &a.class_counts) == (b.sum, &b.class_counts)) {

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use sizeleak_model::{Action, Inventory, InventoryError, Model};
+use sizeleak_text::TimeRange;
 use thiserror::Error;
 
 use crate::capture_names::{LabelledCapture, NameRule};
@@ -58,6 +59,8 @@ pub struct LabelFile {
     pub(crate) labels: Labels,
     /// What the user set the clock to.
     pub(crate) offset: Option<LabelOffset>,
+    /// When the rows are from that are kept once their clock is known.
+    pub(crate) range: TimeRange,
     /// What is known of the clock; `None` before it was compared with commands. The times of the rows are corrected by
     /// it.
     pub(crate) clock: Option<LabelClock>,
@@ -134,8 +137,17 @@ impl LabelFile {
     fn of(path: PathBuf, labels: Labels, offset: Option<LabelOffset>) -> Result<Self, LabelFileError> {
         let left_out = labels.notes.iter().map(|note| format!("{}: {note}", path.display())).collect();
         let captures = Vec::new();
-        let file =
-            Self { path, labels, offset, clock: None, left_out, are_answers: false, captures, turns: Vec::new() };
+        let file = Self {
+            path,
+            labels,
+            offset,
+            range: TimeRange::default(),
+            clock: None,
+            left_out,
+            are_answers: false,
+            captures,
+            turns: Vec::new(),
+        };
         if file.labels.rows.is_empty() {
             return Err(file.fault("there is no row below the header: label at least one command".to_owned()));
         }
@@ -229,6 +241,12 @@ impl LabelFile {
         Ok(self)
     }
 
+    /// Leaves out the rows that are not of this time, by the clock of the captures.
+    #[must_use]
+    pub fn of_time(self, range: TimeRange) -> Self {
+        Self { range, ..self }
+    }
+
     /// An error that names this file.
     pub fn fault(&self, fault: String) -> LabelFileError {
         LabelFileError { file: self.path.display().to_string(), fault }
@@ -291,9 +309,21 @@ impl LabelFile {
         if self.clock.is_some() {
             return self.clone();
         }
-        if !self.captures.is_empty() {
-            return self.aligned_by_capture(command_times);
+        let mut aligned = if self.captures.is_empty() {
+            self.aligned_by_clock(command_times, tolerance)
+        } else {
+            self.aligned_by_capture(command_times)
+        };
+        if !self.range.is_everything() {
+            let rows = &mut aligned.labels.rows;
+            rows.retain(|row| self.range.contains(row.time_ns));
+            let (kept, all, range) = (rows.len(), self.labels.rows.len(), self.range);
+            aligned.left_out.push(format!("{}: {kept} of {all} labels are {range}", self.path.display()));
         }
+        aligned
+    }
+
+    fn aligned_by_clock(&self, command_times: &[i64], tolerance: Tolerance) -> Self {
         let clock = match self.offset {
             Some(offset) => LabelClock::Given(offset),
             None => LabelClock::estimate(&self.times(), command_times, tolerance.nanoseconds()),
@@ -350,6 +380,9 @@ impl LabelFile {
         } else {
             match_turns(&times, command_times, &self.turns, tolerance_ns)
         };
+        if times.is_empty() {
+            return Err(self.fault(format!("no label is {}", self.range)));
+        }
         if matching.pairs.is_empty() {
             return Err(aligned.unused(&matching, command_times, tolerance));
         }

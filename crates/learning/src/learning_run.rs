@@ -16,11 +16,13 @@ use sizeleak_pipeline::{InputError, Pipeline, PipelineInput, RunError};
 use tempfile::NamedTempFile;
 use toml::{Table, Value};
 
+use crate::connections::on_two_connections;
 use crate::error::LearningError;
 use crate::observed_commands::{
     ObservedCommand, ObservedCommands, ObservedService, SEGMENTER, by_best_algorithm, command_times, observe_commands,
 };
 use crate::sections::SectionInput;
+use crate::size_doubts::DOUBTFUL_SHARE;
 use crate::training_set::{LearnedModel, LearningSettings, TrainingSet};
 
 /// The algorithm that needs a model.
@@ -84,6 +86,15 @@ impl LearningOutcome {
         sections.and_then(|sections| sections.first()).map_or(usize::MAX, |learned| learned.mismatches)
     }
 
+    /// Whether sums of sizes explain nearly all labels.
+    fn is_explained(&self) -> bool {
+        let first = self.learned.as_ref().ok().and_then(|sections| sections.first());
+        first.is_some_and(|section| {
+            let explained = section.model.learned.commands as f64 / section.labels.max(1) as f64;
+            !section.model.actions.is_empty() && explained >= 1.0 - DOUBTFUL_SHARE
+        })
+    }
+
     /// Whether they fit, but for mistakes of the labels.
     fn labels_fit(&self) -> bool {
         self.mismatches() <= self.labels.labels().rows.len() / MAX_LOST
@@ -122,6 +133,12 @@ impl LearningRun<'_> {
                 }
                 outcome = other;
             }
+        }
+        if !outcome.is_explained()
+            && let Some(cause) =
+                on_two_connections(&outcome.labels, &outcome.commands, &outcome.services, self.tolerance)
+        {
+            outcome.learned = Err(self.labels.fault(cause).into());
         }
         Ok(outcome)
     }

@@ -15,6 +15,7 @@
 
 mod adaptation;
 mod capture_digest;
+mod connections;
 mod error;
 mod labelled_commands;
 mod learning_run;

@@ -30,6 +30,9 @@ const MIN_ALIKE: usize = 6;
 /// …and more than this share of them differ from each other where messages hold texts: wrong labels are fewer.
 const VARYING_SHARE: f64 = 1.0 / 3.0;
 
+/// How a sentence ends whose cause more commands do not change.
+const NO_SUMS: &str = "sums of sizes do not hold for them";
+
 /// The shortest JSON of a device and a state, `{"d":1,"s":1}`, in bytes.
 const SHORTEST_PLAIN: f64 = 13.0;
 
@@ -56,6 +59,11 @@ pub(crate) fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
     doubts
 }
 
+/// The warning that says why sizes do not add up, where more commands would not help.
+pub(crate) fn without_sums(warnings: &[String]) -> Option<&String> {
+    warnings.iter().find(|warning| warning.ends_with(NO_SUMS))
+}
+
 /// That sizes do not add up, and why.
 pub(crate) fn contradiction(fit: &Fit, commands: &[LabelledCommand]) -> Option<String> {
     let (count, left_out) = (commands.len(), fit.outliers.len());
@@ -68,12 +76,12 @@ pub(crate) fn contradiction(fit: &Fit, commands: &[LabelledCommand]) -> Option<S
     let cause = if let Some(sizes) = grouped_sizes(fit, commands) {
         format!(
             "an action that occurs again costs less than the first time ({sizes}), as where devices are grouped by their \
-             action: sums of sizes do not hold for them"
+             action: {NO_SUMS}"
         )
     } else if let Some(shorter) = found.repeated_shorter {
         format!(
             "an action that occurs again is {shorter:.0} bytes shorter than the first time, as in compressed bodies \
-             (permessage-deflate, gzip): sums of sizes do not hold for them"
+             (permessage-deflate, gzip): {NO_SUMS}"
         )
     } else if let Some((apart, upper)) = found.forms {
         format!(
@@ -122,9 +130,7 @@ pub(crate) fn varying(commands: &[LabelledCommand]) -> Option<String> {
         return None;
     }
     let cause = if is_compressed {
-        format!(
-            "and one action more takes {each:.0} bytes, as in compressed messages (zlib, gzip): sums do not hold for them"
-        )
+        format!("and one action more takes {each:.0} bytes, as in compressed messages (zlib, gzip): {NO_SUMS}")
     } else {
         "so messages hold texts of varying length (names, identifiers): give such devices types of their own".to_owned()
     };
@@ -152,7 +158,7 @@ fn grouped_sizes(fit: &Fit, commands: &[LabelledCommand]) -> Option<String> {
 
 /// A fit of the actions that commands separate, to the commands of these alone; `None` if there are fewer commands than
 /// sizes, as any would fit then, or if most have other actions, too.
-fn fit_of_separate(names: &[String], commands: &[LabelledCommand]) -> Option<(Fit, Vec<LabelledCommand>)> {
+pub(crate) fn fit_of_separate(names: &[String], commands: &[LabelledCommand]) -> Option<(Fit, Vec<LabelledCommand>)> {
     let separation = Separation::of(names.len(), commands);
     let kept: Vec<LabelledCommand> = commands.iter().filter_map(|command| separation.project(command)).collect();
     let separate: Vec<String> = separation.separate.iter().filter_map(|at| names.get(*at)).cloned().collect();
@@ -163,7 +169,7 @@ fn fit_of_separate(names: &[String], commands: &[LabelledCommand]) -> Option<(Fi
 }
 
 /// Whether nearly all commands are what a fit says.
-fn agrees(fit: &Fit, commands: &[LabelledCommand]) -> bool {
+pub(crate) fn agrees(fit: &Fit, commands: &[LabelledCommand]) -> bool {
     // One gross outlier, such as a wrong label, is no deviation of all.
     let kept = commands.iter().enumerate().filter(|(at, _)| !fit.outliers.contains(at));
     let kept: Vec<LabelledCommand> = kept.map(|(_, command)| command.clone()).collect();

@@ -17,6 +17,7 @@ use crate::merged_messages::merged_messages;
 use crate::observed_commands::{ObservedCommand, command_times};
 use crate::recording_plan::RecordingPlan;
 use crate::size_basis::{self, CipherSuite};
+use crate::size_doubts::without_sums;
 use crate::size_learning::{LearnedSizes, learn_sizes};
 
 /// Commands of more actions are not planned.
@@ -84,6 +85,13 @@ pub struct LearnedModel {
     pub occurrences: Vec<usize>,
     /// What to record next for uncertain sizes.
     pub plan: RecordingPlan,
+}
+
+impl LearnedModel {
+    /// Why no sum of sizes holds, however many commands are recorded; `None` if sums may hold.
+    pub fn without_sums(&self) -> Option<&String> {
+        without_sums(&self.warnings)
+    }
 }
 
 /// The marks of commands, in ascending order, unless there are too many.

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sizeleak_frame::{Frame, Notice};
 use sizeleak_packet::AddressSet;
 use sizeleak_platform::runtime::Interrupt;
+use sizeleak_text::TimeRange;
 
 use crate::cause::RunEnding;
 use crate::error::RunError;
@@ -45,6 +46,8 @@ pub enum InputSource {
 pub struct PipelineInput {
     source: InputSource,
     overlap: Overlap,
+    /// When the commands are from that runs show; they read everything.
+    range: TimeRange,
     kept: Mutex<Vec<(String, Arc<KeptInput>)>>,
 }
 
@@ -70,13 +73,19 @@ struct KeptInput {
 impl PipelineInput {
     /// An input from this source.
     pub fn new(source: InputSource) -> Self {
-        Self { source, overlap: Overlap::Refused, kept: Mutex::new(Vec::new()) }
+        Self { source, overlap: Overlap::Refused, range: TimeRange::default(), kept: Mutex::new(Vec::new()) }
     }
 
     /// Shifts the times of captures that overlap.
     #[must_use]
     pub fn with_overlap(self, overlap: Overlap) -> Self {
         Self { overlap, ..self }
+    }
+
+    /// Leaves out records, and commands with what is said of them, that are not of this time.
+    #[must_use]
+    pub fn within(self, range: TimeRange) -> Self {
+        Self { range, ..self }
     }
 
     /// Runs a pipeline over the input until it ends or a signal stops it: notices go to `on_notice`, all other frames to
@@ -87,6 +96,23 @@ impl PipelineInput {
     /// # Errors
     /// If the pipeline does not run or is stopped.
     pub fn observe(
+        &self,
+        pipeline: &Pipeline,
+        on_notice: &mut (dyn FnMut(&Notice) + Send),
+        on_frame: impl FnMut(Frame) + Send,
+    ) -> Result<Option<RunError>, InputError> {
+        let (mut others, mut is_any, mut on_frame) = (0, false, on_frame);
+        let damage = self.observe_all(pipeline, on_notice, |frame| match frame.time_ns() {
+            Some(time_ns) if !self.range.contains(time_ns) => others += 1,
+            time_ns => {
+                is_any |= time_ns.is_some();
+                on_frame(frame);
+            }
+        })?;
+        if is_any || others == 0 { Ok(damage) } else { Err(InputError::OtherTimes(others, self.range)) }
+    }
+
+    fn observe_all(
         &self,
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use sizeleak_text::TimeRange;
 use thiserror::Error;
 
 use crate::error::{ConfigError, RunError};
@@ -25,6 +26,9 @@ pub enum InputError {
     /// The captures hold no command.
     #[error("there is no command in the captures: {0}")]
     NoCommands(Box<TrafficSeen>),
+    /// None of so many commands is of this time.
+    #[error("none of the {0} commands is {1}")]
+    OtherTimes(u64, TimeRange),
     /// A temporary file for what was read cannot be written or read.
     #[error("a temporary file for the traffic cannot be used: {0}")]
     Recording(io::Error),

@@ -11,7 +11,7 @@ use crate::covariance::Covariance;
 use crate::device_choice::{DeviceAction, devices_for};
 use crate::knowledge::{HeldOut, Knowledge};
 
-/// So many checks in a row must find the same sizes: with fewer, sizes that a counter's new digit had moved were taken
+/// So many checks in a row must find the same sizes, or that there are none: with fewer, sizes that a counter's new digit had moved were taken
 /// for settled.
 const UNCHANGED_CHECKS: usize = 5;
 
@@ -97,6 +97,8 @@ pub enum Stop {
     /// The sizes are certain but for where length fields grow, which no command of this home can show: all may be off by
     /// the same few bytes.
     OffTogether,
+    /// Several checks have found that sums of sizes do not hold, and why.
+    WithoutSums(String),
     /// As many commands as were allowed are recorded.
     MaxCommands,
 }
@@ -118,6 +120,8 @@ pub struct Experiment {
     knowledge: Option<Knowledge>,
     held_out: Option<HeldOut>,
     unchanged: usize,
+    /// How many checks in a row have found that sums do not hold.
+    without_sums: usize,
     /// The best certainty so far, and how many commands were learned from since.
     best: (f64, usize),
 }
@@ -141,6 +145,7 @@ impl Experiment {
             knowledge: None,
             held_out: None,
             unchanged: 0,
+            without_sums: 0,
             best: (0.0, 0),
         })
     }
@@ -221,6 +226,8 @@ impl Experiment {
             (Some(before), Some(now)) if before.has_sizes_of(now) => self.unchanged + 1,
             _ => 0,
         };
+        let is_without_sums = knowledge.as_ref().is_some_and(|knowledge| knowledge.without_sums.is_some());
+        self.without_sums = if is_without_sums { self.without_sums + 1 } else { 0 };
         let certainty = knowledge.as_ref().map_or(0.0, |knowledge| knowledge.certainty);
         if certainty > self.best.0 || certainty >= self.goal.certainty {
             self.best = (certainty.max(self.best.0), 0);
@@ -275,6 +282,10 @@ impl Experiment {
         }
         if !self.asked.is_empty() {
             return None;
+        }
+        let cause = self.knowledge.as_ref().and_then(|knowledge| knowledge.without_sums.clone());
+        if let Some(cause) = cause.filter(|_| self.without_sums >= UNCHANGED_CHECKS) {
+            return Some(Stop::WithoutSums(cause));
         }
         let fits = self.held_out.is_some_and(|held_out| {
             held_out.commands >= MIN_HELD_OUT

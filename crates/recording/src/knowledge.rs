@@ -38,6 +38,8 @@ pub struct Knowledge {
     pub longer: Vec<Vec<u32>>,
     /// Labels that no command was found for, or whose command has a size that no sum explains.
     pub unexplained: usize,
+    /// Why no sum of sizes holds, however many commands are recorded.
+    pub without_sums: Option<String>,
     /// What may be wrong with the model, a sentence each.
     pub warnings: Vec<String>,
 }
@@ -72,10 +74,11 @@ impl Knowledge {
         let is_open = learned.plan.commands().iter().any(|counts| counts.iter().sum::<u32>() > 2);
         Self {
             overhead: model.overhead,
-            certainty: if is_complete { learned.certainty } else { 0.0 },
+            certainty: if is_complete { model.learned.certainty } else { 0.0 },
             spread: variance.sqrt().max(MIN_SPREAD),
             longer: if is_open { learned.plan.commands().to_vec() } else { Vec::new() },
             unexplained,
+            without_sums: learned.without_sums().cloned(),
             warnings: learned.warnings.clone(),
             sizes,
         }

@@ -6,8 +6,7 @@ use sizeleak_evaluation::{Evaluation, EvaluationError, Evaluator, JudgedRun};
 use sizeleak_frame::Direction;
 use sizeleak_labels::{Label, LabelFile, Labels, Tolerance};
 use sizeleak_learning::{
-    LearnedModel, LearningError, LearningOutcome, LearningRun, LearningSettings, command_times, digest_captures,
-    temporary_model,
+    LearningError, LearningOutcome, LearningRun, LearningSettings, command_times, digest_captures, temporary_model,
 };
 use sizeleak_model::{Inventory, ModelSet};
 use sizeleak_pipeline::{ConfigError, InputSource, Pipeline, PipelineInput};
@@ -22,9 +21,6 @@ const CORRECTOR: &str = "epsilon-corrector";
 
 /// The probability that a credible set holds.
 const CREDIBLE: f64 = 0.95;
-
-/// A model that explains fewer of its labels than this share is none.
-const MIN_EXPLAINED: f64 = 0.85;
 
 /// Why nothing can be said of a recording.
 #[derive(Debug, Error)]
@@ -111,22 +107,15 @@ impl Recording {
     pub fn learn(&self, labels: &LabelFile) -> Result<Result<Learned, LearningError>, RecordingError> {
         let run = LearningRun { labels, input: &self.input, tolerance: self.tolerance, settings: &self.settings };
         let outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {});
-        let LearningOutcome { learned, commands, labels: aligned, services, .. } = match outcome {
+        let LearningOutcome { learned, commands, labels: aligned, .. } = match outcome {
             Ok(outcome) => outcome,
             Err(error @ (LearningError::Input(_) | LearningError::Labels(_))) => return Ok(Err(error)),
             Err(error) => return Err(error.into()),
         };
         let sent = commands.iter().filter(|one| one.command.direction == Direction::ToGateway);
-        let mut messages: Vec<(i64, usize)> =
-            sent.filter_map(|one| Some((one.command.time_ns, one.service?))).collect();
+        let mut messages: Vec<i64> = sent.map(|one| one.command.time_ns).collect();
         messages.sort_unstable();
-        let names: Vec<String> = services.iter().map(ToString::to_string).collect();
-        let explains = |section: &LearnedModel| {
-            let of_labels = section.model.learned.commands as f64 / section.labels.max(1) as f64;
-            !section.model.actions.is_empty() && of_labels >= MIN_EXPLAINED
-        };
-        let is_explained = learned.as_ref().is_ok_and(|sections| sections.first().is_some_and(explains));
-        if let Some(cause) = cause(&self.turns, &messages, &names, is_explained) {
+        if let Some(cause) = cause(&self.turns, &messages) {
             return Ok(Err(labels.fault(cause).into()));
         }
         let sections = match learned {

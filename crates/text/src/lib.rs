@@ -26,5 +26,5 @@ pub use grammar::counted;
 pub use share::percent;
 pub use spreadsheet::cell;
 pub use stand_in::{may_be_stand_in, stand_in};
-pub use time::{parse_time, rfc_3339, utc};
+pub use time::{TimeRange, parse_time, rfc_3339, utc};
 pub use width::{fitted, listed, shortened, width};

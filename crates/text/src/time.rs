@@ -1,5 +1,7 @@
 //! Times as text: RFC 3339, written to the microsecond.
 
+use std::fmt;
+
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -31,6 +33,39 @@ pub fn parse_time(text: &str) -> Option<i64> {
     i64::try_from(time.as_nanosecond()).ok()
 }
 
+/// A range of time; a bound of `None` is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The first moment, in nanoseconds since 1970.
+    pub since_ns: Option<i64>,
+    /// The first moment behind it, in nanoseconds since 1970.
+    pub until_ns: Option<i64>,
+}
+
+impl TimeRange {
+    /// Whether it has no bound.
+    pub fn is_everything(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a time is in it.
+    pub fn contains(&self, time_ns: i64) -> bool {
+        self.since_ns.is_none_or(|since| time_ns >= since) && self.until_ns.is_none_or(|until| time_ns < until)
+    }
+}
+
+/// As in "40 labels are *from 2026-01-06T00:00:00.000000Z until 2026-01-07T00:00:00.000000Z*".
+impl fmt::Display for TimeRange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.since_ns.map(utc), self.until_ns.map(utc)) {
+            (Some(since), Some(until)) => write!(formatter, "from {since} until {until}"),
+            (Some(since), None) => write!(formatter, "from {since} on"),
+            (None, Some(until)) => write!(formatter, "before {until}"),
+            (None, None) => formatter.write_str("of any time"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +89,18 @@ mod tests {
         for text in ["", "2026-01-05T08:00:00", "2026-02-30", "2026-01", "1767600000", "9999-01-01", "today"] {
             assert_eq!(parse_time(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_range_has_its_first_moment_and_not_its_last() {
+        let range = |since_ns, until_ns| TimeRange { since_ns, until_ns };
+        let day = range(Some(10), Some(20));
+        assert_eq!([9, 10, 19, 20].map(|time| day.contains(time)), [false, true, true, false]);
+        assert_eq!([9, 10, 20].map(|time| range(Some(10), None).contains(time)), [false, true, true]);
+        assert_eq!([9, 19, 20].map(|time| range(None, Some(20)).contains(time)), [true, true, false]);
+        assert!(range(None, None).contains(i64::MIN) && range(None, None).is_everything() && !day.is_everything());
+        assert_eq!(range(Some(0), None).to_string(), "from 1970-01-01T00:00:00.000000Z on");
+        assert_eq!(range(None, Some(0)).to_string(), "before 1970-01-01T00:00:00.000000Z");
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use anyhow::anyhow;
 use clap::Args;
-use sizeleak_archive::TimeRange;
+use sizeleak_text::TimeRange;
 
 use super::times;
 use crate::command::failure::Failure;
 use crate::command::help::INPUT;
+use crate::command::time_range::TimeRangeOption;
 
 /// How long files have been left alone before `--watch` reads them.
 const WATCHED_SETTLE: Duration = Duration::from_secs(30);
@@ -34,18 +34,8 @@ pub(super) struct CaptureChoice {
     #[arg(long, value_name = "TIME", value_parser = times::duration, hide_short_help = true, help_heading = INPUT)]
     settle: Option<Duration>,
 
-    /// Process only captures that end at this time or later
-    ///
-    /// A date, which is its beginning in UTC, or a time of RFC 3339, such as 2026-01-06T08:00:00+01:00. Captures count as a
-    /// whole, so some answers may be earlier. All captures are looked at once for their times.
-    #[arg(long, value_name = "TIME", value_parser = times::time, help_heading = INPUT)]
-    since: Option<i64>,
-
-    /// Process only captures that begin before this time
-    ///
-    /// `--since 2026-01-06 --until 2026-01-07` is one day.
-    #[arg(long, value_name = "TIME", value_parser = times::time, hide_short_help = true, help_heading = INPUT)]
-    until: Option<i64>,
+    #[command(flatten)]
+    range: TimeRangeOption,
 }
 
 impl CaptureChoice {
@@ -61,10 +51,6 @@ impl CaptureChoice {
 
     /// The range of time.
     pub(super) fn range(&self) -> Result<TimeRange, Failure> {
-        let (since_ns, until_ns) = (self.since, self.until);
-        if since_ns.zip(until_ns).is_some_and(|(since, until)| since >= until) {
-            return Err(Failure::usage(anyhow!("`--until` is not after `--since`: no capture is in that range")));
-        }
-        Ok(TimeRange { since_ns, until_ns })
+        self.range.range()
     }
 }

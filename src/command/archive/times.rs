@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use sizeleak_text::parse_time;
 
 /// More often than this would be waiting by looking.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -18,11 +17,6 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 pub(super) fn interval(text: &str) -> Result<Duration, String> {
     let interval = duration(text)?;
     if interval < MIN_INTERVAL { Err("it must be 100ms or more".to_owned()) } else { Ok(interval) }
-}
-
-/// A time in nanoseconds since 1970.
-pub(super) fn time(text: &str) -> Result<i64, String> {
-    parse_time(text).ok_or_else(|| "write it like 2026-01-06 or 2026-01-06T08:00:00Z".to_owned())
 }
 
 #[cfg(test)]

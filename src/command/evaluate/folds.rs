@@ -31,8 +31,8 @@ impl FoldedRun<'_> {
     pub(super) fn evaluate(&self, pipeline: &Pipeline) -> Result<FoldedFigures, Failure> {
         let captures = &self.input.captures;
         let traffic = match self.count {
-            FoldCount::Captures => captures.input_by_capture(pipeline),
-            FoldCount::Parts(_) => captures.input(pipeline),
+            FoldCount::Captures => captures.input_by_capture(pipeline)?,
+            FoldCount::Parts(_) => captures.input(pipeline)?,
         };
         let settings = self.learning.settings(captures.digests(pipeline)?)?;
         let mut labels = captures.read_labels(&traffic, pipeline)?;

@@ -59,7 +59,7 @@ impl LessonSettings<'_> {
         };
         let run = self.run(labels, tolerance);
         let mut outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |notice| notices.add(notice))?;
-        if !self.needs_more(labels, &outcome) {
+        if !self.needs_more(&outcome) {
             return Ok(Lesson { outcome, found: None, tolerance });
         }
         let doubt = match self.find(Some((labels, tolerance)), notices) {
@@ -81,9 +81,9 @@ impl LessonSettings<'_> {
     }
 
     /// Whether labels leave open what the commands without labels may tell.
-    fn needs_more(&self, labels: &LabelFile, outcome: &LearningOutcome) -> bool {
+    fn needs_more(&self, outcome: &LearningOutcome) -> bool {
         let first = outcome.learned.as_ref().ok().and_then(|sections| sections.first());
-        let rows = labels.labels().rows.len();
+        let rows = outcome.labels.labels().rows.len();
         let unlabelled = outcome.commands.len().saturating_sub(rows);
         !self.labelled_only
             && self.learning.padding.is_none()

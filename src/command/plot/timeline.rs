@@ -27,8 +27,8 @@ const LIMIT: u32 = 10_000;
 #[derive(Debug, Args)]
 pub(super) struct TimelineOptions {
     /// Only what is of this time or later: RFC 3339, or a date (with a time) by the clock of `--time`
-    #[arg(long, value_name = "TIME")]
-    from: Option<TimePoint>,
+    #[arg(long, alias = "from", value_name = "TIME")]
+    since: Option<TimePoint>,
 
     /// Only what is before this time
     #[arg(long, value_name = "TIME")]
@@ -83,7 +83,7 @@ impl TimelineOptions {
     /// An option that only timelines have, if one is given.
     pub(super) fn given(&self) -> Option<&'static str> {
         let of_timelines = [
-            ("--from", self.from.is_some()),
+            ("--since", self.since.is_some()),
             ("--until", self.until.is_some()),
             ("--flow", !self.flow.is_empty()),
             ("--labels", self.truth.labels.is_some()),
@@ -111,10 +111,10 @@ impl TimelineOptions {
             let out_of_range = || Failure::usage(anyhow!("times of a capture are between the years 1678 and 2262"));
             time.nanoseconds(times).ok_or_else(out_of_range)
         };
-        let from_ns = self.from.map(nanoseconds).transpose()?;
+        let from_ns = self.since.map(nanoseconds).transpose()?;
         let until_ns = self.until.map(nanoseconds).transpose()?;
         if from_ns.zip(until_ns).is_some_and(|(from, until)| from >= until) {
-            return Err(Failure::usage(anyhow!("`--from` is not before `--until`: nothing would be drawn")));
+            return Err(Failure::usage(anyhow!("`--until` is not after `--since`: nothing is in that range")));
         }
         let flows = self.flow.iter().map(|flow| flow.0).collect();
         let filter = CommandFilter { from_ns, until_ns, gateways: self.gateway.clone(), flows };

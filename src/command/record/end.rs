@@ -30,6 +30,7 @@ impl End {
             Self::Decided(Stop::NoGain { tied }) => {
                 (format!("more commands would not help: {} stay open", tied.join(", ")), true)
             }
+            Self::Decided(Stop::WithoutSums(cause)) => (format!("more commands would not help: {cause}"), true),
             Self::Decided(Stop::MaxCommands) => ("as many commands as `--max-commands` allows".to_owned(), true),
             Self::LabelsComplete => ("the commands that sizes need are sent".to_owned(), true),
             Self::MaxTime => ("`--max-time` is over".to_owned(), true),

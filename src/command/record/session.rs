@@ -380,7 +380,12 @@ impl<'a> Session<'a> {
         let model = self.folder.join("model.toml");
         write(&model, learned.models.to_toml().as_bytes())?;
         self.write_half(Half::Learn, &learned.found)?;
-        learned.knowledge.warnings.iter().for_each(|warning| say("warning", warning));
+        learned
+            .knowledge
+            .warnings
+            .iter()
+            .filter(|warning| !reason.contains(*warning))
+            .for_each(|warning| say("warning", warning));
         self.report_losses(&learned);
         say("known", &self.known());
         let held_back = self.labels(Half::Test)?;

@@ -52,7 +52,7 @@ impl CaptureFindings {
             arguments.audited.path().map_or(&[], std::slice::from_ref),
             &[],
         )?;
-        let traffic = captures.input(&pipeline);
+        let traffic = captures.input(&pipeline)?;
         let labels = captures.read_labels(&traffic, &pipeline)?;
         let tolerance = labels.tolerance(captures.tolerance);
         let labelled = Labelled { arguments, pipeline, traffic, labels, tolerance };

@@ -33,9 +33,11 @@ pub(crate) fn with_recurring_classes(
     let class_of = |candidate: &Candidate| {
         let sum = sum_of(candidate);
         let with_sum = |class: &&RecurringClass| class.bytes == sum && class.share > 0.0;
-        recurring.iter().any(|class| with_sum(&class)).then(|| replies_of(candidate)).and_then(|replies| {
-            recurring.iter().position(|class| with_sum(&class) && *class.replies == *replies)
-        })
+        recurring
+            .iter()
+            .any(|class| with_sum(&class))
+            .then(|| replies_of(candidate))
+            .and_then(|replies| recurring.iter().position(|class| with_sum(&class) && *class.replies == *replies))
     };
     let classes: Vec<Option<usize>> = found.listed.iter().map(class_of).collect();
     // P(A) of all candidates of each class.

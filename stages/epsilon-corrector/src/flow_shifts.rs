@@ -99,7 +99,9 @@ impl FlowShifts {
         hypotheses.predict(&mut flow.belief, command.time_ns, inference);
         // As they were before the command, which the stages to come weigh themselves.
         let before = flow.belief.states().to_vec();
-        let told = |(state, known): (usize, &HabitBelief)| (state, ToldHabits::new(known, states[state], model, sizes, &epsilons));
+        let told = |(state, known): (usize, &HabitBelief)| {
+            (state, ToldHabits::new(known, states[state], model, sizes, &epsilons))
+        };
         let told: BTreeMap<usize, ToldHabits> = flow.belief.followed().map(told).collect();
         let of_best = flow.belief.best();
         // A command that says nothing is not counted.
@@ -118,7 +120,8 @@ impl FlowShifts {
         let fit = 1.0 - after.iter().map(|state| state.strange).sum::<f64>();
         let news = news(model, states, after, &mut flow.reported);
         let ToldHabits { habits, recurring, .. } = told;
-        let followed = FollowedCommand { epsilons, shifts: SharedList::default(), habits, recurring, news, other_habits };
+        let followed =
+            FollowedCommand { epsilons, shifts: SharedList::default(), habits, recurring, news, other_habits };
         if let [WeighedState { state: ShiftState { bytes: 0, reply_bytes: 0, .. }, .. }] = &weighed[..]
             && fit > 1.0 - MIN_PROBABILITY
         {
@@ -226,12 +229,7 @@ fn mixture(epsilons: &[WeightedEpsilon], weighed: &[WeighedState]) -> SharedList
 }
 
 /// The detail of a notice, if a state is certain and was not reported.
-fn news(
-    model: &Model,
-    states: &[ShiftState],
-    after: &[StateBelief],
-    reported: &mut usize,
-) -> Option<String> {
+fn news(model: &Model, states: &[ShiftState], after: &[StateBelief], reported: &mut usize) -> Option<String> {
     let (at, most) = after.iter().enumerate().max_by(|a, b| a.1.probability.total_cmp(&b.1.probability))?;
     if most.probability < CERTAIN || at == *reported {
         return None;

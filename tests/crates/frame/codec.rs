@@ -7,9 +7,9 @@ use super::stream::encode;
 use proptest::prelude::*;
 use sizeleak_frame::{
     Actions, Candidate, Command, CommandAt, ContentType, Correction, Deviation, DeviceTypeProbability, Direction, Flow,
-    Frame, FrameReader, FrameWriter, HabitFactors, RecurringClass, Hello, Identification, MAX_VALUE_BYTES, Notice, NumberProbability,
-    Packet, Packets, Protocol, ReadError, Record, SCHEMA, Segment, Segments, Session, SharedList, Shift, SingleReply,
-    StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
+    Frame, FrameReader, FrameWriter, HabitFactors, Hello, Identification, MAX_VALUE_BYTES, Notice, NumberProbability,
+    Packet, Packets, Protocol, ReadError, Record, RecurringClass, SCHEMA, Segment, Segments, Session, SharedList,
+    Shift, SingleReply, StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
 };
 
 fn hello() -> Frame {

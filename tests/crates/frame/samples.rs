@@ -2,8 +2,9 @@
 
 use sizeleak_frame::{
     Actions, Candidate, Command, CommandAt, ContentType, Correction, Deviation, DeviceTypeProbability, Direction, Flow,
-    Frame, HabitFactors, RecurringClass, Hello, Identification, Notice, NumberProbability, Packet, Packets, Protocol, Record, Segment,
-    Segments, Session, SharedList, Shift, SingleReply, StageSummary, Summary, Transport, WeightedEpsilon,
+    Frame, HabitFactors, Hello, Identification, Notice, NumberProbability, Packet, Packets, Protocol, Record,
+    RecurringClass, Segment, Segments, Session, SharedList, Shift, SingleReply, StageSummary, Summary, Transport,
+    WeightedEpsilon,
 };
 
 /// What may be null in a sample.

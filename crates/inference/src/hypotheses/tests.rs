@@ -226,7 +226,11 @@ fn habits_are_distributions_and_follow_what_is_seen() {
     let mut own = OwnHabits::new(Pace::SLOW, &learned, &inference);
     let two_off = |habits: &dyn Fn(&[(u32, u32)]) -> f64| {
         let of_number = |number: u32| -> f64 {
-            all_commands().iter().filter(|(counts, _)| counts.iter().sum::<u32>() == number).map(|(_, weight)| weight).sum()
+            all_commands()
+                .iter()
+                .filter(|(counts, _)| counts.iter().sum::<u32>() == number)
+                .map(|(_, weight)| weight)
+                .sum()
         };
         let probability = |([on, off], weight): ([u32; 2], f64)| {
             let actions: Vec<(u32, u32)> = [(0, on), (1, off)].into_iter().filter(|(_, count)| *count > 0).collect();

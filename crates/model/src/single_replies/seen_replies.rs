@@ -362,7 +362,8 @@ impl Component {
         let mut terms = vec![0.0; size];
         terms[0] = 1.0;
         for (class, sent) in self.classes.iter().zip(sent) {
-            let comes = |own: &TypeShare| (strides[own.index], seen[own.index] as usize, own.share * (1.0 - class.missing));
+            let comes =
+                |own: &TypeShare| (strides[own.index], seen[own.index] as usize, own.share * (1.0 - class.missing));
             let comes: Vec<(usize, usize, f64)> = class.types.iter().map(comes).filter(|own| own.1 > 0).collect();
             for _ in 0..*sent {
                 // From the greatest down: what is read is not yet multiplied.

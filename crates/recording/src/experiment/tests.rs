@@ -1,5 +1,7 @@
 //! Tests of `experiment`.
 
+use std::cell::Cell;
+
 use super::*;
 use crate::knowledge::ActionSize;
 
@@ -13,7 +15,16 @@ fn experiment(goal: Goal) -> Experiment {
 fn knowledge(certainty: f64) -> Knowledge {
     let size = |(name, size): (&str, i64)| ActionSize { action: name.to_owned(), size, interval: [size, size] };
     let sizes = [("on", 30), ("off", 31), ("red", 40)].map(size).to_vec();
-    Knowledge { overhead: 70, sizes, certainty, spread: 0.5, longer: Vec::new(), unexplained: 0, warnings: Vec::new() }
+    Knowledge {
+        overhead: 70,
+        sizes,
+        certainty,
+        spread: 0.5,
+        longer: Vec::new(),
+        unexplained: 0,
+        without_sums: None,
+        warnings: Vec::new(),
+    }
 }
 
 /// Sends what is decided until the end; `check` says what each check finds. Returns the commands and the end.
@@ -110,4 +121,21 @@ fn a_command_that_failed_is_chosen_again() {
     let Decision::Send(second) = experiment.next() else { panic!() };
     assert_eq!((first.counts, first.half), (second.counts, second.half));
     assert_eq!(experiment.commands(), 0);
+}
+
+#[test]
+fn sums_that_do_not_hold_end_an_experiment_after_several_checks() {
+    let why = "compressed: sums of sizes do not hold for them";
+    let never = |_: &Experiment| Knowledge { without_sums: Some(why.to_owned()), ..knowledge(0.0) };
+    let (sent, stop) = played(experiment(Goal::default()), never, true);
+    assert_eq!(stop, Stop::WithoutSums(why.to_owned()));
+    let checks = Cell::new(0);
+    // A cause that comes and goes is none.
+    let at_times = |_: &Experiment| {
+        checks.set(checks.get() + 1);
+        Knowledge { without_sums: (checks.get() % 3 > 0).then(|| why.to_owned()), ..knowledge(0.999) }
+    };
+    let (settled, stop) = played(experiment(Goal::default()), at_times, true);
+    assert_eq!(stop, Stop::Settled);
+    assert!(sent.len() <= settled.len(), "{} and {}", sent.len(), settled.len());
 }
