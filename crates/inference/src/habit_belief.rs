@@ -15,10 +15,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::habits::{Habits, LearnedHabits};
-use crate::hypotheses::ODD;
 use crate::inference::{ReplyInference, WeightedSum};
 use crate::own_habits::{OwnHabits, Pace};
 use crate::possible_commands::{PossibleClass, PossibleInStates};
+
+/// The share of commands that are odd: their size is that of any state, by chance. So one command speaks against a state
+/// by a factor of the number of states over this at most, which is less than the odds against a change.
+pub(crate) const ODD: f64 = 3e-3;
 
 /// How probable it is that a household's habits change between two commands.
 const CHANGE: f64 = 0.02;
@@ -334,12 +337,11 @@ impl SeenClasses {
             return;
         }
         let of_sum = self.by_sum.entry(class.sum).or_default();
-        match of_sum.iter_mut().find(|(counts, _)| *counts == class.class_counts) {
-            Some((_, times)) => count(times),
-            None => {
-                of_sum.push((class.class_counts.clone(), [share; 2]));
-                self.count += 1;
-            }
+        if let Some((_, times)) = of_sum.iter_mut().find(|(counts, _)| *counts == class.class_counts) {
+            count(times);
+        } else {
+            of_sum.push((class.class_counts.clone(), [share; 2]));
+            self.count += 1;
         }
         if self.count > MAX_CLASSES {
             self.forget();

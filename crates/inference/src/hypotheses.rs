@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use crate::belief::{Belief, StateBelief};
-use crate::habit_belief::HabitBelief;
+use crate::habit_belief::{HabitBelief, Judgement, ODD};
 use crate::habits::LearnedHabits;
 use crate::inference::{ReplyInference, WeightedSum};
 use crate::possible_commands::{PossibleCommand, PossibleCommands};
@@ -20,10 +20,6 @@ use crate::possible_commands::{PossibleCommand, PossibleCommands};
 /// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
 /// commands. Two commands that show a change clearly are just enough to believe it.
 const CHANGE: f64 = 2e-4;
-
-/// The share of commands that are odd: their size is that of any state, by chance. So one command speaks against a state
-/// by a factor of the number of states over this at most, which is less than the odds against a change.
-pub(crate) const ODD: f64 = 3e-3;
 
 /// States that are less probable have no habits of their own. Where habits change with the messages, the true state is as
 /// improbable as this until it has learned them.
@@ -106,7 +102,7 @@ impl Hypotheses {
         if odd.is_nan() || odd <= 0.0 {
             return;
         }
-        let judgements = command.judgements(belief);
+        let judgements = judgements(command, belief);
         for (at, state) in belief.states.iter_mut().enumerate() {
             let judged = judgements.get(&at);
             let learned = command.learned()[at];
@@ -147,6 +143,42 @@ impl Hypotheses {
             }
         }
     }
+}
+
+/// How probable a command is in each state, if habits are those that are believed in it.
+fn judgements(command: &PossibleCommands, belief: &Belief) -> BTreeMap<usize, Judgement> {
+    let mut found = BTreeMap::new();
+    let Some(general) = belief.followed.get(&belief.best) else { return found };
+    for possible in &command.in_states {
+        let of_general = general.own_weights(possible, 0..possible.classes.len());
+        for (state, weighted) in &possible.states {
+            // Each state that has habits of its own needs a few sums alone.
+            let own = belief.followed.get(state).filter(|_| *state != belief.best);
+            let habits = own.unwrap_or(general);
+            let (mut by_own, mut again) = ([0.0; 2], [0.0; 2]);
+            for WeightedSum { bytes, weight } in weighted {
+                let range = possible.with_sum(*bytes);
+                let alone = own.map(|own| own.own_weights(possible, range.clone()));
+                let weights = alone.as_deref().unwrap_or(&of_general[range.clone()]);
+                for of_class in weights {
+                    for (all, own) in by_own.iter_mut().zip(of_class) {
+                        *all += weight * own;
+                    }
+                }
+                for class in &possible.classes[range] {
+                    for (again, times) in again.iter_mut().zip(habits.times(class)) {
+                        *again += weight * class.likelihood * times;
+                    }
+                }
+            }
+            // What is not listed matters as little by any habits.
+            let listed = possible.sum(weighted, PossibleCommand::by_habit);
+            let scale = if listed > 0.0 { command.by_habit[*state] / listed } else { 0.0 };
+            let [slow, fast] = by_own.map(|own| if listed > 0.0 { own * scale } else { command.by_habit[*state] });
+            found.insert(*state, habits.judge([command.learned[*state], slow, fast], again));
+        }
+    }
+    found
 }
 
 #[cfg(test)]

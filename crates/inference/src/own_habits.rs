@@ -197,9 +197,6 @@ impl OwnHabits {
     /// Points with the mean and the covariance of the belief, each with its mirror image.
     fn points(&self) -> Vec<Vec<f64>> {
         let size = self.mean.len();
-        if std::env::var_os("SL_MEAN").is_some() {
-            return vec![self.mean.clone()];
-        }
         // Rows of a Hadamard matrix: the columns of its second half are orthogonal, and each row has its negative.
         let half = size.next_power_of_two();
         let eigen = self.covariance.eigen();
@@ -213,7 +210,8 @@ impl OwnHabits {
             }
             point
         };
-        let sign = |row: usize, column: usize| if (row & (half + column)).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+        let sign =
+            |row: usize, column: usize| if (row & (half + column)).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
         (0..2 * half).map(|row| root(&(0..size).map(|column| sign(row, column)).collect::<Vec<f64>>())).collect()
     }
 }

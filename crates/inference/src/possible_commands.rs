@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::belief::Belief;
-use crate::habit_belief::Judgement;
 use crate::habits::LearnedHabits;
 use crate::inference::WeightedSum;
 
@@ -32,7 +30,7 @@ impl PossibleCommand {
     }
 
     /// P(A, replies) by the learned habits as a multiple of the unit, without commands that recur.
-    fn by_habit(&self) -> f64 {
+    pub(crate) fn by_habit(&self) -> f64 {
         self.prior * self.likelihood
     }
 }
@@ -41,9 +39,9 @@ impl PossibleCommand {
 #[derive(Debug)]
 pub struct PossibleCommands {
     /// P(size, replies) by the learned habits for each state, without commands that recur, as a multiple of the unit.
-    by_habit: Vec<f64>,
+    pub(crate) by_habit: Vec<f64>,
     /// The same with them.
-    learned: Vec<f64>,
+    pub(crate) learned: Vec<f64>,
     /// The same by broad habits.
     pub(crate) broad: Vec<f64>,
     /// The share of commands that do not recur.
@@ -137,42 +135,6 @@ impl PossibleCommands {
             self.in_states.push(possible);
         }
     }
-
-    /// How probable the command is in each state, if habits are those that are believed in it.
-    pub(crate) fn judgements(&self, belief: &Belief) -> BTreeMap<usize, Judgement> {
-        let mut found = BTreeMap::new();
-        let Some(general) = belief.followed.get(&belief.best) else { return found };
-        for possible in &self.in_states {
-            let of_general = general.own_weights(possible, 0..possible.classes.len());
-            for (state, weighted) in &possible.states {
-                // Each state that has habits of its own needs a few sums alone.
-                let own = belief.followed.get(state).filter(|_| *state != belief.best);
-                let habits = own.unwrap_or(general);
-                let (mut by_own, mut again) = ([0.0; 2], [0.0; 2]);
-                for WeightedSum { bytes, weight } in weighted {
-                    let range = possible.with_sum(*bytes);
-                    let alone = own.map(|own| own.own_weights(possible, range.clone()));
-                    let weights = alone.as_deref().unwrap_or(&of_general[range.clone()]);
-                    for of_class in weights {
-                        for (all, own) in by_own.iter_mut().zip(of_class) {
-                            *all += weight * own;
-                        }
-                    }
-                    for class in &possible.classes[range] {
-                        for (again, times) in again.iter_mut().zip(habits.times(class)) {
-                            *again += weight * class.likelihood * times;
-                        }
-                    }
-                }
-                // What is not listed matters as little by any habits.
-                let listed = possible.sum(weighted, PossibleCommand::by_habit);
-                let scale = if listed > 0.0 { self.by_habit[*state] / listed } else { 0.0 };
-                let [slow, fast] = by_own.map(|own| if listed > 0.0 { own * scale } else { self.by_habit[*state] });
-                found.insert(*state, habits.judge([self.learned[*state], slow, fast], again));
-            }
-        }
-        found
-    }
 }
 
 impl PossibleInStates {
@@ -208,7 +170,7 @@ impl PossibleInStates {
     }
 
     /// A sum over the commands with some weighted sums.
-    fn sum(&self, sums: &[WeightedSum], value: impl Fn(&PossibleCommand) -> f64) -> f64 {
+    pub(crate) fn sum(&self, sums: &[WeightedSum], value: impl Fn(&PossibleCommand) -> f64) -> f64 {
         let of_sum = |sum: &WeightedSum| sum.weight * self.commands_with(sum.bytes).iter().map(&value).sum::<f64>();
         sums.iter().map(of_sum).sum()
     }

@@ -86,10 +86,10 @@ fn rotate(size: usize, values: &mut [f64], vectors: &mut [f64], row: usize, colu
     let half = (values[column * size + column] - values[row * size + row]) / (2.0 * off);
     let tangent = half.signum() / (half.abs() + (half * half + 1.0).sqrt());
     let cosine = 1.0 / (tangent * tangent + 1.0).sqrt();
-    let sine = tangent * cosine;
+    let along = tangent * cosine;
     let turn = |values: &mut [f64], one: usize, other: usize| {
         let (own, next) = (values[one], values[other]);
-        (values[one], values[other]) = (cosine * own - sine * next, sine * own + cosine * next);
+        (values[one], values[other]) = (cosine * own - along * next, along * own + cosine * next);
     };
     for at in 0..size {
         turn(values, at * size + row, at * size + column);

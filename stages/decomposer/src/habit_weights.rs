@@ -17,7 +17,7 @@ pub(crate) fn by_habits(found: &FoundCandidates, habits: &[HabitFactors]) -> Fou
     let table = HabitTable::new(habits.iter().map(|own| (own.weight, &*own.actions, &*own.numbers)));
     let mut room = Vec::new();
     let factor = |one: &Candidate| learned + table.factor(one.actions.indexed_counts(), &mut room);
-    weighed(found, found.listed.iter().map(factor).collect())
+    weighed(found, &found.listed.iter().map(factor).collect::<Vec<f64>>())
 }
 
 /// The candidates of a size with those that came before. What is not listed is taken to have the mean factor of what is.
@@ -52,18 +52,21 @@ pub(crate) fn with_recurring_classes(
         Some(class) if by_habit[*class] > 0.0 => 1.0 + recurring[*class].share / by_habit[*class],
         _ => 1.0,
     };
-    FoundCandidates { probability: found.probability, ..weighed(found, classes.iter().map(factor).collect()) }
+    FoundCandidates {
+        probability: found.probability,
+        ..weighed(found, &classes.iter().map(factor).collect::<Vec<f64>>())
+    }
 }
 
 /// The candidates with a factor for each that is listed.
-fn weighed(found: &FoundCandidates, factors: Vec<f64>) -> FoundCandidates {
+fn weighed(found: &FoundCandidates, factors: &[f64]) -> FoundCandidates {
     // Where the replies chose the list, it has nearly all that matters with them, and next to nothing without.
     let weights = |(at, candidate): (usize, &Candidate)| {
         found.with_replies.as_ref().map_or(candidate.probability, |joint| joint.get(at).copied().unwrap_or(0.0))
     };
     let weights: Vec<f64> = found.listed.iter().enumerate().map(weights).collect();
     let all: f64 = weights.iter().sum();
-    let mean = weights.iter().zip(&factors).map(|(weight, factor)| weight * factor).sum::<f64>() / all;
+    let mean = weights.iter().zip(factors).map(|(weight, factor)| weight * factor).sum::<f64>() / all;
     if !(mean.is_finite() && mean > 0.0) {
         return found.clone();
     }
@@ -71,7 +74,7 @@ fn weighed(found: &FoundCandidates, factors: Vec<f64>) -> FoundCandidates {
         probability: (candidate.probability * factor / mean).min(1.0),
         ..candidate.clone()
     };
-    let mut listed: Vec<Candidate> = found.listed.iter().zip(&factors).map(with_factor).collect();
+    let mut listed: Vec<Candidate> = found.listed.iter().zip(factors).map(with_factor).collect();
     listed.sort_by(|a, b| b.probability.total_cmp(&a.probability));
     let listed = SharedList::from(listed);
     FoundCandidates { listed, probability: found.probability.map(|own| (own * mean).min(1.0)), ..found.clone() }

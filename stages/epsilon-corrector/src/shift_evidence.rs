@@ -172,12 +172,11 @@ impl ShiftEvidence {
         let mut commands: Vec<PossibleCommand> = found.listed.into_iter().map(command).collect();
         let has_sum = |command: &&PossibleCommand| sums.binary_search_by_key(&command.sum, |sum| sum.bytes).is_ok();
         for command in self.recurring.iter().filter(has_sum) {
-            match commands.iter_mut().find(|listed| listed.actions == command.actions) {
-                Some(listed) => listed.recurring = command.recurring,
-                None => {
-                    let likelihood = (replies.ln_likelihood(&command.class_counts) - ln_unit).exp();
-                    commands.push(PossibleCommand { likelihood, ..command.clone() });
-                }
+            if let Some(listed) = commands.iter_mut().find(|listed| listed.actions == command.actions) {
+                listed.recurring = command.recurring;
+            } else {
+                let likelihood = (replies.ln_likelihood(&command.class_counts) - ln_unit).exp();
+                commands.push(PossibleCommand { likelihood, ..command.clone() });
             }
         }
         Some(commands)

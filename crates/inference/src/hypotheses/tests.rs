@@ -155,7 +155,7 @@ proptest! {
             let odd = ODD * command.broad.iter().sum::<f64>() / own as f64;
             hypotheses.predict(&mut belief, second, &inference);
             // By the habits that the commands before have shown.
-            let judged = command.judgements(&belief);
+            let judged = judgements(&command, &belief);
             let found = judged.values().map(|one| one.likelihood).chain(judged.values().map(|one| one.of_others));
             likelihoods.push(found.map(|own| (1.0 - ODD) * own + odd).collect());
             hypotheses.observe(&mut belief, &command, &inference);
@@ -218,13 +218,16 @@ fn moments_are_those_of_all_multisets() {
     }
 }
 
+/// The factor of a command.
+type Factor<'a> = &'a dyn Fn(&[(u32, u32)]) -> f64;
+
 #[test]
 fn habits_are_distributions_and_follow_what_is_seen() {
     let inference = INFERENCE.get();
     let learned = LearnedHabits::new(&inference).unwrap();
     let prior = INFERENCE.0.prior.as_ref().unwrap();
     let mut own = OwnHabits::new(Pace::SLOW, &learned, &inference);
-    let two_off = |habits: &dyn Fn(&[(u32, u32)]) -> f64| {
+    let two_off = |habits: Factor<'_>| {
         let of_number = |number: u32| -> f64 {
             all_commands()
                 .iter()
