@@ -137,7 +137,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     check_columns(format, &selection)?;
     let telemetry = Telemetry::new();
     let interrupt = Interrupt::on_signals()?;
-    let start = arguments.start()?;
+    let (start, cut) = (arguments.start()?, arguments.cut()?);
     let mut prepared = start.prepare(
         &mut pipeline,
         &arguments.continuation.needed(&arguments.kind),
@@ -146,11 +146,6 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         &interrupt,
     )?;
     let saves = prepared.saves();
-    let range = arguments.range.range()?;
-    if !range.is_everything() && arguments.kind.iter().any(|kind| ["packets", "segments"].contains(&kind.as_str())) {
-        let fault = "`--since` and `--until` choose records, commands and answers, not packets and segments";
-        return Err(Failure::usage(anyhow::anyhow!(fault)));
-    }
     let has_traffic = !start.has_no_traffic();
     let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic)?;
     report_consumed(arguments, &pipeline);
@@ -179,7 +174,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         repeated: None,
         faults: CaptureFaults::default(),
         unread: Vec::new(),
-        cut: TimeCut::new(range),
+        cut,
         rows: Tally::default(),
         seen: TrafficSeen::default(),
         telemetry: served.is_some().then(|| telemetry.clone()),
@@ -212,9 +207,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     {
         return Err(anyhow::anyhow!("the output cannot be written: {error}").into());
     }
-    if report.ending == RunEnding::Done {
-        sink.cut.report("rows")?;
-    }
+    sink.report_cut(report.ending)?;
     // Also of a run that was stopped: it has everything read until then.
     file.keep()?;
     report_latency(arguments, &pipeline, &report)?;
@@ -235,6 +228,16 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
 }
 
 impl Arguments {
+    /// What is chosen by its time.
+    fn cut(&self) -> Result<TimeCut, Failure> {
+        let range = self.range.range()?;
+        if !range.is_everything() && self.kind.iter().any(|kind| ["packets", "segments"].contains(&kind.as_str())) {
+            let fault = "`--since` and `--until` choose records, commands and answers, not packets and segments";
+            return Err(Failure::usage(anyhow::anyhow!(fault)));
+        }
+        Ok(TimeCut::new(range))
+    }
+
     /// Where the run starts.
     fn start(&self) -> Result<StartPoint, Failure> {
         if self.continuation.is_used() {
@@ -425,6 +428,11 @@ impl OutputSink {
             self.unread.extend(notice.detail.clone());
         }
         log::notice(notice);
+    }
+
+    /// Says how many rows are of the time that was asked for; of a run that was stopped, nothing.
+    fn report_cut(&self, ending: RunEnding) -> Result<(), Failure> {
+        if ending == RunEnding::Done { self.cut.report("rows") } else { Ok(()) }
     }
 
     /// Says why no command came out, if none did.

@@ -294,7 +294,7 @@ fn habits_are_the_mean_of_the_days_of_a_profile_by_the_clock_of_its_home() {
         ("--kind profile", &line(7, ""), 1, "stdin is a stream, and a profile is drawn from a profile: "),
         ("--kind timeline", &profile, 1, "a timeline is drawn from frames, JSON lines or Parquet"),
         ("--limit 7", &profile, 2, "`--limit` is about a timeline"),
-        ("--from 2026-01-06", &profile, 2, "`--from` is about a timeline"),
+        ("--from 2026-01-06", &profile, 2, "`--since` is about a timeline"),
         ("--height 200", &profile, 2, "2 actions need a height of"),
     ] {
         let refused = plot(arguments, input.into());

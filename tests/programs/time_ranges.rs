@@ -68,15 +68,12 @@ fn figures_of_a_time_are_those_of_labels_cut_by_hand() {
     command.arg(home.path("test.pcap")).arg("--labels").arg(folded).args(["--gateway", GATEWAY]).args(second);
     let folded: Value = serde_json::from_slice(&run(&mut command).stdout).unwrap();
     assert_eq!(folded["commands"], rest);
-    assert_fails(
-        &home.evaluate("model.toml", &["--since", "2100-01-01"]),
-        1,
-        &["none of the 40 commands is from 2100"],
-    );
+    let none = home.evaluate("model.toml", &["--since", "2100-01-01"]);
+    assert!(none.status.code() == Some(1) && stderr(&none).contains("none of the 40 commands is from 2100"));
     assert_fails(&home.evaluate("model.toml", &["--since", &between, "--until", &between]), 2, &["`--until`"]);
     for wrong in ["yesterday", "2026-02-30", "2026-01-06T08:00:00"] {
-        let output = home.evaluate("model.toml", &["--until", wrong]);
-        assert_fails(&output, 2, &["--until", "write it like 2026-01-06 or 2026-01-06T08:00:00Z"]);
+        let said = stderr(&home.evaluate("model.toml", &["--until", wrong]));
+        assert!(said.contains("'--until <TIME>': write it like 2026-01-06 or 2026-01-06T08:00:00Z"), "{said}");
     }
 }
 

@@ -80,7 +80,8 @@ impl<'a> Evaluator<'a> {
         let first = INFERENCE.into_iter().find(|stage| pipeline.has(stage));
         let finding = first.map_or_else(|| pipeline.clone(), |stage| pipeline.before(stage));
         let mut times = Vec::new();
-        self.input.observe(&finding, &mut |_| {}, |frame| match &frame {
+        // Their clock is surest by all commands.
+        self.input.observe_all(&finding, &mut |_| {}, |frame| match &frame {
             Frame::Identification(identification) => times.push(identification.command.time_ns),
             Frame::Correction(correction) => times.push(correction.command.time_ns),
             Frame::Command(command) => times.push(command.time_ns),

@@ -54,12 +54,12 @@ const fn recurrence(strength: f64, memory: Memory, at_first: f64) -> Recurrence 
 
 /// From a routine that is hardly one to a few commands that come again and again.
 const RECURRENCES: [Recurrence; 6] = [
-    recurrence(f64::INFINITY, Memory::All, 0.5),
-    recurrence(100.0, Memory::All, 0.1),
-    recurrence(30.0, Memory::All, 0.1),
-    recurrence(10.0, Memory::All, 0.1),
-    recurrence(3.0, Memory::All, 0.1),
-    recurrence(10.0, Memory::Latest, 0.1),
+    recurrence(f64::INFINITY, Memory::All, 0.9),
+    recurrence(100.0, Memory::All, 0.02),
+    recurrence(30.0, Memory::All, 0.02),
+    recurrence(10.0, Memory::All, 0.02),
+    recurrence(3.0, Memory::All, 0.02),
+    recurrence(10.0, Memory::Latest, 0.02),
 ];
 
 /// A number for each of them.
@@ -110,7 +110,7 @@ pub(crate) struct Judgement {
     base: ByHabit<f64>,
     /// Over all.
     pub(crate) likelihood: f64,
-    /// By the own habits.
+    /// By anything but the learned habits alone.
     pub(crate) of_others: f64,
 }
 
@@ -138,9 +138,9 @@ impl HabitBelief {
         }
     }
 
-    /// By how much the belief in other habits than the learned ones becomes less before each command.
+    /// By how much the belief in anything but the learned habits alone becomes less before each command.
     pub(crate) fn others_remain() -> f64 {
-        1.0 - CHANGE * HABIT_AT_FIRST[0]
+        1.0 - CHANGE * weights_at_first()[0][0]
     }
 
     /// The probability of the learned habits, whether or not commands come again.
@@ -216,7 +216,7 @@ impl HabitBelief {
             weights.iter().flatten().zip(likelihoods.iter().flatten()).map(|(weight, own)| weight * own).sum()
         };
         let mut others = self.weights;
-        others[0] = ByRecurrence::default();
+        others[0][0] = 0.0;
         let of_others = sum(&others) / others.iter().flatten().sum::<f64>().max(f64::MIN_POSITIVE);
         Judgement { likelihoods, base, likelihood: sum(&self.weights), of_others }
     }

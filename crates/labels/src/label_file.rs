@@ -314,6 +314,7 @@ impl LabelFile {
         } else {
             self.aligned_by_capture(command_times)
         };
+        aligned.left_out.extend(aligned.clock_in_words());
         if !self.range.is_everything() {
             let rows = &mut aligned.labels.rows;
             rows.retain(|row| self.range.contains(row.time_ns));

@@ -86,7 +86,6 @@ impl LabelFile {
                  limit)"
             ));
         }
-        remarks.extend(aligned.clock_in_words());
         remarks.extend(aligned.doubt(matching, command_times, tolerance));
         if !matching.missed.is_empty() {
             let (count, lines) = (matching.missed.len(), aligned.lines(&matching.missed));
@@ -112,7 +111,7 @@ impl LabelFile {
     }
 
     /// What is known of the clock, if it is not simply right.
-    fn clock_in_words(&self) -> Option<String> {
+    pub(crate) fn clock_in_words(&self) -> Option<String> {
         let (file, rows) = (self.path.display(), self.labels.rows.len());
         let text = match self.clock.unwrap_or_default() {
             LabelClock::Agrees => return None,

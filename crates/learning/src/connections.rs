@@ -106,7 +106,7 @@ mod tests {
             let counts = vec![parts[0][0] + parts[1][0], parts[0][1] + parts[1][1]];
             rows.push(Label { time_ns, counts, line: u64::from(number) + 2 });
             for (service, part) in parts.into_iter().enumerate().filter(|(_, part)| part.iter().sum::<u32>() > 0) {
-                let time_ns = time_ns + 5_000_000 * (1 + service as i64);
+                let time_ns = time_ns + [5_000_000, 10_000_000][service];
                 let size = size(part, service, number);
                 let command = Command { time_ns, flow: 1 + service as u64, size, records: 1, ..Command::default() };
                 let command = Command { direction: Direction::ToGateway, ..command };

@@ -19,7 +19,8 @@ use toml::{Table, Value};
 use crate::connections::on_two_connections;
 use crate::error::LearningError;
 use crate::observed_commands::{
-    ObservedCommand, ObservedCommands, ObservedService, SEGMENTER, by_best_algorithm, command_times, observe_commands,
+    ObservedCommand, ObservedCommands, ObservedService, SEGMENTER, aligned, by_best_algorithm, command_times,
+    observe_commands,
 };
 use crate::sections::SectionInput;
 use crate::size_doubts::DOUBTFUL_SHARE;
@@ -232,7 +233,7 @@ impl LearningRun<'_> {
     ) -> Result<LearningOutcome, LearningError> {
         let ObservedCommands { commands, services, seen, damage } = observe_commands(self.input, pipeline, on_notice)?;
         let times = command_times(&commands);
-        let labels = self.labels.aligned(&times, self.tolerance);
+        let labels = aligned(self.labels, self.tolerance, &commands, self.input, pipeline)?;
         let learned = if commands.is_empty() {
             Err(InputError::NoCommands(Box::new(seen)).into())
         } else {

@@ -6,8 +6,9 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_frame::{Command, Flow, Frame, Notice, Protocol, Session};
+use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_model::{Scope, ServiceName};
-use sizeleak_pipeline::{ConfigError, Pipeline, PipelineInput, RunError, TrafficSeen};
+use sizeleak_pipeline::{ConfigError, InputError, Pipeline, PipelineInput, RunError, TrafficSeen};
 
 use crate::error::LearningError;
 
@@ -43,6 +44,24 @@ pub(crate) struct ObservedCommands {
 /// The times of commands, in nanoseconds.
 pub fn command_times(commands: &[ObservedCommand]) -> Vec<i64> {
     commands.iter().map(|observed| observed.command.time_ns).collect()
+}
+
+/// The labels on the clock of the commands that a pipeline finds: of these, and of those of times that are left out.
+pub(crate) fn aligned(
+    labels: &LabelFile,
+    tolerance: Tolerance,
+    commands: &[ObservedCommand],
+    input: &PipelineInput,
+    pipeline: &Pipeline,
+) -> Result<LabelFile, InputError> {
+    let mut times = command_times(commands);
+    if input.is_cut() {
+        times.clear();
+        input.observe_all(pipeline, &mut |_| {}, |frame| {
+            times.extend(frame.time_ns().filter(|_| matches!(frame, Frame::Command(_))));
+        })?;
+    }
+    Ok(labels.aligned(&times, tolerance))
 }
 
 /// The pipeline with the segmenter's algorithm that needs no model and finds most; decisions can wait for the end of the

@@ -20,7 +20,7 @@ use toml::Value;
 
 use crate::error::LearningError;
 use crate::observed_commands::{
-    ObservedCommands, ObservedService, SEGMENTER, command_times, observe_commands, patient, scope_of,
+    ObservedCommands, ObservedService, SEGMENTER, aligned, command_times, observe_commands, patient, scope_of,
 };
 use crate::size_basis::CipherSuite;
 use answers::{Answers, answers};
@@ -97,9 +97,12 @@ impl UnlabelledRun<'_> {
         let pipeline = if is_free { patient(pipeline)? } else { pipeline.clone() };
         let mut observed = observe_commands(self.input, &pipeline.before(CORRECTOR), on_notice)?;
         let damage = observed.damage.take();
-        let times = command_times(&observed.commands);
-        let aligned = self.labels.map(|(labels, tolerance)| (labels.aligned(&times, tolerance), tolerance));
-        let labels = aligned.as_ref().map(|(labels, tolerance)| (labels, *tolerance));
+        let finding = pipeline.before(CORRECTOR);
+        let on_clock = |(labels, tolerance)| {
+            Ok::<_, InputError>((aligned(labels, tolerance, &observed.commands, self.input, &finding)?, tolerance))
+        };
+        let labels = self.labels.map(on_clock).transpose()?;
+        let labels = labels.as_ref().map(|(labels, tolerance)| (labels, *tolerance));
         let found = ServiceObservations::of_busiest(&observed, labels, self.cipher.clone())?;
         let Some(found) = found else {
             return Err(InputError::NoCommands(Box::new(observed.seen)).into());

@@ -88,6 +88,11 @@ impl PipelineInput {
         Self { range, ..self }
     }
 
+    /// Whether it leaves out what is of other times.
+    pub fn is_cut(&self) -> bool {
+        !self.range.is_everything()
+    }
+
     /// Runs a pipeline over the input until it ends or a signal stops it: notices go to `on_notice`, all other frames to
     /// `on_frame`.
     ///
@@ -112,7 +117,11 @@ impl PipelineInput {
         if is_any || others == 0 { Ok(damage) } else { Err(InputError::OtherTimes(others, self.range)) }
     }
 
-    fn observe_all(
+    /// The same, with what is of other times.
+    ///
+    /// # Errors
+    /// As [`PipelineInput::observe`].
+    pub fn observe_all(
         &self,
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
