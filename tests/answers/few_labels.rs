@@ -117,6 +117,6 @@ fn what_labels_leave_open_widens_the_answers() {
         }
         let [right, claimed, within] = [right, claimed, within].map(|count| count / all);
         eprintln!("{home}{right:.3} right, {claimed:.3} claimed, {within:.3} within the 95 % sets");
-        assert!(all > 1_400.0 && within > 0.92 && claimed < right + 0.06, "{home}: {right}, {claimed}, {within}");
+        assert!(all > 1_400.0 && within > 0.93 && claimed < right + 0.06, "{home}: {right}, {claimed}, {within}");
     }
 }

@@ -111,7 +111,7 @@ fn what_only_a_coincidence_explains_is_not_believed() {
         said += usize::from(output.status.code() == Some(1));
     }
     println!("{certain} of {answers} answers are certain; of 12 runs, {said} say that the model does not fit");
-    assert!(answers > 2_000 && certain * 100 < answers && said >= 9, "{certain} of {answers}, {said}");
+    assert!(answers > 2_000 && certain * 50 < answers && said >= 11, "{certain} of {answers}, {said}");
 }
 
 #[test]
@@ -196,8 +196,7 @@ fn months_of_habits_are_no_misfit_and_answers_follow_them() {
     (scenario.learn.repeats, scenario.learn.random) = (0, 1);
     scenario.habits = HabitSettings { days: 84, time_zone: "Europe/Berlin".into(), ..HabitSettings::default() };
     let folder = tempfile::tempdir().unwrap();
-    // A home has a few commands that come hundreds of times: each is right or wrong as often.
-    for (seed, least) in [(5, 0.45), (7, 0.5)] {
+    for (seed, least) in [(5, 0.6), (7, 0.5)] {
         let simulation = simulate_as(&scenario, seed, TestForm::Frames).unwrap();
         let commands = programs::write(folder.path(), "commands.frames", &simulation.test.bytes);
         let mut command = sizeleak("run -v --format ndjson --kind identification");
