@@ -89,10 +89,9 @@ pub(super) fn pipelines() -> Inputs {
     ];
     named([
         ("home", all.concat()),
-        ("cache", format!("cache = true\n{}{}", all[1], all[2])),
         ("wrong_order", format!("{}{}", all[5], all[1])),
         ("unknown", stage("recrod-sizer") + "hole_wait = 3\n"),
-        ("types", "cache = 1\nstage = { run = 2 }\npipeline = []\n".to_owned()),
+        ("types", "stage = { run = 2 }\npipeline = []\n".to_owned()),
         ("depth", "[pipeline]\nqueue-depth = 9223372036854775807\n".to_owned() + &all[1]),
         ("times", stage("command-segmenter") + "gap = \"9223372036854775807h\"\nreply-within = \"-1ns\"\n"),
         ("dotted", "[[stage]]\nrun.run.run = \"a\"\n[pipeline.mode]\n".to_owned()),
