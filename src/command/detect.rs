@@ -38,9 +38,9 @@ const MAX_DISORDER: i64 = 3_600_000_000_000;
     A line for each incident: when, its kind, the share of usual days that are as strange, what was seen, and what would \
     have been usual. The kinds: action (rare or new), command (unusual now), burst, slow-burst, shifted-routine, overdue, \
     silence, and stranger (another household's habits). The home is learned further while it is watched, so that the \
-    budget holds as habits change; so it is from answers before `--since`. `--until` also \
-    says until when the traffic was watched, else that is the last answer: what should have come by then is missed. \
-    Until enough days are known there is no alarm, and how many are missing is said. The exit code is 0 with and without deviations.")]
+    budget holds as habits change; so it is from answers before `--since`. `--until` also says until when the traffic was \
+    watched, else that is the last answer: what should have come by then is missed. Until enough days are known there is \
+    no alarm, and how many are missing is said. The exit code is 0 with and without deviations.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     answers: AnswersInput,
@@ -100,8 +100,9 @@ struct Watch {
 impl Watch {
     /// The deviations since the last call.
     fn take(&mut self) -> Vec<Frame> {
-        let range = self.range;
-        self.out.retain(|frame| frame.time_ns().is_some_and(|time_ns| time_ns >= range.since_ns.unwrap_or(i64::MIN)));
+        // What is missed is found behind the last answer.
+        let range = TimeRange { until_ns: None, ..self.range };
+        self.out.retain(|frame| frame.time_ns().is_some_and(|time_ns| range.contains(time_ns)));
         self.deviations += self.out.len() as u64;
         std::mem::take(&mut self.out)
     }
@@ -165,12 +166,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         check_order(watch, file)?;
         Ok(writer.write_all(&watch.take()).context("the output cannot be written")?)
     })?;
-    if let (Some(since), None, 0) = (range.since_ns, range.until_ns, watch.answers) {
-        return Err(anyhow!(
-            "no answer is from {} on: say with `--until` how long the traffic was watched",
-            sizeleak_text::utc(since)
-        )
-        .into());
+    if let (Some(_), None, 0) = (range.since_ns, range.until_ns, watch.answers) {
+        return Err(anyhow!("no answer is {range}: say with `--until` how long the traffic was watched").into());
     }
     watch.detector.watched_until(range.until_ns, &mut watch.out);
     let written = writer.write_all(&watch.take()).and_then(|()| writer.finish());

@@ -33,12 +33,16 @@ fn time(text: &str) -> Result<i64, String> {
 impl TimeRangeOption {
     /// The range.
     pub(super) fn range(&self) -> Result<TimeRange, Failure> {
-        let (since_ns, until_ns) = (self.since, self.until);
-        if since_ns.zip(until_ns).is_some_and(|(since, until)| since >= until) {
-            return Err(Failure::usage(anyhow!("`--until` is not after `--since`: nothing is in that range")));
-        }
-        Ok(TimeRange { since_ns, until_ns })
+        checked(self.since, self.until)
     }
+}
+
+/// The range between two times.
+pub(super) fn checked(since_ns: Option<i64>, until_ns: Option<i64>) -> Result<TimeRange, Failure> {
+    if since_ns.zip(until_ns).is_some_and(|(since, until)| since >= until) {
+        return Err(Failure::usage(anyhow!("`--until` is not after `--since`: nothing is in that range")));
+    }
+    Ok(TimeRange { since_ns, until_ns })
 }
 
 /// Chooses frames by their time, and counts all but deviations, of which none is an answer, too.
@@ -56,6 +60,9 @@ impl TimeCut {
 
     /// Whether a frame is of the time, or of none.
     pub(super) fn keeps(&mut self, frame: &Frame) -> bool {
+        if self.range.is_everything() {
+            return true;
+        }
         let Some(time_ns) = frame.time_ns() else { return true };
         let is_within = self.range.contains(time_ns);
         let counts = u64::from(!matches!(frame, Frame::Deviation(_)));

@@ -14,7 +14,7 @@ use sizeleak_pipeline::{MEANING, Mode, Pipeline};
 use crate::description::{DescribedFile, PartFormat};
 
 /// The derivation of keys; another value invalidates all.
-const CONTEXT: &str = "sizeleak cache 2";
+const CONTEXT: &str = "sizeleak archive 1";
 
 /// The stages that read packets: those up to the records.
 ///
@@ -79,7 +79,7 @@ fn output_key(pipeline: &Pipeline, captures: &[DescribedFile], after: Hash) -> R
         let known = file.blake3.as_deref().and_then(|digest| Hash::from_hex(digest).ok());
         let digest = known.map_or_else(|| digest_of(Path::new(&file.path)), Ok);
         let digest = digest.map_err(|error| format!("{}: {error}", file.path))?;
-        read.push(json!([digest.to_string(), null]));
+        read.push(digest.to_string());
     }
     let options: BTreeMap<&String, &toml::Value> =
         source.options.iter().filter(|(option, _)| *option != "files").collect();

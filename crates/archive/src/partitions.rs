@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn frames_that_wait_are_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let mut partitions = Partitions::new(folder.path().to_owned(), PartFormat::Parquet);
         for number in 0..200_000_u64 {

@@ -95,9 +95,9 @@ impl UnlabelledRun<'_> {
         let algorithm = pipeline.option(SEGMENTER, "algorithm").and_then(Value::as_str);
         let is_free = pipeline.has(SEGMENTER) && algorithm.is_none_or(|algorithm| algorithm == "learned");
         let pipeline = if is_free { patient(pipeline)? } else { pipeline.clone() };
-        let mut observed = observe_commands(self.input, &pipeline.before(CORRECTOR), on_notice)?;
-        let damage = observed.damage.take();
         let finding = pipeline.before(CORRECTOR);
+        let mut observed = observe_commands(self.input, &finding, on_notice)?;
+        let damage = observed.damage.take();
         let on_clock = |(labels, tolerance)| {
             Ok::<_, InputError>((aligned(labels, tolerance, &observed.commands, self.input, &finding)?, tolerance))
         };

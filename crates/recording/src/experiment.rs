@@ -11,8 +11,8 @@ use crate::covariance::Covariance;
 use crate::device_choice::{DeviceAction, devices_for};
 use crate::knowledge::{HeldOut, Knowledge};
 
-/// So many checks in a row must find the same sizes, or that there are none: with fewer, sizes that a counter's new digit had moved were taken
-/// for settled.
+/// So many checks in a row must find the same sizes, or that there are none: with fewer, sizes that a counter's new digit
+/// had moved were taken for settled.
 const UNCHANGED_CHECKS: usize = 5;
 
 /// The fewest commands held back that say how a model fits others.

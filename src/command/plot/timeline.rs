@@ -14,11 +14,12 @@ use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, Truth};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_text::counted;
+use sizeleak_text::{TimeRange, counted};
 
 use crate::command::failure::Failure;
 use crate::command::help::INPUT;
 use crate::command::label_reading::{LabelClockOption, LabelReading};
+use crate::command::time_range::checked;
 
 /// The most commands and deviations that are drawn by default.
 const LIMIT: u32 = 10_000;
@@ -111,11 +112,8 @@ impl TimelineOptions {
             let out_of_range = || Failure::usage(anyhow!("times of a capture are between the years 1678 and 2262"));
             time.nanoseconds(times).ok_or_else(out_of_range)
         };
-        let from_ns = self.since.map(nanoseconds).transpose()?;
-        let until_ns = self.until.map(nanoseconds).transpose()?;
-        if from_ns.zip(until_ns).is_some_and(|(from, until)| from >= until) {
-            return Err(Failure::usage(anyhow!("`--until` is not after `--since`: nothing is in that range")));
-        }
+        let since_ns = self.since.map(nanoseconds).transpose()?;
+        let TimeRange { since_ns: from_ns, until_ns } = checked(since_ns, self.until.map(nanoseconds).transpose()?)?;
         let flows = self.flow.iter().map(|flow| flow.0).collect();
         let filter = CommandFilter { from_ns, until_ns, gateways: self.gateway.clone(), flows };
         Ok(Timeline::new(self.limit.unwrap_or(LIMIT) as usize, filter))

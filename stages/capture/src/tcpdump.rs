@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_always_says_is_no_message_and_drops_are_counted() {
+    fn usual_lines_are_no_message_and_drops_are_counted() {
         let said = "tcpdump: listening on eth1, link-type EN10MB (Ethernet), snapshot length 262144 bytes\n\
                     7 packets captured\n12 packets received by filter\n3 packets dropped by kernel\n\
                     1 packet dropped by interface\n";

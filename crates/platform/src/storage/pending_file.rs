@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_renamed_leaves_the_earlier_file_and_nothing_else() {
+    fn a_rename_that_fails_leaves_the_earlier_file_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("target");
         for durability in [Durability::Lasting, Durability::Disposable] {
