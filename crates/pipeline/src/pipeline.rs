@@ -12,7 +12,7 @@ use crate::ConfigError;
 use crate::registry::{self, STAGES, StageEntry};
 use crate::settings::{Mode, RunSettings};
 use crate::stage::{BuildStage, PipelineStage, SAVE, StageKind, save_path};
-use crate::suggestion::{did_you_mean, fault_of_option};
+use crate::suggestion::did_you_mean;
 
 /// The stage whose options a model has, and which takes no model itself.
 const SIZER: &str = "record-sizer";
@@ -113,9 +113,7 @@ impl Pipeline {
                 let path = save_path(&value).map_err(|fault| ConfigError::usage(format!("{stage}.{key}: {fault}")))?;
                 other.save = Some(path);
             } else if let StageKind::BuiltIn { entry, options } = &mut other.kind {
-                let fault = |error: toml::de::Error| fault_of_option(entry, key, &value, error.message());
-                let set = entry.configure_one(key, value.clone()).map_err(|error| ConfigError::usage(fault(error)));
-                options.insert(key.to_owned(), set?.0);
+                entry.set(options, key, value.clone(), None).map_err(ConfigError::usage)?;
             } else {
                 continue;
             }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use sizeleak_platform::runtime::{Access, ConfigureError, Runnable, StageOptions, program};
 use toml::{Table, Value};
 
+use crate::suggestion::explained;
 use crate::type_schema;
 
 /// A standard stage, as the runner and the command line use it.
@@ -99,14 +100,6 @@ impl StageEntry {
         keys.filter(names_files).collect()
     }
 
-    /// The values of an option that is a choice; empty for any other.
-    pub fn choices(&self, key: &str) -> Vec<String> {
-        let command = self.command();
-        let argument = command.get_arguments().find(|argument| is_of_key(argument, key));
-        let values = argument.filter(|argument| argument.get_action().takes_values()).map(Arg::get_possible_values);
-        values.into_iter().flatten().map(|value| value.get_name().to_owned()).collect()
-    }
-
     /// The stage with these options, whose keys are named like its flags.
     ///
     /// # Errors
@@ -115,20 +108,32 @@ impl StageEntry {
         (self.configure)(options)
     }
 
-    /// The stage with one option set. A single value may be meant as a list of one.
+    /// Sets one of the stage's options. A single value may be meant as a list of one. Every option has a default, so
+    /// that each can be read alone and be blamed. Paths become relative to what `folder` is relative to.
     ///
     /// # Errors
-    /// If the key is unknown or the value invalid.
-    pub(crate) fn configure_one(
+    /// Why the key or the value is wrong.
+    pub(crate) fn set(
         &self,
+        options: &mut Table,
         key: &str,
         value: Value,
-    ) -> Result<(Value, Box<dyn StageConfig>), toml::de::Error> {
+        folder: Option<&Path>,
+    ) -> Result<(), String> {
         let with = |value: &Value| self.configure(Table::from_iter([(key.to_owned(), value.clone())]));
-        with(&value).map(|configured| (value.clone(), configured)).or_else(|error| {
-            let list = Value::Array(vec![value]);
-            with(&list).map(|configured| (list, configured)).map_err(|_| error)
-        })
+        let list = Value::Array(vec![value.clone()]);
+        let fault = |message: &str| format!("{}.{key}: {}", self.name, explained(message));
+        let (mut value, mut configured) = match (with(&value), with(&list)) {
+            (Ok(configured), _) => (value, configured),
+            (Err(_), Ok(configured)) => (list, configured),
+            (Err(error), Err(_)) => return Err(fault(error.message())),
+        };
+        if let Some(folder) = folder {
+            let mut resolved = configured.resolved_in(folder).map_err(|error| fault(&error.to_string()))?;
+            value = resolved.remove(key).unwrap_or(value);
+        }
+        options.insert(key.to_owned(), value);
+        Ok(())
     }
 
     /// The arguments of the stage's program that set these options.

@@ -23,7 +23,7 @@ const MAX_QUEUE_DEPTH: usize = 4096;
 
 /// How the pipeline is run
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table, `[pipeline]`")]
 pub(crate) struct RunSettings {
     /// Where the stages run
     pub(crate) mode: Mode,

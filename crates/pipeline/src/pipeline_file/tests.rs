@@ -1,6 +1,7 @@
 //! Tests of `pipeline_file`.
 
 use super::*;
+use crate::Mode;
 
 const FILE: &str = "there/pipeline.toml";
 
