@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use sizeleak_frame::{BATCH_BYTES, Frame, FrameReader, FrameWriter, ReadError, Summary};
 use sizeleak_platform::runtime::{Interrupt, Outcome};
 
-use crate::recorder::{ByteRecorder, OutputRecorder};
+use crate::recorder::OutputRecorder;
 
 /// Forwards the output of one stage to the next.
 pub(crate) struct ByteForwarder {
@@ -26,7 +26,7 @@ impl ByteForwarder {
         let ended = if self.recorder.is_none() && interrupt.is_none() {
             forward_bytes(input, &mut output)
         } else {
-            forward(FrameReader::new(input), &mut output, ByteRecorder(self.recorder), interrupt)
+            forward(FrameReader::new(input), &mut output, self.recorder, interrupt)
         };
         match ended.and_then(|outcome| output.flush().map(|()| outcome)) {
             Ok(outcome) => outcome,
@@ -39,7 +39,7 @@ impl ByteForwarder {
 fn forward(
     mut reader: FrameReader<Box<dyn Read + Send>>,
     output: &mut impl Write,
-    mut recorder: ByteRecorder,
+    mut recorder: Option<OutputRecorder>,
     interrupt: Option<&Interrupt>,
 ) -> io::Result<Outcome> {
     let (mut is_begun, mut is_ended) = (false, false);
@@ -47,9 +47,12 @@ fn forward(
         let read = match reader.buffered_frame() {
             Ok(Some(frame)) => {
                 let value = reader.last_value();
-                recorder.record(&frame, value)?;
-                output.write_all(value)?;
                 (is_begun, is_ended) = (true, matches!(frame, Frame::Summary(_)));
+                if let Some(recorder) = &mut recorder {
+                    recorder.write_all(value)?;
+                }
+                recorder.take_if(|_| is_ended).map_or(Ok(()), OutputRecorder::end)?;
+                output.write_all(value)?;
                 continue;
             }
             Ok(None) if is_begun && !is_ended && interrupt.is_some_and(Interrupt::is_set) => {

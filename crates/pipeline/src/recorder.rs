@@ -9,14 +9,10 @@ use sizeleak_platform::runtime::{Closed, Emit, Output};
 
 use crate::recording::Recording;
 
-/// Records the output of one stage into a file.
+/// Records the output of one stage into a file. An error fails the run.
 pub(crate) struct OutputRecorder {
     recording: Recording,
-    notifier: EndNotifier,
-}
-
-/// Reports the end of a recording.
-struct EndNotifier {
+    /// The file in messages.
     name: String,
     finished: Sender<()>,
 }
@@ -26,35 +22,29 @@ impl OutputRecorder {
     /// is whole, and nothing for a stream that was cut or could not be written.
     pub(crate) fn new(recording: Recording, name: String) -> (Self, Receiver<()>) {
         let (finished, receiver) = bounded(1);
-        (Self { recording, notifier: EndNotifier { name, finished } }, receiver)
+        (Self { recording, name, finished }, receiver)
     }
-}
 
-impl EndNotifier {
-    /// Sends the result; an error fails the run.
-    fn notify(self, recorded: io::Result<()>) -> io::Result<()> {
-        recorded.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.name)))?;
+    /// Ends the recording after its summary.
+    pub(crate) fn end(self) -> io::Result<()> {
+        self.recording.finish().map_err(|error| named(&self.name, &error))?;
         // The receiver may be gone.
         let _sent = self.finished.send(());
         Ok(())
     }
 }
 
-/// The recorder of a byte stream, written value by value, until that has ended.
-pub(crate) struct ByteRecorder(pub(crate) Option<OutputRecorder>);
+fn named(name: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{name}: {error}"))
+}
 
-impl ByteRecorder {
-    /// Records a value; a summary ends the recording.
-    pub(crate) fn record(&mut self, frame: &Frame, value: &[u8]) -> io::Result<()> {
-        let Some(mut recorder) = self.0.take() else { return Ok(()) };
-        match recorder.recording.write_all(value) {
-            Ok(()) if matches!(frame, Frame::Summary(_)) => recorder.notifier.notify(recorder.recording.finish()),
-            Ok(()) => {
-                self.0 = Some(recorder);
-                Ok(())
-            }
-            Err(error) => recorder.notifier.notify(Err(error)),
-        }
+impl Write for OutputRecorder {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.recording.write(bytes).map_err(|error| named(&self.name, &error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.recording.flush()
     }
 }
 
@@ -62,7 +52,7 @@ impl ByteRecorder {
 pub(crate) struct RecordedOutput {
     output: Box<dyn Output + Send>,
     /// Until the stream has ended.
-    recorder: Option<(FrameWriter<Recording>, EndNotifier)>,
+    recorder: Option<FrameWriter<OutputRecorder>>,
     /// Time spent recording.
     spent: Duration,
     failure: Option<WriteError>,
@@ -72,51 +62,43 @@ pub(crate) struct RecordedOutput {
 impl RecordedOutput {
     /// Wraps an output, unless there is nothing to record.
     pub(crate) fn wrap(output: Box<dyn Output + Send>, recorder: Option<OutputRecorder>) -> Box<dyn Output + Send> {
-        let Some(OutputRecorder { recording, notifier }) = recorder else { return output };
-        let recorder = Some((FrameWriter::new(recording), notifier));
+        let Some(recorder) = recorder else { return output };
+        let recorder = Some(FrameWriter::new(recorder));
         Box::new(Self { output, recorder, spent: Duration::ZERO, failure: None, is_closed: false })
     }
 
-    fn record(&mut self, frame: &Frame) -> io::Result<()> {
-        let Some((mut writer, notifier)) = self.recorder.take() else { return Ok(()) };
-        match writer.write(frame) {
-            Ok(()) if matches!(frame, Frame::Summary(_)) => {
-                notifier.notify(writer.into_output().map_err(io_error).and_then(Recording::finish))
-            }
-            Ok(()) => {
-                self.recorder = Some((writer, notifier));
-                Ok(())
-            }
-            Err(error) => notifier.notify(Err(io_error(error))),
+    fn record(&mut self, frames: &[Frame]) -> Result<(), WriteError> {
+        let Some(writer) = &mut self.recorder else { return Ok(()) };
+        writer.write_all(frames)?;
+        match self.recorder.take_if(|_| matches!(frames.last(), Some(Frame::Summary(_)))) {
+            Some(ended) => Ok(ended.into_output()?.end()?),
+            None => Ok(()),
         }
-    }
-}
-
-fn io_error(error: WriteError) -> io::Error {
-    match error {
-        WriteError::Io(error) => error,
-        other => io::Error::other(other.to_string()),
     }
 }
 
 impl Emit for RecordedOutput {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
-        if self.is_closed {
-            return Err(Closed);
-        }
-        let start = Instant::now();
-        let recorded = self.record(&frame);
-        self.spent += start.elapsed();
-        if let Err(error) = recorded {
-            self.failure = Some(error.into());
-            self.is_closed = true;
-            return Err(Closed);
-        }
-        self.output.emit(frame)
+        self.emit_all(&mut vec![frame])
     }
 }
 
 impl Output for RecordedOutput {
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
+        if self.is_closed {
+            return Err(Closed);
+        }
+        let start = Instant::now();
+        let recorded = self.record(frames);
+        self.spent += start.elapsed();
+        if let Err(error) = recorded {
+            self.failure = Some(error);
+            (self.recorder, self.is_closed) = (None, true);
+            return Err(Closed);
+        }
+        self.output.emit_all(frames)
+    }
+
     fn flush(&mut self) -> Result<(), Closed> {
         if self.is_closed { Err(Closed) } else { self.output.flush() }
     }

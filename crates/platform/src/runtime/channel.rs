@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError, bounded};
 use sizeleak_frame::{BATCH_ROWS, BatchLimit, Frame};
 
-use crate::runtime::stream_end_check::StreamEndCheck;
+use crate::runtime::input::StreamEndCheck;
 use crate::runtime::{Closed, Emit, Input, InputError, Output, Received};
 
 /// A parcel is sent once its batches hold this many bytes of data, however few rows they have.
@@ -35,10 +35,8 @@ pub struct ChannelOutput {
 }
 
 impl Emit for ChannelOutput {
-    fn emit(&mut self, mut frame: Frame) -> Result<(), Closed> {
-        let holds_buffers = self.count(&mut frame);
-        self.parcel.push(frame);
-        self.send_if_due(holds_buffers)
+    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
+        self.emit_all(&mut vec![frame])
     }
 }
 
@@ -50,7 +48,8 @@ impl Output for ChannelOutput {
         } else {
             self.parcel.append(frames);
         }
-        self.send_if_due(holds_buffers)
+        let is_large = self.rows >= BATCH_ROWS || self.bytes >= MAX_BYTES;
+        if holds_buffers || is_large { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), Closed> {
@@ -96,11 +95,6 @@ impl ChannelOutput {
         self.rows += rows.max(1);
         self.bytes += bytes;
         holds_buffers
-    }
-
-    fn send_if_due(&mut self, holds_buffers: bool) -> Result<(), Closed> {
-        let is_large = self.rows >= BATCH_ROWS || self.bytes >= MAX_BYTES;
-        if holds_buffers || is_large { self.flush() } else { Ok(()) }
     }
 }
 

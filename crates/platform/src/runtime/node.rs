@@ -1,104 +1,166 @@
-//! Runs a stage between an input and an output.
+//! A stage that is ready to run, frame by frame: dispatch, counting, latencies, and the end of the stream.
 
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::mem;
+use std::time::{Duration, Instant};
 
-use crate::telemetry::Meter;
-use sizeleak_frame::Frame;
-use tracing::debug;
+use crate::telemetry::{FrameCounts, Latency, Meter};
+use sizeleak_frame::{Frame, Hello, StageSummary, Summary, what};
 
-use crate::runtime::fused::FusedNode;
-use crate::runtime::node_output::NodeOutput;
-use crate::runtime::stage_runner::StageRunner;
-use crate::runtime::{
-    Closed, FusedStage, Input, Interrupt, Observer, Outcome, Output, Received, Runnable, Stage, StageError, StateError,
-    StateSlot,
-};
+use crate::runtime::node_output::{NodeOutput, end_notice};
+use crate::runtime::{Closed, Emit, InputError, Outcome, Stage, StageError, StateSlot};
 
-/// A stage that is ready to run.
+/// A stage that is ready to run, with what all stages share.
 #[derive(Debug)]
-pub struct Node<S>(StageRunner<S>);
+pub struct Node<S> {
+    pub(crate) stage: S,
+    has_sent_hello: bool,
+    upstream: Summary,
+    /// Why the input will end without a summary, as reported by the stage that noticed first.
+    cut: Option<String>,
+    pub(crate) frames_in: u64,
+    bytes_in: u64,
+    service: Latency,
+    queue: Latency,
+    pub(crate) meter: Option<Meter>,
+    /// Where to leave the state of the stage instead of finishing it.
+    pub(crate) slot: Option<StateSlot>,
+    /// What the stage had counted when it continued: a summary is of one run.
+    pub(crate) counted_before: BTreeMap<&'static str, u64>,
+}
 
 impl<S: Stage> Node<S> {
     /// A node for this stage.
     pub fn new(stage: S) -> Self {
-        Self(StageRunner::new(stage))
-    }
-
-    fn run(&mut self, input: &mut dyn Input, out: &mut NodeOutput<'_>) -> Result<Outcome, StageError> {
-        let mut parcel = Vec::new();
-        let ended = loop {
-            let mut closed = false;
-            let received = input.receive(&mut parcel, &mut || closed |= out.flush().is_err());
-            if closed {
-                return Err(Closed.into());
-            }
-            match received {
-                Ok(Received::Frames { since }) => self.process(&mut parcel, since, out)?,
-                Ok(Received::End) => break Outcome::Done,
-                Ok(Received::Interrupted) => break Outcome::Interrupted,
-                Err(error) => break self.0.outcome_of(&error),
-            }
-        };
-        self.0.end(ended, out)
-    }
-
-    /// Processes a parcel; one pair of clock readings serves all of it.
-    fn process(&mut self, parcel: &mut Vec<Frame>, since: Instant, out: &mut NodeOutput<'_>) -> Result<(), StageError> {
-        let start = Instant::now();
-        let waited = out.waited();
-        let before = self.0.frames_in;
-        for frame in parcel.drain(..) {
-            self.0.dispatch(frame, out)?;
+        Self {
+            stage,
+            has_sent_hello: false,
+            upstream: Summary::default(),
+            cut: None,
+            frames_in: 0,
+            bytes_in: 0,
+            service: Latency::new(),
+            queue: Latency::new(),
+            meter: None,
+            slot: None,
+            counted_before: BTreeMap::new(),
         }
-        // Encoding, if the output does that, is part of the service time.
-        out.send_gathered()?;
-        let frames = self.0.frames_in - before;
-        let service = start.elapsed().saturating_sub(out.waited().saturating_sub(waited));
-        self.0.record(service, start.saturating_duration_since(since), frames, out);
+    }
+
+    /// Processes one frame, or passes it on if the stage does not consume its kind.
+    pub(crate) fn dispatch(&mut self, frame: Frame, out: &mut NodeOutput<'_>) -> Result<(), StageError> {
+        let (rows, bytes) = (frame.rows(), frame.traffic_bytes());
+        match S::Input::try_from(frame) {
+            Ok(input) => {
+                self.frames_in += rows;
+                self.bytes_in += bytes;
+                self.stage.process(input, out)
+            }
+            Err(Frame::Hello(hello)) => Ok(self.send_hello(Some(*hello), out)?),
+            Err(Frame::Summary(summary)) => {
+                self.upstream = summary;
+                Ok(())
+            }
+            Err(other) => {
+                if let Frame::Notice(notice) = &other
+                    && (notice.what == what::CUT || notice.what == what::FAILED)
+                {
+                    self.cut = Some(format!("`{}`: {}", notice.stage, notice.detail.as_deref().unwrap_or("no reason")));
+                }
+                Ok(out.pass(other)?)
+            }
+        }
+    }
+
+    /// Records that `frames` frames took `service` together, after each had waited for `queue`.
+    pub(crate) fn record(&mut self, service: Duration, queue: Duration, frames: u64, out: &NodeOutput<'_>) {
+        self.service.record_shared(service, frames);
+        self.queue.record_each(queue, frames);
+        if let Some(meter) = &out.meter {
+            meter.service().record_shared(service, frames);
+            meter.queue().record_each(queue, frames);
+            self.publish(out);
+        }
+    }
+
+    /// Ends the stage after the last frame; `input` is how its input ended.
+    pub(crate) fn end(&mut self, input: Outcome, out: &mut NodeOutput<'_>) -> Result<Outcome, StageError> {
+        if !self.has_sent_hello {
+            // The input ended before its hello: without one, the output would not be a stream.
+            self.send_hello(None, out)?;
+        }
+        let start = Instant::now();
+        match (self.finish(&input, out), &input) {
+            // An error at the end of a cut stream is only a consequence; the cause is reported below.
+            (Err(StageError::Failed(_)), Outcome::Cut(_) | Outcome::Failed(_) | Outcome::Interrupted) => {}
+            (finished, _) => finished?,
+        }
+        self.service.record_each(start.elapsed(), 1);
+        self.publish(out);
+        match &input {
+            Outcome::Cut(cause) => out.emit(end_notice(S::NAME, what::CUT, cause))?,
+            Outcome::Failed(cause) => out.emit(end_notice(S::NAME, what::FAILED, cause))?,
+            _ => self.send_summary(out)?,
+        }
+        Ok(input)
+    }
+
+    /// Finishes the stage, or leaves its state if the input is whole.
+    fn finish(&mut self, input: &Outcome, out: &mut NodeOutput<'_>) -> Result<(), StageError> {
+        let Some(slot) = &self.slot else { return self.stage.finish(out) };
+        if matches!(input, Outcome::Done)
+            && let Some(state) = self.stage.save().map_err(StageError::failed)?
+        {
+            slot.put(state);
+        }
         Ok(())
     }
-}
 
-impl<S: Stage> Runnable for Node<S> {
-    fn name(&self) -> &str {
-        S::NAME
+    /// The outcome of an input that ended with an error.
+    pub(crate) fn outcome_of(&mut self, error: &InputError) -> Outcome {
+        match self.cut.take() {
+            _ if !error.is_cut() => Outcome::Failed(error.to_string()),
+            Some(cause) => Outcome::Cut(format!("the input was cut: {cause}")),
+            None => Outcome::Cut(error.to_string()),
+        }
     }
 
-    fn set_meter(&mut self, meter: Meter) {
-        self.0.meter = Some(meter);
+    fn publish(&self, out: &NodeOutput<'_>) {
+        if let Some(meter) = &out.meter {
+            meter.set_counts(FrameCounts {
+                frames_in: self.frames_in,
+                frames_out: out.frames,
+                bytes_in: self.bytes_in,
+            });
+        }
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
-        self.0.restore(state)
+    fn send_hello(&mut self, before: Option<Hello>, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
+        self.has_sent_hello = true;
+        out.send_hello(S::NAME, before)
     }
 
-    fn leave_state(&mut self, slot: StateSlot) -> Result<(), StateError> {
-        self.0.leave_state(slot)
+    /// What the stage has counted in this run.
+    fn counters(&self) -> BTreeMap<String, u64> {
+        let in_run = |(name, count): (&'static str, u64)| {
+            let before = self.counted_before.get(name).copied().unwrap_or_default();
+            (name.to_owned(), count.saturating_sub(before))
+        };
+        self.stage.counters().into_iter().map(in_run).collect()
     }
 
-    fn run(
-        mut self: Box<Self>,
-        input: Option<&mut dyn Input>,
-        output: &mut dyn Output,
-        _: &Interrupt,
-        observer: &mut dyn Observer,
-    ) -> Outcome {
-        let Some(input) = input else { return Outcome::Failed("a stage that reads frames cannot come first".into()) };
-        debug!(stage = S::NAME, "begins");
-        let mut out = NodeOutput::new(output, observer, self.0.meter.take());
-        let result = Node::run(&mut self, input, &mut out);
-        out.conclude(S::NAME, result)
-    }
-
-    fn fuse<'a>(
-        mut self: Box<Self>,
-        output: &'a mut dyn Output,
-        observer: &'a mut dyn Observer,
-    ) -> Option<Box<dyn FusedStage + 'a>>
-    where
-        Self: 'a,
-    {
-        let out = NodeOutput::new(output, observer, self.0.meter.take());
-        Some(Box::new(FusedNode::new(self.0, out)))
+    fn send_summary(&mut self, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
+        let own = StageSummary {
+            stage: S::NAME.to_owned(),
+            frames_in: self.frames_in,
+            frames_out: out.frames,
+            bytes_in: self.bytes_in,
+            counters: self.counters(),
+            latency: self.service.to_bytes(),
+            queue: self.queue.to_bytes(),
+        };
+        let mut summary = mem::take(&mut self.upstream);
+        summary.stages.push(own);
+        out.send_summary(summary)
     }
 }

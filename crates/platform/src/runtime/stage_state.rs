@@ -67,18 +67,24 @@ pub mod sorted_table {
     }
 }
 
-/// Where a stage leaves its state at the end of its input.
+/// Where a stage leaves something for the end of its run. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct StateSlot(Arc<Mutex<Option<Vec<u8>>>>);
+pub struct Slot<T>(Arc<Mutex<Option<T>>>);
 
-impl StateSlot {
-    /// Leaves a state.
-    pub fn put(&self, state: Vec<u8>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+/// Where a stage leaves its state at the end of its input.
+pub type StateSlot = Slot<Vec<u8>>;
+
+/// Where a source leaves why it could not read everything, instead of failing the run.
+pub type FailureSlot = Slot<String>;
+
+impl<T> Slot<T> {
+    /// Leaves a thing.
+    pub fn put(&self, left: T) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(left);
     }
 
-    /// Takes the state that was left, if one was.
-    pub fn take(&self) -> Option<Vec<u8>> {
+    /// Takes what was left, if anything was.
+    pub fn take(&self) -> Option<T> {
         mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -109,46 +109,40 @@ impl<W: Write> StreamOutput<W> {
         }
     }
 
-    fn check(&mut self, written: Result<(), WriteError>) -> Result<(), Closed> {
-        self.waited = self.writer.output().waited;
-        match written {
-            Ok(()) => Ok(()),
-            Err(WriteError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.closed = true;
-                Err(Closed)
-            }
-            Err(error) => {
-                self.closed = true;
-                self.failure = Some(error);
-                Err(Closed)
-            }
+    /// Writes, unless it is closed, and keeps why that failed.
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut FrameWriter<TimedWriter<W>>) -> Result<(), WriteError>,
+    ) -> Result<(), Closed> {
+        if self.closed {
+            return Err(Closed);
         }
+        let written = write(&mut self.writer);
+        self.waited = self.writer.output().waited;
+        written.map_err(|error| {
+            self.closed = true;
+            let is_unread = matches!(&error, WriteError::Io(error) if error.kind() == io::ErrorKind::BrokenPipe);
+            self.failure = (!is_unread).then_some(error);
+            Closed
+        })
     }
 }
 
 impl<W: Write + Send> Emit for StreamOutput<W> {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
-        if self.closed {
-            return Err(Closed);
-        }
-        let written = self.writer.write(&frame);
-        self.check(written)
+        self.emit_all(&mut vec![frame])
     }
 }
 
 impl<W: Write + Send> Output for StreamOutput<W> {
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
-        let written = if self.closed { Ok(()) } else { self.writer.write_all(frames) };
+        let taken = self.write(|writer| writer.write_all(frames));
         frames.clear();
-        if self.closed { Err(Closed) } else { self.check(written) }
+        taken
     }
 
     fn flush(&mut self) -> Result<(), Closed> {
-        if self.closed {
-            return Err(Closed);
-        }
-        let written = self.writer.flush();
-        self.check(written)
+        self.write(FrameWriter::flush)
     }
 
     fn waited(&self) -> Duration {
