@@ -3,7 +3,7 @@
 use sizeleak_frame::{Notice, what};
 
 use crate::telemetry::log::{LogFlags, complain, say};
-use crate::telemetry::notice_tally::beginning;
+use crate::telemetry::tally::beginning;
 
 /// The stage whose notices are about captures.
 const STAGE: &str = "capture";

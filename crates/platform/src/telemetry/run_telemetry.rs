@@ -16,7 +16,7 @@ struct Shared {
     progress: Progress,
     meters: Mutex<Vec<Meter>>,
     notices: Mutex<NoticeTally>,
-    output: Mutex<BTreeMap<String, u64>>,
+    output: Mutex<Tally>,
 }
 
 impl Telemetry {
@@ -59,18 +59,12 @@ impl Telemetry {
 
     /// Sets how many frames of each kind the last stage has made; each row of a batch counts.
     pub fn set_output(&self, counts: &Tally) {
-        let mut output = lock(&self.0.output);
-        for (kind, count) in counts.iter() {
-            match output.get_mut(kind) {
-                Some(shown) => *shown = count,
-                None => _ = output.insert(kind.to_owned(), count),
-            }
-        }
+        lock(&self.0.output).clone_from(counts);
     }
 
     /// The number of frames in the output by kind.
     pub fn output(&self) -> BTreeMap<String, u64> {
-        lock(&self.0.output).clone()
+        lock(&self.0.output).0.clone()
     }
 }
 

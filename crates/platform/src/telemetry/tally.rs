@@ -1,25 +1,31 @@
-//! Counts by name, where names come from outside: only so many names are kept, and no long ones.
+//! Counts by name, and of notices by stage and word, where names come from outside: only so many names are kept, and no
+//! long ones.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 
+use sizeleak_frame::Notice;
+
 /// At most this many names are counted separately, all others together.
-pub(crate) const MAX_NAMES: usize = 200;
+const MAX_NAMES: usize = 200;
+
+/// A longer detail of a notice is cut, in bytes.
+const MAX_DETAIL_BYTES: usize = 1000;
 
 /// Longer names are not counted separately, in bytes.
 const MAX_NAME_BYTES: usize = 100;
 
 /// The name that all others are counted under.
-pub(crate) const OTHER: &str = "other";
+const OTHER: &str = "other";
 
 /// A name as it is counted.
-pub(crate) fn counted_name(name: &str) -> &str {
+fn counted_name(name: &str) -> &str {
     if name.len() > MAX_NAME_BYTES { OTHER } else { name }
 }
 
 /// How often each name has occurred; the number of names is bounded, further ones count as `other`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally(BTreeMap<String, u64>);
+pub struct Tally(pub(crate) BTreeMap<String, u64>);
 
 impl Tally {
     /// Counts `times` occurrences of a name; 0 leaves no trace.
@@ -56,6 +62,43 @@ impl Display for Tally {
     }
 }
 
+/// Notices by stage and word. Their number is bounded: further ones count as `other`.
+#[derive(Debug, Clone, Default)]
+pub struct NoticeTally(BTreeMap<(String, String), CountedNotice>);
+
+/// Notices with the same stage and word.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CountedNotice {
+    /// How many there were.
+    pub times: u64,
+    /// The beginning of the first one's detail.
+    pub detail: Option<String>,
+}
+
+impl NoticeTally {
+    /// Counts a notice.
+    pub fn add(&mut self, notice: &Notice) {
+        let mut name = (counted_name(&notice.stage).to_owned(), counted_name(&notice.what).to_owned());
+        if self.0.len() >= MAX_NAMES && !self.0.contains_key(&name) {
+            name = (OTHER.to_owned(), OTHER.to_owned());
+        }
+        let first = || CountedNotice { times: 0, detail: notice.detail.as_deref().map(beginning) };
+        let counted = self.0.entry(name).or_insert_with(first);
+        counted.times = counted.times.saturating_add(1);
+    }
+
+    /// The stages, the words and the notices, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str, &CountedNotice)> {
+        self.0.iter().map(|((stage, what), counted)| (stage.as_str(), what.as_str(), counted))
+    }
+}
+
+/// The beginning of a detail, which may be of any length.
+pub(crate) fn beginning(detail: &str) -> String {
+    let end = (0..=MAX_DETAIL_BYTES.min(detail.len())).rev().find(|end| detail.is_char_boundary(*end)).unwrap_or(0);
+    detail.get(..end).unwrap_or_default().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +126,32 @@ mod tests {
             tally.add(name, times);
         }
         assert_eq!(tally.to_string(), "command 307, flow 4");
+    }
+
+    fn notice(stage: &str, what: &str, detail: String) -> Notice {
+        Notice {
+            time_ns: None,
+            stage: stage.to_owned().into(),
+            flow: None,
+            what: what.to_owned().into(),
+            bytes: None,
+            detail: Some(detail),
+        }
+    }
+
+    #[test]
+    fn names_and_details_are_bounded() {
+        let mut tally = NoticeTally::default();
+        tally.add(&notice("mine", "word", "ä".repeat(1 << 20)));
+        for number in 0..1000 {
+            tally.add(&notice(&format!("stage {number}"), &"w".repeat(1 << 10), String::new()));
+        }
+        tally.add(&notice("mine", "word", "second".to_owned()));
+        assert_eq!(tally.iter().count(), MAX_NAMES + 1);
+        assert_eq!(tally.iter().map(|(.., counted)| counted.times).sum::<u64>(), 1002);
+        let (.., first) = tally.iter().find(|(stage, ..)| *stage == "mine").unwrap();
+        assert_eq!((first.times, first.detail.as_ref().map(String::len)), (2, Some(MAX_DETAIL_BYTES)));
+        let bytes: usize = tally.iter().map(|(stage, what, _)| stage.len() + what.len()).sum();
+        assert!(bytes < 10_000, "{bytes}");
     }
 }

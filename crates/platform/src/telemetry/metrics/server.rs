@@ -3,13 +3,13 @@
 //! A client that is silent or does not read its answer delays neither others nor the run nor its end.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::address::MetricsError;
+use super::MetricsError;
 use super::exposition::{CONTENT_TYPE, text};
 use super::request::{MAX_REQUEST_BYTES, PATH, ReceivedRequest, RequestVerdict, parse_request};
 use crate::telemetry::Telemetry;
@@ -31,7 +31,7 @@ pub struct MetricsServer {
 }
 
 impl MetricsServer {
-    /// Starts serving at an address; port 0 picks a free one.
+    /// Starts serving at an address of loopback; port 0 picks a free one.
     pub fn start(address: SocketAddr, telemetry: Telemetry) -> Result<Self, MetricsError> {
         let listen = || {
             let listener = TcpListener::bind(address)?;
@@ -55,14 +55,8 @@ impl MetricsServer {
 impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
-        let unspecified = self.address.ip().is_unspecified();
-        let own = match self.address {
-            SocketAddr::V4(_) if unspecified => (Ipv4Addr::LOCALHOST, self.address.port()).into(),
-            SocketAddr::V6(_) if unspecified => (Ipv6Addr::LOCALHOST, self.address.port()).into(),
-            address => address,
-        };
         // It waits for connections: this is the last one. Without it the thread ends with the program.
-        if TcpStream::connect_timeout(&own, DEADLINE).is_ok() {
+        if TcpStream::connect_timeout(&self.address, DEADLINE).is_ok() {
             let _ended = self.acceptor.take().map(JoinHandle::join);
         }
     }

@@ -1,5 +1,7 @@
 //! Tests of `server`.
 
+use std::net::Ipv4Addr;
+
 use super::*;
 
 fn server() -> MetricsServer {
