@@ -17,7 +17,7 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_text::TimeRange;
 
 use crate::cause::RunEnding;
-use crate::error::RunError;
+use crate::error::{ConfigError, RunError};
 use crate::input_error::InputError;
 use crate::pipeline::Pipeline;
 use crate::run::PreparedRun;
@@ -26,7 +26,7 @@ use gateway_filter::GatewayFilter;
 pub use joined_parts::Overlap;
 use joined_parts::join;
 pub use part::InputPart;
-use part::PartRecorder;
+use part::{PartRecorder, own_interrupt};
 
 /// The last stage whose output does not depend on how commands are found. It is small.
 const LAST_OF_FRONT: &str = "record-sizer";
@@ -114,7 +114,10 @@ impl PipelineInput {
                 on_frame(frame);
             }
         })?;
-        if is_any || others == 0 { Ok(damage) } else { Err(InputError::OtherTimes(others, self.range)) }
+        if is_any || others == 0 {
+            return Ok(damage);
+        }
+        Err(ConfigError::input(format!("none of the {others} commands is {}", self.range)).into())
     }
 
     /// The same, with what is of other times.
@@ -176,7 +179,7 @@ impl PipelineInput {
         let records = known.iter().position(|stage| stage.entry.name == LAST_OF_FRONT);
         let Some(first) = self.streams().first() else {
             return match (records, &self.source) {
-                (None, InputSource::CaptureByCapture(_)) => Err(InputError::UnknownFront),
+                (None, InputSource::CaptureByCapture(_)) => Err(unknown_front()),
                 (records, _) => Ok(records.map(|_| LAST_OF_FRONT.to_owned())),
             };
         };
@@ -185,7 +188,7 @@ impl PipelineInput {
         match (records, known.get(maker)) {
             (Some(records), _) if maker <= records => Ok(Some(LAST_OF_FRONT.to_owned())),
             (_, Some(stage)) => Ok(Some(stage.entry.name.to_owned())),
-            (_, None) => Err(InputError::UnknownFront),
+            (_, None) => Err(unknown_front()),
         }
     }
 
@@ -243,6 +246,13 @@ fn key_of(front: &Pipeline) -> String {
     })
 }
 
+/// The first stages are not the usual ones, so that files cannot be read one after another.
+fn unknown_front() -> InputError {
+    let fault = "the pipeline's first stages are not `capture`, `flow-filter` and `record-sizer`: it cannot read files \
+                 one after another or continue from them";
+    ConfigError::usage(fault.to_owned()).into()
+}
+
 fn open_stream(file: &Path) -> Result<SavedStream, InputError> {
     Ok(SavedStream::open(file, &Interrupt::new())?)
 }
@@ -251,7 +261,7 @@ fn open_stream(file: &Path) -> Result<SavedStream, InputError> {
 fn gateways_of(front: &Pipeline) -> Result<AddressSet, InputError> {
     let named = front.option("flow-filter", "gateway").and_then(toml::Value::as_array);
     let named = named.into_iter().flatten().filter_map(toml::Value::as_str);
-    AddressSet::parse(named).map_err(|error| InputError::Gateway(error.to_string()))
+    Ok(AddressSet::parse(named).map_err(|error| ConfigError::usage(format!("flow-filter.gateway: {error}")))?)
 }
 
 fn pipeline_words(stage: &str) -> &'static str {
@@ -276,9 +286,7 @@ fn observe_run(
         }
         Ok(())
     };
-    // A failing run sets its interrupt, so every run needs its own.
-    let interrupt = Interrupt::on_signals().map_err(InputError::Signals)?;
-    match run.run(&interrupt, &mut sink) {
+    match run.run(&own_interrupt()?, &mut sink) {
         Ok(report) if report.ending == RunEnding::Interrupted => Err(InputError::Interrupted),
         Ok(_) => Ok(None),
         Err(error) => Ok(Some(error)),

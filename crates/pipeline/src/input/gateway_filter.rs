@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use sizeleak_frame::Frame;
 use sizeleak_packet::AddressSet;
 
-use crate::input_error::InputError;
+use crate::ConfigError;
 
 /// Keeps the flows of some gateways.
 pub(super) struct GatewayFilter {
@@ -51,7 +51,7 @@ impl GatewayFilter {
     ///
     /// # Errors
     /// If none is of a gateway that the user named, or the user named none and there are several.
-    pub(super) fn check(&self, streams: &[PathBuf]) -> Result<(), InputError> {
+    pub(super) fn check(&self, streams: &[PathBuf]) -> Result<(), ConfigError> {
         let Some(wanted) = &self.wanted else { return Ok(()) };
         let listed =
             |addresses: &BTreeSet<IpAddr>| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -59,12 +59,20 @@ impl GatewayFilter {
         if wanted.is_empty() {
             return match self.seen.len() {
                 0 | 1 => Ok(()),
-                _ => Err(InputError::SeveralGateways { files: files(), gateways: listed(&self.seen) }),
+                _ => Err(ConfigError::usage(format!(
+                    "{}: there are several gateways ({}): name one with `--gateway`",
+                    files(),
+                    listed(&self.seen)
+                ))),
             };
         }
         if self.seen.is_empty() || self.seen.iter().any(|gateway| wanted.contains(*gateway)) {
             return Ok(());
         }
-        Err(InputError::OtherGateways { files: files(), gateways: listed(&self.seen) })
+        Err(ConfigError::input(format!(
+            "{}: there is no flow of the gateway that `--gateway` names, but of {}",
+            files(),
+            listed(&self.seen)
+        )))
     }
 }

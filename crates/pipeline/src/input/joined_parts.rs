@@ -8,6 +8,7 @@ use std::path::Path;
 use sizeleak_frame::{Frame, FrameReader, FrameWriter, Summary};
 
 use super::part::{InputPart, finish, hello};
+use crate::ConfigError;
 use crate::input_error::InputError;
 use crate::joined_streams;
 use crate::recording::{Compression, Recording, decompressed};
@@ -41,7 +42,13 @@ pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, stage: &str, into:
     match (overlapping, overlap) {
         (None, _) => {}
         (Some([one, other]), Overlap::Refused) => {
-            return Err(InputError::Overlap { one: one.display().to_string(), other: other.display().to_string() });
+            let fault = format!(
+                "{} and {} hold traffic of the same time: as captures they are read together (`--input`), saved streams \
+                 only one after another",
+                one.display(),
+                other.display()
+            );
+            return Err(ConfigError::input(fault).into());
         }
         (Some(_), Overlap::Shifted) => {
             parts.clone_from_slice(&named);

@@ -9,7 +9,7 @@ use sizeleak_platform::runtime::Interrupt;
 
 use super::gateway_filter::GatewayFilter;
 use crate::cause::RunEnding;
-use crate::error::RunError;
+use crate::error::{ConfigError, RunError};
 use crate::input_error::InputError;
 use crate::pipeline::Pipeline;
 use crate::recording::{Compression, Recording};
@@ -67,9 +67,7 @@ impl<'a> PartRecorder<'a> {
                 error
             })
         };
-        // A failing run sets its interrupt, so every run needs its own.
-        let interrupt = Interrupt::on_signals().map_err(InputError::Signals)?;
-        let ended = front.prepare_from(from)?.run(&interrupt, &mut sink);
+        let ended = front.prepare_from(from)?.run(&own_interrupt()?, &mut sink);
         if let Some(error) = failure {
             return Err(InputError::Recording(error));
         }
@@ -114,6 +112,11 @@ impl<'a> PartRecorder<'a> {
     pub(super) fn finish(self) -> (Vec<InputPart>, Option<RunError>) {
         (self.parts, self.damage)
     }
+}
+
+/// The interrupt of one run: a failing run sets its interrupt.
+pub(super) fn own_interrupt() -> Result<Interrupt, InputError> {
+    Ok(Interrupt::on_signals().map_err(|error| ConfigError::input(format!("signals cannot be caught: {error}")))?)
 }
 
 /// Completes the file of a part.
