@@ -3,8 +3,6 @@
 use sizeleak_platform::runtime::Runnable;
 
 use crate::forwarder::ByteForwarder;
-use crate::held_pipe::ProgramEnd;
-use crate::link::LinkKind;
 use crate::process::{ProgramOrigin, StageProgram};
 use crate::recorder::OutputRecorder;
 use crate::registry;
@@ -34,6 +32,12 @@ impl StageThread {
         Self { first: stage, fused: Vec::new(), recorder: None }
     }
 
+    /// Whether its output is batches of packets or segments.
+    pub(crate) fn makes_batches(&self) -> bool {
+        let last = self.fused.last().unwrap_or(&self.first);
+        registry::find(last.name()).is_some_and(|entry| matches!(entry.makes, "packets" | "segments"))
+    }
+
     /// The names of its stages in order.
     pub(crate) fn names(&self) -> Vec<String> {
         std::iter::once(&self.first).chain(&self.fused).map(|stage| stage.name().to_owned()).collect()
@@ -55,29 +59,6 @@ impl Placement {
         match self {
             Self::Thread(thread) => 1 + thread.fused.len(),
             Self::Process(_) | Self::Forwarder(_) => 1,
-        }
-    }
-
-    /// Whether its output is batches of packets or segments.
-    pub(crate) fn makes_batches(&self) -> bool {
-        let Self::Thread(thread) = self else { return false };
-        let last = thread.fused.last().unwrap_or(&thread.first);
-        registry::find(last.name()).is_some_and(|entry| matches!(entry.makes, "packets" | "segments"))
-    }
-
-    /// The link it needs on both sides.
-    pub(crate) fn link_kind(&self) -> LinkKind {
-        match self {
-            Self::Thread(_) => LinkKind::Channel,
-            Self::Process(_) | Self::Forwarder(_) => LinkKind::Pipe,
-        }
-    }
-
-    /// The end of its program, if that is external: one of ours starts no processes.
-    pub(crate) fn external_end(&self) -> Option<ProgramEnd> {
-        match self {
-            Self::Process(program) if program.origin == ProgramOrigin::External => Some(ProgramEnd::of(&program.name)),
-            _ => None,
         }
     }
 

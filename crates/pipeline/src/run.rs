@@ -1,9 +1,9 @@
 //! Runs a pipeline: starts its placements, links them, and passes the output of the last one to the sink.
 
-use std::io;
+use std::io::{self, Write, pipe};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant, SystemTime};
@@ -11,14 +11,16 @@ use std::time::{Duration, Instant, SystemTime};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use rustix::process::Signal;
 use sizeleak_frame::{FrameSink, Summary};
-use sizeleak_platform::runtime::{Access, Input, Interrupt, Outcome, Output, Received, processors, run_fused};
+use sizeleak_platform::runtime::{
+    Access, Input, Interrupt, Outcome, Output, Received, StreamOutput, channel, processors, run_fused, widen_pipe,
+};
 use sizeleak_platform::telemetry::Telemetry;
 use sizeleak_platform::telemetry::log::{complain, repeat};
 
 use crate::cause::{RunEnding, StageOutcome, first_cause};
 use crate::forwarder::ByteForwarder;
 use crate::held_pipe::ProgramEnd;
-use crate::link::{LinkKind, LinkReceiver, LinkSender, link};
+use crate::link::LinkReceiver;
 use crate::placement::{Placement, StageThread};
 use crate::process::{ProgramOrigin, StageGroup, StageProcess, StageProgram};
 use crate::recorder::RecordedOutput;
@@ -154,49 +156,71 @@ impl PreparedRun {
         interrupt: &'env Interrupt,
         processes: &mut Vec<(usize, Arc<StageGroup>)>,
     ) -> Result<Option<LinkReceiver>, RunError> {
-        let kinds: Vec<LinkKind> =
-            self.placements.iter().map(Placement::link_kind).chain([LinkKind::Channel]).collect();
-        let ends: Vec<Option<ProgramEnd>> = self.placements.iter().map(Placement::external_end).chain([None]).collect();
         let mut input = self.head.map(|stream| LinkReceiver::Saved(stream, interrupt.clone()));
-        let mut stages_before = 0;
-        for ((placement, neighbours), ends) in self.placements.into_iter().zip(kinds.windows(2)).zip(ends.windows(2)) {
-            let index = stages_before;
-            stages_before += placement.stage_count();
-            let kind = if neighbours.contains(&LinkKind::Pipe) { LinkKind::Pipe } else { LinkKind::Channel };
+        let (mut index, mut started) = (0, None);
+        let mut placements = self.placements.into_iter().peekable();
+        while let Some(placement) = placements.next() {
+            let origin = placement.origin();
+            let report =
+                move |position: usize, stage: &str, outcome| outcomes.add(index + position, origin, stage, outcome);
             let fail = |stage: &str, error: &io::Error| RunError {
                 stage: stage.to_owned(),
                 cause: format!("cannot be started: {error}"),
                 code: 1,
             };
-            let depth = self.queue_depth.min(if placement.makes_batches() { MAX_WAITING_BATCHES } else { usize::MAX });
-            let [before, after] = [ends.first(), ends.last()].map(|end| end.and_then(Option::as_ref));
-            let linked = link(kind, depth, [before, after]);
-            let (sender, receiver) = linked.map_err(|error| fail(placement.name(), &error))?;
-            let origin = placement.origin();
-            let report =
-                move |position: usize, stage: &str, outcome| outcomes.add(index + position, origin, stage, outcome);
+            let stages = placement.stage_count();
+            // The pipe to a process that comes next.
+            let mut next_input: Option<Box<dyn Write + Send>> = None;
+            let next = placements.peek();
+            if let (Placement::Thread(_) | Placement::Forwarder(_), Some(Placement::Process(program))) =
+                (&placement, next)
+            {
+                let mut process = program.start(Stdio::piped()).map_err(|error| fail(&program.name, &error))?;
+                next_input = process.input.take().map(|pipe| Box::new(pipe) as _);
+                started = Some(process);
+            }
             match placement {
                 Placement::Thread(mut thread) => {
-                    let input = input.map(LinkReceiver::into_input);
+                    let before = input.take().map(LinkReceiver::into_input);
+                    let output: Box<dyn Output + Send> = if let Some(pipe) = next_input {
+                        Box::new(StreamOutput::new(pipe))
+                    } else {
+                        let most = if thread.makes_batches() { MAX_WAITING_BATCHES } else { usize::MAX };
+                        let (output, receiver) = channel(self.queue_depth.min(most));
+                        input = Some(LinkReceiver::Channel(receiver));
+                        Box::new(output)
+                    };
                     scope.spawn(move || {
                         let recorder = thread.recorder.take();
-                        let mut output = RecordedOutput::wrap(sender.into_output(), recorder);
-                        run_stages(thread, input, &mut *output, interrupt, report);
+                        let mut output = RecordedOutput::wrap(output, recorder);
+                        run_stages(thread, before, &mut *output, interrupt, report);
                     });
                 }
                 Placement::Forwarder(forwarder) => {
-                    scope.spawn(move || run_forwarder(forwarder, input, sender, interrupt, report));
+                    let before = input.take();
+                    let output = if let Some(pipe) = next_input {
+                        pipe
+                    } else {
+                        let (reader, writer) = pipe().map_err(|error| fail(&forwarder.stage, &error))?;
+                        widen_pipe(&writer);
+                        input = Some(LinkReceiver::Bytes(Box::new(reader)));
+                        Box::new(writer)
+                    };
+                    scope.spawn(move || run_forwarder(forwarder, before, output, interrupt, report));
                 }
                 Placement::Process(program) => {
-                    let stdin = input.map_or_else(std::process::Stdio::inherit, LinkReceiver::into_stdin);
-                    let started = program.start(stdin, sender.into_stdout());
-                    let StageProcess { child, group } = started.map_err(|error| fail(&program.name, &error))?;
+                    let process = match started.take() {
+                        Some(process) => Ok(process),
+                        None => program.start(Stdio::inherit()),
+                    };
+                    let StageProcess { child, group, end, output, .. } =
+                        process.map_err(|error| fail(&program.name, &error))?;
                     processes.push((index, group));
-                    let end = before.cloned().unwrap_or_else(|| ProgramEnd::of(&program.name));
+                    input = output.map(|pipe| LinkReceiver::Bytes(Box::new(pipe)));
                     scope.spawn(move || report(0, &program.name, wait_for(&program, child, &end)));
                 }
             }
-            input = Some(receiver);
+            index += stages;
         }
         Ok(input)
     }
@@ -232,21 +256,18 @@ fn keep(saves: Vec<PendingSave>) -> Result<Vec<PathBuf>, RunError> {
     Ok(kept)
 }
 
-/// Runs a forwarder. Both its sides are byte streams: the plan puts no channel next to it.
+/// Runs a forwarder. It comes after a process or a saved stream, never after a channel.
 fn run_forwarder(
     forwarder: ByteForwarder,
     input: Option<LinkReceiver>,
-    sender: LinkSender,
+    output: Box<dyn Write + Send>,
     interrupt: &Interrupt,
     report: impl Fn(usize, &str, Outcome),
 ) {
     let stage = forwarder.stage.clone();
     let interrupt = matches!(input, Some(LinkReceiver::Saved(..))).then_some(interrupt);
-    let outcome = match (input.map(LinkReceiver::into_bytes), sender.into_pipe()) {
-        (Some(input), Some(output)) => forwarder.run(input, output, interrupt),
-        _ => Outcome::Failed("no byte stream to forward: this is a bug of sizeleak; please report it".into()),
-    };
-    report(0, &stage, outcome);
+    let input = input.map_or_else(|| Box::new(io::empty()) as _, LinkReceiver::into_bytes);
+    report(0, &stage, forwarder.run(input, output, interrupt));
 }
 
 /// Runs the stages of a thread on this thread and reports their outcomes by position.
