@@ -199,7 +199,7 @@ impl PipelineInput {
             [] => None,
             _ => Some(gateways_of(front)?),
         };
-        let mut recorder = PartRecorder::new(folder.path());
+        let mut recorder = PartRecorder::new(folder.path(), &stage);
         let mut filter = GatewayFilter::new(gateways);
         match &self.source {
             InputSource::Captures => recorder.record(front, PathBuf::new(), None, &mut filter)?,
@@ -213,7 +213,7 @@ impl PipelineInput {
                     if let Err(error) = File::open(capture)
                         && captures.len() > 1
                     {
-                        recorder.record_unreadable(&stage, capture, &error)?;
+                        recorder.record_unreadable(capture, &error)?;
                         continue;
                     }
                     front.read_captures(std::slice::from_ref(capture))?;
@@ -231,7 +231,7 @@ impl PipelineInput {
         filter.check(self.streams())?;
         let (mut parts, damage) = recorder.finish();
         let stream = folder.path().join("joined.frames.zst");
-        join(&mut parts, self.overlap, &stage, &stream)?;
+        join(&mut parts, self.overlap, &stream)?;
         let parts = if self.source == InputSource::Captures { Vec::new() } else { parts };
         Ok(KeptInput { stream, _folder: folder, stage, parts, damage })
     }

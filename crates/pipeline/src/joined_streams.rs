@@ -1,6 +1,6 @@
 //! Several saved streams of one stage, read one after another as one stream: those of runs that continue each other.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufRead, Cursor, Read};
 
 use sizeleak_frame::{Frame, FrameReader, FrameWriter, ReadError, StageSummary, Summary};
@@ -13,7 +13,7 @@ pub(crate) struct UnopenedStream {
     pub(crate) open: Box<dyn FnOnce() -> io::Result<Box<dyn Read + Send>> + Send>,
 }
 
-/// The bytes of the joined stream: the `hello` of the first one, all other frames, and a `summary` of all.
+/// The joined stream: the `hello` of the first one, all other frames, and a `summary` of all.
 pub(crate) struct JoinedStreams {
     /// The name and the bytes of the one that is read.
     present: Option<(String, FrameReader<Box<dyn Read + Send>>)>,
@@ -24,42 +24,60 @@ pub(crate) struct JoinedStreams {
     summary: Summary,
     /// Whether the summary of the present stream was read.
     is_whole: bool,
+    /// Whether the summary of all was returned.
+    has_ended: bool,
+    /// The flows that have been announced, where streams need not be whole, and may announce a flow again.
+    flows: Option<BTreeSet<u64>>,
     /// The next bytes.
     bytes: Cursor<Vec<u8>>,
 }
 
 impl JoinedStreams {
-    /// These streams.
+    /// These streams, which continue each other.
     pub(crate) fn new(streams: impl IntoIterator<Item = UnopenedStream>) -> Self {
-        let (summary, bytes, waiting) = (Summary::default(), Cursor::default(), streams.into_iter().collect());
-        Self { present: None, waiting, stage: None, summary, is_whole: false, bytes }
-    }
-
-    /// Opens the next stream if none is read.
-    fn open_next(&mut self) -> io::Result<()> {
-        if self.present.is_none()
-            && let Some(UnopenedStream { name, open }) = self.waiting.pop_front()
-        {
-            let input = open().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
-            self.present = Some((name, FrameReader::new(input)));
+        Self {
+            present: None,
+            waiting: streams.into_iter().collect(),
+            stage: None,
+            summary: Summary::default(),
+            is_whole: false,
+            has_ended: false,
+            flows: None,
+            bytes: Cursor::default(),
         }
-        Ok(())
     }
 
-    /// The next frame as bytes; none at the end.
-    fn next_bytes(&mut self) -> io::Result<Vec<u8>> {
+    /// These streams, which need not be whole, and may announce the same flows.
+    pub(crate) fn of_parts(streams: impl IntoIterator<Item = UnopenedStream>) -> Self {
+        Self { flows: Some(BTreeSet::new()), ..Self::new(streams) }
+    }
+
+    /// How many streams there are behind the one of the last frame.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The next frame; none at the end.
+    pub(crate) fn next_frame(&mut self) -> io::Result<Option<Frame>> {
         loop {
-            self.open_next()?;
-            let Some((name, reader)) = &mut self.present else { return Ok(Vec::new()) };
+            if self.present.is_none() {
+                let Some(UnopenedStream { name, open }) = self.waiting.pop_front() else {
+                    let has_ended = std::mem::replace(&mut self.has_ended, true);
+                    return Ok((!has_ended).then(|| Frame::Summary(std::mem::take(&mut self.summary))));
+                };
+                let input = open().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+                (self.present, self.is_whole) = (Some((name, FrameReader::new(input))), false);
+            }
+            let Some((name, reader)) = &mut self.present else { continue };
             let fault =
                 |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {why}"));
             match reader.next_frame() {
                 Ok(Some(Frame::Hello(hello))) => match &self.stage {
                     None => {
-                        self.stage = Some(hello.stage);
-                        return Ok(reader.last_value().to_vec());
+                        self.stage = Some(hello.stage.clone());
+                        return Ok(Some(Frame::Hello(hello)));
                     }
-                    Some(stage) if *stage != hello.stage => {
+                    Some(stage) if self.flows.is_none() && *stage != hello.stage => {
                         return Err(fault(&format!("`{}` made it, and `{stage}` the stream before it", hello.stage)));
                     }
                     Some(_) => {}
@@ -68,15 +86,12 @@ impl JoinedStreams {
                     add(&mut self.summary, summary);
                     self.is_whole = true;
                 }
-                Ok(Some(_)) => return Ok(reader.last_value().to_vec()),
-                Ok(None) if self.is_whole => {
-                    self.present = None;
-                    self.is_whole = false;
-                    if self.waiting.is_empty() {
-                        return self.end();
-                    }
-                }
+                Ok(Some(Frame::Flow(flow)))
+                    if self.flows.as_mut().is_some_and(|announced| !announced.insert(flow.flow)) => {}
+                Ok(Some(frame)) => return Ok(Some(frame)),
+                Ok(None) if self.is_whole || self.flows.is_some() => self.present = None,
                 Ok(None) => return Err(cut(name, &"it ends without a `summary`")),
+                Err(error) if error.is_cut() && self.flows.is_some() => self.present = None,
                 Err(error) if error.is_cut() => return Err(cut(name, &error)),
                 Err(ReadError::Io { source, .. }) => {
                     return Err(io::Error::new(source.kind(), format!("{name}: {source}")));
@@ -86,10 +101,14 @@ impl JoinedStreams {
         }
     }
 
-    fn end(&mut self) -> io::Result<Vec<u8>> {
+    /// The next frame as bytes; none at the end.
+    fn next_bytes(&mut self) -> io::Result<Vec<u8>> {
+        let Some(frame) = self.next_frame()? else { return Ok(Vec::new()) };
+        if let Some((_, reader)) = &self.present {
+            return Ok(reader.last_value().to_vec());
+        }
         let mut writer = FrameWriter::new(Vec::new());
-        let written = writer.write(&Frame::Summary(std::mem::take(&mut self.summary)));
-        written.and_then(|()| writer.into_output()).map_err(io::Error::other)
+        writer.write(&frame).and_then(|()| writer.into_output()).map_err(io::Error::other)
     }
 }
 

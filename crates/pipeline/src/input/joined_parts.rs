@@ -1,16 +1,15 @@
 //! Joins the kept parts of an input to one stream, in order of time.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use sizeleak_frame::{Frame, FrameReader, FrameWriter, Summary};
+use sizeleak_frame::{Frame, FrameWriter};
 
-use super::part::{InputPart, finish, hello};
+use super::part::{InputPart, finish};
 use crate::ConfigError;
 use crate::input_error::InputError;
-use crate::joined_streams;
+use crate::joined_streams::{JoinedStreams, UnopenedStream};
 use crate::recording::{Compression, Recording, decompressed};
 
 /// How captures of the same times are put one after another.
@@ -25,12 +24,12 @@ pub enum Overlap {
 /// Silence between parts whose times are shifted: longer than any reply.
 const APART_NS: i64 = 3_600_000_000_000;
 
-/// Joins parts, which are the output of `stage`, into a file, and puts them into the order of their times; those that overlap are refused, or shifted in
-/// the order in which they were named.
+/// Joins parts into a file, and puts them into the order of their times; those that overlap are refused, or shifted in the
+/// order in which they were named.
 ///
 /// # Errors
 /// If parts overlap and are not to be shifted, or a file cannot be read or written.
-pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, stage: &str, into: &Path) -> Result<(), InputError> {
+pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, into: &Path) -> Result<(), InputError> {
     let named: Vec<InputPart> = parts.to_vec();
     // Parts without any traffic come last.
     parts.sort_by_key(|part| part.span.map_or(i64::MAX, |[first, _]| first));
@@ -56,18 +55,21 @@ pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, stage: &str, into:
         }
     }
     let recording = File::create(into).and_then(|file| Recording::new(file, Compression::Zstd));
-    let mut writer = JoinedWriter {
-        writer: FrameWriter::new(recording.map_err(InputError::Recording)?),
-        flows: BTreeSet::new(),
-        has_hello: false,
-        stage: stage.to_owned(),
-        summary: Summary::default(),
+    let mut writer = FrameWriter::new(recording.map_err(InputError::Recording)?);
+    let unopened = |part: &InputPart| {
+        let (name, kept) = (part.path.display().to_string(), part.kept.clone());
+        UnopenedStream { name, open: Box::new(|| decompressed(File::open(kept)?)) }
     };
+    let mut joined = JoinedStreams::of_parts(parts.iter().map(unopened));
+    while let Some(mut frame) = joined.next_frame().map_err(InputError::Recording)? {
+        let shift = shifts.iter().rev().nth(joined.waiting()).copied().unwrap_or_default();
+        move_by(&mut frame, shift);
+        writer.write(&frame).map_err(|error| InputError::Recording(io::Error::other(error.to_string())))?;
+    }
     for (part, shift) in parts.iter_mut().zip(shifts) {
-        writer.add(part, shift).map_err(InputError::Recording)?;
         part.span = part.span.map(|span| span.map(|time| time.saturating_add(shift)));
     }
-    writer.finish().map_err(InputError::Recording)
+    finish(writer).map_err(InputError::Recording)
 }
 
 /// What to add to the times of each part, so that each begins after the one before.
@@ -80,62 +82,6 @@ fn shifts_apart(parts: &[InputPart]) -> Vec<i64> {
         shift
     };
     parts.iter().map(shift).collect()
-}
-
-/// Writes the frames of several streams as one.
-struct JoinedWriter {
-    writer: FrameWriter<Recording>,
-    /// The flows that have been announced.
-    flows: BTreeSet<u64>,
-    has_hello: bool,
-    /// The stage that the parts come from.
-    stage: String,
-    summary: Summary,
-}
-
-impl JoinedWriter {
-    fn add(&mut self, part: &InputPart, shift: i64) -> io::Result<()> {
-        let mut reader = FrameReader::new(decompressed(File::open(&part.kept)?)?);
-        loop {
-            let frame = match reader.next_frame() {
-                Ok(Some(frame)) => frame,
-                // A part that was cut ends without a summary; its damage is known.
-                Ok(None) => return Ok(()),
-                Err(error) if error.is_cut() => return Ok(()),
-                Err(error) => return Err(io::Error::other(error.to_string())),
-            };
-            match frame {
-                Frame::Hello(_) if std::mem::replace(&mut self.has_hello, true) => {}
-                Frame::Flow(flow) if !self.flows.insert(flow.flow) => {}
-                Frame::Summary(summary) => joined_streams::add(&mut self.summary, summary),
-                mut frame => {
-                    move_by(&mut frame, shift);
-                    self.write(&frame)?;
-                }
-            }
-        }
-    }
-
-    fn write(&mut self, frame: &Frame) -> io::Result<()> {
-        if !std::mem::replace(&mut self.has_hello, true) && !matches!(frame, Frame::Hello(_)) {
-            self.write_hello()?;
-        }
-        self.writer.write(frame).map_err(|error| io::Error::other(error.to_string()))
-    }
-
-    /// A run that failed at once may not even have said who it is.
-    fn write_hello(&mut self) -> io::Result<()> {
-        self.writer.write(&hello(&self.stage).into()).map_err(|error| io::Error::other(error.to_string()))
-    }
-
-    fn finish(mut self) -> io::Result<()> {
-        if !self.has_hello {
-            self.write_hello()?;
-        }
-        let summary = Frame::Summary(std::mem::take(&mut self.summary));
-        self.writer.write(&summary).map_err(|error| io::Error::other(error.to_string()))?;
-        finish(self.writer)
-    }
 }
 
 /// Adds to all times of a frame.

@@ -29,14 +29,16 @@ pub struct InputPart {
 /// Records the parts of an input.
 pub(super) struct PartRecorder<'a> {
     folder: &'a Path,
+    /// The stage whose output they are.
+    stage: &'a str,
     parts: Vec<InputPart>,
     damage: Option<RunError>,
 }
 
 impl<'a> PartRecorder<'a> {
     /// A recorder into files of a folder.
-    pub(super) fn new(folder: &'a Path) -> Self {
-        Self { folder, parts: Vec::new(), damage: None }
+    pub(super) fn new(folder: &'a Path, stage: &'a str) -> Self {
+        Self { folder, stage, parts: Vec::new(), damage: None }
     }
 
     /// Records what `front` makes of a file, from a saved stream on if there is one.
@@ -51,7 +53,7 @@ impl<'a> PartRecorder<'a> {
         filter: &mut GatewayFilter,
     ) -> Result<(), InputError> {
         let (kept, mut writer) = self.next_part()?;
-        let mut span: Option<[i64; 2]> = None;
+        let (mut span, mut is_begun): (Option<[i64; 2]>, bool) = (None, false);
         let mut failure = None;
         let mut sink = |frame: Frame| -> io::Result<()> {
             if !filter.keeps(&frame) {
@@ -61,7 +63,10 @@ impl<'a> PartRecorder<'a> {
                 let [start, end] = span.get_or_insert([first, last]);
                 (*start, *end) = ((*start).min(first), (*end).max(last));
             }
-            writer.write(&frame).map_err(|error| {
+            // A run that failed at once may not even have said who it is.
+            let hello = (!is_begun && !matches!(frame, Frame::Hello(_))).then(|| hello(self.stage).into());
+            is_begun = true;
+            hello.iter().chain([&frame]).try_for_each(|frame| writer.write(frame)).map_err(|error| {
                 let error = io::Error::other(error.to_string());
                 failure = Some(io::Error::other(error.to_string()));
                 error
@@ -76,13 +81,17 @@ impl<'a> PartRecorder<'a> {
             Ok(_) => {}
             Err(error) => self.damage = self.damage.take().or(Some(error)),
         }
+        if !is_begun {
+            let written = writer.write(&hello(self.stage).into());
+            written.map_err(|error| InputError::Recording(io::Error::other(error.to_string())))?;
+        }
         finish(writer).map_err(InputError::Recording)?;
         self.parts.push(InputPart { path, span, kept });
         Ok(())
     }
 
-    /// Records that a file cannot be read, as if `stage` had said so.
-    pub(super) fn record_unreadable(&mut self, stage: &str, path: &Path, error: &io::Error) -> Result<(), InputError> {
+    /// Records that a file cannot be read, as if the stage had said so.
+    pub(super) fn record_unreadable(&mut self, path: &Path, error: &io::Error) -> Result<(), InputError> {
         let fault = RunError::of_input(format!("{}: {error}", path.display()));
         let notice = Notice {
             time_ns: None,
@@ -93,7 +102,8 @@ impl<'a> PartRecorder<'a> {
             detail: Some(fault.cause.clone()),
         };
         let (kept, mut writer) = self.next_part()?;
-        let written = [hello(stage).into(), notice.into()].iter().try_for_each(|frame: &Frame| writer.write(frame));
+        let written =
+            [hello(self.stage).into(), notice.into()].iter().try_for_each(|frame: &Frame| writer.write(frame));
         written.map_err(|error| InputError::Recording(io::Error::other(error.to_string())))?;
         finish(writer).map_err(InputError::Recording)?;
         self.parts.push(InputPart { path: path.to_owned(), span: None, kept });
