@@ -8,13 +8,12 @@ use sizeleak_frame::{Frame, FrameSink, FrameWriter, Summary};
 use sizeleak_pipeline::recording::{Compression, Recording};
 use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
-use sizeleak_platform::telemetry::Progress;
+use sizeleak_platform::telemetry::{Progress, Telemetry};
 
 use crate::description::DescribedFile;
 use crate::error::io_error;
 use crate::found_file::check_unchanged;
 use crate::keys::reading;
-use crate::read_share::ReadShare;
 use crate::unit_store::{StoredState, UnitDescription, UnitStore, unit_name};
 
 /// The stage that reads captures.
@@ -180,4 +179,29 @@ fn without_latencies(mut summary: Summary) -> Summary {
         stage.queue.clear();
     }
     summary
+}
+
+/// Adds what one run reads to the progress of all.
+pub(crate) struct ReadShare {
+    /// What the run has read.
+    read: Progress,
+    /// How much of that was added.
+    added: u64,
+    all: Progress,
+}
+
+impl ReadShare {
+    /// The share of this run in `all`.
+    pub(crate) fn of(run: &mut PreparedRun, all: &Progress) -> Self {
+        let telemetry = Telemetry::new();
+        run.report_to(&telemetry);
+        Self { read: telemetry.progress().clone(), added: 0, all: all.clone() }
+    }
+
+    /// Adds what was read since the last time.
+    pub(crate) fn add(&mut self) {
+        let read = self.read.read();
+        self.all.add(read.saturating_sub(self.added));
+        self.added = read;
+    }
 }

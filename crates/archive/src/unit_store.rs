@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use sizeleak_pipeline::Checkpoint;
 use sizeleak_text::utc;
 
-use crate::checked_json::{read_checked_json, to_checked_json};
 use crate::description::{DescribedFile, forget_unsettled};
+use crate::description::{read_checked_json, to_checked_json};
 use crate::layout::{Layout, has_length, remove_file};
 
 /// The endings of the files of a unit.

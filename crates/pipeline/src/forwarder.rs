@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use sizeleak_frame::{BATCH_BYTES, Frame, FrameReader, FrameWriter, ReadError, Summary};
 use sizeleak_platform::runtime::{Interrupt, Outcome};
 
-use crate::recorder::OutputRecorder;
+use crate::save::OutputRecorder;
 
 /// Forwards the output of one stage to the next.
 pub(crate) struct ByteForwarder {

@@ -17,8 +17,8 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_text::TimeRange;
 
 use crate::cause::RunEnding;
+use crate::error::InputError;
 use crate::error::{ConfigError, RunError};
-use crate::input_error::InputError;
 use crate::pipeline::Pipeline;
 use crate::run::PreparedRun;
 use crate::saved_stream::SavedStream;

@@ -17,12 +17,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod file_system;
 mod output_file;
 mod pending_file;
 mod run_files;
 
-pub use file_system::{make_private, open_regular, read_regular, sync_folder};
 pub use output_file::{OutputError, OutputFile, replace};
 pub use pending_file::{Durability, PendingFile, UNIQUE_LETTERS};
+pub use pending_file::{make_private, open_regular, read_regular, sync_folder};
 pub use run_files::{FileConflict, RunFiles};

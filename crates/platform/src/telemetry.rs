@@ -24,13 +24,12 @@ pub mod log;
 mod meter;
 pub mod metrics;
 mod progress;
-mod run_telemetry;
 mod tally;
 
 pub use capture_faults::CaptureFaults;
 pub use latency::{Latency, LatencyError};
 pub use latency_report::{LatencyTable, write_latency_log};
+pub use meter::Telemetry;
 pub use meter::{BOUNDS_NS, FrameCounts, Meter, TimeHistogram};
 pub use progress::{FileProgress, Progress, ProgressReader};
-pub use run_telemetry::Telemetry;
 pub use tally::{CountedNotice, NoticeTally, Tally};

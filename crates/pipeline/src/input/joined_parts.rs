@@ -8,7 +8,7 @@ use sizeleak_frame::{Frame, FrameWriter};
 
 use super::part::{InputPart, finish};
 use crate::ConfigError;
-use crate::input_error::InputError;
+use crate::error::InputError;
 use crate::joined_streams::{JoinedStreams, UnopenedStream};
 use crate::recording::{Compression, Recording, decompressed};
 

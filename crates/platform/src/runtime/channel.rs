@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError, bounded};
 use sizeleak_frame::{BATCH_ROWS, BatchLimit, Frame};
 
-use crate::runtime::input::StreamEndCheck;
+use crate::runtime::link::StreamEndCheck;
 use crate::runtime::{Closed, Emit, Input, InputError, Output, Received};
 
 /// A parcel is sent once its batches hold this many bytes of data, however few rows they have.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use sizeleak_frame::{BATCH_ROWS, Frame};
 use tracing::debug;
 
-use crate::runtime::input::StreamEndCheck;
-use crate::runtime::node_output::NodeOutput;
+use crate::runtime::link::StreamEndCheck;
+use crate::runtime::node::NodeOutput;
 use crate::runtime::{
     Closed, Emit, FusedStage, Input, Interrupt, Node, Observer, Outcome, Output, Received, Runnable, SilentObserver,
     Stage, StageError, StateError, StateSlot,

@@ -6,7 +6,7 @@ use crate::telemetry::{FrameCounts, Latency, Meter, Progress};
 use sizeleak_frame::{Frame, StageSummary, Summary};
 use tracing::debug;
 
-use crate::runtime::node_output::NodeOutput;
+use crate::runtime::node::NodeOutput;
 use crate::runtime::{
     Closed, Emit, FailureSlot, FusedStage, Input, Interrupt, Observer, Outcome, Output, Runnable, StageError,
 };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::storage::file_system::make_private;
+use crate::storage::pending_file::make_private;
 use crate::storage::pending_file::{Durability, PendingFile, folder_of};
 
 /// Longer chains of links are circles.
