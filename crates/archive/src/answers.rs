@@ -14,7 +14,6 @@ use crate::description::{AnswersDescription, PartFormat};
 use crate::layout::{Layout, has_length, remove_file};
 use crate::partitions::Partitions;
 
-/// The stage that finds commands.
 const COMMAND_STAGE: &str = "command-segmenter";
 
 /// Answers whose parts are written, but not where they belong.
@@ -72,7 +71,6 @@ fn prepared(pipeline: &Pipeline, records: &[PathBuf], interrupt: &Interrupt) -> 
     pipeline.prepare_from(Some((record_stage, stream)))
 }
 
-/// The name of the files of a point in every partition.
 fn part_name(point: &str, format: PartFormat) -> String {
     format!("part-{point}.{}", format.extension())
 }
@@ -94,13 +92,11 @@ impl StagedAnswers {
     }
 }
 
-/// Whether all parts of a point are there.
 pub(crate) fn are_there(layout: &Layout, answers: &AnswersDescription) -> bool {
     let mut parts = answers.parts.iter();
     parts.all(|(place, bytes)| has_length(&layout.identifications().join(place), *bytes))
 }
 
-/// Removes the parts of a point, except for some.
 pub(crate) fn remove_parts(layout: &Layout, point: &str, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
     for gateway in folders_in(&layout.identifications())? {
         for day in folders_in(&gateway)? {
@@ -130,7 +126,6 @@ fn remove_if_empty(folder: &Path) {
     _ = fs::remove_dir(folder);
 }
 
-/// Collects answers and counts notices.
 struct AnswerSink {
     partitions: Partitions,
     identifications: u64,

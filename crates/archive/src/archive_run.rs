@@ -268,7 +268,6 @@ impl ArchiveRun {
     }
 }
 
-/// The points that have captures, by the digests of these.
 fn captures_in(points: &BTreeMap<String, PointDescription>) -> BTreeMap<String, String> {
     let files = points.iter().flat_map(|(name, point)| point.files().map(move |file| (name, file)));
     let with_packets = files.filter(|(_, file)| file.is_capture() && file.packets > 0);

@@ -70,7 +70,6 @@ pub struct CaptureFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileState {
     inode: u64,
-    /// Its size in bytes.
     pub(crate) bytes: u64,
     modified: (i64, i64),
     /// Unlike the time of modification, programs cannot set it.
@@ -78,7 +77,6 @@ pub(crate) struct FileState {
 }
 
 impl FileState {
-    /// The state of a file.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         Ok(Self::from(&path.metadata()?))
     }
@@ -101,7 +99,6 @@ impl From<&Metadata> for FileState {
 }
 
 impl CaptureFile {
-    /// A file that is not read.
     pub(crate) fn unread(path: &Path, verdict: FileVerdict, reason: String) -> Self {
         Self {
             path: path.to_string_lossy().into_owned(),
@@ -122,7 +119,6 @@ impl CaptureFile {
         Self::unread(path, FileVerdict::NoCapture, format!("is {kind}, which may never end"))
     }
 
-    /// A file or folder that cannot be read.
     pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
         Self::unread(path, FileVerdict::Unreadable, error.to_string())
     }
@@ -134,14 +130,12 @@ impl CaptureFile {
         Self::unread(path, verdict, damage.to_string())
     }
 
-    /// Counts a packet.
     pub(crate) fn count(&mut self, time_ns: i64) {
         self.packets += 1;
         self.first_ns = Some(self.first_ns.map_or(time_ns, |first| first.min(time_ns)));
         self.last_ns = Some(self.last_ns.map_or(time_ns, |last| last.max(time_ns)));
     }
 
-    /// Adds a damaged place.
     pub(crate) fn add_damage(&mut self, damage: &Damage) {
         self.verdict = FileVerdict::Damaged;
         self.damaged_places += 1;

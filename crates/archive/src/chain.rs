@@ -14,14 +14,11 @@ use crate::unit_store::{UnitDescription, unit_name};
 /// times of their packets, all are one unit.
 #[derive(Debug)]
 pub(crate) struct UnitBounds {
-    /// Whether captures are read by the times of their packets.
     is_by_time: bool,
-    /// The latest time of a packet so far.
     latest_ns: Option<i64>,
 }
 
 impl UnitBounds {
-    /// No capture so far.
     pub(crate) fn new(is_by_time: bool) -> Self {
         Self { is_by_time, latest_ns: None }
     }
@@ -31,17 +28,14 @@ impl UnitBounds {
         self.is_by_time && head_ns.is_some_and(|head| self.latest_ns.is_some_and(|latest| head > latest))
     }
 
-    /// Adds a capture.
     pub(crate) fn add(&mut self, capture: &DescribedFile) {
         self.latest_ns = self.latest_ns.max(capture.file.last_ns);
     }
 }
 
-/// The units so far.
 pub(crate) struct Chain<'a> {
     maker: RecordMaker<'a>,
     bounds: UnitBounds,
-    /// The captures of the next unit.
     next: Vec<DescribedFile>,
     units: Vec<UnitDescription>,
     /// The state behind the last unit, if that was processed now.
@@ -49,7 +43,6 @@ pub(crate) struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// No unit so far.
     pub(crate) fn new(maker: RecordMaker<'a>, bounds: UnitBounds) -> Self {
         Self { maker, bounds, next: Vec::new(), units: Vec::new(), state: None }
     }
@@ -59,7 +52,6 @@ impl<'a> Chain<'a> {
         if self.bounds.is_before(head_ns) { self.end_unit() } else { Ok(()) }
     }
 
-    /// Adds a capture to the present unit.
     pub(crate) fn add(&mut self, capture: DescribedFile) {
         self.bounds.add(&capture);
         self.next.push(capture);

@@ -71,12 +71,10 @@ pub struct AnswersDescription {
 }
 
 impl DescribedFile {
-    /// A file that is not read.
     pub(crate) fn unread(file: CaptureFile, state: Option<FileState>) -> Self {
         Self { file, head_ns: None, state }
     }
 
-    /// Whether it is a capture with packets.
     pub(crate) fn has_packets(&self) -> bool {
         self.file.is_capture() && self.file.packets > 0
     }
@@ -110,7 +108,6 @@ impl PointDescription {
         Some(description)
     }
 
-    /// The descriptions of all points, by name.
     pub(crate) fn read_all(layout: &Layout) -> io::Result<BTreeMap<String, Self>> {
         let entries = match fs::read_dir(layout.points()) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
@@ -123,7 +120,6 @@ impl PointDescription {
         Ok(all)
     }
 
-    /// Writes the description.
     pub(crate) fn write(&self, layout: &Layout) -> io::Result<()> {
         layout.write(&layout.description(&self.point), &to_checked_json(self)?)
     }
@@ -138,7 +134,6 @@ pub(crate) fn forget_unsettled(files: &mut [DescribedFile], path: &Path) -> io::
     Ok(())
 }
 
-/// The kind of frame that answers are.
 pub(crate) const ANSWER: &str = "identification";
 
 /// The format of the parts.
@@ -153,10 +148,8 @@ pub enum PartFormat {
 }
 
 impl PartFormat {
-    /// All formats.
     pub(crate) const ALL: [Self; 2] = [Self::Parquet, Self::Ndjson];
 
-    /// How names of parts end.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
@@ -164,7 +157,6 @@ impl PartFormat {
         }
     }
 
-    /// The same format of another output.
     pub(crate) fn output(self) -> OutputFormat {
         match self {
             Self::Parquet => OutputFormat::Parquet,
@@ -173,10 +165,8 @@ impl PartFormat {
     }
 }
 
-/// The key of the digest.
 const DIGEST: &str = "digest";
 
-/// The object as text, with its digest.
 pub(crate) fn to_checked_json(object: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut json = serde_json::to_value(object)?;
     let digest = digest_of(&json);

@@ -20,7 +20,6 @@ const MAX_NAME: usize = 120;
 pub(crate) struct CapturePoint {
     /// Its name, which is part of file names.
     pub(crate) name: String,
-    /// Its folder.
     pub(crate) folder: PathBuf,
     /// Files that may be captures, by path.
     pub(crate) files: Vec<PathBuf>,
@@ -29,7 +28,6 @@ pub(crate) struct CapturePoint {
 }
 
 impl CapturePoint {
-    /// The size of its files on disk in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.iter().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
@@ -199,7 +197,6 @@ fn encoded(text: &[u8]) -> String {
 const AS_SHELL: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// A file or folder that is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedPath {
     pub(crate) path: PathBuf,
@@ -207,7 +204,6 @@ pub(crate) struct NamedPath {
     pub(crate) base: Option<PathBuf>,
 }
 
-/// What operands name.
 #[derive(Debug, Default)]
 pub(crate) struct NamedPaths {
     pub(crate) paths: Vec<NamedPath>,
@@ -257,7 +253,6 @@ impl NamedPaths {
     }
 }
 
-/// What a pattern matches.
 #[derive(Debug, Default)]
 pub(crate) struct Matches {
     pub(crate) paths: Vec<PathBuf>,

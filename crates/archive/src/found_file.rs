@@ -15,7 +15,6 @@ use sizeleak_platform::telemetry::{FileProgress, Progress};
 use crate::capture_file::{CaptureFile, FileState, FileVerdict};
 use crate::description::DescribedFile;
 
-/// A file of a capture point.
 #[derive(Debug)]
 pub(crate) enum FoundFile {
     /// It has not changed since it was looked at, or is no capture.
@@ -48,7 +47,6 @@ impl FoundFile {
         }
     }
 
-    /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::Known(known) => Path::new(&known.file.path),
@@ -109,7 +107,6 @@ fn head(path: &Path) -> Result<Option<i64>, Damage> {
     }
 }
 
-/// A file that cannot be read as a capture.
 fn refused(path: &Path, damage: &Damage) -> CaptureFile {
     CaptureFile { bytes: path.metadata().ok().map(|it| it.len()), ..CaptureFile::refused(path, damage) }
 }
@@ -154,7 +151,6 @@ impl Read for Digested {
     }
 }
 
-/// Reads a file to its end, once.
 fn inspect(path: &Path, progress: &Progress) -> CaptureFile {
     let digested = Digested::default();
     let file = match CaptureReader::open_watched(path, |file| digested.begin(file, progress)) {
@@ -168,7 +164,6 @@ fn inspect(path: &Path, progress: &Progress) -> CaptureFile {
     }
 }
 
-/// The packets and the damage of a capture.
 fn packets_of(path: &Path, mut reader: CaptureReader) -> CaptureFile {
     let mut file = CaptureFile::unread(path, FileVerdict::Whole, String::new());
     file.reason = None;

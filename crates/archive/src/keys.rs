@@ -31,7 +31,6 @@ pub(crate) fn packet_stages(pipeline: &Pipeline) -> Result<Pipeline, String> {
     })
 }
 
-/// The pipeline over captures.
 pub(crate) fn reading(pipeline: &Pipeline, captures: &[DescribedFile]) -> Result<Pipeline, String> {
     let mut reading = pipeline.clone();
     let files: Vec<PathBuf> = captures.iter().map(|capture| PathBuf::from(&capture.file.path)).collect();
@@ -98,7 +97,6 @@ fn output_key(pipeline: &Pipeline, captures: &[DescribedFile], after: Hash) -> R
     Ok(Some(key))
 }
 
-/// The key after one more step.
 fn next_key(before: Hash, by: &Value) -> Hash {
     // No JSON text is a prefix of another, so the concatenation is unambiguous.
     Hasher::new_derive_key(CONTEXT).update(before.as_bytes()).update(by.to_string().as_bytes()).finalize()
@@ -113,7 +111,6 @@ fn digested(value: &toml::Value) -> io::Result<Value> {
     }
 }
 
-/// The digest of a file.
 pub(crate) fn digest_of(path: &Path) -> io::Result<Hash> {
     Ok(Hasher::new().update_reader(File::open(path)?)?.finalize())
 }

@@ -8,10 +8,8 @@ use sizeleak_platform::storage::{Durability, PendingFile, make_private, sync_fol
 
 use crate::error::ArchiveError;
 
-/// The file that is locked.
 const LOCK: &str = ".lock";
 
-/// The folder of results.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     root: PathBuf,
@@ -35,7 +33,6 @@ pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     if_there(fs::remove_file(path))
 }
 
-/// Whether there is a file of this size.
 pub(crate) fn has_length(path: &Path, bytes: u64) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
 }
@@ -58,7 +55,6 @@ impl Layout {
         self.root.join(LOCK).exists()
     }
 
-    /// The manifest.
     pub(crate) fn manifest(&self) -> PathBuf {
         self.root.join("manifest.ndjson")
     }
@@ -68,7 +64,6 @@ impl Layout {
         self.root.join("points")
     }
 
-    /// The description of a point.
     pub(crate) fn description(&self, point: &str) -> PathBuf {
         self.points().join(format!("{point}.json"))
     }
@@ -83,12 +78,10 @@ impl Layout {
         if_there(fs::remove_dir_all(self.records(point)))
     }
 
-    /// The folder of the answers.
     pub(crate) fn identifications(&self) -> PathBuf {
         self.root.join("identifications")
     }
 
-    /// What is being written.
     pub(crate) fn staging(&self) -> PathBuf {
         self.root.join(".new")
     }
@@ -127,7 +120,6 @@ impl Layout {
         fs::create_dir_all(self.staging())
     }
 
-    /// Removes what is being written.
     pub(crate) fn remove_staging(&self) -> io::Result<()> {
         if_there(fs::remove_dir_all(self.staging()))
     }
@@ -138,7 +130,6 @@ impl Layout {
         PendingFile::create(&self.staging().join(name), Durability::Lasting)
     }
 
-    /// Writes a whole file.
     pub(crate) fn write(&self, target: &Path, content: &[u8]) -> io::Result<()> {
         let mut pending = self.begin(target)?;
         io::Write::write_all(pending.file(), content)?;

@@ -153,10 +153,8 @@ pub(crate) fn judge(range: &TimeRange, file: &mut CaptureFile) {
     };
 }
 
-/// Why a point was not processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unprocessed {
-    /// Something is wrong.
     Failed(String),
     /// A file that is in its results is growing again. Nothing is wrong.
     Waits(String),
@@ -171,7 +169,6 @@ impl From<String> for Unprocessed {
 }
 
 impl Unprocessed {
-    /// What is wrong; `None` if nothing is.
     pub(crate) fn fault(&self) -> Option<String> {
         match self {
             Self::Failed(fault) => Some(fault.clone()),
@@ -180,7 +177,6 @@ impl Unprocessed {
         }
     }
 
-    /// What it waits for.
     pub(crate) fn waits_for(&self) -> Option<String> {
         match self {
             Self::Waits(sentence) => Some(sentence.clone()),

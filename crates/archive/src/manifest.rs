@@ -52,7 +52,6 @@ pub struct ManifestPoint {
     pub notices: BTreeMap<String, u64>,
 }
 
-/// A line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
@@ -60,7 +59,6 @@ enum Line {
     File(FileLine),
 }
 
-/// A file, with the point it belongs to.
 #[derive(Debug, Serialize, Deserialize)]
 struct FileLine {
     point: String,
@@ -117,7 +115,6 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Writes it, in one step.
     pub(crate) fn write(&self, layout: &Layout) -> Result<(), ArchiveError> {
         let path = layout.manifest();
         let written = self.lines().and_then(|text| layout.write(&path, text.as_bytes()));

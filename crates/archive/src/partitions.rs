@@ -28,7 +28,6 @@ const DAY_NS: i64 = 86_400_000_000_000;
 /// How Hive names a partition of rows without a value.
 const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The answers of one gateway on one day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PartitionKey {
     gateway: Option<IpAddr>,
@@ -45,7 +44,6 @@ impl PartitionKey {
     }
 }
 
-/// What is known of a flow.
 #[derive(Debug, Default)]
 struct KnownFlow {
     flow: Option<Box<Flow>>,
@@ -59,9 +57,7 @@ impl KnownFlow {
     }
 }
 
-/// Answers that become one part.
 struct Partition {
-    /// The name of its file.
     number: usize,
     /// The flow of the last answer, which has been described.
     described: Option<u64>,
@@ -69,9 +65,7 @@ struct Partition {
     waiting: Vec<u8>,
 }
 
-/// Collects answers by partition.
 pub(crate) struct Partitions {
-    /// Where the parts are made.
     folder: PathBuf,
     format: PartFormat,
     flows: BTreeMap<u64, KnownFlow>,
@@ -91,7 +85,6 @@ impl Partitions {
         self.known(number).flow = Some(flow);
     }
 
-    /// Remembers the session of a flow.
     pub(crate) fn describe_session(&mut self, session: Box<Session>) {
         let number = session.flow;
         self.known(number).session = Some(session);
@@ -104,7 +97,6 @@ impl Partitions {
         self.flows.entry(flow).or_default()
     }
 
-    /// Adds an answer to its partition.
     pub(crate) fn add(&mut self, answer: Box<Identification>) -> io::Result<()> {
         let flow = answer.command.flow;
         let gateway = self.flows.get(&flow).and_then(|known| known.flow.as_ref()).map(|flow| flow.gateway);
@@ -165,13 +157,11 @@ impl Partitions {
     }
 }
 
-/// The beginning of the frames of a partition.
 fn hello() -> Frame {
     let (stage, version) = ("archive".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     Frame::Hello(Box::new(Hello { schema: SCHEMA, stage, version, upstream: Vec::new() }))
 }
 
-/// The file of a partition's frames.
 fn frames_path(folder: &Path, number: usize) -> PathBuf {
     folder.join(format!("{number}.frames"))
 }

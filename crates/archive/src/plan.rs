@@ -62,24 +62,20 @@ impl PlannedPoint {
     }
 }
 
-/// What is known of the units of a point.
 struct PlannedUnits<'a> {
     run: &'a PointRun<'a>,
     store: &'a UnitStore<'a>,
     bounds: UnitBounds,
-    /// The files of the present unit.
     present: Vec<FoundFile>,
     /// The digest of the state behind the last unit.
     state: Option<String>,
     /// Whether that state is not known, so that everything behind it is read.
     is_unknown: bool,
-    /// The captures of the units that are there.
     captures: Vec<DescribedFile>,
     files_to_read: Vec<PlannedFile>,
 }
 
 impl PointRun<'_> {
-    /// What a run would do with a point.
     pub(crate) fn plan(&self, point: &CapturePoint) -> PlannedPoint {
         let store = UnitStore::of(self.layout, &point.name);
         let known = PointDescription::read(self.layout, &point.name);
@@ -120,7 +116,6 @@ impl PlannedUnits<'_> {
         }
     }
 
-    /// Counts a file that is read.
     fn count(&mut self, path: &Path) {
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
         self.files_to_read.push(PlannedFile { path: path.to_owned(), bytes });

@@ -24,7 +24,6 @@ use crate::left_out::{MissingCaptures, Settling, Unprocessed, judge};
 use crate::records::RecordMaker;
 use crate::unit_store::{UnitDescription, UnitStore};
 
-/// What all points have in common.
 pub(crate) struct PointRun<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) pipeline: &'a Pipeline,
@@ -46,9 +45,7 @@ pub(crate) struct PointRun<'a> {
     pub(crate) elsewhere: BTreeMap<String, String>,
 }
 
-/// What the files of a point were made to.
 struct PointRecords {
-    /// All files that can be opened.
     files: Vec<DescribedFile>,
     units: Vec<UnitDescription>,
 }
@@ -120,7 +117,6 @@ impl PointRun<'_> {
         description.write(self.layout).map_err(of_results)
     }
 
-    /// Whether captures are read by the times of their packets.
     pub(crate) fn is_by_time(&self) -> bool {
         is_by_time(self.pipeline)
     }
@@ -156,7 +152,6 @@ impl PointRun<'_> {
         }
     }
 
-    /// A file with its verdict in the range of time.
     fn judged(&self, mut described: DescribedFile) -> DescribedFile {
         judge(&self.range, &mut described.file);
         described
@@ -215,7 +210,6 @@ impl PointRun<'_> {
         Ok(PointRecords { files, units: chain.end()? })
     }
 
-    /// Makes the answers, and replaces the earlier ones.
     fn make_answers(
         &self,
         description: &mut PointDescription,
@@ -287,12 +281,10 @@ impl PointRun<'_> {
     }
 }
 
-/// Whether captures are read by the times of their packets.
 pub(crate) fn is_by_time(pipeline: &Pipeline) -> bool {
     pipeline.option("capture", "order").and_then(|order| order.as_str()).is_none_or(|order| order == "time")
 }
 
-/// The description of a point without its answers.
 fn describe(point: &CapturePoint, made: &PointRecords) -> PointDescription {
     let unopened = point.unopened.iter().map(|file| DescribedFile::unread(file.clone(), None));
     let mut files: Vec<DescribedFile> = made.files.iter().cloned().chain(unopened).collect();

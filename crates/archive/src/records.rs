@@ -16,19 +16,15 @@ use crate::found_file::check_unchanged;
 use crate::keys::reading;
 use crate::unit_store::{StoredState, UnitDescription, UnitStore, unit_name};
 
-/// The stage that reads captures.
 const CAPTURE: &str = "capture";
 
 /// Captures were written while they were read.
 const OTHER_PACKETS: &str = "its captures have other packets than a moment ago";
 
-/// What all units of a point have in common.
 pub(crate) struct RecordMaker<'a> {
     pub(crate) store: &'a UnitStore<'a>,
-    /// The stages that read packets.
     pub(crate) stages: &'a Pipeline,
     pub(crate) progress: &'a Progress,
-    /// Ends the run early.
     pub(crate) interrupt: &'a Interrupt,
 }
 
@@ -79,7 +75,6 @@ impl RecordMaker<'_> {
         Ok(unit)
     }
 
-    /// Describes a unit whose other files are there.
     pub(crate) fn describe(&self, unit: &UnitDescription) -> Result<(), String> {
         self.store.describe(unit).map_err(self.of_target(&unit.name))
     }
@@ -165,7 +160,6 @@ impl FrameSink for RecordSink {
 }
 
 impl RecordSink {
-    /// Ends the stream.
     fn finish(mut self) -> io::Result<()> {
         self.read.add();
         self.writer.into_output().map_err(io_error)?.finish()
@@ -183,15 +177,12 @@ fn without_latencies(mut summary: Summary) -> Summary {
 
 /// Adds what one run reads to the progress of all.
 pub(crate) struct ReadShare {
-    /// What the run has read.
     read: Progress,
-    /// How much of that was added.
     added: u64,
     all: Progress,
 }
 
 impl ReadShare {
-    /// The share of this run in `all`.
     pub(crate) fn of(run: &mut PreparedRun, all: &Progress) -> Self {
         let telemetry = Telemetry::new();
         run.report_to(&telemetry);

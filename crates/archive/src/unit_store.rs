@@ -14,7 +14,6 @@ use crate::description::{DescribedFile, forget_unsettled};
 use crate::description::{read_checked_json, to_checked_json};
 use crate::layout::{Layout, has_length, remove_file};
 
-/// The endings of the files of a unit.
 const RECORDS: &str = "frames.zst";
 const STATE: &str = "state";
 const DESCRIPTION: &str = "json";
@@ -22,7 +21,6 @@ const DESCRIPTION: &str = "json";
 /// How many digits of its key are in the name of a unit.
 const KEY_DIGITS: usize = 16;
 
-/// A unit that has been processed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnitDescription {
     /// The name of its files, without their endings. Sorted names are in order.
@@ -31,24 +29,18 @@ pub(crate) struct UnitDescription {
     pub(crate) key: String,
     /// Its captures; none if it is the end of the flows.
     pub(crate) captures: Vec<DescribedFile>,
-    /// How many records it has.
     pub(crate) records: u64,
-    /// The size of the file of its records in bytes.
     pub(crate) records_bytes: u64,
     /// The state behind it; `None` if no flow is left.
     pub(crate) state: Option<StoredState>,
 }
 
-/// A state as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredState {
-    /// The digest of what it says.
     pub(crate) digest: String,
-    /// The size of its file in bytes.
     pub(crate) bytes: u64,
 }
 
-/// The units of a point.
 #[derive(Debug)]
 pub(crate) struct UnitStore<'a> {
     pub(crate) layout: &'a Layout,
@@ -56,12 +48,10 @@ pub(crate) struct UnitStore<'a> {
 }
 
 impl<'a> UnitStore<'a> {
-    /// Those of this point.
     pub(crate) fn of(layout: &'a Layout, point: &str) -> Self {
         Self { layout, folder: layout.records(point) }
     }
 
-    /// The file of a unit's records.
     pub(crate) fn records(&self, name: &str) -> PathBuf {
         self.file(name, RECORDS)
     }
@@ -99,7 +89,6 @@ impl<'a> UnitStore<'a> {
         self.layout.write_disposable(&self.file(&unit.name, DESCRIPTION), &to_checked_json(unit)?)
     }
 
-    /// Creates the folder.
     pub(crate) fn create(&self) -> io::Result<()> {
         fs::create_dir_all(&self.folder)
     }
@@ -120,7 +109,6 @@ impl<'a> UnitStore<'a> {
         names.iter().filter_map(|name| read_checked_json(&self.file(name, DESCRIPTION))).collect()
     }
 
-    /// Removes the files of all units but these.
     pub(crate) fn keep_only(&self, units: &[String]) -> io::Result<()> {
         let endings = [RECORDS, STATE, DESCRIPTION];
         let kept = units.iter().flat_map(|name| endings.map(|ending| self.file(name, ending)));

@@ -32,7 +32,6 @@ pub struct ArchiveWatch<'a> {
 /// What is to be done.
 pub struct WatchRound {
     points: Vec<CapturePoint>,
-    /// The points that have changed, with their files.
     changed: BTreeMap<String, PointFiles>,
 }
 
@@ -47,7 +46,6 @@ pub struct RoundResults {
     pub new_failures: BTreeSet<(String, String)>,
 }
 
-/// The files of a point, as they are seen from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PointFiles {
     /// The state of those that have settled; those that are growing change all the time.

@@ -17,10 +17,8 @@ pub enum RunEnding {
     Closed,
 }
 
-/// How one stage of a run ended.
 #[derive(Debug)]
 pub(crate) struct StageOutcome {
-    /// Its index in the pipeline.
     pub(crate) index: usize,
     pub(crate) stage: String,
     pub(crate) origin: ProgramOrigin,

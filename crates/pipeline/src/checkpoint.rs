@@ -23,7 +23,6 @@ use crate::{ConfigError, Mode, Pipeline};
 /// is then made again.
 pub const MEANING: u32 = 11;
 
-/// The first line of a file.
 fn first_line() -> Vec<u8> {
     format!("sizeleak state {MEANING}\n").into_bytes()
 }
@@ -40,17 +39,13 @@ const LEVEL: i32 = 3;
 /// The states of the stages that turn packets into records, between two runs.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// The version of the program that wrote it.
     version: String,
-    /// The version of the frame contract.
     schema: u32,
     pub(crate) stages: Vec<StageCheckpoint>,
 }
 
-/// The state of a stage.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StageCheckpoint {
-    /// The stage.
     pub(crate) name: String,
     /// The digest of its options.
     pub(crate) options: [u8; DIGEST],
@@ -82,7 +77,6 @@ pub enum CheckpointError {
 }
 
 impl Checkpoint {
-    /// A checkpoint of these states, by this program.
     pub(crate) fn new(stages: Vec<StageCheckpoint>) -> Self {
         Self { version: env!("CARGO_PKG_VERSION").to_owned(), schema: SCHEMA, stages }
     }

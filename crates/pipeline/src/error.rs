@@ -21,7 +21,6 @@ pub struct ConfigError {
     pub line: Option<usize>,
     /// What is wrong.
     pub fault: String,
-    /// The text of that line.
     quote: Option<String>,
     code: u8,
 }

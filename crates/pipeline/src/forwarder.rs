@@ -11,7 +11,6 @@ use sizeleak_platform::runtime::{Interrupt, Outcome};
 
 use crate::save::OutputRecorder;
 
-/// Forwards the output of one stage to the next.
 pub(crate) struct ByteForwarder {
     /// The stage whose output it is.
     pub(crate) stage: String,
@@ -82,7 +81,6 @@ fn forward(
     }
 }
 
-/// Forwards bytes as they come.
 fn forward_bytes(mut input: impl Read, output: &mut impl Write) -> io::Result<Outcome> {
     let mut buffer = vec![0; BATCH_BYTES];
     loop {

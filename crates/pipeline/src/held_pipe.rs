@@ -25,12 +25,10 @@ pub(crate) struct ProgramEnd {
 }
 
 impl ProgramEnd {
-    /// The end of a program that has not ended.
     pub(crate) fn of(stage: &str) -> Self {
         Self { stage: stage.to_owned(), has_ended: Arc::default() }
     }
 
-    /// The program has ended.
     pub(crate) fn set(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
@@ -57,12 +55,10 @@ pub(crate) struct HeldPipe<P> {
 }
 
 impl<P: AsFd> HeldPipe<P> {
-    /// The pipe from a program's output.
     pub(crate) fn reader(pipe: P, program: ProgramEnd) -> Self {
         Self { pipe, program, quiet_since: None, is_closed: false }
     }
 
-    /// The pipe to a program's input.
     pub(crate) fn writer(pipe: P, program: ProgramEnd) -> io::Result<Self> {
         // A pipe that takes a few bytes is writable, but would wait with many.
         ioctl_fionbio(&pipe, true)?;

@@ -62,11 +62,9 @@ struct KeptInput {
     /// Deleted with its folder.
     stream: PathBuf,
     _folder: tempfile::TempDir,
-    /// The stage that the stream comes from.
     stage: String,
     /// What the parts are and when they are from, in order.
     parts: Vec<InputPart>,
-    /// What is wrong with the input.
     damage: Option<RunError>,
 }
 
@@ -173,7 +171,6 @@ impl PipelineInput {
         Ok(Some(kept))
     }
 
-    /// The stage whose output is kept.
     fn last_kept_stage(&self, pipeline: &Pipeline) -> Result<Option<String>, InputError> {
         let known = pipeline.resolved_stages();
         let records = known.iter().position(|stage| stage.entry.name == LAST_OF_FRONT);

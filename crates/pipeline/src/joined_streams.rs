@@ -7,9 +7,7 @@ use sizeleak_frame::{Frame, FrameReader, FrameWriter, ReadError, StageSummary, S
 
 /// A stream that is opened when its turn comes: there may be more of them than a process may open.
 pub(crate) struct UnopenedStream {
-    /// Its name in messages.
     pub(crate) name: String,
-    /// Opens it.
     pub(crate) open: Box<dyn FnOnce() -> io::Result<Box<dyn Read + Send>> + Send>,
 }
 
@@ -17,7 +15,6 @@ pub(crate) struct UnopenedStream {
 pub(crate) struct JoinedStreams {
     /// The name and the bytes of the one that is read.
     present: Option<(String, FrameReader<Box<dyn Read + Send>>)>,
-    /// Those behind it.
     waiting: VecDeque<UnopenedStream>,
     /// The stage that made all of them, once the first has said so.
     stage: Option<String>,
@@ -28,7 +25,6 @@ pub(crate) struct JoinedStreams {
     has_ended: bool,
     /// The flows that have been announced, where streams need not be whole, and may announce a flow again.
     flows: Option<BTreeSet<u64>>,
-    /// The next bytes.
     bytes: Cursor<Vec<u8>>,
 }
 

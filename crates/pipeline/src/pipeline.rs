@@ -17,7 +17,6 @@ use crate::suggestion::did_you_mean;
 /// The stage whose options a model has, and which takes no model itself.
 const SIZER: &str = "record-sizer";
 
-/// The stages that use models.
 const MODEL_STAGES: [&str; 4] = ["command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
 
 /// A pipeline that is configured but not running.
@@ -31,7 +30,6 @@ pub struct Pipeline {
     pub latency_log: Option<PathBuf>,
     /// Whether a program that runs it gives up what it does not need. Its stages' programs do so by themselves.
     pub sandbox: bool,
-    /// The file it was read from.
     pub(crate) file: Option<PathBuf>,
     /// The text of that file, quoted in errors.
     pub(crate) text: String,

@@ -10,27 +10,21 @@ use crate::process::{ProgramOrigin, StageProgram};
 use crate::save::OutputRecorder;
 use crate::{SavedStream, registry};
 
-/// What runs together.
 pub(crate) enum Placement {
-    /// Stages on one thread.
     Thread(StageThread),
-    /// A stage in its own process.
     Process(StageProgram),
     /// A thread that forwards and records bytes that come from or go to a process.
     Forwarder(ByteForwarder),
 }
 
-/// Stages that share a thread.
 pub(crate) struct StageThread {
     pub(crate) first: Box<dyn Runnable>,
     /// The stages fused to the one before them.
     pub(crate) fused: Vec<Box<dyn Runnable>>,
-    /// The recorder of the last stage's output.
     pub(crate) recorder: Option<OutputRecorder>,
 }
 
 impl StageThread {
-    /// A thread for one stage.
     pub(crate) fn new(stage: Box<dyn Runnable>) -> Self {
         Self { first: stage, fused: Vec::new(), recorder: None }
     }
@@ -41,7 +35,6 @@ impl StageThread {
         registry::find(last.name()).is_some_and(|entry| matches!(entry.makes, "packets" | "segments"))
     }
 
-    /// The names of its stages in order.
     pub(crate) fn names(&self) -> Vec<String> {
         std::iter::once(&self.first).chain(&self.fused).map(|stage| stage.name().to_owned()).collect()
     }
@@ -57,7 +50,6 @@ impl Placement {
         }
     }
 
-    /// How many stages it holds.
     pub(crate) fn stage_count(&self) -> usize {
         match self {
             Self::Thread(thread) => 1 + thread.fused.len(),
@@ -65,7 +57,6 @@ impl Placement {
         }
     }
 
-    /// Whose code it runs.
     pub(crate) fn origin(&self) -> ProgramOrigin {
         match self {
             Self::Thread(_) | Self::Forwarder(_) => ProgramOrigin::BuiltIn,
@@ -74,7 +65,6 @@ impl Placement {
     }
 }
 
-/// The receiving end of a link.
 pub(crate) enum LinkReceiver {
     Channel(ChannelInput),
     Bytes(Box<dyn Read + Send>),
@@ -83,7 +73,6 @@ pub(crate) enum LinkReceiver {
 }
 
 impl LinkReceiver {
-    /// For a stage of this process.
     pub(crate) fn into_input(self) -> Box<dyn Input + Send> {
         match self {
             Self::Channel(input) => Box::new(input),

@@ -208,7 +208,6 @@ impl PipelineStage {
         }
     }
 
-    /// The kind it consumes, if that is known and it is not a source.
     fn consumes(&self) -> Option<&'static str> {
         self.entry()?.consumes
     }

@@ -19,7 +19,6 @@ use crate::held_pipe::{HeldPipe, Messages, ProgramEnd};
 /// Longer lines on the stderr of a process are split, in bytes.
 const MAX_LINE: u64 = 4096;
 
-/// A program that implements a stage.
 #[derive(Debug, Clone)]
 pub(crate) struct StageProgram {
     pub(crate) name: String,
@@ -140,20 +139,17 @@ impl StageProgram {
     }
 }
 
-/// A program of a stage that runs.
 pub(crate) struct StageProcess {
     pub(crate) child: Child,
     pub(crate) group: Arc<StageGroup>,
     pub(crate) end: ProgramEnd,
     /// The pipe to it, unless it is the first stage.
     pub(crate) input: Option<HeldPipe<ChildStdin>>,
-    /// The pipe from it.
     pub(crate) output: Option<HeldPipe<ChildStdout>>,
 }
 
 /// The processes of a stage: its program, and what that has started.
 pub(crate) struct StageGroup {
-    /// The stage.
     pub(crate) name: String,
     /// The program itself; without a guard, its group has the same number.
     leader: Pid,
@@ -210,12 +206,10 @@ impl ProcessGroup {
         Ok(group)
     }
 
-    /// Starts a program in this group.
     pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         command.process_group(Pid::from_child(&self.guard).as_raw_nonzero().get()).spawn()
     }
 
-    /// Sends a signal to all processes of the group.
     pub(crate) fn signal(&self, signal: Signal) {
         let _sent = kill_process_group(Pid::from_child(&self.guard), signal);
     }

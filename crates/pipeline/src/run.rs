@@ -236,7 +236,6 @@ impl Outcomes {
         all.push(StageOutcome { index, stage: stage.to_owned(), origin, outcome });
     }
 
-    /// Whether a stage has ended.
     fn has(&self, index: usize) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|outcome| outcome.index == index)
     }
@@ -351,7 +350,6 @@ fn forward_signals(
     }
 }
 
-/// Passes everything that arrives to the sink.
 fn pass_to_sink(input: &mut dyn Input, mut sink: SinkOutput<'_>) -> (SinkOutcome, Option<Summary>) {
     let mut parcel = Vec::new();
     loop {

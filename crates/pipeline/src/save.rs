@@ -66,7 +66,6 @@ fn may_be_replaced(path: &Path) -> io::Result<bool> {
 /// Records the output of one stage into a file. An error fails the run.
 pub(crate) struct OutputRecorder {
     recording: Recording,
-    /// The file in messages.
     name: String,
     finished: Sender<()>,
 }
@@ -102,12 +101,10 @@ impl Write for OutputRecorder {
     }
 }
 
-/// An output that records the frames that pass through it.
 pub(crate) struct RecordedOutput {
     output: Box<dyn Output + Send>,
     /// Until the stream has ended.
     recorder: Option<FrameWriter<OutputRecorder>>,
-    /// Time spent recording.
     spent: Duration,
     failure: Option<WriteError>,
     is_closed: bool,

@@ -20,7 +20,6 @@ pub struct SavedStream {
     name: String,
     /// The file, if the user named it.
     path: Option<PathBuf>,
-    /// Files that are opened while it is read.
     unopened: Vec<PathBuf>,
     hello: Hello,
     input: Box<dyn Read + Send>,
@@ -113,7 +112,6 @@ impl SavedStream {
         self.path.as_deref()
     }
 
-    /// Files that are opened while it is read.
     pub(crate) fn unopened(&self) -> &[PathBuf] {
         &self.unopened
     }
@@ -128,7 +126,6 @@ impl SavedStream {
     }
 }
 
-/// The name of a file in messages.
 fn name_of(path: &Path) -> String {
     if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() }
 }

@@ -42,7 +42,6 @@ pub fn schema() -> Value {
     })
 }
 
-/// The key that every stage has.
 fn save() -> Value {
     json!({
         "description": "Also write its output to this file, for `sizeleak run --from`; compressed if the name ends \

@@ -6,16 +6,13 @@ use std::time::{Duration, Instant};
 use sizeleak_frame::{Frame, FrameSink, Summary};
 use sizeleak_platform::runtime::{Closed, Emit, Output};
 
-/// How the sink's part of a run ended.
 #[derive(Debug)]
 pub(crate) enum SinkOutcome {
     /// The sink took everything. Whether that was a whole stream is known from the outcomes of the stages.
     Complete,
     /// The stream ended without its summary.
     Cut(String),
-    /// The output was closed by its reader.
     Closed,
-    /// The output cannot be written.
     Failed(io::Error),
 }
 
@@ -25,7 +22,6 @@ pub(crate) struct SinkOutput<'a> {
     summary: Option<Summary>,
     /// How the sink ended, if that was before the stream did.
     ended: Option<SinkOutcome>,
-    /// Time spent in the sink.
     spent: Duration,
 }
 

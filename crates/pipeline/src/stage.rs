@@ -13,19 +13,14 @@ use crate::registry::StageEntry;
 /// The key, common to all stages, that names the file to save the stage's output to.
 pub(crate) const SAVE: &str = "save";
 
-/// A stage of a pipeline.
 #[derive(Debug, Clone)]
 pub(crate) struct PipelineStage {
     pub(crate) kind: StageKind,
-    /// The line of the pipeline file that names it.
     pub(crate) line: Option<usize>,
-    /// The lines of its keys in that file.
     pub(crate) key_lines: Vec<(String, usize)>,
-    /// The file its output is saved to.
     pub(crate) save: Option<PathBuf>,
 }
 
-/// Who implements a stage.
 #[derive(Debug, Clone)]
 pub(crate) enum StageKind {
     /// One of the seven standard stages.
@@ -68,7 +63,6 @@ impl PipelineStage {
         }
     }
 
-    /// The line of this key in the pipeline file.
     pub(crate) fn line_of_key(&self, key: &str) -> Option<usize> {
         self.key_lines.iter().find(|(set, _)| set == key).map(|(_, line)| *line)
     }

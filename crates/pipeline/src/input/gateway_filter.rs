@@ -9,11 +9,9 @@ use sizeleak_packet::AddressSet;
 
 use crate::ConfigError;
 
-/// Keeps the flows of some gateways.
 pub(super) struct GatewayFilter {
     /// `None` keeps all flows: `flow-filter` has chosen them.
     wanted: Option<AddressSet>,
-    /// The gateways of all flows.
     seen: BTreeSet<IpAddr>,
     /// The flows of other gateways.
     dropped: BTreeSet<u64>,
@@ -25,7 +23,6 @@ impl GatewayFilter {
         Self { wanted, seen: BTreeSet::new(), dropped: BTreeSet::new() }
     }
 
-    /// Whether a frame is kept.
     pub(super) fn keeps(&mut self, frame: &Frame) -> bool {
         let Some(wanted) = &self.wanted else { return true };
         let flow = match frame {

@@ -22,11 +22,9 @@ pub struct InputPart {
     pub path: PathBuf,
     /// The times of its first and last frame, in nanoseconds since the epoch; `None` if it holds nothing.
     pub span: Option<[i64; 2]>,
-    /// What was kept of it.
     pub(super) kept: PathBuf,
 }
 
-/// Records the parts of an input.
 pub(super) struct PartRecorder<'a> {
     folder: &'a Path,
     /// The stage whose output they are.
@@ -36,7 +34,6 @@ pub(super) struct PartRecorder<'a> {
 }
 
 impl<'a> PartRecorder<'a> {
-    /// A recorder into files of a folder.
     pub(super) fn new(folder: &'a Path, stage: &'a str) -> Self {
         Self { folder, stage, parts: Vec::new(), damage: None }
     }
@@ -111,7 +108,6 @@ impl<'a> PartRecorder<'a> {
         Ok(())
     }
 
-    /// The file of the next part.
     fn next_part(&self) -> Result<(PathBuf, FrameWriter<Recording>), InputError> {
         let kept = self.folder.join(format!("{}.frames.zst", self.parts.len()));
         let recording = File::create(&kept).and_then(|file| Recording::new(file, Compression::Zstd));
@@ -129,7 +125,6 @@ pub(super) fn own_interrupt() -> Result<Interrupt, InputError> {
     Ok(Interrupt::on_signals().map_err(|error| ConfigError::input(format!("signals cannot be caught: {error}")))?)
 }
 
-/// Completes the file of a part.
 pub(super) fn finish(writer: FrameWriter<Recording>) -> io::Result<()> {
     writer.into_output().map_err(|error| io::Error::other(error.to_string()))?.finish()
 }

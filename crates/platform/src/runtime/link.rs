@@ -66,7 +66,6 @@ impl StreamEndCheck {
         [frames.first(), frames.last()].into_iter().flatten().for_each(|frame| self.check(frame));
     }
 
-    /// Checks one frame.
     pub(crate) fn check(&mut self, frame: &Frame) {
         match frame {
             Frame::Hello(hello) => self.writer = Some(hello.stage.clone()),

@@ -106,7 +106,6 @@ impl<S: Stage> Node<S> {
         Ok(input)
     }
 
-    /// Finishes the stage, or leaves its state if the input is whole.
     fn finish(&mut self, input: &Outcome, out: &mut NodeOutput<'_>) -> Result<(), StageError> {
         let Some(slot) = &self.slot else { return self.stage.finish(out) };
         if matches!(input, Outcome::Done)
@@ -141,7 +140,6 @@ impl<S: Stage> Node<S> {
         out.send_hello(S::NAME, before)
     }
 
-    /// What the stage has counted in this run.
     fn counters(&self) -> BTreeMap<String, u64> {
         let in_run = |(name, count): (&'static str, u64)| {
             let before = self.counted_before.get(name).copied().unwrap_or_default();
@@ -216,7 +214,6 @@ impl<'a> NodeOutput<'a> {
         if is_batch || self.gathered.len() >= BATCH_ROWS { self.send_gathered() } else { Ok(()) }
     }
 
-    /// Sends the gathered frames.
     pub(crate) fn send_gathered(&mut self) -> Result<(), Closed> {
         if self.gathered.is_empty() {
             return Ok(());
@@ -227,7 +224,6 @@ impl<'a> NodeOutput<'a> {
         taken
     }
 
-    /// Sends the gathered frames and flushes the output.
     pub(crate) fn flush(&mut self) -> Result<(), Closed> {
         self.send_gathered()?;
         self.output.flush()

@@ -15,7 +15,6 @@ use crate::runtime::{
 };
 use crate::telemetry::Meter;
 
-/// A stage and where its output goes.
 pub(crate) struct RunningNode<'a, S> {
     node: Node<S>,
     out: NodeOutput<'a>,
@@ -42,7 +41,6 @@ impl<'a, S: Stage> RunningNode<'a, S> {
         }
     }
 
-    /// Pushes what arrives into it until the input ends.
     pub(crate) fn drive(mut self, input: &mut dyn Input) -> Outcome {
         let mut parcel = Vec::new();
         let ended = loop {

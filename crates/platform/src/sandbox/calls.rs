@@ -112,7 +112,6 @@ const TIOCLINUX: u64 = 0x541c;
 /// The bit that marks a call of the x32 interface; the numbers below it are those of the usual calls.
 const X32: c_long = 0x4000_0000;
 
-/// Takes calls from all threads.
 pub(crate) fn limit() -> Result<(), String> {
     let applied = programs()
         .map_err(Error::from)

@@ -37,7 +37,6 @@ impl OutputError {
 /// An output that is being written. A regular file keeps its earlier content until [`OutputFile::keep`].
 #[derive(Debug)]
 pub struct OutputFile {
-    /// As the user named it.
     path: PathBuf,
     target: Target,
 }
@@ -113,7 +112,6 @@ impl OutputFile {
     }
 }
 
-/// The name of an output that is not whole.
 pub(crate) fn partial(target: &Path) -> PathBuf {
     let mut path = target.as_os_str().to_owned();
     path.push(".partial");

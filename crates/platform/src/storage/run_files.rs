@@ -69,7 +69,6 @@ struct Output {
     path: PathBuf,
 }
 
-/// A regular file, whatever its names are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileIdentity {
     device: u64,
@@ -170,7 +169,6 @@ impl RunFiles {
         Ok(())
     }
 
-    /// Finds an output below a folder that is read.
     fn check_folder(&self, folder: &Path) -> Result<(), FileConflict> {
         let Ok(read) = folder.canonicalize() else { return Ok(()) };
         match self.outputs.iter().find(|output| output.folder().is_some_and(|of_output| of_output.starts_with(&read))) {
@@ -196,7 +194,6 @@ impl RunFiles {
 }
 
 impl Output {
-    /// The file that is there already.
     fn identity(&self) -> Option<FileIdentity> {
         match descriptor(&self.path) {
             Some(file) => FileIdentity::of_file(file),

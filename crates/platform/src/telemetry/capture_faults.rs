@@ -5,7 +5,6 @@ use sizeleak_frame::{Notice, what};
 use crate::telemetry::log::{LogFlags, complain, say};
 use crate::telemetry::tally::beginning;
 
-/// The stage whose notices are about captures.
 const STAGE: &str = "capture";
 
 /// At most this many captures have a line of their own.
@@ -27,14 +26,12 @@ pub struct CaptureFaults {
     has_more_errors: bool,
 }
 
-/// What is wrong with one capture.
 #[derive(Debug, Clone)]
 struct FaultLine {
     /// Its name, if more may be found in it.
     name: Option<String>,
     /// Its different faults, the first one first: name, place and reason.
     faults: Vec<String>,
-    /// Whether the run fails because of it.
     is_error: bool,
 }
 

@@ -20,10 +20,8 @@ const MAX_DIGITS: u32 = 3;
 /// Counts of a histogram from 1 to the largest value, with three significant digits: 1024 for each power of two.
 const MAX_COUNTS: u64 = 65 * 1024;
 
-/// The longest encoded count.
 const COUNT_BYTES: usize = 9;
 
-/// The most bytes of an encoded histogram.
 const MAX_BYTES: usize = HEADER_BYTES + MAX_COUNTS as usize * COUNT_BYTES;
 
 /// The plain encoding of a histogram that is safe to decode: what it declares is there, and is bounded.
@@ -89,7 +87,6 @@ fn split_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Four bytes as a number, if they are there.
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().copied().map(u32::from_be_bytes)
 }

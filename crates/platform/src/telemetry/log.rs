@@ -181,7 +181,6 @@ pub fn say_latency(speaker: &str, summary: &Summary, format: LogFormat) {
     }
 }
 
-/// A notice as one line of text.
 fn describe(notice: &Notice) -> String {
     let time = notice.time_ns.map_or_else(String::new, |time_ns| format!(" at {}", utc(time_ns)));
     let flow = notice.flow.map_or_else(String::new, |flow| format!(", flow {}", FlowId(flow)));

@@ -56,7 +56,6 @@ pub enum MetricsError {
     },
 }
 
-/// Parses a loopback address.
 fn loopback(text: &str) -> Result<SocketAddr, MetricsError> {
     let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
     let address = match local {

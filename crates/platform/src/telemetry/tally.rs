@@ -18,7 +18,6 @@ const MAX_NAME_BYTES: usize = 100;
 /// The name that all others are counted under.
 const OTHER: &str = "other";
 
-/// A name as it is counted.
 fn counted_name(name: &str) -> &str {
     if name.len() > MAX_NAME_BYTES { OTHER } else { name }
 }

@@ -1,6 +1,5 @@
 //! Other systems than Linux have no seccomp.
 
-/// Limits nothing.
 pub(crate) fn limit() -> Result<(), String> {
     Err("this system has no seccomp, so all system calls can still be made".into())
 }

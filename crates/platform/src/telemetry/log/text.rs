@@ -24,7 +24,6 @@ pub(super) struct LineFormat {
     pub(super) colours: LineColours,
 }
 
-/// Whether lines have colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineColours {
     On,
@@ -81,7 +80,6 @@ fn style(level: Level) -> Style {
     }
 }
 
-/// The contents of an event.
 #[derive(Debug, Default)]
 struct Parts {
     stage: String,

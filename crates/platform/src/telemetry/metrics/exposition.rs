@@ -4,10 +4,8 @@ use std::fmt::{Display, Write as _};
 
 use crate::telemetry::{BOUNDS_NS, Meter, Telemetry, TimeHistogram};
 
-/// The media type of the text.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The current figures.
 pub(super) fn text(telemetry: &Telemetry) -> String {
     let mut text = Exposition::default();
     text.family("build", None, "info", "The program that runs");

@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use httparse::{EMPTY_HEADER, Error, Status};
 
-/// Where the metrics are.
 pub(super) const PATH: &str = "/metrics";
 
 /// A request is not longer than this, in bytes.
