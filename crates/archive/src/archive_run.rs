@@ -101,9 +101,6 @@ impl ArchiveRun {
     }
 
     /// Processes all points and writes the manifest. What is wrong with single files and points is in there.
-    ///
-    /// # Errors
-    /// [`ArchiveError`], if the archive cannot be processed at all.
     pub fn run(&self, progress: &Progress) -> Result<RunResults, ArchiveError> {
         let (locked, points) = self.lock(Absence::IsError)?;
         let point_run = self.point_run(&locked.layout, progress, points.len())?;

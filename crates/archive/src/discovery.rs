@@ -262,9 +262,6 @@ pub(crate) struct Matches {
 
 impl Matches {
     /// Looks for what a pattern matches.
-    ///
-    /// # Errors
-    /// It is no pattern.
     pub(crate) fn of(pattern: &str) -> Result<Self, PatternError> {
         let mut matches = Self::default();
         for found in glob_with(pattern, AS_SHELL)? {

@@ -93,9 +93,6 @@ impl Manifest {
     }
 
     /// Reads the manifest in a folder of results.
-    ///
-    /// # Errors
-    /// If there is none, or it cannot be read.
     pub fn read(out: &Path) -> Result<Self, ArchiveError> {
         let path = Layout::new(out).manifest();
         let text = match fs::read_to_string(&path) {

@@ -82,9 +82,6 @@ impl Checkpoint {
     }
 
     /// Reads a file.
-    ///
-    /// # Errors
-    /// [`CheckpointError`], also if another version wrote it.
     pub fn read(path: &Path) -> Result<Self, CheckpointError> {
         let mut bytes = Vec::new();
         open_regular(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
@@ -121,9 +118,6 @@ impl Checkpoint {
     }
 
     /// The content of a file.
-    ///
-    /// # Errors
-    /// [`CheckpointError::TooLong`], and errors of the encoders.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CheckpointError> {
         let plain = rmp_serde::to_vec(self).map_err(io::Error::other)?;
         let compressed = zstd::encode_all(&*plain, LEVEL)?;

@@ -119,9 +119,6 @@ impl PipelineInput {
     }
 
     /// The same, with what is of other times.
-    ///
-    /// # Errors
-    /// As [`PipelineInput::observe`].
     pub fn observe_all(
         &self,
         pipeline: &Pipeline,
@@ -268,9 +265,6 @@ fn pipeline_words(stage: &str) -> &'static str {
 /// Runs a pipeline until it ends or a signal stops it: notices go to `on_notice`, all other frames to `on_frame`.
 ///
 /// Returns what is wrong with the captures, if anything; frames from before the damage have been passed on.
-///
-/// # Errors
-/// If the pipeline is stopped.
 fn observe_run(
     run: PreparedRun,
     on_notice: &mut (dyn FnMut(&Notice) + Send),

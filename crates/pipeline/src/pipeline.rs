@@ -60,9 +60,6 @@ impl Pipeline {
 
     /// Runs a stage of the calling program, in process, in place of every stage of this name. `build` is called once
     /// for every run. The new stage keeps its own name ([`Stage::NAME`]); what it consumes and makes is not checked.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if the pipeline has no stage of this name.
     pub fn replace<S: Stage + 'static>(
         &mut self,
         stage: &str,
@@ -149,18 +146,12 @@ impl Pipeline {
     }
 
     /// Makes every stage that takes a model use this one.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if the path is not UTF-8.
     pub fn use_model(&mut self, model: &Path) -> Result<(), ConfigError> {
         self.use_models(std::slice::from_ref(&model))
     }
 
     /// Makes every stage that takes models use these files, whose sections are of different gateways or services. Records
     /// are sized as where these were learned, unless this pipeline says otherwise.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if a path is not UTF-8.
     pub fn use_models<P: AsRef<Path>>(&mut self, models: &[P]) -> Result<(), ConfigError> {
         // What is wrong with a model, the stages that use it say.
         if let Ok(learned) = ModelSet::read(models) {
@@ -201,9 +192,6 @@ impl Pipeline {
     }
 
     /// Makes the stages that go by a home's habits use a profile.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if the path is not UTF-8.
     pub fn use_profile(&mut self, profile: &Path) -> Result<(), ConfigError> {
         let value = Value::from(text_of(profile)?);
         for stage in ["pruner", "detector"] {
@@ -238,9 +226,6 @@ impl Pipeline {
     }
 
     /// The part of the pipeline up to and including the last stage of this name.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if there is none.
     pub fn until(&self, stage: &str) -> Result<Self, ConfigError> {
         let last = self.stages.iter().rposition(|other| other.name() == stage);
         let Some(last) = last else { return Err(ConfigError::usage(format!("the pipeline has no stage `{stage}`"))) };

@@ -26,9 +26,6 @@ use crate::{ConfigError, Mode, Pipeline, SavedStream};
 
 impl Pipeline {
     /// Builds every stage and looks up every program, before anything runs.
-    ///
-    /// # Errors
-    /// [`ConfigError`] about the first stage that cannot be built.
     pub fn prepare(&self) -> Result<PreparedRun, ConfigError> {
         self.prepare_from(None)
     }

@@ -22,9 +22,6 @@ enum Encoder {
 
 impl Recording {
     /// Writes to this file.
-    ///
-    /// # Errors
-    /// If the compressor cannot be created.
     pub fn new(file: File, compression: Compression) -> io::Result<Self> {
         Ok(Self(match compression {
             Compression::None => Encoder::Plain(BufWriter::new(file)),

@@ -101,18 +101,12 @@ impl StageEntry {
     }
 
     /// The stage with these options, whose keys are named like its flags.
-    ///
-    /// # Errors
-    /// If a key is unknown or a value is invalid.
     pub fn configure(&self, options: Table) -> Result<Box<dyn StageConfig>, toml::de::Error> {
         (self.configure)(options)
     }
 
     /// Sets one of the stage's options. A single value may be meant as a list of one. Every option has a default, so
     /// that each can be read alone and be blamed. Paths become relative to what `folder` is relative to.
-    ///
-    /// # Errors
-    /// Why the key or the value is wrong.
     pub(crate) fn set(
         &self,
         options: &mut Table,
@@ -176,9 +170,6 @@ fn texts(value: &Value) -> Vec<OsString> {
 /// The options of any stage.
 pub trait StageConfig: Send {
     /// The stage, ready to run.
-    ///
-    /// # Errors
-    /// [`ConfigureError`] if an option is wrong or a file it names cannot be used.
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
 
     /// What the stage opens while it runs.

@@ -27,9 +27,6 @@ pub struct SavedStream {
 
 impl SavedStream {
     /// Opens a file, compressed or not; `-` is stdin. Waits for its first frame until `interrupt` is set.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if it cannot be read or does not begin as a frame stream.
     pub fn open(path: &Path, interrupt: &Interrupt) -> Result<Self, ConfigError> {
         let name = name_of(path);
         let of_file = |error: io::Error| ConfigError::input(format!("{name}: {error}"));
@@ -50,9 +47,6 @@ impl SavedStream {
 
     /// The streams of one stage in these files, one after another, as one stream. Each file is opened when its turn comes:
     /// there may be more of them than a process may open.
-    ///
-    /// # Errors
-    /// As [`SavedStream::open`], if there is none, or one of them is not there.
     pub fn joined(files: &[PathBuf], interrupt: &Interrupt) -> Result<Self, ConfigError> {
         let name = match files {
             [only] => name_of(only),

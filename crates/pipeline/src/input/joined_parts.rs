@@ -26,9 +26,6 @@ const APART_NS: i64 = 3_600_000_000_000;
 
 /// Joins parts into a file, and puts them into the order of their times; those that overlap are refused, or shifted in the
 /// order in which they were named.
-///
-/// # Errors
-/// If parts overlap and are not to be shifted, or a file cannot be read or written.
 pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, into: &Path) -> Result<(), InputError> {
     let named: Vec<InputPart> = parts.to_vec();
     // Parts without any traffic come last.

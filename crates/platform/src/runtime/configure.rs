@@ -32,9 +32,6 @@ pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
     }
 
     /// Builds the stage.
-    ///
-    /// # Errors
-    /// [`ConfigureError`] if an option is invalid or a file cannot be used.
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
 }
 

@@ -30,9 +30,6 @@ impl Interrupt {
 
     /// An interrupt that SIGINT, SIGTERM and SIGHUP set. A second signal ends the process at once. A SIGHUP that is
     /// ignored, as under `nohup`, stays so.
-    ///
-    /// # Errors
-    /// If the signal handlers cannot be installed.
     pub fn on_signals() -> io::Result<Self> {
         let interrupt = Self::new();
         let hang_up = (!ignores_hang_up()).then_some((SIGHUP, 129));

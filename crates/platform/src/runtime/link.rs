@@ -88,26 +88,17 @@ pub struct Closed;
 /// Takes frames from a stage.
 pub trait Emit: Send {
     /// Takes a frame; waits while the receiver is busy.
-    ///
-    /// # Errors
-    /// [`Closed`] once the receiver is gone.
     fn emit(&mut self, frame: Frame) -> Result<(), Closed>;
 }
 
 /// The sending end of a link between two nodes.
 pub trait Output: Emit {
     /// Takes frames in order and leaves the vector empty.
-    ///
-    /// # Errors
-    /// [`Closed`] once the receiver is gone.
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
         frames.drain(..).try_for_each(|frame| self.emit(frame))
     }
 
     /// Sends what is buffered; called before waiting for input, so that live captures are not delayed.
-    ///
-    /// # Errors
-    /// [`Closed`] once the receiver is gone.
     fn flush(&mut self) -> Result<(), Closed>;
 
     /// The time spent waiting for the receiver so far, which is not service time of the stage.

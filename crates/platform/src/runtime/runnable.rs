@@ -25,9 +25,6 @@ pub trait Runnable: Send {
     }
 
     /// Makes it leave its state in `slot` at the end of its input, instead of finishing what is pending.
-    ///
-    /// # Errors
-    /// [`StateError::Unsupported`] if its state cannot be saved.
     fn leave_state(&mut self, slot: StateSlot) -> Result<(), StateError> {
         let _ = slot;
         Err(StateError::Unsupported)

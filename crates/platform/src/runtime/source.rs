@@ -37,9 +37,6 @@ pub trait Source: Send {
 /// The output of a source, which can flush before it waits for more input.
 pub trait SourceEmit: Emit {
     /// Sends the gathered frames.
-    ///
-    /// # Errors
-    /// [`Closed`] once the output is closed.
     fn flush(&mut self) -> Result<(), Closed>;
 
     /// Where to report how much of the input has been read, and how much there is.

@@ -93,9 +93,6 @@ pub fn encode_state(state: &impl Serialize) -> Result<Vec<u8>, StateError> {
 }
 
 /// Reads a state that [`encode_state`] wrote. Memory is bounded by the number of bytes.
-///
-/// # Errors
-/// [`StateError`] if the bytes are of something else.
 pub fn decode_state<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StateError> {
     postcard::from_bytes(bytes).map_err(StateError::Unreadable)
 }

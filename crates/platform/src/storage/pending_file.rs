@@ -35,9 +35,6 @@ pub struct PendingFile {
 
 impl PendingFile {
     /// Creates the file that becomes `target`. A link is not followed here: it would be replaced.
-    ///
-    /// # Errors
-    /// I/O errors of the system; a target without a name.
     pub fn create(target: &Path, durability: Durability) -> io::Result<Self> {
         let name = target.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "this is no file name"))?;
         let stem = name.as_bytes().get(..LONGEST_STEM).unwrap_or(name.as_bytes());

@@ -64,9 +64,6 @@ impl Latency {
     }
 
     /// Decodes the result of [`Latency::to_bytes`], or any histogram of at most three significant digits.
-    ///
-    /// # Errors
-    /// [`LatencyError`] if the bytes are not in that format, or declare more than is there.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LatencyError> {
         let plain = checked(bytes).map_err(|fault| LatencyError(fault.to_owned()))?;
         let decoded = Deserializer::new().deserialize(&mut &*plain);
