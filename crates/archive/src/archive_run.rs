@@ -160,7 +160,7 @@ impl ArchiveRun {
         Ok(PointRun {
             layout,
             pipeline: &self.pipeline,
-            packet_stages: packet_stages(&self.pipeline).map_err(ArchiveError::Pipeline)?,
+            packet_stages: packet_stages(&self.pipeline).map_err(ArchiveError::Usage)?,
             format: self.format,
             missing: self.missing,
             settling: Settling::since(self.settle),
@@ -178,7 +178,7 @@ impl ArchiveRun {
         if self.pipeline.makes().is_some_and(|kind| kind != ANSWER) {
             let fault =
                 format!("an archive keeps frames of kind `{ANSWER}`: its pipeline ends with `pruner` or `decomposer`");
-            return Err(ArchiveError::Pipeline(fault));
+            return Err(ArchiveError::Usage(fault));
         }
         // It may not exist yet, but the folder it is in does.
         let out = self.out.canonicalize().or_else(|_| {
@@ -195,12 +195,16 @@ impl ArchiveRun {
                 input => input.map_err(ArchiveError::of_file(path))?,
             };
             if out.starts_with(&input) || input.starts_with(&out) {
-                return Err(ArchiveError::Inside { out: self.out.clone(), input: path.clone() });
+                return Err(ArchiveError::Usage(format!(
+                    "{} and {} lie inside each other: name a folder elsewhere for the results",
+                    self.out.display(),
+                    path.display()
+                )));
             }
         }
         if !self.range.is_everything() && !is_by_time(&self.pipeline) {
             let fault = "captures whose times are not used (`capture.order`) cannot be chosen by time";
-            return Err(ArchiveError::Pipeline(fault.to_owned()));
+            return Err(ArchiveError::Usage(fault.to_owned()));
         }
         let mut points = capture_points(named, self.points_of)?;
         points.extend(self.emptied(&points)?);
@@ -233,7 +237,7 @@ impl ArchiveRun {
 
     /// Checks that all stages can be built, with the first file that seems to be a capture.
     pub(crate) fn check_stages(&self, points: &[CapturePoint]) -> Result<(), ArchiveError> {
-        packet_stages(&self.pipeline).map_err(ArchiveError::Pipeline)?;
+        packet_stages(&self.pipeline).map_err(ArchiveError::Usage)?;
         let first = points.iter().flat_map(|point| &point.files).find(|file| sizeleak_capture::is_capture(file));
         if let Some(first) = first {
             let mut pipeline = self.pipeline.clone();

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sizeleak_output::OutputFormat;
-use sizeleak_platform::storage::read_regular;
+use sizeleak_platform::storage::{Durability, read_regular};
 
 use crate::capture_file::{CaptureFile, FileState};
 use crate::layout::Layout;
@@ -121,7 +121,7 @@ impl PointDescription {
     }
 
     pub(crate) fn write(&self, layout: &Layout) -> io::Result<()> {
-        layout.write(&layout.description(&self.point), &to_checked_json(self)?)
+        layout.write(&layout.description(&self.point), &to_checked_json(self)?, Durability::Lasting)
     }
 }
 

@@ -13,9 +13,6 @@ pub enum ArchiveError {
     /// Another run is writing there.
     #[error("another `sizeleak archive` is writing to {}: wait for its end (`--wait`), or name another folder", .0.display())]
     Locked(PathBuf),
-    /// The folder for results holds something else.
-    #[error("{} is not empty and was not made by `sizeleak archive`: name an empty or a new folder", .0.display())]
-    NotArchive(PathBuf),
     /// There are no results yet.
     #[error("{} has no manifest.ndjson: name the folder that `sizeleak archive -o` wrote", .0.display())]
     NoManifest(PathBuf),
@@ -40,15 +37,6 @@ pub enum ArchiveError {
         /// What is wrong.
         fault: &'static str,
     },
-    /// The folder for results would be read, or the other way round.
-    #[error("{out} and {input} lie inside each other: name a folder elsewhere for the results",
-        out = .out.display(), input = .input.display())]
-    Inside {
-        /// The folder for results.
-        out: PathBuf,
-        /// What is read.
-        input: PathBuf,
-    },
     /// Two capture points cannot be told apart.
     #[error("{} and {} would both be the capture point `{name}`: name a folder above both", .one.display(), .other.display())]
     SameName {
@@ -59,9 +47,9 @@ pub enum ArchiveError {
         /// The other one.
         other: PathBuf,
     },
-    /// The pipeline cannot be used here.
+    /// The pipeline or a folder cannot be used here.
     #[error("{0}")]
-    Pipeline(String),
+    Usage(String),
     /// The pipeline is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -85,11 +73,7 @@ impl ArchiveError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(error) => error.exit_code(),
-            Self::NotArchive(_)
-            | Self::InvalidPattern { .. }
-            | Self::Inside { .. }
-            | Self::SameName { .. }
-            | Self::Pipeline(_) => 2,
+            Self::InvalidPattern { .. } | Self::SameName { .. } | Self::Usage(_) => 2,
             Self::Locked(_) | Self::NoManifest(_) | Self::NoMatch(_) | Self::NoPoint { .. } | Self::File { .. } => 1,
         }
     }

@@ -4,7 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use sizeleak_platform::storage::{Durability, PendingFile, make_private, sync_folder};
+use sizeleak_platform::storage::{Durability, PendingFile, sync_folder};
 
 use crate::error::ArchiveError;
 
@@ -93,14 +93,19 @@ impl Layout {
     pub(crate) fn lock(self) -> Result<LockedLayout, ArchiveError> {
         let root = self.root.clone();
         let of_root = ArchiveError::of_file(&root);
-        if self.root.exists() && !self.root.is_dir() {
-            return Err(ArchiveError::NotArchive(self.root));
+        let foreign = || {
+            ArchiveError::Usage(format!(
+                "{} is not empty and was not made by `sizeleak archive`: name an empty or a new folder",
+                root.display()
+            ))
+        };
+        if root.exists() && !root.is_dir() {
+            return Err(foreign());
         }
         fs::create_dir_all(&self.root).map_err(&of_root)?;
         let file = self.root.join(LOCK);
-        let is_foreign = !file.exists() && fs::read_dir(&self.root).map_err(&of_root)?.next().is_some();
-        if is_foreign {
-            return Err(ArchiveError::NotArchive(self.root));
+        if !file.exists() && fs::read_dir(&root).map_err(&of_root)?.next().is_some() {
+            return Err(foreign());
         }
         let lock = File::options().create(true).append(true).open(&file).map_err(ArchiveError::of_file(&file))?;
         match lock.try_lock() {
@@ -125,37 +130,15 @@ impl Layout {
     }
 
     /// A file that becomes `target` once it is whole.
-    pub(crate) fn begin(&self, target: &Path) -> io::Result<PendingFile> {
+    pub(crate) fn begin(&self, target: &Path, durability: Durability) -> io::Result<PendingFile> {
         let name = target.file_name().ok_or(ErrorKind::InvalidInput)?;
-        PendingFile::create(&self.staging().join(name), Durability::Lasting)
+        PendingFile::create(&self.staging().join(name), durability)
     }
 
-    pub(crate) fn write(&self, target: &Path, content: &[u8]) -> io::Result<()> {
-        let mut pending = self.begin(target)?;
+    pub(crate) fn write(&self, target: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
+        let mut pending = self.begin(target, durability)?;
         io::Write::write_all(pending.file(), content)?;
         pending.keep_as(target)
-    }
-
-    /// Writes a whole file that a power cut may take: it can be made again.
-    pub(crate) fn write_disposable(&self, target: &Path, content: &[u8]) -> io::Result<()> {
-        let mut pending = self.begin_disposable(target)?;
-        io::Write::write_all(pending.file(), content)?;
-        pending.keep_as(target)
-    }
-
-    /// The same, for its owner alone.
-    pub(crate) fn write_private(&self, target: &Path, content: &[u8]) -> io::Result<()> {
-        let mut pending = self.begin_disposable(target)?;
-        make_private(pending.file())?;
-        io::Write::write_all(pending.file(), content)?;
-        pending.keep_as(target)
-    }
-
-    /// As [`Layout::begin`], for a file that a power cut may take or cut: whoever reads it checks it, and can make it
-    /// again.
-    pub(crate) fn begin_disposable(&self, target: &Path) -> io::Result<PendingFile> {
-        let name = target.file_name().ok_or(ErrorKind::InvalidInput)?;
-        PendingFile::create(&self.staging().join(name), Durability::Disposable)
     }
 
     /// Moves a file that was written in the staging folder to its place.

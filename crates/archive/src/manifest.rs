@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::what;
+use sizeleak_platform::storage::Durability;
 
 use crate::capture_file::{CaptureFile, FileVerdict};
 use crate::description::PointDescription;
@@ -114,7 +115,7 @@ impl Manifest {
 
     pub(crate) fn write(&self, layout: &Layout) -> Result<(), ArchiveError> {
         let path = layout.manifest();
-        let written = self.lines().and_then(|text| layout.write(&path, text.as_bytes()));
+        let written = self.lines().and_then(|text| layout.write(&path, text.as_bytes(), Durability::Lasting));
         written.map_err(ArchiveError::of_file(&path))
     }
 

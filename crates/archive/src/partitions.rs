@@ -10,7 +10,7 @@ use std::mem;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use sizeleak_frame::{Flow, Frame, FrameReader, FrameWriter, Hello, Identification, SCHEMA, Session, Summary};
+use sizeleak_frame::{Flow, Frame, FrameReader, FrameWriter, Hello, Identification, Session, Summary};
 use sizeleak_output::{KindSelection, OutputWriter, TextStyle};
 use sizeleak_text::utc;
 
@@ -106,7 +106,7 @@ impl Partitions {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 let mut waiting = Vec::new();
-                self.waiting_bytes += append(&mut waiting, [hello()])?;
+                self.waiting_bytes += append(&mut waiting, [Hello::of("archive").into()])?;
                 new.insert(Partition { number, described: None, waiting })
             }
         };
@@ -155,11 +155,6 @@ impl Partitions {
         }
         Ok(parts)
     }
-}
-
-fn hello() -> Frame {
-    let (stage, version) = ("archive".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    Frame::Hello(Box::new(Hello { schema: SCHEMA, stage, version, upstream: Vec::new() }))
 }
 
 fn frames_path(folder: &Path, number: usize) -> PathBuf {

@@ -1,13 +1,14 @@
 //! Makes the records of a unit: the output of the first three stages over its captures, as a compressed frame stream, and
 //! the state in which that leaves the flows.
 
-use std::io;
+use std::io::{self, Write};
 
 use blake3::Hash;
 use sizeleak_frame::{Frame, FrameSink, FrameWriter, Summary};
 use sizeleak_pipeline::recording::{Compression, Recording};
 use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::storage::{Durability, make_private};
 use sizeleak_platform::telemetry::{Progress, Telemetry};
 
 use crate::description::DescribedFile;
@@ -91,7 +92,7 @@ impl RecordMaker<'_> {
         let target = self.store.records(&name);
         let of_target = self.of_target(&name);
         self.store.create().map_err(&of_target)?;
-        let mut pending = self.store.layout.begin_disposable(&target).map_err(&of_target)?;
+        let mut pending = self.store.layout.begin(&target, Durability::Disposable).map_err(&of_target)?;
         let file = pending.file().try_clone().map_err(&of_target)?;
         let recording = Recording::new(file, Compression::Zstd).map_err(&of_target)?;
         let read = ReadShare::of(&mut prepared, self.progress);
@@ -110,7 +111,12 @@ impl RecordMaker<'_> {
     fn write_state(&self, name: &str, state: &Checkpoint) -> Result<StoredState, String> {
         let content = state.to_bytes().map_err(|error| error.to_string())?;
         let digest = state.digest().map_err(|error| error.to_string())?;
-        let written = self.store.layout.write_private(&self.store.state_file(name), &content);
+        let target = self.store.state_file(name);
+        let written = self.store.layout.begin(&target, Durability::Disposable).and_then(|mut pending| {
+            make_private(pending.file())?;
+            pending.file().write_all(&content)?;
+            pending.keep_as(&target)
+        });
         written.map_err(self.of_target(name))?;
         Ok(StoredState { digest, bytes: content.len() as u64 })
     }

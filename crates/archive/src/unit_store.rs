@@ -8,6 +8,7 @@ use std::{fs, io};
 use blake3::Hash;
 use serde::{Deserialize, Serialize};
 use sizeleak_pipeline::Checkpoint;
+use sizeleak_platform::storage::Durability;
 use sizeleak_text::utc;
 
 use crate::description::{DescribedFile, forget_unsettled};
@@ -86,7 +87,8 @@ impl<'a> UnitStore<'a> {
 
     /// Describes a unit whose other files are there.
     pub(crate) fn describe(&self, unit: &UnitDescription) -> io::Result<()> {
-        self.layout.write_disposable(&self.file(&unit.name, DESCRIPTION), &to_checked_json(unit)?)
+        let path = self.file(&unit.name, DESCRIPTION);
+        self.layout.write(&path, &to_checked_json(unit)?, Durability::Disposable)
     }
 
     pub(crate) fn create(&self) -> io::Result<()> {

@@ -17,3 +17,11 @@ pub struct Hello {
     /// The stages before it, in order.
     pub upstream: Vec<String>,
 }
+
+impl Hello {
+    /// What a stream of this stage begins with, as this version writes it and where no stage comes before.
+    pub fn of(stage: &str) -> Self {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Self { schema: SCHEMA, stage: stage.to_owned(), version, upstream: Vec::new() }
+    }
+}

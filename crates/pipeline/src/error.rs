@@ -13,7 +13,6 @@ const MAX_QUOTE: usize = 160;
 
 /// An error in the configuration of a pipeline, or a file it names that cannot be used.
 #[derive(Debug, Error)]
-#[error("{}{fault}{}", Location { file: file.as_deref(), line: *line }, Quote { line: *line, text: quote.as_deref() })]
 pub struct ConfigError {
     /// The file at fault, if there is one.
     pub file: Option<PathBuf>,
@@ -25,30 +24,15 @@ pub struct ConfigError {
     code: u8,
 }
 
-struct Location<'a> {
-    file: Option<&'a Path>,
-    line: Option<usize>,
-}
-
-impl Display for Location<'_> {
+impl Display for ConfigError {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        match (self.file, self.line) {
-            (Some(file), Some(line)) => write!(formatter, "{}, line {line}: ", file.display()),
-            (Some(file), None) => write!(formatter, "{}: ", file.display()),
-            (None, _) => Ok(()),
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(formatter, "{}, line {line}: ", file.display())?,
+            (Some(file), None) => write!(formatter, "{}: ", file.display())?,
+            (None, _) => {}
         }
-    }
-}
-
-/// A line of a file, quoted below the message.
-struct Quote<'a> {
-    line: Option<usize>,
-    text: Option<&'a str>,
-}
-
-impl Display for Quote<'_> {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        match (self.line, self.text) {
+        formatter.write_str(&self.fault)?;
+        match (self.line, &self.quote) {
             (Some(line), Some(text)) => write!(formatter, "\n  {line} | {text}"),
             _ => Ok(()),
         }
@@ -63,28 +47,23 @@ impl ConfigError {
 
     /// Input that cannot be used: exit code 1.
     pub(crate) fn input(fault: String) -> Self {
-        Self { file: None, line: None, fault, quote: None, code: 1 }
+        Self { code: 1, ..Self::usage(fault) }
     }
 
     /// Input that was cut short: exit code 3.
     pub(crate) fn cut(fault: String) -> Self {
-        Self { code: 3, ..Self::input(fault) }
+        Self { code: 3, ..Self::usage(fault) }
     }
 
     pub(crate) fn of_file(file: &Path, error: &io::Error) -> Self {
-        Self { file: Some(file.to_owned()), line: None, fault: error.to_string(), quote: None, code: 1 }
+        Self { file: Some(file.to_owned()), ..Self::input(error.to_string()) }
     }
 
-    /// The same, at a line of a file.
-    pub(crate) fn at(self, file: Option<&Path>, line: Option<usize>) -> Self {
-        Self { file: file.map(Path::to_owned), line, ..self }
-    }
-
-    /// The same with its line quoted from the text of its file.
-    pub(crate) fn quoting(self, text: &str) -> Self {
-        let line = self.line.and_then(|line| text.lines().nth(line.checked_sub(1)?));
-        let quote = line.map(|line| line.trim_end().chars().take(MAX_QUOTE).collect());
-        Self { quote, ..self }
+    /// The same, at a line of a file, which is quoted from its text.
+    pub(crate) fn at(self, file: Option<&Path>, line: Option<usize>, text: &str) -> Self {
+        let quoted = line.and_then(|line| text.lines().nth(line.checked_sub(1)?));
+        let quote = quoted.map(|quoted| quoted.trim_end().chars().take(MAX_QUOTE).collect());
+        Self { file: file.map(Path::to_owned), line, quote, ..self }
     }
 
     /// The exit code of the contract: 2 for a usage error, 1 if a file cannot be used, 3 if it was cut short.

@@ -43,7 +43,7 @@ impl Pipeline {
         let of_file = |error| ConfigError::of_file(file, &error);
         if fs::metadata(file).map_err(of_file)?.len() > MAX_FILE_BYTES {
             let fault = format!("is not a pipeline file: it has more than {MAX_FILE_BYTES} bytes");
-            return Err(ConfigError::usage(fault).at(Some(file), None));
+            return Err(ConfigError::usage(fault).at(Some(file), None, ""));
         }
         let text = fs::read_to_string(file).map_err(of_file)?;
         Self::parse(&text, file)
@@ -62,7 +62,7 @@ impl Pipeline {
         let mut settings = contents.pipeline;
         settings.latency_log = settings.latency_log.map(|log| source.folder.join(log));
         let pipeline = Self { file: Some(file.to_owned()), text: text.to_owned(), ..Self::new(stages, settings) };
-        check_order(&pipeline.stages).map_err(|(line, error)| error.at(Some(file), line).quoting(text))?;
+        check_order(&pipeline.stages).map_err(|(line, error)| error.at(Some(file), line, text))?;
         Ok(pipeline)
     }
 }
@@ -81,7 +81,7 @@ impl FileText<'_> {
     }
 
     fn fault(&self, place: Range<usize>, fault: impl Into<String>) -> ConfigError {
-        ConfigError::usage(fault.into()).at(Some(self.file), Some(self.line(place))).quoting(self.text)
+        ConfigError::usage(fault.into()).at(Some(self.file), Some(self.line(place)), self.text)
     }
 
     fn stage(&self, table: Spanned<Keys>) -> Result<PipelineStage, ConfigError> {

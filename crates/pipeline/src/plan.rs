@@ -32,7 +32,7 @@ impl Pipeline {
 
     /// The same from a stream on, behind the stage at this index. Skipped stages are not checked.
     pub fn prepare_from(&self, from: Option<(usize, SavedStream)>) -> Result<PreparedRun, ConfigError> {
-        check_order(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
+        check_order(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line, &self.text))?;
         if let Some(fault) = fault_of_queue_depth(self.queue_depth) {
             return Err(ConfigError::usage(fault));
         }
@@ -151,13 +151,10 @@ impl Pipeline {
         let (mut saves, mut recorders) = (Vec::new(), BTreeMap::new());
         for (index, stage) in self.stages.iter().enumerate().skip(first) {
             let Some(path) = &stage.save else { continue };
-            let line = stage.line_of_key(SAVE);
-            let located = |error: ConfigError| {
-                error.at(self.file.as_deref().filter(|_| line.is_some()), line).quoting(&self.text)
-            };
-            let save = PendingSave::begin(stage.name(), path);
-            let (save, recorder) =
-                save.map_err(|fault| located(ConfigError::input(format!("`{}`: {fault}", stage.name()))))?;
+            let (save, recorder) = PendingSave::begin(stage.name(), path).map_err(|fault| {
+                let fault = ConfigError::input(format!("`{}`: {fault}", stage.name()));
+                self.at_line(stage.line_of_key(SAVE), fault)
+            })?;
             saves.push(save);
             recorders.insert(index, recorder);
         }
@@ -165,8 +162,12 @@ impl Pipeline {
     }
 
     fn locate(&self, stage: &PipelineStage, error: ConfigError) -> ConfigError {
-        let line = stage.line_of_fault(&error.fault);
-        error.at(self.file.as_deref().filter(|_| line.is_some()), line).quoting(&self.text)
+        self.at_line(stage.line_of_fault(&error.fault), error)
+    }
+
+    /// An error at a line of the pipeline file, if it is of one.
+    fn at_line(&self, line: Option<usize>, error: ConfigError) -> ConfigError {
+        error.at(self.file.as_deref().filter(|_| line.is_some()), line, &self.text)
     }
 }
 

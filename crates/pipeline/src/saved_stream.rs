@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, SCHEMA, Summary};
+use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, Summary};
 use sizeleak_platform::runtime::{Interrupt, Interruptible};
 
 use crate::joined_streams::{JoinedStreams, UnopenedStream};
@@ -67,14 +67,8 @@ impl SavedStream {
 
     /// A stream of this stage that holds no traffic.
     pub fn empty(stage: &str) -> Result<Self, ConfigError> {
-        let hello = Hello {
-            schema: SCHEMA,
-            stage: stage.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            upstream: Vec::new(),
-        };
         let mut writer = FrameWriter::new(Vec::new());
-        let written = writer.write_all(&[hello.into(), Frame::Summary(Summary::default())]);
+        let written = writer.write_all(&[Hello::of(stage).into(), Frame::Summary(Summary::default())]);
         let bytes = written.and_then(|()| writer.into_output());
         let bytes = bytes.map_err(|error| ConfigError::input(error.to_string()))?;
         Self::new("no traffic".to_owned(), None, Box::new(Cursor::new(bytes)))

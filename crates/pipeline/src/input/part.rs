@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sizeleak_frame::{Frame, FrameWriter, Hello, Notice, SCHEMA, what};
+use sizeleak_frame::{Frame, FrameWriter, Hello, Notice, what};
 use sizeleak_platform::runtime::Interrupt;
 
 use super::gateway_filter::GatewayFilter;
@@ -61,7 +61,7 @@ impl<'a> PartRecorder<'a> {
                 (*start, *end) = ((*start).min(first), (*end).max(last));
             }
             // A run that failed at once may not even have said who it is.
-            let hello = (!is_begun && !matches!(frame, Frame::Hello(_))).then(|| hello(self.stage).into());
+            let hello = (!is_begun && !matches!(frame, Frame::Hello(_))).then(|| Hello::of(self.stage).into());
             is_begun = true;
             hello.iter().chain([&frame]).try_for_each(|frame| writer.write(frame)).map_err(|error| {
                 let error = io::Error::other(error.to_string());
@@ -79,7 +79,7 @@ impl<'a> PartRecorder<'a> {
             Err(error) => self.damage = self.damage.take().or(Some(error)),
         }
         if !is_begun {
-            let written = writer.write(&hello(self.stage).into());
+            let written = writer.write(&Hello::of(self.stage).into());
             written.map_err(|error| InputError::Recording(io::Error::other(error.to_string())))?;
         }
         finish(writer).map_err(InputError::Recording)?;
@@ -100,7 +100,7 @@ impl<'a> PartRecorder<'a> {
         };
         let (kept, mut writer) = self.next_part()?;
         let written =
-            [hello(self.stage).into(), notice.into()].iter().try_for_each(|frame: &Frame| writer.write(frame));
+            [Hello::of(self.stage).into(), notice.into()].iter().try_for_each(|frame: &Frame| writer.write(frame));
         written.map_err(|error| InputError::Recording(io::Error::other(error.to_string())))?;
         finish(writer).map_err(InputError::Recording)?;
         self.parts.push(InputPart { path: path.to_owned(), span: None, kept });
@@ -127,12 +127,6 @@ pub(super) fn own_interrupt() -> Result<Interrupt, InputError> {
 
 pub(super) fn finish(writer: FrameWriter<Recording>) -> io::Result<()> {
     writer.into_output().map_err(|error| io::Error::other(error.to_string()))?.finish()
-}
-
-/// What a stream begins with, as if `stage` had written it.
-pub(super) fn hello(stage: &str) -> Hello {
-    let (stage, version) = (stage.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    Hello { schema: SCHEMA, stage, version, upstream: Vec::new() }
 }
 
 /// The times of the traffic that a frame is about.

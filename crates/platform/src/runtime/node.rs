@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::time::{Duration, Instant};
 
-use sizeleak_frame::{BATCH_ROWS, Frame, Hello, Notice, SCHEMA, StageSummary, Summary, what};
+use sizeleak_frame::{BATCH_ROWS, Frame, Hello, Notice, StageSummary, Summary, what};
 use tracing::info;
 
 use crate::runtime::{Closed, Emit, InputError, Observer, Outcome, Output, Stage, StageError, StateSlot};
@@ -186,8 +186,7 @@ impl<'a> NodeOutput<'a> {
             upstream.push(hello.stage);
             upstream
         });
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        self.pass(Frame::from(Hello { schema: SCHEMA, stage: stage.to_owned(), version, upstream }))
+        self.pass(Frame::from(Hello { upstream, ..Hello::of(stage) }))
     }
 
     #[inline(never)]

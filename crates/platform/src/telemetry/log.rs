@@ -111,7 +111,7 @@ impl LogFlags {
         let lines = match self.log_format {
             LogFormat::Text => {
                 let has_colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
-                let text = LineFormat { program, colours: has_colours.into() };
+                let text = LineFormat { program, has_colours };
                 let lines = fmt::layer().with_writer(move || writer.clone());
                 lines.event_format(text).with_filter(targets).boxed()
             }

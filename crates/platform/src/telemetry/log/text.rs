@@ -21,19 +21,7 @@ pub(super) const BARE: &str = "sizeleak::bare";
 pub(super) struct LineFormat {
     /// The speaker of events that name no stage.
     pub(super) program: &'static str,
-    pub(super) colours: LineColours,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LineColours {
-    On,
-    Off,
-}
-
-impl From<bool> for LineColours {
-    fn from(on: bool) -> Self {
-        if on { Self::On } else { Self::Off }
-    }
+    pub(super) has_colours: bool,
 }
 
 impl<S, N> FormatEvent<S, N> for LineFormat
@@ -48,7 +36,7 @@ where
             return writeln!(writer, "{}", escaped_lines(&parts.message));
         }
         let level = *event.metadata().level();
-        let style = if self.colours == LineColours::On { style(level) } else { Style::new() };
+        let style = if self.has_colours { style(level) } else { Style::new() };
         let speaker = if parts.stage.is_empty() { self.program } else { &parts.stage };
         write!(writer, "{style}{}:{style:#} {}", escaped(speaker), sentence(&parts.message))?;
         if event.metadata().target() != NOTICE {
