@@ -7,15 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::ioctl_fionbio;
+use sizeleak_platform::runtime::{becomes_ready, becomes_ready_for};
 use sizeleak_platform::telemetry::log::say;
 
 /// How long nothing may happen on a pipe of a program that has ended.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// How often to check whether a program has ended.
-const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A program of a stage, and whether it has ended. Clones share the state.
 #[derive(Debug, Clone)]
@@ -68,7 +66,7 @@ impl<P: AsFd> HeldPipe<P> {
     /// Waits for an event; false once the pipe counts as closed.
     fn becomes_ready(&mut self, flags: PollFlags, end: &str) -> bool {
         while !self.is_closed {
-            if is_ready(&self.pipe, flags) {
+            if becomes_ready_for(&self.pipe, flags) {
                 self.quiet_since = None;
                 return true;
             }
@@ -116,7 +114,7 @@ pub(crate) struct Messages<'a, P> {
 impl<P: Read + AsFd> Read for Messages<'_, P> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            let is_ready = is_ready(&self.pipe, PollFlags::IN);
+            let is_ready = becomes_ready(&self.pipe);
             if self.ended.is_none() && !matches!(self.child.try_wait(), Ok(None)) {
                 self.program.set();
                 self.ended = Some(Instant::now());
@@ -130,12 +128,6 @@ impl<P: Read + AsFd> Read for Messages<'_, P> {
             }
         }
     }
-}
-
-fn is_ready(pipe: &impl AsFd, flags: PollFlags) -> bool {
-    let mut pipes = [PollFd::new(pipe, flags)];
-    // If polling fails, reading or writing reports why.
-    !matches!(poll(&mut pipes, Some(&POLL_INTERVAL)), Ok(0) | Err(rustix::io::Errno::INTR))
 }
 
 #[cfg(test)]

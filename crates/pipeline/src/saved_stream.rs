@@ -40,11 +40,6 @@ impl SavedStream {
         Self::new(name, None, input)
     }
 
-    /// A stream that is made while it is read, called `name` in messages.
-    pub fn of_reader(name: String, input: Box<dyn Read + Send>) -> Result<Self, ConfigError> {
-        Self::new(name, None, input)
-    }
-
     /// The streams of one stage in these files, one after another, as one stream. Each file is opened when its turn comes:
     /// there may be more of them than a process may open.
     pub fn joined(files: &[PathBuf], interrupt: &Interrupt) -> Result<Self, ConfigError> {

@@ -113,17 +113,22 @@ impl<R: Read + AsFd> Interruptible<R> {
 
 /// Whether a read would return at once, with bytes or the end.
 pub fn is_ready(input: &impl AsFd) -> bool {
-    is_ready_within(input, &Timespec { tv_sec: 0, tv_nsec: 0 })
+    is_ready_within(input, PollFlags::IN, &Timespec { tv_sec: 0, tv_nsec: 0 })
 }
 
 /// As [`is_ready`], but waits up to the time between two checks of an [`Interrupt`].
 pub fn becomes_ready(input: &impl AsFd) -> bool {
-    is_ready_within(input, &POLL_INTERVAL)
+    becomes_ready_for(input, PollFlags::IN)
 }
 
-fn is_ready_within(input: &impl AsFd, time: &Timespec) -> bool {
-    let mut inputs = [PollFd::new(input, PollFlags::IN)];
-    // If polling fails, reading reports why.
+/// The same for other events than bytes to read.
+pub fn becomes_ready_for(pipe: &impl AsFd, flags: PollFlags) -> bool {
+    is_ready_within(pipe, flags, &POLL_INTERVAL)
+}
+
+fn is_ready_within(pipe: &impl AsFd, flags: PollFlags, time: &Timespec) -> bool {
+    let mut inputs = [PollFd::new(pipe, flags)];
+    // If polling fails, reading or writing reports why.
     !matches!(poll(&mut inputs, Some(time)), Ok(0) | Err(rustix::io::Errno::INTR))
 }
 
