@@ -242,35 +242,18 @@ impl NamedPaths {
             place: error.pos + 1,
             fault: error.msg,
         };
-        let Matches { paths, unreadable } = Matches::of(text).map_err(of_pattern)?;
-        if absence == Absence::IsError && paths.is_empty() && unreadable.is_empty() {
+        let mut found = glob_with(text, AS_SHELL).map_err(of_pattern)?.peekable();
+        if absence == Absence::IsError && found.peek().is_none() {
             return Err(ArchiveError::NoMatch(operand.to_owned()));
         }
         let base = fixed_part(operand);
-        self.paths.extend(paths.into_iter().map(|path| NamedPath { path, base: Some(base.clone()) }));
-        self.unreadable.extend(unreadable);
-        Ok(())
-    }
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Matches {
-    pub(crate) paths: Vec<PathBuf>,
-    /// Folders that it could not look into.
-    pub(crate) unreadable: Vec<(PathBuf, io::Error)>,
-}
-
-impl Matches {
-    /// Looks for what a pattern matches.
-    pub(crate) fn of(pattern: &str) -> Result<Self, PatternError> {
-        let mut matches = Self::default();
-        for found in glob_with(pattern, AS_SHELL)? {
+        for found in found {
             match found {
-                Ok(path) => matches.paths.push(path),
-                Err(error) => matches.unreadable.push((error.path().to_owned(), error.into())),
+                Ok(path) => self.paths.push(NamedPath { path, base: Some(base.clone()) }),
+                Err(error) => self.unreadable.push((error.path().to_owned(), error.into())),
             }
         }
-        Ok(matches)
+        Ok(())
     }
 }
 
