@@ -167,12 +167,12 @@ impl Pipeline {
             [only] => Value::from(*only),
             _ => Value::from(models),
         };
-        for stage in MODEL_STAGES {
-            if self.has(stage) {
-                self.set(stage, "model", value.clone())?;
-            }
-        }
-        Ok(())
+        self.set_where_it_is(&MODEL_STAGES, "model", &value)
+    }
+
+    /// Sets an option of those of these stages that there are.
+    fn set_where_it_is(&mut self, stages: &[&str], key: &str, value: &Value) -> Result<(), ConfigError> {
+        stages.iter().try_for_each(|stage| if self.has(stage) { self.set(stage, key, value.clone()) } else { Ok(()) })
     }
 
     /// The captures that it reads; none if it reads none, or an interface.
@@ -193,13 +193,7 @@ impl Pipeline {
 
     /// Makes the stages that go by a home's habits use a profile.
     pub fn use_profile(&mut self, profile: &Path) -> Result<(), ConfigError> {
-        let value = Value::from(text_of(profile)?);
-        for stage in ["pruner", "detector"] {
-            if self.has(stage) {
-                self.set(stage, "profile", value.clone())?;
-            }
-        }
-        Ok(())
+        self.set_where_it_is(&["pruner", "detector"], "profile", &Value::from(text_of(profile)?))
     }
 
     /// The kind of frame the last stage makes; `None` if it is not one of the standard stages.

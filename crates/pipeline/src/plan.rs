@@ -16,7 +16,7 @@ use tracing::debug;
 
 use crate::forwarder::ByteForwarder;
 use crate::placement::{Placement, StageThread};
-use crate::process::StageProgram;
+use crate::process::{ProgramOrigin, StageProgram};
 use crate::run::PreparedRun;
 use crate::save::OutputRecorder;
 use crate::save::PendingSave;
@@ -67,6 +67,7 @@ impl Pipeline {
             let stage = placement.name().to_owned();
             if let Some(before @ Placement::Process(_)) = all.last()
                 && matches!(placement, Placement::Process(_))
+                && [before, &placement].iter().any(|process| process.origin() == ProgramOrigin::External)
             {
                 let stage = before.name().to_owned();
                 all.push(Placement::Forwarder(ByteForwarder { stage, recorder: None }));

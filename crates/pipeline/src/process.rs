@@ -6,15 +6,15 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{self, Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use sizeleak_platform::runtime::{Outcome, widen_pipe};
+use sizeleak_platform::runtime::Outcome;
 use tracing::warn;
 
 use crate::ConfigError;
-use crate::held_pipe::{HeldPipe, Messages, ProgramEnd};
+use crate::held_pipe::{Messages, ProgramEnd};
 
 /// Longer lines on the stderr of a process are split, in bytes.
 const MAX_LINE: u64 = 4096;
@@ -79,23 +79,20 @@ impl StageProgram {
 
     /// Starts it in a process group of its own: a SIGINT from the terminal goes to the runner, which stops the first
     /// stage and lets the others finish.
-    pub(crate) fn start(&self, stdin: Stdio) -> io::Result<StageProcess> {
+    pub(crate) fn start(&self, stdin: Stdio, stdout: Stdio) -> io::Result<StageProcess> {
         let mut command = Command::new(&self.file);
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        command.args(&self.arguments).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(&self.arguments).stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         let guarded = ProcessGroup::begin(&self.name);
-        let mut child = match &guarded {
+        let child = match &guarded {
             Some(group) => group.spawn(&mut command)?,
             None => command.process_group(0).spawn()?,
         };
-        let end = ProgramEnd::of(&self.name);
         let name = self.name.clone();
-        let group = Arc::new(StageGroup { name, leader: Pid::from_child(&child), guarded, origin: self.origin });
-        let input = child.stdin.take().inspect(widen_pipe).map(|pipe| HeldPipe::writer(pipe, end.clone()));
-        let output = child.stdout.take().inspect(widen_pipe).map(|pipe| HeldPipe::reader(pipe, end.clone()));
-        Ok(StageProcess { child, group, end, input: input.transpose()?, output })
+        let group = StageGroup { name, leader: Pid::from_child(&child), guarded, origin: self.origin };
+        Ok(StageProcess { child, group: Arc::new(group) })
     }
 
     /// Waits until it ends, and sets `end` then. The stderr of an external program goes to `print`, line by line.
@@ -142,10 +139,6 @@ impl StageProgram {
 pub(crate) struct StageProcess {
     pub(crate) child: Child,
     pub(crate) group: Arc<StageGroup>,
-    pub(crate) end: ProgramEnd,
-    /// The pipe to it, unless it is the first stage.
-    pub(crate) input: Option<HeldPipe<ChildStdin>>,
-    pub(crate) output: Option<HeldPipe<ChildStdout>>,
 }
 
 /// The processes of a stage: its program, and what that has started.
@@ -231,9 +224,9 @@ mod tests {
     fn end(script: &str) -> (Outcome, Vec<String>) {
         let program =
             StageProgram::external("mine", &["sh".into(), "-c".into(), script.into()], Path::new("")).unwrap();
-        let StageProcess { child, group: _group, end, .. } = program.start(Stdio::null()).unwrap();
+        let StageProcess { child, group: _group } = program.start(Stdio::null(), Stdio::null()).unwrap();
         let mut lines = Vec::new();
-        let outcome = program.wait(child, &end, |line| lines.push(line.to_owned()));
+        let outcome = program.wait(child, &ProgramEnd::of("mine"), |line| lines.push(line.to_owned()));
         (outcome, lines)
     }
 
@@ -256,8 +249,8 @@ mod tests {
         std::fs::write(folder.path().join("data.txt"), "found").unwrap();
         let program = StageProgram::external("mine", &["sh".into(), "mine.sh".into()], folder.path()).unwrap();
         let mut lines = Vec::new();
-        let StageProcess { child, group: _group, end, .. } = program.start(Stdio::null()).unwrap();
-        program.wait(child, &end, |line| lines.push(line.to_owned()));
+        let StageProcess { child, group: _group } = program.start(Stdio::null(), Stdio::null()).unwrap();
+        program.wait(child, &ProgramEnd::of("mine"), |line| lines.push(line.to_owned()));
         assert_eq!(lines, [folder.path().canonicalize().unwrap().display().to_string(), "found".to_owned()]);
     }
 

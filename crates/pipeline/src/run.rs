@@ -1,6 +1,6 @@
 //! Runs a pipeline: starts its placements, links them, and passes the output of the last one to the sink.
 
-use std::io::{self, Write, pipe};
+use std::io::{self, PipeReader, PipeWriter, Write, pipe};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -19,7 +19,7 @@ use sizeleak_platform::telemetry::log::{complain, repeat};
 
 use crate::cause::{RunEnding, StageOutcome, first_cause};
 use crate::forwarder::ByteForwarder;
-use crate::held_pipe::ProgramEnd;
+use crate::held_pipe::{HeldPipe, ProgramEnd};
 use crate::placement::LinkReceiver;
 use crate::placement::{Placement, StageThread};
 use crate::process::{ProgramOrigin, StageGroup, StageProcess, StageProgram};
@@ -157,33 +157,41 @@ impl PreparedRun {
         processes: &mut Vec<(usize, Arc<StageGroup>)>,
     ) -> Result<Option<LinkReceiver>, RunError> {
         let mut input = self.head.map(|stream| LinkReceiver::Saved(stream, interrupt.clone()));
-        let (mut index, mut started) = (0, None);
+        // The pipe to the next placement, if that is a process, and how its other end learns that it has ended.
+        let mut stdin: Option<(PipeReader, ProgramEnd)> = None;
+        let mut index = 0;
         let mut placements = self.placements.into_iter().peekable();
         while let Some(placement) = placements.next() {
             let origin = placement.origin();
+            let first = index;
+            index += placement.stage_count();
             let report =
-                move |position: usize, stage: &str, outcome| outcomes.add(index + position, origin, stage, outcome);
-            let fail = |stage: &str, error: &io::Error| RunError {
-                stage: stage.to_owned(),
+                move |position: usize, stage: &str, outcome| outcomes.add(first + position, origin, stage, outcome);
+            let name = placement.name().to_owned();
+            let fail = |error: io::Error| RunError {
+                stage: name.clone(),
                 cause: format!("cannot be started: {error}"),
                 code: 1,
             };
-            let stages = placement.stage_count();
-            // The pipe to a process that comes next.
-            let mut next_input: Option<Box<dyn Write + Send>> = None;
-            let next = placements.peek();
-            if let (Placement::Thread(_) | Placement::Forwarder(_), Some(Placement::Process(program))) =
-                (&placement, next)
-            {
-                let mut process = program.start(Stdio::piped()).map_err(|error| fail(&program.name, &error))?;
-                next_input = process.input.take().map(|pipe| Box::new(pipe) as _);
-                started = Some(process);
-            }
+            let before = input.take();
+            let next_process = match placements.peek() {
+                Some(Placement::Process(program)) => Some(ProgramEnd::of(&program.name)),
+                _ => None,
+            };
+            let mut pipe_on = |next: Option<ProgramEnd>| -> io::Result<Box<dyn Write + Send>> {
+                let (reader, writer) = wide_pipe()?;
+                Ok(if let Some(end) = next {
+                    stdin = Some((reader, end.clone()));
+                    Box::new(HeldPipe::writer(writer, end)?)
+                } else {
+                    input = Some(LinkReceiver::Bytes(Box::new(reader)));
+                    Box::new(writer)
+                })
+            };
             match placement {
                 Placement::Thread(mut thread) => {
-                    let before = input.take().map(LinkReceiver::into_input);
-                    let output: Box<dyn Output + Send> = if let Some(pipe) = next_input {
-                        Box::new(StreamOutput::new(pipe))
+                    let output: Box<dyn Output + Send> = if next_process.is_some() {
+                        Box::new(StreamOutput::new(pipe_on(next_process).map_err(fail)?))
                     } else {
                         let most = if thread.makes_batches() { MAX_WAITING_BATCHES } else { usize::MAX };
                         let (output, receiver) = channel(self.queue_depth.min(most));
@@ -193,37 +201,41 @@ impl PreparedRun {
                     scope.spawn(move || {
                         let recorder = thread.recorder.take();
                         let mut output = RecordedOutput::wrap(output, recorder);
-                        run_stages(thread, before, &mut *output, interrupt, report);
+                        run_stages(thread, before.map(LinkReceiver::into_input), &mut *output, interrupt, report);
                     });
                 }
                 Placement::Forwarder(forwarder) => {
-                    let before = input.take();
-                    let output = if let Some(pipe) = next_input {
-                        pipe
-                    } else {
-                        let (reader, writer) = pipe().map_err(|error| fail(&forwarder.stage, &error))?;
-                        widen_pipe(&writer);
-                        input = Some(LinkReceiver::Bytes(Box::new(reader)));
-                        Box::new(writer)
-                    };
+                    let output = pipe_on(next_process).map_err(fail)?;
                     scope.spawn(move || run_forwarder(forwarder, before, output, interrupt, report));
                 }
                 Placement::Process(program) => {
-                    let process = match started.take() {
-                        Some(process) => Ok(process),
-                        None => program.start(Stdio::inherit()),
+                    let (reads, end) = match stdin.take() {
+                        Some((reader, end)) => (reader.into(), end),
+                        None => (Stdio::inherit(), ProgramEnd::of(&program.name)),
                     };
-                    let StageProcess { child, group, end, output, .. } =
-                        process.map_err(|error| fail(&program.name, &error))?;
-                    processes.push((index, group));
-                    input = output.map(|pipe| LinkReceiver::Bytes(Box::new(pipe)));
+                    let piped =
+                        wide_pipe().and_then(|(reader, writer)| Ok((reader, program.start(reads, writer.into())?)));
+                    let (reader, StageProcess { child, group }) = piped.map_err(fail)?;
+                    if let Some(next) = next_process {
+                        // Two programs of ours share a pipe: to forward it would take a third longer.
+                        stdin = Some((reader, next));
+                    } else {
+                        input = Some(LinkReceiver::Bytes(Box::new(HeldPipe::reader(reader, end.clone()))));
+                    }
+                    processes.push((first, group));
                     scope.spawn(move || report(0, &program.name, wait_for(&program, child, &end)));
                 }
             }
-            index += stages;
         }
         Ok(input)
     }
+}
+
+/// A pipe whose two ends wait for each other less often.
+fn wide_pipe() -> io::Result<(PipeReader, PipeWriter)> {
+    let (reader, writer) = pipe()?;
+    widen_pipe(&writer);
+    Ok((reader, writer))
 }
 
 /// The outcomes of the stages, in the order in which they ended.
