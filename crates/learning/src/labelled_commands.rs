@@ -8,7 +8,7 @@ use toml::Value;
 
 use crate::error::LearningError;
 use crate::observed_commands::{
-    ObservedCommand, ObservedCommands, SEGMENTER, aligned, by_best_algorithm, command_times, observe_commands,
+    ObservedCommand, ObservedCommands, SEGMENTER, by_best_algorithm, command_times, observe_commands,
 };
 use crate::size_basis::{self, choose_basis};
 
@@ -86,7 +86,7 @@ impl Found {
     ) -> Result<Self, LearningError> {
         let observed = observe_commands(input, pipeline, on_notice)?;
         let times = command_times(&observed.commands);
-        let labels = aligned(labels, tolerance, &observed.commands, input, pipeline)?;
+        let labels = observed.aligned(labels, tolerance);
         let matching = labels.matching(&times, tolerance).ok();
         Ok(Self { observed, labels, times, matching })
     }

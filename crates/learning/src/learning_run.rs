@@ -19,7 +19,7 @@ use toml::{Table, Value};
 use crate::connections::on_two_connections;
 use crate::error::LearningError;
 use crate::observed_commands::{
-    ObservedCommand, ObservedCommands, ObservedService, SEGMENTER, aligned, by_best_algorithm, command_times,
+    ObservedCommand, ObservedCommands, ObservedService, SEGMENTER, by_best_algorithm, command_times,
     observe_commands,
 };
 use crate::sections::SectionInput;
@@ -231,9 +231,10 @@ impl LearningRun<'_> {
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<LearningOutcome, LearningError> {
-        let ObservedCommands { commands, services, seen, damage } = observe_commands(self.input, pipeline, on_notice)?;
+        let observed = observe_commands(self.input, pipeline, on_notice)?;
+        let labels = observed.aligned(self.labels, self.tolerance);
+        let ObservedCommands { commands, services, seen, damage, .. } = observed;
         let times = command_times(&commands);
-        let labels = aligned(self.labels, self.tolerance, &commands, self.input, pipeline)?;
         let learned = if commands.is_empty() {
             Err(InputError::NoCommands(Box::new(seen)).into())
         } else {

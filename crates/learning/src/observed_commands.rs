@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Protocol, Session};
 use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_model::{Scope, ServiceName};
-use sizeleak_pipeline::{ConfigError, InputError, Pipeline, PipelineInput, RunError, TrafficSeen};
+use sizeleak_pipeline::{ConfigError, Pipeline, PipelineInput, RunError, TrafficSeen};
 
 use crate::error::LearningError;
 
@@ -34,6 +34,8 @@ pub struct ObservedCommand {
 pub(crate) struct ObservedCommands {
     /// In the order of the captures.
     pub(crate) commands: Vec<ObservedCommand>,
+    /// When the commands of times that are left out were, in nanoseconds since 1970.
+    pub(crate) other_times: Vec<i64>,
     pub(crate) services: Vec<ObservedService>,
     /// What else there was.
     pub(crate) seen: TrafficSeen,
@@ -41,27 +43,16 @@ pub(crate) struct ObservedCommands {
     pub(crate) damage: Option<RunError>,
 }
 
+impl ObservedCommands {
+    /// The labels on the clock of all commands, of those that are left out, too.
+    pub(crate) fn aligned(&self, labels: &LabelFile, tolerance: Tolerance) -> LabelFile {
+        labels.aligned(&[command_times(&self.commands), self.other_times.clone()].concat(), tolerance)
+    }
+}
+
 /// The times of commands, in nanoseconds.
 pub fn command_times(commands: &[ObservedCommand]) -> Vec<i64> {
     commands.iter().map(|observed| observed.command.time_ns).collect()
-}
-
-/// The labels on the clock of the commands that a pipeline finds: of these, and of those of times that are left out.
-pub(crate) fn aligned(
-    labels: &LabelFile,
-    tolerance: Tolerance,
-    commands: &[ObservedCommand],
-    input: &PipelineInput,
-    pipeline: &Pipeline,
-) -> Result<LabelFile, InputError> {
-    let mut times = command_times(commands);
-    if input.is_cut() {
-        times.clear();
-        input.observe_all(pipeline, &mut |_| {}, |frame| {
-            times.extend(frame.time_ns().filter(|_| matches!(frame, Frame::Command(_))));
-        })?;
-    }
-    Ok(labels.aligned(&times, tolerance))
 }
 
 /// The pipeline with the segmenter's algorithm that needs no model and finds most; decisions can wait for the end of the
@@ -108,7 +99,9 @@ pub(crate) fn observe_commands(
     let mut flows = ObservedFlows::default();
     let mut commands = Vec::new();
     let mut seen = TrafficSeen::default();
-    let damage = input.observe(pipeline, on_notice, |frame| match frame {
+    let mut other_times = Vec::new();
+    let on_other = |frame| other_times.extend(matches!(frame, Frame::Command(_)).then(|| frame.time_ns()).flatten());
+    let on_frame = |frame| match frame {
         Frame::Session(session) => {
             flows.add_session(&session);
             // What protects messages of a protocol without suites is the protocol's own.
@@ -125,12 +118,13 @@ pub(crate) fn observe_commands(
                 flows.add_flow(&flow);
             }
         }
-    })?;
+    };
+    let damage = input.observe_apart(pipeline, on_notice, on_frame, on_other)?;
     let (services, of_flow) = flows.services();
     for observed in &mut commands {
         observed.service = of_flow.get(&observed.command.flow).copied();
     }
-    Ok(ObservedCommands { commands, services, seen, damage })
+    Ok(ObservedCommands { commands, other_times, services, seen, damage })
 }
 
 /// A service of a gateway: by its server name if a handshake showed it, else by its address.

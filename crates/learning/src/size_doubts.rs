@@ -30,13 +30,20 @@ const MIN_ALIKE: usize = 6;
 /// …and more than this share of them differ from each other where messages hold texts: wrong labels are fewer.
 const VARYING_SHARE: f64 = 1.0 / 3.0;
 
-/// How a sentence ends whose cause more commands do not change.
 const NO_SUMS: &str = "sums of sizes do not hold for them";
 
 /// The shortest JSON of a device and a state, `{"d":1,"s":1}`, in bytes.
 const SHORTEST_PLAIN: f64 = 13.0;
 
-/// What may be wrong with sums.
+/// Why sizes do not add up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SizeFault {
+    pub(crate) words: String,
+    /// Whether no sum of sizes holds, however many commands are labelled.
+    pub(crate) is_lasting: bool,
+}
+
+/// What more labels would tell of sums.
 pub(crate) fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
     let mut doubts = Vec::new();
     if fit.certainty < CERTAIN {
@@ -59,13 +66,8 @@ pub(crate) fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
     doubts
 }
 
-/// The warning that says why sizes do not add up, where more commands would not help.
-pub(crate) fn without_sums(warnings: &[String]) -> Option<&String> {
-    warnings.iter().find(|warning| warning.ends_with(NO_SUMS))
-}
-
 /// That sizes do not add up, and why.
-pub(crate) fn contradiction(fit: &Fit, commands: &[LabelledCommand]) -> Option<String> {
+pub(crate) fn contradiction(fit: &Fit, commands: &[LabelledCommand]) -> Option<SizeFault> {
     let (count, left_out) = (commands.len(), fit.outliers.len());
     let share = left_out as f64 / count.max(1) as f64;
     let found = Additivity::of(fit, commands);
@@ -73,40 +75,60 @@ pub(crate) fn contradiction(fit: &Fit, commands: &[LabelledCommand]) -> Option<S
     if share <= DOUBTFUL_SHARE && !is_significant {
         return None;
     }
-    let cause = if let Some(sizes) = grouped_sizes(fit, commands) {
-        format!(
-            "an action that occurs again costs less than the first time ({sizes}), as where devices are grouped by their \
+    let (cause, is_lasting) = if let Some(sizes) = grouped_sizes(fit, commands) {
+        (
+            format!(
+                "an action that occurs again costs less than the first time ({sizes}), as where devices are grouped by their \
              action: {NO_SUMS}"
+            ),
+            true,
         )
     } else if let Some(shorter) = found.repeated_shorter {
-        format!(
-            "an action that occurs again is {shorter:.0} bytes shorter than the first time, as in compressed bodies \
+        (
+            format!(
+                "an action that occurs again is {shorter:.0} bytes shorter than the first time, as in compressed bodies \
              (permessage-deflate, gzip): {NO_SUMS}"
+            ),
+            true,
         )
     } else if let Some((apart, upper)) = found.forms {
-        format!(
-            "there are two forms of message, {:.0} % of them {apart} bytes longer, as of two apps: learn each from its \
+        (
+            format!(
+                "there are two forms of message, {:.0} % of them {apart} bytes longer, as of two apps: learn each from its \
              own captures",
-            100.0 * upper
+                100.0 * upper
+            ),
+            false,
         )
     } else if let Some(other) = other_sizes(fit, commands) {
-        format!(
-            "those that do not fit agree on other sizes ({other}), as of two apps: learn each from its own captures"
+        (
+            format!(
+                "those that do not fit agree on other sizes ({other}), as of two apps: learn each from its own captures"
+            ),
+            false,
         )
     } else {
-        varying(commands).unwrap_or_else(|| {
-            "the cause is not recognised: messages may hold texts of varying length, or labels may be wrong".to_owned()
-        })
+        varying(commands).map_or_else(
+            || {
+                (
+                    "the cause is not recognised: messages may hold texts of varying length, or labels may be wrong"
+                        .to_owned(),
+                    false,
+                )
+            },
+            |cause| (cause.words, cause.is_lasting),
+        )
     };
-    Some(format!(
+    let words = format!(
         "the sizes of labelled commands do not add up: {left_out} of {count} deviate by more than 8 bytes, all by \
          {:.1} on average; residuals depend on the actions with p = {:.3}; {cause}",
         found.mean_deviation, found.p_value
-    ))
+    );
+    Some(SizeFault { words, is_lasting })
 }
 
-/// A sentence if commands with the same actions differ in size: by texts, or by what compression makes of them.
-pub(crate) fn varying(commands: &[LabelledCommand]) -> Option<String> {
+/// That commands with the same actions differ in size: by texts, or by what compression makes of them.
+pub(crate) fn varying(commands: &[LabelledCommand]) -> Option<SizeFault> {
     let mut alike: BTreeMap<&[u32], Vec<i64>> = BTreeMap::new();
     for command in commands {
         alike.entry(&command.counts).or_default().push(command.sizes[1]);
@@ -134,7 +156,9 @@ pub(crate) fn varying(commands: &[LabelledCommand]) -> Option<String> {
     } else {
         "so messages hold texts of varying length (names, identifiers): give such devices types of their own".to_owned()
     };
-    Some(format!("{differ} of {others} commands differ by more than a byte from others with the same actions, {cause}"))
+    let words =
+        format!("{differ} of {others} commands differ by more than a byte from others with the same actions, {cause}");
+    Some(SizeFault { words, is_lasting: is_compressed })
 }
 
 /// What each action costs the first time and each further time, if sizes add up then.

@@ -7,7 +7,7 @@ use sizeleak_model::{
 };
 use sizeleak_text::listed;
 
-use crate::size_doubts::{CERTAIN, DOUBTFUL_SHARE, SHOWN, SIGNIFICANT, contradiction, doubts, varying};
+use crate::size_doubts::{CERTAIN, DOUBTFUL_SHARE, SHOWN, SIGNIFICANT, SizeFault, contradiction, doubts, varying};
 
 /// If a greater share of commands is expected to be of kinds that were never labelled, the labels are too few.
 const MAX_OTHER: f64 = 0.2;
@@ -35,6 +35,8 @@ pub(crate) struct LearnedSizes {
     pub(crate) follow_labels: bool,
     /// Whether what was learned holds: sizes add up and follow the labels.
     pub(crate) hold: bool,
+    /// Why no sum of sizes holds, however many commands are labelled; `None` if sums may hold.
+    pub(crate) without_sums: Option<String>,
     pub(crate) ambiguous_shifts: Vec<i64>,
     /// The commands that sums explain, with counts of the separate actions alone, without outliers.
     pub(crate) additive: Vec<LabelledCommand>,
@@ -68,11 +70,13 @@ pub(crate) fn learn_sizes(
             Err(FitError::NoSize { action, size }) => {
                 let mut learned = LearnedSizes::of_kinds(names, commands, separation.tying_all())?;
                 (learned.follow_labels, learned.hold) = (false, false);
-                let cause = varying(commands).map_or_else(String::new, |cause| format!("; {cause}"));
-                learned.warnings.push(format!(
+                let fault = varying(commands);
+                let cause = fault.as_ref().map_or_else(String::new, |fault| format!("; {}", fault.words));
+                let words = format!(
                     "sizes do not add up: the fitted size of `{action}` is {size} bytes; every labelled command is \
                      learned as it is, and sums are not known{cause}"
-                ));
+                );
+                learned.add_fault(SizeFault { words, is_lasting: fault.is_some_and(|fault| fault.is_lasting) });
                 learned
             }
             Err(error) => return Err(error),
@@ -177,6 +181,7 @@ impl LearnedSizes {
             outliers: fit.outliers,
             follow_labels: true,
             hold: true,
+            without_sums: None,
             ambiguous_shifts: fit.ambiguous_shifts,
             additive,
             separation,
@@ -198,15 +203,27 @@ impl LearnedSizes {
                  padded, and sizes are learned from ranges of {padding} bytes"
             ));
         }
-        let (mut warnings, contradiction) = (doubts(&fit, &commands), contradiction(&fit, &commands));
-        let hold = contradiction.is_none();
+        let contradiction = contradiction(&fit, &commands);
+        let is_refuted = contradiction.is_some();
         // Where sizes are refuted, the refutation has the cause.
-        warnings.extend(contradiction.or_else(|| varying(&commands).filter(|_| fit.certainty < CERTAIN)));
+        let fault = contradiction.or_else(|| varying(&commands).filter(|_| fit.certainty < CERTAIN));
+        // Where no sum holds, more labels tell nothing.
+        let is_lasting = fault.as_ref().is_some_and(|fault| fault.is_lasting);
+        let warnings = if is_lasting { Vec::new() } else { doubts(&fit, &commands) };
         let outliers = fit.outliers.iter().filter_map(|at| indices.get(*at)).copied().collect();
         let learned = Self::of_fit(fit, commands, separation);
         let kinds = learn_kinds(&all_names, rest.iter(), indices.len());
         let padding = padding.map(LearnedPadding::Modulo);
-        Self { kinds, padding, outliers, hold, remarks, warnings, ..learned }
+        let hold = !is_refuted && !is_lasting;
+        let mut learned = Self { kinds, padding, outliers, hold, remarks, warnings, ..learned };
+        fault.into_iter().for_each(|fault| learned.add_fault(fault));
+        learned
+    }
+
+    /// Warns that sizes do not add up.
+    fn add_fault(&mut self, fault: SizeFault) {
+        self.without_sums = fault.is_lasting.then(|| fault.words.clone());
+        self.warnings.push(fault.words);
     }
 
     /// Every labelled command as it is.
@@ -247,6 +264,7 @@ impl LearnedSizes {
             outliers: doubted,
             follow_labels: independent.is_none(),
             hold: independent.is_none(),
+            without_sums: None,
             ambiguous_shifts: Vec::new(),
             additive: Vec::new(),
             separation,

@@ -17,7 +17,6 @@ use crate::merged_messages::merged_messages;
 use crate::observed_commands::{ObservedCommand, command_times};
 use crate::recording_plan::RecordingPlan;
 use crate::size_basis::{self, CipherSuite};
-use crate::size_doubts::without_sums;
 use crate::size_learning::{LearnedSizes, learn_sizes};
 
 /// Commands of more actions are not planned.
@@ -73,6 +72,8 @@ pub struct LearnedModel {
     pub intervals: Vec<[i64; 2]>,
     /// The posterior probability that all these sizes are right.
     pub certainty: f64,
+    /// Why no sum of sizes holds, however many commands are recorded; `None` if sums may hold.
+    pub without_sums: Option<String>,
     /// The services it was learned on, by their indices among those observed.
     pub(crate) services: Vec<usize>,
     /// The indices of the commands it was learned from.
@@ -85,13 +86,6 @@ pub struct LearnedModel {
     pub occurrences: Vec<usize>,
     /// What to record next for uncertain sizes.
     pub plan: RecordingPlan,
-}
-
-impl LearnedModel {
-    /// Why no sum of sizes holds, however many commands are recorded; `None` if sums may hold.
-    pub fn without_sums(&self) -> Option<&String> {
-        without_sums(&self.warnings)
-    }
 }
 
 /// The marks of commands, in ascending order, unless there are too many.
@@ -162,6 +156,7 @@ impl TrainingSet<'_> {
             intervals,
             certainty,
             hold,
+            without_sums,
             ..
         } = sizes;
         let occurrences = occurrences(actions.len(), &additive);
@@ -218,6 +213,7 @@ impl TrainingSet<'_> {
             leaves_sizes_open,
             intervals,
             certainty,
+            without_sums,
             services: Vec::new(),
             learned_from,
             left_out,

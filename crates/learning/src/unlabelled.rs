@@ -20,7 +20,7 @@ use toml::Value;
 
 use crate::error::LearningError;
 use crate::observed_commands::{
-    ObservedCommands, ObservedService, SEGMENTER, aligned, command_times, observe_commands, patient, scope_of,
+    ObservedCommands, ObservedService, SEGMENTER, command_times, observe_commands, patient, scope_of,
 };
 use crate::size_basis::CipherSuite;
 use answers::{Answers, answers};
@@ -98,10 +98,7 @@ impl UnlabelledRun<'_> {
         let finding = pipeline.before(CORRECTOR);
         let mut observed = observe_commands(self.input, &finding, on_notice)?;
         let damage = observed.damage.take();
-        let on_clock = |(labels, tolerance)| {
-            Ok::<_, InputError>((aligned(labels, tolerance, &observed.commands, self.input, &finding)?, tolerance))
-        };
-        let labels = self.labels.map(on_clock).transpose()?;
+        let labels = self.labels.map(|(labels, tolerance)| (observed.aligned(labels, tolerance), tolerance));
         let labels = labels.as_ref().map(|(labels, tolerance)| (labels, *tolerance));
         let found = ServiceObservations::of_busiest(&observed, labels, self.cipher.clone())?;
         let Some(found) = found else {

@@ -86,11 +86,6 @@ impl PipelineInput {
         Self { range, ..self }
     }
 
-    /// Whether it leaves out what is of other times.
-    pub fn is_cut(&self) -> bool {
-        !self.range.is_everything()
-    }
-
     /// Runs a pipeline over the input until it ends or a signal stops it: notices go to `on_notice`, all other frames to
     /// `on_frame`.
     ///
@@ -104,9 +99,26 @@ impl PipelineInput {
         on_notice: &mut (dyn FnMut(&Notice) + Send),
         on_frame: impl FnMut(Frame) + Send,
     ) -> Result<Option<RunError>, InputError> {
-        let (mut others, mut is_any, mut on_frame) = (0, false, on_frame);
+        self.observe_apart(pipeline, on_notice, on_frame, |_| {})
+    }
+
+    /// The same, with what is of other times apart.
+    ///
+    /// # Errors
+    /// As [`PipelineInput::observe`].
+    pub fn observe_apart(
+        &self,
+        pipeline: &Pipeline,
+        on_notice: &mut (dyn FnMut(&Notice) + Send),
+        mut on_frame: impl FnMut(Frame) + Send,
+        mut on_other: impl FnMut(Frame) + Send,
+    ) -> Result<Option<RunError>, InputError> {
+        let (mut others, mut is_any) = (0, false);
         let damage = self.observe_all(pipeline, on_notice, |frame| match frame.time_ns() {
-            Some(time_ns) if !self.range.contains(time_ns) => others += 1,
+            Some(time_ns) if !self.range.contains(time_ns) => {
+                others += 1;
+                on_other(frame);
+            }
             time_ns => {
                 is_any |= time_ns.is_some();
                 on_frame(frame);

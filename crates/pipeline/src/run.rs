@@ -31,13 +31,10 @@ use crate::{RunError, SavedStream};
 /// How often to check for an interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long an external stage may take to end after its terminal is gone.
-const HANG_UP_GRACE: Duration = Duration::from_secs(5);
-
 /// After so long a stage that was asked to end is named.
 const SLOW_END: Duration = Duration::from_secs(3);
 
-/// How long an external stage may take to end after a SIGTERM.
+/// How long an external stage may take to end after a SIGTERM, or after its terminal is gone.
 const TERMINATION_GRACE: Duration = Duration::from_secs(10);
 
 /// The most parcels of batches that wait in a link: they hold the buffers that are read into.
@@ -324,9 +321,8 @@ fn wait_for(program: &StageProgram, child: Child, end: &ProgramEnd) -> Outcome {
 }
 
 /// Forwards signals to processes until the run is over: an interrupt to the first stage, so that all others finish; a
-/// hang-up to all external ones, since their terminal is gone too, and that cannot be repeated: who ignores it is killed
-/// after a while, as after a SIGTERM. Who does not end after an interrupt is named: a second one ends this process, and so
-/// the groups.
+/// hang-up to all external ones, since their terminal is gone too. Who does not end is named: a second signal ends this
+/// process, and so the groups. After a SIGTERM or a hang-up, which nobody repeats, who does not end is killed.
 fn forward_signals(
     interrupt: &Interrupt,
     processes: &[(usize, Arc<StageGroup>)],
@@ -334,11 +330,14 @@ fn forward_signals(
     finished: &Receiver<()>,
 ) {
     let external = || processes.iter().filter(|(_, group)| group.origin == ProgramOrigin::External);
-    let (mut interrupted, mut is_slow, mut hung_up, mut is_killed) = (None, false, None, false);
+    let (mut interrupted, mut is_slow, mut is_hung_up, mut is_killed) = (None, false, false, false);
     while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(POLL_INTERVAL) {
         if interrupt.is_set() && interrupted.is_none() {
             interrupted = Some(Instant::now());
             processes.iter().filter(|(index, _)| *index == 0).for_each(|(_, group)| group.signal(Signal::INT));
+        }
+        if interrupt.is_hung_up() && !std::mem::replace(&mut is_hung_up, true) {
+            external().for_each(|(_, group)| group.signal(Signal::HUP));
         }
         let waited = interrupted.map_or(Duration::ZERO, |since| since.elapsed());
         if waited >= SLOW_END && !std::mem::replace(&mut is_slow, true) {
@@ -346,18 +345,9 @@ fn forward_signals(
                 complain(&group.name, "this stage does not end: a second signal ends all");
             }
         }
-        if waited >= TERMINATION_GRACE && interrupt.is_terminated() && !std::mem::replace(&mut is_killed, true) {
+        let ends_all = interrupt.is_terminated() || is_hung_up;
+        if ends_all && waited >= TERMINATION_GRACE && !std::mem::replace(&mut is_killed, true) {
             external().for_each(|(_, group)| group.signal(Signal::KILL));
-        }
-        match hung_up {
-            None if interrupt.is_hung_up() => {
-                hung_up = Some(Instant::now());
-                external().for_each(|(_, group)| group.signal(Signal::HUP));
-            }
-            Some(since) if since.elapsed() >= HANG_UP_GRACE && !std::mem::replace(&mut is_killed, true) => {
-                external().for_each(|(_, group)| group.signal(Signal::KILL));
-            }
-            _ => {}
         }
     }
 }

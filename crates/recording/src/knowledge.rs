@@ -78,7 +78,7 @@ impl Knowledge {
             spread: variance.sqrt().max(MIN_SPREAD),
             longer: if is_open { learned.plan.commands().to_vec() } else { Vec::new() },
             unexplained,
-            without_sums: learned.without_sums().cloned(),
+            without_sums: learned.without_sums.clone(),
             warnings: learned.warnings.clone(),
             sizes,
         }
