@@ -23,14 +23,17 @@ pub trait Weight: Clone {
 impl Weight for f64 {
     const NONE: Self = 0.0;
 
+    #[inline]
     fn add_scaled(&mut self, other: &Self, factor: f64) {
         *self += factor * other;
     }
 
+    #[inline]
     fn add_product(&mut self, one: &Self, other: &Self) {
         *self += one * other;
     }
 
+    #[inline]
     fn is_none(&self) -> bool {
         *self <= 0.0
     }
