@@ -19,8 +19,7 @@ use toml::{Table, Value};
 use crate::connections::on_two_connections;
 use crate::error::LearningError;
 use crate::observed_commands::{
-    ObservedCommand, ObservedCommands, ObservedService, SEGMENTER, by_best_algorithm, command_times,
-    observe_commands,
+    ObservedCommand, ObservedCommands, ObservedService, SEGMENTER, by_best_algorithm, command_times, observe_commands,
 };
 use crate::sections::SectionInput;
 use crate::size_doubts::DOUBTFUL_SHARE;

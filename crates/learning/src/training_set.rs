@@ -232,6 +232,10 @@ impl TrainingSet<'_> {
         commands: &[LabelledCommand],
     ) -> Vec<String> {
         let mut warnings = sizes.warnings.clone();
+        if sizes.without_sums.is_some() {
+            // No other command would tell sums.
+            return warnings;
+        }
         warnings.extend(sizes.padding.as_ref().and_then(|padding| not_as_padded(commands, padding)));
         warnings.extend(growing_length_fields(sizes, plan));
         let sizes_of: Vec<i64> = commands.iter().map(|command| command.sizes[1]).collect();
