@@ -1,5 +1,7 @@
 //! Background traffic on the home's network: DNS, NTP, firmware updates, and another host.
 
+use std::net::IpAddr;
+
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha20Rng;
 
@@ -35,9 +37,10 @@ impl BackgroundTraffic<'_> {
 
         let mut random = stream(0);
         for time_ns in recurring_times(noise.dns_period, from_ns, until_ns, &mut random) {
-            let (host, name) =
-                if random.random() { (self.hosts.gateway, FIRMWARE) } else { (self.hosts.laptop, WEBSITE) };
-            packets.extend(self.dns_look_up(time_ns, host, name, &mut random)?);
+            let Hosts { gateway, firmware, laptop, website, .. } = *self.hosts;
+            let (host, name, named) =
+                if random.random() { (gateway, FIRMWARE, firmware) } else { (laptop, WEBSITE, website) };
+            packets.extend(self.dns_look_up(time_ns, host, (name, named), &mut random)?);
         }
         let mut random = stream(1);
         for time_ns in recurring_times(noise.ntp_period, from_ns, until_ns, &mut random) {
@@ -58,12 +61,12 @@ impl BackgroundTraffic<'_> {
         Ok(packets)
     }
 
-    /// A host asks the router for the address of a name (RFC 1035).
+    /// A host asks the router for the address of a name (RFC 1035, RFC 3596).
     pub(crate) fn dns_look_up(
         self,
         time_ns: i64,
         host: Host,
-        name: &str,
+        (name, named): (&str, Host),
         random: &mut ChaCha20Rng,
     ) -> Result<[SimulatedPacket; 2], SimulateError> {
         let port = random.random_range(49_152..=65_535);
@@ -73,13 +76,17 @@ impl BackgroundTraffic<'_> {
             question.push(label.len() as u8);
             question.extend(label.as_bytes());
         }
-        // The root's empty label, type A, class IN.
-        question.extend([0, 0, 1, 0, 1]);
+        let (kind, address) = match named.address {
+            IpAddr::V4(address) => (1, address.octets().to_vec()),
+            IpAddr::V6(address) => (28, address.octets().to_vec()),
+        };
+        // The root's empty label, type A or AAAA, class IN.
+        question.extend([0, 0, kind, 0, 1]);
         let message = |flags: [u8; 2], answers: u8, rest: &[u8]| {
             let head = [0, 1, 0, answers, 0, 0, 0, 0];
             [&id.to_be_bytes(), &flags, head.as_slice(), &question, rest].concat()
         };
-        let answer = [0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 1, 0x2c, 0, 4, 203, 0, 113, 10];
+        let answer = [&[0xc0, 0x0c, 0, kind, 0, 1, 0, 0, 1, 0x2c, 0, address.len() as u8], &*address].concat();
         let (query, response) = (message([1, 0], 0, &[]), message([0x81, 0x80], 1, &answer));
         let response_ns = time_ns + random.random_range(MILLISECOND..30 * MILLISECOND);
         let router = self.hosts.router;

@@ -276,7 +276,8 @@ impl<'a> Simulator<'a> {
         let mut random = seed.stream(Purpose::Messages, index);
         let network = &scenario.network;
         let query_ns = connection.open_ns - 50 * MILLISECOND;
-        let dns = self.background_traffic(seed).dns_look_up(query_ns, hosts.gateway, &network.name, &mut random)?;
+        let named = (&*network.name, hosts.service);
+        let dns = self.background_traffic(seed).dns_look_up(query_ns, hosts.gateway, named, &mut random)?;
         let ports = [random.random_range(32_768..=60_999), network.port];
         let tls = TlsConnection::open(ConnectionSetup {
             route: TcpRoute { client: hosts.gateway, server: hosts.service, ports, network },
