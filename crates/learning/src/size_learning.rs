@@ -216,7 +216,9 @@ impl LearnedSizes {
         let padding = padding.map(LearnedPadding::Modulo);
         let hold = !is_refuted && !is_lasting;
         let mut learned = Self { kinds, padding, outliers, hold, remarks, warnings, ..learned };
-        fault.into_iter().for_each(|fault| learned.add_fault(fault));
+        if let Some(fault) = fault {
+            learned.add_fault(fault);
+        }
         learned
     }
 
