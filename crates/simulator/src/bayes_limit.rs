@@ -161,6 +161,10 @@ fn check_settings(scenario: &Scenario) -> Result<(), BayesLimitError> {
         let why = "`command.recurring.share` is not 0: it depends on which commands recur";
         return Err(BayesLimitError::Setting(why));
     }
+    if scenario.habits.days > 0 {
+        let why = "`habits.days` is not 0: commands follow routines, which an observer learns over the days";
+        return Err(BayesLimitError::Setting(why));
+    }
     if scenario.command.overlap.share > 0.0 && scenario.replies.mode != ReplyMode::None {
         let why = "`command.overlap.share` is not 0: replies may belong to several commands";
         return Err(BayesLimitError::Setting(why));

@@ -57,7 +57,7 @@ impl CalibrationFigure {
         let most = calibration.bins.iter().map(|bin| bin.answers).max().unwrap_or(0);
         let percent = |share: Option<f64>| share.map_or("unknown".to_owned(), |it| format!("{:.1} %", it * 100.0));
         let about = format!(
-            "{commands} commands; mean error {}, of which {} by chance",
+            "{commands} commands; mean error {}, {} is expected by chance",
             percent(calibration.expected_error),
             percent(calibration.by_chance)
         );
