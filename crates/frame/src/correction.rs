@@ -20,6 +20,24 @@ pub struct Correction {
     /// wire, where it may have the learned ones.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub habits: SharedList<HabitFactors>,
+    /// Commands of the flow that came before and may have come again, as far as their sizes are this one's; empty, and
+    /// absent on the wire, where there is none.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub recurring: SharedList<RecurringClass>,
+}
+
+/// Commands that no size and no reply tells apart, some of which came before.
+///
+/// For each command that did not come before, `share` commands are such ones because they come again. Among them, actions
+/// have the ratio that they have by habits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecurringClass {
+    /// The sum of the sizes of their actions in bytes.
+    pub bytes: i64,
+    /// How many replies of each class of the model they should have; empty where replies say nothing one by one.
+    pub replies: SharedList<u32>,
+    /// How many there are, at least 0.
+    pub share: f64,
 }
 
 /// Habits that a flow may have in place of the learned ones.
@@ -39,7 +57,8 @@ pub struct HabitFactors {
 impl Correction {
     /// A correction whose flow has the sizes that the model was learned from.
     pub fn unshifted(command: Command, epsilons: SharedList<WeightedEpsilon>) -> Self {
-        Self { command, epsilons, shifts: SharedList::default(), habits: SharedList::default() }
+        let (shifts, habits, recurring) = Default::default();
+        Self { command, epsilons, shifts, habits, recurring }
     }
 }
 

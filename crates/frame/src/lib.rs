@@ -61,7 +61,7 @@ pub use buffer::{ReadBuffer, SpareBuffers};
 pub use codec::NotFrame;
 pub use command::{Command, MAX_EARLIER_COMMANDS, MAX_SINGLE_REPLIES, SingleReply};
 pub use content_type::{ContentType, UnknownContentType};
-pub use correction::{Correction, HabitFactors, WeightedEpsilon};
+pub use correction::{Correction, HabitFactors, RecurringClass, WeightedEpsilon};
 pub use deviation::{CommandAt, Deviation};
 pub use direction::Direction;
 pub use flow::{Flow, Transport};

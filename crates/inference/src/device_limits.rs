@@ -1,7 +1,7 @@
 //! What the inventory makes of the prior: which numbers of actions have a device each, and the share of devices that
 //! were still free.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Add;
 
@@ -29,6 +29,8 @@ pub(crate) struct DeviceLimits {
     /// What one action of each class adds to [`Totals`].
     places: Vec<u128>,
     known_shares: RefCell<HashMap<Totals, f64, RandomState>>,
+    /// By the place of the class in the order, once they are needed; `None` where they are too many.
+    layers: OnceCell<Option<Vec<Layer>>>,
 }
 
 /// How many actions there are of each class of the inventory, as the digits of one number.
@@ -43,15 +45,23 @@ impl Add for Totals {
     }
 }
 
-/// What there is before the last class of actions.
-#[derive(Debug, Clone, Copy)]
-struct BeforeLast<'a> {
-    /// How many actions.
-    actions: usize,
+/// The ways to give devices to so many actions of one class, after the classes before.
+#[derive(Debug, Clone)]
+struct Layer {
+    steps: Vec<Step>,
+    /// How many states there are behind it.
+    width: usize,
+}
+
+/// Between states of used devices; behind the last class, a state is the number of all actions.
+#[derive(Debug, Clone)]
+struct Step {
+    from: usize,
+    to: usize,
+    /// How many actions of the class.
+    number: usize,
     /// The prior's factor for free devices.
     factor: f64,
-    /// Their sums; the devices' factors of earlier classes are in the weights.
-    sums: &'a Pmf,
 }
 
 impl DeviceLimits {
@@ -64,7 +74,8 @@ impl DeviceLimits {
         for _ in 0..limits.classes() {
             places.push(places.last()?.checked_mul(base)?);
         }
-        Some(Self { order: limits.class_order(), limits, max_actions, places, known_shares: RefCell::default() })
+        let (known_shares, layers) = (RefCell::default(), OnceCell::new());
+        Some(Self { order: limits.class_order(), limits, max_actions, places, known_shares, layers })
     }
 
     pub(crate) fn totals_of(&self, class: usize, number: u32) -> Totals {
@@ -136,16 +147,16 @@ impl DeviceLimits {
     /// The weights of all multisets of each number of actions together, from 0, given those of k actions of each class.
     /// `None` where devices can be used up in too many ways.
     pub(crate) fn number_totals(&self, of_class: &[Vec<f64>]) -> Option<Vec<f64>> {
-        let totals: Vec<Vec<Pmf>> =
-            of_class.iter().map(|own| own.iter().map(|total| Pmf::one(0, *total)).collect()).collect();
-        let mut all = vec![0.0; self.max_actions() as usize + 1];
-        let last_class = of_class.get(*self.order.last()?)?;
-        self.visit_last(&totals, |before, number| {
-            if let Some((all, last)) = all.get_mut(before.actions + number).zip(last_class.get(number)) {
-                *all += before.factor * before.sums.total() * last;
+        let mut before = vec![1.0];
+        for (class, layer) in self.order.iter().zip(self.layers()?) {
+            let own = of_class.get(*class)?;
+            let mut next = vec![0.0; layer.width];
+            for Step { from, to, number, factor } in &layer.steps {
+                next[*to] += before[*from] * factor * own.get(*number).copied().unwrap_or(0.0);
             }
-        })?;
-        Some(all)
+            before = next;
+        }
+        Some(before)
     }
 
     /// What each number of actions weighs, from 0: P(n) over [`Self::number_totals`].
@@ -157,56 +168,73 @@ impl DeviceLimits {
 
     /// The weights of all sums of actions, whatever the actions.
     pub(crate) fn size_totals(&self, number_weights: &[f64], of_class: &[Vec<Pmf>]) -> Option<Pmf> {
-        let last_class = of_class.get(*self.order.last()?)?;
-        // What comes before k actions of the last class, by k.
-        let mut before = vec![Pmf::default(); last_class.len()];
-        self.visit_last(of_class, |state, number| {
-            let weight = number_weights.get(state.actions + number).copied().unwrap_or(0.0);
-            if let Some(before) = before.get_mut(number) {
-                before.add_moved(state.sums, 0, state.factor * weight);
+        let (mut states, mut products) = (vec![Pmf::one(0, 1.0)], 0_usize);
+        let layers = self.layers()?;
+        for (position, (class, layer)) in self.order.iter().zip(layers).enumerate() {
+            let own = of_class.get(*class)?;
+            let is_last = position + 1 == layers.len();
+            // Of the last class, what comes before so many actions of it is convolved with them all at once.
+            let mut next = vec![Pmf::default(); if is_last { own.len() } else { layer.width }];
+            for Step { from, to, number, factor } in &layer.steps {
+                let (before, of_number) = (&states[*from], own.get(*number)?);
+                if is_last {
+                    let weight = number_weights.get(*to).copied().unwrap_or(0.0);
+                    next[*number].add_moved(before, 0, factor * weight);
+                    continue;
+                }
+                products = products.saturating_add(before.len().saturating_mul(of_number.len()));
+                if products > MAX_PRODUCTS {
+                    return None;
+                }
+                next[*to].add_moved(&before.convolve(of_number), 0, *factor);
             }
-        })?;
+            states = next;
+        }
+        let last_class = of_class.get(*self.order.last()?)?;
         let mut totals = Pmf::default();
-        for (before, last) in before.iter().zip(last_class) {
+        for (before, last) in states.iter().zip(last_class) {
             totals.add_moved(&before.convolve(last), 0, 1.0);
         }
         Some(totals)
     }
 
-    /// Gives devices to one class after the other. Calls `visit` for each state before the last class with each number of
-    /// that class's actions; the factor is then that of the last class's devices too.
-    fn visit_last(&self, of_class: &[Vec<Pmf>], mut visit: impl FnMut(BeforeLast<'_>, usize)) -> Option<()> {
+    fn layers(&self) -> Option<&[Layer]> {
+        self.layers.get_or_init(|| self.compute_layers()).as_deref()
+    }
+
+    /// Gives devices to one class after the other.
+    fn compute_layers(&self) -> Option<Vec<Layer>> {
         let counter = self.limits.counter()?;
-        let mut products = 0_usize;
-        let mut states = BTreeMap::from([(vec![0; self.limits.conditions().len()], Pmf::one(0, 1.0))]);
+        let mut states = vec![vec![0; self.limits.conditions().len()]];
+        let mut layers = Vec::new();
         for (position, class) in self.order.iter().enumerate() {
             let is_last = position + 1 == self.order.len();
             let later = self.order.iter().skip(position + 1).fold(0_u64, |set, class| set | 1 << class);
-            let mut next: BTreeMap<Vec<u32>, Pmf> = BTreeMap::new();
-            for (mut used, sums) in states {
-                let mut share = Some(1.0);
-                let actions = used.get(counter).copied()? as usize;
-                for (number, of_number) in of_class.get(*class)?.iter().enumerate() {
-                    let Some(factor) = share else { break };
-                    if is_last {
-                        visit(BeforeLast { actions, factor, sums: &sums }, number);
+            let mut next: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
+            let mut steps = Vec::new();
+            for (from, state) in states.iter().enumerate() {
+                let (mut used, mut factor) = (state.clone(), 1.0);
+                for number in 0..=self.max_of_class(*class) as usize {
+                    let places = next.len();
+                    let to = if is_last {
+                        used[counter] as usize
                     } else {
-                        products = products.saturating_add(sums.len().saturating_mul(of_number.len()));
-                        if products > MAX_PRODUCTS {
-                            return None;
-                        }
-                        let key = self.still_open(&used, later, counter);
-                        next.entry(key).or_default().add_moved(&sums.convolve(of_number), 0, factor);
-                    }
-                    share = self.take(*class, &mut used).map(|free| factor * free);
+                        *next.entry(self.still_open(&used, later, counter)).or_insert(places)
+                    };
+                    steps.push(Step { from, to, number, factor });
+                    let Some(free) = self.take(*class, &mut used) else { break };
+                    factor *= free;
                 }
             }
-            states = next;
-            if states.len() > MAX_STATES {
+            if next.len() > MAX_STATES {
                 return None;
             }
+            layers.push(Layer { steps, width: if is_last { self.max_actions as usize + 1 } else { next.len() } });
+            let mut places: Vec<(usize, Vec<u32>)> = next.into_iter().map(|(used, at)| (at, used)).collect();
+            places.sort_unstable();
+            states = places.into_iter().map(|(_, used)| used).collect();
         }
-        Some(())
+        Some(layers)
     }
 
     /// How far conditions are used up, without those that no later class is in.

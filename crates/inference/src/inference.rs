@@ -46,7 +46,7 @@ impl From<TooMuchWork> for Beyond {
 pub struct ReplyInference {
     pub(crate) groups: Groups,
     /// The weights of the sums of k actions, by the inventory's class and k.
-    of_class: Vec<Vec<Pmf>>,
+    pub(crate) of_class: Vec<Vec<Pmf>>,
     /// The probability of each sum without replies, once it is needed; `None` where devices can be used up in too many
     /// ways.
     size_totals: OnceCell<Option<Pmf>>,
@@ -92,25 +92,6 @@ impl ReplyInference {
     /// How many actions the model has.
     pub fn actions(&self) -> usize {
         self.groups.list.iter().map(|group| group.actions.len()).sum()
-    }
-
-    /// The weights of all multisets of each number of actions, from 1, if the weight of each is multiplied by the factors
-    /// of its actions, in the order of the model. `None` where devices can be used up in too many ways.
-    pub fn number_totals(&self, factors: &[f64]) -> Option<Vec<f64>> {
-        let none = |sums: &Vec<Pmf>| (0..sums.len()).map(|number| if number == 0 { 1.0 } else { 0.0 }).collect();
-        let mut of_class: Vec<Vec<f64>> = self.of_class.iter().map(none).collect();
-        for group in &self.groups.list {
-            let totals = of_class.get_mut(group.class)?;
-            for (SizedAction { index, .. }, occurrences) in group.actions.iter().zip(&group.occurrences) {
-                let own: Vec<f64> =
-                    (0..).zip(occurrences).map(|(times, sums)| sums.total() * factors[*index].powi(times)).collect();
-                let with = |number: usize| (0..=number).map(|times| totals[number - times] * own[times]).sum();
-                *totals = (0..totals.len()).map(with).collect();
-            }
-        }
-        let mut totals = self.groups.devices.number_totals(&of_class)?;
-        totals.remove(0);
-        Some(totals)
     }
 
     /// P(n) for each number of actions, from 1, as far as they are counted, given the weights of all multisets of that

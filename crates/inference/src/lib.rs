@@ -21,18 +21,23 @@ mod belief;
 mod best_actions;
 pub mod channel;
 mod device_limits;
+mod habit_belief;
 mod habits;
 mod hypotheses;
 mod inference;
 mod joint_sums;
+mod number_moments;
+mod own_habits;
 mod possible_commands;
 pub mod search;
 pub mod space;
+mod symmetric;
 
-pub use belief::{Belief, HabitKind, StateBelief};
+pub use belief::{Belief, StateBelief};
 pub use best_actions::{InferredActions, MostProbable};
-pub use habits::{HabitCounts, Habits, LearnedHabits, habit_factor};
-pub use hypotheses::{Hypotheses, beliefs_beside_unknown_habits};
+pub use habit_belief::{HabitBelief, RecurringClass};
+pub use habits::{HabitTable, Habits, LearnedHabits};
+pub use hypotheses::Hypotheses;
 pub use inference::{Beyond, ReplyInference, WeightedSum};
 pub use possible_commands::{PossibleCommand, PossibleCommands};
 

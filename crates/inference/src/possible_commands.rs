@@ -2,9 +2,9 @@
 //! probable these are by each kind of habits.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use crate::belief::{Belief, ByKind, HabitKind, Shown, StateBelief};
-use crate::habits::{Habits, LearnedHabits};
+use crate::habits::LearnedHabits;
 use crate::inference::WeightedSum;
 
 /// Actions that a command may have.
@@ -14,15 +14,24 @@ pub struct PossibleCommand {
     pub actions: Vec<(u32, u32)>,
     /// Σ |aᵢ|·nᵢ in bytes.
     pub sum: i64,
-    /// P(A) · P(replies | A) by the learned habits, without commands that recur, as a multiple of a unit.
-    pub probability: f64,
-    /// The same where it recurs: its share of all commands takes the place of P(A). 0 if it does not.
+    /// How many replies of each class it should have; none where replies say nothing one by one.
+    pub class_counts: Vec<u32>,
+    /// P(A) by the learned habits, without commands that recur.
+    pub prior: f64,
+    /// Its share of all commands if it recurs; 0 if it does not.
     pub recurring: f64,
+    /// P(replies | A), as a multiple of the unit.
+    pub likelihood: f64,
 }
 
 impl PossibleCommand {
     fn has(&self, action: u32) -> bool {
         self.actions.iter().any(|(own, _)| *own == action)
+    }
+
+    /// P(A, replies) by the learned habits as a multiple of the unit, without commands that recur.
+    pub(crate) fn by_habit(&self) -> f64 {
+        self.prior * self.likelihood
     }
 }
 
@@ -30,25 +39,38 @@ impl PossibleCommand {
 #[derive(Debug)]
 pub struct PossibleCommands {
     /// P(size, replies) by the learned habits for each state, without commands that recur, as a multiple of the unit.
-    by_habit: Vec<f64>,
+    pub(crate) by_habit: Vec<f64>,
     /// The same with them.
-    learned: Vec<f64>,
+    pub(crate) learned: Vec<f64>,
     /// The same by broad habits.
     pub(crate) broad: Vec<f64>,
     /// The share of commands that do not recur.
     not_recurring: f64,
-    /// The probability that the unit stands for, where the probability of a sum is asked for: where replies say nothing.
-    unit: Option<f64>,
     pub(crate) in_states: Vec<PossibleInStates>,
 }
 
 /// What a command may be in the states with the same shift of replies.
 #[derive(Debug)]
 pub(crate) struct PossibleInStates {
+    /// Those of a class side by side.
+    pub(crate) commands: Vec<PossibleCommand>,
     /// In the order of their sums.
-    commands: Vec<PossibleCommand>,
+    pub(crate) classes: Vec<PossibleClass>,
     /// Those of all messages by their index, each with the sums that the command's actions may have.
     pub(crate) states: Vec<(usize, Vec<WeightedSum>)>,
+}
+
+/// Commands that no size and no reply tells apart.
+#[derive(Debug)]
+pub(crate) struct PossibleClass {
+    pub(crate) sum: i64,
+    pub(crate) class_counts: Vec<u32>,
+    /// Where its commands are.
+    pub(crate) members: Range<usize>,
+    /// P(replies | class), as a multiple of the unit.
+    pub(crate) likelihood: f64,
+    /// P(class, replies) by the learned habits with commands that recur, as a multiple of the unit.
+    pub(crate) learned: f64,
 }
 
 /// Commands that explain a size, each with the weight of the sum that it needs.
@@ -64,11 +86,11 @@ struct LongerAction<'a> {
 }
 
 impl PossibleCommands {
-    /// For states with P(size, replies) by the learned habits without commands that recur, as a multiple of a unit that is
-    /// the probability of the same name; `None` where replies are part of it. The others have a share of all commands.
-    pub fn new(by_habit: Vec<f64>, unit: Option<f64>, not_recurring: f64) -> Self {
+    /// For states with P(size, replies) by the learned habits without commands that recur, as a multiple of a unit. The
+    /// others have a share of all commands.
+    pub fn new(by_habit: Vec<f64>, not_recurring: f64) -> Self {
         let (learned, broad) = (by_habit.clone(), by_habit.clone());
-        Self { by_habit, learned, broad, not_recurring, unit, in_states: Vec::new() }
+        Self { by_habit, learned, broad, not_recurring, in_states: Vec::new() }
     }
 
     /// P(size, replies) by the learned habits for each state, as a multiple of the unit.
@@ -84,115 +106,80 @@ impl PossibleCommands {
     /// As [`crate::Hypotheses::explain`].
     pub(crate) fn add(
         &mut self,
-        mut commands: Vec<PossibleCommand>,
+        commands: Vec<PossibleCommand>,
         states: Vec<(usize, Vec<WeightedSum>)>,
         farther: &[PossibleCommand],
         longer_actions: &BTreeMap<(u32, i64), usize>,
         habits: Option<&LearnedHabits>,
     ) {
-        commands.sort_by(|a, b| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)));
-        let possible = PossibleInStates { commands, states };
+        let possible = PossibleInStates::new(commands, states, self.not_recurring);
         let longer_actions = possible.longer_actions(farther, longer_actions);
         for (state, weighted) in &possible.states {
             let recurring = |sum: &WeightedSum| {
-                sum.weight * possible.with_sum(sum.bytes).iter().map(|command| command.recurring).sum::<f64>()
+                let of_sum = possible.commands_with(sum.bytes).iter();
+                sum.weight * of_sum.map(|command| command.recurring * command.likelihood).sum::<f64>()
             };
             let recurring = weighted.iter().map(recurring).sum::<f64>();
             self.learned[*state] = self.not_recurring * self.by_habit[*state] + recurring;
-        }
-        if let Some(habits) = habits {
-            let broad = possible.sums(&habits.broad);
-            for (state, weighted) in &possible.states {
-                self.broad[*state] = self.by_habit[*state] * broad.share(weighted, |_, weight| weight);
+            if let Some(habits) = habits {
+                let broad = possible.sum(weighted, |one| one.by_habit() * habits.broad_factor(&one.actions));
+                self.broad[*state] = self.by_habit[*state] * possible.share(weighted, broad);
             }
         }
-        weigh_longer_actions(&longer_actions, &mut self.by_habit, |command| command.probability);
-        let by_learned = |command: &PossibleCommand| self.not_recurring * command.probability + command.recurring;
+        weigh_longer_actions(&longer_actions, &mut self.by_habit, PossibleCommand::by_habit);
+        let by_learned = |one: &PossibleCommand| self.not_recurring * one.by_habit() + one.recurring * one.likelihood;
         weigh_longer_actions(&longer_actions, &mut self.learned, by_learned);
         if let Some(habits) = habits {
-            let by_broad = |command: &PossibleCommand| command.probability * habits.broad.factor(&command.actions);
+            let by_broad = |one: &PossibleCommand| one.by_habit() * habits.broad_factor(&one.actions);
             weigh_longer_actions(&longer_actions, &mut self.broad, by_broad);
             self.in_states.push(possible);
         }
     }
-
-    /// P(size, replies) for each state with each kind of habits.
-    pub(crate) fn likelihoods(&self, belief: &Belief) -> Vec<ByKind> {
-        let of_state = |(learned, (by_habit, broad)): (&f64, (&f64, &f64))| [*learned, *by_habit, *broad, *by_habit];
-        let by_habit = self.by_habit.iter().zip(&self.broad);
-        let mut found: Vec<ByKind> = self.learned.iter().zip(by_habit).map(of_state).collect();
-        let Some(general) = belief.shown.get(&belief.best) else { return found };
-        for possible in &self.in_states {
-            let sums = possible.sums(&general.habits);
-            for (state, weighted) in &possible.states {
-                // Each state that has habits of its own needs a few sums alone.
-                let own = belief.shown.get(state).filter(|_| *state != belief.best);
-                let shown = own.unwrap_or(general);
-                let own_sums = own.map(|own| possible.sums_of(weighted, &own.habits));
-                let sums = own_sums.as_ref().unwrap_or(&sums);
-                let by_habit = self.by_habit[*state];
-                found[*state][HabitKind::Shown as usize] = by_habit * sums.share(weighted, |_, own| own);
-                let of_sum = |sum: i64, own: f64| own * self.sum_factor(shown, sum, own);
-                found[*state][HabitKind::AnySums as usize] = by_habit * sums.share(weighted, of_sum);
-            }
-        }
-        found
-    }
-
-    /// The possible commands with some sums, each with its weight by all kinds of habits together.
-    pub(crate) fn weights<'a>(
-        &self,
-        possible: &'a PossibleInStates,
-        sums: &[WeightedSum],
-        predicted: &StateBelief,
-        shown: &Shown,
-        broad: &Habits,
-    ) -> Vec<(&'a PossibleCommand, f64)> {
-        let mut all = Vec::new();
-        for WeightedSum { bytes, weight } in sums {
-            let commands = possible.with_sum(*bytes);
-            let own: Vec<f64> =
-                commands.iter().map(|one| one.probability * shown.habits.factor(&one.actions)).collect();
-            let any = self.sum_factor(shown, *bytes, own.iter().sum());
-            let by_shown = predicted.with(HabitKind::Shown) + predicted.with(HabitKind::AnySums) * any;
-            for (possible, own) in commands.iter().zip(own) {
-                let by_learned = self.not_recurring * possible.probability + possible.recurring;
-                let by_broad = broad.factor(&possible.actions) * possible.probability;
-                let by_others =
-                    predicted.with(HabitKind::Learned) * by_learned + predicted.with(HabitKind::Broad) * by_broad;
-                all.push((possible, weight * (by_others + own * by_shown)));
-            }
-        }
-        all
-    }
-
-    /// How much more probable a sum is by how often it came than by the habits that a flow showed, which expect this
-    /// multiple of the unit. Where replies say something about actions, sums are not looked at alone.
-    fn sum_factor(&self, shown: &Shown, sum: i64, expected: f64) -> f64 {
-        self.unit.map_or(1.0, |unit| shown.counts.sum_factor(sum, expected * unit))
-    }
 }
 
 impl PossibleInStates {
-    fn sums(&self, habits: &Habits) -> SumProbabilities {
-        let mut sums = SumProbabilities::default();
-        self.commands.iter().for_each(|command| sums.add(command, habits));
-        sums
+    fn new(mut commands: Vec<PossibleCommand>, states: Vec<(usize, Vec<WeightedSum>)>, not_recurring: f64) -> Self {
+        commands.sort_by(|a, b| (a.sum, &a.class_counts, &a.actions).cmp(&(b.sum, &b.class_counts, &b.actions)));
+        let mut classes = Vec::new();
+        let mut begin = 0;
+        for members in commands.chunk_by(|a, b| (a.sum, &a.class_counts) == (b.sum, &b.class_counts)) {
+            let PossibleCommand { sum, class_counts, likelihood, .. } = &members[0];
+            let prior: f64 = members.iter().map(|one| not_recurring * one.prior + one.recurring).sum();
+            classes.push(PossibleClass {
+                sum: *sum,
+                class_counts: class_counts.clone(),
+                members: begin..begin + members.len(),
+                likelihood: *likelihood,
+                learned: likelihood * prior,
+            });
+            begin += members.len();
+        }
+        Self { commands, classes, states }
     }
 
-    /// The same for some sums alone.
-    fn sums_of(&self, some: &[WeightedSum], habits: &Habits) -> SumProbabilities {
-        let mut sums = SumProbabilities::default();
-        let commands = some.iter().flat_map(|sum| self.with_sum(sum.bytes));
-        commands.for_each(|command| sums.add(command, habits));
-        sums
+    /// The classes with a sum.
+    pub(crate) fn with_sum(&self, sum: i64) -> Range<usize> {
+        self.classes.partition_point(|class| class.sum < sum)..self.classes.partition_point(|class| class.sum <= sum)
     }
 
     /// The commands with a sum.
-    fn with_sum(&self, sum: i64) -> &[PossibleCommand] {
+    fn commands_with(&self, sum: i64) -> &[PossibleCommand] {
         let begin = self.commands.partition_point(|command| command.sum < sum);
         let end = self.commands.partition_point(|command| command.sum <= sum);
         &self.commands[begin..end]
+    }
+
+    /// A sum over the commands with some weighted sums.
+    pub(crate) fn sum(&self, sums: &[WeightedSum], value: impl Fn(&PossibleCommand) -> f64) -> f64 {
+        let of_sum = |sum: &WeightedSum| sum.weight * self.commands_with(sum.bytes).iter().map(&value).sum::<f64>();
+        sums.iter().map(of_sum).sum()
+    }
+
+    /// The probability of some weighted sums by other habits, as a multiple of that by the learned ones. What is not listed
+    /// matters as little by either.
+    fn share(&self, sums: &[WeightedSum], by_other: f64) -> f64 {
+        let by_learned = self.sum(sums, PossibleCommand::by_habit);
+        if by_learned > 0.0 { by_other / by_learned } else { 1.0 }
     }
 
     /// What explains the command if one action alone is longer by some bytes, given the states by both; `farther` commands
@@ -205,7 +192,7 @@ impl PossibleInStates {
         let Some((_, sums)) = self.states.iter().find(|(state, _)| *state == 0) else { return Vec::new() };
         let with_sum = |sum: &WeightedSum| {
             let weight = sum.weight;
-            self.with_sum(sum.bytes).iter().map(move |command| (command, weight))
+            self.commands_with(sum.bytes).iter().map(move |command| (command, weight))
         };
         let as_learned: Explanations<'_> = sums.iter().flat_map(with_sum).collect();
         let mut found: BTreeMap<u32, LongerAction<'_>> = BTreeMap::new();
@@ -251,33 +238,5 @@ fn weigh_longer_actions(
         for (state, explanations) in longer {
             of_states[*state] = others + value(explanations);
         }
-    }
-}
-
-/// The probabilities of sums by the learned habits and by others, from the listed commands.
-#[derive(Debug, Default)]
-struct SumProbabilities(BTreeMap<i64, [f64; 2]>);
-
-impl SumProbabilities {
-    fn add(&mut self, command: &PossibleCommand, habits: &Habits) {
-        let [learned, own] = self.0.entry(command.sum).or_default();
-        *learned += command.probability;
-        *own += command.probability * habits.factor(&command.actions);
-    }
-
-    fn of(&self, sum: i64) -> [f64; 2] {
-        self.0.get(&sum).copied().unwrap_or_default()
-    }
-
-    /// The probability of some weighted sums by other habits, as a multiple of that by the learned ones. What is not listed
-    /// matters as little by either.
-    fn share(&self, sums: &[WeightedSum], other: impl Fn(i64, f64) -> f64) -> f64 {
-        let (mut by_learned, mut by_other) = (0.0, 0.0);
-        for WeightedSum { bytes, weight } in sums {
-            let [learned, own] = self.of(*bytes);
-            by_learned += weight * learned;
-            by_other += weight * other(*bytes, own);
-        }
-        if by_learned > 0.0 { by_other / by_learned } else { 1.0 }
     }
 }

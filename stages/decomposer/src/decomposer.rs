@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{
-    Candidate, Command, Correction, Frame, HabitFactors, Identification, Notice, SharedList, Shift, WeightedEpsilon,
-    what,
+    Candidate, Command, Correction, Frame, HabitFactors, Identification, Notice, RecurringClass, SharedList, Shift,
+    WeightedEpsilon, what,
 };
 use sizeleak_inference::search::{HeaviestWays, RangeCount, Solver, SolverError, SumTooLarge, WalkPrior, WayWeights};
 use sizeleak_inference::space::{Home, PriorName};
@@ -14,7 +14,7 @@ use sizeleak_platform::runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
 use crate::candidate_list::{CandidateList, FoundCandidates, MAX_CANDIDATES};
 use crate::decomposition::{Decomposition, Unexplained};
-use crate::habit_weights::{by_habits, learned_share};
+use crate::habit_weights::{by_habits, learned_share, with_recurring_classes};
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
 use crate::longer_actions::{self, LongerActions};
 use crate::recurring_candidates::RecurringCandidates;
@@ -170,6 +170,7 @@ impl Decomposer {
         epsilons: &SharedList<WeightedEpsilon>,
         shifts: &[Shift],
         habits: &[HabitFactors],
+        recurring: &[RecurringClass],
     ) -> Decomposition {
         let longer = shifts.first().map_or(0, |shift| shift.reply_bytes);
         let replies = CommandReplies::new(&self.model, command, longer).filter(|_| self.is_cut(sizes, epsilons));
@@ -188,8 +189,24 @@ impl Decomposer {
                     self.with_recurring(candidates.clone(), learned_share(habits), sums, key.replies.as_ref());
             }
             found.size_probability = candidates.probability;
+            let (sum_of, replies_of) = (|one: &Candidate| self.sum_of(one), |one: &Candidate| self.replies_of(one));
+            *candidates = with_recurring_classes(candidates, recurring, heaviest(epsilons), sum_of, replies_of);
         }
         found
+    }
+
+    /// The sum of the sizes of a candidate's actions in bytes.
+    fn sum_of(&self, candidate: &Candidate) -> i64 {
+        let of_action = |(action, count): &(u32, u32)| {
+            self.model.actions.get(*action as usize).map_or(0, |own| own.size.saturating_mul(i64::from(*count)))
+        };
+        candidate.actions.indexed_counts().iter().map(of_action).fold(0, i64::saturating_add)
+    }
+
+    /// How many replies of each class a candidate should have; none where they say nothing one by one.
+    fn replies_of(&self, candidate: &Candidate) -> Vec<u32> {
+        let counts = candidate.actions.indexed_counts().iter().map(|(action, count)| (*action as usize, *count));
+        self.model.single_replies.as_ref().map(|replies| replies.class_counts(counts)).unwrap_or_default()
     }
 
     /// The decomposition by the learned habits: from the cache if the values of ε are the same to the last bit.
@@ -436,7 +453,7 @@ impl Stage for Decomposer {
 
     fn process(
         &mut self,
-        Correction { command, epsilons, shifts, habits }: Correction,
+        Correction { command, epsilons, shifts, habits, recurring }: Correction,
         out: &mut dyn Emit,
     ) -> Result<(), StageError> {
         let Ok(seen) = self.model.padded_sizes(command.size, command.records, command.plaintext) else {
@@ -448,9 +465,10 @@ impl Stage for Decomposer {
         }
         let before_padding = self.model.sizes(command.size, command.records, command.plaintext).unwrap_or(seen);
         let sizes = CommandSizes { seen, before_padding };
-        let mut found = self.decompose(&command, sizes, &epsilons, &shifts, &habits);
-        let longer =
-            self.longer_actions.answers(&shifts, |other| other.decompose(&command, sizes, &epsilons, &shifts, &habits));
+        let mut found = self.decompose(&command, sizes, &epsilons, &shifts, &habits, &recurring);
+        let longer = self
+            .longer_actions
+            .answers(&shifts, |other| other.decompose(&command, sizes, &epsilons, &shifts, &habits, &[]));
         if !longer.is_empty() {
             found = longer_actions::mixture(found, longer, self.limit);
         }

@@ -1,7 +1,7 @@
 //! Candidates by other habits than those that the model was learned from.
 
-use sizeleak_frame::{Candidate, HabitFactors, SharedList};
-use sizeleak_inference::habit_factor;
+use sizeleak_frame::{Candidate, HabitFactors, RecurringClass, SharedList};
+use sizeleak_inference::HabitTable;
 
 use crate::candidate_list::FoundCandidates;
 
@@ -14,28 +14,67 @@ pub(crate) fn learned_share(habits: &[HabitFactors]) -> f64 {
 /// mean factor of what is.
 pub(crate) fn by_habits(found: &FoundCandidates, habits: &[HabitFactors]) -> FoundCandidates {
     let learned = learned_share(habits);
-    let factor = |candidate: &Candidate| {
-        let of_habits = |own: &HabitFactors| {
-            own.weight * habit_factor(&own.actions, &own.numbers, candidate.actions.indexed_counts())
-        };
-        learned + habits.iter().map(of_habits).sum::<f64>()
+    let table = HabitTable::new(habits.iter().map(|own| (own.weight, &*own.actions, &*own.numbers)));
+    let mut room = Vec::new();
+    let factor = |one: &Candidate| learned + table.factor(one.actions.indexed_counts(), &mut room);
+    weighed(found, &found.listed.iter().map(factor).collect::<Vec<f64>>())
+}
+
+/// The candidates of a size with those that came before. What is not listed is taken to have the mean factor of what is.
+/// `heaviest` is the weight that likelihoods of sizes are multiples of.
+pub(crate) fn with_recurring_classes(
+    found: &FoundCandidates,
+    recurring: &[RecurringClass],
+    heaviest: f64,
+    sum_of: impl Fn(&Candidate) -> i64,
+    replies_of: impl Fn(&Candidate) -> Vec<u32>,
+) -> FoundCandidates {
+    let Some(of_size) = found.probability.filter(|_| !recurring.is_empty()) else { return found.clone() };
+    let class_of = |candidate: &Candidate| {
+        let sum = sum_of(candidate);
+        let with_sum = |class: &&RecurringClass| class.bytes == sum && class.share > 0.0;
+        recurring
+            .iter()
+            .any(|class| with_sum(&class))
+            .then(|| replies_of(candidate))
+            .and_then(|replies| recurring.iter().position(|class| with_sum(&class) && *class.replies == *replies))
     };
-    let factors: Vec<f64> = found.listed.iter().map(factor).collect();
+    let classes: Vec<Option<usize>> = found.listed.iter().map(class_of).collect();
+    // P(A) of all candidates of each class.
+    let mut by_habit = vec![0.0; recurring.len()];
+    for (candidate, class) in found.listed.iter().zip(&classes) {
+        let of_epsilon = candidate.likelihood.unwrap_or(1.0) * heaviest;
+        if let Some(class) = class {
+            by_habit[*class] += candidate.probability * of_size / of_epsilon;
+        }
+    }
+    let factor = |class: &Option<usize>| match class {
+        Some(class) if by_habit[*class] > 0.0 => 1.0 + recurring[*class].share / by_habit[*class],
+        _ => 1.0,
+    };
+    FoundCandidates {
+        probability: found.probability,
+        ..weighed(found, &classes.iter().map(factor).collect::<Vec<f64>>())
+    }
+}
+
+/// The candidates with a factor for each that is listed.
+fn weighed(found: &FoundCandidates, factors: &[f64]) -> FoundCandidates {
     // Where the replies chose the list, it has nearly all that matters with them, and next to nothing without.
     let weights = |(at, candidate): (usize, &Candidate)| {
         found.with_replies.as_ref().map_or(candidate.probability, |joint| joint.get(at).copied().unwrap_or(0.0))
     };
     let weights: Vec<f64> = found.listed.iter().enumerate().map(weights).collect();
     let all: f64 = weights.iter().sum();
-    let mean = weights.iter().zip(&factors).map(|(weight, factor)| weight * factor).sum::<f64>() / all;
+    let mean = weights.iter().zip(factors).map(|(weight, factor)| weight * factor).sum::<f64>() / all;
     if !(mean.is_finite() && mean > 0.0) {
         return found.clone();
     }
-    let weighed = |(candidate, factor): (&Candidate, &f64)| Candidate {
+    let with_factor = |(candidate, factor): (&Candidate, &f64)| Candidate {
         probability: (candidate.probability * factor / mean).min(1.0),
         ..candidate.clone()
     };
-    let mut listed: Vec<Candidate> = found.listed.iter().zip(&factors).map(weighed).collect();
+    let mut listed: Vec<Candidate> = found.listed.iter().zip(factors).map(with_factor).collect();
     listed.sort_by(|a, b| b.probability.total_cmp(&a.probability));
     let listed = SharedList::from(listed);
     FoundCandidates { listed, probability: found.probability.map(|own| (own * mean).min(1.0)), ..found.clone() }
@@ -91,5 +130,21 @@ mod tests {
     fn no_other_habits_change_nothing() {
         let weighed = by_habits(&found(None), &[]);
         assert_eq!(weighed.listed, found(None).listed);
+    }
+
+    #[test]
+    fn what_came_before_has_its_share_within_its_class() {
+        // Two on and one off are classes of their own; P(A) is .06 and .02 of a size with the probability .1.
+        let class = |bytes, share| RecurringClass { bytes, replies: [].into(), share };
+        let sum_of = |candidate: &Candidate| candidate.actions.total().cast_signed();
+        let no_replies = |_: &Candidate| Vec::new();
+        let weighed = with_recurring_classes(&found(None), &[class(1, 0.08), class(7, 0.5)], 1.0, sum_of, no_replies);
+        let mean = (0.6 + 0.2 * 5.0) / 0.8;
+        let probabilities: Vec<f64> = weighed.listed.iter().map(|one| one.probability).collect();
+        assert!((probabilities[0] - 0.2 * 5.0 / mean).abs() < 1e-12, "{probabilities:?}");
+        assert!((probabilities[1] - 0.6 / mean).abs() < 1e-12);
+        assert_eq!(weighed.probability, Some(0.1), "sizes are as probable as by habit");
+        let none = with_recurring_classes(&found(None), &[], 1.0, sum_of, no_replies);
+        assert_eq!(none.listed, found(None).listed);
     }
 }

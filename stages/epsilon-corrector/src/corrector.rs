@@ -187,7 +187,7 @@ impl Stage for EpsilonCorrector {
         let Some(shifts) = &mut self.shifts else {
             return Ok(out.emit(Correction::unshifted(*command, epsilons).into())?);
         };
-        let FollowedCommand { epsilons, shifts, habits, news, other_habits } =
+        let FollowedCommand { epsilons, shifts, habits, recurring, news, other_habits } =
             shifts.follow(&self.model, &command, sizes, epsilons);
         if let Some(detail) = news {
             out.emit(Notice { what: what::SHIFTED.into(), ..assumed(&command, None, detail) }.into())?;
@@ -195,7 +195,7 @@ impl Stage for EpsilonCorrector {
         if let Some(detail) = other_habits {
             out.emit(Notice { what: what::HABITS.into(), ..assumed(&command, None, detail) }.into())?;
         }
-        Ok(out.emit(Correction { command: *command, epsilons, shifts, habits }.into())?)
+        Ok(out.emit(Correction { command: *command, epsilons, shifts, habits, recurring }.into())?)
     }
 
     fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {

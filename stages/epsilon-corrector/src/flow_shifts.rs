@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_frame::{Command, HabitFactors, SharedList, Shift, WeightedEpsilon};
-use sizeleak_inference::{Belief, HabitKind, Habits, StateBelief, beliefs_beside_unknown_habits};
+use sizeleak_frame::{Command, HabitFactors, RecurringClass, SharedList, Shift, WeightedEpsilon};
+use sizeleak_inference::{Belief, HabitBelief, StateBelief};
 use sizeleak_model::{Action, Model};
 use sizeleak_platform::runtime::TwoGenerationCache;
 use sizeleak_text::utc;
@@ -18,9 +18,10 @@ const MAX_STATES: usize = 1 << 19;
 /// Shifts that are less probable after a command are not weighed for it.
 const MIN_PROBABILITY: f64 = 0.02;
 
-/// Learned habits that are less probable are taken to be out of the question. Of the homes of
-/// `tests/answers/habits.rs`, those that do not change are answered alike with any limit from a hundredth to a half, within
-/// 0.005 of calibration error; with a hundredth, mild changes of habits are hardly answered by.
+/// What is less probable beside the learned habits is not weighed for a command.
+const MIN_OTHERS: f64 = 0.02;
+
+/// Learned habits that are less probable are said to be others.
 const MAX_LEARNED: f64 = 0.1;
 
 /// A change that is as probable is reported.
@@ -57,6 +58,8 @@ pub(crate) struct FollowedCommand {
     pub(crate) shifts: SharedList<Shift>,
     /// Factors of habits other than the learned ones; none while those may hold.
     pub(crate) habits: SharedList<HabitFactors>,
+    /// Commands that came before and may have come again.
+    pub(crate) recurring: SharedList<RecurringClass>,
     /// The detail of a notice on a change, as soon as it is certain.
     pub(crate) news: Option<String>,
     /// That of a notice on other habits.
@@ -66,6 +69,8 @@ pub(crate) struct FollowedCommand {
 /// A state that a command may have, with its share among those that are weighed.
 #[derive(Debug, Clone, Copy)]
 struct WeighedState {
+    /// Its index.
+    at: usize,
     state: ShiftState,
     share: f64,
     since_ns: Option<i64>,
@@ -91,45 +96,41 @@ impl FlowShifts {
         let states = self.evidence.states().list();
         let (hypotheses, inference) = self.evidence.hypotheses();
         let flow = self.flows.get_or_default(command.flow);
-        let predicted = hypotheses.predicted(&flow.belief, command.time_ns);
-        let is_unknown = hypotheses.broad().is_some() && !is_as_learned(&predicted);
-        let believed = |states: &[StateBelief]| -> Vec<f64> {
-            if is_unknown {
-                beliefs_beside_unknown_habits(states)
-            } else {
-                states.iter().map(StateBelief::probability).collect()
-            }
-        };
+        hypotheses.predict(&mut flow.belief, command.time_ns, inference);
         // As they were before the command, which the stages to come weigh themselves.
-        let habits_of = |state: usize| {
-            habit_factors(&predicted, flow.belief.shown(state).filter(|_| is_unknown), hypotheses.broad())
+        let before = flow.belief.states().to_vec();
+        let told = |(state, known): (usize, &HabitBelief)| {
+            (state, ToldHabits::new(known, states[state], model, sizes, &epsilons))
         };
-        let (of_unchanged, of_best) = (habits_of(0), habits_of(flow.belief.best()));
+        let told: BTreeMap<usize, ToldHabits> = flow.belief.followed().map(told).collect();
+        let of_best = flow.belief.best();
         // A command that says nothing is not counted.
-        let after = match &possible {
-            Some(possible) => {
-                hypotheses.observe(&mut flow.belief, predicted.clone(), possible, inference);
-                flow.belief.states()
-            }
-            None => &predicted,
+        if let Some(possible) = &possible {
+            hypotheses.observe(&mut flow.belief, possible, inference);
+        }
+        let after = flow.belief.states();
+        let weighed = weighed_states(states, &before, after);
+        // That one action alone is longer is believed beside the learned habits only.
+        let told = match weighed.first() {
+            Some(WeighedState { state: ShiftState { action: Some(_), .. }, .. }) => ToldHabits::default(),
+            first => first.and_then(|first| told.get(&first.at)).or(told.get(&of_best)).cloned().unwrap_or_default(),
         };
-        let believed_after = believed(after);
-        let is_unchanged = believed_after.iter().skip(1).all(|changed| *changed <= believed_after[0]);
-        let habits = if is_unchanged && !of_unchanged.is_empty() { of_unchanged } else { of_best };
-        let fit = 1.0 - after.iter().map(StateBelief::strange).sum::<f64>();
-        let weighed = weighed_states(states, &predicted, &believed(&predicted), &believed_after);
-        let news = news(model, states, after, &believed_after, &mut flow.reported);
-        let is_first = !habits.is_empty() && !std::mem::replace(&mut flow.has_reported_habits, true);
+        let is_first = told.are_others && !std::mem::replace(&mut flow.has_reported_habits, true);
         let other_habits = is_first.then(|| OTHER_HABITS.into());
+        let fit = 1.0 - after.iter().map(|state| state.strange).sum::<f64>();
+        let news = news(model, states, after, &mut flow.reported);
+        let ToldHabits { habits, recurring, .. } = told;
+        let followed =
+            FollowedCommand { epsilons, shifts: SharedList::default(), habits, recurring, news, other_habits };
         if let [WeighedState { state: ShiftState { bytes: 0, reply_bytes: 0, .. }, .. }] = &weighed[..]
             && fit > 1.0 - MIN_PROBABILITY
         {
-            return FollowedCommand { epsilons, shifts: SharedList::default(), habits, news, other_habits };
+            return followed;
         }
         let shifts: SharedList<Shift> =
             weighed.iter().map(|one| shift(model, one.state, one.share * fit, one.since_ns)).collect();
         self.shifted += u64::from(shifts.first().is_some_and(|first| !first.is_none()));
-        FollowedCommand { epsilons: mixture(&epsilons, &weighed), shifts, habits, news, other_habits }
+        FollowedCommand { epsilons: mixture(&followed.epsilons, &weighed), shifts, ..followed }
     }
 }
 
@@ -140,51 +141,68 @@ fn shift(model: &Model, state: ShiftState, probability: f64, since_ns: Option<i6
     Shift { bytes, action, reply_bytes, probability, since_ns }
 }
 
-/// Whether the learned habits may hold. While they may, answers stay what they were learned to be.
-fn is_as_learned(beliefs: &[StateBelief]) -> bool {
-    let all: f64 = beliefs.iter().map(StateBelief::probability).sum();
-    of_kind(beliefs, HabitKind::Learned) >= MAX_LEARNED * all
+/// What a command is told of a flow's habits in one state.
+#[derive(Debug, Clone, Default)]
+struct ToldHabits {
+    habits: SharedList<HabitFactors>,
+    recurring: SharedList<RecurringClass>,
+    /// Whether they are others than the learned ones.
+    are_others: bool,
 }
 
-fn of_kind(beliefs: &[StateBelief], kind: HabitKind) -> f64 {
-    beliefs.iter().map(|belief| belief.with(kind)).sum()
-}
-
-/// The factors of habits that are not the learned ones; none while no others are shown.
-fn habit_factors(beliefs: &[StateBelief], shown: Option<&Habits>, broad: Option<&Habits>) -> SharedList<HabitFactors> {
-    let (Some(shown), Some(broad)) = (shown, broad) else { return SharedList::default() };
-    let all: f64 = beliefs.iter().map(StateBelief::probability).sum();
-    let factors = |weight: f64, habits: &Habits| HabitFactors {
-        weight,
-        actions: habits.actions.clone().into(),
-        numbers: habits.numbers.clone().into(),
-    };
-    let by_shown = of_kind(beliefs, HabitKind::Shown) + of_kind(beliefs, HabitKind::AnySums);
-    [factors(by_shown / all, shown), factors(of_kind(beliefs, HabitKind::Broad) / all, broad)].into()
+impl ToldHabits {
+    fn new(
+        known: &HabitBelief,
+        state: ShiftState,
+        model: &Model,
+        sizes: [i64; 2],
+        epsilons: &[WeightedEpsilon],
+    ) -> Self {
+        let only_learned = known.only_learned();
+        if only_learned > 1.0 - MIN_OTHERS {
+            return Self::default();
+        }
+        let factors = known.own_habits().map(|(weight, habits)| HabitFactors {
+            weight,
+            actions: habits.actions.clone().into(),
+            numbers: habits.numbers.clone().into(),
+        });
+        let class = |one: sizeleak_inference::RecurringClass| RecurringClass {
+            bytes: one.bytes,
+            replies: one.class_counts.into(),
+            share: one.share,
+        };
+        let explained = sizes[0].saturating_sub(model.overhead).saturating_sub(state.of_commands());
+        let sums = epsilons.iter().map(|value| explained.saturating_sub(value.epsilon));
+        let is_one_size = sizes[0] == sizes[1];
+        let recurring = if is_one_size { known.recurring(sums) } else { Vec::new() };
+        Self {
+            habits: factors.collect(),
+            recurring: recurring.into_iter().map(class).collect(),
+            are_others: only_learned < MAX_LEARNED,
+        }
+    }
 }
 
 /// The states to weigh for a command, most probable first: those that it leaves probable, with the same shift of
 /// replies, the one that its replies show. They have the shares that were believed before the command, since the stages to
 /// come weigh its size and replies themselves.
-fn weighed_states(
-    states: &[ShiftState],
-    predicted: &[StateBelief],
-    before: &[f64],
-    after: &[f64],
-) -> Vec<WeighedState> {
+fn weighed_states(states: &[ShiftState], before: &[StateBelief], after: &[StateBelief]) -> Vec<WeighedState> {
     let mut of_replies: BTreeMap<i64, f64> = BTreeMap::new();
     for (state, after) in states.iter().zip(after) {
-        *of_replies.entry(state.reply_bytes).or_default() += after;
+        *of_replies.entry(state.reply_bytes).or_default() += after.probability;
     }
     let Some((reply_bytes, all)) = of_replies.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
-    let is_probable =
-        |state: &ShiftState, after: f64| state.reply_bytes == reply_bytes && after >= MIN_PROBABILITY * all;
-    let beliefs = states.iter().zip(predicted.iter().zip(before)).zip(after);
-    let beliefs = beliefs.filter(|((state, _), after)| is_probable(state, **after));
-    let weigh = |((state, (predicted, share)), _): ((&ShiftState, (&StateBelief, &f64)), &f64)| WeighedState {
+    let is_probable = |state: &ShiftState, after: &StateBelief| {
+        state.reply_bytes == reply_bytes && after.probability >= MIN_PROBABILITY * all
+    };
+    let beliefs = (0..).zip(states).zip(before.iter().zip(after));
+    let beliefs = beliefs.filter(|((_, state), (_, after))| is_probable(state, after));
+    let weigh = |((at, state), (before, _)): ((usize, &ShiftState), (&StateBelief, &StateBelief))| WeighedState {
+        at,
         state: *state,
-        share: *share,
-        since_ns: predicted.since_ns.filter(|_| (state.bytes, state.reply_bytes) != (0, 0)),
+        share: before.probability,
+        since_ns: before.since_ns.filter(|_| (state.bytes, state.reply_bytes) != (0, 0)),
     };
     let mut weighed: Vec<WeighedState> = beliefs.map(weigh).collect();
     let all: f64 = weighed.iter().map(|one| one.share).sum();
@@ -211,18 +229,12 @@ fn mixture(epsilons: &[WeightedEpsilon], weighed: &[WeighedState]) -> SharedList
 }
 
 /// The detail of a notice, if a state is certain and was not reported.
-fn news(
-    model: &Model,
-    states: &[ShiftState],
-    after: &[StateBelief],
-    believed: &[f64],
-    reported: &mut usize,
-) -> Option<String> {
-    let (at, most) = believed.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
-    if *most < CERTAIN || at == *reported {
+fn news(model: &Model, states: &[ShiftState], after: &[StateBelief], reported: &mut usize) -> Option<String> {
+    let (at, most) = after.iter().enumerate().max_by(|a, b| a.1.probability.total_cmp(&b.1.probability))?;
+    if most.probability < CERTAIN || at == *reported {
         return None;
     }
-    let news = describe(model, &shift(model, states[at], *most, after[at].since_ns))?;
+    let news = describe(model, &shift(model, states[at], most.probability, most.since_ns))?;
     *reported = at;
     Some(news)
 }

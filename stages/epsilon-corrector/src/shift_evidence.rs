@@ -35,20 +35,14 @@ pub(crate) struct ShiftEvidence {
     inference: ReplyInference,
     hypotheses: Hypotheses,
     overhead: i64,
-    recurring: Vec<RecurringEvidence>,
+    /// Commands that recur by the model, each with its share and without a likelihood.
+    recurring: Vec<PossibleCommand>,
+    /// The model's.
+    single_replies: Option<SingleReplies>,
     /// The model's replies by how many bytes they are longer; none if they say nothing one by one.
     replies: BTreeMap<i64, ReplyReader>,
     /// By the sizes of a command and its replies: the commands of a home recur.
     known: TwoGenerationCache<SeenSizes, Option<Arc<PossibleCommands>>>,
-}
-
-/// A command that recurs, and the replies that it should have.
-#[derive(Debug)]
-struct RecurringEvidence {
-    /// With its share of all commands in place of a probability.
-    command: PossibleCommand,
-    /// How many replies of each class it has.
-    class_counts: Vec<u32>,
 }
 
 /// The sizes of a command and of its replies, each as a range.
@@ -84,8 +78,8 @@ impl ShiftEvidence {
             Some((state.reply_bytes, ReplyReader::new(replies.longer_by(state.reply_bytes))))
         };
         let replies = states.list().iter().filter_map(longer).collect();
-        let overhead = model.overhead;
-        Some(Self { states, inference, hypotheses, overhead, recurring: recurring(model), replies, known })
+        let (overhead, recurring, single_replies) = (model.overhead, recurring(model), model.single_replies.clone());
+        Some(Self { states, inference, hypotheses, overhead, recurring, single_replies, replies, known })
     }
 
     pub(crate) fn states(&self) -> &ShiftStates {
@@ -146,8 +140,8 @@ impl ShiftEvidence {
         }
         let by_habit = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
         let has_replies = !self.replies.is_empty();
-        let not_recurring = 1.0 - self.recurring.iter().map(|known| known.command.recurring).sum::<f64>();
-        let mut possible = PossibleCommands::new(by_habit, (!has_replies).then(|| ln_unit.exp()), not_recurring);
+        let not_recurring = 1.0 - self.recurring.iter().map(|known| known.recurring).sum::<f64>();
+        let mut possible = PossibleCommands::new(by_habit, not_recurring);
         for (replies, states) in looked_at {
             let replies = if has_replies { replies } else { Some(SeenReplies::new(&SingleReplies::none(), &[])) };
             // Where single replies are not known, the actions that a model with replies counts are not told apart.
@@ -167,23 +161,31 @@ impl ShiftEvidence {
     fn commands(&self, replies: &SeenReplies, sums: &BTreeSet<i64>, ln_unit: f64) -> Option<Vec<PossibleCommand>> {
         let sums: Vec<WeightedSum> = sums.iter().map(|bytes| WeightedSum { bytes: *bytes, weight: 1.0 }).collect();
         let found = self.inference.most_probable(replies, &sums, MAX_POSSIBLE).ok()?;
-        let command = |InferredActions { actions, sum, probability, .. }| PossibleCommand {
+        let command = |InferredActions { actions, sum, ln_weight, probability }| PossibleCommand {
+            class_counts: self.class_counts(&actions),
             actions,
             sum: sums[sum].bytes,
-            probability: probability * f64::exp(found.ln_total - ln_unit),
+            prior: ln_weight.exp(),
             recurring: 0.0,
+            likelihood: probability * f64::exp(found.ln_total - ln_unit - ln_weight),
         };
         let mut commands: Vec<PossibleCommand> = found.listed.into_iter().map(command).collect();
-        let has_sum = |command: &PossibleCommand| sums.binary_search_by_key(&command.sum, |sum| sum.bytes).is_ok();
-        for RecurringEvidence { command, class_counts } in self.recurring.iter().filter(|known| has_sum(&known.command))
-        {
-            let recurring = command.recurring * (replies.ln_likelihood(class_counts) - ln_unit).exp();
-            match commands.iter_mut().find(|listed| listed.actions == command.actions) {
-                Some(listed) => listed.recurring = recurring,
-                None => commands.push(PossibleCommand { recurring, ..command.clone() }),
+        let has_sum = |command: &&PossibleCommand| sums.binary_search_by_key(&command.sum, |sum| sum.bytes).is_ok();
+        for command in self.recurring.iter().filter(has_sum) {
+            if let Some(listed) = commands.iter_mut().find(|listed| listed.actions == command.actions) {
+                listed.recurring = command.recurring;
+            } else {
+                let likelihood = (replies.ln_likelihood(&command.class_counts) - ln_unit).exp();
+                commands.push(PossibleCommand { likelihood, ..command.clone() });
             }
         }
         Some(commands)
+    }
+
+    /// How many replies of each class these actions should have; none where replies say nothing one by one.
+    fn class_counts(&self, actions: &[(u32, u32)]) -> Vec<u32> {
+        let counts = || actions.iter().map(|(action, count)| (*action as usize, *count));
+        self.single_replies.as_ref().map(|replies| replies.class_counts(counts())).unwrap_or_default()
     }
 
     /// The states by their shift of replies, those first that may be most likely.
@@ -234,16 +236,18 @@ fn asked_sums(states: &[(usize, Vec<WeightedSum>)]) -> (BTreeSet<i64>, BTreeSet<
 }
 
 /// The commands of a model that recur, as far as devices allow them.
-fn recurring(model: &Model) -> Vec<RecurringEvidence> {
+fn recurring(model: &Model) -> Vec<PossibleCommand> {
     let (Some(prior), Ok(limits)) = (&model.prior, model.limits()) else { return Vec::new() };
     let known = |counts: &[u32], share: f64| {
         let bytes = model.actions.iter().zip(counts).map(|(action, count)| action.size * i64::from(*count));
-        let actions = (0..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect();
-        let replies = model.single_replies.as_ref();
-        RecurringEvidence {
-            command: PossibleCommand { actions, sum: bytes.sum(), probability: 0.0, recurring: share },
-            class_counts: replies
-                .map_or_else(Vec::new, |replies| replies.class_counts(counts.iter().copied().enumerate())),
+        let counted = || counts.iter().copied().enumerate();
+        PossibleCommand {
+            actions: (0..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect(),
+            sum: bytes.sum(),
+            class_counts: model.single_replies.as_ref().map(|one| one.class_counts(counted())).unwrap_or_default(),
+            prior: 0.0,
+            recurring: share,
+            likelihood: 0.0,
         }
     };
     prior.recurring_within(&limits).map(|command| known(&command.counts, command.share)).collect()

@@ -47,8 +47,11 @@ impl ShiftStates {
     pub(crate) fn new(shifted: Shifted, action_sizes: &[i64]) -> Self {
         let bytes = || (-MAX_BYTES..=MAX_BYTES).filter(|bytes| *bytes != 0);
         let state = |bytes, reply_bytes, action| ShiftState { bytes, reply_bytes, action };
+        // A shift that is nearer to one more action in each command, or to one fewer, may as well be a habit: nothing tells.
+        let shortest = action_sizes.iter().copied().min().unwrap_or(i64::MAX);
         let of_all = |commands: i64, replies: i64| {
-            bytes().map(move |bytes| state(commands * bytes, replies * bytes, None)).collect::<Vec<_>>()
+            let told = bytes().filter(|bytes| commands == 0 || bytes.abs() < shortest - bytes.abs());
+            told.map(|bytes| state(commands * bytes, replies * bytes, None)).collect::<Vec<_>>()
         };
         let mut kinds = vec![vec![state(0, 0, None)], of_all(1, 0)];
         if shifted == Shifted::CommandsAndReplies {

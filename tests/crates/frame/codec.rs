@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use sizeleak_frame::{
     Actions, Candidate, Command, CommandAt, ContentType, Correction, Deviation, DeviceTypeProbability, Direction, Flow,
     Frame, FrameReader, FrameWriter, HabitFactors, Hello, Identification, MAX_VALUE_BYTES, Notice, NumberProbability,
-    Packet, Packets, Protocol, ReadError, Record, SCHEMA, Segment, Segments, Session, SharedList, Shift, SingleReply,
-    StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
+    Packet, Packets, Protocol, ReadError, Record, RecurringClass, SCHEMA, Segment, Segments, Session, SharedList,
+    Shift, SingleReply, StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
 };
 
 fn hello() -> Frame {
@@ -198,7 +198,13 @@ fn body() -> impl Strategy<Value = Frame> {
         (command(), prop::collection::vec(epsilon, 0..5), shifts()).prop_map(|(command, epsilons, shifts)| {
             let own = |weight| HabitFactors { weight, actions: vec![weight; 3].into(), numbers: vec![1.0].into() };
             let habits = epsilons.iter().map(|epsilon: &WeightedEpsilon| own(epsilon.weight)).collect();
-            Frame::from(Correction { command, epsilons: epsilons.into(), shifts, habits })
+            let class = |one: &WeightedEpsilon| RecurringClass {
+                bytes: one.epsilon,
+                replies: vec![1; shifts.len()].into(),
+                share: one.weight,
+            };
+            let recurring = epsilons.iter().map(class).collect();
+            Frame::from(Correction { command, epsilons: epsilons.into(), shifts, habits, recurring })
         }),
         (command(), prop::collection::vec(candidate(), 0..5), bounds, shifts()).prop_map(
             |(command, candidates, (candidate_count, listed, min_actions, max_actions), shifts)| {

@@ -2,8 +2,9 @@
 
 use sizeleak_frame::{
     Actions, Candidate, Command, CommandAt, ContentType, Correction, Deviation, DeviceTypeProbability, Direction, Flow,
-    Frame, HabitFactors, Hello, Identification, Notice, NumberProbability, Packet, Packets, Protocol, Record, Segment,
-    Segments, Session, SharedList, Shift, SingleReply, StageSummary, Summary, Transport, WeightedEpsilon,
+    Frame, HabitFactors, Hello, Identification, Notice, NumberProbability, Packet, Packets, Protocol, Record,
+    RecurringClass, Segment, Segments, Session, SharedList, Shift, SingleReply, StageSummary, Summary, Transport,
+    WeightedEpsilon,
 };
 
 /// What may be null in a sample.
@@ -116,6 +117,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
             epsilons: vec![WeightedEpsilon { epsilon: i64::MIN, weight: 0.5 }].into(),
             shifts: shifts(nulls),
             habits: [HabitFactors { weight: 0.5, actions: [2.0].into(), numbers: [0.5].into() }].into(),
+            recurring: [RecurringClass { bytes: i64::MIN, replies: [1, 0].into(), share: 0.5 }].into(),
         }
         .into(),
         Identification {

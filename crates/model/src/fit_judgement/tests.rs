@@ -161,7 +161,7 @@ fn messages_that_are_more_probably_not_the_models_are_rejected_after_enough_comm
     for _ in 1..ENOUGH_TO_COMPARE {
         assert_eq!(add(0.9), FitChange::None);
     }
-    assert_eq!(add(0.7), FitChange::None);
-    assert_eq!(add(0.9), FitChange::Rejected);
+    assert_eq!(add(0.45), FitChange::None);
+    assert_eq!(add(0.55), FitChange::Rejected);
     assert_eq!(judgement.cause(), MisfitCause::Messages);
 }

@@ -11,6 +11,9 @@ use super::interpretation::{Interpretation, RecordReadings, interpretations, ln_
 /// dropped.
 const MAX_PARTIAL: usize = 2048;
 
+/// The most replies of a class for which their polynomial is multiplied out.
+const MAX_FACTORS: u32 = 256;
+
 /// By how much (in nats) an interpretation may be less likely than the best one, before it is left out.
 const FAR_LESS_LIKELY: f64 = 30.0;
 
@@ -38,6 +41,9 @@ pub struct Component {
     /// How many replies of each type interpretations have, each once, and which of them each interpretation has.
     pub(super) patterns: Vec<Vec<u32>>,
     pattern_of: Vec<usize>,
+    /// What [`Self::ln_ways`] is, by the pattern and how many replies of each class should come: several sums of the
+    /// same replies ask for the same.
+    known: RefCell<HashMap<(u32, Vec<u32>), f64>>,
 }
 
 /// What one class says of the types of its component.
@@ -259,7 +265,7 @@ impl Component {
             ClassShares { class: *class, missing, ln_missing: missing.ln(), types: own.collect() }
         };
         let classes = classes.iter().enumerate().map(of_class).collect();
-        Self { classes, types, patterns: Vec::new(), pattern_of: Vec::new() }
+        Self { classes, types, patterns: Vec::new(), pattern_of: Vec::new(), known: RefCell::default() }
     }
 
     /// The classes, by their indices.
@@ -270,6 +276,7 @@ impl Component {
     fn find_patterns(&mut self, interpretations: &[Interpretation]) {
         self.patterns.clear();
         self.pattern_of.clear();
+        self.known.borrow_mut().clear();
         for interpretation in interpretations {
             let pattern = || self.types.iter().map(|at| interpretation.replies[*at]);
             let known = self.patterns.iter().position(|known| known.iter().copied().eq(pattern()));
@@ -324,9 +331,52 @@ impl Component {
                 {
                     return f64::NEG_INFINITY;
                 }
-                self.ways(seen.clone(), &sent).ln()
+                let key = (pattern as u32, sent);
+                if let Some(known) = self.known.borrow().get(&key) {
+                    return *known;
+                }
+                let ln_ways = self.coefficient(seen, &key.1).unwrap_or_else(|| self.ways(seen.clone(), &key.1)).ln();
+                self.known.borrow_mut().insert(key, ln_ways);
+                ln_ways
             }
         }
+    }
+
+    /// The same of several classes that share types, not as a logarithm: one coefficient of a product of polynomials, in
+    /// a variable for each type,
+    ///
+    /// ```text
+    /// Π mₜ! · [Π zₜ^mₜ] Π over classes of (missing + Σ comesₜ · zₜ)^sent
+    /// ```
+    ///
+    /// `None` where the polynomial has too many terms, or too many factors.
+    fn coefficient(&self, seen: &[u32], sent: &[u32]) -> Option<f64> {
+        let (mut strides, mut size) = (Vec::with_capacity(seen.len()), 1_usize);
+        for number in seen {
+            strides.push(size);
+            size = size.checked_mul(*number as usize + 1).filter(|size| *size <= MAX_PARTIAL)?;
+        }
+        if sent.iter().any(|sent| *sent > MAX_FACTORS) {
+            return None;
+        }
+        let mut terms = vec![0.0; size];
+        terms[0] = 1.0;
+        for (class, sent) in self.classes.iter().zip(sent) {
+            let comes =
+                |own: &TypeShare| (strides[own.index], seen[own.index] as usize, own.share * (1.0 - class.missing));
+            let comes: Vec<(usize, usize, f64)> = class.types.iter().map(comes).filter(|own| own.1 > 0).collect();
+            for _ in 0..*sent {
+                // From the greatest down: what is read is not yet multiplied.
+                for at in (0..size).rev() {
+                    let before = |(stride, number, share): &(usize, usize, f64)| {
+                        if at / stride % (number + 1) > 0 { share * terms[at - stride] } else { 0.0 }
+                    };
+                    terms[at] = class.missing * terms[at] + comes.iter().map(before).sum::<f64>();
+                }
+            }
+        }
+        let orders: f64 = seen.iter().map(|number| ln_factorial(*number)).sum();
+        Some(terms[size - 1] * orders.exp())
     }
 
     /// The same of several classes that share types, not as a logarithm.

@@ -1,0 +1,380 @@
+//! Which habits a flow's commands come by, if its messages are like one state: the learned ones or its own, and how much
+//! commands come again.
+//!
+//! Commands that no size and no reply ever tells apart are one *class*: those with the same sum of sizes and the same
+//! replies. That commands come again is a Dirichlet process over classes, with habits as its base:
+//!
+//! ```text
+//! P(class) = (α · P_h(class) + how often it was seen) / (α + how many were seen)
+//! ```
+//!
+//! Within a class, actions keep the ratio that they have by habits. So routines are followed, and nothing is learned from
+//! what cannot be told. Both kinds of habits are believed with each strength α; α = ∞ means that nothing comes again.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::habits::{Habits, LearnedHabits};
+use crate::inference::{ReplyInference, WeightedSum};
+use crate::own_habits::{OwnHabits, Pace};
+use crate::possible_commands::{PossibleClass, PossibleInStates};
+
+/// The share of commands that are odd: their size is that of any state, by chance. So one command speaks against a state
+/// by a factor of the number of states over this at most, which is less than the odds against a change.
+pub(crate) const ODD: f64 = 3e-3;
+
+/// How probable it is that a household's habits change between two commands.
+const CHANGE: f64 = 0.02;
+
+/// How much commands come again.
+#[derive(Debug, Clone, Copy)]
+struct Recurrence {
+    /// How many commands the base weighs beside those that were seen; without end where nothing comes again.
+    strength: f64,
+    /// Which memory it goes by.
+    memory: Memory,
+    /// How probable it is at first.
+    at_first: f64,
+}
+
+/// Which commands count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Memory {
+    All,
+    /// The last ones: routines that were replaced are soon forgotten.
+    Latest,
+}
+
+/// How many commands [`Memory::Latest`] has: an hour to a few days of a home.
+const LATEST: f64 = 40.0;
+
+const fn recurrence(strength: f64, memory: Memory, at_first: f64) -> Recurrence {
+    Recurrence { strength, memory, at_first }
+}
+
+/// From a routine that is hardly one to a few commands that come again and again.
+const RECURRENCES: [Recurrence; 6] = [
+    recurrence(f64::INFINITY, Memory::All, 0.9),
+    recurrence(100.0, Memory::All, 0.02),
+    recurrence(30.0, Memory::All, 0.02),
+    recurrence(10.0, Memory::All, 0.02),
+    recurrence(3.0, Memory::All, 0.02),
+    recurrence(10.0, Memory::Latest, 0.02),
+];
+
+/// A number for each of them.
+type ByRecurrence = [f64; RECURRENCES.len()];
+
+/// How often something was seen, by the memory.
+type Times = [f64; 2];
+
+/// The most classes that are remembered; beyond, those seen least are forgotten. What is less probable in a command is not
+/// counted.
+const MAX_CLASSES: usize = 1024;
+const LEAST_SHARE: f64 = 1e-6;
+
+/// The paces at which own habits may change.
+const PACES: [Pace; 2] = [Pace::SLOW, Pace::FAST];
+
+/// Something for the learned habits, and then for the own ones of each pace.
+pub(crate) type ByHabit<T> = [T; 1 + PACES.len()];
+
+/// The probability of each of them at first.
+const HABIT_AT_FIRST: ByHabit<f64> = [0.9, 0.05, 0.05];
+
+/// Something for the own habits of each pace.
+pub(crate) type ByPace<T> = [T; PACES.len()];
+
+/// What is believed of a flow's habits.
+#[derive(Debug, Clone)]
+pub struct HabitBelief {
+    weights: ByHabit<ByRecurrence>,
+    own: ByPace<OwnHabits>,
+    seen: SeenClasses,
+}
+
+/// How often classes were seen.
+#[derive(Debug, Clone)]
+struct SeenClasses {
+    /// By the sum of sizes, then by how many replies of each class.
+    by_sum: BTreeMap<i64, Vec<(Vec<u32>, Times)>>,
+    count: usize,
+    all: Times,
+    /// What a command counts for now in each memory: the older ones are not changed as they are forgotten.
+    unit: Times,
+}
+
+impl Default for SeenClasses {
+    fn default() -> Self {
+        Self { by_sum: BTreeMap::new(), count: 0, all: Times::default(), unit: [1.0; 2] }
+    }
+}
+
+/// How probable a command is in a state.
+#[derive(Debug, Clone)]
+pub(crate) struct Judgement {
+    likelihoods: ByHabit<ByRecurrence>,
+    /// P(command) by each kind of habits, if it did not come again.
+    base: ByHabit<f64>,
+    /// Over all.
+    pub(crate) likelihood: f64,
+    /// By anything but the learned habits alone.
+    pub(crate) of_others: f64,
+}
+
+/// A class of commands that came again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecurringClass {
+    /// The sum of the sizes of its actions in bytes.
+    pub bytes: i64,
+    /// How many replies of each class it has.
+    pub class_counts: Vec<u32>,
+    /// How many commands are such ones because they came again, for each command that did not.
+    pub share: f64,
+}
+
+impl HabitBelief {
+    pub(crate) fn new(learned: &LearnedHabits, inference: &ReplyInference) -> Self {
+        let own = PACES.map(|pace| OwnHabits::new(pace, learned, inference));
+        Self { weights: weights_at_first(), own, seen: SeenClasses::default() }
+    }
+
+    /// Habits may change before each command.
+    pub(crate) fn predict(&mut self) {
+        for (weight, first) in self.weights.iter_mut().flatten().zip(weights_at_first().iter().flatten()) {
+            *weight = (1.0 - CHANGE) * *weight + CHANGE * first;
+        }
+    }
+
+    /// By how much the belief in anything but the learned habits alone becomes less before each command.
+    pub(crate) fn others_remain() -> f64 {
+        1.0 - CHANGE * weights_at_first()[0][0]
+    }
+
+    /// The probability of the learned habits, whether or not commands come again.
+    pub(crate) fn as_learned(&self) -> f64 {
+        self.weights[0].iter().sum()
+    }
+
+    /// The probability that commands come by the learned habits, and none for having come before.
+    pub fn only_learned(&self) -> f64 {
+        self.weights[0][0]
+    }
+
+    /// Habits that stand for the own ones, each with the share of commands that come by it among those that did not come
+    /// before.
+    pub fn own_habits(&self) -> impl Iterator<Item = (f64, &Habits)> {
+        let fresh = self.weights.map(|weights| self.fresh(&weights));
+        let all: f64 = fresh.iter().sum();
+        self.own.iter().zip(fresh.into_iter().skip(1)).flat_map(move |(own, fresh)| {
+            let weight = fresh / all / own.listed().len() as f64;
+            own.listed().iter().map(move |habits| (weight, habits))
+        })
+    }
+
+    /// The classes with some sums that came again.
+    pub fn recurring(&self, sums: impl IntoIterator<Item = i64>) -> Vec<RecurringClass> {
+        let fresh: f64 = self.weights.iter().map(|weights| self.fresh(weights)).sum();
+        let again = self.again();
+        let class = |bytes: i64, (class_counts, times): &(Vec<u32>, Times)| RecurringClass {
+            bytes,
+            class_counts: class_counts.clone(),
+            share: times.iter().zip(again).map(|(times, again)| times * again).sum::<f64>() / fresh,
+        };
+        let of_sum = |bytes: i64| self.seen.by_sum.get(&bytes).into_iter().flatten().map(move |one| class(bytes, one));
+        sums.into_iter().flat_map(of_sum).collect()
+    }
+
+    /// Of some weights, what is for commands that did not come again.
+    fn fresh(&self, weights: &ByRecurrence) -> f64 {
+        weights.iter().zip(RECURRENCES).map(|(weight, one)| weight * self.seen.fresh(one)).sum()
+    }
+
+    /// The probability of a command that comes again, for each time that it was seen.
+    fn again(&self) -> Times {
+        let mut again = Times::default();
+        for weights in &self.weights {
+            for (weight, one) in weights.iter().zip(RECURRENCES) {
+                again[one.memory as usize] += weight * self.seen.again(one);
+            }
+        }
+        again
+    }
+
+    /// P(class and its replies) by the own habits, without those that came again, for some classes of a list.
+    pub(crate) fn own_weights(&self, possible: &PossibleInStates, classes: Range<usize>) -> Vec<ByPace<f64>> {
+        let mut room = Vec::new();
+        let mut weight = |class: &PossibleClass| {
+            let members = &possible.commands[class.members.clone()];
+            self.own.each_ref().map(|own| {
+                let of_members = members.iter().map(|one| one.prior * own.factor(&one.actions, &mut room));
+                class.likelihood * of_members.sum::<f64>()
+            })
+        };
+        possible.classes[classes].iter().map(&mut weight).collect()
+    }
+
+    /// How probable a command is whose classes have these weights by the learned and by the own habits, and by how often
+    /// they were seen.
+    pub(crate) fn judge(&self, base: ByHabit<f64>, again: Times) -> Judgement {
+        let likelihoods = base.map(|base| {
+            RECURRENCES.map(|one| self.seen.fresh(one) * base + self.seen.again(one) * again[one.memory as usize])
+        });
+        let sum = |weights: &ByHabit<ByRecurrence>| -> f64 {
+            weights.iter().flatten().zip(likelihoods.iter().flatten()).map(|(weight, own)| weight * own).sum()
+        };
+        let mut others = self.weights;
+        others[0][0] = 0.0;
+        let of_others = sum(&others) / others.iter().flatten().sum::<f64>().max(f64::MIN_POSITIVE);
+        Judgement { likelihoods, base, likelihood: sum(&self.weights), of_others }
+    }
+
+    /// How often a class was seen.
+    pub(crate) fn times(&self, class: &PossibleClass) -> Times {
+        self.seen.times(class)
+    }
+
+    /// Learns from a command that may be of these classes, each with the weight of its sum.
+    pub(crate) fn learn(
+        &mut self,
+        judgement: &Judgement,
+        odd: f64,
+        possible: &PossibleInStates,
+        sums: &[WeightedSum],
+        learned: &LearnedHabits,
+        inference: &ReplyInference,
+    ) {
+        let all = judgement.likelihood;
+        let is_true = (1.0 - ODD) * all / ((1.0 - ODD) * all + odd);
+        if !(is_true > 0.0 && all > 0.0) {
+            return;
+        }
+        let found = self.classes(possible, sums);
+        let before = self.weights;
+        for (weights, likelihoods) in self.weights.iter_mut().zip(&judgement.likelihoods) {
+            for (weight, likelihood) in weights.iter_mut().zip(likelihoods) {
+                *weight *= (1.0 - ODD) * likelihood + odd;
+            }
+        }
+        let sum: f64 = self.weights.iter().flatten().sum();
+        self.weights = self.weights.map(|weights| weights.map(|weight| weight / sum));
+        let members = |one: &FoundClass<'_>| {
+            let weight = one.weight * one.class.likelihood;
+            let members = possible.commands[one.class.members.clone()].iter();
+            members.map(move |own| (&own.actions[..], weight * own.prior)).collect::<Vec<_>>()
+        };
+        let listed: Vec<(&[(u32, u32)], f64)> = found.iter().flat_map(members).collect();
+        let fresh = before.map(|weights| self.fresh(&weights));
+        for (at, own) in self.own.iter_mut().enumerate() {
+            let habit = at + 1;
+            let likelihoods = before[habit].iter().zip(&judgement.likelihoods[habit]);
+            let whole: f64 = likelihoods.map(|(weight, likelihood)| weight * likelihood).sum();
+            let share = is_true * fresh[habit] * judgement.base[habit] / whole.max(f64::MIN_POSITIVE);
+            own.learn(&listed, share, learned, inference);
+        }
+        let whole: f64 = found.iter().map(|one| one.all).sum();
+        self.seen.age();
+        for one in &found {
+            self.seen.add(one.class, is_true * one.all / whole.max(f64::MIN_POSITIVE));
+        }
+    }
+
+    /// The classes with some sums, each with what it weighs.
+    fn classes<'a>(&self, possible: &'a PossibleInStates, sums: &[WeightedSum]) -> Vec<FoundClass<'a>> {
+        let mut found = Vec::new();
+        let (fresh, again) = (self.weights.map(|weights| self.fresh(&weights)), self.again());
+        for WeightedSum { bytes, weight } in sums {
+            let range = possible.with_sum(*bytes);
+            let own = self.own_weights(possible, range.clone());
+            for (class, own) in possible.classes[range].iter().zip(own) {
+                let times = self.seen.times(class);
+                let again = class.likelihood * times.iter().zip(again).map(|(times, again)| times * again).sum::<f64>();
+                let by_own: f64 = own.iter().zip(&fresh[1..]).map(|(own, fresh)| fresh * own).sum();
+                found.push(FoundClass {
+                    class,
+                    weight: *weight,
+                    all: weight * (fresh[0] * class.learned + by_own + again),
+                });
+            }
+        }
+        found
+    }
+}
+
+/// A class with its weights in a state.
+struct FoundClass<'a> {
+    class: &'a PossibleClass,
+    /// Of its sum.
+    weight: f64,
+    /// Whatever the habits.
+    all: f64,
+}
+
+/// The probability of each kind of habits with each recurrence at first.
+fn weights_at_first() -> ByHabit<ByRecurrence> {
+    HABIT_AT_FIRST.map(|habit| RECURRENCES.map(|one| habit * one.at_first))
+}
+
+impl SeenClasses {
+    /// The share of commands that do not come again.
+    fn fresh(&self, Recurrence { strength, memory, .. }: Recurrence) -> f64 {
+        let strength = strength * self.unit[memory as usize];
+        if strength.is_finite() { strength / (strength + self.all[memory as usize]) } else { 1.0 }
+    }
+
+    /// The probability of a command for each time that it was seen, in the memory's units.
+    fn again(&self, Recurrence { strength, memory, .. }: Recurrence) -> f64 {
+        1.0 / (strength * self.unit[memory as usize] + self.all[memory as usize])
+    }
+
+    fn times(&self, class: &PossibleClass) -> Times {
+        let of_sum = self.by_sum.get(&class.sum).into_iter().flatten();
+        of_sum.filter(|(counts, _)| *counts == class.class_counts).map(|(_, times)| *times).next().unwrap_or_default()
+    }
+
+    /// Forgets a little, before the next command.
+    fn age(&mut self) {
+        let latest = Memory::Latest as usize;
+        self.unit[latest] /= 1.0 - 1.0 / LATEST;
+        // Long before numbers end.
+        if self.unit[latest] > 1e100 {
+            let unit = std::mem::replace(&mut self.unit[latest], 1.0);
+            let of_classes = self.by_sum.values_mut().flatten().map(|(_, times)| times);
+            of_classes.chain([&mut self.all]).for_each(|times| times[latest] /= unit);
+        }
+    }
+
+    fn add(&mut self, class: &PossibleClass, share: f64) {
+        let added = self.unit.map(|unit| unit * share);
+        let count = |times: &mut Times| times.iter_mut().zip(added).for_each(|(own, added)| *own += added);
+        count(&mut self.all);
+        if share < LEAST_SHARE {
+            return;
+        }
+        let of_sum = self.by_sum.entry(class.sum).or_default();
+        if let Some((_, times)) = of_sum.iter_mut().find(|(counts, _)| *counts == class.class_counts) {
+            count(times);
+        } else {
+            of_sum.push((class.class_counts.clone(), added));
+            self.count += 1;
+        }
+        if self.count > MAX_CLASSES {
+            self.forget();
+        }
+    }
+
+    /// Forgets the half that was seen least.
+    fn forget(&mut self) {
+        let all = |(_, times): &(Vec<u32>, Times)| times[Memory::All as usize];
+        let mut times: Vec<f64> = self.by_sum.values().flatten().map(all).collect();
+        times.sort_by(f64::total_cmp);
+        let least = times[times.len() / 2];
+        for of_sum in self.by_sum.values_mut() {
+            of_sum.retain(|class| all(class) > least);
+        }
+        self.by_sum.retain(|_, of_sum| !of_sum.is_empty());
+        self.count = self.by_sum.values().map(Vec::len).sum();
+        let kept = self.by_sum.values().flatten().map(|(_, times)| times);
+        self.all = kept.fold(Times::default(), |[all, latest], times| [all + times[0], latest + times[1]]);
+    }
+}
