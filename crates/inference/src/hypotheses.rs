@@ -121,20 +121,19 @@ impl Hypotheses {
         let of_all_messages = belief.states[..self.of_all_messages].iter().map(|state| state.probability);
         let best = of_all_messages.enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(state, _)| state);
         // A state that becomes probable begins with the habits of the one that was.
-        let begins = |state: &usize| *state == best || belief.states[*state].probability >= BEGIN;
-        let begin = belief.followed.get(&belief.best).cloned();
-        for state in judgements.keys().filter(|state| begins(state)) {
-            if let Some(begin) = begin.as_ref().filter(|_| !belief.followed.contains_key(state)) {
-                belief.followed.insert(*state, begin.clone());
-            }
+        let begins = |state: &usize| {
+            let is_probable = *state == best || belief.states[*state].probability >= BEGIN;
+            is_probable && !belief.followed.contains_key(state)
+        };
+        let beginning: Vec<usize> = judgements.keys().copied().chain([best]).filter(begins).collect();
+        if !beginning.is_empty()
+            && let Some(begin) = belief.followed.get(&belief.best).cloned()
+        {
+            belief.followed.extend(beginning.into_iter().map(|state| (state, begin.clone())));
         }
         let states = &belief.states;
         let is_followed = |state: &usize| *state == best || states[*state].probability >= MIN_PROBABILITY;
         belief.followed.retain(|state, _| is_followed(state));
-        if !belief.followed.contains_key(&best) {
-            // No command was judged in it yet.
-            belief.followed.extend(begin.map(|begin| (best, begin)));
-        }
         belief.best = best;
         for possible in &command.in_states {
             for (state, sums) in &possible.states {

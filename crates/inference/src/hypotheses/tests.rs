@@ -272,8 +272,9 @@ fn nothing_is_learned_from_what_is_not_told() {
 /// A rare command that comes again and again is soon expected; one action or the other within it is not.
 #[test]
 fn commands_that_come_again_are_expected() {
-    let belief = after([18, 4].repeat(40));
+    // The rare one comes last: each command gives the learned habits a little back.
+    let belief = after([4, 18].repeat(40));
     let of_sum = |bytes: i64| belief.followed[&0].recurring([bytes]);
     assert!(of_sum(18)[0].share > 5.0 && of_sum(11).is_empty(), "{:?}", of_sum(18));
-    assert!(belief.followed[&0].only_learned() < 0.05);
+    assert!(belief.followed[&0].only_learned() < 0.01);
 }
