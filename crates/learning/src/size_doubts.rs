@@ -30,8 +30,6 @@ const MIN_ALIKE: usize = 6;
 /// …and more than this share of them differ from each other where messages hold texts: wrong labels are fewer.
 const VARYING_SHARE: f64 = 1.0 / 3.0;
 
-const NO_SUMS: &str = "sums of sizes do not hold for them";
-
 /// The shortest JSON of a device and a state, `{"d":1,"s":1}`, in bytes.
 const SHORTEST_PLAIN: f64 = 13.0;
 
@@ -41,6 +39,21 @@ pub(crate) struct SizeFault {
     pub(crate) words: String,
     /// Whether no sum of sizes holds, however many commands are labelled.
     pub(crate) is_lasting: bool,
+}
+
+impl SizeFault {
+    /// More labels, or other ones, may mend it.
+    fn passing(cause: String) -> Self {
+        Self { words: cause, is_lasting: false }
+    }
+
+    fn lasting(cause: &str) -> Self {
+        Self { words: format!("{cause}: sums of sizes do not hold for them"), is_lasting: true }
+    }
+
+    fn behind(self, finding: &str) -> Self {
+        Self { words: format!("{finding}{}", self.words), ..self }
+    }
 }
 
 /// What more labels would tell of sums.
@@ -75,56 +88,38 @@ pub(crate) fn contradiction(fit: &Fit, commands: &[LabelledCommand]) -> Option<S
     if share <= DOUBTFUL_SHARE && !is_significant {
         return None;
     }
-    let (cause, is_lasting) = if let Some(sizes) = grouped_sizes(fit, commands) {
-        (
-            format!(
-                "an action that occurs again costs less than the first time ({sizes}), as where devices are grouped by their \
-             action: {NO_SUMS}"
-            ),
-            true,
-        )
+    let cause = if let Some(sizes) = grouped_sizes(fit, commands) {
+        SizeFault::lasting(&format!(
+            "an action that occurs again costs less than the first time ({sizes}), as where devices are grouped by their \
+             action"
+        ))
     } else if let Some(shorter) = found.repeated_shorter {
-        (
-            format!(
-                "an action that occurs again is {shorter:.0} bytes shorter than the first time, as in compressed bodies \
-             (permessage-deflate, gzip): {NO_SUMS}"
-            ),
-            true,
-        )
+        SizeFault::lasting(&format!(
+            "an action that occurs again is {shorter:.0} bytes shorter than the first time, as in compressed bodies \
+             (permessage-deflate, gzip)"
+        ))
     } else if let Some((apart, upper)) = found.forms {
-        (
-            format!(
-                "there are two forms of message, {:.0} % of them {apart} bytes longer, as of two apps: learn each from its \
+        SizeFault::passing(format!(
+            "there are two forms of message, {:.0} % of them {apart} bytes longer, as of two apps: learn each from its \
              own captures",
-                100.0 * upper
-            ),
-            false,
-        )
+            100.0 * upper
+        ))
     } else if let Some(other) = other_sizes(fit, commands) {
-        (
-            format!(
-                "those that do not fit agree on other sizes ({other}), as of two apps: learn each from its own captures"
-            ),
-            false,
-        )
+        SizeFault::passing(format!(
+            "those that do not fit agree on other sizes ({other}), as of two apps: learn each from its own captures"
+        ))
     } else {
-        varying(commands).map_or_else(
-            || {
-                (
-                    "the cause is not recognised: messages may hold texts of varying length, or labels may be wrong"
-                        .to_owned(),
-                    false,
-                )
-            },
-            |cause| (cause.words, cause.is_lasting),
-        )
+        varying(commands).unwrap_or_else(|| {
+            let unknown =
+                "the cause is not recognised: messages may hold texts of varying length, or labels may be wrong";
+            SizeFault::passing(unknown.to_owned())
+        })
     };
-    let words = format!(
+    Some(cause.behind(&format!(
         "the sizes of labelled commands do not add up: {left_out} of {count} deviate by more than 8 bytes, all by \
-         {:.1} on average; residuals depend on the actions with p = {:.3}; {cause}",
+         {:.1} on average; residuals depend on the actions with p = {:.3}; ",
         found.mean_deviation, found.p_value
-    );
-    Some(SizeFault { words, is_lasting })
+    )))
 }
 
 /// That commands with the same actions differ in size: by texts, or by what compression makes of them.
@@ -152,13 +147,17 @@ pub(crate) fn varying(commands: &[LabelledCommand]) -> Option<SizeFault> {
         return None;
     }
     let cause = if is_compressed {
-        format!("and one action more takes {each:.0} bytes, as in compressed messages (zlib, gzip): {NO_SUMS}")
+        SizeFault::lasting(&format!(
+            "and one action more takes {each:.0} bytes, as in compressed messages (zlib, gzip)"
+        ))
     } else {
-        "so messages hold texts of varying length (names, identifiers): give such devices types of their own".to_owned()
+        let texts =
+            "so messages hold texts of varying length (names, identifiers): give such devices types of their own";
+        SizeFault::passing(texts.to_owned())
     };
-    let words =
-        format!("{differ} of {others} commands differ by more than a byte from others with the same actions, {cause}");
-    Some(SizeFault { words, is_lasting: is_compressed })
+    Some(cause.behind(&format!(
+        "{differ} of {others} commands differ by more than a byte from others with the same actions, "
+    )))
 }
 
 /// What each action costs the first time and each further time, if sizes add up then.
