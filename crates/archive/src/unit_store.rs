@@ -11,8 +11,7 @@ use sizeleak_pipeline::Checkpoint;
 use sizeleak_platform::storage::Durability;
 use sizeleak_text::utc;
 
-use crate::description::{DescribedFile, forget_unsettled};
-use crate::description::{read_checked_json, to_checked_json};
+use crate::description::{DescribedFile, forget_unsettled, read_checked_json, to_checked_json};
 use crate::layout::{Layout, has_length, remove_file};
 
 const RECORDS: &str = "frames.zst";

@@ -17,8 +17,7 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_text::TimeRange;
 
 use crate::cause::RunEnding;
-use crate::error::InputError;
-use crate::error::{ConfigError, RunError};
+use crate::error::{ConfigError, InputError, RunError};
 use crate::pipeline::Pipeline;
 use crate::run::PreparedRun;
 use crate::saved_stream::SavedStream;

@@ -54,10 +54,8 @@ mod traffic_seen;
 mod type_schema;
 
 pub use cause::RunEnding;
-pub use checkpoint::PendingCheckpoint;
-pub use checkpoint::{Checkpoint, CheckpointError, MEANING};
-pub use error::InputError;
-pub use error::{ConfigError, RunError};
+pub use checkpoint::{Checkpoint, CheckpointError, MEANING, PendingCheckpoint};
+pub use error::{ConfigError, InputError, RunError};
 pub use input::{InputPart, InputSource, Overlap, PipelineInput};
 pub use model_fit::ModelFit;
 pub use pipeline::{Pipeline, ResolvedStage};

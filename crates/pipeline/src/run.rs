@@ -20,11 +20,9 @@ use sizeleak_platform::telemetry::log::{complain, repeat};
 use crate::cause::{RunEnding, StageOutcome, first_cause};
 use crate::forwarder::ByteForwarder;
 use crate::held_pipe::{HeldPipe, ProgramEnd};
-use crate::placement::LinkReceiver;
-use crate::placement::{Placement, StageThread};
+use crate::placement::{LinkReceiver, Placement, StageThread};
 use crate::process::{ProgramOrigin, StageGroup, StageProcess, StageProgram};
-use crate::save::PendingSave;
-use crate::save::RecordedOutput;
+use crate::save::{PendingSave, RecordedOutput};
 use crate::sink_output::{SinkOutcome, SinkOutput};
 use crate::{RunError, SavedStream};
 

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_has_its_share_within_its_class() {
+    fn commands_that_came_before_have_their_share_within_their_class() {
         // Two on and one off are classes of their own; P(A) is .06 and .02 of a size with the probability .1.
         let class = |bytes, share| RecurringClass { bytes, replies: [].into(), share };
         let sum_of = |candidate: &Candidate| candidate.actions.total().cast_signed();

@@ -9,8 +9,7 @@ use sizeleak_platform::runtime::Interrupt;
 
 use super::gateway_filter::GatewayFilter;
 use crate::cause::RunEnding;
-use crate::error::InputError;
-use crate::error::{ConfigError, RunError};
+use crate::error::{ConfigError, InputError, RunError};
 use crate::pipeline::Pipeline;
 use crate::recording::{Compression, Recording};
 use crate::saved_stream::SavedStream;
