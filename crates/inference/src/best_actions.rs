@@ -7,8 +7,8 @@
 use sizeleak_model::{Pmf, SeenReplies};
 
 use crate::action_group::ActionGroup;
-use crate::inference::{Beyond, ReplyInference, WeightedSum};
-use crate::joint_sums::Numbers;
+use crate::explained::Numbers;
+use crate::inference::{Beyond, ExplainedReplies, ReplyInference, WeightedSum};
 
 /// Listed actions have this much of the probability together, unless there are too many.
 const LISTED_SHARE: f64 = 1.0 - 1e-6;
@@ -48,9 +48,11 @@ pub struct MostProbable {
 
 /// Numbers of actions, with their part of the total.
 #[derive(Debug)]
-struct Contribution {
-    numbers: Numbers,
+struct Contribution<'a> {
+    numbers: &'a Numbers,
     contribution: f64,
+    /// The greatest weights of the groups before each one.
+    before: Vec<Pmf>,
 }
 
 impl ReplyInference {
@@ -64,12 +66,23 @@ impl ReplyInference {
         sums: &[WeightedSum],
         limit: usize,
     ) -> Result<MostProbable, Beyond> {
-        let mut possible = Vec::new();
-        for (index, sum) in sums.iter().enumerate() {
-            let possible_sum = |bytes| PossibleSum { index, bytes, weight: sum.weight };
-            possible.extend(self.checked(sum.bytes)?.map(possible_sum));
-        }
-        let (all, ln_unit) = self.mattering_numbers(seen, &possible)?;
+        let bytes = || sums.iter().map(|sum| sum.bytes);
+        let range = [bytes().min().unwrap_or(0), bytes().max().unwrap_or(0)];
+        Ok(self.explain(seen, sums, range)?.most_probable(sums, limit))
+    }
+}
+
+impl ExplainedReplies<'_> {
+    /// The most probable actions with one of some sums: as many as matter, at most `limit`.
+    pub fn most_probable(&self, sums: &[WeightedSum], limit: usize) -> MostProbable {
+        let groups = &self.inference.groups.list[..];
+        let contribution = |numbers| {
+            let contribution = Numbers::joint(numbers, sums.iter().map(|sum| (sum.bytes, sum.weight)));
+            Contribution { numbers, contribution, before: Vec::new() }
+        };
+        let mut all: Vec<Contribution<'_>> = self.numbers.iter().map(contribution).collect();
+        all.retain(|one| one.contribution > 0.0);
+        all.sort_by(|a, b| b.contribution.total_cmp(&a.contribution));
         let total: f64 = all.iter().map(|one| one.contribution).sum();
         let inferred = |Found { actions, sum, weight, joint }| InferredActions {
             actions,
@@ -77,77 +90,41 @@ impl ReplyInference {
             ln_weight: f64::ln(weight),
             probability: f64::min(joint / total, 1.0),
         };
-        let found = if total > 0.0 { self.found(&all, &possible, total, limit) } else { Vec::new() };
+        let found = if total > 0.0 { found(groups, &mut all, sums, total, limit) } else { Vec::new() };
         let mut listed: Vec<InferredActions> = found.into_iter().map(inferred).collect();
         listed.sort_by(|a, b| {
             b.probability.total_cmp(&a.probability).then_with(|| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)))
         });
         listed.truncate(limit);
-        Ok(MostProbable { ln_total: total.ln() + ln_unit, listed })
-    }
-
-    /// The numbers of actions that matter, those first that contribute most, and the unit of their likelihoods as a
-    /// logarithm.
-    fn mattering_numbers(&self, seen: &SeenReplies, sums: &[PossibleSum]) -> Result<(Vec<Contribution>, f64), Beyond> {
-        let bytes = || sums.iter().map(|sum| sum.bytes);
-        let (Some(least), Some(most)) = (bytes().min(), bytes().max()) else {
-            return Ok((Vec::new(), f64::NEG_INFINITY));
-        };
-        let weighted: Vec<(i64, f64)> = sums.iter().map(|sum| (sum.bytes, sum.weight)).collect();
-        let mut joint = self.joint(seen, &weighted, [least, most]);
-        let weight = |numbers: &[u32]| {
-            let mut of_groups =
-                self.groups.list.iter().zip(numbers).map(|(group, number)| &group.sums[*number as usize]);
-            let behind = of_groups.next_back();
-            let before = of_groups.fold(Pmf::one(0, 1.0), |before, own| before.convolve(own));
-            let at = |sum: i64| behind.map_or(0.0, |behind| before.convolved_at(behind, sum));
-            weighted.iter().map(|(sum, weight)| weight * at(*sum)).sum::<f64>()
-        };
-        let numbers = joint.numbers(weight)?;
-        let contribution = |numbers: Numbers| {
-            let contribution = numbers.likelihood * numbers.prior * weight(&numbers.of_groups);
-            Contribution { numbers, contribution }
-        };
-        let mut all: Vec<Contribution> = numbers.into_iter().map(contribution).collect();
-        all.sort_by(|a, b| b.contribution.total_cmp(&a.contribution));
-        Ok((all, joint.ln_unit()))
-    }
-
-    /// The actions above a threshold that is low enough, or as low as there is room for.
-    fn found(&self, all: &[Contribution], sums: &[PossibleSum], total: f64, limit: usize) -> Vec<Found> {
-        let mut found = Vec::new();
-        let (mut threshold, mut steps_left) = (FIRST_THRESHOLD, MAX_STEPS);
-        while threshold >= LAST_THRESHOLD {
-            let mut listing = Listing {
-                groups: &self.groups.list,
-                least: threshold * total,
-                room: limit.max(FIRST_LISTED),
-                steps_left,
-                chosen: Vec::new(),
-                found: Vec::new(),
-            };
-            // What is found without room for all above the threshold would be an arbitrary part of it.
-            if listing.list(all, sums).is_err() {
-                break;
-            }
-            steps_left = listing.steps_left;
-            found = listing.found;
-            if found.iter().map(|found| found.joint).sum::<f64>() >= LISTED_SHARE * total {
-                break;
-            }
-            threshold *= LOWER;
-        }
-        found
+        MostProbable { ln_total: total.ln() + self.ln_unit, listed }
     }
 }
 
-/// A sum that actions can have.
-#[derive(Debug, Clone, Copy)]
-struct PossibleSum {
-    /// Among the given ones.
-    index: usize,
-    bytes: i64,
-    weight: f64,
+/// The actions above a threshold that is low enough, or as low as there is room for.
+fn found(
+    groups: &[ActionGroup],
+    all: &mut [Contribution<'_>],
+    sums: &[WeightedSum],
+    total: f64,
+    limit: usize,
+) -> Vec<Found> {
+    let mut found = Vec::new();
+    let (mut threshold, mut steps_left) = (FIRST_THRESHOLD, MAX_STEPS);
+    while threshold >= LAST_THRESHOLD {
+        let (least, room) = (threshold * total, limit.max(FIRST_LISTED));
+        let mut listing = Listing { groups, least, room, steps_left, chosen: Vec::new(), found: Vec::new() };
+        // What is found without room for all above the threshold would be an arbitrary part of it.
+        if listing.list(all, sums).is_err() {
+            break;
+        }
+        steps_left = listing.steps_left;
+        found = listing.found;
+        if found.iter().map(|found| found.joint).sum::<f64>() >= LISTED_SHARE * total {
+            break;
+        }
+        threshold *= LOWER;
+    }
+    found
 }
 
 /// Actions above the threshold.
@@ -180,8 +157,7 @@ struct Listing<'a> {
 /// What is fixed while the actions of one group after the other are chosen.
 struct Fixed<'a> {
     numbers: &'a Numbers,
-    /// The greatest weights of the groups before each one.
-    before: Vec<Pmf>,
+    before: &'a [Pmf],
     sum: usize,
 }
 
@@ -201,20 +177,15 @@ struct Position {
 }
 
 impl Listing<'_> {
-    fn list(&mut self, all: &[Contribution], sums: &[PossibleSum]) -> Result<(), TooMany> {
+    fn list(&mut self, all: &mut [Contribution<'_>], sums: &[WeightedSum]) -> Result<(), TooMany> {
         let least = self.least;
-        for Contribution { numbers, .. } in all.iter().take_while(|one| one.contribution >= least) {
-            let mut before = vec![Pmf::one(0, 1.0)];
-            for (group, number) in self.groups.iter().zip(&numbers.of_groups) {
-                let greatest = group.greatest.first().and_then(|of_all| of_all.get(*number as usize));
-                let next = before.last().zip(greatest).map(|(before, own)| before.convolve_greatest(own));
-                before.push(next.unwrap_or_default());
+        for Contribution { numbers, before, .. } in all.iter_mut().take_while(|one| one.contribution >= least) {
+            if before.is_empty() {
+                *before = greatest_before(self.groups, numbers);
             }
-            let mut fixed = Fixed { numbers, before, sum: 0 };
-            for PossibleSum { index, bytes, weight } in sums {
-                fixed.sum = *index;
+            for (sum, WeightedSum { bytes, weight }) in sums.iter().enumerate() {
                 let joint = numbers.likelihood * numbers.prior * weight;
-                self.choose_sum(&fixed, self.groups.len(), *bytes, joint)?;
+                self.choose_sum(&Fixed { numbers, before, sum }, self.groups.len(), *bytes, joint)?;
             }
         }
         Ok(())
@@ -287,4 +258,15 @@ impl Listing<'_> {
         self.found.push(Found { actions, sum: fixed.sum, weight: joint / fixed.numbers.likelihood, joint });
         Ok(())
     }
+}
+
+/// The greatest weights that so many actions of the groups before each one have, by their sum.
+fn greatest_before(groups: &[ActionGroup], numbers: &Numbers) -> Vec<Pmf> {
+    let mut before = vec![Pmf::one(0, 1.0)];
+    for (group, number) in groups.iter().zip(&numbers.of_groups) {
+        let greatest = group.greatest.first().and_then(|of_all| of_all.get(*number as usize));
+        let next = before.last().zip(greatest).map(|(before, own)| before.convolve_greatest(own));
+        before.push(next.unwrap_or_default());
+    }
+    before
 }

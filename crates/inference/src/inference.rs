@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::action_group::{ActionGroup, Groups, SizedAction, groups, table_numbers};
 use crate::device_limits::DeviceLimits;
-use crate::joint_sums::{JointSums, TooMuchWork};
+use crate::explained::{Numbers, TooMuchWork, explained};
 
 /// The most numbers that tables hold.
 const MAX_TABLE_NUMBERS: usize = 1 << 23;
@@ -110,60 +110,39 @@ impl ReplyInference {
         sums.iter().map(ln_sum).collect()
     }
 
-    /// ln P(sum, replies) for each of some sums of actions; −∞ where it is 0. Sums that are less probable than 10⁻⁷ of all
-    /// given ones together are not exact. For a model without single replies see [`Self::ln_sums`].
+    /// What explains the replies to a command if its actions have one of some sums. Other sums from `range[0]` to `range[1]`
+    /// bytes can be asked of it too.
     ///
     /// # Errors
     /// [`Beyond`].
-    pub fn ln_sums_with_replies(&self, seen: &SeenReplies, sums: &[i64]) -> Result<Vec<f64>, Beyond> {
-        let asked: Vec<Option<i64>> = sums.iter().map(|sum| self.checked(*sum)).collect::<Result<_, _>>()?;
-        let possible: Vec<(i64, f64)> = asked.iter().flatten().map(|sum| (*sum, 1.0)).collect();
-        let mut found = vec![f64::NEG_INFINITY; sums.len()];
-        let (Some(least), Some(most)) = (asked.iter().flatten().min(), asked.iter().flatten().max()) else {
-            return Ok(found);
-        };
-        let mut joint = self.joint(seen, &possible, [*least, *most]);
-        let weights = joint.weights(&possible)?;
-        for (found, sum) in found.iter_mut().zip(&asked) {
-            *found = sum.map_or(0.0, |sum| weights[(sum - least) as usize]).ln() + joint.ln_unit();
-        }
-        Ok(found)
-    }
-
-    /// ln Σ weight · P(sum, replies) for each of some alternatives, such as a command's size under different assumptions
-    /// about its overhead; without replies, that of the sums alone. See [`Self::ln_sums_with_replies`] for how exact it
-    /// is.
-    ///
-    /// # Errors
-    /// [`Beyond`].
-    pub fn ln_alternatives(
+    pub fn explain(
         &self,
-        seen: Option<&SeenReplies>,
-        alternatives: &[Vec<WeightedSum>],
-    ) -> Result<Vec<f64>, Beyond> {
-        let mut sums: Vec<i64> = alternatives.iter().flatten().map(|sum| sum.bytes).collect();
-        sums.sort_unstable();
-        sums.dedup();
-        let found = match seen {
-            Some(seen) => self.ln_sums_with_replies(seen, &sums)?,
-            None => self.ln_sums(&sums)?,
-        };
-        let greatest = found.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if greatest == f64::NEG_INFINITY {
-            return Ok(vec![greatest; alternatives.len()]);
-        }
-        let found: Vec<f64> = found.into_iter().map(|found| (found - greatest).exp()).collect();
-        let term = |sum: &WeightedSum| sum.weight * sums.binary_search(&sum.bytes).map_or(0.0, |at| found[at]);
-        let ln_alternative = |alternative: &Vec<WeightedSum>| greatest + alternative.iter().map(term).sum::<f64>().ln();
-        Ok(alternatives.iter().map(ln_alternative).collect())
+        seen: &SeenReplies,
+        sums: &[WeightedSum],
+        range: [i64; 2],
+    ) -> Result<ExplainedReplies<'_>, Beyond> {
+        let possible = |sum: &WeightedSum| Ok(self.checked(sum.bytes)?.map(|bytes| (bytes, sum.weight)));
+        let possible: Vec<Option<(i64, f64)>> = sums.iter().map(possible).collect::<Result<_, Beyond>>()?;
+        let possible: Vec<(i64, f64)> = possible.into_iter().flatten().collect();
+        let totals = self.size_totals();
+        let of_sizes = |(sum, weight): &(i64, f64)| weight * totals.map_or(1.0, |totals| totals.at(*sum));
+        let without_replies = possible.iter().map(of_sizes).sum();
+        let range = [range[0].max(0), range[1].min(self.greatest).min(self.too_large - 1)];
+        let (numbers, ln_unit) = explained(&self.groups, seen, &possible, range, without_replies)?;
+        Ok(ExplainedReplies { inference: self, numbers, ln_unit })
     }
 
-    /// Some sums, given with their weights, together with the replies.
-    pub(crate) fn joint<'a>(&'a self, seen: &'a SeenReplies, sums: &[(i64, f64)], range: [i64; 2]) -> JointSums<'a> {
-        let totals = self.size_totals();
-        let without_replies =
-            sums.iter().map(|(sum, weight)| weight * totals.map_or(1.0, |totals| totals.at(*sum))).sum();
-        JointSums::new(&self.groups, seen, range, without_replies)
+    /// ln Σ weight · P(sum) for each of some alternatives, such as a command's size under different assumptions about its
+    /// overhead, whatever the replies.
+    ///
+    /// # Errors
+    /// [`Beyond`].
+    pub fn ln_alternatives(&self, alternatives: &[Vec<WeightedSum>]) -> Result<Vec<f64>, Beyond> {
+        let totals = self.size_totals().ok_or(Beyond::TooManyNumbers)?;
+        let of_sum =
+            |sum: &WeightedSum| Ok(sum.weight * self.checked(sum.bytes)?.map_or(0.0, |bytes| totals.at(bytes)));
+        let ln_alternative = |sums: &Vec<WeightedSum>| Ok(sums.iter().map(of_sum).sum::<Result<f64, Beyond>>()?.ln());
+        alternatives.iter().map(ln_alternative).collect()
     }
 
     /// The sum; `None` if no actions have it.
@@ -175,5 +154,23 @@ impl ReplyInference {
     fn size_totals(&self) -> Option<&Pmf> {
         let totals = || self.groups.devices.size_totals(&self.groups.number_weights, &self.of_class);
         self.size_totals.get_or_init(totals).as_ref()
+    }
+}
+
+/// What explains the replies to a command.
+#[derive(Debug)]
+pub struct ExplainedReplies<'a> {
+    pub(crate) inference: &'a ReplyInference,
+    pub(crate) numbers: Vec<Numbers>,
+    /// The logarithm of what likelihoods are multiples of.
+    pub(crate) ln_unit: f64,
+}
+
+impl ExplainedReplies<'_> {
+    /// ln Σ weight · P(sum, replies); −∞ where it is 0. What is less probable than 10⁻⁷ of all sums that were asked for is not
+    /// exact.
+    pub fn ln_joint(&self, sums: &[WeightedSum]) -> f64 {
+        let sums = || sums.iter().map(|sum| (sum.bytes, sum.weight));
+        self.numbers.iter().map(|numbers| numbers.joint(sums())).sum::<f64>().ln() + self.ln_unit
     }
 }

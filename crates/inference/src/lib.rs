@@ -21,11 +21,11 @@ mod belief;
 mod best_actions;
 pub mod channel;
 mod device_limits;
+mod explained;
 mod habit_belief;
 mod habits;
 mod hypotheses;
 mod inference;
-mod joint_sums;
 mod number_moments;
 mod own_habits;
 mod possible_commands;
@@ -38,7 +38,7 @@ pub use best_actions::{InferredActions, MostProbable};
 pub use habit_belief::{HabitBelief, RecurringClass};
 pub use habits::{HabitTable, Habits, LearnedHabits};
 pub use hypotheses::Hypotheses;
-pub use inference::{Beyond, ReplyInference, WeightedSum};
+pub use inference::{Beyond, ExplainedReplies, ReplyInference, WeightedSum};
 pub use possible_commands::{PossibleCommand, PossibleCommands};
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ fn sizes_alone_have_the_probability_of_all_their_actions() {
             let wanted: f64 = all.iter().filter(|known| known.bytes == sum).map(|known| known.prior).sum();
             assert!(is_near(found.exp(), wanted, 1e-9), "{sum}: {} {wanted}", found.exp());
             let weighted = vec![WeightedSum { bytes: sum, weight: 0.5 }];
-            let alternatives = inference.ln_alternatives(None, &[weighted]).unwrap();
+            let alternatives = inference.ln_alternatives(&[weighted]).unwrap();
             assert!(is_near(alternatives[0].exp(), 0.5 * wanted, 1e-9), "{sum}");
         }
     }
@@ -193,13 +193,15 @@ proptest! {
         }
         let (most, rest) = sums.split_at(sums.len() / 2);
         let alternatives = [most.to_vec(), rest.to_vec(), Vec::new()];
-        let found_alternatives = inference.ln_alternatives(Some(&seen), &alternatives).unwrap();
+        let range = [*bytes.keys().min().unwrap(), *bytes.keys().max().unwrap()];
+        let explained = inference.explain(&seen, &sums, range).unwrap();
+        let found_alternatives = alternatives.each_ref().map(|sums| explained.ln_joint(sums));
         for (alternative, found) in alternatives.iter().zip(found_alternatives) {
             let wanted: f64 = joint(&model, all, &seen, alternative).iter().map(|(.., joint)| joint).sum();
             prop_assert!((found.exp() - wanted).abs() <= 1e-6 * wanted + 1e-6 * total / 0.01, "{} {wanted}", found.exp());
         }
-        let each: Vec<i64> = sums.iter().map(|sum| sum.bytes).collect();
-        for (sum, found) in sums.iter().zip(inference.ln_sums_with_replies(&seen, &each).unwrap()) {
+        for sum in &sums {
+            let found = explained.ln_joint(&[WeightedSum { weight: 1.0, ..*sum }]);
             let wanted: f64 = joint(&model, all, &seen, &[WeightedSum { weight: 1.0, ..*sum }]).iter().map(|(.., joint)| joint).sum();
             prop_assert!((found.exp() - wanted).abs() <= 1e-6 * wanted + 1e-6 * total / 0.01, "{sum:?} {} {wanted}", found.exp());
         }

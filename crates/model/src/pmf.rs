@@ -99,6 +99,15 @@ impl<W: Weight> Pmf<W> {
         (self.least..).zip(&self.weights).filter(|(_, weight)| !weight.is_none())
     }
 
+    /// Those from `least` to `most` bytes.
+    #[must_use]
+    pub fn between(&self, least: i64, most: i64) -> Self {
+        let from = least.clamp(self.least, self.end());
+        let to = most.saturating_add(1).clamp(from, self.end());
+        let at = |bytes: i64| (bytes - self.least) as usize;
+        Self { least: from, weights: self.weights[at(from)..at(to)].to_vec() }
+    }
+
     /// The weight of a number, to change it; `None` beyond those there are.
     pub fn get_mut(&mut self, bytes: i64) -> Option<&mut W> {
         usize::try_from(bytes.wrapping_sub(self.least)).ok().and_then(|at| self.weights.get_mut(at))

@@ -12,6 +12,7 @@ mod classes;
 mod interpretation;
 mod likelihood_bound;
 mod seen_replies;
+mod ways;
 
 pub use self::classes::{ReplyClass, SingleReplies};
 pub use self::interpretation::Interpretation;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use sizeleak_frame::{Command, WeightedEpsilon};
 use sizeleak_inference::{
-    Beyond, Hypotheses, InferredActions, PossibleCommand, PossibleCommands, ReplyInference, WeightedSum,
+    Beyond, ExplainedReplies, Hypotheses, InferredActions, PossibleCommand, PossibleCommands, ReplyInference,
+    WeightedSum,
 };
 use sizeleak_model::{Model, ReplyReader, SeenReplies, SingleReplies, WireSize};
 use sizeleak_platform::runtime::TwoGenerationCache;
@@ -65,6 +66,20 @@ struct EqualReplies {
     states: SumsOfStates,
 }
 
+/// What a command may be in the states with one shift of replies.
+#[derive(Debug)]
+struct LookedAt<'a> {
+    /// `None` where nothing is known of single replies.
+    replies: Option<SeenReplies>,
+    states: SumsOfStates,
+    /// The sums that commands may have in these states, and those that they may have only if one action alone is longer
+    /// than in the first state of all; both in ascending order.
+    own: Vec<WeightedSum>,
+    farther: Vec<WeightedSum>,
+    /// Where this is beyond what can be computed, habits are not told apart.
+    explained: Result<ExplainedReplies<'a>, Beyond>,
+}
+
 impl ShiftEvidence {
     /// `None` for a model that does not say how probable sizes are, or that has kinds of commands beside sums.
     pub(crate) fn new(model: &Model) -> Option<Self> {
@@ -120,47 +135,46 @@ impl ShiftEvidence {
         }
         let mut ln_learned = vec![f64::NEG_INFINITY; self.states.list().len()];
         let mut ln_unit = f64::NEG_INFINITY;
-        let mut looked_at: Vec<(Option<SeenReplies>, SumsOfStates)> = Vec::new();
+        let mut looked_at = Vec::new();
         for EqualReplies { reply_bytes, ln_bound, states } in self.by_replies(seen, epsilons) {
             if ln_bound < ln_unit - NEGLIGIBLE {
                 break;
             }
             let replies = self.replies.get(&reply_bytes).zip(seen.replies.as_ref());
-            let replies = replies.map(|(reader, sizes)| reader.read(sizes));
-            let (at, alternatives): (Vec<usize>, Vec<Vec<WeightedSum>>) = states.into_iter().unzip();
-            let ln_likelihoods = self.inference.ln_alternatives(replies.as_ref(), &alternatives)?;
-            for (at, ln_likelihood) in at.iter().zip(ln_likelihoods) {
+            let looked = LookedAt::new(&self.inference, replies.map(|(reader, sizes)| reader.read(sizes)), states);
+            for ((at, _), ln_likelihood) in looked.states.iter().zip(looked.ln_likelihoods(&self.inference)?) {
                 ln_unit = ln_unit.max(ln_likelihood);
                 ln_learned[*at] = ln_likelihood;
             }
-            looked_at.push((replies, at.into_iter().zip(alternatives).collect()));
+            looked_at.push(looked);
         }
         if !ln_unit.is_finite() {
             return Ok(None);
         }
         let by_habit = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
-        let has_replies = !self.replies.is_empty();
         let not_recurring = 1.0 - self.recurring.iter().map(|known| known.recurring).sum::<f64>();
         let mut possible = PossibleCommands::new(by_habit, not_recurring);
-        for (replies, states) in looked_at {
-            let replies = if has_replies { replies } else { Some(SeenReplies::new(&SingleReplies::none(), &[])) };
+        for LookedAt { replies, states, own, farther, explained } in looked_at {
             // Where single replies are not known, the actions that a model with replies counts are not told apart.
-            let Some(replies) = replies else { continue };
-            let (own, farther) = asked_sums(&states);
-            if let Some(commands) = self.commands(&replies, &own, ln_unit) {
-                // On a list of their own: next to frequent sums, the rare ones of a state would not be listed.
-                let farther = self.commands(&replies, &farther, ln_unit).unwrap_or_default();
-                self.hypotheses.explain(&mut possible, commands, states, &farther);
-            }
+            let is_told = self.replies.is_empty() || replies.is_some();
+            let Some(explained) = explained.ok().filter(|_| is_told) else { continue };
+            let commands = self.commands(&explained, replies.as_ref(), &own, ln_unit);
+            // On a list of their own: next to frequent sums, the rare ones of a state would not be listed.
+            let farther = self.commands(&explained, replies.as_ref(), &farther, ln_unit);
+            self.hypotheses.explain(&mut possible, commands, states, &farther);
         }
         Ok(Some(possible))
     }
 
-    /// The most probable commands with one of these sums, in ascending order, with replies, as multiples of a unit. `None` where
-    /// that is beyond what can be computed: there, habits are not told apart.
-    fn commands(&self, replies: &SeenReplies, sums: &BTreeSet<i64>, ln_unit: f64) -> Option<Vec<PossibleCommand>> {
-        let sums: Vec<WeightedSum> = sums.iter().map(|bytes| WeightedSum { bytes: *bytes, weight: 1.0 }).collect();
-        let found = self.inference.most_probable(replies, &sums, MAX_POSSIBLE).ok()?;
+    /// The most probable commands with one of these sums, in ascending order, with replies, as multiples of a unit.
+    fn commands(
+        &self,
+        explained: &ExplainedReplies<'_>,
+        replies: Option<&SeenReplies>,
+        sums: &[WeightedSum],
+        ln_unit: f64,
+    ) -> Vec<PossibleCommand> {
+        let found = explained.most_probable(sums, MAX_POSSIBLE);
         let command = |InferredActions { actions, sum, ln_weight, probability }| PossibleCommand {
             class_counts: self.class_counts(&actions),
             actions,
@@ -175,11 +189,11 @@ impl ShiftEvidence {
             if let Some(listed) = commands.iter_mut().find(|listed| listed.actions == command.actions) {
                 listed.recurring = command.recurring;
             } else {
-                let likelihood = (replies.ln_likelihood(&command.class_counts) - ln_unit).exp();
-                commands.push(PossibleCommand { likelihood, ..command.clone() });
+                let ln_likelihood = replies.map_or(0.0, |replies| replies.ln_likelihood(&command.class_counts));
+                commands.push(PossibleCommand { likelihood: (ln_likelihood - ln_unit).exp(), ..command.clone() });
             }
         }
-        Some(commands)
+        commands
     }
 
     /// How many replies of each class these actions should have; none where replies say nothing one by one.
@@ -202,8 +216,7 @@ impl ShiftEvidence {
         let states: Vec<&ShiftState> = self.states.list().iter().filter(|state| state.action.is_none()).collect();
         let alternatives: Vec<Vec<WeightedSum>> = states.iter().map(|state| sums(state)).collect();
         // Where they are not known, replies alone bound it.
-        let of_sizes = self.inference.ln_alternatives(None, &alternatives);
-        let of_sizes = of_sizes.unwrap_or_else(|_| vec![0.0; states.len()]);
+        let of_sizes = self.inference.ln_alternatives(&alternatives).unwrap_or_else(|_| vec![0.0; states.len()]);
         let mut by_replies: BTreeMap<i64, EqualReplies> = BTreeMap::new();
         for ((at, alternative), (state, of_size)) in (0..).zip(alternatives).zip(states.iter().zip(of_sizes)) {
             let reply_bytes = if seen.replies.is_some() { state.reply_bytes } else { 0 };
@@ -222,17 +235,35 @@ impl ShiftEvidence {
     }
 }
 
-/// The sums that commands may have in these states, and those that they may have only if one action alone is longer than
-/// in the first state of all.
-fn asked_sums(states: &[(usize, Vec<WeightedSum>)]) -> (BTreeSet<i64>, BTreeSet<i64>) {
-    let own: BTreeSet<i64> = states.iter().flat_map(|(_, sums)| sums).map(|sum| sum.bytes).collect();
-    let as_learned = states.iter().filter(|(state, _)| *state == 0).flat_map(|(_, sums)| sums);
-    let by_one = |sum: &WeightedSum| {
-        let bytes = sum.bytes;
-        (-MAX_BY_ONE_ACTION..=MAX_BY_ONE_ACTION).map(move |longer| bytes.saturating_add(longer))
-    };
-    let farther = as_learned.flat_map(by_one).filter(|sum| !own.contains(sum)).collect();
-    (own, farther)
+impl<'a> LookedAt<'a> {
+    fn new(inference: &'a ReplyInference, replies: Option<SeenReplies>, states: SumsOfStates) -> Self {
+        let own: BTreeSet<i64> = states.iter().flat_map(|(_, sums)| sums).map(|sum| sum.bytes).collect();
+        let as_learned = states.iter().filter(|(state, _)| *state == 0).flat_map(|(_, sums)| sums);
+        let by_one = |sum: &WeightedSum| {
+            let bytes = sum.bytes;
+            (-MAX_BY_ONE_ACTION..=MAX_BY_ONE_ACTION).map(move |longer| bytes.saturating_add(longer))
+        };
+        let farther: BTreeSet<i64> = as_learned.flat_map(by_one).filter(|sum| !own.contains(sum)).collect();
+        let all = || own.iter().chain(&farther).copied();
+        let range = [all().min().unwrap_or(0), all().max().unwrap_or(0)];
+        let even = |sums: &BTreeSet<i64>| -> Vec<WeightedSum> {
+            sums.iter().map(|bytes| WeightedSum { bytes: *bytes, weight: 1.0 }).collect()
+        };
+        let (own, farther) = (even(&own), even(&farther));
+        let none = || SeenReplies::new(&SingleReplies::none(), &[]);
+        let explained = inference.explain(replies.as_ref().unwrap_or(&none()), &own, range);
+        Self { replies, states, own, farther, explained }
+    }
+
+    /// ln P(size, replies) for each state; where nothing is known of replies, of the size alone.
+    fn ln_likelihoods(&self, inference: &ReplyInference) -> Result<Vec<f64>, Beyond> {
+        if self.replies.is_none() {
+            let alternatives: Vec<Vec<WeightedSum>> = self.states.iter().map(|(_, sums)| sums.clone()).collect();
+            return inference.ln_alternatives(&alternatives);
+        }
+        let explained = self.explained.as_ref().map_err(|why| *why)?;
+        Ok(self.states.iter().map(|(_, sums)| explained.ln_joint(sums)).collect())
+    }
 }
 
 /// The commands of a model that recur, as far as devices allow them.

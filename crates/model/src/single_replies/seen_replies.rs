@@ -6,13 +6,7 @@ use std::sync::Arc;
 
 use super::classes::{MIN_SHARE, ReplyClass, SingleReplies};
 use super::interpretation::{Interpretation, RecordReadings, interpretations, ln_bound, ln_factorial};
-
-/// The most partial assignments of replies to classes, times the types of replies; the least probable ones beyond are
-/// dropped.
-const MAX_PARTIAL: usize = 2048;
-
-/// The most replies of a class for which their polynomial is multiplied out.
-const MAX_FACTORS: u32 = 256;
+use super::ways::Ways;
 
 /// By how much (in nats) an interpretation may be less likely than the best one, before it is left out.
 const FAR_LESS_LIKELY: f64 = 30.0;
@@ -41,9 +35,8 @@ pub struct Component {
     /// How many replies of each type interpretations have, each once, and which of them each interpretation has.
     pub(super) patterns: Vec<Vec<u32>>,
     pattern_of: Vec<usize>,
-    /// What [`Self::ln_ways`] is, by the pattern and how many replies of each class should come: several sums of the
-    /// same replies ask for the same.
-    known: RefCell<HashMap<(u32, Vec<u32>), f64>>,
+    /// Where several classes have types in common.
+    ways: RefCell<Ways>,
 }
 
 /// What one class says of the types of its component.
@@ -64,7 +57,7 @@ pub(super) struct TypeShare {
     /// ln of the probability that a reply of the class comes and has the type.
     ln_comes: f64,
     /// Whether no later class of the component has it.
-    is_last: bool,
+    pub(super) is_last: bool,
 }
 
 /// The most sizes that a reader knows.
@@ -134,17 +127,6 @@ fn sorted(records: &[[i64; 2]]) -> Vec<[i64; 2]> {
     let mut sorted = records.to_vec();
     sorted.sort_unstable();
     sorted
-}
-
-/// Replies to which some classes are assigned.
-#[derive(Debug)]
-struct Partial {
-    /// Replies that no class explains yet, by type.
-    left: Vec<u32>,
-    /// Replies of the current class that are not assigned.
-    free: u32,
-    /// The probability of all ways so far.
-    weight: f64,
 }
 
 impl SeenReplies {
@@ -265,7 +247,7 @@ impl Component {
             ClassShares { class: *class, missing, ln_missing: missing.ln(), types: own.collect() }
         };
         let classes = classes.iter().enumerate().map(of_class).collect();
-        Self { classes, types, patterns: Vec::new(), pattern_of: Vec::new(), known: RefCell::default() }
+        Self { classes, types, patterns: Vec::new(), pattern_of: Vec::new(), ways: RefCell::default() }
     }
 
     /// The classes, by their indices.
@@ -276,7 +258,6 @@ impl Component {
     fn find_patterns(&mut self, interpretations: &[Interpretation]) {
         self.patterns.clear();
         self.pattern_of.clear();
-        self.known.borrow_mut().clear();
         for interpretation in interpretations {
             let pattern = || self.types.iter().map(|at| interpretation.replies[*at]);
             let known = self.patterns.iter().position(|known| known.iter().copied().eq(pattern()));
@@ -285,6 +266,7 @@ impl Component {
                 self.patterns.push(pattern().collect());
             }
         }
+        self.ways = RefCell::new(Ways::new(&self.patterns));
     }
 
     /// How many different replies of the component's types the interpretations have.
@@ -297,10 +279,15 @@ impl Component {
         self.pattern_of[interpretation]
     }
 
+    /// How many replies a pattern has.
+    pub fn replies(&self, pattern: usize) -> u32 {
+        self.patterns[pattern].iter().sum()
+    }
+
     /// A number of replies of each class from which on further ones only make a pattern less likely.
     pub fn peak(&self, pattern: usize) -> u32 {
         let missing = self.classes.iter().map(|class| class.missing).fold(0.0, f64::max);
-        peak(self.patterns[pattern].iter().sum(), missing)
+        peak(self.replies(pattern), missing)
     }
 
     /// The logarithm of the probability that the replies of the classes, in an order, have the types of a pattern, summed
@@ -331,73 +318,9 @@ impl Component {
                 {
                     return f64::NEG_INFINITY;
                 }
-                let key = (pattern as u32, sent);
-                if let Some(known) = self.known.borrow().get(&key) {
-                    return *known;
-                }
-                let ln_ways = self.coefficient(seen, &key.1).unwrap_or_else(|| self.ways(seen.clone(), &key.1)).ln();
-                self.known.borrow_mut().insert(key, ln_ways);
-                ln_ways
+                self.ways.borrow_mut().ln_ways(classes, pattern, &sent)
             }
         }
-    }
-
-    /// The same of several classes that share types, not as a logarithm: one coefficient of a product of polynomials, in
-    /// a variable for each type,
-    ///
-    /// ```text
-    /// Π mₜ! · [Π zₜ^mₜ] Π over classes of (missing + Σ comesₜ · zₜ)^sent
-    /// ```
-    ///
-    /// `None` where the polynomial has too many terms, or too many factors.
-    fn coefficient(&self, seen: &[u32], sent: &[u32]) -> Option<f64> {
-        let (mut strides, mut size) = (Vec::with_capacity(seen.len()), 1_usize);
-        for number in seen {
-            strides.push(size);
-            size = size.checked_mul(*number as usize + 1).filter(|size| *size <= MAX_PARTIAL)?;
-        }
-        if sent.iter().any(|sent| *sent > MAX_FACTORS) {
-            return None;
-        }
-        let mut terms = vec![0.0; size];
-        terms[0] = 1.0;
-        for (class, sent) in self.classes.iter().zip(sent) {
-            let comes =
-                |own: &TypeShare| (strides[own.index], seen[own.index] as usize, own.share * (1.0 - class.missing));
-            let comes: Vec<(usize, usize, f64)> = class.types.iter().map(comes).filter(|own| own.1 > 0).collect();
-            for _ in 0..*sent {
-                // From the greatest down: what is read is not yet multiplied.
-                for at in (0..size).rev() {
-                    let before = |(stride, number, share): &(usize, usize, f64)| {
-                        if at / stride % (number + 1) > 0 { share * terms[at - stride] } else { 0.0 }
-                    };
-                    terms[at] = class.missing * terms[at] + comes.iter().map(before).sum::<f64>();
-                }
-            }
-        }
-        let orders: f64 = seen.iter().map(|number| ln_factorial(*number)).sum();
-        Some(terms[size - 1] * orders.exp())
-    }
-
-    /// The same of several classes that share types, not as a logarithm.
-    fn ways(&self, seen: Vec<u32>, sent: &[u32]) -> f64 {
-        let most = (MAX_PARTIAL / seen.len().max(1)).max(16);
-        let mut partial = vec![Partial { left: seen, free: 0, weight: 1.0 }];
-        for (class, count) in self.classes.iter().zip(sent) {
-            for one in &mut partial {
-                one.free = *count;
-            }
-            for of_type in &class.types {
-                partial = partial.iter().flat_map(|one| one.take(of_type, class.missing)).collect();
-                join_equal(&mut partial, most);
-            }
-            for one in &mut partial {
-                one.weight *= class.missing.powi(i32::try_from(one.free).unwrap_or(i32::MAX));
-                one.free = 0;
-            }
-            join_equal(&mut partial, most);
-        }
-        partial.iter().filter(|one| one.left.iter().all(|left| *left == 0)).map(|one| one.weight).sum()
     }
 }
 
@@ -410,46 +333,4 @@ fn of_class(class: &ReplyClass, size: [i64; 2]) -> f64 {
 /// The number of replies that makes it most likely that `places` of them come.
 pub(super) fn peak(places: u32, missing: f64) -> u32 {
     (f64::from(places) / (1.0 - missing)).floor() as u32
-}
-
-impl Partial {
-    /// Gives some of the places of a type to replies of the class, in all ways. The places are chosen, and which replies
-    /// are at them.
-    fn take(&self, of_type: &TypeShare, missing: f64) -> impl Iterator<Item = Self> + use<'_> {
-        let TypeShare { index, share, is_last, .. } = *of_type;
-        let seen = self.left.get(index).copied().unwrap_or(0);
-        let mut weight = self.weight;
-        (0..=seen.min(self.free)).filter_map(move |taken| {
-            let here = weight;
-            let (places, free) = (f64::from(seen - taken), f64::from(self.free - taken));
-            weight *= places / f64::from(taken + 1) * free * share * (1.0 - missing);
-            if is_last && taken < seen {
-                return None;
-            }
-            let mut left = self.left.clone();
-            *left.get_mut(index)? = seen - taken;
-            Some(Self { left, free: self.free - taken, weight: here })
-        })
-    }
-}
-
-/// Joins equal ones, and leaves the most probable.
-fn join_equal(partial: &mut Vec<Partial>, most: usize) {
-    partial.sort_unstable_by(|a, b| (a.free, &a.left).cmp(&(b.free, &b.left)));
-    partial.dedup_by(|later, first| {
-        let is_equal = later.free == first.free && later.left == first.left;
-        first.weight += if is_equal { later.weight } else { 0.0 };
-        is_equal
-    });
-    if partial.len() > most {
-        // Those with as many replies left compete: weights of others do not compare.
-        let left = |one: &Partial| one.left.iter().fold(0_u32, |sum, left| sum.saturating_add(*left));
-        partial.sort_by(|a, b| left(a).cmp(&left(b)).then(b.weight.total_cmp(&a.weight)));
-        let groups = partial.chunk_by(|a, b| left(a) == left(b)).count();
-        let mut rank = (u32::MAX, 0);
-        partial.retain(|one| {
-            rank = if rank.0 == left(one) { (rank.0, rank.1 + 1) } else { (left(one), 1) };
-            rank.1 <= (most / groups).max(1)
-        });
-    }
 }

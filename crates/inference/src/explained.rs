@@ -1,0 +1,325 @@
+//! The numbers of actions of each group that explain the replies to a command, each with the sums that they have.
+//!
+//! One walk decides on one group after the other. Given one way to read the replies, how likely they are is a product of a
+//! factor for each component of classes; a factor is known once the last group that sends its classes is decided on, and
+//! cannot exceed its greatest before. So the sum over all ways to read the replies is bounded at each step, and few numbers
+//! are left. How far down it has to go follows from what it found: numbers that are left out are all less likely than a
+//! threshold, and their sizes have a known probability together.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use sizeleak_model::{Component, Pmf, SeenReplies};
+
+use crate::action_group::{ActionGroup, Groups};
+use crate::device_limits::Totals;
+
+/// What is left out of a probability is at most this share of it.
+const LEFT_OUT: f64 = 1e-7;
+
+/// By how much, in nats, the first threshold is below the greatest likelihood. A later one is set by what was found.
+const FIRST_DEPTH: f64 = 20.0;
+
+/// By how much thresholds go down while nothing is found, and how often.
+const FURTHER_DEPTH: f64 = 40.0;
+const MAX_DEPTHS: u32 = 8;
+
+/// The most work for one command, in products of two weights: some milliseconds.
+const MAX_PRODUCTS: usize = 1 << 24;
+
+/// What a step costs, in products: half a million of them are allowed.
+const STEP_PRODUCTS: usize = 32;
+
+/// More work is needed than is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooMuchWork;
+
+/// Numbers of actions that explain the replies.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    /// By group.
+    pub(crate) of_groups: Vec<u32>,
+    /// P(replies | numbers) as a multiple of the unit.
+    pub(crate) likelihood: f64,
+    /// The prior without the weights of sums.
+    pub(crate) prior: f64,
+    /// Sums within the range that was asked for, with their weights.
+    pub(crate) sums: Pmf,
+}
+
+impl Numbers {
+    /// P(sums, replies) as a multiple of the unit, each sum with its weight.
+    pub(crate) fn joint(&self, sums: impl IntoIterator<Item = (i64, f64)>) -> f64 {
+        let of_sums: f64 = sums.into_iter().map(|(sum, weight)| weight * self.sums.at(sum)).sum();
+        self.likelihood * self.prior * of_sums
+    }
+}
+
+/// All numbers of actions that matter for some sums, each given with its weight, and the unit of likelihoods as a logarithm.
+/// Without replies, the sums have a probability together.
+pub(crate) fn explained(
+    groups: &Groups,
+    seen: &SeenReplies,
+    sums: &[(i64, f64)],
+    range: [i64; 2],
+    without_replies: f64,
+) -> Result<(Vec<Numbers>, f64), TooMuchWork> {
+    let (mut walk, start, ln_unit) = Walk::new(groups, seen, range);
+    if ln_unit == f64::NEG_INFINITY || without_replies <= 0.0 {
+        return Ok((Vec::new(), ln_unit));
+    }
+    let mut depth = FIRST_DEPTH;
+    for _ in 0..MAX_DEPTHS {
+        walk.least_likely = (-depth).exp();
+        walk.found.clear();
+        walk.begin(&start)?;
+        let found: f64 = walk.found.iter().map(|numbers| numbers.joint(sums.iter().copied())).sum();
+        let enough = (without_replies / (LEFT_OUT * found)).ln();
+        if found > 0.0 && enough <= depth {
+            break;
+        }
+        depth = if enough.is_finite() { enough } else { depth + FURTHER_DEPTH };
+    }
+    Ok((walk.found, ln_unit))
+}
+
+/// The classes of a component with what is known of its replies.
+struct Part<'a> {
+    component: &'a Component,
+    /// At least the logarithm of the likelihood of each pattern, for any numbers of actions.
+    ln_greatest: Vec<f64>,
+    /// The group, in the walk's order, behind which the component's numbers are known.
+    complete_at: usize,
+    /// The most replies of any pattern, and a number of replies of a class beyond which more only are less likely.
+    most_seen: u32,
+    peak: u32,
+    /// How likely each pattern is, as a multiple of its greatest, by how many replies of each class there should be.
+    known: HashMap<Vec<u32>, Vec<f64>, RandomState>,
+}
+
+struct Walk<'a> {
+    groups: &'a Groups,
+    /// The groups, those that send the same component side by side.
+    order: Vec<usize>,
+    parts: Vec<Part<'a>>,
+    /// The parts whose classes each group sends, in the walk's order, and those that no group sends.
+    sent_parts: Vec<Vec<usize>>,
+    unsent_parts: Vec<usize>,
+    /// Which classes of replies groups behind each one send, in the walk's order.
+    open: Vec<Vec<bool>>,
+    range: [i64; 2],
+    /// Less likely numbers are left out.
+    least_likely: f64,
+    work_left: usize,
+    class_counts: Vec<u32>,
+    numbers: Vec<u32>,
+    /// For each group, room for the terms behind it.
+    room: Vec<Vec<f64>>,
+    found: Vec<Numbers>,
+}
+
+/// What the groups decided on so far have.
+#[derive(Clone, Copy)]
+struct Decided<'b> {
+    sums: &'b Pmf,
+    totals: Totals,
+    actions: usize,
+    /// At least the likelihood of the replies in each interpretation, as a multiple of the unit.
+    terms: &'b [f64],
+}
+
+impl<'a> Walk<'a> {
+    /// The walk with the likelihood that each interpretation has at most, and their unit as a logarithm.
+    fn new(groups: &'a Groups, seen: &'a SeenReplies, range: [i64; 2]) -> (Self, Vec<f64>, f64) {
+        let sends = |group: &ActionGroup, component: &Component| {
+            group.sent.iter().any(|(sent, _)| component.classes().any(|class| class == *sent))
+        };
+        let components = seen.components();
+        let first_sent = |group: &usize| components.iter().position(|one| sends(&groups.list[*group], one));
+        let mut order: Vec<usize> = (0..groups.list.len()).collect();
+        order.sort_by_key(|group| first_sent(group).unwrap_or(usize::MAX));
+        let in_order = || order.iter().map(|group| &groups.list[*group]);
+        let sent_parts =
+            |group: &ActionGroup| (0..components.len()).filter(|at| sends(group, &components[*at])).collect();
+        let sent_parts: Vec<Vec<usize>> = in_order().map(sent_parts).collect();
+        let unsent_parts =
+            (0..components.len()).filter(|at| !sent_parts.iter().flatten().any(|sent| sent == at)).collect();
+        let part = |(at, component): (usize, &'a Component)| {
+            let complete_at = sent_parts.iter().rposition(|sent| sent.contains(&at)).unwrap_or(0);
+            Part::new(component, complete_at, groups.per_command.len())
+        };
+        let parts: Vec<Part<'_>> = components.iter().enumerate().map(part).collect();
+        let mut open = vec![vec![false; groups.per_command.len()]];
+        for group in in_order().skip(1).rev() {
+            let mut earlier = open.last().cloned().unwrap_or_default();
+            group.sent.iter().for_each(|(class, _)| earlier[*class] = true);
+            open.push(earlier);
+        }
+        open.reverse();
+        let ln_term = |(at, ln_weight): (usize, f64)| {
+            ln_weight + parts.iter().map(|part| part.ln_greatest[part.component.pattern_of(at)]).sum::<f64>()
+        };
+        let ln_weights = seen.interpretations().iter().map(|one| one.ln_weight);
+        let ln_terms: Vec<f64> = ln_weights.enumerate().map(ln_term).collect();
+        let ln_unit = ln_terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let terms = ln_terms.into_iter().map(|ln_term| (ln_term - ln_unit).exp()).collect();
+        let walk = Self {
+            groups,
+            parts,
+            sent_parts,
+            unsent_parts,
+            open,
+            range,
+            least_likely: 0.0,
+            work_left: MAX_PRODUCTS,
+            class_counts: groups.per_command.clone(),
+            numbers: vec![0; order.len()],
+            room: vec![Vec::new(); order.len()],
+            found: Vec::new(),
+            order,
+        };
+        (walk, terms, ln_unit)
+    }
+
+    fn begin(&mut self, terms: &[f64]) -> Result<(), TooMuchWork> {
+        let mut terms = terms.to_vec();
+        for at in 0..self.unsent_parts.len() {
+            let part = self.unsent_parts[at];
+            self.parts[part].weigh(&self.class_counts, &mut terms);
+        }
+        let none = Pmf::one(0, 1.0);
+        self.descend(0, Decided { sums: &none, totals: Totals::default(), actions: 0, terms: &terms })
+    }
+
+    /// Decides on one group after the other.
+    fn descend(&mut self, level: usize, before: Decided<'_>) -> Result<(), TooMuchWork> {
+        let groups = self.groups;
+        let Some(at) = self.order.get(level).copied() else {
+            self.push(before);
+            return Ok(());
+        };
+        let group = &groups.list[at];
+        let is_last = level + 1 == self.order.len();
+        let mut terms = std::mem::take(&mut self.room[level]);
+        for (number, own) in (0_u32..).zip(&group.sums) {
+            let (least, actions) = (before.sums.least() + own.least(), before.actions + number as usize);
+            if own.is_empty() || least > self.range[1] || actions >= groups.number_weights.len() {
+                break;
+            }
+            if number > 0 {
+                group.sent.iter().for_each(|(class, sent)| self.class_counts[*class] += sent);
+            }
+            self.numbers[at] = number;
+            let products = STEP_PRODUCTS + before.sums.len() * own.len();
+            self.work_left = self.work_left.checked_sub(products).ok_or(TooMuchWork)?;
+            if is_last && before.sums.end() + own.end() - 1 <= self.range[0] {
+                continue;
+            }
+            terms.clear();
+            terms.extend_from_slice(before.terms);
+            if self.weigh(level, &mut terms) < self.least_likely {
+                if self.is_beyond_help(level, group) {
+                    break;
+                }
+                continue;
+            }
+            let totals = before.totals + groups.devices.totals_of(group.class, number);
+            let joined;
+            let sums = if number == 0 {
+                before.sums
+            } else {
+                joined = before.sums.convolve(own);
+                &joined
+            };
+            self.descend(level + 1, Decided { sums, totals, actions, terms: &terms })?;
+        }
+        let counted = self.numbers[at];
+        group.sent.iter().for_each(|(class, sent)| self.class_counts[*class] -= sent * counted);
+        self.numbers[at] = 0;
+        self.room[level] = terms;
+        Ok(())
+    }
+
+    fn push(&mut self, Decided { sums, totals, actions, terms }: Decided<'_>) {
+        let prior = self.groups.number_weights[actions] * self.groups.devices.share_of(totals);
+        let [least, most] = self.range;
+        let sums = sums.between(least, most);
+        if prior > 0.0 && !sums.is_empty() {
+            let (of_groups, likelihood) = (self.numbers.clone(), terms.iter().sum());
+            self.found.push(Numbers { of_groups, likelihood, prior, sums });
+        }
+    }
+
+    /// Multiplies terms with what is known of the replies behind a group; returns what their sum is at most, whatever follows.
+    fn weigh(&mut self, level: usize, terms: &mut [f64]) -> f64 {
+        let mut least_sum = f64::INFINITY;
+        for part in &self.sent_parts[level] {
+            let part = &mut self.parts[*part];
+            if part.complete_at == level {
+                part.weigh(&self.class_counts, terms);
+            } else if part.component.classes().map(|class| self.class_counts[class]).sum::<u32>() > part.most_seen {
+                least_sum = least_sum.min(part.bound(&self.class_counts, &self.open[level], terms));
+            }
+        }
+        least_sum.min(terms.iter().sum())
+    }
+
+    /// Whether more actions of a group only make the replies less likely.
+    fn is_beyond_help(&self, level: usize, group: &ActionGroup) -> bool {
+        let is_beyond = |(class, _): &(usize, u32)| {
+            let of_class = |part: &&usize| self.parts[**part].component.classes().any(|own| own == *class);
+            let part = self.sent_parts[level].iter().find(of_class);
+            part.is_none_or(|part| self.class_counts[*class] >= self.parts[*part].peak)
+        };
+        group.sent.iter().all(is_beyond)
+    }
+}
+
+impl<'a> Part<'a> {
+    fn new(component: &'a Component, complete_at: usize, classes: usize) -> Self {
+        let patterns = 0..component.patterns();
+        let ln_greatest = patterns.clone().map(|pattern| ln_greatest_of(component, pattern, classes)).collect();
+        let peak = patterns.clone().map(|pattern| component.peak(pattern)).max().unwrap_or(0);
+        let most_seen = patterns.map(|pattern| component.replies(pattern)).max().unwrap_or(0);
+        Self { component, ln_greatest, complete_at, most_seen, peak, known: HashMap::default() }
+    }
+
+    /// Multiplies each interpretation's term with how likely its replies are.
+    fn weigh(&mut self, class_counts: &[u32], terms: &mut [f64]) {
+        let (component, ln_greatest) = (self.component, &self.ln_greatest);
+        let own = component.classes().map(|class| class_counts[class]).collect();
+        let likelihoods = self
+            .known
+            .entry(own)
+            .or_insert_with(|| of_patterns(ln_greatest, |pattern| component.ln_ways(pattern, class_counts)));
+        for (at, term) in terms.iter_mut().enumerate() {
+            *term *= likelihoods[component.pattern_of(at)];
+        }
+    }
+
+    /// What the sum of the terms is at most if each is multiplied with how likely its replies are.
+    fn bound(&self, class_counts: &[u32], is_open: &[bool], terms: &[f64]) -> f64 {
+        let component = self.component;
+        let bounds = of_patterns(&self.ln_greatest, |pattern| component.ln_bound(pattern, class_counts, is_open));
+        terms.iter().enumerate().map(|(at, term)| term * bounds[component.pattern_of(at)]).sum()
+    }
+}
+
+/// Likelihoods as multiples of the greatest of each pattern.
+fn of_patterns(ln_greatest: &[f64], ln_likelihood: impl Fn(usize) -> f64) -> Vec<f64> {
+    let multiple = |(pattern, ln_greatest): (usize, &f64)| {
+        if *ln_greatest > f64::NEG_INFINITY { (ln_likelihood(pattern) - ln_greatest).exp() } else { 0.0 }
+    };
+    ln_greatest.iter().enumerate().map(multiple).collect()
+}
+
+/// At least the logarithm of how likely some replies of a component are, whatever the actions.
+fn ln_greatest_of(component: &Component, pattern: usize, classes: usize) -> f64 {
+    let mut class_counts = vec![0; classes];
+    let mut own = component.classes();
+    let (Some(only), None) = (own.next(), own.next()) else {
+        return component.ln_bound(pattern, &class_counts, &vec![true; classes]);
+    };
+    class_counts[only] = component.peak(pattern);
+    component.ln_ways(pattern, &class_counts)
+}

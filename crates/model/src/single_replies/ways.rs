@@ -1,0 +1,211 @@
+//! In how many ways replies of several classes that share types may have come, each way with its probability.
+
+use std::collections::HashMap;
+
+use super::interpretation::ln_factorial;
+use super::seen_replies::{ClassShares, TypeShare};
+
+/// The most terms of a polynomial, and the most partial assignments of replies to classes, times the types of replies; the
+/// least probable ones beyond are dropped.
+const MAX_TERMS: usize = 2048;
+
+/// The most replies of a class for which their polynomial is multiplied out.
+const MAX_FACTORS: u32 = 256;
+
+/// The most terms that are remembered: 2 MB.
+const MAX_KNOWN: usize = 1 << 18;
+
+/// What the replies of several classes may be, given how many of each class should come: the coefficients of
+///
+/// ```text
+/// Π over classes of (missing + Σ comesₜ · zₜ)^sent,   zₜ a variable for each type
+/// ```
+///
+/// up to the greatest number of replies of each type. One more reply of a class is one more factor, so one polynomial
+/// follows from another, and one serves all patterns.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ways {
+    /// One of all patterns; one of each if that has too many terms.
+    polynomials: Vec<Polynomial>,
+    /// How many replies of each type each pattern has.
+    patterns: Vec<Vec<u32>>,
+    known_terms: usize,
+}
+
+/// A polynomial, by how many replies of each class should come.
+#[derive(Debug, Clone)]
+struct Polynomial {
+    /// The greatest number of replies of each type.
+    most: Vec<u32>,
+    /// `None` where there are too many.
+    terms: Option<usize>,
+    /// The coefficients, the powers of the first type side by side; the only one if there are too many terms.
+    known: HashMap<Vec<u32>, Vec<f64>>,
+}
+
+impl Ways {
+    pub(super) fn new(patterns: &[Vec<u32>]) -> Self {
+        let greatest = |mut most: Vec<u32>, other: &Vec<u32>| {
+            most.iter_mut().zip(other).for_each(|(most, other)| *most = (*most).max(*other));
+            most
+        };
+        let of_all = patterns.iter().cloned().reduce(|most, other| greatest(most, &other)).map(Polynomial::new);
+        let polynomials = match of_all {
+            Some(one) if one.terms.is_some() => vec![one],
+            _ => patterns.iter().cloned().map(Polynomial::new).collect(),
+        };
+        Self { polynomials, patterns: patterns.to_vec(), known_terms: 0 }
+    }
+
+    /// The logarithm of the probability that the replies of the classes, in an order, have the types of a pattern, summed
+    /// over all ways to give the places to them.
+    pub(super) fn ln_ways(&mut self, classes: &[ClassShares], pattern: usize, sent: &[u32]) -> f64 {
+        if self.known_terms > MAX_KNOWN {
+            self.polynomials.iter_mut().for_each(|one| one.known.clear());
+            self.known_terms = 0;
+        }
+        let at = pattern.min(self.polynomials.len() - 1);
+        let (polynomial, seen) = (&mut self.polynomials[at], &self.patterns[pattern]);
+        if polynomial.terms.is_none() || sent.iter().any(|sent| *sent > MAX_FACTORS) {
+            let known = polynomial.known.entry([sent, &[pattern as u32]].concat());
+            let ways = known.or_insert_with(|| vec![ways(classes, seen.clone(), sent)]);
+            self.known_terms += 1;
+            return ways[0].ln();
+        }
+        let orders: f64 = seen.iter().map(|number| ln_factorial(*number)).sum();
+        let place = polynomial.place(seen);
+        if let Some(terms) = polynomial.known.get(sent) {
+            return terms[place].ln() + orders;
+        }
+        let (terms, added) = polynomial.multiplied(classes, sent);
+        self.known_terms += added;
+        terms[place].ln() + orders
+    }
+}
+
+impl Polynomial {
+    fn new(most: Vec<u32>) -> Self {
+        let terms = most.iter().try_fold(1_usize, |terms, most| terms.checked_mul(*most as usize + 1));
+        Self { most, terms: terms.filter(|terms| *terms <= MAX_TERMS), known: HashMap::new() }
+    }
+
+    /// Where the coefficient of these powers is.
+    fn place(&self, powers: &[u32]) -> usize {
+        let place = |above: usize, (power, most): (&u32, &u32)| above * (*most as usize + 1) + *power as usize;
+        powers.iter().zip(&self.most).rev().fold(0, place)
+    }
+
+    /// The coefficients, and how many were computed.
+    fn multiplied(&mut self, classes: &[ClassShares], sent: &[u32]) -> (&[f64], usize) {
+        // Down to what is known, one factor less at a time, and up again.
+        let (mut from, mut further) = (sent.to_vec(), Vec::new());
+        while !self.known.contains_key(&from) {
+            let Some(class) = from.iter().rposition(|number| *number > 0) else { break };
+            from[class] -= 1;
+            further.push(class);
+        }
+        let none = || {
+            let mut none = vec![0.0; self.terms.unwrap_or(1)];
+            none[0] = 1.0;
+            none
+        };
+        let mut terms = self.known.get(&from).cloned().unwrap_or_else(none);
+        let added = terms.len() * (further.len() + 1);
+        for class in further.into_iter().rev() {
+            let next = self.times(&classes[class], &terms);
+            self.known.insert(from.clone(), std::mem::replace(&mut terms, next));
+            from[class] += 1;
+        }
+        (self.known.entry(from).or_insert(terms), added)
+    }
+
+    /// The product with the factor of one reply of a class.
+    fn times(&self, class: &ClassShares, terms: &[f64]) -> Vec<f64> {
+        let mut product: Vec<f64> = terms.iter().map(|term| class.missing * term).collect();
+        for own in &class.types {
+            let stride: usize = self.most[..own.index].iter().map(|most| *most as usize + 1).product();
+            let block = stride * (self.most[own.index] as usize + 1);
+            let comes = own.share * (1.0 - class.missing);
+            for (product, terms) in product.chunks_exact_mut(block).zip(terms.chunks_exact(block)) {
+                for (above, below) in product[stride..].iter_mut().zip(terms) {
+                    *above += comes * below;
+                }
+            }
+        }
+        product
+    }
+}
+
+/// Replies to which some classes are assigned.
+#[derive(Debug)]
+struct Partial {
+    /// Replies that no class explains yet, by type.
+    left: Vec<u32>,
+    /// Replies of the current class that are not assigned.
+    free: u32,
+    /// The probability of all ways so far.
+    weight: f64,
+}
+
+/// The probability of all ways where a polynomial has too many terms, without those that hardly matter.
+fn ways(classes: &[ClassShares], seen: Vec<u32>, sent: &[u32]) -> f64 {
+    let most = (MAX_TERMS / seen.len().max(1)).max(16);
+    let mut partial = vec![Partial { left: seen, free: 0, weight: 1.0 }];
+    for (class, count) in classes.iter().zip(sent) {
+        for one in &mut partial {
+            one.free = *count;
+        }
+        for of_type in &class.types {
+            partial = partial.iter().flat_map(|one| one.take(of_type, class.missing)).collect();
+            join_equal(&mut partial, most);
+        }
+        for one in &mut partial {
+            one.weight *= class.missing.powi(i32::try_from(one.free).unwrap_or(i32::MAX));
+            one.free = 0;
+        }
+        join_equal(&mut partial, most);
+    }
+    partial.iter().filter(|one| one.left.iter().all(|left| *left == 0)).map(|one| one.weight).sum()
+}
+
+impl Partial {
+    /// Gives some of the places of a type to replies of the class, in all ways. The places are chosen, and which replies
+    /// are at them.
+    fn take(&self, of_type: &TypeShare, missing: f64) -> impl Iterator<Item = Self> + use<'_> {
+        let TypeShare { index, share, is_last, .. } = *of_type;
+        let seen = self.left.get(index).copied().unwrap_or(0);
+        let mut weight = self.weight;
+        (0..=seen.min(self.free)).filter_map(move |taken| {
+            let here = weight;
+            let (places, free) = (f64::from(seen - taken), f64::from(self.free - taken));
+            weight *= places / f64::from(taken + 1) * free * share * (1.0 - missing);
+            if is_last && taken < seen {
+                return None;
+            }
+            let mut left = self.left.clone();
+            *left.get_mut(index)? = seen - taken;
+            Some(Self { left, free: self.free - taken, weight: here })
+        })
+    }
+}
+
+/// Joins equal ones, and leaves the most probable.
+fn join_equal(partial: &mut Vec<Partial>, most: usize) {
+    partial.sort_unstable_by(|a, b| (a.free, &a.left).cmp(&(b.free, &b.left)));
+    partial.dedup_by(|later, first| {
+        let is_equal = later.free == first.free && later.left == first.left;
+        first.weight += if is_equal { later.weight } else { 0.0 };
+        is_equal
+    });
+    if partial.len() > most {
+        // Those with as many replies left compete: weights of others do not compare.
+        let left = |one: &Partial| one.left.iter().fold(0_u32, |sum, left| sum.saturating_add(*left));
+        partial.sort_by(|a, b| left(a).cmp(&left(b)).then(b.weight.total_cmp(&a.weight)));
+        let groups = partial.chunk_by(|a, b| left(a) == left(b)).count();
+        let mut rank = (u32::MAX, 0);
+        partial.retain(|one| {
+            rank = if rank.0 == left(one) { (rank.0, rank.1 + 1) } else { (left(one), 1) };
+            rank.1 <= (most / groups).max(1)
+        });
+    }
+}
