@@ -95,12 +95,18 @@ impl ExplainedReplies<'_> {
         listed.sort_by(|a, b| {
             b.probability.total_cmp(&a.probability).then_with(|| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)))
         });
-        listed.truncate(limit);
+        let mut share = 0.0;
+        let is_needed = |one: &&InferredActions| {
+            let is_needed = share < LISTED_SHARE;
+            share += one.probability;
+            is_needed
+        };
+        listed.truncate(listed.iter().take_while(is_needed).count().min(limit));
         MostProbable { ln_total: total.ln() + self.ln_unit, listed }
     }
 }
 
-/// The actions above a threshold that is low enough, or as low as there is room for.
+/// The actions that have [`LISTED_SHARE`] together, or those above a threshold that is as low as there is room for.
 fn found(
     groups: &[ActionGroup],
     all: &mut [Contribution<'_>],
@@ -108,17 +114,23 @@ fn found(
     total: f64,
     limit: usize,
 ) -> Vec<Found> {
-    let mut found = Vec::new();
-    let (mut threshold, mut steps_left) = (FIRST_THRESHOLD, MAX_STEPS);
-    while threshold >= LAST_THRESHOLD {
+    let mut steps_left = MAX_STEPS;
+    let mut above = |threshold: f64| {
         let (least, room) = (threshold * total, limit.max(FIRST_LISTED));
         let mut listing = Listing { groups, least, room, steps_left, chosen: Vec::new(), found: Vec::new() };
-        // What is found without room for all above the threshold would be an arbitrary part of it.
-        if listing.list(all, sums).is_err() {
-            break;
-        }
+        let listed = listing.list(all, sums);
         steps_left = listing.steps_left;
-        found = listing.found;
+        listed.map(|()| listing.found)
+    };
+    // Mostly, there is room for all.
+    if let Ok(found) = above(LAST_THRESHOLD) {
+        return found;
+    }
+    let mut found = Vec::new();
+    let mut threshold = FIRST_THRESHOLD;
+    // What is found without room for all above the threshold would be an arbitrary part of it.
+    while let Ok(more) = above(threshold) {
+        found = more;
         if found.iter().map(|found| found.joint).sum::<f64>() >= LISTED_SHARE * total {
             break;
         }

@@ -15,7 +15,7 @@ use crate::belief::{Belief, StateBelief};
 use crate::habit_belief::{HabitBelief, Judgement, ODD};
 use crate::habits::LearnedHabits;
 use crate::inference::{ReplyInference, WeightedSum};
-use crate::possible_commands::{PossibleCommand, PossibleCommands};
+use crate::possible_commands::{LongerActions, PossibleCommand, PossibleCommands};
 
 /// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
 /// commands. Two commands that show a change clearly are just enough to believe it.
@@ -38,7 +38,7 @@ pub struct Hypotheses {
     /// How many states are of all messages; they come first.
     of_all_messages: usize,
     /// Those in which one action alone is longer, by its index and by how many bytes.
-    longer_actions: BTreeMap<(u32, i64), usize>,
+    longer_actions: LongerActions,
     /// `None` where habits cannot be told: the learned ones have to do.
     habits: Option<LearnedHabits>,
 }
@@ -48,7 +48,7 @@ impl Hypotheses {
     /// ones, actions that are given by their index are alone longer by some bytes.
     pub fn new(arrivals: Vec<f64>, longer_actions: &[(u32, i64)], inference: &ReplyInference) -> Self {
         let of_all_messages = arrivals.len() - longer_actions.len();
-        let longer_actions = longer_actions.iter().copied().zip(of_all_messages..).collect();
+        let longer_actions = LongerActions::new(longer_actions.iter().copied().zip(of_all_messages..));
         Self { arrivals, of_all_messages, longer_actions, habits: LearnedHabits::new(inference) }
     }
 

@@ -25,10 +25,6 @@ pub struct PossibleCommand {
 }
 
 impl PossibleCommand {
-    fn has(&self, action: u32) -> bool {
-        self.actions.iter().any(|(own, _)| *own == action)
-    }
-
     /// P(A, replies) by the learned habits as a multiple of the unit, without commands that recur.
     pub(crate) fn by_habit(&self) -> f64 {
         self.prior * self.likelihood
@@ -73,17 +69,16 @@ pub(crate) struct PossibleClass {
     pub(crate) learned: f64,
 }
 
-/// Commands that explain a size, each with the weight of the sum that it needs.
-type Explanations<'a> = Vec<(&'a PossibleCommand, f64)>;
-
-/// What a command may be if one action alone is longer or shorter: what it may be otherwise, without the explanations
-/// with this action, and those that need the change.
-#[derive(Debug)]
-struct LongerAction<'a> {
-    as_learned: Explanations<'a>,
-    /// By the index of the state.
-    longer: BTreeMap<usize, Explanations<'a>>,
+/// Which states have one action alone longer by how many bytes.
+#[derive(Debug, Default)]
+pub(crate) struct LongerActions {
+    /// By action, then by how many bytes it is longer, from `-most` to `most`.
+    states: Vec<Vec<Option<usize>>>,
+    most: i64,
 }
+
+/// P(command) by the learned habits without commands that recur, with them, and by broad habits.
+type ByHabits = [f64; 3];
 
 impl PossibleCommands {
     /// For states with P(size, replies) by the learned habits without commands that recur, as a multiple of a unit. The
@@ -109,31 +104,90 @@ impl PossibleCommands {
         commands: Vec<PossibleCommand>,
         states: Vec<(usize, Vec<WeightedSum>)>,
         farther: &[PossibleCommand],
-        longer_actions: &BTreeMap<(u32, i64), usize>,
+        longer_actions: &LongerActions,
         habits: Option<&LearnedHabits>,
     ) {
         let possible = PossibleInStates::new(commands, states, self.not_recurring);
-        let longer_actions = possible.longer_actions(farther, longer_actions);
         for (state, weighted) in &possible.states {
-            let recurring = |sum: &WeightedSum| {
-                let of_sum = possible.commands_with(sum.bytes).iter();
-                sum.weight * of_sum.map(|command| command.recurring * command.likelihood).sum::<f64>()
-            };
-            let recurring = weighted.iter().map(recurring).sum::<f64>();
+            let recurring = possible.sum(weighted, |command| command.recurring * command.likelihood);
             self.learned[*state] = self.not_recurring * self.by_habit[*state] + recurring;
             if let Some(habits) = habits {
                 let broad = possible.sum(weighted, |one| one.by_habit() * habits.broad_factor(&one.actions));
                 self.broad[*state] = self.by_habit[*state] * possible.share(weighted, broad);
             }
         }
-        weigh_longer_actions(&longer_actions, &mut self.by_habit, PossibleCommand::by_habit);
-        let by_learned = |one: &PossibleCommand| self.not_recurring * one.by_habit() + one.recurring * one.likelihood;
-        weigh_longer_actions(&longer_actions, &mut self.learned, by_learned);
-        if let Some(habits) = habits {
-            let by_broad = |one: &PossibleCommand| one.by_habit() * habits.broad_factor(&one.actions);
-            weigh_longer_actions(&longer_actions, &mut self.broad, by_broad);
+        if let Some((_, sums)) = possible.states.iter().find(|(state, _)| *state == 0) {
+            let by_habits = |one: &PossibleCommand| {
+                let by_habit = one.by_habit();
+                let broad = habits.map_or(0.0, |habits| by_habit * habits.broad_factor(&one.actions));
+                [by_habit, self.not_recurring * by_habit + one.recurring * one.likelihood, broad]
+            };
+            let first = [self.by_habit[0], self.learned[0], self.broad[0]];
+            let all = possible.commands.iter().chain(farther).map(|command| (command, by_habits(command)));
+            for (state, [by_habit, learned, broad]) in longer_actions.weigh(first, all, sums) {
+                (self.by_habit[state], self.learned[state]) = (by_habit, learned);
+                self.broad[state] = if habits.is_some() { broad } else { self.broad[state] };
+            }
+        }
+        if habits.is_some() {
             self.in_states.push(possible);
         }
+    }
+}
+
+impl LongerActions {
+    /// Of states, by the index of the action and by how many bytes it is longer.
+    pub(crate) fn new(states: impl IntoIterator<Item = ((u32, i64), usize)>) -> Self {
+        let states: Vec<((u32, i64), usize)> = states.into_iter().collect();
+        let most = states.iter().map(|((_, bytes), _)| bytes.abs()).max().unwrap_or(0);
+        let actions = states.iter().map(|((action, _), _)| *action as usize + 1).max().unwrap_or(0);
+        let mut own = Self { states: vec![vec![None; 2 * most as usize + 1]; actions], most };
+        for ((action, bytes), state) in states {
+            own.states[action as usize][(bytes + most) as usize] = Some(state);
+        }
+        own
+    }
+
+    /// The states with how probable the command is in them: as in the first state, without the commands that have the action,
+    /// and with those that explain one of the sums if it is longer. Commands are given with how probable they are.
+    fn weigh<'a>(
+        &self,
+        first: ByHabits,
+        commands: impl IntoIterator<Item = (&'a PossibleCommand, ByHabits)>,
+        sums: &[WeightedSum],
+    ) -> BTreeMap<usize, ByHabits> {
+        let add = |all: &mut ByHabits, own: ByHabits, weight: f64| {
+            all.iter_mut().zip(own).for_each(|(all, own)| *all += weight * own);
+        };
+        let mut as_learned = vec![ByHabits::default(); self.states.len()];
+        let mut longer: Vec<Vec<ByHabits>> =
+            self.states.iter().map(|of_action| vec![ByHabits::default(); of_action.len()]).collect();
+        for (command, by_habits) in commands {
+            for (action, count) in &command.actions {
+                let Some(longer) = longer.get_mut(*action as usize) else { continue };
+                let count = i64::from(*count);
+                for WeightedSum { bytes, weight } in sums {
+                    let missing = bytes - command.sum;
+                    // Most commands are too far away.
+                    if missing == 0 {
+                        add(&mut as_learned[*action as usize], by_habits, *weight);
+                    } else if missing.abs() <= self.most * count && missing % count == 0 {
+                        add(&mut longer[(missing / count + self.most) as usize], by_habits, *weight);
+                    }
+                }
+            }
+        }
+        let mut weighed = BTreeMap::new();
+        for ((states, longer), as_learned) in self.states.iter().zip(longer).zip(as_learned) {
+            for (state, mut by_habits) in states.iter().zip(longer) {
+                let Some(state) = state else { continue };
+                for ((own, first), as_learned) in by_habits.iter_mut().zip(first).zip(as_learned) {
+                    *own += (first - as_learned).max(0.0);
+                }
+                weighed.insert(*state, by_habits);
+            }
+        }
+        weighed
     }
 }
 
@@ -180,63 +234,5 @@ impl PossibleInStates {
     fn share(&self, sums: &[WeightedSum], by_other: f64) -> f64 {
         let by_learned = self.sum(sums, PossibleCommand::by_habit);
         if by_learned > 0.0 { by_other / by_learned } else { 1.0 }
-    }
-
-    /// What explains the command if one action alone is longer by some bytes, given the states by both; `farther` commands
-    /// explain it in no other state. None where the first state is not among those of all messages.
-    fn longer_actions<'a>(
-        &'a self,
-        farther: &'a [PossibleCommand],
-        states: &BTreeMap<(u32, i64), usize>,
-    ) -> Vec<LongerAction<'a>> {
-        let Some((_, sums)) = self.states.iter().find(|(state, _)| *state == 0) else { return Vec::new() };
-        let with_sum = |sum: &WeightedSum| {
-            let weight = sum.weight;
-            self.commands_with(sum.bytes).iter().map(move |command| (command, weight))
-        };
-        let as_learned: Explanations<'_> = sums.iter().flat_map(with_sum).collect();
-        let mut found: BTreeMap<u32, LongerAction<'_>> = BTreeMap::new();
-        for ((action, _), state) in states {
-            let of_action = || {
-                let own = as_learned.iter().filter(|(command, _)| command.has(*action)).copied();
-                LongerAction { as_learned: own.collect(), longer: BTreeMap::new() }
-            };
-            found.entry(*action).or_insert_with(of_action).longer.insert(*state, Explanations::new());
-        }
-        let most = states.keys().map(|(_, bytes)| bytes.abs()).max().unwrap_or_default();
-        for command in self.commands.iter().chain(farther) {
-            for (action, count) in &command.actions {
-                let count = i64::from(*count);
-                for WeightedSum { bytes, weight } in sums {
-                    // Most commands are too far away.
-                    let missing = bytes - command.sum;
-                    if missing.abs() > most * count || missing % count != 0 {
-                        continue;
-                    }
-                    let state = states.get(&(*action, missing / count));
-                    if let (Some(state), Some(longer)) = (state, found.get_mut(action)) {
-                        longer.longer.entry(*state).or_default().push((command, *weight));
-                    }
-                }
-            }
-        }
-        found.into_values().collect()
-    }
-}
-
-/// Sets the probabilities of the states with one longer action, given those of the others and of each command.
-fn weigh_longer_actions(
-    longer_actions: &[LongerAction<'_>],
-    of_states: &mut [f64],
-    value: impl Fn(&PossibleCommand) -> f64,
-) {
-    let value = |explanations: &Explanations<'_>| -> f64 {
-        explanations.iter().map(|(command, weight)| weight * value(command)).sum()
-    };
-    for LongerAction { as_learned, longer } in longer_actions {
-        let others = (of_states[0] - value(as_learned)).max(0.0);
-        for (state, explanations) in longer {
-            of_states[*state] = others + value(explanations);
-        }
     }
 }
