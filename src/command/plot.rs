@@ -198,7 +198,7 @@ impl Drawing<'_> {
         model: Option<&ModelSet>,
     ) -> Result<ExitCode, Failure> {
         let read = answers.read(self.name, &mut timeline);
-        timeline::report_omissions(&timeline);
+        timeline::report_omissions(&timeline)?;
         if let Some(model) = model {
             timeline::add_sections(&mut timeline, model);
         }

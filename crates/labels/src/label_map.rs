@@ -108,9 +108,12 @@ impl LabelMap {
         };
         let (mut states, mut numbers, mut all) = (BTreeMap::<String, BTreeSet<String>>::new(), 0_usize, 0_usize);
         for Event { entity, state, .. } in map.events(log) {
-            (numbers, all) = (numbers + usize::from(state.parse::<f64>().is_ok()), all + 1);
+            let is_number = state.parse::<f64>().is_ok();
+            (numbers, all) = (numbers + usize::from(is_number), all + 1);
+            // Where it is not known whose they are, numbers among words are what sensors measure.
+            let is_measured = is_number && entity.is_empty() && !is_table;
             let known = states.entry(entity).or_default();
-            if known.len() <= MAX_STATES && !NO_STATES.contains(&state.as_str()) {
+            if !is_measured && known.len() <= MAX_STATES && !NO_STATES.contains(&state.as_str()) {
                 known.insert(state);
             }
         }

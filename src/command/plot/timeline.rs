@@ -174,16 +174,21 @@ pub(super) fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(
 }
 
 /// Reports commands and deviations that the picture does not show.
-pub(super) fn report_omissions(timeline: &Timeline) {
+///
+/// # Errors
+/// If it would show none of those that there are.
+pub(super) fn report_omissions(timeline: &Timeline) -> Result<(), Failure> {
     let (drawn, accepted, rejected) = (timeline.drawn(), timeline.accepted(), timeline.rejected());
-    let words = if accepted == 0 && rejected > 0 {
-        format!("none of {rejected} commands and deviations has the times, gateways and flows to draw")
-    } else if accepted == 0 {
+    if accepted == 0 && rejected > 0 {
+        return Err(anyhow!("none of {rejected} commands and deviations has the times, gateways and flows to draw").into());
+    }
+    let words = if accepted == 0 {
         "there is no identification to draw, which the decomposer and the pruner make, and no deviation".to_owned()
     } else if drawn < accepted {
         format!("the first {drawn} of {accepted} commands and deviations are drawn (--limit sets how many)")
     } else {
-        return;
+        return Ok(());
     };
     say("sizeleak", &words);
+    Ok(())
 }

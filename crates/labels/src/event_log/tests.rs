@@ -85,6 +85,9 @@ fn logs_of_programs_are_read_by_the_map_that_is_proposed() {
         &*two,
         "name,tags,time,value\nswitch,id=lamp,1767600036657000000,on\nswitch,id=plug,1767600074512000000,off\n",
         "[{\"val\": \"on\", \"ts\": 1767600036657, \"ack\": true}, {\"val\": \"off\", \"ts\": 1767600074512, \"q\": 0}]",
+        // Numbers among words are what a sensor measures.
+        "[{\"val\": \"on\", \"ts\": 1767600036657}, {\"val\": 21.5, \"ts\": 1767600050000}, \
+          {\"val\": \"off\", \"ts\": 1767600074512}]",
         "ts,id,val,ack\n1767600036657,hm.lamp,on,1\n1767600074512,hm.plug,off,1\n",
         "{\"_msgid\": \"0\", \"topic\": \"lamp\", \"payload\": \"on\", \"timestamp\": 1767600036657}\n\
          {\"_msgid\": \"1\", \"topic\": \"plug\", \"payload\": \"off\", \"timestamp\": 1767600074512}\n",
