@@ -60,6 +60,24 @@ fn best(output: &Output) -> Vec<f64> {
 }
 
 #[test]
+fn commands_of_a_polling_gateway_as_frames_fit_the_model_of_its_capture() {
+    let scenario = Scenario::from_toml(&OTHER.replace("mqtt", "http")).unwrap();
+    let home = Home::new(&scenario, 23);
+    let learned = home.learn("model.toml", &[]);
+    assert!(learned.status.success(), "{}", stderr(&learned));
+    let frames = simulate_as(&scenario, 23, TestForm::Frames).unwrap();
+    fs::write(home.path("test.frames"), &frames.test.bytes).unwrap();
+    let mut command = sizeleak("run --format ndjson --kind identification");
+    command.arg("--from").arg(home.path("test.frames")).arg("--model").arg(home.path("model.toml"));
+    let (of_frames, of_capture) = (run(&mut command), identify(&home, &home.path("model.toml"), &[]));
+    assert_eq!(of_frames.status.code(), Some(0), "{}", stderr(&of_frames));
+    assert!(!stderr(&of_frames).contains("misfit"), "{}", stderr(&of_frames));
+    let certain = |output: &Output| best(output).into_iter().filter(|best| *best > 0.5).count();
+    let (of_frames, of_capture) = (certain(&of_frames), certain(&of_capture));
+    assert!(of_capture > 50 && of_frames.abs_diff(of_capture) < 15, "{of_frames} {of_capture}");
+}
+
+#[test]
 fn another_gateways_model_fails_and_a_fitting_one_does_not() {
     let [own, other] = homes();
     for (home, foreign) in [(&own, &other), (&other, &own)] {

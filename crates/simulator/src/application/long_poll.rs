@@ -31,13 +31,17 @@ pub(super) fn messages(
     let close_ns = input.connection.close_ns;
     let timeout = nanoseconds(input.scenario.session.poll_timeout);
     let mut commands = input.connection.commands.iter().enumerate().peekable();
+    let mut answered = None;
     while gateway.time_ns < close_ns || commands.peek().is_some() {
         gateway.post_readings()?;
         let poll = http::poll(&input.scenario.network.name);
-        gateway.push(gateway.time_ns, Side::Client, poll, MessageRole::Other);
+        // The first poll behind a command comes with its replies, and each command has one.
+        let role = answered.take().map_or(MessageRole::Other, MessageRole::Reply);
+        gateway.push(gateway.time_ns, Side::Client, poll, role);
         let arrived_ns = gateway.time_ns + gateway.round_trip() + MILLISECOND;
         if let Some((index, command)) = commands.next_if(|(_, command)| command.time_ns < arrived_ns + timeout) {
             gateway.handle_command(index, command, command.time_ns.max(arrived_ns))?;
+            answered = Some(index);
         } else if arrived_ns + timeout > close_ns && commands.peek().is_none() {
             // The gateway closes the connection while its last poll is outstanding.
             break;
