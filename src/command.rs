@@ -47,8 +47,6 @@ mod progress;
 mod record;
 mod report;
 mod report_format;
-#[cfg(feature = "simulator")]
-mod reproduce;
 mod run;
 mod schema;
 mod shell_word;
@@ -64,7 +62,6 @@ mod time_range;
 mod traffic_input;
 mod value_lists;
 mod wall_clock;
-mod working_folder;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -89,6 +86,9 @@ use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Subcommands,
+
+    #[command(flatten)]
+    log: LogFlags,
 }
 
 #[derive(Debug, Subcommand)]
@@ -114,49 +114,11 @@ enum Subcommands {
     #[cfg(feature = "simulator")]
     Simulate(simulate::Arguments),
     #[cfg(feature = "simulator")]
-    Reproduce(reproduce::Arguments),
-    #[cfg(feature = "simulator")]
     CheckStage(check_stage::Arguments),
     Init(init::Arguments),
     Schema(schema::Arguments),
     Completions(documentation::Completions),
     Man(documentation::Man),
-}
-
-impl Subcommands {
-    /// How much is printed on stderr.
-    fn log(&self) -> &LogFlags {
-        match self {
-            Self::Survey(arguments) => &arguments.log,
-            Self::Run(arguments) => &arguments.log,
-            Self::Archive(arguments) => &arguments.log,
-            Self::Labels(arguments) => &arguments.log,
-            Self::Record(arguments) => &arguments.log,
-            Self::Learn(arguments) => &arguments.captures.log,
-            Self::Adapt(arguments) => &arguments.log,
-            Self::Evaluate(arguments) => &arguments.input.captures.log,
-            Self::Profile(arguments) => &arguments.log,
-            Self::Detect(arguments) => &arguments.log,
-            Self::Audit(arguments) => &arguments.log,
-            Self::Measure(arguments) => &arguments.captures.log,
-            Self::Pad(arguments) => &arguments.log,
-            Self::Compare(arguments) => &arguments.input.captures.log,
-            Self::Frames(arguments) => &arguments.log,
-            Self::Plot(arguments) => &arguments.log,
-            Self::Report(arguments) => &arguments.captures.log,
-            Self::Strip(arguments) => &arguments.log,
-            #[cfg(feature = "simulator")]
-            Self::Simulate(arguments) => &arguments.log,
-            #[cfg(feature = "simulator")]
-            Self::Reproduce(arguments) => &arguments.log,
-            #[cfg(feature = "simulator")]
-            Self::CheckStage(arguments) => &arguments.log,
-            Self::Init(arguments) => &arguments.log,
-            Self::Schema(arguments) => &arguments.log,
-            Self::Completions(arguments) => &arguments.log,
-            Self::Man(arguments) => &arguments.log,
-        }
-    }
 }
 
 /// Whether the program takes a file for a saved frame stream, by its content.
@@ -183,7 +145,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = value_lists::spread(arguments);
     let parsed = command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let parsed = parsed.unwrap_or_else(|error| exit_with_usage(error));
-    let screen = parsed.command.log().install("sizeleak");
+    let screen = parsed.log.install("sizeleak");
     let result = match parsed.command {
         Subcommands::Survey(arguments) => survey::run(&arguments),
         Subcommands::Run(arguments) => run::run(&arguments, &screen),
@@ -205,8 +167,6 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Subcommands::Strip(arguments) => strip::run(&arguments),
         #[cfg(feature = "simulator")]
         Subcommands::Simulate(arguments) => simulate::run(&arguments),
-        #[cfg(feature = "simulator")]
-        Subcommands::Reproduce(arguments) => reproduce::run(&arguments),
         #[cfg(feature = "simulator")]
         Subcommands::CheckStage(arguments) => check_stage::run(&arguments),
         Subcommands::Init(arguments) => init::run(&arguments),

@@ -8,7 +8,7 @@ use sizeleak_learning::{Adaptation, AdaptationRun};
 use sizeleak_model::ModelSet;
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;
 use super::gateway_choice::choose_gateway;
@@ -44,9 +44,6 @@ pub(crate) struct Arguments {
     /// Where to write the model; `-` is stdout
     #[arg(short, long, short_alias = 'w', value_name = "FILE", help_heading = OUTPUT)]
     output: PathBuf,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -56,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let streams = arguments.traffic.streams();
     let source = if streams.is_empty() { InputSource::Captures } else { InputSource::Streams(streams) };
     let input = PipelineInput::new(source);
-    let mut notices = NoticeReport::new(&arguments.log);
+    let mut notices = NoticeReport::default();
     let adapted = AdaptationRun { input: &input, models }.adapt(&pipeline, &mut |notice| notices.add(notice));
     notices.print(&adapted, |adapted| adapted.damage.as_ref());
     let Adaptation { models, changes, damage } = adapted?;
@@ -81,7 +78,7 @@ impl Arguments {
         pipeline.use_models(std::slice::from_ref(&self.model))?;
         self.options.set_others(&mut pipeline)?;
         if self.traffic.streams().is_empty() {
-            choose_gateway(&mut pipeline, &self.log)?;
+            choose_gateway(&mut pipeline)?;
         }
         // Files that a pipeline writes belong to `sizeleak run`.
         pipeline.latency_log = None;

@@ -18,7 +18,7 @@ use sizeleak_archive::{ArchiveRun, MissingCaptures, PartFormat, PointsOf};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
-use sizeleak_platform::telemetry::log::{LogFlags, Screen, say};
+use sizeleak_platform::telemetry::log::{Screen, say};
 
 use self::choice::CaptureChoice;
 use self::locked::LockFlags;
@@ -120,9 +120,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     progress: ProgressFlags,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 #[derive(Debug, Subcommand)]
@@ -163,14 +160,14 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         print_document(&plan::table(&run.plan()?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let when_locked = arguments.lock.when_locked(&arguments.log);
+    let when_locked = arguments.lock.when_locked();
     if let Some(every) = arguments.choice.watched_every() {
-        let (progress, log) = (&arguments.progress, &arguments.log);
-        return watch::run(&WatchedArchive { run: &run, every, progress, log, screen }, when_locked);
+        let progress = &arguments.progress;
+        return watch::run(&WatchedArchive { run: &run, every, progress, screen }, when_locked);
     }
     let results = when_locked.attempt(&run.interrupt, || {
         let progress = Progress::new();
-        let _bar = arguments.progress.begin_alone(&progress, screen, &arguments.log);
+        let _bar = arguments.progress.begin_alone(&progress, screen);
         run.run(&progress)
     })?;
     say("sizeleak", &results::counts(&results.manifest));
@@ -202,7 +199,7 @@ impl Arguments {
             pipeline.use_models(&self.model)?;
         }
         self.options.set_others(&mut pipeline)?;
-        choose_gateway(&mut pipeline, &self.log)?;
+        choose_gateway(&mut pipeline)?;
         let out = self.output.clone().unwrap_or_default();
         Ok(ArchiveRun {
             format: self.format.into(),

@@ -12,7 +12,6 @@ use sizeleak_audit::leakage::Audit;
 use sizeleak_inference::space::SpaceError;
 use sizeleak_model::Device;
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::audited_model::{AuditedModel, PriorReport, actions};
 use super::failure::Failure;
@@ -60,9 +59,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     output: OutputOption,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// An audit as JSON.
@@ -78,16 +74,16 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let Arguments { audited, observer, background, format, output, log } = arguments;
+    let Arguments { audited, observer, background, format, output } = arguments;
     let form = format.form(output, "sizeleak audit")?;
     let mut files = RunFiles::new();
     audited.add_to(&mut files);
     background.add_to(&mut files)?;
     output.add_to(&mut files);
     files.check()?;
-    let model = audited.fit_model(log)?;
+    let model = audited.fit_model()?;
     if let Some(tunnel) = observer.tunnel(&model)? {
-        let read = background.read(&tunnel, &model.scope, log)?;
+        let read = background.read(&tunnel, &model.scope)?;
         let report = TunnelReport::new(audited, &model, &tunnel, read.as_ref().map(|read| &read.background))?;
         output.write(&report.written(form)?)?;
         let damage = read.and_then(|read| read.damage);

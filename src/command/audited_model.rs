@@ -9,11 +9,10 @@ use sizeleak_audit::leakage::with_inventory;
 use sizeleak_inference::space::{Premises, PriorName};
 use sizeleak_model::{Inventory, Model, ModelSet};
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use super::failure::Failure;
-use super::working_folder::WorkingFolder;
 
 /// The model, the devices and the prior.
 #[derive(Debug, Args)]
@@ -109,22 +108,18 @@ impl AuditedModel {
     }
 
     /// The model's section, if its sizes are known well enough for a figure.
-    pub(super) fn fit_model(&self, log: &LogFlags) -> Result<Model, Failure> {
-        let model = self.model(log)?;
+    pub(super) fn fit_model(&self) -> Result<Model, Failure> {
+        let model = self.model()?;
         let path = self.path().map_or_else(String::new, |path| format!("{}: ", path.display()));
         model.learned.unfit_for_figures().map_or(Ok(model), |why| Err(anyhow!("{path}{why}").into()))
     }
 
     /// The model's section, with the inventory that is named.
-    pub(super) fn model(&self, log: &LogFlags) -> Result<Model, Failure> {
-        let models = match &self.model {
-            Some(model) => vec![model.clone()],
-            None => WorkingFolder::models(log)?,
-        };
-        if models.is_empty() {
+    pub(super) fn model(&self) -> Result<Model, Failure> {
+        let Some(model) = &self.model else {
             return Err(Failure::usage(anyhow!("the model is missing: name it with `--model FILE`")));
-        }
-        let sections = ModelSet::read(&models)?.into_sections();
+        };
+        let sections = ModelSet::read(&[model])?.into_sections();
         let count = sections.len();
         let number = match self.section {
             None if count > 1 => {
@@ -136,11 +131,11 @@ impl AuditedModel {
         let section = number.checked_sub(1).and_then(|at| sections.into_iter().nth(at));
         let model =
             section.ok_or_else(|| Failure::usage(anyhow!("the model has no section {number}, only {count}")))?;
-        if model.kinds.is_some() && !model.actions.is_empty() && !log.is_quiet() {
+        if model.kinds.is_some() && !model.actions.is_empty() {
             say("note", "commands that the model knows only as kinds are left out: the audit is about sums of actions");
         }
         // One that is not fit for figures says its warnings instead of them.
-        if !log.is_quiet() && model.learned.unfit_for_figures().is_none() {
+        if model.learned.unfit_for_figures().is_none() {
             model.learned.warnings.iter().for_each(|warning| {
                 say("sizeleak", &format!("the model was learned with a warning, and so are these figures: {warning}"));
             });
@@ -158,7 +153,7 @@ impl AuditedModel {
             ("no device of the inventory has these actions of the model, which are left out", gone.join(", ")),
             ("the model does not know these actions of the inventory, which are left out", unknown.unwrap_or_default()),
         ];
-        for (note, actions) in notes.iter().filter(|(_, actions)| !actions.is_empty() && !log.is_quiet()) {
+        for (note, actions) in notes.iter().filter(|(_, actions)| !actions.is_empty()) {
             say("note", &format!("{note}: {actions}"));
         }
         Ok(model)

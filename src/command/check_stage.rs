@@ -12,7 +12,6 @@ use jiff::SignedDuration;
 use sizeleak_conformance::{
     ConformanceReport, ConsumedKind, RecordedStream, RecordedStreamError, TestedProgram, check,
 };
-use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::document::line;
 use super::failure::Failure;
@@ -46,9 +45,6 @@ pub(crate) struct Arguments {
     /// The program and its arguments
     #[arg(value_name = "COMMAND", last = true, required = true)]
     command: Vec<OsString>,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// Parses the name of a kind.

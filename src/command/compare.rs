@@ -152,8 +152,7 @@ impl Arguments {
         let pipeline = self.input.pipeline(variant, true)?;
         let models = EvaluationInput::models(&pipeline)?;
         let evaluator = self.input.evaluator(&models, labels, traffic)?;
-        let log = &self.input.captures.log;
-        let mut notices = NoticeReport::new(log);
+        let mut notices = NoticeReport::default();
         let run = evaluator.judge(&pipeline, &mut |notice| {
             if number == 1 {
                 notices.add(notice);

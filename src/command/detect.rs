@@ -12,7 +12,7 @@ use sizeleak_habits::{Budget, Profile};
 use sizeleak_output::{AnswerSink, HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_platform::runtime::Stage;
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::TimeRange;
 
 use super::answers_input::AnswersInput;
@@ -65,9 +65,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     style: TextStyleOptions,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// The formats of deviations.

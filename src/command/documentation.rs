@@ -12,7 +12,6 @@ use clap_mangen::generate_to;
 
 use sizeleak_pipeline::registry::{self, StageEntry};
 use sizeleak_platform::storage::replace;
-use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::failure::Failure;
 use super::output_option::print;
@@ -27,9 +26,6 @@ pub(crate) struct Completions {
 
     #[command(flatten)]
     target: DocumentationTarget,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// Print manual pages
@@ -38,9 +34,6 @@ pub(crate) struct Completions {
 pub(crate) struct Man {
     #[command(flatten)]
     target: DocumentationTarget,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// The programs to document, and where to.

@@ -70,8 +70,7 @@ use super::report_format::{ReportForm, ReportFormatOption};
     reached_in_the_end_interval, prior_bits, leaked_bits, leaked_bits_with_replies), clock (null if the labels' clock \
     was not corrected: offset_seconds, drift, matched, matched_without, by_chance), folds (only with --folds, a list: \
     labels, learned, top_1, interval, fault), what_if (only with --what-if: policy, commands, bytes, added_bytes, \
-    overhead (their quotient), conclusion, before_pruning, after_pruning), paper (null without --published: commands, precision_before_pruning, \
-    precision_after_pruning).")]
+    overhead (their quotient), conclusion, before_pruning, after_pruning).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) input: EvaluationInput,
@@ -102,12 +101,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     output: OutputOption,
-
-    /// Also show the figures that the paper published
-    ///
-    /// They are of 2019: its home, gateway and labels were others.
-    #[arg(long, help_heading = OUTPUT)]
-    published: bool,
 
     /// Write the outcome of every command to FILE, as CSV
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
@@ -158,8 +151,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let policy = arguments.what_if.as_ref().map(PaddingOption::policy).transpose()?;
     let evaluator = input.evaluator(&models, &labels, &traffic)?;
     let unpadded = Unpadded { input, traffic: &traffic, pipeline: &pipeline, models: &models, labels: &labels };
-    let log = &input.captures.log;
-    let mut notices = NoticeReport::new(log);
+    let mut notices = NoticeReport::default();
     let run = evaluator.judge(&pipeline, &mut |notice| notices.add(notice)).and_then(JudgedRun::with_candidates);
     if run.is_err() {
         notices.print(&run, JudgedRun::damage);
@@ -179,7 +171,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(damage) = run.damage() {
         return Err(Failure::damaged(damage, COVERED));
     }
-    check_fit(fit, log)
+    check_fit(fit)
 }
 
 impl Arguments {
@@ -254,7 +246,6 @@ impl Arguments {
         what_if: Option<&WhatIf>,
         form: ReportForm,
     ) -> anyhow::Result<()> {
-        let evaluation = if self.published { evaluation.with_published() } else { evaluation };
         let document = || {
             let folds = folds.map_or_else(Document::new, folds::table);
             let padded = what_if.map_or_else(Document::new, |what_if| what_if::table(&evaluation, what_if));

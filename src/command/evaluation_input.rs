@@ -14,7 +14,6 @@ use super::failure::Failure;
 use super::help::STAGES;
 use super::labelled_captures::LabelledCaptures;
 use super::pipeline_variant::PipelineVariant;
-use super::working_folder::WorkingFolder;
 
 /// What the figures of damaged captures cover.
 pub(super) const COVERED: &str = "the figures cover everything before the damage";
@@ -74,21 +73,14 @@ impl EvaluationInput {
         Ok(evaluator?)
     }
 
-    /// A pipeline with the models that are named, or else with its own, or with those of the working folder. `keeps_own`:
-    /// one that has models keeps them whatever is named.
+    /// A pipeline with the models that are named, or else with its own. `keeps_own`: one that has models keeps them whatever is named.
     pub(super) fn pipeline(&self, variant: &PipelineVariant, keeps_own: bool) -> Result<Pipeline, Failure> {
         let (file, options) = match variant {
             PipelineVariant::Options(options) => (self.captures.traffic.pipeline_option(), options.as_slice()),
             PipelineVariant::File(file) => (Some(file.as_path()), &[][..]),
         };
         let own = file.map(Pipeline::read).transpose()?.map_or_else(Vec::new, |pipeline| pipeline.models());
-        let models = if !own.is_empty() && (keeps_own || self.model.is_empty()) {
-            own
-        } else if self.model.is_empty() {
-            WorkingFolder::models(self.captures.log_of_choices())?
-        } else {
-            self.model.clone()
-        };
-        self.captures.pipeline(file, &models, options)
+        let keeps_own = self.model.is_empty() || keeps_own && !own.is_empty();
+        self.captures.pipeline(file, if keeps_own { &own } else { &self.model }, options)
     }
 }

@@ -12,7 +12,6 @@ use sizeleak_frame::{FrameReader, KINDS, ReadError};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns, has_zeek_form};
 use sizeleak_pipeline::recording::open;
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::encoded_file::EncodedFile;
 use super::failure::Failure;
@@ -57,9 +56,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     style: TextStyleOptions,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// The formats other than frames.
@@ -119,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         Ok(Some(error)) => {
-            keep_partial(file, &arguments.log)?;
+            keep_partial(file)?;
             let code = if error.is_cut() { 3 } else { 1 };
             Err(Failure::with_code(code, anyhow!("{name}: {error}")))
         }

@@ -7,11 +7,10 @@ use anyhow::anyhow;
 use sizeleak_model::ModelSet;
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 use sizeleak_survey::{SurveyRun, SurveyedAddress, Verdict};
 
 use super::failure::Failure;
-use super::working_folder::WorkingFolder;
 
 /// The stage that is told, and the key.
 const STAGE: &str = "flow-filter";
@@ -20,19 +19,12 @@ const KEY: &str = "gateway";
 /// So many addresses are described where none is clearly a gateway.
 const SHOWN: usize = 3;
 
-/// Sets the gateway of a pipeline that has none: that of `sizeleak.toml`, or else of its models, or else the only one that
+/// Sets the gateway of a pipeline that has none: that of its models, or else the only one that
 /// a survey of the captures finds. It is said which. The pipeline stays as it is where nothing is to be chosen.
 ///
 /// # Errors
 /// If no gateway or several are found.
-pub(super) fn choose_gateway(pipeline: &mut Pipeline, log: &LogFlags) -> Result<(), Failure> {
-    if !pipeline.has(STAGE) || pipeline.option(STAGE, KEY).is_some() {
-        return Ok(());
-    }
-    let gateways = WorkingFolder::gateways(log)?;
-    if !gateways.is_empty() {
-        return Ok(pipeline.set(STAGE, KEY, gateways)?);
-    }
+pub(super) fn choose_gateway(pipeline: &mut Pipeline) -> Result<(), Failure> {
     if let Some(chosen) = find_gateway(pipeline, &Interrupt::on_signals()?)? {
         say("sizeleak", &chosen);
     }

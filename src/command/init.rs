@@ -12,7 +12,7 @@ use sizeleak_model::{Device, Inventory};
 
 use sizeleak_pipeline::registry::{STAGES, StageEntry};
 use sizeleak_platform::storage::replace;
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;
 use super::schema;
@@ -32,9 +32,6 @@ pub(crate) struct Arguments {
     /// Overwrite existing files
     #[arg(long)]
     force: bool,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// Options that a pipeline needs, with placeholders for the user to fill in.

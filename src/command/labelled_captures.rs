@@ -11,17 +11,17 @@ use sizeleak_labels::{LabelFile, LabelTimes, LabelledCapture, NameRule, Toleranc
 use sizeleak_learning::digest_captures;
 use sizeleak_model::{CaptureDigest, Model};
 use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput};
+use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;
-use super::gateway_choice::choose_gateway;
+use super::gateway_choice::find_gateway;
 use super::help::INPUT;
 use super::label_reading::{LabelClockOption, LabelReading};
 use super::stage_options::StageOptionArguments;
 use super::time_range::TimeRangeOption;
 use super::traffic_input::{SingleCaptures, TrafficInput};
-use super::working_folder::WorkingFolder;
 
 /// Labelled captures, and how commands are found in them.
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ pub(super) struct LabelledCaptures {
     /// `time,<action>,<action>…` with a row for each command, or `time,action[,count]` with a row for each action; or a log
     /// of events with `--label-map`. `sizeleak labels FILE` shows how it is read.
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
-    labels: Option<PathBuf>,
+    pub(super) labels: Option<PathBuf>,
 
     /// Every capture or stream holds one command, and its file's name is the action
     ///
@@ -68,12 +68,9 @@ pub(super) struct LabelledCaptures {
     #[command(flatten)]
     options: StageOptionArguments,
 
-    /// Whether it was said what was chosen: several pipelines read the same captures.
+    /// Whether it was said what was chosen.
     #[arg(skip)]
     are_choices_said: Cell<bool>,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// How several captures are read.
@@ -89,19 +86,10 @@ impl LabelledCaptures {
     /// The files that are read: the captures or streams, their labels, and what the pipeline reads.
     pub(super) fn files(&self, pipeline: &Pipeline) -> Result<RunFiles, Failure> {
         let mut files = RunFiles::new();
-        self.label_file()?.iter().for_each(|path| files.reads("the labels", path));
+        self.labels.iter().for_each(|path| files.reads("the labels", path));
         self.traffic.streams().iter().for_each(|path| files.reads("the saved stream", path));
         files.extend(pipeline.files(None));
         Ok(files)
-    }
-
-    /// The file of labels that is named, or else that of the working folder.
-    pub(super) fn label_file(&self) -> Result<Option<PathBuf>, Failure> {
-        match &self.labels {
-            None if self.labels_from_names => Ok(None),
-            None => WorkingFolder::labels(),
-            named => Ok(named.clone()),
-        }
     }
 
     /// The digests of the files with traffic.
@@ -118,11 +106,6 @@ impl LabelledCaptures {
         self.options.gateways()
     }
 
-    /// Where it is said what was chosen for the first pipeline, and not again for others.
-    pub(super) fn log_of_choices(&self) -> &LogFlags {
-        if self.are_choices_said.get() { &LogFlags::QUIET } else { &self.log }
-    }
-
     /// The names of captures that these models were learned from, and that are among those of a pipeline.
     pub(super) fn learned_from(&self, models: &[Model], pipeline: &Pipeline) -> Result<Vec<String>, Failure> {
         let mut learned = models.iter().flat_map(|model| &model.learned.captures).peekable();
@@ -135,17 +118,14 @@ impl LabelledCaptures {
     }
 
     /// Whether there are any labels.
-    pub(super) fn are_labelled(&self) -> Result<bool, Failure> {
-        Ok(self.label_file()?.is_some() || self.labels_from_names)
+    pub(super) fn are_labelled(&self) -> bool {
+        self.labels.is_some() || self.labels_from_names
     }
 
     /// Reads the labels; `input` is that of `pipeline`, in which names are those of captures.
     pub(super) fn read_labels(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<LabelFile, Failure> {
-        if let Some(labels) = self.label_file()? {
-            if self.labels.is_none() {
-                WorkingFolder::report_labels(&labels, &self.log);
-            }
-            return Ok(LabelFile::read(&labels, &self.label_times(pipeline)?)?.of_time(self.range.range()?));
+        if let Some(labels) = &self.labels {
+            return Ok(LabelFile::read(labels, &self.label_times(pipeline)?)?.of_time(self.range.range()?));
         }
         if !self.labels_from_names {
             return Err(Failure::usage(anyhow!(
@@ -190,7 +170,7 @@ impl LabelledCaptures {
             return InputSource::Captures;
         }
         let SingleCaptures { captures, skipped } = TrafficInput::single_captures(pipeline);
-        if skipped > 0 && !self.log.is_quiet() {
+        if skipped > 0 {
             say("note", &format!("{skipped} files of the folders are no captures, and are skipped"));
         }
         InputSource::CaptureByCapture(captures)
@@ -216,7 +196,9 @@ impl LabelledCaptures {
         self.options.set_others(&mut pipeline)?;
         options.iter().try_for_each(|option| pipeline.set_text(option))?;
         if self.traffic.streams().is_empty() {
-            choose_gateway(&mut pipeline, self.log_of_choices())?;
+            let chosen = find_gateway(&mut pipeline, &Interrupt::on_signals()?)?;
+            // Several pipelines read the same captures.
+            chosen.filter(|_| !self.are_choices_said.get()).iter().for_each(|chosen| say("sizeleak", chosen));
         }
         self.are_choices_said.set(true);
         // Files that a pipeline writes belong to `sizeleak run`.

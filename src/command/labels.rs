@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use jiff::Timestamp;
 use sizeleak_labels::{Label, LabelError, Labels};
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::listed;
 
 use super::failure::Failure;
@@ -34,9 +34,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     output: OutputOption,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// How many actions the summary lists.

@@ -15,7 +15,7 @@ use sizeleak_labels::LabelFile;
 use sizeleak_learning::LearningOutcome;
 use sizeleak_model::{FitMethod, ModelSet};
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
-use sizeleak_platform::telemetry::log::show;
+use sizeleak_platform::telemetry::log::{self, show};
 use sizeleak_text::TimeRange;
 
 use self::lesson::{Lesson, LessonSettings};
@@ -131,7 +131,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let traffic = captures.input(&pipeline)?;
     let settings = arguments.settings(&pipeline, &traffic)?;
     let mut labels = None;
-    if captures.are_labelled()? {
+    if captures.are_labelled() {
         let file = captures.read_labels(&traffic, &pipeline)?;
         labels = Some(match &settings.learning.inventory {
             Some(inventory) => file.within(inventory)?,
@@ -140,7 +140,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let labels = labels.as_ref().map(|labels| (labels, labels.tolerance(captures.tolerance)));
 
-    let mut notices = NoticeReport::new(&captures.log);
+    let mut notices = NoticeReport::default();
     let lesson = settings.learn(labels, &mut notices);
     notices.print(&lesson, |lesson| lesson.outcome.damage.as_ref());
     let Lesson { outcome, found, tolerance } = lesson?;
@@ -161,7 +161,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let models = ModelSet::new(learned.iter().map(|section| section.model.clone()).collect());
     let models = models.with_context(|| labels.path().display().to_string())?;
     write_result(&arguments.output, models.to_toml().as_bytes())?;
-    let summary = summary::summary(&learned, found.as_ref(), captures.log.is_verbose());
+    let summary = summary::summary(&learned, found.as_ref(), log::is_verbose());
     show(as_text(&summary, stderr_columns()).trim_end());
     if let (Some(counts), Some(learned)) = (&arguments.curve, learned.first()) {
         let (pipeline, test) = arguments.test(pipeline.clone())?;
@@ -183,7 +183,7 @@ impl Arguments {
         if self.curve.is_some() && self.output.as_os_str() == "-" {
             return Err(Failure::usage(anyhow!("`--curve` prints to stdout: write the model to a file")));
         }
-        if self.captures.are_labelled()? {
+        if self.captures.are_labelled() {
             return Ok(());
         }
         let needing = [

@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     audited.add_to(&mut files);
     output.add_to(&mut files);
     files.check()?;
-    let model = audited.path().map(|_| audited.model(&captures.log)).transpose()?;
+    let model = audited.path().map(|_| audited.model()).transpose()?;
     let inventory = match &model {
         Some(model) => model.inventory.clone(),
         None => audited.inventory()?,
@@ -87,11 +87,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 impl Arguments {
     /// The labelled commands. What is to be said of labels goes to stderr.
     fn commands(&self, pipeline: &Pipeline) -> Result<LabelledCommands, Failure> {
-        let log = &self.captures.log;
         let traffic = self.captures.input(pipeline)?;
         let labels = self.captures.read_labels(&traffic, pipeline)?;
         let tolerance = labels.tolerance(self.captures.tolerance);
-        let mut notices = NoticeReport::new(log);
+        let mut notices = NoticeReport::default();
         let finding = pipeline.before(CORRECTOR);
         let found = LabelledCommands::find(&traffic, &finding, &labels, tolerance, &mut |notice| notices.add(notice));
         notices.print(&found, |found| found.damage.as_ref());

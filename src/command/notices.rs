@@ -4,29 +4,24 @@ use std::fmt::Display;
 
 use sizeleak_frame::{Notice, what};
 use sizeleak_pipeline::RunError;
-use sizeleak_platform::telemetry::log::{self, LogFlags, say};
+use sizeleak_platform::telemetry::log::{self, say};
 use sizeleak_platform::telemetry::{CaptureFaults, NoticeTally};
 
 /// How many notes stand behind an answer.
 pub(super) const MAX_NOTES: usize = 5;
 
 /// The notices of a run: printed one by one, counted by stage and kind, or dropped, depending on the flags.
-#[derive(Debug)]
-pub(super) struct NoticeReport<'a> {
-    flags: &'a LogFlags,
+#[derive(Debug, Default)]
+pub(super) struct NoticeReport {
     counted: NoticeTally,
     faults: CaptureFaults,
 }
 
-impl<'a> NoticeReport<'a> {
-    pub(super) fn new(flags: &'a LogFlags) -> Self {
-        Self { flags, counted: NoticeTally::default(), faults: CaptureFaults::default() }
-    }
-
+impl NoticeReport {
     /// Takes the next notice.
     pub(super) fn add(&mut self, notice: &Notice) {
         self.faults.add(notice);
-        if self.flags.is_verbose() {
+        if log::is_verbose() {
             log::notice(notice);
             return;
         }
@@ -44,7 +39,7 @@ impl<'a> NoticeReport<'a> {
             Ok(run) => damage(run).map_or_else(String::new, ToString::to_string),
             Err(error) => error.to_string(),
         };
-        self.faults.print(self.flags, Some(&error));
+        self.faults.print(Some(&error));
         self.notes(&error).iter().for_each(|note| say("note", note));
     }
 
@@ -63,12 +58,9 @@ impl<'a> NoticeReport<'a> {
     /// Prints what is wrong with captures behind an answer, and then at most five notes, worst first, unless all are asked
     /// for. `error` is what the run ends with.
     pub(super) fn print_behind_answer(&self, worst: Vec<String>, others: Vec<String>, error: &str) {
-        self.faults.print(self.flags, Some(error));
-        if self.flags.is_quiet() {
-            return;
-        }
+        self.faults.print(Some(error));
         let notes = [worst, self.notes(error), others].concat();
-        let shown = if self.flags.is_verbose() { notes.len() } else { MAX_NOTES.min(notes.len()) };
+        let shown = if log::is_verbose() { notes.len() } else { MAX_NOTES.min(notes.len()) };
         notes.iter().take(shown).for_each(|note| say("note", note));
         if shown < notes.len() {
             say("note", &format!("{} more (-v prints all)", notes.len() - shown));

@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use sizeleak_pipeline::recording::Compression;
 use sizeleak_platform::storage::{OutputFile, RunFiles, replace};
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::escaped_lines;
 
 use super::document::{Document, as_text};
@@ -62,12 +62,9 @@ impl OutputOption {
 }
 
 /// Leaves the earlier output of a run that failed as it is, and this one beside it.
-pub(super) fn keep_partial(file: OutputFile, log: &LogFlags) -> Result<(), Failure> {
-    match file.keep_partial()? {
-        Some(path) if !log.is_quiet() => {
-            say("sizeleak", &format!("the output until the failure is in {}", path.display()));
-        }
-        _ => {}
+pub(super) fn keep_partial(file: OutputFile) -> Result<(), Failure> {
+    if let Some(path) = file.keep_partial()? {
+        say("sizeleak", &format!("the output until the failure is in {}", path.display()));
     }
     Ok(())
 }

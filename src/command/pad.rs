@@ -23,7 +23,6 @@ use sizeleak_inference::channel::EpsilonKnowledge;
 use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_model::Model;
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::audited_model::AuditedModel;
 use super::failure::Failure;
@@ -86,9 +85,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     output: OutputOption,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// What is asked.
@@ -140,7 +136,7 @@ impl Arguments {
     fn report(&self) -> Result<Vec<u8>, Failure> {
         let question = self.question()?;
         let form = self.format.form(&self.output, "sizeleak pad")?;
-        let model = self.audited.fit_model(&self.log)?;
+        let model = self.audited.fit_model()?;
         check_sizes(&model)?;
         let space = CommandSpace::new(&model, &self.audited.premises())?;
         let prior = self.audited.prior(&model).sentence;

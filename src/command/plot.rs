@@ -15,7 +15,6 @@ use sizeleak_output::plot::{
     habits_svg, latency_svg, svg_of,
 };
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::failure::Failure;
 use super::help::{INPUT, OUTPUT};
@@ -90,9 +89,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     picture: PictureOptions,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// How the picture looks.
@@ -185,7 +181,7 @@ impl Drawing<'_> {
         let PictureOptions { title, width, height, font_size } = &self.arguments.picture;
         let size = PictureSize { width: *width, height: *height, font: *font_size };
         let svg = draw(size, title.as_deref()).map_err(Failure::usage)?;
-        let picture = rendering::rendered(svg, self.form, &self.arguments.log)?;
+        let picture = rendering::rendered(svg, self.form)?;
         Ok(self.arguments.output.write(&picture)?)
     }
 

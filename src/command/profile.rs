@@ -10,7 +10,7 @@ use sizeleak_frame::Frame;
 use sizeleak_habits::{Budget, Profile, SeenFlows, Sighting};
 use sizeleak_output::AnswerSink;
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 
 use super::answers_input::AnswersInput;
 use super::failure::Failure;
@@ -50,9 +50,6 @@ pub(crate) struct Arguments {
     /// Where to write the profile; `-` is stdout
     #[arg(short, long, short_alias = 'w', value_name = "FILE", help_heading = OUTPUT)]
     output: PathBuf,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// The answers by gateway.

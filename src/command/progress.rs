@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sizeleak_platform::telemetry::Progress;
 use sizeleak_platform::telemetry::headings::MESSAGES;
-use sizeleak_platform::telemetry::log::{Drawing, LogFlags, LogFormat, Screen};
+use sizeleak_platform::telemetry::log::{Drawing, Screen, is_for_people};
 
 /// How often the bar is redrawn.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -50,20 +50,20 @@ enum ProgressMode {
 
 impl ProgressFlags {
     /// Starts to draw a bar if the flags ask for it; rows go to `output`.
-    pub(super) fn begin(&self, progress: &Progress, screen: &Screen, output: &File, log: &LogFlags) -> Option<Bar> {
+    pub(super) fn begin(&self, progress: &Progress, screen: &Screen, output: &File) -> Option<Bar> {
         let is_mixed_with_rows = match self.progress {
             ProgressMode::Auto => is_terminal_or_pipe(output),
             ProgressMode::Always => output.is_terminal(),
             ProgressMode::Never => true,
         };
-        if is_mixed_with_rows { None } else { self.begin_alone(progress, screen, log) }
+        if is_mixed_with_rows { None } else { self.begin_alone(progress, screen) }
     }
 
     /// The same for a command that prints no rows.
-    pub(super) fn begin_alone(&self, progress: &Progress, screen: &Screen, log: &LogFlags) -> Option<Bar> {
-        let is_text = log.format() == LogFormat::Text && !log.is_quiet();
+    pub(super) fn begin_alone(&self, progress: &Progress, screen: &Screen) -> Option<Bar> {
         let is_wanted = !matches!(self.progress, ProgressMode::Never);
-        (is_text && is_wanted && io::stderr().is_terminal()).then(|| Bar::begin(progress.clone(), screen.clone()))?
+        (is_for_people() && is_wanted && io::stderr().is_terminal())
+            .then(|| Bar::begin(progress.clone(), screen.clone()))?
     }
 }
 

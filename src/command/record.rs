@@ -15,7 +15,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_model::Inventory;
 use sizeleak_platform::storage::UNIQUE_LETTERS;
-use sizeleak_platform::telemetry::log::{LogFlags, say, show};
+use sizeleak_platform::telemetry::log::{say, show};
 use sizeleak_recording::{Decision, Experiment, Goal, Journal};
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
@@ -74,9 +74,6 @@ pub(crate) struct Arguments {
     /// The folder to write into, or to go on with
     #[arg(short, long, value_name = "DIR", required_unless_present = "dry_run", help_heading = OUTPUT)]
     output: Option<std::path::PathBuf>,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -104,8 +101,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if inventory_file != arguments.inventory {
         super::output_option::write(&inventory_file, text.as_bytes())?;
     }
-    let Arguments { command, capture, end, log, .. } = arguments;
-    let options = RecordOptions { command, capture, end, log };
+    let Arguments { command, capture, end, .. } = arguments;
+    let options = RecordOptions { command, capture, end };
     Session::new(options, folder, inventory, experiment, journal)?.record()
 }
 

@@ -45,8 +45,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
         }
         damage = Some(failure.context("the report covers what is before the damage".to_owned()));
     }
-    let log = &arguments.captures.log;
-    let model = arguments.audited.path().map(|_| arguments.audited.model(log)).transpose()?;
+    let model = arguments.audited.path().map(|_| arguments.audited.model()).transpose()?;
     let of_model = model.as_ref().map(|model| ModelFindings::new(model, &arguments)).transpose()?;
     let of_captures = given.has_captures.then(|| CaptureFindings::new(&arguments, model.as_ref(), &mut observed));
     let of_captures = of_captures.transpose()?;

@@ -12,7 +12,7 @@ use sizeleak_platform::runtime::confinement::{self, SandboxFlags};
 use sizeleak_platform::runtime::program::save_latency_log;
 use sizeleak_platform::runtime::{Access, ConfigureError, Interrupt, Sandbox};
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::{self, LogFlags, Screen, say, say_latency};
+use sizeleak_platform::telemetry::log::{self, Screen, say, say_latency};
 use sizeleak_platform::telemetry::metrics::{MetricsFlags, MetricsServer};
 use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 
@@ -34,7 +34,6 @@ use super::start_point::{StartPoint, report_unsaved};
 use super::text_style::TextStyleOptions;
 use super::time_range::{TimeCut, TimeRangeOption};
 use super::traffic_input::TrafficInput;
-use super::working_folder::WorkingFolder;
 
 /// Run a pipeline: captures in, the users' commands out
 #[derive(Debug, Args)]
@@ -119,9 +118,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     progress: ProgressFlags,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
@@ -158,18 +154,18 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     // Before any thread starts, and after everything but the captures is open.
     let sandbox = access.as_ref().map(Sandbox::limit_files);
     let served = arguments.serve(&telemetry)?;
-    let bar = arguments.progress.begin(telemetry.progress(), screen, &output, &arguments.log);
+    let bar = arguments.progress.begin(telemetry.progress(), screen, &output);
     if served.is_some() || bar.is_some() {
         prepared.report_to(&telemetry);
     }
-    if let Some(served) = served.as_ref().filter(|_| !arguments.log.is_quiet()) {
+    if let Some(served) = &served {
         say("sizeleak", &format!("metrics at {}", served.url()));
     }
     let output = EncodedFile::new(output, arguments.output.path());
     let mut sink = OutputSink {
         is_live: output.is_plain(),
         writer: OutputWriter::new(format, selection, style, output)?,
-        is_verbose: arguments.log.is_verbose(),
+        is_verbose: log::is_verbose(),
         notices: Tally::default(),
         repeated: None,
         faults: CaptureFaults::default(),
@@ -180,24 +176,22 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         telemetry: served.is_some().then(|| telemetry.clone()),
         unreported: 0,
     };
-    confinement::complete(sandbox, "sizeleak", &arguments.log);
+    confinement::complete(sandbox, "sizeleak");
     let run = prepared.run(&interrupt, &mut sink);
     let finished = sink.writer.finish();
     drop((bar, served));
     let summary = run.as_ref().ok().and_then(|report| report.summary.as_ref());
     let loss = summary.and_then(PayloadLoss::of);
-    sink.faults.print(&arguments.log, run.as_ref().err().map(|error| &*error.cause));
-    if !arguments.log.is_quiet() {
-        sink.print_counts(loss);
-        if run.as_ref().is_ok_and(|report| report.ending == RunEnding::Done) && pipeline.has("command-segmenter") {
-            sink.explain_silence();
-        }
+    sink.faults.print(run.as_ref().err().map(|error| &*error.cause));
+    sink.print_counts(loss);
+    if run.as_ref().is_ok_and(|report| report.ending == RunEnding::Done) && pipeline.has("command-segmenter") {
+        sink.explain_silence();
     }
     report_unsaved(&saves, run.as_ref().ok());
     let report = match run {
         Ok(report) => report,
         Err(error) => {
-            keep_partial(file, &arguments.log)?;
+            keep_partial(file)?;
             return Err(error.into());
         }
     };
@@ -214,7 +208,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     match report.ending {
         RunEnding::Done => {
             arguments.max_loss.check(loss)?;
-            let code = check_fit(report.summary.as_ref().map_or(ModelFit::All, ModelFit::of), &arguments.log)?;
+            let code = check_fit(report.summary.as_ref().map_or(ModelFit::All, ModelFit::of))?;
             // Last: unless the run succeeds, the same run again replaces its output.
             continued.map_or(Ok(()), ContinuedRun::keep)?;
             Ok(code)
@@ -285,19 +279,15 @@ fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pip
     };
     input.read_captures(&mut pipeline)?;
     arguments.options.set_gateway(&mut pipeline)?;
-    let named = match arguments.model.as_slice() {
-        [] if pipeline.models().is_empty() && input.streams().is_empty() => WorkingFolder::models(&arguments.log)?,
-        named => named.to_vec(),
-    };
-    if !named.is_empty() {
-        pipeline.use_models(&named)?;
+    if !arguments.model.is_empty() {
+        pipeline.use_models(&arguments.model)?;
     }
     if let Some(profile) = &arguments.profile {
         pipeline.use_profile(profile)?;
     }
     arguments.options.set_others(&mut pipeline)?;
     if input.streams().is_empty() && pipeline.making(&arguments.kind, None).has("flow-filter") {
-        choose_gateway(&mut pipeline, &arguments.log)?;
+        choose_gateway(&mut pipeline)?;
     }
     if let Some(mode) = arguments.mode {
         pipeline.mode = mode;
@@ -306,12 +296,10 @@ fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pip
         pipeline.latency_log = Some(log.clone());
     }
     pipeline.sandbox &= arguments.sandbox.are_on();
-    if !arguments.log.is_quiet() {
-        if found.is_some() {
-            found_pipeline::report();
-        }
-        input.report_unread_stdin(&pipeline);
+    if found.is_some() {
+        found_pipeline::report();
     }
+    input.report_unread_stdin(&pipeline);
     Ok(pipeline)
 }
 
@@ -332,7 +320,7 @@ fn select(arguments: &Arguments, format: OutputFormat, pipeline: &Pipeline) -> K
 /// Says which of the kinds asked for cannot come out.
 fn report_consumed(arguments: &Arguments, pipeline: &Pipeline) {
     let consumed = pipeline.consumed(&arguments.kind);
-    for (kind, stage) in consumed.into_iter().filter(|_| !arguments.log.is_quiet()) {
+    for (kind, stage) in consumed {
         say("note", &format!("no `{kind}` comes out, because {stage} consumes each: `--kind {kind}` alone shows them"));
     }
 }
@@ -340,7 +328,7 @@ fn report_consumed(arguments: &Arguments, pipeline: &Pipeline) {
 fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport) -> Result<(), Failure> {
     let Some(summary) = &report.summary else { return Ok(()) };
     if arguments.latency {
-        say_latency("sizeleak", summary, arguments.log.format());
+        say_latency("sizeleak", summary);
     }
     let Some(log) = &pipeline.latency_log else { return Ok(()) };
     save_latency_log(log, summary, report.start, report.clock).map_err(|message| anyhow::anyhow!(message).into())

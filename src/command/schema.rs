@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sizeleak_pipeline::schema;
-use sizeleak_platform::telemetry::log::LogFlags;
 
 use super::failure::Failure;
 use super::output_option::print;
@@ -15,10 +14,7 @@ use super::output_option::print;
     after_help = "Example:\n  sizeleak schema > pipeline.schema.json\n\nWith `#:schema pipeline.schema.json` as the \
                         first line of a pipeline.toml, editors that use Taplo complete and check it."
 )]
-pub(crate) struct Arguments {
-    #[command(flatten)]
-    pub(super) log: LogFlags,
-}
+pub(crate) struct Arguments {}
 
 /// The text of the schema file.
 pub(super) fn text() -> String {

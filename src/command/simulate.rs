@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use jiff::SignedDuration;
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::{self, say};
 use sizeleak_simulator::{BayesLimit, Scenario, SimulateError, Simulation, TestForm, bayes_limit, simulate_as};
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
@@ -76,9 +76,6 @@ pub(crate) struct Arguments {
         hide_short_help = true
     )]
     clock_ahead: SignedDuration,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 /// The longest sequence that is read, in bytes: years of a home.
@@ -127,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let folder = output.display().to_string();
     say(&folder, &format!("{learn} labelled commands to learn from, {test} to test on"));
     // It may take the longest.
-    if !arguments.log.is_quiet() {
+    if !log::is_quiet() {
         say("best possible", &best_possible(&scenario));
     }
     Ok(ExitCode::SUCCESS)

@@ -11,7 +11,7 @@ use sizeleak_capture::Capture;
 use sizeleak_frame::{Frame, Packets};
 use sizeleak_platform::runtime::{Closed, Emit, Interrupt, Source, SourceEmit, StageError};
 use sizeleak_platform::storage::{OutputFile, RunFiles};
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 use sizeleak_strip::{
     CaptureFormat, CaptureWriter, DnsMessages, OtherPackets, StripError, StripOptions, StripReport, Stripper,
 };
@@ -67,9 +67,6 @@ pub(crate) struct Arguments {
     /// Where to write the capture; pcapng if it is named so, else pcap; `-` is stdout
     #[arg(short, long, short_alias = 'w', value_name = "FILE", help_heading = OUTPUT)]
     output: PathBuf,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -87,19 +84,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let interrupt = Interrupt::on_signals()?;
     let mut output = OutputFile::create(&arguments.output)?;
     let writer = CaptureWriter::new(BufWriter::new(output.writer()?), arguments.format());
-    let mut run = StrippedRun { stripper, writer, notices: NoticeReport::new(&arguments.log), failed: None };
+    let mut run = StrippedRun { stripper, writer, notices: NoticeReport::default(), failed: None };
     let read = Capture::new(captures).run(&mut run, &interrupt);
     let (report, damage) = match run.finish(read) {
         Ok(finished) => finished,
         // Nobody reads it any more.
         Err(StripError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
         Err(error) => {
-            keep_partial(output, &arguments.log)?;
+            keep_partial(output)?;
             return Err(error.into());
         }
     };
     if interrupt.is_set() {
-        keep_partial(output, &arguments.log)?;
+        keep_partial(output)?;
         return Err(Failure::with_code(130, anyhow!("stopped")));
     }
     output.keep()?;
@@ -128,15 +125,15 @@ impl Arguments {
 }
 
 /// Receives the packets of the captures, and writes them without content.
-struct StrippedRun<'a> {
+struct StrippedRun {
     stripper: Stripper,
     writer: CaptureWriter<BufWriter<File>>,
-    notices: NoticeReport<'a>,
+    notices: NoticeReport,
     /// Why no more is written.
     failed: Option<StripError>,
 }
 
-impl StrippedRun<'_> {
+impl StrippedRun {
     fn packets(&mut self, packets: &Packets) -> Result<(), StripError> {
         for packet in packets {
             self.stripper.packet(packet, &mut |stripped| self.writer.write(stripped))?;
@@ -163,7 +160,7 @@ impl StrippedRun<'_> {
     }
 }
 
-impl Emit for StrippedRun<'_> {
+impl Emit for StrippedRun {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
         match frame {
             Frame::Packets(packets) => self.packets(&packets).map_err(|error| {
@@ -179,7 +176,7 @@ impl Emit for StrippedRun<'_> {
     }
 }
 
-impl SourceEmit for StrippedRun<'_> {
+impl SourceEmit for StrippedRun {
     fn flush(&mut self) -> Result<(), Closed> {
         Ok(())
     }

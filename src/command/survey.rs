@@ -13,7 +13,7 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::runtime::program::EXIT_CODES;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::Tally;
-use sizeleak_platform::telemetry::log::{self, LogFlags, say};
+use sizeleak_platform::telemetry::log::{self, say};
 use sizeleak_survey::{Coverage, SurveyOutcome, SurveyRun};
 
 use super::failure::Failure;
@@ -69,9 +69,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     clock: ClockOption,
-
-    #[command(flatten)]
-    pub(super) log: LogFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -84,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     files.check()?;
     let interrupt = Interrupt::on_signals()?;
     let mut notices = Tally::default();
-    let is_verbose = arguments.log.is_verbose();
+    let is_verbose = log::is_verbose();
     let outcome = run.survey(&interrupt, &mut |notice: &Notice| {
         if is_verbose {
             log::notice(notice);
@@ -93,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             notices.add(&notice.what, 1);
         }
     });
-    if outcome.is_ok() && !notices.is_empty() && !arguments.log.is_quiet() {
+    if outcome.is_ok() && !notices.is_empty() {
         say("sizeleak", &format!("notices: {notices} (-v prints each)"));
     }
     let SurveyOutcome { report, coverage } = outcome?;

@@ -14,36 +14,6 @@ fn home_with_model(seed: u64) -> Home {
     home
 }
 
-#[test]
-fn published_figures_are_shown_beside_ours_where_asked_for() {
-    let home = home_with_model(3);
-    let output = home.evaluate("model.toml", &["--quiet"]);
-    let table = String::from_utf8(output.stdout).unwrap();
-    assert!(!table.contains("98.4 %") && !table.contains("published"), "{table}");
-    assert_eq!(home.figures("model.toml", &["--quiet"])["paper"], serde_json::Value::Null);
-    let output = home.evaluate("model.toml", &["--quiet", "--published"]);
-    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
-    let table = String::from_utf8(output.stdout).unwrap();
-    let counts = table.split_once("\n\n").unwrap().1;
-    assert!(
-        counts.starts_with("40 labelled commands: 40 found, 0 missed, 0 ambiguous; 0 commands unlabelled"),
-        "{table}"
-    );
-    let row = |name: &str| {
-        let published = table.split_once("published in 2019").unwrap().1;
-        let line = published.lines().find(|line| line.starts_with(name)).unwrap();
-        line[name.len()..]
-            .split("  ")
-            .map(str::trim)
-            .filter(|cell| !cell.is_empty())
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(row("commands"), ["307", "307"]);
-    assert_eq!(row("truth among the candidates"), ["98.4 %", "91.2 %"]);
-    assert_eq!(row("colour").len(), 5);
-}
-
 /// The first paragraph, on one line.
 fn first_sentence(output: &Output) -> String {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
@@ -185,8 +155,7 @@ fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
 fn help_lists_every_json_key() {
     let home = home_with_model(3);
     fs::write(home.path("scenario.toml"), "").unwrap();
-    let figures =
-        home.figures("model.toml", &["--published", "--scenario", home.path("scenario.toml").to_str().unwrap()]);
+    let figures = home.figures("model.toml", &["--scenario", home.path("scenario.toml").to_str().unwrap()]);
     let help = String::from_utf8(run(sizeleak("evaluate").arg("--help")).stdout).unwrap();
     let help = help.split_once("JSON keys").unwrap().1;
     let mut found = Vec::new();

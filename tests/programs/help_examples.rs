@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use support::programs::{example, root, sizeleak, stdout, with};
 
 /// What an example cannot be tried without: an interface, another machine, or minutes.
-const NOT_HERE: [&str; 11] = [
+const NOT_HERE: [&str; 10] = [
     "my-pruner",
     "burst.py",
     "deviations.ndjson",
@@ -20,7 +20,6 @@ const NOT_HERE: [&str; 11] = [
     "eth1",
     "ssh router",
     "--watch",
-    "reproduce",
     "--detect",
     "larger-home.toml",
     "POINT",

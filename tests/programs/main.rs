@@ -56,7 +56,6 @@ mod record;
 mod record_lab;
 mod replay;
 mod report;
-mod reproducing;
 mod same_bytes;
 mod sandbox;
 mod strip;

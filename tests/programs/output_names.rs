@@ -151,24 +151,6 @@ fn figures_are_written_as_the_name_says() {
 }
 
 #[test]
-fn the_figures_of_the_paper_are_shown_only_where_they_are_asked_for() {
-    let traffic = format!("{} --labels {} --gateway {GATEWAY} -q", example("test.pcap"), example("test.csv"));
-    let model = example("model.toml");
-    for command in [format!("evaluate --model {model}"), "evaluate --folds 3".to_owned()] {
-        for json in ["", "--json"] {
-            let shows = |more: &str| {
-                let text = stdout(&mut sizeleak(&format!("{command} {traffic} {json} {more}")));
-                String::from_utf8(text).unwrap().contains(if json.is_empty() { "98.4 %" } else { "\"paper\": {" })
-            };
-            assert_eq!((shows(""), shows("--published")), (false, true), "{command} {json}");
-        }
-    }
-    let compared = format!("compare standard pruner.mode=paper {traffic} --model {model} --format json");
-    let compared: serde_json::Value = serde_json::from_slice(&stdout(&mut sizeleak(&compared))).unwrap();
-    assert!(compared["pipelines"][1]["evaluation"]["paper"].is_null(), "{compared}");
-}
-
-#[test]
 fn reports_have_the_same_option_for_their_format() {
     let print = |format: &str| stdout(&mut sizeleak(&format!("survey {} {format}", example("test.pcap"))));
     assert_eq!(print("--format json"), print("--json"));

@@ -54,30 +54,6 @@ fn pipelines_that_are_compared_keep_their_models() {
 }
 
 #[test]
-fn the_working_folder_says_gateway_model_and_labels_and_that_is_said() {
-    let folder = folder();
-    let defaults = "gateway = \"192.168.1.20\"\nmodel = \"model.toml\"\nlabels = \"test.csv\"\n";
-    fs::write(folder.path().join("sizeleak.toml"), defaults).unwrap();
-    let output = within(folder.path(), "evaluate test.pcap --json");
-    let said = stderr(&output);
-    for words in ["gateway 192.168.1.20, from", "model model.toml, from", "labels test.csv, from ./sizeleak.toml"] {
-        assert!(said.matches(words).count() == 1, "{words}: {said}");
-    }
-    let named = within(folder.path(), "evaluate test.pcap --labels test.csv --model model.toml --json");
-    assert_eq!(succeeded(&output), succeeded(&named));
-    assert!(within(folder.path(), "audit -q").status.success());
-    assert!(within(folder.path(), "run test.pcap -q").status.success());
-    fs::write(folder.path().join("sizeleak.toml"), "gatewya = \"192.168.1.20\"\n").unwrap();
-    let wrong = within(folder.path(), "run test.pcap --model model.toml");
-    assert!(
-        wrong.status.code() == Some(2) && stderr(&wrong).contains("sizeleak.toml, line 1: unknown field `gatewya`")
-    );
-    fs::write(folder.path().join("sizeleak.toml"), "model = \"model.toml\"\ngateway = 5\n").unwrap();
-    let wrong = within(folder.path(), "run test.pcap --model model.toml");
-    assert!(stderr(&wrong).contains("line 2: it must be a text, or a list of texts"), "{}", stderr(&wrong));
-}
-
-#[test]
 fn commands_that_a_model_was_learned_from_are_no_test() {
     let folder = tempfile::tempdir().unwrap();
     let [capture, labels] = ["learn.pcap", "learn.csv"].map(|name| root().join(example(name)).display().to_string());

@@ -37,24 +37,6 @@ pub struct Evaluation {
     pub bayes_limit: Option<LimitComparison>,
     /// What is known of the labels' clock, if it was corrected.
     pub clock: Option<ClockCorrection>,
-    /// The figures that the paper published in 2019, where they are asked for.
-    pub paper: Option<PaperFigures>,
-}
-
-/// The paper's own figures: 12 plugs with 4 actions and 4 lamps with 7, behind one gateway.
-#[derive(Debug, PartialEq, Serialize)]
-pub struct PaperFigures {
-    /// Labelled commands.
-    pub commands: u64,
-    /// The share of commands with the truth among the candidates, before pruning.
-    pub precision_before_pruning: f64,
-    /// The same after pruning.
-    pub precision_after_pruning: f64,
-}
-
-impl PaperFigures {
-    /// As published.
-    pub const PUBLISHED: Self = Self { commands: 307, precision_before_pruning: 0.984, precision_after_pruning: 0.912 };
 }
 
 impl Evaluation {
@@ -115,14 +97,7 @@ impl Evaluation {
             confusion: Confusion::new(actions.len(), after),
             bayes_limit: None,
             clock: ClockCorrection::of(labels),
-            paper: None,
         }
-    }
-
-    /// The same with the figures that the paper published.
-    #[must_use]
-    pub fn with_published(self) -> Self {
-        Self { paper: Some(PaperFigures::PUBLISHED), ..self }
     }
 }
 

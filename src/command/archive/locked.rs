@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use sizeleak_archive::ArchiveError;
 use sizeleak_platform::runtime::Interrupt;
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 
 use super::results::stopped;
 use crate::command::failure::Failure;
@@ -26,12 +26,8 @@ pub(super) struct LockFlags {
 
 impl LockFlags {
     /// What a call does while another one has the lock.
-    pub(super) fn when_locked(&self, log: &LogFlags) -> WhenLocked {
-        match (self.wait, log.is_quiet()) {
-            (false, _) => WhenLocked::Refuse,
-            (true, false) => WhenLocked::Wait,
-            (true, true) => WhenLocked::WaitQuietly,
-        }
+    pub(super) fn when_locked(&self) -> WhenLocked {
+        if self.wait { WhenLocked::Wait } else { WhenLocked::Refuse }
     }
 }
 

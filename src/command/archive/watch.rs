@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sizeleak_archive::{ArchiveError, ArchiveRun, ArchiveWatch, RoundResults, RunResults};
 use sizeleak_platform::telemetry::Progress;
-use sizeleak_platform::telemetry::log::{LogFlags, Screen, complain, say};
+use sizeleak_platform::telemetry::log::{Screen, complain, say};
 
 use super::locked::WhenLocked;
 use super::results;
@@ -18,7 +18,6 @@ pub(super) struct WatchedArchive<'a> {
     /// The time between two looks.
     pub(super) every: Duration,
     pub(super) progress: &'a ProgressFlags,
-    pub(super) log: &'a LogFlags,
     pub(super) screen: &'a Screen,
 }
 
@@ -53,7 +52,7 @@ pub(super) fn run(archive: &WatchedArchive<'_>, when_locked: WhenLocked) -> Resu
                 }
             }
         }
-        if which == Round::First && !archive.log.is_quiet() && !run.interrupt.is_set() {
+        if which == Round::First && !run.interrupt.is_set() {
             say("sizeleak", &format!("looks for new captures every {every:?}, until it is stopped"));
         }
         which = Round::Later;
@@ -71,7 +70,7 @@ impl WatchedArchive<'_> {
     fn round(&self, watch: &mut ArchiveWatch<'_>) -> Result<Option<RoundResults>, ArchiveError> {
         let Some(round) = watch.look()? else { return Ok(None) };
         let progress = Progress::new();
-        let _bar = self.progress.begin_alone(&progress, self.screen, self.log);
+        let _bar = self.progress.begin_alone(&progress, self.screen);
         watch.process(round, &progress).map(Some)
     }
 
@@ -82,7 +81,7 @@ impl WatchedArchive<'_> {
             1 => "1 file changed; ".to_owned(),
             files => format!("{files} files changed; "),
         };
-        if (which == Round::First || round.changed_files > 0) && !self.log.is_quiet() {
+        if which == Round::First || round.changed_files > 0 {
             let manifest = &round.results.manifest;
             say("sizeleak", &format!("{changed}{}", results::counts(manifest)));
             if let Some(silence) = results::silence(manifest) {

@@ -12,7 +12,6 @@ use sizeleak_frame::{Direction, Flow, Frame, Transport};
 use sizeleak_model::Scope;
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput, RunError};
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::LogFlags;
 use sizeleak_survey::SurveyRun;
 
 use crate::command::failure::Failure;
@@ -60,15 +59,10 @@ impl BackgroundOptions {
     }
 
     /// The flows that are asked for, through a tunnel of a gateway that `scope` names.
-    pub(super) fn read(
-        &self,
-        tunnel: &Tunnel,
-        scope: &Scope,
-        log: &LogFlags,
-    ) -> Result<Option<ReadBackground>, Failure> {
+    pub(super) fn read(&self, tunnel: &Tunnel, scope: &Scope) -> Result<Option<ReadBackground>, Failure> {
         let Some(flows) = self.background else { return Ok(None) };
         let mut reader = Reader { tunnel, scope, conversations: BTreeMap::new(), observed: ObservedFlows::default() };
-        let (mut notices, mut fault) = (NoticeReport::new(log), None);
+        let (mut notices, mut fault) = (NoticeReport::default(), None);
         let input = PipelineInput::new(InputSource::Captures);
         let damage = input.observe(&self.pipeline()?, &mut |notice| notices.add(notice), |frame| {
             if fault.is_none() {

@@ -3,7 +3,7 @@
 use sizeleak_evaluation::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
 use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
 use sizeleak_pipeline::{Pipeline, RunError};
-use sizeleak_platform::telemetry::log::{LogFlags, say};
+use sizeleak_platform::telemetry::log::say;
 
 use crate::command::document::{Document, blank, line, numbers};
 use crate::command::evaluation_input::EvaluationInput;
@@ -41,22 +41,19 @@ impl FoldedRun<'_> {
         }
         let tolerance = labels.tolerance(captures.tolerance);
         let learning = LearningRun { labels: &labels, input: &traffic, tolerance, settings: &settings };
-        let mut notices = NoticeReport::new(&captures.log);
+        let mut notices = NoticeReport::default();
         let outcome = learning.learn(&pipeline.before("epsilon-corrector"), &mut |notice| notices.add(notice));
         notices.print(&outcome, |outcome| outcome.damage.as_ref());
         let outcome = outcome?;
         let folds = self.count.folds(&outcome.labels, &traffic.parts(pipeline)?, self.order)?;
         let figures = FoldedEvaluation::new(&learning, pipeline, &outcome, &folds, self.input.credible)?;
-        report(&outcome.learned, &captures.log);
+        report(&outcome.learned);
         Ok(FoldedFigures { figures, damage: outcome.damage })
     }
 }
 
 /// Prints what is said of the model of all labels.
-fn report(learned: &Result<Vec<LearnedModel>, LearningError>, log: &LogFlags) {
-    if log.is_quiet() {
-        return;
-    }
+fn report(learned: &Result<Vec<LearnedModel>, LearningError>) {
     for section in learned.iter().flatten() {
         section.remarks.iter().for_each(|remark| say("note", &format!("all labels together: {remark}")));
         section.warnings.iter().for_each(|warning| say("warning", &format!("all labels together: {warning}")));

@@ -80,7 +80,7 @@ const ROWS: [ScoreRow; 16] = [
 ];
 
 fn scores(evaluation: &Evaluation) -> Document {
-    let Evaluation { before_pruning, after_pruning, paper, .. } = evaluation;
+    let Evaluation { before_pruning, after_pruning, .. } = evaluation;
     let row = |name: &str, figure: &dyn Fn(&Score) -> String| {
         let before = before_pruning.as_ref().map_or_else(|| NONE.to_owned(), figure);
         [name.to_owned(), before, figure(after_pruning)]
@@ -90,17 +90,7 @@ fn scores(evaluation: &Evaluation) -> Document {
         row("truth among the candidates", &|score| percent_within(score.precision, score.intervals.precision));
     let others = ROWS.iter().map(|ScoreRow(name, figure)| row(name, figure));
     let rows = [commands, precision].into_iter().chain(others);
-    let table = numbers(["", "before pruning", "after pruning"], rows);
-    let Some(paper) = paper else { return table };
-    let published = [
-        ["commands".to_owned(), paper.commands.to_string(), paper.commands.to_string()],
-        [
-            "truth among the candidates".to_owned(),
-            percent(paper.precision_before_pruning),
-            percent(paper.precision_after_pruning),
-        ],
-    ];
-    [table, blank(), numbers(["published in 2019", "before pruning", "after pruning"], published)].concat()
+    numbers(["", "before pruning", "after pruning"], rows)
 }
 
 fn action_scores(actions: &[ActionScore]) -> Document {

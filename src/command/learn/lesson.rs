@@ -48,7 +48,7 @@ impl LessonSettings<'_> {
     pub(super) fn learn(
         &self,
         labels: Option<(&LabelFile, Tolerance)>,
-        notices: &mut NoticeReport<'_>,
+        notices: &mut NoticeReport,
     ) -> Result<Lesson, LearningError> {
         let Some((labels, tolerance)) = labels else {
             let found = self.find(None, notices)?;
@@ -95,7 +95,7 @@ impl LessonSettings<'_> {
     fn find(
         &self,
         labels: Option<(&LabelFile, Tolerance)>,
-        notices: &mut NoticeReport<'_>,
+        notices: &mut NoticeReport,
     ) -> Result<FoundSizes, LearningError> {
         let run = UnlabelledRun { input: self.input, labels, cipher: self.learning.cipher.clone() };
         run.find(self.pipeline, &mut |notice| notices.add(notice))

@@ -1,13 +1,11 @@
 //! A picture in the form that the name of its file asks for.
 
-use sizeleak_platform::telemetry::log::LogFlags;
-
 use crate::command::failure::Failure;
 use crate::command::output_form::PictureForm;
 
 /// The picture as a file; says which characters it lacks.
 #[cfg(feature = "figures")]
-pub(super) fn rendered(svg: String, form: PictureForm, log: &LogFlags) -> Result<Vec<u8>, Failure> {
+pub(super) fn rendered(svg: String, form: PictureForm) -> Result<Vec<u8>, Failure> {
     use sizeleak_output::plot::{Rendering, RenderingError};
     use sizeleak_platform::telemetry::log::say;
 
@@ -20,7 +18,7 @@ pub(super) fn rendered(svg: String, form: PictureForm, log: &LogFlags) -> Result
     };
     let rendering = Rendering::new(&svg).map_err(failure)?;
     let missing = rendering.missing();
-    if !missing.is_empty() && !log.is_quiet() {
+    if !missing.is_empty() {
         say("sizeleak", &format!("the font of PNG and PDF lacks {missing}: SVG has them"));
     }
     let picture = if form == PictureForm::Png { rendering.png() } else { rendering.pdf() };
@@ -30,6 +28,6 @@ pub(super) fn rendered(svg: String, form: PictureForm, log: &LogFlags) -> Result
 /// The picture as a file.
 #[cfg(not(feature = "figures"))]
 #[expect(clippy::unnecessary_wraps, reason = "its other form may fail")]
-pub(super) fn rendered(svg: String, PictureForm::Svg: PictureForm, _: &LogFlags) -> Result<Vec<u8>, Failure> {
+pub(super) fn rendered(svg: String, PictureForm::Svg: PictureForm) -> Result<Vec<u8>, Failure> {
     Ok(svg.into_bytes())
 }

@@ -8,7 +8,6 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use jiff::SignedDuration;
 use sizeleak_model::Inventory;
-use sizeleak_platform::telemetry::log::LogFlags;
 
 use crate::command::failure::Failure;
 use crate::command::help::INPUT;
@@ -19,7 +18,6 @@ pub(super) struct RecordOptions<'a> {
     pub(super) command: &'a CommandOptions,
     pub(super) capture: &'a CaptureOptions,
     pub(super) end: &'a EndOptions,
-    pub(super) log: &'a LogFlags,
 }
 
 /// How commands are sent.

@@ -302,9 +302,6 @@ impl<'a> Session<'a> {
 
     /// Says what was sent, and what is known.
     fn report(&self, command: &PlannedCommand, sent: bool) {
-        if self.options.log.is_quiet() {
-            return;
-        }
         let Some(step) = self.journal.steps.last() else { return };
         let mut line = in_words(command);
         if let Outcome::Failed(reason) = &step.outcome {
@@ -451,9 +448,6 @@ impl<'a> Session<'a> {
 
     /// Says which commands were not sent, or not seen, and how clocks differ.
     fn report_losses(&self, learned: &Learned) {
-        if self.options.log.is_quiet() {
-            return;
-        }
         let failed = self.journal.steps.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_))).count();
         if failed > 0 {
             say("note", &format!("{failed} of {} commands were not sent, and do not count", self.journal.steps.len()));

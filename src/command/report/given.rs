@@ -41,7 +41,7 @@ enum Role {
 impl Given {
     /// Takes answers and a profile from among the captures.
     pub(super) fn take_from(captures: &mut LabelledCaptures) -> Result<Self, Failure> {
-        let labelled = captures.are_labelled()?;
+        let labelled = captures.are_labelled();
         let operands = std::mem::take(&mut captures.traffic.operands);
         let with_roles: Vec<(Operand, Role)> =
             operands.into_iter().map(|operand| (operand.clone(), role(&operand, labelled))).collect();
@@ -81,7 +81,7 @@ impl Given {
         if self.has_captures {
             files.extend(captures.traffic.captures().unwrap_or_default().into_iter().map(|path| ("the capture", path)));
             files.extend(captures.traffic.streams().into_iter().map(|path| ("the saved stream", path)));
-            files.extend(captures.label_file().ok().flatten().map(|path| ("the labels", path)));
+            files.extend(captures.labels.clone().map(|path| ("the labels", path)));
         }
         files.extend(arguments.audited.files());
         files.extend(self.answer_files.iter().map(|path| ("the answers", path.clone())));

@@ -98,7 +98,7 @@ impl CaptureFindings {
 impl Labelled<'_> {
     /// The commands of labels.
     fn commands(&self) -> Result<LabelledCommands, Failure> {
-        let mut notices = NoticeReport::new(&self.arguments.captures.log);
+        let mut notices = NoticeReport::default();
         let finding = self.pipeline.before(CORRECTOR);
         let on_notice = &mut |notice: &_| notices.add(notice);
         let found = LabelledCommands::find(&self.traffic, &finding, &self.labels, self.tolerance, on_notice);

@@ -2,7 +2,7 @@
 
 use crate::sandbox::Sandbox;
 use crate::telemetry::headings::MEASURING;
-use crate::telemetry::log::{LogFlags, say};
+use crate::telemetry::log::say;
 use clap::Args;
 
 /// The flag that turns the sandbox off.
@@ -21,10 +21,10 @@ impl SandboxFlags {
 }
 
 /// Limits the system calls of all threads, also of those for metrics, and says once what could not be limited.
-pub fn complete(sandbox: Option<Sandbox>, speaker: &str, log: &LogFlags) {
+pub fn complete(sandbox: Option<Sandbox>, speaker: &str) {
     let Some(mut sandbox) = sandbox else { return };
     sandbox.limit_calls();
-    if let Some(missing) = sandbox.missing().filter(|_| !log.is_quiet()) {
+    if let Some(missing) = sandbox.missing() {
         say(speaker, &missing);
     }
 }

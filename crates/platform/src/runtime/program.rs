@@ -107,15 +107,13 @@ fn run<O: StageOptions>(options: &O, flags: &CommonFlags, files: &RunFiles) -> E
     let (start, clock) = (SystemTime::now(), Instant::now());
     match run_on_stdio(options, flags) {
         Ok((outcome, report)) => {
-            report.faults.print(&flags.log, outcome.cause());
-            if !flags.log.is_quiet() {
-                report.say_notices(O::NAME);
-            }
+            report.faults.print(outcome.cause());
+            report.say_notices(O::NAME);
             // Last, where people look first.
             say_outcome(O::NAME, &outcome);
             let written = report.summary.as_ref().map_or(Ok(()), |summary| {
                 if flags.latency {
-                    log::say_latency(O::NAME, summary, flags.log.format());
+                    log::say_latency(O::NAME, summary);
                 }
                 let Some(path) = &flags.latency_log else { return Ok(()) };
                 save_latency_log(path, summary, start, clock)
@@ -155,9 +153,7 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     let served = flags.metrics.serve(&telemetry)?;
     if let Some(served) = &served {
         runnable.set_meter(telemetry.meter(O::NAME));
-        if !flags.log.is_quiet() {
-            say(O::NAME, &format!("metrics at {}", served.url()));
-        }
+        say(O::NAME, &format!("metrics at {}", served.url()));
     }
     // Standard output as a file: the standard library would buffer it by lines.
     let output = File::from(stdout.as_fd().try_clone_to_owned().map_err(system)?);
@@ -174,13 +170,13 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
         input = input.until(interrupt.clone());
     }
     let mut report = StageReport {
-        is_verbose: flags.log.is_verbose(),
+        is_verbose: log::is_verbose(),
         notices: Tally::default(),
         faults: CaptureFaults::default(),
         summary: None,
         telemetry: served.is_some().then_some(telemetry),
     };
-    confinement::complete(sandbox, O::NAME, &flags.log);
+    confinement::complete(sandbox, O::NAME);
     let outcome = runnable.run(Some(&mut input), &mut StreamOutput::new(output), &interrupt, &mut report);
     Ok((outcome, report))
 }

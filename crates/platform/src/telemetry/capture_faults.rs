@@ -2,7 +2,7 @@
 
 use sizeleak_frame::{Notice, what};
 
-use crate::telemetry::log::{LogFlags, complain, say};
+use crate::telemetry::log::{complain, is_quiet, say};
 use crate::telemetry::tally::beginning;
 
 const STAGE: &str = "capture";
@@ -68,7 +68,7 @@ impl CaptureFaults {
 
     /// Prints a line for each capture, except for one that `error`, the error that the run ends with, names alone.
     /// Where only errors are printed, captures that do not fail the run have none.
-    pub fn print(&self, log: &LogFlags, error: Option<&str>) {
+    pub fn print(&self, error: Option<&str>) {
         if let ([FaultLine { faults, .. }], Some(error)) = (self.lines.as_slice(), error)
             && let [only] = faults.as_slice()
             && error.contains(only)
@@ -85,11 +85,11 @@ impl CaptureFaults {
             let sentence = format!("{first}{more}");
             if line.is_error {
                 complain(STAGE, &sentence);
-            } else if !log.is_quiet() {
+            } else {
                 say(STAGE, &sentence);
             }
         }
-        if self.more > 0 && (self.has_more_errors || !log.is_quiet()) {
+        if self.more > 0 && (self.has_more_errors || !is_quiet()) {
             complain(STAGE, &format!("and {} more captures, or places in captures; -v prints each", self.more));
         }
     }

@@ -11,7 +11,7 @@ use clap::{ArgAction, Args, ValueEnum};
 use sizeleak_frame::{FlowId, Notice, Summary};
 use sizeleak_text::utc;
 use tracing::level_filters::LevelFilter;
-use tracing::{error, info};
+use tracing::{Level, enabled, error, info};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -32,22 +32,26 @@ const SAID: &str = "sizeleak::said";
 /// The target of what programs of others say, which is printed at any verbosity: it may be why they fail.
 const REPEATED: &str = "sizeleak::repeated";
 
+/// The target of tables, which are for people alone.
+const TABLE: &str = "sizeleak::table";
+
 /// The flags for the amount and format of messages.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LogFlags {
     /// Print every notice on stderr, not just their number
     ///
     /// Also what the stages do; -vv: also their options, -vvv: everything.
-    #[arg(short, long, action = ArgAction::Count, help_heading = MESSAGES)]
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = MESSAGES)]
     verbose: u8,
 
     /// Print nothing but errors on stderr
-    #[arg(short, long, conflicts_with = "verbose", help_heading = MESSAGES)]
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = MESSAGES)]
     quiet: bool,
 
     /// The format of messages on stderr: text, or json with one object a line [default: text]
     #[arg(
         long,
+        global = true,
         value_name = "FORMAT",
         value_enum,
         default_value_t,
@@ -70,27 +74,6 @@ pub enum LogFormat {
 }
 
 impl LogFlags {
-    /// The flags of a command line without any of them.
-    pub const DEFAULT: Self = Self { verbose: 0, quiet: false, log_format: LogFormat::Text };
-
-    /// Nothing but errors is printed.
-    pub const QUIET: Self = Self { verbose: 0, quiet: true, log_format: LogFormat::Text };
-
-    /// Whether every notice is printed.
-    pub fn is_verbose(&self) -> bool {
-        self.verbose > 0
-    }
-
-    /// Whether only errors are printed.
-    pub fn is_quiet(&self) -> bool {
-        self.quiet
-    }
-
-    /// The format of messages.
-    pub fn format(&self) -> LogFormat {
-        self.log_format
-    }
-
     /// Prints the messages of this program to stderr from now on. Only the first call has an effect.
     pub fn install(&self, program: &'static str) -> Screen {
         let screen = Screen::new();
@@ -106,6 +89,7 @@ impl LogFlags {
             (SAID, said),
             (text::BARE, said),
             (REPEATED, LevelFilter::INFO),
+            (TABLE, if self.log_format == LogFormat::Text { said } else { LevelFilter::OFF }),
         ]);
         let writer = screen.clone();
         let lines = match self.log_format {
@@ -124,6 +108,21 @@ impl LogFlags {
         let _before = tracing::subscriber::set_global_default(registry().with(lines));
         screen
     }
+}
+
+/// Whether only errors are printed.
+pub fn is_quiet() -> bool {
+    !enabled!(target: SAID, Level::INFO)
+}
+
+/// Whether every notice is printed.
+pub fn is_verbose() -> bool {
+    enabled!(target: text::NOTICE, Level::INFO)
+}
+
+/// Whether more than errors is printed, as lines for people.
+pub fn is_for_people() -> bool {
+    enabled!(target: TABLE, Level::INFO)
 }
 
 /// Prints a message for the user unless only errors are printed, after the speaker's name.
@@ -155,8 +154,8 @@ pub fn notice(notice: &Notice) {
 }
 
 /// Prints the latencies of the stages: a table for people, one event per stage for programs.
-pub fn say_latency(speaker: &str, summary: &Summary, format: LogFormat) {
-    if format == LogFormat::Text {
+pub fn say_latency(speaker: &str, summary: &Summary) {
+    if is_for_people() {
         return show(&LatencyTable(summary).to_string());
     }
     for row in &summary.stages {
