@@ -7,11 +7,10 @@ mod audit;
 mod audited_model;
 #[cfg(feature = "simulator")]
 mod check_stage;
-mod compare;
 mod continuation;
 mod detect;
+mod docs;
 mod document;
-mod documentation;
 mod encoded_file;
 mod evaluate;
 mod evaluation_input;
@@ -48,7 +47,6 @@ mod record;
 mod report;
 mod report_format;
 mod run;
-mod schema;
 mod shell_word;
 #[cfg(feature = "simulator")]
 mod simulate;
@@ -106,7 +104,6 @@ enum Subcommands {
     Audit(audit::Arguments),
     Measure(measure::Arguments),
     Pad(pad::Arguments),
-    Compare(compare::Arguments),
     Frames(frames::Arguments),
     Plot(plot::Arguments),
     Report(report::Arguments),
@@ -116,9 +113,7 @@ enum Subcommands {
     #[cfg(feature = "simulator")]
     CheckStage(check_stage::Arguments),
     Init(init::Arguments),
-    Schema(schema::Arguments),
-    Completions(documentation::Completions),
-    Man(documentation::Man),
+    Docs(docs::Arguments),
 }
 
 /// Whether the program takes a file for a saved frame stream, by its content.
@@ -160,7 +155,6 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Subcommands::Audit(arguments) => audit::run(&arguments),
         Subcommands::Measure(arguments) => measure::run(&arguments),
         Subcommands::Pad(arguments) => pad::run(&arguments),
-        Subcommands::Compare(arguments) => compare::run(&arguments),
         Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Plot(arguments) => plot::run(&arguments),
         Subcommands::Report(arguments) => report::run(arguments),
@@ -170,9 +164,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "simulator")]
         Subcommands::CheckStage(arguments) => check_stage::run(&arguments),
         Subcommands::Init(arguments) => init::run(&arguments),
-        Subcommands::Schema(arguments) => schema::run(&arguments),
-        Subcommands::Completions(arguments) => documentation::completions(&arguments, command()),
-        Subcommands::Man(arguments) => documentation::man(&arguments, command()),
+        Subcommands::Docs(arguments) => docs::run(&arguments, command()),
     };
     result.unwrap_or_else(|failure| {
         complain("sizeleak", &failure.to_string());

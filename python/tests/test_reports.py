@@ -28,7 +28,7 @@ def test_results_equal_the_programs_json() -> None:
         ),
         (
             sizeleak.compare(TEST, TEST_LABELS, ["standard", sizeleak.Pipeline().set("pruner", mode="paper")], **given),
-            ["compare", TEST, "standard", "pruner.mode=paper", *LABELLED],
+            ["evaluate", TEST, "standard", "pruner.mode=paper", *LABELLED],
         ),
         (sizeleak.audit(MODEL), ["audit", "--model", MODEL]),
         (sizeleak.pad(MODEL, policy="padme"), ["pad", "--model", MODEL, "--policy", "padme"]),

@@ -9,7 +9,6 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::leakage::Audit;
-use sizeleak_inference::space::SpaceError;
 use sizeleak_model::Device;
 use sizeleak_platform::storage::RunFiles;
 
@@ -103,13 +102,4 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     output.write(&form.written(&report, None, || table::table(&audit, &model, &report.prior.sentence))?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-impl From<SpaceError> for Failure {
-    fn from(error: SpaceError) -> Self {
-        match error {
-            SpaceError::NoPrior | SpaceError::NoInventory(_) | SpaceError::NoNumbers => Self::usage(error),
-            error => Self::from(anyhow::Error::from(error)),
-        }
-    }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use sizeleak_report::document::Figure;
 use sizeleak_report::markdown;
 use sizeleak_text::{escaped, escaped_lines, shortened, width};
 
@@ -49,6 +50,12 @@ pub(super) fn paragraph(text: impl Into<String>, indent: usize) -> Document {
 pub(super) fn numbers<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Document {
     let rows = rows.into_iter().map(|row| row.map(|cell| name_cell(&cell).into_owned()).to_vec());
     vec![Block::Table { header: header.map(str::to_owned).to_vec(), rows: rows.collect(), indent: 0 }]
+}
+
+/// A table of typed values, likewise.
+pub(super) fn figure(figure: &Figure) -> Document {
+    let rows = figure.rows.iter().map(|row| row.iter().map(|value| name_cell(&value.shown()).into_owned()).collect());
+    vec![Block::Table { header: figure.columns.clone(), rows: rows.collect(), indent: 0 }]
 }
 
 /// A name from outside as it is shown in a table: on one line, and not too wide.

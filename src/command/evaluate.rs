@@ -1,5 +1,6 @@
 //! `sizeleak evaluate`: how good a model's answers are on captures whose commands are labelled.
 
+mod comparison;
 mod folds;
 mod table;
 mod what_if;
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use serde::Serialize;
 use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
@@ -22,6 +23,7 @@ use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
 #[cfg(feature = "simulator")]
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
+use comparison::{ComparedPipelines, ComparisonFlags};
 use folds::FoldedRun;
 use what_if::{Unpadded, WhatIf};
 
@@ -29,7 +31,7 @@ use super::document::Document;
 use super::evaluation_input::{COVERED, EvaluationInput};
 use super::failure::Failure;
 use super::fit::check_fit;
-use super::help::{FOLDS, OUTPUT};
+use super::help::{COMPARISON, FOLDS, OUTPUT};
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
 use super::order_remark::order_remark;
@@ -41,6 +43,13 @@ use super::report_format::{ReportForm, ReportFormatOption};
 /// Compare the answers of a model with the true actions
 #[derive(Debug, Args)]
 #[command(mut_arg("model", |model| model.conflicts_with("folds")))]
+#[command(mut_arg("operands", |operands| {
+    let about = "Captures, saved streams and pipelines, recognised by content";
+    let more = "A pipeline is a pipeline file, options of stages separated by commas (pruner.mode=paper), or `standard` for \
+                the usual pipeline. Several are compared with the first; one that names models keeps them: `--model` is \
+                for the others.";
+    operands.value_name("FILE|PIPELINE").help(about).long_help(format!("{about}\n\n{more}"))
+}))]
 #[command(mut_arg("inventory", |inventory| inventory.hide_short_help(true)))]
 #[command(after_help = "Example:\n  \
     sizeleak evaluate test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20")]
@@ -50,11 +59,17 @@ use super::report_format::{ReportForm, ReportFormatOption};
     sizeleak evaluate test.pcap --labels test.csv --model paper.toml --gateway fd00::20 \
     --set pruner.mode=paper\n  \
     sizeleak evaluate --folds 5 --from records.frames.zst --labels labels.csv\n  \
+    sizeleak evaluate standard pruner.mode=paper test.pcap --labels test.csv --model model.toml \
+    --gateway 192.168.1.20 -o figures.csv\n  \
     sizeleak evaluate test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20 --what-if padme\n\n\
     All shares are shares of the labelled commands, found or not. A command counts as found out if its true actions \
     are among its candidates, listed or not. Where a truncated list does not show that, the command does not count \
-    and is reported as undecided (`--set decomposer.limit=N` lists more). `sizeleak compare` compares several \
-    pipelines.\n\n\
+    and is reported as undecided (`--set decomposer.limit=N` lists more).\n\n\
+    Differences between several pipelines are paired, as the commands are the same in each. Shares have Wilson's interval; \
+    their difference has the hull of Newcombe's paired interval and of the bootstrap's, and McNemar's exact p. Means and \
+    medians have the interval of a bootstrap over blocks of consecutive commands, because neighbours may depend on each \
+    other; counts have Poisson's. `*` marks a difference whose interval excludes 0. Intervals are not corrected for \
+    multiple comparisons: docs/evaluation.md says more.\n\n\
     The first sentence compares the share of commands whose first candidate is the truth with the baseline: always \
     guessing the actions that are most frequent among these labels, which no fixed guess exceeds.\n\n\
     JSON keys: schema, conclusion {sentence, named (the share of commands whose first candidate is the truth; null if \
@@ -70,7 +85,11 @@ use super::report_format::{ReportForm, ReportFormatOption};
     reached_in_the_end_interval, prior_bits, leaked_bits, leaked_bits_with_replies), clock (null if the labels' clock \
     was not corrected: offset_seconds, drift, matched, matched_without, by_chance), folds (only with --folds, a list: \
     labels, learned, top_1, interval, fault), what_if (only with --what-if: policy, commands, bytes, added_bytes, \
-    overhead (their quotient), conclusion, before_pruning, after_pruning).")]
+    overhead (their quotient), conclusion, before_pruning, after_pruning).\n\n\
+    Of several pipelines: schema, commands, days, confidence, seed, samples, block_length, pipelines (a list: pipeline, \
+    matched, missed, ambiguous, spurious, figures (a list: figure, value, low, high, difference (null in the first: value, \
+    low, high, p_value, excludes_zero)), evaluation (null if the pipeline ends before candidates are made)). CSV columns: \
+    pipeline, figure, value, low, high, difference, difference_low, difference_high, p_value.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) input: EvaluationInput,
@@ -95,6 +114,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten, next_help_heading = FOLDS)]
     learning: LearningOptions,
+
+    #[command(flatten, next_help_heading = COMPARISON)]
+    comparison: ComparisonFlags,
 
     #[command(flatten)]
     format: ReportFormatOption,
@@ -134,6 +156,14 @@ struct Report<'a> {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let input = &arguments.input;
     let form = arguments.format.form(&arguments.output, "sizeleak evaluate")?;
+    let variants = input.variants()?;
+    if variants.len() > 1 {
+        if let Some(option) = arguments.about_one_pipeline() {
+            return Err(Failure::usage(anyhow!("`{option}` is about one pipeline: name no others")));
+        }
+        let compared = ComparedPipelines { input, variants: &variants, flags: &arguments.comparison };
+        return compared.compare(form, &arguments.output);
+    }
     let limit = arguments.limit()?;
     let named = input.captures.traffic.pipeline()?;
     let standard = PipelineVariant::Options(Vec::new());
@@ -175,6 +205,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
+    /// The first option that is given, and has no meaning for several pipelines.
+    fn about_one_pipeline(&self) -> Option<&'static str> {
+        let options = [
+            (self.folds.is_some(), "--folds"),
+            (self.details.is_some(), "--details"),
+            (self.what_if.is_some(), "--what-if"),
+            (self.scenario.is_some(), "--scenario"),
+        ];
+        options.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
+    }
+
     /// Checks that the details replace no file that is read.
     fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
         let mut files = self.input.captures.files(pipeline)?;

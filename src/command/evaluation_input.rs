@@ -1,4 +1,4 @@
-//! The model and the labelled captures of `evaluate` and `compare`.
+//! The model and the labelled captures of `evaluate`.
 
 use std::path::PathBuf;
 
@@ -13,6 +13,7 @@ use sizeleak_platform::telemetry::log::say;
 use super::failure::Failure;
 use super::help::STAGES;
 use super::labelled_captures::LabelledCaptures;
+use super::operand::Content;
 use super::pipeline_variant::PipelineVariant;
 
 /// What the figures of damaged captures cover.
@@ -41,6 +42,14 @@ fn probability(text: &str) -> Result<f64, String> {
 }
 
 impl EvaluationInput {
+    /// The pipelines that are named without an option.
+    pub(super) fn variants(&self) -> Result<Vec<PipelineVariant>, Failure> {
+        let operands = self.captures.traffic.operands.iter();
+        let named = operands.filter(|operand| matches!(operand.content, Content::Pipeline | Content::Settings));
+        let variants = named.map(|operand| operand.path.to_string_lossy().parse());
+        variants.collect::<Result<_, _>>().map_err(|fault: String| Failure::usage(anyhow!(fault)))
+    }
+
     /// Reads the models that a pipeline uses.
     pub(super) fn models(pipeline: &Pipeline) -> Result<ModelSet, Failure> {
         let models = pipeline.models();

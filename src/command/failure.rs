@@ -5,7 +5,9 @@ use std::io;
 
 use anyhow::anyhow;
 use sizeleak_archive::ArchiveError;
+use sizeleak_audit::padding::CountermeasureError;
 use sizeleak_evaluation::EvaluationError;
+use sizeleak_inference::space::SpaceError;
 use sizeleak_labels::LabelFileError;
 use sizeleak_learning::LearningError;
 use sizeleak_model::ModelError;
@@ -48,86 +50,51 @@ impl Failure {
     }
 }
 
-/// Bad input or I/O: exit code 1.
-macro_rules! input {
-    ($($error:ty),*) => {$(
+/// Which exit code errors have.
+macro_rules! exit_codes {
+    ($($code:expr => $($error:ty),+;)+) => {$($(
         impl From<$error> for Failure {
             fn from(error: $error) -> Self {
-                Self { code: 1, error: error.into() }
+                let code: fn(&$error) -> u8 = $code;
+                Self { code: code(&error), error: error.into() }
             }
         }
-    )*};
+    )+)+};
 }
 
-input!(anyhow::Error, io::Error, csv::Error, LabelFileError, ModelError, OutputError);
+exit_codes! {
+    // Bad input, or I/O.
+    |_| 1 => anyhow::Error, io::Error, csv::Error, LabelFileError, ModelError, OutputError;
+    |_| 2 => FileConflict, CountermeasureError;
+    |error| error.exit_code() => ConfigError, ArchiveError, RunError, InputError;
+    of_evaluation => EvaluationError;
+    of_learning => LearningError;
+    |error| match error {
+        SurveyError::Config(error) => error.exit_code(),
+        SurveyError::Damaged(error) => error.exit_code(),
+        _ => 1,
+    } => SurveyError;
+    |error| if let StripError::Configure(fault) = error { fault.exit_code() } else { 1 } => StripError;
+    |error| match error {
+        SpaceError::NoPrior | SpaceError::NoInventory(_) | SpaceError::NoNumbers => 2,
+        _ => 1,
+    } => SpaceError;
+}
 
-impl From<FileConflict> for Failure {
-    fn from(conflict: FileConflict) -> Self {
-        Self::usage(conflict)
+fn of_evaluation(error: &EvaluationError) -> u8 {
+    match error {
+        EvaluationError::Input(error) => error.exit_code(),
+        EvaluationError::Learning(error) => of_learning(error),
+        EvaluationError::NoCandidates | EvaluationError::PaddedAlready => 2,
+        _ => 1,
     }
 }
 
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
-        Self { code: error.exit_code(), error: error.into() }
-    }
-}
-
-impl From<ArchiveError> for Failure {
-    fn from(error: ArchiveError) -> Self {
-        Self { code: error.exit_code(), error: error.into() }
-    }
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Self {
-        Self { code: error.exit_code(), error: error.into() }
-    }
-}
-
-impl From<InputError> for Failure {
-    fn from(error: InputError) -> Self {
-        Self { code: error.exit_code(), error: error.into() }
-    }
-}
-
-impl From<EvaluationError> for Failure {
-    fn from(error: EvaluationError) -> Self {
-        match error {
-            EvaluationError::Input(error) => error.into(),
-            EvaluationError::Learning(error) => error.into(),
-            EvaluationError::NoCandidates | EvaluationError::PaddedAlready => Self::usage(error),
-            error => Self { code: 1, error: error.into() },
-        }
-    }
-}
-
-impl From<LearningError> for Failure {
-    fn from(error: LearningError) -> Self {
-        match error {
-            LearningError::Input(error) => error.into(),
-            LearningError::UnknownCipherSuite(_) | LearningError::Segmenter(_) => Self::usage(error),
-            error => Self { code: 1, error: error.into() },
-        }
-    }
-}
-
-impl From<SurveyError> for Failure {
-    fn from(error: SurveyError) -> Self {
-        match error {
-            SurveyError::Config(error) => error.into(),
-            SurveyError::Damaged(error) => error.into(),
-            error => Self { code: 1, error: error.into() },
-        }
-    }
-}
-
-impl From<StripError> for Failure {
-    fn from(error: StripError) -> Self {
-        match &error {
-            StripError::Configure(fault) => Self { code: fault.exit_code(), error: error.into() },
-            _ => Self { code: 1, error: error.into() },
-        }
+fn of_learning(error: &LearningError) -> u8 {
+    match error {
+        LearningError::Input(error) => error.exit_code(),
+        LearningError::UnknownCipherSuite(_) | LearningError::Segmenter(_) => 2,
+        _ => 1,
     }
 }
 

@@ -20,6 +20,9 @@ pub(super) const PADDING: &str = "Padding";
 /// How precision grows.
 pub(super) const CURVE: &str = "Learning curve";
 
+/// Differences between pipelines.
+pub(super) const COMPARISON: &str = "Options with several pipelines";
+
 /// Models of parts of the labels.
 pub(super) const FOLDS: &str = "Options with --folds";
 

@@ -14,8 +14,8 @@ use sizeleak_pipeline::registry::{STAGES, StageEntry};
 use sizeleak_platform::storage::replace;
 use sizeleak_platform::telemetry::log::say;
 
+use super::docs;
 use super::failure::Failure;
-use super::schema;
 
 /// Write a pipeline.toml and templates of inventory and labels
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let files = [
         ("pipeline.toml", pipeline()),
-        ("pipeline.schema.json", schema::text()),
+        ("pipeline.schema.json", docs::schema_text()),
         ("inventory.toml", inventory()?),
         ("labels.csv", labels()?),
     ];

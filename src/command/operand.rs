@@ -36,7 +36,7 @@ pub(super) enum Content {
     Pipeline,
     /// What is named with an option, and is neither packets nor frames.
     ValueOf(NamedFile),
-    /// It is no file, but `standard` or options of stages: how `sizeleak compare` names pipelines.
+    /// It is no file, but `standard` or options of stages: how `sizeleak evaluate` names pipelines.
     Settings,
 }
 

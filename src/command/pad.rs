@@ -2,8 +2,8 @@
 //! countermeasures.
 
 mod best;
-pub(super) mod countermeasure_options;
-mod countermeasures;
+mod countermeasure_options;
+pub(super) mod countermeasures;
 pub(super) mod curve;
 #[cfg(feature = "simulator")]
 mod guarded;
@@ -33,7 +33,7 @@ use super::report_format::ReportFormatOption;
 use best::{Best, Request};
 use countermeasure_options::CountermeasureOptions;
 use countermeasures::{Comparison, CountermeasureReport, JudgedHome};
-use curve::{Curve, CurveOptions};
+use curve::Curve;
 #[cfg(feature = "simulator")]
 use guarded::GuardOptions;
 use home::{HomeOptions, check_sizes};
@@ -46,16 +46,16 @@ use table_options::TableOptions;
 #[derive(Debug, Args)]
 #[command(mut_arg("observer", |observer| observer.hide_short_help(true)))]
 #[command(after_help = "Examples:\n  \
-    sizeleak pad --model model.toml --curve\n  \
-    sizeleak pad --model model.toml --best --budget 20% --table-json table.json\n  \
+    sizeleak pad --model model.toml\n  \
+    sizeleak pad --model model.toml --budget 20% --table table.json\n  \
     sizeleak pad --model model.toml --policy table.json")]
 #[command(after_long_help = "Examples:\n  \
-    sizeleak pad --model model.toml --curve -o curve.csv\n  \
-    sizeleak pad --model model.toml --curve --detect life.toml --alarms 1/week\n  \
-    sizeleak pad --model model.toml --best --budget 20% --least-set 10 --table-c padding_table.c\n  \
+    sizeleak pad --model model.toml -o curve.csv\n  \
+    sizeleak pad --model model.toml --detect life.toml --alarms 1/week\n  \
+    sizeleak pad --model model.toml --budget 20% --least-set 10 --table padding_table.c\n  \
     sizeleak pad --model model.toml --policy padme --dummies 30% --replies one-size\n  \
-    sizeleak pad --model model.toml --observer tunnel --tunnel esp-cbc --best --budget 20%\n\n\
-    Without `--policy`, `--best`, `--countermeasures` or one of these it is `--curve`. docs/padding.md explains every \
+    sizeleak pad --model model.toml --observer tunnel --tunnel esp-cbc --budget 20%\n\n\
+    Without an option that says what is judged, all policies are compared. docs/padding.md explains every \
     figure, and lists the keys of `--json`.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -69,9 +69,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten, next_help_heading = PADDING)]
     table: TableOptions,
-
-    #[command(flatten, next_help_heading = PADDING)]
-    curve: CurveOptions,
 
     #[command(flatten, next_help_heading = PADDING)]
     home: HomeOptions,
@@ -103,6 +100,7 @@ enum Question {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    arguments.table.check_names()?;
     let mut files = RunFiles::new();
     arguments.audited.add_to(&mut files);
     arguments.countermeasures.add_to(&mut files);
@@ -200,7 +198,7 @@ impl Arguments {
             Question::Policy(_) | Question::Table(_) | Question::Curve => return Ok(()),
         };
         Err(Failure::usage(anyhow!(
-            "{what} are computed for records alone: `--observer tunnel` judges `--policy`, `--best` and `--curve`"
+            "{what} are computed for records alone: `--observer tunnel` judges policies and tables"
         )))
     }
 

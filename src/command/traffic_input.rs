@@ -34,10 +34,6 @@ pub(super) struct TrafficInput {
     )]
     input: Vec<Operand>,
 
-    /// Read all captures below the folders named, as is done anyway
-    #[arg(long, hide = true, help_heading = INPUT)]
-    recursive: bool,
-
     /// Continue from this saved frame stream
     ///
     /// It was saved or `tee`d after any stage, also compressed; the stages that made it are skipped. Can be repeated:
@@ -116,14 +112,17 @@ impl TrafficInput {
     pub(super) fn pipeline(&self) -> Result<Option<&Path>, Failure> {
         if let Some(settings) = self.holding(Content::Settings).next() {
             let settings = settings.display();
-            return Err(Failure::usage(anyhow!("{settings} is no file: options of stages are set with `--set`")));
+            return Err(Failure::usage(anyhow!(
+                "{settings} is no file: options of stages are set with `--set`, and `sizeleak evaluate` compares pipelines if \
+                 several are named"
+            )));
         }
         let mut named = self.pipeline_option().into_iter().chain(self.holding(Content::Pipeline));
         let first = named.next();
         match (first, named.next()) {
             (Some(first), Some(second)) => {
                 let fault = anyhow!(
-                    "{} and {} are both pipeline files: one is used (`sizeleak compare` takes several)",
+                    "{} and {} are both pipeline files: one is used (`sizeleak evaluate` compares several)",
                     first.display(),
                     second.display()
                 );
@@ -189,7 +188,7 @@ impl TrafficInput {
             pipeline.read_captures(&captures)?;
         }
         // Whoever names a folder means what is in it.
-        if self.recursive || captures.iter().any(|capture| capture.is_dir()) {
+        if captures.iter().any(|capture| capture.is_dir()) {
             pipeline.set("capture", "recursive", true)?;
         }
         Ok(())

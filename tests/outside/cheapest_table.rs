@@ -38,9 +38,9 @@ fn scenario(layer: PaddingLayer) -> Scenario {
     scenario
 }
 
-/// The report of `pad --best` for the target.
+/// The report of `pad` for the target.
 fn best(home: &Home, more: &[&str]) -> Value {
-    let mut command = sizeleak("pad --best --json --model");
+    let mut command = sizeleak("pad --json --model");
     let output = run(command.arg(home.path("model.toml")).args(["--target", TARGET]).args(more));
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -60,7 +60,7 @@ impl Audited {
     fn new() -> Self {
         let home = Home::new(&scenario(PaddingLayer::Body), SEED);
         assert!(home.learn("model.toml", &[]).status.success());
-        let best = best(&home, &["--table-json", home.path("table.json").to_str().unwrap()]);
+        let best = best(&home, &["--table", home.path("table.json").to_str().unwrap()]);
         let table = PolicyFile::from_json(&fs::read_to_string(home.path("table.json")).unwrap()).unwrap().policy;
         let command = &best["padded"]["by_size"]["command"];
         let number = |figure: &str| command[figure].as_f64().unwrap();

@@ -133,7 +133,7 @@ fn arguments_missing_or_at_the_wrong_place_are_named() {
         format!("evaluate {test} --model {model} --gateway {GATEWAY}"),
         format!("evaluate --labels {labels} --model {model} --gateway {GATEWAY}"),
         format!("learn - --labels {labels} --gateway {GATEWAY} -o x"),
-        format!("compare standard {test} --labels {labels} --model {model}"),
+        format!("evaluate standard {test} --labels {labels} --model {model}"),
         "run pipeline.toml --kind comand".to_owned(),
         "run pipeline.toml --kind dance".to_owned(),
     ] {
@@ -192,7 +192,7 @@ fn a_dangling_link_in_a_folder_does_not_stop_learning() {
     write(&archive, "learn.pcap", bundled("learn.pcap"));
     symlink("nowhere.pcap", archive.join("lost.pcap")).unwrap();
     let (labels, model) = (example("learn.csv"), folder.path().join("model.toml"));
-    let arguments = format!("learn --recursive {} --labels {labels} --gateway {GATEWAY}", archive.display());
+    let arguments = format!("learn {} --labels {labels} --gateway {GATEWAY}", archive.display());
     let output = sizeleak(&arguments).arg("-o").arg(&model).output().unwrap();
     let said = stderr(&output);
     assert!(said.contains("lost.pcap: is a link to nothing"), "{said}");

@@ -1,4 +1,4 @@
-//! `sizeleak compare` as a user runs it: its figures are those of `evaluate`, its intervals and tests those of SciPy.
+//! `sizeleak evaluate` of several pipelines as a user runs it: its figures are those of `evaluate`, its intervals and tests those of SciPy.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -64,7 +64,7 @@ fn home_with_model(seed: u64) -> Home {
 }
 
 fn compare(home: &Home, settings: &[&str], more: &[&str]) -> Output {
-    let mut command = sizeleak("compare");
+    let mut command = sizeleak("evaluate");
     command.args(settings).arg("--model").arg(home.path("model.toml")).args(["--gateway", GATEWAY]);
     command.arg("--capture").arg(home.path("test.pcap")).arg("--labels").arg(home.path("test.csv"));
     run(command.arg("--quiet").args(more))
@@ -229,14 +229,14 @@ fn pipeline_without_candidates_has_only_the_figures_of_its_commands() {
         let figure = figure(compared, key);
         assert_eq!([&figure["value"], &figure["difference"]].map(|value| !value.is_null()), [is_there; 2], "{figure}");
     }
-    assert_fails(&home.evaluate("model.toml", &["--pipeline", short]), 2, &["sizeleak compare", "decomposer"]);
+    assert_fails(&home.evaluate("model.toml", &["--pipeline", short]), 2, &["sizeleak evaluate", "decomposer"]);
 }
 
 #[test]
 #[ignore = "second tier: needs python3 with msgpack"]
 fn segmenter_in_python_is_compared() {
     let burst = segmenters::folder().join("burst.toml").display().to_string();
-    let mut command = sizeleak("compare pipeline.toml");
+    let mut command = sizeleak("evaluate pipeline.toml");
     command.arg(&burst).args(["--model", &example("model.toml"), "--labels", &example("test.csv")]);
     let output = run(command.args(["--capture", &example("test.pcap"), "--format", "json"]));
     assert!(stderr(&output).contains("note: [2] 4 of 311 commands have no label"), "{}", stderr(&output));
@@ -251,7 +251,7 @@ fn segmenter_in_python_is_compared() {
 fn help_lists_every_json_key() {
     let home = home_with_model(3);
     let comparison = json(&compare(&home, &["standard", "pruner.mode=none"], &["--format", "json"]));
-    let help = String::from_utf8(run(sizeleak("compare").arg("--help")).stdout).unwrap();
+    let help = String::from_utf8(run(sizeleak("evaluate").arg("--help")).stdout).unwrap();
     let help = help.split_once("JSON keys").unwrap().1;
     let words: Vec<&str> = help.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
     let compared = &comparison["pipelines"][1];

@@ -36,7 +36,7 @@ fn the_guide_documents_every_exit_code() {
 #[test]
 fn every_program_and_subcommand_has_a_manual_page() {
     let folder = tempfile::tempdir().unwrap();
-    stdout(sizeleak("man -o").arg(folder.path()));
+    stdout(sizeleak("docs man -o").arg(folder.path()));
     let pages = names(folder.path());
     let subcommands = subcommands();
     let subpages = subcommands.iter().map(|name| format!("sizeleak-{name}.1"));
@@ -53,13 +53,13 @@ fn every_program_has_completions_for_every_shell() {
     let subcommands = subcommands();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let folder = tempfile::tempdir().unwrap();
-        stdout(sizeleak(&format!("completions {shell} -o")).arg(folder.path()));
+        stdout(sizeleak(&format!("docs {shell} -o")).arg(folder.path()));
         let files = names(folder.path());
         assert_eq!(files.len(), 9, "{shell}: {files:?}");
         for program in STAGES.iter().chain(&OPTIONAL_STAGES).chain(&["sizeleak"]) {
             assert!(files.iter().any(|file| file.contains(program)), "{shell}: {program} is not in {files:?}");
         }
-        let own = text(stdout(&mut sizeleak(&format!("completions {shell}"))));
+        let own = text(stdout(&mut sizeleak(&format!("docs {shell}"))));
         assert!(subcommands.iter().all(|name| own.contains(name.as_str())), "{shell}");
     }
 }

@@ -96,7 +96,7 @@ fn learning_curves_and_padding_have_a_mark_for_each_point() {
 
     let home = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\", \"toggle\", \"timer\"]\n";
     let inventory = write(folder.path(), "small.toml", home);
-    let pad = "pad --model examples/home/model.toml --curve --json -q --inventory";
+    let pad = "pad --model examples/home/model.toml --json -q --inventory";
     let report = stdout(sizeleak(pad).arg(inventory));
     let padding = picture("", report.clone());
     let json: Value = serde_json::from_slice(&report).unwrap();
@@ -237,7 +237,7 @@ fn an_input_that_does_not_hold_a_figure_names_the_command_that_writes_it() {
     let audit = String::from_utf8(stdout(&mut sizeleak("audit --model examples/home/model.toml --json -q"))).unwrap();
     let model = fs::read_to_string("examples/home/model.toml").unwrap();
     for (arguments, input, words) in [
-        ("--kind padding", report.as_str(), "`sizeleak pad --model model.toml --curve -o padding.json` writes it"),
+        ("--kind padding", report.as_str(), "`sizeleak pad --model model.toml -o padding.json` writes it"),
         ("--kind curve", &report, "`sizeleak learn … --curve --json > curve.json` writes it"),
         ("--kind timeline", &report, "is a report as JSON, and a timeline is drawn from frames, JSON lines or Parquet"),
         ("--kind confusion", &model, "is a model, and a figure of confusions is drawn from an evaluation: "),

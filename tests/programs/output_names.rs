@@ -80,7 +80,7 @@ fn names_that_nothing_can_be_written_under_are_refused_with_what_to_do() {
     for arguments in [
         format!("evaluate {traffic} -o x.xlsx"),
         format!("evaluate {traffic} --json -o x.csv"),
-        format!("compare standard pruner.mode=none {traffic} -o x.parquet"),
+        format!("evaluate standard pruner.mode=none {traffic} -o x.parquet"),
     ] {
         assert_eq!(said.run(&mut sizeleak(&arguments)).status.code(), Some(2), "{arguments}");
     }
@@ -123,7 +123,7 @@ fn reports_are_csv_and_markdown_where_the_name_says_so() {
     assert!(audit.starts_with("figure,value\nschema,1\n") && audit.contains("\nby_size.command.named,0.6"), "{audit}");
     let audit = written(&format!("audit --model {model}"), "audit.md");
     assert!(audit.contains("\n| by size, V | 62.1 % | 98.4 % | 78.3 % |\n"), "{audit}");
-    let curve = written(&format!("pad --model {model} --curve"), "curve.csv");
+    let curve = written(&format!("pad --model {model}"), "curve.csv");
     assert!(curve.starts_with("policy,added_bytes,") && curve.lines().count() > 20, "{curve}");
 }
 
@@ -145,7 +145,7 @@ fn figures_are_written_as_the_name_says() {
     assert!(fs::read(file("x.json")).unwrap() == json);
 
     let compare =
-        |more: &str| sizeleak(&format!("compare standard pruner.mode=none {traffic} {more}")).output().unwrap();
+        |more: &str| sizeleak(&format!("evaluate standard pruner.mode=none {traffic} {more}")).output().unwrap();
     assert!(compare(&format!("-o {}", file("x.csv").display())).status.success());
     assert!(fs::read(file("x.csv")).unwrap() == compare("--format csv").stdout);
 }

@@ -90,7 +90,7 @@ fn no_output_of_any_command_replaces_an_input() {
     let (learn, evaluate, compare) = (
         format!("learn {LABELLED} --inventory inventory.toml"),
         format!("evaluate --model model.toml {LABELLED}"),
-        format!("compare standard p.toml --model model.toml {LABELLED}"),
+        format!("evaluate standard p.toml --model model.toml {LABELLED}"),
     );
     for (usual, arguments) in [
         (RUN, "-o a.pcap"),

@@ -69,7 +69,7 @@ fn the_best_multiple_and_the_best_table_are_far_below_padme_at_its_cost() {
     let within = multiples.filter(|report| percent(&report["padded"]["added_share"]) <= 3.5);
     let best = within.map(|report| percent(&report["padded"]["by_size"]["command"]["named"])).fold(100.0, f64::min);
     assert!((best - 14.4).abs() <= 0.3, "{best}");
-    let table = json(folder.path(), &[&["--best", "--budget", "3.5%"], &AS_DRAWN[..]].concat());
+    let table = json(folder.path(), &[&["--budget", "3.5%"], &AS_DRAWN[..]].concat());
     assert!(is_near(&table["padded"]["by_size"]["command"]["named"], 10.1));
     assert!(percent(&table["padded"]["added_share"]) <= 3.5 + 1e-9);
 }
@@ -88,8 +88,8 @@ fn five_per_cent_above_guessing_costs_more_than_two_fifths_with_multiples() {
 #[test]
 fn a_written_table_is_what_was_reported_and_obeys_its_rules_under_epsilon() {
     let folder = tempfile::tempdir().unwrap();
-    let files = ["--table-json", "t.json", "--table-c", "t.c", "--table-rust", "t.rs"];
-    let rules = ["--best", "--budget", "20%", "--least-set", "10", "--most-posterior", "60%"];
+    let files = ["--table", "t.json", "--table", "t.c", "--table", "t.rs"];
+    let rules = ["--budget", "20%", "--least-set", "10", "--most-posterior", "60%"];
     let best = json(folder.path(), &[&rules[..], &files].concat());
     let command = &best["padded"]["by_size"]["command"];
     assert!(command["smallest_set"].as_f64().unwrap() >= 10.0, "{command}");
@@ -106,7 +106,7 @@ fn a_written_table_is_what_was_reported_and_obeys_its_rules_under_epsilon() {
 #[test]
 fn a_target_is_met_under_epsilon() {
     let folder = tempfile::tempdir().unwrap();
-    let best = json(folder.path(), &["--best", "--target", "50%-of-guessing"]);
+    let best = json(folder.path(), &["--target", "50%-of-guessing"]);
     let command = &best["padded"]["by_size"]["command"];
     assert!(command["named"].as_f64().unwrap() <= 1.5 * command["guessing"].as_f64().unwrap() + 1e-9);
 }
@@ -116,7 +116,7 @@ fn guessing_itself_is_a_target_that_one_bucket_reaches() {
     let folder = tempfile::tempdir().unwrap();
     small_home(folder.path());
     for epsilon in [&["--without-epsilon"][..], &[]] {
-        let request = ["--inventory", "small.toml", "--best", "--target", "0%-of-guessing"];
+        let request = ["--inventory", "small.toml", "--target", "0%-of-guessing"];
         for home in [&request[..], &request[2..]] {
             let best = json(folder.path(), &[home, epsilon].concat());
             let command = &best["padded"]["by_size"]["command"];
@@ -124,7 +124,7 @@ fn guessing_itself_is_a_target_that_one_bucket_reaches() {
             assert!((named / guessing - 1.0).abs() < 1e-9, "{command}");
         }
     }
-    let refused = pad(folder.path(), &["--best", "--target", "1%"]);
+    let refused = pad(folder.path(), &["--target", "1%"]);
     assert!(text(&refused.stderr).contains("no table reaches the target of 1.0 %"), "{}", text(&refused.stderr));
 }
 
@@ -139,13 +139,13 @@ fn an_error_says_its_cause_once() {
 fn no_point_of_a_curve_is_below_guessing() {
     let folder = tempfile::tempdir().unwrap();
     small_home(folder.path());
-    let curve = json(folder.path(), &["--inventory", "small.toml", "--curve"]);
+    let curve = json(folder.path(), &["--inventory", "small.toml"]);
     let points = curve["points"].as_array().unwrap();
     assert!(points.len() > 20);
     for point in points {
         assert!(percent(&point["named"]) >= percent(&curve["guessing"]) - 1e-6, "{point}");
     }
-    let csv = pad(folder.path(), &["--inventory", "small.toml", "--curve", "--csv"]);
+    let csv = pad(folder.path(), &["--inventory", "small.toml", "--csv"]);
     assert_eq!(text(&csv.stdout).lines().count(), points.len() + 1);
     assert!(text(&csv.stdout).starts_with("policy,added_bytes,added_share,megabytes_a_day,named,"));
 }
@@ -222,7 +222,7 @@ fn a_target_costs_no_more_than_a_budget_that_reaches_it() {
     let folder = tempfile::tempdir().unwrap();
     small_home(folder.path());
     for home in [&["--inventory", "small.toml"][..], &[]] {
-        let best = |goal: [&str; 2]| json(folder.path(), &[home, &["--best"], &goal].concat());
+        let best = |goal: [&str; 2]| json(folder.path(), &[home, &goal[..]].concat());
         for budget in ["3%", "10.2%"] {
             let of_budget = &best(["--budget", budget])["padded"];
             let target = format!("{}%", percent(&of_budget["by_size"]["command"]["named"]));
@@ -247,27 +247,26 @@ fn faults_are_said_in_one_sentence() {
     assert!(failed(&["--policy", "cut.json"]).contains("cut.json"));
     assert!(failed(&["--policy", "later.json"]).contains("version 9"));
     assert!(failed(&["--policy", "multiple:0"]).contains("from 1"));
-    assert!(failed(&["--best"]).contains("--budget"));
-    assert!(failed(&["--best", "--budget", "20"]).contains("20% or 12B"));
-    assert!(failed(&["--best", "--target", "1%"]).contains("guessing alone"));
-    assert!(failed(&["--best", "--budget", "5%", "--most-posterior", "0.1%"]).contains("--most-posterior"));
-    assert!(failed(&["--best", "--budget", "0%", "--least-set", "1000"]).contains("budget"));
+    assert!(failed(&["--table", "t.json"]).contains("--budget"));
+    assert!(failed(&["--budget", "20"]).contains("20% or 12B"));
+    assert!(failed(&["--target", "1%"]).contains("guessing alone"));
+    assert!(failed(&["--budget", "5%", "--most-posterior", "0.1%"]).contains("--most-posterior"));
+    assert!(failed(&["--budget", "0%", "--least-set", "1000"]).contains("budget"));
     assert!(failed(&["--delay", "7200"]).contains("shorter delay"));
     assert!(failed(&["--batch", "16", "--policy", "random:4096"]).contains("smaller batches"));
     for together in [
-        ["--policy=padme", "--curve"],
         ["--json", "--csv"],
         ["--batch=2", "--delay=3"],
         ["--countermeasures", "--dummies=10%"],
         ["--replies=none", "--budget=20%"],
-        ["--countermeasures", "--table-json=t.json"],
+        ["--countermeasures", "--table=t.json"],
     ] {
         assert!(failed(&together).contains("cannot be used"), "{together:?}");
     }
     for out_of_range in ["--dummies=100%", "--dummies=0", "--delay=0", "--delay=inf", "--batch=1"] {
         assert!(failed(&[out_of_range]).contains("invalid value"), "{out_of_range}");
     }
-    assert!(failed(&["--policy", "padme", "--curve"]).contains("cannot be used"));
+    assert!(failed(&["--budget", "5%", "--table", "t.txt"]).contains(".json, .c, .h or .rs"));
 }
 
 #[test]
@@ -275,7 +274,7 @@ fn a_scenario_that_cannot_be_watched_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |scenario: &str, said: &str| {
         fs::write(folder.path().join("life.toml"), scenario).unwrap();
-        let output = pad(folder.path(), &["--curve", "--detect", "life.toml"]);
+        let output = pad(folder.path(), &["--detect", "life.toml"]);
         assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
         assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
     };
@@ -283,7 +282,7 @@ fn a_scenario_that_cannot_be_watched_is_refused() {
     let other = "[[device]]\nname = \"lock\"\ncount = 2\nactions = [\"open\", \"close\"]\n[command]\nmost-actions = 2\n\
                  [habits]\ndays = 70\n";
     refused(other, "the action `open`, which the model does not know");
-    let output = pad(folder.path(), &["--curve", "--detect", "none.toml"]);
+    let output = pad(folder.path(), &["--detect", "none.toml"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
 }
 
@@ -292,7 +291,7 @@ fn a_scenario_that_cannot_be_watched_is_refused() {
 fn the_curve_shows_what_padding_hides_from_the_homes_own_detector() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("life.toml"), "[habits]\ndays = 60\n").unwrap();
-    let arguments = ["--curve", "--detect", "life.toml", "--homes", "1"];
+    let arguments = ["--detect", "life.toml", "--homes", "1"];
     let report = json(folder.path(), &arguments);
     let points = report["points"].as_array().unwrap();
     let found = |point: &Value| point["attacks_found"].as_f64().unwrap();

@@ -33,7 +33,7 @@ fn evaluation_is_reported() {
 
 #[test]
 fn comparison_is_reported() {
-    assert_printed("compare", ["compare standard pruner.mode=none TEST --model HOME/model.toml"]);
+    assert_printed("compare", ["evaluate standard pruner.mode=none TEST --model HOME/model.toml"]);
 }
 
 #[test]
@@ -48,8 +48,8 @@ fn reports_on_tunnels_are_what_they_were() {
         [
             "audit --model HOME/model.toml --observer tunnel --background 5 --background-from HOME/test.pcap",
             "audit --model HOME/model.toml --observer tunnel --tunnel esp-cbc --format markdown",
-            "pad --model HOME/model.toml --observer tunnel --best --budget 20%",
-            "pad --model HOME/model.toml --observer tunnel --tunnel esp-gcm --curve --csv",
+            "pad --model HOME/model.toml --observer tunnel --budget 20%",
+            "pad --model HOME/model.toml --observer tunnel --tunnel esp-gcm --csv",
             "pad --model HOME/model.toml --observer tunnel --policy random:32",
             "pad --model HOME/model.toml --observer tunnel --countermeasures",
             "audit --model HOME/model.toml --tunnel esp-gcm",

@@ -76,7 +76,7 @@ fn figures_are_those_of_the_commands_they_come_from() {
     let model = example("model.toml");
     let evaluation = json(&format!("evaluate {} --model {model} --json -q", test()));
     let audit = json(&format!("audit --model {model} --json"));
-    let pad = json(&format!("pad --model {model} --curve --json"));
+    let pad = json(&format!("pad --model {model} --json"));
     let countermeasures = json(&format!("pad --model {model} --countermeasures --json"));
     let first = page.descendants().find(|node| node.has_tag_name("h1")).map(words).unwrap();
     assert_eq!(first, evaluation["conclusion"]["sentence"].as_str().unwrap());
@@ -88,11 +88,11 @@ fn figures_are_those_of_the_commands_they_come_from() {
     assert_eq!(column(&page, "tries", "by size")[1..], numbers(&audit["by_size"]["command"]["tries"], "named"));
     assert_eq!(column(&page, "collisions", "commands").len(), audit["collisions"].as_array().unwrap().len());
     assert_eq!(column(&page, "policies", "named"), numbers(&pad["points"], "named"));
-    assert_eq!(column(&page, "policies", "bytes more"), numbers(&pad["points"], "added_share"));
+    assert_eq!(column(&page, "policies", "more"), numbers(&pad["points"], "added_share"));
     let effects = countermeasures["countermeasures"].as_array().unwrap();
     let named: Vec<f64> =
         effects.iter().map(|row| row["effect"]["by_size"]["command"]["named"].as_f64().unwrap()).collect();
-    assert_eq!(column(&page, "measures", "by size"), named);
+    assert_eq!(column(&page, "measures", "command"), named);
     let bins = &evaluation["after_pruning"]["calibration"]["bins"];
     assert_eq!(column(&page, "reliability", "right"), numbers(bins, "right"));
     let named: f64 = column(&page, "expected-sizes", "named").iter().sum();

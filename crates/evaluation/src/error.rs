@@ -37,8 +37,8 @@ pub enum EvaluationError {
     PaddedAlready,
     /// The pipeline names no candidates.
     #[error(
-        "the pipeline ends before candidates are made: answers start with the decomposer; `sizeleak compare` compares \
-         the stages before it"
+        "the pipeline ends before candidates are made: answers start with the decomposer; `sizeleak evaluate` compares the stages \
+         before it in several pipelines"
     )]
     NoCandidates,
 }

@@ -5,11 +5,11 @@ use serde::Serialize;
 use sizeleak_evaluation::statistics::{Interval, percent_within};
 use sizeleak_text::percent;
 
-/// The signs of units in the headings of tables.
-const UNITS: [(&str, Unit); 3] = [("#", Unit::Count), (".", Unit::Decimal), ("%", Unit::Share)];
-
 /// A value that is not known.
 const NONE: &str = "–";
+
+/// Sums of probabilities are exact up to this.
+const ROUNDING: f64 = 1e-9;
 
 /// What everybody should know of all figures.
 pub(crate) const CAPTION: &str = "Nothing is decrypted for any of this: whoever sees the lengths of encrypted records can \
@@ -81,50 +81,31 @@ pub struct Figure {
     pub title: String,
     /// How it is read.
     pub note: String,
-    /// Its figures.
-    pub table: Table,
+    /// What the values of each column are.
+    pub columns: Vec<String>,
+    /// The values of each row.
+    pub rows: Vec<Vec<Value>>,
     /// How it is drawn; `None` for a table alone.
     pub chart: Option<Chart>,
 }
 
-/// Rows of values.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Table {
-    /// What the values are.
-    pub columns: Vec<Column>,
-    /// The values, one for each column.
-    pub rows: Vec<Vec<Value>>,
-}
-
-/// A column of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column {
-    /// Its heading.
-    pub name: &'static str,
-    /// What its numbers are.
-    pub unit: Unit,
-}
-
-/// What numbers are, which says how they are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// No numbers; no sign.
-    Words,
-    /// Whole numbers: `#`.
-    Count,
-    /// Numbers of which two decimals are shown: `.`.
-    Decimal,
-    /// Shares, shown in percent: `%`.
-    Share,
-}
-
-/// A value of a table.
+/// A value of a table, which each form shows in its own way.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// Words, which may come from outside.
     Words(String),
-    /// A number in the unit of its column.
-    Number(f64),
+    /// A whole number.
+    Count(f64),
+    /// A number of which so many decimals are shown.
+    Number(f64, usize),
+    /// A change, with its sign and so many decimals.
+    Change(f64, usize),
+    /// A share, in percent.
+    Share(f64),
+    /// The same, which is at most so much.
+    AtMost(f64),
+    /// The same with its interval.
+    Within(f64, Interval),
     /// It is not known.
     Unknown,
 }
@@ -160,92 +141,93 @@ pub enum ChartKind {
     Ranges,
 }
 
-impl ChartKind {
-    /// A chart of these columns.
-    pub fn of(self, columns: &'static [usize]) -> Option<Chart> {
-        Some(Chart { kind: self, columns, guessing: None })
-    }
-}
-
 impl Figure {
-    /// A table with how it is read and drawn.
-    pub fn new(
-        id: &'static str,
-        title: impl Into<String>,
-        note: impl Into<String>,
-        table: Table,
-        chart: Option<Chart>,
-    ) -> Self {
-        Self { id, title: title.into(), note: note.into(), table, chart }
-    }
-}
-
-impl Table {
-    /// A table of the columns that a heading names, as in `action | bytes # | named %`: between bars, a name and the sign
-    /// of its numbers, which is that of [`Unit`].
-    pub fn new<const N: usize>(heading: &'static str, rows: impl IntoIterator<Item = [Value; N]>) -> Self {
-        let columns = heading.split('|').map(|column| {
-            let column = column.trim();
-            let signed = UNITS.iter().find_map(|(sign, unit)| Some((column.strip_suffix(sign)?.trim_end(), *unit)));
-            let (name, unit) = signed.unwrap_or((column, Unit::Words));
-            Column { name, unit }
-        });
-        Self { columns: columns.collect(), rows: rows.into_iter().map(Vec::from).collect() }
+    /// A table, whose columns are named between bars, as in `action | bytes | named`.
+    pub fn new<const N: usize>(id: &'static str, columns: &str, rows: impl IntoIterator<Item = [Value; N]>) -> Self {
+        let columns = columns.split('|').map(|name| name.trim().to_owned()).collect();
+        let rows = rows.into_iter().map(Vec::from).collect();
+        Self::of(id, columns, rows)
     }
 
-    /// Each row as its values beside their columns.
-    pub fn cells(&self) -> impl Iterator<Item = impl Iterator<Item = (&Column, &Value)>> {
-        self.rows.iter().map(|row| self.columns.iter().zip(row))
-    }
-}
-
-impl Column {
-    /// A value as it is shown.
-    pub fn shown(&self, value: &Value) -> String {
-        match value {
-            Value::Words(words) => sizeleak_text::escaped(words).into_owned(),
-            Value::Number(number) => self.unit.shown(*number),
-            Value::Unknown => NONE.to_owned(),
-        }
+    /// A table with these columns and as many values in each row.
+    pub fn of(id: &'static str, columns: Vec<String>, rows: Vec<Vec<Value>>) -> Self {
+        Self { id, title: String::new(), note: String::new(), columns, rows, chart: None }
     }
 
-    /// Whether its values are aligned at their ends.
-    pub fn is_numeric(&self) -> bool {
-        self.unit != Unit::Words
+    /// The same with what it shows, and how it is read.
+    #[must_use]
+    pub fn titled(self, title: impl Into<String>, note: impl Into<String>) -> Self {
+        Self { title: title.into(), note: note.into(), ..self }
     }
-}
 
-impl Unit {
-    fn shown(self, number: f64) -> String {
-        match self {
-            Self::Share => percent(number),
-            Self::Words | Self::Count if number.abs() < 1e15 => format!("{number:.0}"),
-            Self::Decimal if number.abs() < 1e15 => format!("{number:.2}"),
-            Self::Words | Self::Count | Self::Decimal => format!("{number:.1e}"),
-        }
+    /// The same with these columns drawn.
+    #[must_use]
+    pub fn drawn(self, kind: ChartKind, columns: &'static [usize]) -> Self {
+        Self { chart: Some(Chart { kind, columns, guessing: None }), ..self }
+    }
+
+    /// Which columns have numbers, which are aligned at their ends.
+    pub fn numeric(&self) -> Vec<bool> {
+        let is_number = |value: &Value| !matches!(value, Value::Words(_) | Value::Unknown);
+        let of_column = |at| self.rows.iter().filter_map(|row| row.get(at)).any(is_number);
+        (0..self.columns.len()).map(of_column).collect()
     }
 }
 
 impl Value {
-    /// The value as other programs read it: all digits of a number, nothing where it is not known.
+    /// As people read it.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Words(words) => sizeleak_text::escaped(words).into_owned(),
+            Self::Count(number) | Self::Number(number, _) if number.abs() >= 1e15 => format!("{number:.1e}"),
+            Self::Count(number) => thousands(*number),
+            Self::Number(number, digits) => format!("{number:.digits$}"),
+            Self::Change(change, digits) => format!("{:+.digits$}", change + 0.0),
+            // What differs from all by rounding is all.
+            Self::Share(share) if *share > 1.0 - ROUNDING && *share < 1.0 => percent(1.0),
+            Self::Share(share) => percent(*share),
+            Self::AtMost(share) => format!("≤ {}", percent(*share)),
+            Self::Within(share, interval) => percent_within(*share, *interval),
+            Self::Unknown => NONE.to_owned(),
+        }
+    }
+
+    /// As programs read it: all digits of a number, nothing where it is not known.
     pub fn exact(&self) -> String {
         match self {
             Self::Words(words) => sizeleak_text::escaped(words).into_owned(),
-            Self::Number(number) => number.to_string(),
+            Self::Count(number)
+            | Self::Number(number, _)
+            | Self::Change(number, _)
+            | Self::Share(number)
+            | Self::AtMost(number)
+            | Self::Within(number, _) => number.to_string(),
             Self::Unknown => String::new(),
         }
     }
+
+    /// A number with about three digits.
+    pub fn figure(number: f64) -> Self {
+        if number < 100.0 { Self::Number(number, 2) } else { Self::Count(number) }
+    }
 }
 
-impl From<f64> for Value {
-    fn from(number: f64) -> Self {
-        Self::Number(number)
+/// A whole number with its thousands apart.
+fn thousands(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut shown = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && digit.is_ascii_digit() && !shown.ends_with('-') && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
     }
+    shown
 }
 
 impl From<u64> for Value {
     fn from(number: u64) -> Self {
-        Self::Number(number as f64)
+        Self::Count(number as f64)
     }
 }
 
@@ -261,9 +243,9 @@ impl From<&str> for Value {
     }
 }
 
-impl From<Option<f64>> for Value {
-    fn from(number: Option<f64>) -> Self {
-        number.map_or(Self::Unknown, Self::Number)
+impl<V: Into<Self>> From<Option<V>> for Value {
+    fn from(value: Option<V>) -> Self {
+        value.map_or(Self::Unknown, Into::into)
     }
 }
 
@@ -286,5 +268,19 @@ impl Section {
     /// A section without figures, which says why.
     pub fn missing(id: &'static str, why: impl Into<String>) -> Self {
         Self::new(id, vec![why.into()], Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_as_people_read_them() {
+        let counts = [0.0, 999.0, 85_932.0, 1_234_567.0, -1_234.0, 1e16].map(|number| Value::Count(number).shown());
+        assert_eq!(counts, ["0", "999", "85,932", "1,234,567", "-1,234", "1.0e16"]);
+        assert_eq!([0.5, 12.345, 510.4].map(|number| Value::figure(number).shown()), ["0.50", "12.35", "510"]);
+        assert_eq!([-0.0, 1.25].map(|change| Value::Change(change, 1).shown()), ["+0.0", "+1.2"]);
+        assert_eq!([1.0 - 1e-12, 0.9999].map(|share| Value::Share(share).shown()), ["100.0 %", "99.9 %"]);
     }
 }

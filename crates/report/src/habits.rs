@@ -2,7 +2,7 @@
 
 use sizeleak_habits::{ActionWeek, Home, Routine};
 
-use crate::document::{ChartKind, Figure, Section, Table, Value, Verdict};
+use crate::document::{ChartKind, Figure, Section, Value, Verdict};
 use crate::observed::MIN_SHOWN;
 
 /// What a profile says in one sentence.
@@ -20,35 +20,24 @@ pub fn verdict(home: &Home) -> Verdict {
 pub fn section(home: &Home, zone: &str) -> Section {
     let weeks = home.week();
     let days = home.learned_days();
-    let actions = weeks.iter().map(|week| [(&*week.action).into(), week.weekly.into()]);
-    let actions = Figure::new(
-        "weekly",
-        "Commands with an action in a week",
-        "Expected numbers: an answer counts by its probability.",
-        Table::new("action | a week .", actions),
-        ChartKind::Bars.of(&[0, 1]),
-    );
+    let actions = weeks.iter().map(|week| [(&*week.action).into(), Value::Number(week.weekly, 2)]);
+    let actions = Figure::new("weekly", "action | a week", actions)
+        .titled("Commands with an action in a week", "Expected numbers: an answer counts by its probability.")
+        .drawn(ChartKind::Bars, &[0, 1]);
     let hours = weeks.iter().flat_map(|week| by_hour(week, days));
-    let hours = Figure::new(
-        "habits-by-hour",
-        "When actions are used",
-        format!(
-            "Commands with an action in an hour of the day, in a week, by the clock of {zone}. Hours with fewer than \
-                       five commands in all are left out."
-        ),
-        Table::new("hour # | action | a week .", hours),
-        ChartKind::Hours.of(&[0, 1, 2]),
+    let note = format!(
+        "Commands with an action in an hour of the day, in a week, by the clock of {zone}. Hours with fewer than five \
+         commands in all are left out."
     );
+    let hours = Figure::new("habits-by-hour", "hour | action | a week", hours)
+        .titled("When actions are used", note)
+        .drawn(ChartKind::Hours, &[0, 1, 2]);
     let routines = home.routines().into_iter().map(|Routine { command, at, came, of, days }| {
         [about(&at).into(), command.to_string().into(), u64::from(came).into(), u64::from(of).into(), days.into()]
     });
-    let columns = "from | command | came # | of days # | which days";
-    let routines = Figure::new(
-        "routines",
+    let routines = Figure::new("routines", "from | command | came | of days | which days", routines).titled(
         "Routines",
         "Commands that come at about the same time on most days, by the quarter of an hour in which they begin.",
-        Table::new(columns, routines),
-        None,
     );
     let text = format!("Learned from {days} whole days.");
     Section::new("habits", vec![text], vec![actions, hours, routines])
@@ -65,6 +54,6 @@ fn by_hour(week: &ActionWeek, days: usize) -> impl Iterator<Item = [Value; 3]> {
     let weeks = days as f64 / 7.0;
     (0_u64..24).filter_map(move |hour| {
         let weekly: f64 = week.hours.iter().filter_map(|day| day.get(hour as usize).copied().flatten()).sum();
-        (weekly * weeks >= MIN_SHOWN as f64).then(|| [hour.into(), (&*week.action).into(), weekly.into()])
+        (weekly * weeks >= MIN_SHOWN as f64).then(|| [hour.into(), (&*week.action).into(), Value::Number(weekly, 2)])
     })
 }

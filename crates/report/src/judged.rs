@@ -4,7 +4,8 @@ use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{CalibrationBin, Conclusion, CurvePoint, Evaluation, LearningCurve, Score};
 use sizeleak_text::percent;
 
-use crate::document::{ChartKind, Figure, Section, Table, Tile, TileRow, Value, Verdict};
+use crate::document::Value::{Number, Share};
+use crate::document::{ChartKind, Figure, Section, Tile, TileRow, Verdict};
 use crate::leak::{OBSERVERS, SECRETS};
 
 /// What an evaluation says in one sentence.
@@ -52,20 +53,19 @@ pub fn calibration(evaluation: &Evaluation) -> Section {
         [
             format!("{from:.1}–{to:.1}").into(),
             (*answers).into(),
-            (*probability).into(),
-            (*right).into(),
-            interval.low.into(),
-            interval.high.into(),
+            Share(*probability),
+            Share(*right),
+            Share(interval.low),
+            Share(interval.high),
         ]
     };
-    let columns = "range | answers # | mean probability % | right % | from % | to %";
-    let figure = Figure::new(
-        "reliability",
-        "How often answers of a probability are right",
-        "On the diagonal, probabilities are right. A line is the interval of 95 % (Wilson).",
-        Table::new(columns, calibration.bins.iter().map(row)),
-        ChartKind::Reliability.of(&[2, 3, 4, 5]),
-    );
+    let columns = "range | answers | mean probability | right | from | to";
+    let figure = Figure::new("reliability", columns, calibration.bins.iter().map(row))
+        .titled(
+            "How often answers of a probability are right",
+            "On the diagonal, probabilities are right. A line is the interval of 95 % (Wilson).",
+        )
+        .drawn(ChartKind::Reliability, &[2, 3, 4, 5]);
     let text = match (calibration.expected_error, calibration.by_chance) {
         (Some(error), Some(chance)) => format!(
             "The first candidates say how probable they are. On average that is off by {} (answers that are perfectly \
@@ -82,7 +82,7 @@ pub fn calibration(evaluation: &Evaluation) -> Section {
 pub fn learning_curve(curve: &LearningCurve) -> Section {
     let row = |point: &CurvePoint| {
         let top = point.after_pruning.as_ref().map(|score| score.top_1);
-        let share = |share: fn(&sizeleak_evaluation::MedianShare) -> f64| Value::from(top.as_ref().map(share));
+        let share = |share: fn(&sizeleak_evaluation::MedianShare) -> f64| top.as_ref().map(share).map(Share).into();
         [
             (point.labels as u64).into(),
             (point.learned as u64).into(),
@@ -90,17 +90,16 @@ pub fn learning_curve(curve: &LearningCurve) -> Section {
             share(|top| top.median),
             share(|top| top.interval.low),
             share(|top| top.interval.high),
-            point.sizes.into(),
+            point.sizes.map(|sizes| Number(sizes, 2)).into(),
         ]
     };
-    let columns = "labels # | models # | samples # | named % | from % | to % | right sizes .";
-    let figure = Figure::new(
-        "labels",
-        "Exact commands named by models of so many labels",
-        "The median of models of labels drawn at random, with the hull of their intervals of 95 %.",
-        Table::new(columns, curve.points.iter().map(row)),
-        ChartKind::Growth.of(&[0, 3, 4, 5]),
-    );
+    let columns = "labels | models | samples | named | from | to | right sizes";
+    let figure = Figure::new("labels", columns, curve.points.iter().map(row))
+        .titled(
+            "Exact commands named by models of so many labels",
+            "The median of models of labels drawn at random, with the hull of their intervals of 95 %.",
+        )
+        .drawn(ChartKind::Growth, &[0, 3, 4, 5]);
     let text = format!(
         "How many commands somebody must label to learn this gateway: models of fewer and fewer of {} labels, each tested on \
          the same {} other commands.",

@@ -7,7 +7,8 @@ use sizeleak_inference::space::SizeRow;
 use sizeleak_model::Model;
 use sizeleak_text::percent;
 
-use crate::document::{ChartKind, Figure, Section, Table, Tile, TileRow, Value, Verdict};
+use crate::document::Value::{Count, Share};
+use crate::document::{ChartKind, Figure, Section, Tile, TileRow, Verdict};
 
 /// The secrets of commands, as tiles name them.
 pub const SECRETS: [&str; 3] = ["Exact command", "Number of actions", "Types of devices"];
@@ -87,90 +88,79 @@ pub fn fix(table: &JudgedPolicy, audit: &Audit, commands_per_day: f64) -> String
 
 /// How probable each size is by the model.
 pub fn expected_sizes(rows: &[SizeRow]) -> Figure {
-    let row = |row: &SizeRow| [row.bytes.into(), row.probability.into(), row.greatest.into(), row.commands.into()];
-    let columns = "bytes # | share of commands % | named % | possible commands #";
-    Figure::new(
-        "expected-sizes",
-        "Sizes to expect, by the model",
-        "A bar is the share of commands with this size. Its dark part is what the best guess by that size gets right; all \
-         dark parts together are how often the exact command is named.",
-        Table::new(columns, rows.iter().map(row)),
-        ChartKind::Spectrum.of(&[0, 1, 2]),
-    )
+    let row = |row: &SizeRow| [row.bytes.into(), Share(row.probability), Share(row.greatest), Count(row.commands)];
+    Figure::new("expected-sizes", "bytes | share of commands | named | possible commands", rows.iter().map(row))
+        .titled(
+            "Sizes to expect, by the model",
+            "A bar is the share of commands with this size. Its dark part is what the best guess by that size gets right; \
+             all dark parts together are how often the exact command is named.",
+        )
+        .drawn(ChartKind::Spectrum, &[0, 1, 2])
 }
 
 /// The sizes of actions, and which commands have the same.
 pub fn sizes(audit: &Audit, model: &Model) -> Section {
     let actions = model.actions.iter().map(|action| {
         let [least, most] = action.size_range();
-        [action.name.as_str().into(), (action.size as f64).into(), (least as f64).into(), (most as f64).into()]
+        [action.name.as_str().into(), Count(action.size as f64), Count(least as f64), Count(most as f64)]
     });
-    let columns = "action | bytes # | at least # | at most #";
-    let size = Figure::new(
-        "actions",
-        "Bytes that each action adds",
-        format!("A message without any action has {} bytes.", model.overhead),
-        Table::new(columns, actions),
-        ChartKind::Bars.of(&[0, 1]),
-    );
+    let actions = Figure::new("actions", "action | bytes | at least | at most", actions)
+        .titled("Bytes that each action adds", format!("A message without any action has {} bytes.", model.overhead))
+        .drawn(ChartKind::Bars, &[0, 1]);
     let collisions = audit.collisions.iter().map(|collision| {
         let names: Vec<String> = collision.commands.iter().map(|counts| command_name(model, counts)).collect();
         let bytes = model.overhead + collision.bytes;
-        [(bytes as f64).into(), (names.len() as u64).into(), names.join("  =  ").into()]
+        [Count(bytes as f64), Count(names.len() as f64), names.join("  =  ").into()]
     });
-    let columns = "bytes # | commands # | which";
-    let same = Figure::new(
-        "collisions",
+    let collisions = Figure::new("collisions", "bytes | commands | which", collisions).titled(
         "Commands of one or two actions that have the same size",
         "Their size does not tell these apart. Commands of more actions are hidden by more others.",
-        Table::new(columns, collisions),
-        None,
-    );
-    let numbers = audit.by_number.iter().map(|row| {
-        let [actions, sizes] = [u64::from(row.actions), row.sizes as u64].map(Value::from);
-        [actions, row.probability.into(), row.commands.into(), sizes, row.alone.into(), row.named.into()]
-    });
-    let columns = "actions # | of commands % | different commands # | sizes # | alone if ε is known % | named %";
-    let by_number = Figure::new(
-        "numbers",
-        "How often the exact command is named, by its number of actions",
-        "The more devices a command moves, the more other commands have its size.",
-        Table::new(columns, numbers),
-        ChartKind::Bars.of(&[0, 5]),
     );
     let text = format!(
         "The inventory allows {:.0} commands of up to {} actions. They have {} sizes.",
         audit.commands, audit.most_actions, audit.sizes
     );
-    Section::new("sizes", vec![text], vec![size, same, by_number])
+    Section::new("sizes", vec![text], vec![actions, collisions, by_number(audit)])
+}
+
+/// The commands by their number of actions.
+pub fn by_number(audit: &Audit) -> Figure {
+    let rows = audit.by_number.iter().map(|row| {
+        let [actions, commands, sizes] = [f64::from(row.actions), row.commands, row.sizes as f64].map(Count);
+        [actions, Share(row.probability), commands, sizes, Share(row.alone), Share(row.named)]
+    });
+    Figure::new("numbers", "actions | of commands | different | sizes | alone, ε known | named", rows)
+        .titled(
+            "How often the exact command is named, by its number of actions",
+            "The more devices a command moves, the more other commands have its size.",
+        )
+        .drawn(ChartKind::Bars, &[0, 5])
+}
+
+/// How many commands look alike.
+pub fn anonymity_sets(audit: &Audit) -> Figure {
+    let sets = audit.by_size.command.sets.iter().map(|set| {
+        let [from, to] = [set.from, set.to].map(|commands| Count(commands).shown());
+        let range = if set.to - set.from < 0.5 { from } else { format!("{from}–{to}") };
+        [range.into(), Share(set.probability)]
+    });
+    Figure::new("anonymity-sets", "commands that a size leaves possible | of commands", sets)
+        .titled("Commands that a size leaves possible", "A set of 1 is a command that its size gives away for certain.")
+        .drawn(ChartKind::Bars, &[0, 1])
 }
 
 /// How many commands look alike, and how many guesses an observer needs.
 pub fn anonymity(audit: &Audit) -> Section {
     let measures = &audit.by_size.command;
-    let range =
-        |from: f64, to: f64| if to - from < 0.5 { format!("{from:.0}") } else { format!("{from:.0}–{to:.0}") };
-    let sets = measures.sets.iter().map(|set| [range(set.from, set.to).into(), set.probability.into()]);
-    let sets = Figure::new(
-        "anonymity-sets",
-        "Commands that a size leaves possible",
-        "A set of 1 is a command that its size gives away for certain.",
-        Table::new("commands | of commands %", sets),
-        ChartKind::Bars.of(&[0, 1]),
-    );
-    let once = [1_u64.into(), measures.guessing.into(), measures.named.into()];
+    let once = [1_u64.into(), Share(measures.guessing), Share(measures.named)];
     let tries =
-        measures.tries.iter().map(|tries| [(tries.tries as u64).into(), tries.guessing.into(), tries.named.into()]);
-    let tries = Figure::new(
-        "tries",
-        "Right within so many guesses",
-        "Without anything seen, and by the size.",
-        Table::new("guesses # | guessing % | by size %", std::iter::once(once).chain(tries)),
-        ChartKind::Bars.of(&[0, 1, 2]),
-    );
+        measures.tries.iter().map(|tries| [(tries.tries as u64).into(), Share(tries.guessing), Share(tries.named)]);
+    let tries = Figure::new("tries", "guesses | guessing | by size", std::iter::once(once).chain(tries))
+        .titled("Right within so many guesses", "Without anything seen, and by the size.")
+        .drawn(ChartKind::Bars, &[0, 1, 2]);
     let sure = measures.certain.iter().map(|certain| {
         format!("at least {:.0} % sure of {} of commands", 100.0 * certain.posterior, percent(certain.probability))
     });
     let text = format!("By the size alone, an observer is {}.", sure.collect::<Vec<_>>().join(", "));
-    Section::new("anonymity", vec![text], vec![sets, tries])
+    Section::new("anonymity", vec![text], vec![anonymity_sets(audit), tries])
 }

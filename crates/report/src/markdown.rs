@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::document::{CAPTION, Column, Figure, Report, Table, TileRow};
+use crate::document::{CAPTION, Figure, Report, TileRow};
 use crate::prose::{Piece, pieces};
 
 /// Rows of a table beyond so many are only counted: a wiki shows no longer ones, and the page has them.
@@ -47,23 +47,18 @@ fn write_figure(text: &mut String, figure: &Figure) {
     if !figure.note.is_empty() {
         let _ = writeln!(text, "\n{}", words(&figure.note));
     }
-    if figure.table.rows.is_empty() {
+    if figure.rows.is_empty() {
         text.push_str("\nNone.\n");
         return;
     }
-    write_table(text, &figure.table);
-}
-
-fn write_table(text: &mut String, table: &Table) {
-    let names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
-    let alignment = |column: &Column| if column.is_numeric() { "--:|" } else { "---|" };
-    let alignments: String = table.columns.iter().map(alignment).collect();
-    let _ = write!(text, "\n| {} |\n|{alignments}\n", names.join(" | "));
-    for row in table.cells().take(MAX_ROWS) {
-        let shown: Vec<String> = row.map(|(column, value)| words(&column.shown(value))).collect();
+    let alignments: String =
+        figure.numeric().iter().map(|is_number| if *is_number { "--:|" } else { "---|" }).collect();
+    let _ = write!(text, "\n| {} |\n|{alignments}\n", figure.columns.join(" | "));
+    for row in figure.rows.iter().take(MAX_ROWS) {
+        let shown: Vec<String> = row.iter().map(|value| words(&value.shown())).collect();
         let _ = writeln!(text, "| {} |", shown.join(" | "));
     }
-    if let Some(more @ 1..) = table.rows.len().checked_sub(MAX_ROWS) {
+    if let Some(more @ 1..) = figure.rows.len().checked_sub(MAX_ROWS) {
         let _ = writeln!(text, "\n{more} rows more are in the page: `-o report.html`.");
     }
 }

@@ -11,7 +11,7 @@ use sizeleak_frame::{Frame, Identification, StageSummary, Summary};
 use sizeleak_output::AnswerSink;
 use sizeleak_platform::telemetry::Latency;
 
-use crate::document::{ChartKind, Figure, Section, Table, Value, Verdict};
+use crate::document::{ChartKind, Figure, Section, Value, Verdict};
 
 /// Fewer commands of an hour or a size are not shown: whoever knows one of the people would recognise a single event.
 pub(crate) const MIN_SHOWN: u64 = 5;
@@ -150,26 +150,25 @@ impl Observed {
         let left_out: u64 = self.all.by_size.values().filter(|commands| **commands < MIN_SHOWN).sum();
         let sizes =
             self.all.by_size.iter().filter(is_shown).map(|(bytes, commands)| [(*bytes).into(), (*commands).into()]);
-        let sizes = Figure::new(
-            "sizes-seen",
-            format!("Sizes of {} commands, as an observer sees them", self.commands()),
-            format!("Each line is a size. {left_out} commands of sizes that fewer than five have are left out."),
-            Table::new("bytes # | commands #", sizes),
-            ChartKind::Spectrum.of(&[0, 1]),
-        );
+        let sizes = Figure::new("sizes-seen", "bytes | commands", sizes)
+            .titled(
+                format!("Sizes of {} commands, as an observer sees them", self.commands()),
+                format!("Each line is a size. {left_out} commands of sizes that fewer than five have are left out."),
+            )
+            .drawn(ChartKind::Spectrum, &[0, 1]);
         let days = self.all.days.len();
-        let shown = |commands: u64| (commands >= MIN_SHOWN).then(|| commands as f64 / days.max(1) as f64);
+        let shown =
+            |commands: u64| (commands >= MIN_SHOWN).then(|| Value::Number(commands as f64 / days.max(1) as f64, 2));
         let hours = (0_u64..).zip(self.all.by_hour).map(|(hour, commands)| [hour.into(), Value::from(shown(commands))]);
-        let hours = Figure::new(
-            "hours",
-            format!("When commands come: mean of {days} {}", if days == 1 { "day" } else { "days" }),
-            format!(
-                "Commands in each hour of a day, by the clock of {}. Hours with fewer than five are left out.",
-                self.clock()
-            ),
-            Table::new("hour # | commands .", hours),
-            ChartKind::Spectrum.of(&[0, 1]),
-        );
+        let hours = Figure::new("hours", "hour | commands", hours)
+            .titled(
+                format!("When commands come: mean of {days} {}", if days == 1 { "day" } else { "days" }),
+                format!(
+                    "Commands in each hour of a day, by the clock of {}. Hours with fewer than five are left out.",
+                    self.clock()
+                ),
+            )
+            .drawn(ChartKind::Spectrum, &[0, 1]);
         vec![sizes, hours]
     }
 
@@ -186,16 +185,10 @@ impl Observed {
     pub fn deviations(&self) -> Option<Section> {
         let all = self.deviation_count();
         let rows = DEVIATIONS.iter().zip(self.deviations).filter(|(_, count)| *count > 0);
-        let figure = Figure::new(
-            "kinds-of-deviation",
-            "Deviations by their kind",
-            "One incident is one deviation, whatever commands it has.",
-            Table::new(
-                "kind | deviations # | what it is",
-                rows.map(|((name, what), count)| [(*name).into(), count.into(), (*what).into()]),
-            ),
-            ChartKind::Bars.of(&[0, 1]),
-        );
+        let rows = rows.map(|((name, what), count)| [(*name).into(), count.into(), (*what).into()]);
+        let figure = Figure::new("kinds-of-deviation", "kind | deviations | what it is", rows)
+            .titled("Deviations by their kind", "One incident is one deviation, whatever commands it has.")
+            .drawn(ChartKind::Bars, &[0, 1]);
         let text =
             format!("{all} incidents were beyond what this home usually does, by the sizes of its commands alone.");
         let section = Section::new("deviations", vec![text], vec![figure]);
@@ -205,16 +198,15 @@ impl Observed {
     /// How long stages take; `None` if the streams do not say.
     pub fn latencies(&self) -> Option<Section> {
         let rows: Vec<_> = self.summary.iter().flat_map(|summary| &summary.stages).filter_map(latency_row).collect();
-        let columns = "stage | frames # | median, µs . | 99 %, µs . | most, µs .";
+        let columns = "stage | frames | median, µs | 99 %, µs | most, µs";
         let text = "How long each stage worked on a frame, as the last of the streams says.";
         (!rows.is_empty()).then(|| {
-            let figure = Figure::new(
-                "service-times",
-                "Time of each stage for a frame",
-                "The dot is the median; the line goes on to the 99 % quantile, in microseconds.",
-                Table::new(columns, rows),
-                ChartKind::Ranges.of(&[0, 2, 3]),
-            );
+            let figure = Figure::new("service-times", columns, rows)
+                .titled(
+                    "Time of each stage for a frame",
+                    "The dot is the median; the line goes on to the 99 % quantile, in microseconds.",
+                )
+                .drawn(ChartKind::Ranges, &[0, 2, 3]);
             Section::new("latency", vec![text.to_owned()], vec![figure])
         })
     }
@@ -237,7 +229,7 @@ impl Commands {
 /// A stage with its quantiles; `None` if it has no latencies that can be read.
 fn latency_row(row: &StageSummary) -> Option<[Value; 5]> {
     let latency = Latency::from_bytes(&row.latency).ok().filter(|latency| !latency.histogram().is_empty())?;
-    let quantile = |quantile| Value::from(latency.histogram().value_at_quantile(quantile) as f64 / 1e3);
+    let quantile = |quantile| Value::Number(latency.histogram().value_at_quantile(quantile) as f64 / 1e3, 2);
     Some([row.stage.as_str().into(), row.frames_in.into(), quantile(0.5), quantile(0.99), quantile(1.0)])
 }
 

@@ -1,6 +1,6 @@
 //! Which parts a report has, in their order: what each is called, and what to give so that there are figures.
 
-use crate::document::{Figure, Report, Section, Table};
+use crate::document::{Figure, Report, Section};
 
 const MODEL: &str = "Name a model: `sizeleak report --model model.toml -o report.html`. `sizeleak learn` makes one.";
 
@@ -72,7 +72,7 @@ impl Report {
         self.sections.push(Section::new(
             "glossary",
             Vec::new(),
-            vec![Figure::new("words", "Words", "", Table::new("word | meaning", rows), None)],
+            vec![Figure::new("words", "word | meaning", rows).titled("Words", "")],
         ));
         let (mut parts, mut left_out) = (Vec::new(), Vec::<(String, Vec<&str>)>::new());
         for (id, title, missing) in PARTS {

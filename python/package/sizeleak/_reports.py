@@ -174,7 +174,9 @@ def compare(
 
     Each pipeline is a `Pipeline`, the path of a pipeline file, or text such as "standard" and "pruner.mode=paper".
     """
-    with Call("compare") as call:
+    if len(pipelines) < 2:
+        raise ValueError("name two pipelines or more")
+    with Call("evaluate") as call:
         _add_labelled(call, labels, gateway, None)
         _add_models(call, model=model)
         call.add(**options)
@@ -194,7 +196,7 @@ def audit(model: Any, *, inventory: Path | None = None, **options: Any) -> Audit
 
 
 def pad(model: Any, *, inventory: Path | None = None, **options: Any) -> Padding:
-    """What hides commands and what it costs: all policies, or as asked: `policy="padme"`, `best=True, budget="20%"`."""
+    """What hides commands and what it costs: all policies, or as asked: `policy="padme"`, `budget="20%"`."""
     with Call("pad") as call:
         _add_models(call, model=model)
         call.add(inventory=inventory, **options)

@@ -3,15 +3,15 @@
 use serde::Serialize;
 use sizeleak_audit::leakage::{Learned, share_in_words};
 use sizeleak_audit::tunnel::{Background, Tunnel, TunnelAudit, flows_in_words};
-use sizeleak_inference::channel::Measures;
 use sizeleak_model::Model;
+use sizeleak_report::document::Value::Share;
+use sizeleak_report::document::{Figure, Value};
 use sizeleak_survey::in_words;
 
-use super::table::{MeasureRow, ROWS, named_paragraph, share};
+use super::table::{ROWS, named_paragraph};
 use crate::command::audited_model::{AuditedModel, PriorReport, actions};
-use crate::command::document::{Document, numbers, paragraph, spaced};
+use crate::command::document::{Document, figure, paragraph, spaced};
 use crate::command::failure::Failure;
-use crate::command::figures::NONE;
 use crate::command::report_format::ReportForm;
 
 /// An audit as JSON.
@@ -27,8 +27,8 @@ pub(super) struct TunnelReport<'a> {
     audit: TunnelAudit,
 }
 
-/// A figure of what is learned: its name, and how it is shown.
-struct Row(&'static str, fn(&Learned) -> String);
+/// A figure of what is learned: its name, and its value.
+type Row = (&'static str, fn(&Learned) -> Value);
 
 impl<'a> TunnelReport<'a> {
     /// The audit of a model behind a tunnel.
@@ -58,15 +58,17 @@ impl<'a> TunnelReport<'a> {
         ];
         let premises = premises.into_iter().filter_map(|(name, text)| Some(named_paragraph(name, &text?)));
         let named: [Row; 6] = [
-            Row("command by guessing, V₀", |learned| share(learned.command.guessing)),
-            Row("command, V", |learned| share(learned.command.named)),
-            Row("number of actions by guessing", |learned| share(learned.number.guessing)),
-            Row("number of actions", |learned| share(learned.number.named)),
-            Row("types of devices by guessing", |learned| of_kinds(learned, |kinds| kinds.guessing)),
-            Row("types of devices", |learned| of_kinds(learned, |kinds| kinds.named)),
+            ("command by guessing, V₀", |learned| Share(learned.command.guessing)),
+            ("command, V", |learned| Share(learned.command.named)),
+            ("number of actions by guessing", |learned| Share(learned.number.guessing)),
+            ("number of actions", |learned| Share(learned.number.named)),
+            ("types of devices by guessing", |learned| {
+                learned.kinds.as_ref().map(|kinds| Share(kinds.guessing)).into()
+            }),
+            ("types of devices", |learned| learned.kinds.as_ref().map(|kinds| Share(kinds.named)).into()),
         ];
-        let named = self.beside("named correctly", named.into_iter().map(|Row(name, shown)| (name, shown)));
-        let measures = ROWS.iter().map(|MeasureRow(name, shown)| (*name, |learned: &Learned| shown(&learned.command)));
+        let named = self.beside("named correctly", named.into_iter());
+        let measures = ROWS.iter().map(|(name, value)| (*name, |learned: &Learned| value(&learned.command)));
         let sentence = paragraph(self.sentence.clone(), 0);
         spaced([sentence, premises.flatten().collect(), named, self.beside("of the command", measures)])
     }
@@ -91,23 +93,15 @@ impl<'a> TunnelReport<'a> {
     }
 
     /// Figures without the tunnel, through it, and beside a background, if there is one.
-    fn beside<F: Fn(&Learned) -> String>(
-        &self,
-        title: &str,
-        rows: impl Iterator<Item = (&'static str, F)>,
-    ) -> Document {
+    fn beside<F: Fn(&Learned) -> Value>(&self, title: &str, rows: impl Iterator<Item = (&'static str, F)>) -> Document {
         let TunnelAudit { by_size, through_tunnel, beside_background, .. } = &self.audit;
-        let (alone, through) = ("by size alone", "through the tunnel");
+        let columns = format!("{title} | by size alone | through the tunnel");
         let (Some(beside), Some(background)) = (beside_background, self.background) else {
-            let row = |(name, shown): (&str, F)| [name.to_owned(), shown(by_size), shown(through_tunnel)];
-            return numbers([title, alone, through], rows.map(row));
+            let rows = rows.map(|(name, value)| [name.into(), value(by_size), value(through_tunnel)]);
+            return figure(&Figure::new("beside", &columns, rows));
         };
-        let with = format!("beside {}", flows_in_words(background.flows));
-        let row = |(name, shown): (&str, F)| [name.to_owned(), shown(by_size), shown(through_tunnel), shown(beside)];
-        numbers([title, alone, through, &with], rows.map(row))
+        let columns = format!("{columns} | beside {}", flows_in_words(background.flows));
+        let rows = rows.map(|(name, value)| [name.into(), value(by_size), value(through_tunnel), value(beside)]);
+        figure(&Figure::new("beside", &columns, rows))
     }
-}
-
-fn of_kinds(learned: &Learned, figure: fn(&Measures) -> f64) -> String {
-    learned.kinds.as_ref().map_or_else(|| NONE.to_owned(), |kinds| share(figure(kinds)))
 }

@@ -135,6 +135,6 @@ fn shown(policy: &PaddingPolicy) -> String {
     let buckets = if let PaddingPolicy::Table { buckets } = policy { buckets.as_slice() } else { &[] };
     let sizes: Vec<String> = buckets.iter().take(SHOWN).map(u64::to_string).collect();
     let more = buckets.len().saturating_sub(SHOWN);
-    let more = if more > 0 { format!(" and {more} more (see `--table-json`)") } else { String::new() };
+    let more = if more > 0 { format!(" and {more} more (`--table FILE` writes all)") } else { String::new() };
     format!("Messages are padded to the next of {}{more} bytes; beyond, to multiples of the last.", sizes.join(" "))
 }

@@ -13,7 +13,7 @@ const MAX_DELAY: f64 = 86_400.0;
 
 /// A policy, and what is done beside padding.
 #[derive(Debug, Args)]
-#[group(id = "judged", conflicts_with_all = ["table", "curves"])]
+#[group(id = "judged", conflicts_with = "table")]
 pub(super) struct CountermeasureOptions {
     /// Judge padding: none, multiple:BYTES, powers-of-two, padme, tls13:BYTES, random:BYTES, keyed-random:BYTES,
     /// constant:BYTES, or a JSON file
@@ -75,7 +75,7 @@ impl CountermeasureOptions {
 }
 
 /// All that are compared, with a policy: the policy alone first.
-pub(crate) fn compared(policy: &PaddingPolicy) -> Vec<Countermeasures> {
+pub(super) fn compared(policy: &PaddingPolicy) -> Vec<Countermeasures> {
     let alone = Countermeasures { policy: policy.clone(), ..Countermeasures::NONE };
     let mut compared = vec![alone.clone()];
     let batches = [2, 3].map(Sending::Batches);

@@ -2,25 +2,61 @@
 
 use serde::Serialize;
 use sizeleak_audit::padding::{
-    CountermeasureCost, CountermeasureEffect, CountermeasureError, Countermeasures, HomeTraffic, MessageLeak,
-    PaddingPolicy, ReplyForm, Sending,
+    CountermeasureEffect, Countermeasures, HomeTraffic, MessageLeak, PaddingPolicy, ReplyForm, Sending,
 };
-use sizeleak_inference::channel::KeyFigures;
+use sizeleak_report::document::Value::{AtMost, Change, Count, Number, Share};
+use sizeleak_report::document::{ChartKind, Figure, Value};
 
 use super::countermeasure_options::compared;
-use super::judged::{megabytes, opening};
-use crate::command::document::{Document, numbers, paragraph, spaced};
+use super::judged::opening;
+use crate::command::document::{Document, figure, paragraph, spaced};
 use crate::command::failure::Failure;
-use crate::command::figures::{NONE, percent};
+use crate::command::figures::percent;
 use crate::command::report_format::ReportForm;
 
 /// What countermeasures are judged for.
 #[derive(Debug)]
-pub(super) struct JudgedHome<'a> {
-    pub(super) traffic: &'a HomeTraffic,
-    pub(super) commands_per_day: f64,
+pub(crate) struct JudgedHome<'a> {
+    pub(crate) traffic: &'a HomeTraffic,
+    pub(crate) commands_per_day: f64,
     /// How probable commands are taken to be.
-    pub(super) prior: &'a str,
+    pub(crate) prior: &'a str,
+}
+
+/// A figure: its name, that in a table of several countermeasures (none: it is not in there), and its value.
+type Row = (&'static str, &'static str, fn(&CountermeasureEffect) -> Value);
+
+/// What an observer of messages learns.
+const LEAKS: [Row; 9] = [
+    ("command named", "command", |effect| Share(effect.by_size.command.named)),
+    ("  with replies", "by replies", with_replies),
+    ("  by guessing", "", |effect| Share(effect.by_size.command.guessing)),
+    ("  × guessing", "× guessing", |effect| Number(effect.by_size.command.times_guessing, 2)),
+    ("number of actions named", "number", |effect| Share(effect.by_size.number.named)),
+    ("types of devices named", "types", |effect| effect.by_size.kinds.as_ref().map(|kinds| Share(kinds.named)).into()),
+    ("bits given away", "bits", |effect| Number(effect.by_size.command.information_bits, 2)),
+    ("greatest posterior", "worst", |effect| Share(effect.by_size.command.worst_posterior)),
+    ("smallest anonymity set", "set", |effect| Count(effect.by_size.command.smallest_set)),
+];
+
+/// What that costs.
+const COSTS: [Row; 7] = [
+    ("bytes to the gateway, a command", "bytes", |effect| Change(effect.cost.added_bytes, 1)),
+    ("bytes of replies, a command", "of replies", |effect| {
+        effect.cost.added_reply_bytes.map(|it| Change(it, 1)).into()
+    }),
+    ("MB a day", "MB a day", |effect| effect.cost.megabytes_a_day.map(|it| Change(it, 4)).into()),
+    ("messages to the gateway a day", "messages", |effect| Change(effect.cost.added_messages_a_day, 0)),
+    ("replies a day", "replies", |effect| effect.cost.added_replies_a_day.map(|it| Change(it, 0)).into()),
+    ("seconds of delay, mean", "delay", |effect| Number(effect.cost.mean_delay_seconds, 1)),
+    ("seconds of delay, at most", "", |effect| {
+        effect.cost.most_delay_seconds.map_or("no limit".into(), |seconds| Number(seconds, 1))
+    }),
+];
+
+fn with_replies(effect: &CountermeasureEffect) -> Value {
+    let named = |leak: &MessageLeak| if leak.is_exact { Share(leak.command.named) } else { AtMost(leak.command.named) };
+    effect.with_replies.as_ref().map(named).into()
 }
 
 /// What countermeasures give away and cost, beside none.
@@ -69,46 +105,15 @@ impl<'a> CountermeasureReport<'a> {
     }
 
     fn parts(&self) -> Vec<Document> {
+        let Self { before, after, .. } = self;
+        let leaks = LEAKS.iter().map(|(name, _, value)| [(*name).into(), value(before), value(after)]);
+        let title = format!("what it costs, at {} commands a day | more", self.commands_per_day);
+        let costs = COSTS.iter().map(|(name, _, value)| [(*name).into(), value(after)]);
         let mut parts = opening(&self.sentence, self.prior);
-        parts.extend([self.leaks(), self.costs()]);
+        parts.push(figure(&Figure::new("leak", "of a message | without | with", leaks)));
+        parts.push(figure(&Figure::new("cost", &title, costs)));
         parts.extend(self.remarks().iter().map(|remark| paragraph(remark, 0)));
         parts
-    }
-
-    fn leaks(&self) -> Document {
-        let effects = [&self.before, &self.after];
-        let by_size = |name: &str, shown: &dyn Fn(&MessageLeak) -> String| {
-            let [before, after] = effects.map(|effect| shown(&effect.by_size));
-            [name.to_owned(), before, after]
-        };
-        let [replies_before, replies_after] = effects.map(named_with_replies);
-        let rows = [
-            by_size("command named", &|leak| percent(leak.command.named)),
-            ["  with replies".to_owned(), replies_before, replies_after],
-            by_size("  by guessing", &|leak| percent(leak.command.guessing)),
-            by_size("  of guessing", &|leak| format!("× {:.2}", leak.command.times_guessing)),
-            by_size("number of actions named", &|leak| percent(leak.number.named)),
-            by_size("types of devices named", &|leak| kinds_named(leak)),
-            by_size("bits given away", &|leak| format!("{:.2}", leak.command.information_bits)),
-            by_size("greatest posterior", &|leak| percent(leak.command.worst_posterior)),
-            by_size("smallest anonymity set", &|leak| format!("{:.0}", leak.command.smallest_set)),
-        ];
-        numbers(["of a message", "without", "with"], rows)
-    }
-
-    fn costs(&self) -> Document {
-        let cost = &self.after.cost;
-        let a_day = format!(" a day, of {} commands", self.commands_per_day);
-        let rows = [
-            ["bytes to the gateway, a command".to_owned(), changed(cost.added_bytes)],
-            ["bytes of replies, a command".to_owned(), or_unknown(cost.added_reply_bytes.map(changed))],
-            [format!("MB{a_day}"), or_unknown(cost.megabytes_a_day.map(changed_megabytes))],
-            ["messages to the gateway a day".to_owned(), changed(cost.added_messages_a_day)],
-            ["replies a day".to_owned(), or_unknown(cost.added_replies_a_day.map(changed))],
-            ["seconds of delay, mean".to_owned(), seconds(cost.mean_delay_seconds)],
-            ["seconds of delay, at most".to_owned(), or_unlimited(cost)],
-        ];
-        numbers(["what it costs", "more"], rows)
     }
 
     /// What the figures rest on.
@@ -154,7 +159,7 @@ impl<'a> CountermeasureReport<'a> {
 
 /// All countermeasures, compared.
 #[derive(Debug, Serialize)]
-pub(super) struct Comparison<'a> {
+pub(crate) struct Comparison<'a> {
     schema: u32,
     prior: &'a str,
     policy: String,
@@ -176,7 +181,7 @@ struct Compared {
 }
 
 impl<'a> Comparison<'a> {
-    pub(super) fn new(home: &JudgedHome<'a>, policy: &PaddingPolicy) -> Self {
+    pub(crate) fn new(home: &JudgedHome<'a>, policy: &PaddingPolicy) -> Self {
         let is_padded = *policy != PaddingPolicy::None;
         let mut countermeasures: Vec<Compared> =
             is_padded.then(|| Compared::new(home, &Countermeasures::NONE)).into_iter().collect();
@@ -197,18 +202,33 @@ impl<'a> Comparison<'a> {
     }
 
     fn parts(&self) -> Vec<Document> {
-        let leak = ["of a message", "command", "by replies", "number", "types", "× guessing", "bits", "worst", "set"];
-        let cost = ["what it costs", "bytes", "of replies", "MB a day", "messages", "replies", "delay"];
-        let mut parts = vec![
-            numbers(leak, self.countermeasures.iter().map(Compared::leak)),
-            numbers(cost, self.countermeasures.iter().map(Compared::cost)),
-            paragraph(self.explained(), 0),
-        ];
-        parts.extend(self.faults().iter().map(|fault| paragraph(fault, 0)));
+        let mut parts: Vec<Document> = self.figures().iter().map(figure).collect();
+        parts.push(paragraph(self.explained(), 0));
+        parts.extend(self.faults().map(|fault| paragraph(fault, 0)));
         parts
     }
 
-    fn explained(&self) -> String {
+    /// What each gives away, and what it costs.
+    pub(crate) fn figures(&self) -> [Figure; 2] {
+        [
+            self.figure("measures", "of a message", &LEAKS)
+                .titled("How often the exact command is named, by countermeasure", "")
+                .drawn(ChartKind::Bars, &[0, 1]),
+            self.figure("costs", "what it costs", &COSTS).titled("What countermeasures cost", ""),
+        ]
+    }
+
+    fn figure(&self, id: &'static str, title: &str, figures: &[Row]) -> Figure {
+        let shown = || figures.iter().filter(|(_, name, _)| !name.is_empty());
+        let names = [title].into_iter().chain(shown().map(|(_, name, _)| *name));
+        let row = |compared: &Compared| {
+            let value = |(_, _, value): &Row| compared.effect.as_ref().map_or(Value::Unknown, value);
+            [compared.short_name.as_str().into()].into_iter().chain(shown().map(value)).collect()
+        };
+        Figure::of(id, names.map(str::to_owned).collect(), self.countermeasures.iter().map(row).collect())
+    }
+
+    pub(crate) fn explained(&self) -> String {
         format!(
             "Of a message to the gateway, an observer of its size names the exact command, the number of actions and the \
              types of devices in so many cases, and says rightly that it is no dummy; by replies: the command, if they are \
@@ -219,10 +239,8 @@ impl<'a> Comparison<'a> {
         )
     }
 
-    fn faults(&self) -> Vec<String> {
-        let fault =
-            |compared: &Compared| compared.fault.as_ref().map(|fault| format!("{}: {fault}", compared.short_name));
-        self.countermeasures.iter().filter_map(fault).collect()
+    pub(crate) fn faults(&self) -> impl Iterator<Item = String> {
+        self.countermeasures.iter().filter_map(|it| Some(format!("{}: {}", it.short_name, it.fault.as_ref()?)))
     }
 }
 
@@ -239,83 +257,5 @@ impl Compared {
             _ => format!("  {alone}"),
         };
         Self { name: named.to_string(), short_name, effect, fault }
-    }
-
-    fn leak(&self) -> [String; 9] {
-        let shown = |effect: &CountermeasureEffect| {
-            let MessageLeak { command, number, .. } = &effect.by_size;
-            let KeyFigures { named, times_guessing, information_bits, worst_posterior, smallest_set, .. } = command;
-            [
-                self.short_name.clone(),
-                percent(*named),
-                named_with_replies(effect),
-                percent(number.named),
-                kinds_named(&effect.by_size),
-                format!("{times_guessing:.2}"),
-                format!("{information_bits:.2}"),
-                percent(*worst_posterior),
-                format!("{smallest_set:.0}"),
-            ]
-        };
-        self.row(shown)
-    }
-
-    fn cost(&self) -> [String; 7] {
-        let shown = |CountermeasureEffect { cost, .. }: &CountermeasureEffect| {
-            [
-                self.short_name.clone(),
-                changed(cost.added_bytes),
-                or_unknown(cost.added_reply_bytes.map(changed)),
-                or_unknown(cost.megabytes_a_day.map(changed_megabytes)),
-                format!("{:+.0}", cost.added_messages_a_day + 0.0),
-                or_unknown(cost.added_replies_a_day.map(|replies| format!("{:+.0}", replies + 0.0))),
-                seconds(cost.mean_delay_seconds),
-            ]
-        };
-        self.row(shown)
-    }
-
-    /// The cells of a row; without an effect, only the name.
-    fn row<const N: usize>(&self, shown: impl Fn(&CountermeasureEffect) -> [String; N]) -> [String; N] {
-        let without = || std::array::from_fn(|at| if at == 0 { self.short_name.clone() } else { NONE.to_owned() });
-        self.effect.as_ref().map_or_else(without, shown)
-    }
-}
-
-fn named_with_replies(effect: &CountermeasureEffect) -> String {
-    effect.with_replies.as_ref().map_or_else(
-        || NONE.to_owned(),
-        |leak| format!("{}{}", if leak.is_exact { "" } else { "≤ " }, percent(leak.command.named)),
-    )
-}
-
-fn kinds_named(leak: &MessageLeak) -> String {
-    leak.kinds.as_ref().map_or_else(|| NONE.to_owned(), |kinds| percent(kinds.named))
-}
-
-/// A change, with its sign.
-fn changed(change: f64) -> String {
-    format!("{:+.1}", change + 0.0)
-}
-
-fn changed_megabytes(change: f64) -> String {
-    format!("{}{}", if change < 0.0 { "-" } else { "+" }, megabytes(change.abs()))
-}
-
-fn seconds(seconds: f64) -> String {
-    format!("{seconds:.1}")
-}
-
-fn or_unknown(change: Option<String>) -> String {
-    change.unwrap_or_else(|| "not known".to_owned())
-}
-
-fn or_unlimited(cost: &CountermeasureCost) -> String {
-    cost.most_delay_seconds.map_or_else(|| "no limit".to_owned(), seconds)
-}
-
-impl From<CountermeasureError> for Failure {
-    fn from(error: CountermeasureError) -> Self {
-        Self::usage(error)
     }
 }

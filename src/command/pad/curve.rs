@@ -1,16 +1,17 @@
 //! What padding policies give away against what they cost.
 
-use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::padding::{
     Draw, Goal, JudgedPolicy, Objective, PaddedHome, PaddingPolicy, TableRules, TableSearch,
 };
 use sizeleak_audit::tunnel::Tunnel;
+use sizeleak_report::document::Value::{Number, Share};
+use sizeleak_report::document::{ChartKind, Figure};
 
-use super::judged::{megabytes, observer};
-use crate::command::document::{Document, numbers, paragraph, spaced};
+use super::judged::observer;
+use crate::command::document::{Document, figure, paragraph, spaced};
 use crate::command::failure::Failure;
-use crate::command::figures::{NONE, percent};
+use crate::command::figures::percent;
 use crate::command::report_format::ReportForm;
 
 /// Units of multiples.
@@ -30,15 +31,6 @@ pub(super) const GUARD: &str = "Attacks found: by `sizeleak detect` with the hom
     simulated homes; the mean over kinds of attack. It sees what an observer sees: what padding hides from the one, it \
     hides from the other. A detector inside the gateway is not affected.";
 
-/// Whether the curve is asked for.
-#[derive(Debug, Args)]
-#[group(id = "curves", conflicts_with = "table")]
-pub(super) struct CurveOptions {
-    /// Compare policies and the best tables by what they give away and cost
-    #[arg(long)]
-    curve: bool,
-}
-
 /// What padding policies give away against what they cost, by ascending cost.
 #[derive(Serialize)]
 pub(crate) struct Curve<'a> {
@@ -49,20 +41,20 @@ pub(crate) struct Curve<'a> {
     guessing: f64,
     command_bytes: f64,
     commands_per_day: f64,
-    pub(crate) points: Vec<Point>,
+    points: Vec<Point>,
 }
 
 /// A policy.
 #[derive(Serialize)]
-pub(crate) struct Point {
-    pub(crate) policy: String,
-    pub(crate) added_bytes: f64,
-    pub(crate) added_share: f64,
+struct Point {
+    policy: String,
+    added_bytes: f64,
+    added_share: f64,
     megabytes_a_day: f64,
-    pub(crate) named: f64,
+    named: f64,
     times_guessing: f64,
-    pub(crate) information_bits: f64,
-    pub(crate) number_named: f64,
+    information_bits: f64,
+    number_named: f64,
     /// The share of attacks that the home's own detector finds; `None` if it is not asked for.
     attacks_found: Option<f64>,
 }
@@ -97,18 +89,6 @@ impl<'a> Curve<'a> {
 
     fn document(&self) -> Document {
         let has_detection = self.points.iter().any(|point| point.attacks_found.is_some());
-        let row = |point: &Point| {
-            [
-                point.policy.clone(),
-                format!("{:.1}", point.added_bytes),
-                percent(point.added_share),
-                megabytes(point.megabytes_a_day),
-                percent(point.named),
-                format!("{:.2}", point.information_bits),
-                percent(point.number_named),
-            ]
-        };
-        let header = ["policy", "bytes", "more", "MB a day", "named", "bits", "number named"];
         let explained = format!(
             "A command has {:.1} bytes; MB a day are of {} commands. Named: in so many cases an observer {} \
              names the exact command (guessing: {}). Random padding is judged after one command: unless it is keyed, it averages out. Prior: {}.",
@@ -118,20 +98,40 @@ impl<'a> Curve<'a> {
             percent(self.guessing),
             self.prior
         );
-        let table = if has_detection {
-            let [policy, bytes, more, megabytes, named, bits, number] = header;
-            let header = [policy, bytes, more, megabytes, named, bits, number, "attacks found"];
-            let rows = self.points.iter().map(|point| {
-                let [policy, bytes, more, megabytes, named, bits, number] = row(point);
-                let found = point.attacks_found.map_or_else(|| NONE.to_owned(), percent);
-                [policy, bytes, more, megabytes, named, bits, number, found]
-            });
-            numbers(header, rows)
-        } else {
-            numbers(header, self.points.iter().map(row))
-        };
         let guard = has_detection.then(|| paragraph(GUARD, 0));
-        spaced([table, paragraph(explained, 0)].into_iter().chain(guard))
+        spaced([figure(&self.figure()), paragraph(explained, 0)].into_iter().chain(guard))
+    }
+
+    /// The policies.
+    pub(crate) fn figure(&self) -> Figure {
+        let columns = "policy | bytes | more | MB a day | named | bits | number named | attacks found";
+        let row = |point: &Point| {
+            [
+                point.policy.as_str().into(),
+                Number(point.added_bytes, 1),
+                Share(point.added_share),
+                Number(point.megabytes_a_day, if point.megabytes_a_day < 1.0 { 4 } else { 1 }),
+                Share(point.named),
+                Number(point.information_bits, 2),
+                Share(point.number_named),
+                point.attacks_found.map(Share).into(),
+            ]
+        };
+        let mut figure = Figure::new("policies", columns, self.points.iter().map(row))
+            .titled(
+                "What padding leaves, and what it costs",
+                "Each dot is a policy: how often the exact command is named by size, against the bytes it adds. The best \
+                 tables are in the second colour.",
+            )
+            .drawn(ChartKind::Points, &[0, 2, 4]);
+        if let Some(chart) = &mut figure.chart {
+            chart.guessing = Some(self.guessing);
+        }
+        if self.points.iter().all(|point| point.attacks_found.is_none()) {
+            figure.columns.pop();
+            figure.rows.iter_mut().for_each(|row| drop(row.pop()));
+        }
+        figure
     }
 }
 

@@ -1,7 +1,9 @@
 //! The options of the search for the best table.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use clap::Args;
 use sizeleak_audit::padding::{Objective, SourceLanguage, TableRules};
 use sizeleak_platform::storage::RunFiles;
@@ -15,15 +17,12 @@ use crate::command::output_option::write;
 #[derive(Debug, Args)]
 #[group(id = "table", requires = "demand")]
 pub(super) struct TableOptions {
-    /// Find the best padding table for `--budget` or `--target`
-    #[arg(long)]
-    best: bool,
-
-    /// The most that padding may add to commands: 20% of their bytes, or 12B a command
+    /// Find the best padding table that adds at most so much to commands: 20% of their bytes, or 12B a command
     #[arg(long, value_name = "SHARE|BYTES", group = "demand")]
     budget: Option<Budget>,
 
-    /// How often the command may be named at most: in 8% of cases, or 5%-of-guessing above guessing
+    /// Find the cheapest padding table with which the command is named at most so often: in 8% of cases, or
+    /// 5%-of-guessing above guessing
     #[arg(long, value_name = "SHARE", group = "demand")]
     target: Option<Target>,
 
@@ -46,32 +45,20 @@ pub(super) struct TableOptions {
     #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
     least_set: Option<u32>,
 
-    /// Write the best table as JSON, for `--policy`
-    #[arg(long, value_name = "FILE")]
-    table_json: Option<PathBuf>,
-
-    /// Write the best table as C
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    table_c: Option<PathBuf>,
-
-    /// Write the best table as Rust
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    table_rust: Option<PathBuf>,
+    /// Write the table: as JSON for `--policy` (.json), C (.c, .h) or Rust (.rs); can be repeated
+    #[arg(id = "table_files", long = "table", value_name = "FILE")]
+    files: Vec<PathBuf>,
 }
 
 impl TableOptions {
     /// Adds the files that are written.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
-        let tables = [
-            ("`--table-json`", &self.table_json),
-            ("`--table-c`", &self.table_c),
-            ("`--table-rust`", &self.table_rust),
-        ];
-        for (role, path) in tables {
-            if let Some(path) = path {
-                files.writes(role, path);
-            }
-        }
+        self.files.iter().for_each(|path| files.writes("`--table`", path));
+    }
+
+    /// Checks that the names of the files say what to write.
+    pub(super) fn check_names(&self) -> Result<(), Failure> {
+        self.files.iter().try_for_each(|path| language(path).map(drop))
     }
 
     /// What the table is the best for; `None` if none is asked for.
@@ -89,14 +76,20 @@ impl TableOptions {
 
     /// Writes the table to the files that are named.
     pub(super) fn write(&self, best: &Best<'_>) -> Result<(), Failure> {
-        if let Some(path) = &self.table_json {
-            write(path, best.json()?.as_bytes())?;
-        }
-        for (path, language) in [(&self.table_c, SourceLanguage::C), (&self.table_rust, SourceLanguage::Rust)] {
-            if let Some(path) = path {
-                write(path, best.source(language).as_bytes())?;
-            }
+        for path in &self.files {
+            let written = language(path)?.map_or_else(|| best.json(), |language| Ok(best.source(language)))?;
+            write(path, written.as_bytes())?;
         }
         Ok(())
+    }
+}
+
+/// The language of the source code in a file; `None` for JSON.
+fn language(path: &Path) -> Result<Option<SourceLanguage>, Failure> {
+    match path.extension().and_then(OsStr::to_str) {
+        Some("json") => Ok(None),
+        Some("c" | "h") => Ok(Some(SourceLanguage::C)),
+        Some("rs") => Ok(Some(SourceLanguage::Rust)),
+        _ => Err(Failure::usage(anyhow!("name the table .json, .c, .h or .rs, and not {}", path.display()))),
     }
 }

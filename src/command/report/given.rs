@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use sizeleak_learning::digest_captures;
 use sizeleak_pipeline::recording::open;
-use sizeleak_report::document::{Figure, Section, Table, Value};
+use sizeleak_report::document::{Figure, Section, Value};
 
 use super::arguments::Arguments;
 use crate::command::answers_input::AnswersInput;
@@ -100,7 +100,7 @@ impl Given {
             let digest = digest.into_iter().next().map_or(Value::Unknown, |digest| digest.sha256.into());
             rows.push([role.trim_start_matches("the ").into(), name.into(), digest]);
         }
-        let files = Figure::new("files", "Files", "", Table::new("what | name | SHA-256", rows), None);
+        let files = Figure::new("files", "what | name | SHA-256", rows).titled("Files", "");
         let text = format!(
             "Written by sizeleak {}. The same files and options give the same bytes.",
             env!("CARGO_PKG_VERSION")

@@ -7,7 +7,7 @@ use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_learning::{LabelledCommands, LearningOutcome, LearningRun, LearningSettings};
 use sizeleak_model::{FitMethod, Model, ModelSet};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
-use sizeleak_report::document::{Figure, Section, Table, Tile, TileRow, Verdict};
+use sizeleak_report::document::{Figure, Section, Tile, TileRow, Value, Verdict};
 use sizeleak_report::{Observed, judged, leak};
 
 use super::arguments::Arguments;
@@ -196,21 +196,18 @@ fn shown(measured: &MeasuredAudit) -> Section {
                 secret.into(),
                 observer.into(),
                 (*commands).into(),
-                guessing.share.into(),
-                named.share.into(),
-                named.interval.low.into(),
-                named.interval.high.into(),
-                vulnerability.high.into(),
+                Value::Share(guessing.share),
+                Value::Share(named.share),
+                Value::Share(named.interval.low),
+                Value::Share(named.interval.high),
+                Value::Share(vulnerability.high),
             ])
         })
     });
-    let columns = "secret | seen | commands # | guessing % | named % | from % | to % | by anybody, at most %";
-    let figure = Figure::new(
-        "without-a-model",
+    let columns = "secret | seen | commands | guessing | named | from | to | by anybody, at most";
+    let figure = Figure::new("without-a-model", columns, rows).titled(
         "Named by an observer who learned from the commands before",
         "From and to are the ends of intervals of 95 % (Wilson).",
-        Table::new(columns, rows),
-        None,
     );
     let mut text = vec![measured.sentence.clone()];
     text.extend(measured.model_sentence.clone());

@@ -2,20 +2,20 @@
 
 use std::path::PathBuf;
 
-use sizeleak_audit::leakage::{Audit, Learned};
+use sizeleak_audit::leakage::Audit;
 use sizeleak_audit::padding::{
     Goal, HomeTraffic, Objective, PaddedHome, PaddingPolicy, TableRules, TableSearch, exact_table, seen_rows,
 };
 use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer};
 use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_model::Model;
-use sizeleak_report::document::{Chart, ChartKind, Figure, Section, Table, Tile, Value, Verdict};
+use sizeleak_report::document::{Figure, Section, Tile, Verdict};
 use sizeleak_report::leak;
 
 use super::arguments::Arguments;
 use crate::command::failure::Failure;
-use crate::command::pad::countermeasure_options::compared;
-use crate::command::pad::curve::{Curve, Point};
+use crate::command::pad::countermeasures::{Comparison, JudgedHome};
+use crate::command::pad::curve::Curve;
 use crate::command::pad::home::{COMMANDS_PER_DAY, check_sizes};
 use crate::command::pad::replies::NamedWithReplies;
 use crate::command::shell_word::quoted;
@@ -65,8 +65,13 @@ impl ModelFindings {
             let home = PaddedHome::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
             let curve = Curve::new(&home, &prior, |_| Ok(None))?;
             let traffic = HomeTraffic::new(&space, model, knowledge, COMMANDS_PER_DAY.into())?;
-            sections.push(padding(&curve, &home.unpadded));
-            sections.push(countermeasures(&traffic));
+            let text = "Padding makes sizes say less. Where it is drawn at random for each message, the figure holds for one \
+                        message: unless it is keyed, it averages out over several.";
+            sections.push(Section::new("padding", vec![text.to_owned()], vec![curve.figure()]));
+            let judged = JudgedHome { traffic: &traffic, commands_per_day: COMMANDS_PER_DAY.into(), prior: &prior };
+            let compared = Comparison::new(&judged, &PaddingPolicy::None);
+            let text = [compared.explained()].into_iter().chain(compared.faults()).collect();
+            sections.push(Section::new("countermeasures", text, compared.figures().into()));
             fix((&home, &traffic), &audit, arguments)?
         };
         Ok(Self {
@@ -112,7 +117,7 @@ fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, arguments: &
             };
             let options: String = arguments.audited.files().map(option).collect();
             format!(
-                "{words}{replies} `sizeleak pad{options} --best --target 5%-of-guessing --least-set {FEWEST} --table-c table.c` \
+                "{words}{replies} `sizeleak pad{options} --target 5%-of-guessing --least-set {FEWEST} --table table.c` \
                  writes it as C."
             )
         }
@@ -122,64 +127,4 @@ fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, arguments: &
                 .to_owned()
         }
     })
-}
-
-/// What policies give away against what they cost.
-fn padding(curve: &Curve<'_>, unpadded: &Learned) -> Section {
-    let row = |point: &Point| {
-        [
-            point.policy.as_str().into(),
-            point.added_share.into(),
-            point.added_bytes.into(),
-            point.named.into(),
-            point.information_bits.into(),
-            point.number_named.into(),
-        ]
-    };
-    let columns = "policy | bytes more % | bytes . | named % | bits given away . | number named %";
-    let guessing = Some(unpadded.command.guessing);
-    let chart = Chart { kind: ChartKind::Points, columns: &[0, 1, 3], guessing };
-    let figure = Figure::new(
-        "policies",
-        "What padding leaves, and what it costs",
-        "Each dot is a policy: how often the exact command is named by size, against the bytes it adds. The best tables are in the second colour.",
-        Table::new(columns, curve.points.iter().map(row)),
-        Some(chart),
-    );
-    let text = "Padding makes sizes say less. Where it is drawn at random for each message, the figure holds for one message: \
-                unless it is keyed, it averages out over several.";
-    Section::new("padding", vec![text.to_owned()], vec![figure])
-}
-
-/// What else could be done.
-fn countermeasures(traffic: &HomeTraffic) -> Section {
-    let (mut rows, mut text) = (Vec::new(), Vec::new());
-    text.push(
-        "Countermeasures beside padding: commands that share a record, that wait, dummy commands, and other replies. To name a \
-         command is to say rightly, too, that it is no dummy."
-            .to_owned(),
-    );
-    for named in compared(&PaddingPolicy::None) {
-        match traffic.effect(&named) {
-            Ok(effect) => rows.push([
-                named.to_string().into(),
-                effect.by_size.command.named.into(),
-                Value::from(effect.with_replies.as_ref().map(|leak| leak.command.named)),
-                effect.by_size.number.named.into(),
-                effect.cost.added_bytes.into(),
-                Value::from(effect.cost.added_reply_bytes),
-                effect.cost.mean_delay_seconds.into(),
-            ]),
-            Err(fault) => text.push(format!("{named}: {fault}")),
-        }
-    }
-    let columns = "countermeasure | by size % | by size and replies % | number named % | bytes more . | of replies . | seconds later .";
-    let figure = Figure::new(
-        "measures",
-        "How often the exact command is named, by countermeasure",
-        "Bytes are added to a command and to its replies. With batches and delay, the figure with replies is an upper bound.",
-        Table::new(columns, rows),
-        ChartKind::Bars.of(&[0, 1]),
-    );
-    Section::new("countermeasures", text, vec![figure])
 }

@@ -117,9 +117,9 @@ impl Home {
         run(command.args(more))
     }
 
-    /// The figures of `compare` for several pipelines with a model.
+    /// The figures of `evaluate` for several pipelines with a model.
     pub fn compare(&self, model: &str, settings: &[String]) -> Value {
-        let mut command = sizeleak("compare");
+        let mut command = sizeleak("evaluate");
         command.args(settings).arg("--model").arg(self.path(model)).args(["--gateway", GATEWAY, "--quiet"]);
         command.arg("--capture").arg(self.path("test.pcap")).arg("--labels").arg(self.path("test.csv"));
         let output = run(command.args(["--format", "json"]));

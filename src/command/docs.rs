@@ -1,0 +1,109 @@
+//! `sizeleak docs`: manual pages and shell completions of all programs, and the JSON Schema of `pipeline.toml`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Command, ValueEnum};
+use clap_complete::Shell;
+use sizeleak_pipeline::registry::{self, StageEntry};
+use sizeleak_pipeline::schema;
+use sizeleak_platform::storage::replace;
+
+use super::failure::Failure;
+use super::output_option::print;
+
+/// Print manual pages, completions for a shell, or the JSON Schema of pipeline.toml
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    sizeleak docs man | man -l -\n  \
+    sizeleak docs bash > ~/.local/share/bash-completion/completions/sizeleak\n  \
+    sizeleak docs schema > pipeline.schema.json\n\n\
+    With `#:schema pipeline.schema.json` as the first line of a pipeline.toml, editors that use Taplo complete and check it.")]
+pub(crate) struct Arguments {
+    /// man, schema, or the shell to complete for: bash, zsh, fish, elvish, powershell
+    #[arg(value_name = "WHAT", value_parser = what(), hide_possible_values = true)]
+    what: What,
+
+    /// The program [default: sizeleak]
+    #[arg(long, value_name = "NAME")]
+    program: Option<String>,
+
+    /// Write a file for each program into this folder
+    #[arg(short, long, value_name = "DIR", conflicts_with = "program")]
+    output: Option<PathBuf>,
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Man,
+    Schema,
+    Completions(Shell),
+}
+
+fn what() -> impl TypedValueParser<Value = What> {
+    PossibleValuesParser::new(["man", "schema", "bash", "zsh", "fish", "elvish", "powershell"]).try_map(|name| {
+        Ok::<_, String>(match &*name {
+            "man" => What::Man,
+            "schema" => What::Schema,
+            shell => What::Completions(Shell::from_str(shell, false)?),
+        })
+    })
+}
+
+/// The text of the schema file.
+pub(super) fn schema_text() -> String {
+    format!("{:#}\n", schema::schema())
+}
+
+/// A command line whose options all have their texts in a manual page, also those that are not in the short help.
+fn with_every_text(command: Command) -> Command {
+    command.mut_args(|argument| argument.hide_short_help(false)).mut_subcommands(with_every_text)
+}
+
+/// `sizeleak` is the command line of this program.
+pub(crate) fn run(arguments: &Arguments, sizeleak: Command) -> Result<ExitCode, Failure> {
+    let mut programs: Vec<Command> = [sizeleak].into_iter().chain(registry::all().map(StageEntry::command)).collect();
+    let Some(folder) = &arguments.output else {
+        let names = programs.iter().map(Command::get_name).collect::<Vec<_>>().join(", ");
+        let wanted = arguments.program.as_deref().unwrap_or("sizeleak");
+        let program = programs
+            .iter_mut()
+            .find(|program| program.get_name() == wanted)
+            .ok_or_else(|| Failure::usage(anyhow!("there is no program `{wanted}`: the programs are {names}")))?;
+        let mut text = Vec::new();
+        match arguments.what {
+            What::Man => clap_mangen::Man::new(with_every_text(program.clone())).render(&mut text)?,
+            What::Completions(shell) => clap_complete::generate(shell, program, wanted, &mut text),
+            What::Schema => text = schema_text().into_bytes(),
+        }
+        print(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let made = tempfile::tempdir()?;
+    match arguments.what {
+        What::Schema => fs::write(made.path().join("pipeline.schema.json"), schema_text())?,
+        // Subcommands have their own pages.
+        What::Man => programs
+            .into_iter()
+            .try_for_each(|program| clap_mangen::generate_to(with_every_text(program), made.path()))?,
+        What::Completions(shell) => programs.iter_mut().try_for_each(|program| {
+            let name = program.get_name().to_owned();
+            clap_complete::generate_to(shell, program, name, made.path()).map(drop)
+        })?,
+    }
+    keep(made.path(), folder)
+}
+
+/// Writes the files of a folder into another, each completely or not at all.
+fn keep(made: &Path, folder: &Path) -> Result<ExitCode, Failure> {
+    for entry in fs::read_dir(made)? {
+        let entry = entry?;
+        replace(&folder.join(entry.file_name()), &fs::read(entry.path())?)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
