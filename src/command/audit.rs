@@ -32,17 +32,7 @@ use tunnel::TunnelReport;
     Nothing is sampled: all commands that the inventory allows are summed over, with what the model has learned of \
     their sizes, of ε and of replies. The observer has the model and the prior and guesses as well as these allow. \
     docs/audit.md explains every figure. `sizeleak measure` says what labelled captures show, and `sizeleak pad` what \
-    hides commands.\n\n\
-    JSON keys: schema, sentence, prior {name, decay, sentence}, actions (their names), devices (null without an \
-    inventory; a list: name, count, actions), commands, sizes, most_actions, left_out (the probability of commands \
-    of more actions), block_bytes (null unless sizes are seen in blocks), by_size, with_known_epsilon, \
-    with_reply_count, with_replies (null if replies say nothing, or if their observer is in the list too_many) \
-    (each: is_exact (false: upper bounds), command, number, kinds (null without an inventory)), repeated (a list: \
-    observations, named), in_the_end, by_number (a list: actions, commands, probability, sizes, alone, named), \
-    collisions (a list: bytes, commands (counts in the order of `actions`)). Each of command, number and \
-    kinds: secrets, outputs, guessing, named, times_guessing, above_guessing, min_entropy_bits, capacity, \
-    prior_bits, information_bits, remaining_bits, security, least_security, tries (tries, guessing, named), \
-    worst_posterior, certain (posterior, probability), smallest_set, alone, sets (from, to, probability).")]
+    hides commands.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     audited: AuditedModel,

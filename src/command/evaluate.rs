@@ -71,25 +71,7 @@ use super::report_format::{ReportForm, ReportFormatOption};
     other; counts have Poisson's. `*` marks a difference whose interval excludes 0. Intervals are not corrected for \
     multiple comparisons: docs/evaluation.md says more.\n\n\
     The first sentence compares the share of commands whose first candidate is the truth with the baseline: always \
-    guessing the actions that are most frequent among these labels, which no fixed guess exceeds.\n\n\
-    JSON keys: schema, conclusion {sentence, named (the share of commands whose first candidate is the truth; null if \
-    nothing can be concluded), interval, baseline {actions (a list: action, count), commands, share}}, commands, matched, missed, ambiguous, spurious, before_pruning (null without a pruner) and \
-    after_pruning (each: commands, among, precision, undecided, unique, unique_correct, top_1, top_5, unexplained, \
-    cut_lists, candidates {mean, median, max}, credible_set {among, coverage, size {mean, median, max}}, calibration \
-    {expected_error, by_chance, bins (a list: from, to, answers, probability, right, interval), missed, \
-    expected_error_with_missed (each missed command as an answer that was certain and wrong)}, information \
-    {prior_bits, posterior_bits, leaked_bits, is_bound}, intervals {precision, top_1, top_5, unique, unique_correct, \
-    coverage: each low, high}), actions (a list: action, commands, among, precision, count, top_1_count, \
-    top_1_recall, top_1_precision, intervals), confusion {taken (a row for each true action), missed, invented}, \
-    bayes_limit (null without --scenario: top_1, top_1_with_replies, reached, reached_in_the_end, reached_interval, \
-    reached_in_the_end_interval, prior_bits, leaked_bits, leaked_bits_with_replies), clock (null if the labels' clock \
-    was not corrected: offset_seconds, drift, matched, matched_without, by_chance), folds (only with --folds, a list: \
-    labels, learned, top_1, interval, fault), what_if (only with --what-if: policy, commands, bytes, added_bytes, \
-    overhead (their quotient), conclusion, before_pruning, after_pruning).\n\n\
-    Of several pipelines: schema, commands, days, confidence, seed, samples, block_length, pipelines (a list: pipeline, \
-    matched, missed, ambiguous, spurious, figures (a list: figure, value, low, high, difference (null in the first: value, \
-    low, high, p_value, excludes_zero)), evaluation (null if the pipeline ends before candidates are made)). CSV columns: \
-    pipeline, figure, value, low, high, difference, difference_low, difference_high, p_value.")]
+    guessing the actions that are most frequent among these labels, which no fixed guess exceeds.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) input: EvaluationInput,

@@ -58,11 +58,7 @@ use super::terminal::stderr_columns;
     names the fewest commands to record next; `--record next.csv` writes them as labels to fill in.\n\n\
     --curve draws samples of the labels at random, the same ones every time. Its shares are the median of the models of \
     a row, with an interval from the lowest to the highest end of theirs (Wilson, 95 %); samples that no model can be \
-    learned from have no share, and are counted.\n\n\
-    JSON keys of --curve: schema, drawn_from, tested, points (a list: labels, draws, learned, of_kinds, warned, sizes \
-    (null without a model), refusals and warnings (each a list: sentence, draws), before_pruning (null without a model \
-    or a pruner) and after_pruning (null without a model; each: precision, top_1, top_5 (each: median, interval {low, \
-    high}), candidates))."
+    learned from have no share, and are counted."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -39,13 +39,7 @@ use super::text_style::ClockOption;
     what the service sends unprompted; reports what the gateway sends unprompted; replies follow one of these; answers \
     follow other messages; polls and keep-alives come by a timer; small ones have fewer bytes than `min-size`. Sizes are \
     lengths on the wire. Connections without TLS are sized by bursts of their segments (`plain-tcp`).\n\n\
-    JSON keys: schema, span_ns, addresses (a list, the most likely gateway first: address, verdict (likely, possible, \
-    unclear, unlikely), score, reasons (points, text), connections, services (a list: server_name, ends, transport, \
-    protocol, tls_versions, cipher_suites, joined_mid_stream, opened_by_service, sized_by_segments, traffic, connections (a list: flow, \
-    service, tunnel, span_ns, tls_version, cipher_suite, joined_mid_stream, traffic)), other_ports), servers, \
-    silent_connections, left_out, suppressed_notices, not_sized. A traffic has to_gateway, from_gateway, bytes_to_gateway, \
-    bytes_from_gateway, histogram (from, to, to_gateway, from_gateway) and kinds (direction, kind, count, replied, sizes \
-    (size, times), other_sizes).\n\n{EXIT_CODES}")
+{EXIT_CODES}")
 )]
 pub(crate) struct Arguments {
     /// The captures (pcap or pcapng, also compressed; `-` is stdin)

@@ -23,8 +23,7 @@ const MAX_NAME: usize = 20;
 /// Show what an archive holds, and which files are damaged or missing
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  sizeleak archive status results\n  \
-    sizeleak archive status results --json | jq '.files[] | select(.verdict == \"damaged\")'\n\n\
-    JSON keys: points and files, as in manifest.ndjson.")]
+    sizeleak archive status results --json | jq '.files[] | select(.verdict == \"damaged\")'")]
 pub(crate) struct Arguments {
     /// The folder of results
     #[arg(value_name = "OUT", value_hint = ValueHint::DirPath)]
