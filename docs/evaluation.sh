@@ -5,7 +5,7 @@
 #
 # all of them without an argument. SIZELEAK is the program (default: target/release/sizeleak), COMMANDS the number of test
 # commands a home (default 2000), SEED where all chance comes from. With JSON=1 each line is a JSON object instead: `name`,
-# `paper`, and the keys of `sizeleak evaluate --json` (of the curve, of `sizeleak learn --json`). It needs jq, and takes some
+# `paper`, and the keys of `sizeleak evaluate --format json` (of the curve, of `sizeleak learn --format json`). It needs jq, and takes some
 # minutes.
 set -eu
 
@@ -52,7 +52,7 @@ evaluate() {
     shift 2
     [ $limit = unknown ] || set -- "$@" --scenario "$home/scenario.toml"
     "$sizeleak" evaluate --model "$model" --input "$home/test.pcap" --labels "$home/test.csv" \
-        --gateway $gateway --quiet --json "$@"
+        --gateway $gateway --quiet --format json "$@"
 }
 
 # paper NAME: what the paper's procedure gives on the same captures, in $work/NAME/paper.json; null where it fails.
@@ -222,7 +222,7 @@ quiet() {
 # Random samples of the labels of the standard home, so many: what is not labelled is not learned from.
 curve() {
     simulate curve
-    learn curve "$work/curve/learn.csv" "$work/all.toml" --curve=14,20,28,42,60,90,120,192 --json \
+    learn curve "$work/curve/learn.csv" "$work/all.toml" --curve=14,20,28,42,60,90,120,192 --format json \
         --test-input "$work/curve/test.pcap" --test-labels "$work/curve/test.csv" > "$work/curve.json"
     if [ -n "${JSON:-}" ]; then
         jq -c '.points[] | {name: (.labels | tostring)} + .' "$work/curve.json"

@@ -68,21 +68,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 impl Arguments {
     fn configure(&self) -> Result<Pipeline, Failure> {
-        let mut pipeline = match self.traffic.pipeline()? {
-            Some(file) => Pipeline::read(file)?,
-            None => Pipeline::standard(),
-        };
-        self.traffic.check_rereadable(&pipeline)?;
-        self.traffic.read_captures(&mut pipeline)?;
-        self.options.set_gateway(&mut pipeline)?;
-        pipeline.use_models(std::slice::from_ref(&self.model))?;
-        self.options.set_others(&mut pipeline)?;
+        let file = self.traffic.pipeline()?;
+        let mut pipeline = self.traffic.rereadable(file, std::slice::from_ref(&self.model), &self.options)?;
         if self.traffic.streams().is_empty() {
             choose_gateway(&mut pipeline)?;
         }
-        // Files that a pipeline writes belong to `sizeleak run`.
-        pipeline.latency_log = None;
-        Ok(pipeline.without_saves())
+        Ok(pipeline)
     }
 
     fn files(&self, pipeline: &Pipeline) -> RunFiles {

@@ -190,10 +190,8 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
 
 impl Arguments {
     fn archive_run(&self) -> Result<ArchiveRun, Failure> {
-        let mut pipeline = match &self.pipeline {
-            Some(file) => Pipeline::read(file)?,
-            None => Pipeline::standard(),
-        };
+        let mut pipeline =
+            self.pipeline.as_ref().map_or_else(|| Ok(Pipeline::standard()), |file| Pipeline::read(file))?;
         self.options.set_gateway(&mut pipeline)?;
         if !self.model.is_empty() {
             pipeline.use_models(&self.model)?;

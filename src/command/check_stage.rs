@@ -21,7 +21,7 @@ use super::report_format::ReportFormatOption;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sizeleak check-stage -- python3 burst.py 40\n  \
-    sizeleak check-stage --kind identification --json -- ./my-pruner model.toml\n  \
+    sizeleak check-stage --kind identification --format json -- ./my-pruner model.toml\n  \
     sizeleak check-stage --kind packets -- flow-filter --gateway 192.168.1.20 --allow-absent\n\n\
     The stage is run about thirty times: on a stream of a small simulated home (its gateway is 192.168.1.20) or on \
     FILE, on parts of that stream, and on streams that break the contract. Every broken rule is printed with what to \

@@ -183,17 +183,7 @@ impl LabelledCaptures {
         models: &[PathBuf],
         options: &[String],
     ) -> Result<Pipeline, Failure> {
-        let mut pipeline = match file {
-            Some(file) => Pipeline::read(file)?,
-            None => Pipeline::standard(),
-        };
-        self.traffic.check_rereadable(&pipeline)?;
-        self.traffic.read_captures(&mut pipeline)?;
-        self.options.set_gateway(&mut pipeline)?;
-        if !models.is_empty() {
-            pipeline.use_models(models)?;
-        }
-        self.options.set_others(&mut pipeline)?;
+        let mut pipeline = self.traffic.rereadable(file, models, &self.options)?;
         options.iter().try_for_each(|option| pipeline.set_text(option))?;
         if self.traffic.streams().is_empty() {
             let chosen = find_gateway(&mut pipeline, &Interrupt::on_signals()?)?;
@@ -201,8 +191,6 @@ impl LabelledCaptures {
             chosen.filter(|_| !self.are_choices_said.get()).iter().for_each(|chosen| say("sizeleak", chosen));
         }
         self.are_choices_said.set(true);
-        // Files that a pipeline writes belong to `sizeleak run`.
-        pipeline.latency_log = None;
-        Ok(pipeline.without_saves())
+        Ok(pipeline)
     }
 }

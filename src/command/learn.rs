@@ -33,7 +33,7 @@ use super::terminal::stderr_columns;
 #[derive(Debug, Args)]
 #[command(mut_args(|argument| match argument.get_id().as_str() {
     // Only the curve has a format.
-    "format" | "json" | "csv" => argument.requires("curve").hide_short_help(true).help_heading(CURVE),
+    "format" => argument.requires("curve").hide_short_help(true).help_heading(CURVE),
     _ => argument,
 }))]
 #[command(

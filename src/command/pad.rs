@@ -56,7 +56,7 @@ use table_options::TableOptions;
     sizeleak pad --model model.toml --policy padme --dummies 30% --replies one-size\n  \
     sizeleak pad --model model.toml --observer tunnel --tunnel esp-cbc --budget 20%\n\n\
     Without an option that says what is judged, all policies are compared. docs/padding.md explains every \
-    figure, and lists the keys of `--json`.")]
+    figure, and lists the keys of `--format json`.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     audited: AuditedModel,

@@ -46,7 +46,7 @@ mod timeline;
     sizeleak plot saved.frames --kind latency -o latency.pdf\n  \
     detector --profile home.profile.toml < saved.frames | sizeleak plot -o deviations.svg\n  \
     sizeleak plot home.profile.toml --gateway 192.168.1.20 -o habits.svg\n  \
-    sizeleak pad --model model.toml --json | sizeleak plot --title '' -o padding.pdf\n\n\
+    sizeleak pad --model model.toml --format json | sizeleak plot --title '' -o padding.pdf\n\n\
     Of a stream, above is the size of each command. Below, each action has a lane, for each gateway and service, and each command a \
     bar in the lanes of its most probable actions: the higher, the more actions, by one scale for all lanes; the darker, \
     the more probable. Services without a name that have the same port share their lanes. The tooltip of a bar names the \

@@ -25,8 +25,7 @@ use of_captures::CaptureFindings;
 use of_model::ModelFindings;
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
-    let named = if arguments.markdown { Some(ReportForm::Markdown) } else { arguments.format };
-    let form = match arguments.output.form(named, "sizeleak report")?.unwrap_or_default() {
+    let form = match arguments.output.form(arguments.format, "sizeleak report")?.unwrap_or_default() {
         ReportForm::Html => Form::Page,
         ReportForm::Markdown => Form::Markdown,
     };

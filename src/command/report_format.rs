@@ -18,14 +18,6 @@ pub(super) struct ReportFormatOption {
     /// The format: text, json, csv or markdown [default: by the name of FILE, else text]
     #[arg(long, value_enum, hide_possible_values = true, help_heading = OUTPUT)]
     format: Option<ReportFormat>,
-
-    /// Print JSON: `--format json`
-    #[arg(long, conflicts_with_all = ["format", "csv"], hide_short_help = true, help_heading = OUTPUT)]
-    json: bool,
-
-    /// Print CSV: `--format csv`
-    #[arg(long, conflicts_with = "format", hide_short_help = true, help_heading = OUTPUT)]
-    csv: bool,
 }
 
 /// The format of a report.
@@ -54,21 +46,13 @@ pub(super) struct ReportForm {
 impl ReportFormatOption {
     /// The form of what goes to an output: as named, or by the name of its file.
     pub(super) fn form(&self, output: &OutputOption, command: &str) -> Result<ReportForm, Failure> {
-        let format = output.form(self.named(), command)?.unwrap_or_default();
+        let format = output.form(self.format, command)?.unwrap_or_default();
         Ok(ReportForm { format, columns: if output.path().is_some() { COLUMNS } else { stdout_columns() } })
     }
 
     /// The form of what is printed.
     pub(super) fn printed(&self) -> ReportForm {
-        ReportForm { format: self.named().unwrap_or_default(), columns: stdout_columns() }
-    }
-
-    fn named(&self) -> Option<ReportFormat> {
-        match (self.json, self.csv) {
-            (true, _) => Some(ReportFormat::Json),
-            (_, true) => Some(ReportFormat::Csv),
-            _ => self.format,
-        }
+        ReportForm { format: self.format.unwrap_or_default(), columns: stdout_columns() }
     }
 }
 

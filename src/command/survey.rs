@@ -26,10 +26,10 @@ use super::text_style::ClockOption;
 #[command(
     after_help = "Examples:\n  \
     sizeleak survey home.pcap\n  \
-    sizeleak survey captures --json",
+    sizeleak survey captures --format json",
     after_long_help = format!("Examples:\n  \
     sizeleak survey home.pcap\n  \
-    sizeleak survey captures --json\n  \
+    sizeleak survey captures --format json\n  \
     sizeleak survey monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20\n  \
     tcpdump -U -w - | sizeleak survey -\n\n\
     The side that opens a connection counts as its gateway; where the beginning was not captured, the side with the \
@@ -49,10 +49,6 @@ pub(crate) struct Arguments {
     /// Read this capture, as CAPTURE does; can be repeated
     #[arg(short = 'r', long, value_name = "FILE")]
     input: Vec<PathBuf>,
-
-    /// Read all captures below the folders named, as is done anyway
-    #[arg(long, hide = true)]
-    recursive: bool,
 
     /// Only this address or network; can be repeated [default: every address]
     #[arg(long, value_name = "IP|CIDR", value_delimiter = ',')]

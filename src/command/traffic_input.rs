@@ -14,6 +14,7 @@ use sizeleak_platform::telemetry::log::say;
 use super::failure::Failure;
 use super::help::INPUT;
 use super::operand::{Content, Operand};
+use super::stage_options::StageOptionArguments;
 
 /// Captures or saved streams, and the pipeline file.
 #[derive(Debug, Args)]
@@ -157,9 +158,30 @@ impl TrafficInput {
         }
     }
 
+    /// The pipeline of a file, or else the standard one, over what is named, which a command reads more than once, with
+    /// these models and options.
+    pub(super) fn rereadable(
+        &self,
+        file: Option<&Path>,
+        models: &[PathBuf],
+        options: &StageOptionArguments,
+    ) -> Result<Pipeline, Failure> {
+        let mut pipeline = file.map_or_else(|| Ok(Pipeline::standard()), Pipeline::read)?;
+        self.check_rereadable(&pipeline)?;
+        self.read_captures(&mut pipeline)?;
+        options.set_gateway(&mut pipeline)?;
+        if !models.is_empty() {
+            pipeline.use_models(models)?;
+        }
+        options.set_others(&mut pipeline)?;
+        // Files that a pipeline writes belong to `sizeleak run`.
+        pipeline.latency_log = None;
+        Ok(pipeline.without_saves())
+    }
+
     /// Checks the input of a command that reads it more than once, by a pipeline of which it takes captures if it names none
     /// itself.
-    pub(super) fn check_rereadable(&self, pipeline: &Pipeline) -> Result<(), Failure> {
+    fn check_rereadable(&self, pipeline: &Pipeline) -> Result<(), Failure> {
         self.check()?;
         let (mut named, streams) = (self.captures()?, self.streams());
         named.extend(streams);

@@ -66,7 +66,7 @@ impl Learned {
     fn in_the_end(&self, model: &str, more: &[&str]) -> [f64; 2] {
         let details = self.home.path("details.csv");
         let arguments = ["--scenario", self.scenario.to_str().unwrap(), "--details", details.to_str().unwrap()];
-        let output = self.home.evaluate(model, &[&["--json"], &arguments[..], more].concat());
+        let output = self.home.evaluate(model, &[&["--format=json"], &arguments[..], more].concat());
         let figures: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
         let mut reader = csv::Reader::from_path(&details).unwrap();
         let (outcome, rank) = (3, 12);

@@ -29,7 +29,7 @@ fn with_replies() -> Scenario {
 
 /// What the audit of a home says with these options.
 fn audited(home: &Home, options: &[&str]) -> Value {
-    let output = run(sizeleak("pad --json --quiet --model").arg(home.path("model.toml")).args(options));
+    let output = run(sizeleak("pad --format=json --quiet --model").arg(home.path("model.toml")).args(options));
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }

@@ -47,7 +47,7 @@ fn without_a_warning(framing: Framing, seed: u64, draws: usize, [fewest, most]: 
         if stderr(&output).contains("warning:") {
             continue;
         }
-        let mut evaluate = sizeleak("evaluate --json --from");
+        let mut evaluate = sizeleak("evaluate --format=json --from");
         evaluate.arg(&tested).arg("--labels").arg(home.path("test.csv")).arg("--model").arg(home.path("few.toml"));
         let figures: Value = serde_json::from_slice(&run(&mut evaluate).stdout).unwrap();
         let calibration = &figures["after_pruning"]["calibration"];
@@ -104,7 +104,8 @@ fn what_labels_leave_open_widens_the_answers() {
             let home = Home::new(&Scenario::from_toml(&scenario).unwrap(), 71_200 + seed);
             let learned = home.learn("model.toml", &[]);
             assert!(learned.status.success(), "{}", stderr(&learned));
-            let figures: Value = serde_json::from_slice(&home.evaluate("model.toml", &["--json"]).stdout).unwrap();
+            let figures: Value =
+                serde_json::from_slice(&home.evaluate("model.toml", &["--format=json"]).stdout).unwrap();
             let after = &figures["after_pruning"];
             let number = |value: &Value| value.as_f64().unwrap();
             right += number(&after["top_1"]);

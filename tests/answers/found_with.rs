@@ -105,7 +105,7 @@ fn tried(home: &Home, name: &str, changed: Change) -> (String, serde_json::Value
     let path = model.to_str().unwrap();
     let output = program("learn", &learn, &home.path("learn.csv"), &["-o", path]);
     assert!(output.status.success(), "{name}: {}", stderr(&output));
-    let output = program("evaluate", &test, &home.path("test.csv"), &["--model", path, "--json"]);
+    let output = program("evaluate", &test, &home.path("test.csv"), &["--model", path, "--format=json"]);
     assert!(output.status.success(), "{name}: {}", stderr(&output));
     let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let score = &figures["after_pruning"];

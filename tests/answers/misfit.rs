@@ -140,7 +140,7 @@ fn evaluate_says_nothing_of_bits_given_away_where_the_model_does_not_fit() {
     let rows = labels.lines().skip(1).filter_map(|row| row.split(',').next()).map(|time| format!("{time},1,0,0\n"));
     fs::write(own.path("test.csv"), format!("time,up,down,stop\n{}", rows.collect::<String>())).unwrap();
     fs::copy(other.path("model.toml"), own.path("foreign.toml")).unwrap();
-    let output = own.evaluate("foreign.toml", &["--json"]);
+    let output = own.evaluate("foreign.toml", &["--format=json"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("this model does not fit this gateway"), "{}", stderr(&output));
     let figures: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -82,7 +82,7 @@ impl Commands {
     /// The figures of the learned model, with the true labels.
     fn figures(&self) -> Value {
         self.write_labels(&self.labels);
-        let mut command = sizeleak("evaluate --json --from");
+        let mut command = sizeleak("evaluate --format=json --from");
         command.arg(self.path("records.frames")).arg("--labels").arg(self.path("labels.csv"));
         let output = command.arg("--model").arg(self.path("model.toml")).output().unwrap();
         assert!(output.status.success(), "{}", unbroken(&output));

@@ -22,7 +22,7 @@ fn scenario(policy: &str) -> Scenario {
 
 /// V of the command, by `sizeleak audit`.
 fn audited(home: &Home) -> f64 {
-    let output = run(sizeleak("audit --json --quiet --model").arg(home.path("model.toml")));
+    let output = run(sizeleak("audit --format=json --quiet --model").arg(home.path("model.toml")));
     assert!(output.status.success(), "{}", stderr(&output));
     let audit: Value = serde_json::from_slice(&output.stdout).unwrap();
     audit["by_size"]["command"]["named"].as_f64().unwrap()
@@ -106,7 +106,7 @@ fn commands_padded_by_what_if_leave_the_other_figures_as_they_are() {
         (&none["what_if"]["after_pruning"], &none["what_if"]["added_bytes"]),
         (&plain["after_pruning"], &0.into())
     );
-    let random = || home.evaluate("model.toml", &["--quiet", "--json", "--what-if", "random:40"]).stdout;
+    let random = || home.evaluate("model.toml", &["--quiet", "--format=json", "--what-if", "random:40"]).stdout;
     assert_eq!(random(), random());
 }
 

@@ -68,7 +68,7 @@ impl RealGateway {
 
     /// The figures of an evaluation after pruning.
     fn evaluate(&self, model: &Path, labels: &Path) -> Value {
-        let evaluated = sizeleak("evaluate --json")
+        let evaluated = sizeleak("evaluate --format=json")
             .arg("--from")
             .arg(&self.stream)
             .arg("--model")
@@ -84,7 +84,7 @@ impl RealGateway {
 
     /// What all labels show that sizes give away, without a model.
     fn audit(&self) -> Value {
-        let mut audit = sizeleak("measure --json");
+        let mut audit = sizeleak("measure --format=json");
         let audited = audit.arg("--from").arg(&self.stream).arg("--labels").arg(&self.labels).output().unwrap();
         let said = String::from_utf8_lossy(&audited.stderr).into_owned();
         assert_eq!(audited.status.code(), Some(0), "{said}");

@@ -64,7 +64,7 @@ impl Hub {
     }
 
     fn evaluate(&self, more: &str) -> (Value, String) {
-        let mut command = sizeleak(&format!("evaluate --json {more} --from"));
+        let mut command = sizeleak(&format!("evaluate --format=json {more} --from"));
         command.arg(self.path("records.frames")).arg("--labels").arg(self.path("labels.csv"));
         let output = command.arg("--model").arg(self.path("model.toml")).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));

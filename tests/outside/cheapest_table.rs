@@ -40,7 +40,7 @@ fn scenario(layer: PaddingLayer) -> Scenario {
 
 /// The report of `pad` for the target.
 fn best(home: &Home, more: &[&str]) -> Value {
-    let mut command = sizeleak("pad --json --model");
+    let mut command = sizeleak("pad --format=json --model");
     let output = run(command.arg(home.path("model.toml")).args(["--target", TARGET]).args(more));
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -155,7 +155,8 @@ fn labels(truths: &[Truth], messages: &[Message]) -> String {
 /// The figures of the pipeline on a capture of OpenSSL and its labels beside it. Commands follow each other at once, each
 /// in a record of its own.
 fn attack(capture: &Path, model: &Path, more: &[&str]) -> Value {
-    let mut command = sizeleak("evaluate --json --quiet --tolerance 5s --set command-segmenter.algorithm=record");
+    let mut command =
+        sizeleak("evaluate --format=json --quiet --tolerance 5s --set command-segmenter.algorithm=record");
     command.args(["--set", "command-segmenter.answer-within=0ms", "--gateway"]);
     command.arg(conversation::GATEWAY.to_string()).arg("--capture").arg(capture).arg("--model").arg(model);
     command.arg("--labels").arg(capture.with_extension("csv")).args(more);

@@ -43,7 +43,7 @@ fn answers(out: &Path, point: &str) -> Vec<String> {
 }
 
 fn status(out: &Path) -> Value {
-    serde_json::from_slice(&stdout(sizeleak("archive status --json").arg(out))).unwrap()
+    serde_json::from_slice(&stdout(sizeleak("archive status --format=json").arg(out))).unwrap()
 }
 
 #[test]

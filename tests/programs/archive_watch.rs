@@ -30,7 +30,7 @@ fn said(mut command: Command, code: i32) -> String {
 }
 
 fn status(out: &Path) -> Value {
-    serde_json::from_slice(&stdout(sizeleak("archive status --json").arg(out))).unwrap()
+    serde_json::from_slice(&stdout(sizeleak("archive status --format=json").arg(out))).unwrap()
 }
 
 /// The verdicts of the files, by name.

@@ -53,7 +53,7 @@ fn audit(arguments: &[&str]) -> Command {
 }
 
 fn json(arguments: &[&str]) -> Value {
-    serde_json::from_slice(&stdout(audit(arguments).arg("--json"))).unwrap()
+    serde_json::from_slice(&stdout(audit(arguments).arg("--format=json"))).unwrap()
 }
 
 fn failure(arguments: &[&str]) -> (Option<i32>, String) {
@@ -157,7 +157,7 @@ fn fbleau_estimates_from_samples_what_is_computed() {
 #[test]
 fn another_inventory_drops_the_actions_that_no_device_has() {
     let folder = tempfile::tempdir().unwrap();
-    let output = audit(&["--inventory", &small(folder.path()), "--json"]).output().unwrap();
+    let output = audit(&["--inventory", &small(folder.path()), "--format=json"]).output().unwrap();
     let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(figures["actions"], serde_json::json!(["on", "off", "dim", "colour"]));
     assert_eq!(figures["most_actions"], 4);

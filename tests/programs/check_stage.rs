@@ -22,7 +22,7 @@ fn checks(output: &Output, verdict: &str) -> Vec<String> {
 }
 
 fn assert_passes(arguments: &[&str], command: &[String]) {
-    let output = check(&[arguments, &["--json"]].concat(), command);
+    let output = check(&[arguments, &["--format=json"]].concat(), command);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{command:?}: {text}{}", stderr(&output));
     assert!(checks(&output, "failed").is_empty() && checks(&output, "advised").is_empty(), "{command:?}: {text}");
@@ -122,7 +122,7 @@ fn every_broken_rule_is_reported() {
         ("signal.SIGPIPE, signal.SIG_DFL", "signal.SIGPIPE, signal.SIG_IGN", "closed-stdout"),
         ("signal.SIGINT, signal.SIG_IGN", "signal.SIGINT, signal.SIG_DFL", "sigint"),
     ] {
-        let output = check(&["--json"], &misbehaving(folder.path(), right, wrong));
+        let output = check(&["--format=json"], &misbehaving(folder.path(), right, wrong));
         let failed = checks(&output, "failed");
         if failed != words(broken) || output.status.code() != Some(i32::from(!broken.is_empty())) {
             unexpected.push(format!("{wrong}: {} failed, not {broken}", failed.join(" ")));
@@ -130,7 +130,7 @@ fn every_broken_rule_is_reported() {
     }
     assert!(unexpected.is_empty(), "{unexpected:#?}");
     // A broken `should` does not fail.
-    let quiet = check(&["--json"], &misbehaving(folder.path(), "write(\"notice\", {", "str({"));
+    let quiet = check(&["--format=json"], &misbehaving(folder.path(), "write(\"notice\", {", "str({"));
     assert_eq!((checks(&quiet, "advised"), quiet.status.code()), (words("cut-notice"), Some(0)));
 }
 
@@ -139,7 +139,7 @@ fn every_broken_rule_is_reported() {
 fn missing_flush_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let command = misbehaving(folder.path(), "sys.stdout.flush()", "pass");
-    let output = check(&["--json", "--timeout", "3s"], &command);
+    let output = check(&["--format=json", "--timeout", "3s"], &command);
     assert!(checks(&output, "failed").contains(&"prompt".to_owned()), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
@@ -160,7 +160,7 @@ fn program_that_is_no_stage_fails_the_first_check() {
         assert!(text.contains("\n0 passed, 1 failed; fix this first"), "{script}: {text}");
     }
     // `cat` passes on everything, and does nothing else.
-    let output = check(&["--json"], &["cat".to_owned()]);
+    let output = check(&["--format=json"], &["cat".to_owned()]);
     let failed = checks(&output, "failed");
     assert!(["hello", "summary", "cut", "garbage"].iter().all(|name| failed.iter().any(|failed| failed == name)));
     assert!(checks(&output, "passed").contains(&"passing-on".to_owned()));

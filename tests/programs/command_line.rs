@@ -113,7 +113,7 @@ fn learn_and_evaluate_take_captures_like_run() {
     }
     let figures = |arguments: &str| {
         let labels = example("test.csv");
-        let given = format!("evaluate {arguments} --labels {labels} --model {} --json", model.display());
+        let given = format!("evaluate {arguments} --labels {labels} --model {} --format=json", model.display());
         stdout(&mut sizeleak(&given))
     };
     let by_name = figures(&format!("{test} --gateway {GATEWAY}"));
@@ -175,7 +175,9 @@ fn folders_are_read_as_the_captures_in_them_by_run_learn_and_evaluate() {
     let labels = write(folder.path(), "both.csv", labels);
     let figures = |captures: &str, more: &str| {
         let labels = labels.display();
-        stdout(&mut sizeleak(&format!("evaluate {captures} --labels {labels} --gateway {GATEWAY} -q --json {more}")))
+        stdout(&mut sizeleak(&format!(
+            "evaluate {captures} --labels {labels} --gateway {GATEWAY} -q --format=json {more}"
+        )))
     };
     let with_model = format!("--model {}", example("model.toml"));
     let whole = archive.display().to_string();

@@ -227,7 +227,7 @@ fn labels_without_a_command_count_as_missed() {
     lines[9] = format!("{},{}", late.0.split_once('.').unwrap().0.parse::<u64>().unwrap() + 86_400, late.1);
     fs::write(home.path("test.csv"), lines.join("\n")).unwrap();
     let details = home.path("details.csv");
-    let output = home.evaluate("model.toml", &["--json", "--details", details.to_str().unwrap()]);
+    let output = home.evaluate("model.toml", &["--format=json", "--details", details.to_str().unwrap()]);
     let message = stderr(&output);
     assert!(
         output.status.success() && message.contains("line 10 (") && message.contains("2 of 40 commands"),
@@ -290,7 +290,7 @@ fn sessions_without_a_handshake_are_assumed_to_use_the_models_cipher_suite() {
     scenario.capture.mid_stream = true;
     let mid_stream = Home::new(&scenario, 3);
     fs::copy(home.path("model.toml"), mid_stream.path("model.toml")).unwrap();
-    let output = mid_stream.evaluate("model.toml", &["--json"]);
+    let output = mid_stream.evaluate("model.toml", &["--format=json"]);
     assert!(stderr(&output).contains("its handshake was not seen"), "{}", stderr(&output));
     let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(figures, home.figures("model.toml", &[]));
@@ -299,7 +299,7 @@ fn sessions_without_a_handshake_are_assumed_to_use_the_models_cipher_suite() {
     assert_eq!(mid_stream.figures("wire.toml", &[])["matched"], 40);
     fs::copy(mid_stream.path("wire.toml"), home.path("wire.toml")).unwrap();
     // A session whose suite is known, of the same service: the model was learned on what this service uses.
-    let known = home.evaluate("wire.toml", &["--json"]);
+    let known = home.evaluate("wire.toml", &["--format=json"]);
     assert!(known.status.success() && stderr(&known).contains("taken to be of the same suite"), "{}", stderr(&known));
     assert_eq!(home.figures("wire.toml", &[])["matched"], 40);
 }
@@ -335,7 +335,7 @@ fn truncated_capture_is_evaluated_up_to_the_damage() {
     let home = home_with_model(3);
     let whole = fs::read(home.path("test.pcap")).unwrap();
     fs::write(home.path("test.pcap"), &whole[..whole.len() / 2]).unwrap();
-    let output = home.evaluate("model.toml", &["--json", "--quiet"]);
+    let output = home.evaluate("model.toml", &["--format=json", "--quiet"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
     assert!(

@@ -43,7 +43,7 @@ fn evaluate_finds_the_truth_among_the_candidates() {
     let file = |name: &str| root().join(FOLDER).join(name);
     let mut command = sizeleak("evaluate");
     command.arg("--model").arg(file("model.toml")).arg("--capture").arg(file("test.pcap"));
-    let output = run(command.arg("--labels").arg(file("test.csv")).args(["--gateway", GATEWAY, "--json"]));
+    let output = run(command.arg("--labels").arg(file("test.csv")).args(["--gateway", GATEWAY, "--format=json"]));
     assert!(output.status.success(), "{}", stderr(&output));
     let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     for when in ["before_pruning", "after_pruning"] {

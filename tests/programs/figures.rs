@@ -41,7 +41,7 @@ fn legend(picture: &str) -> Vec<String> {
 
 fn evaluation() -> Vec<u8> {
     stdout(&mut sizeleak(&format!(
-        "evaluate examples/home/test.pcap --model examples/home/model.toml {TRAFFIC} --json"
+        "evaluate examples/home/test.pcap --model examples/home/model.toml {TRAFFIC} --format=json"
     )))
 }
 
@@ -87,7 +87,7 @@ fn an_evaluation_gives_calibration_and_confusion() {
 fn learning_curves_and_padding_have_a_mark_for_each_point() {
     let folder = tempfile::tempdir().unwrap();
     let learn = "learn examples/home/learn.pcap --labels examples/home/learn.csv --gateway 192.168.1.20 -q \
-                 --inventory examples/home/inventory.toml --curve=20,60 --json -o";
+                 --inventory examples/home/inventory.toml --curve=20,60 --format=json -o";
     let report = stdout(sizeleak(learn).arg(folder.path().join("model.toml")));
     let curve = picture("", report);
     assert_eq!(count(&curve, "series"), 3);
@@ -96,7 +96,7 @@ fn learning_curves_and_padding_have_a_mark_for_each_point() {
 
     let home = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\", \"toggle\", \"timer\"]\n";
     let inventory = write(folder.path(), "small.toml", home);
-    let pad = "pad --model examples/home/model.toml --json -q --inventory";
+    let pad = "pad --model examples/home/model.toml --format=json -q --inventory";
     let report = stdout(sizeleak(pad).arg(inventory));
     let padding = picture("", report.clone());
     let json: Value = serde_json::from_slice(&report).unwrap();
@@ -123,7 +123,7 @@ fn a_model_gives_the_sizes_of_its_commands_and_how_many_share_each() {
     assert_eq!(texts(&sizes, "row"), ["1 action", "2 actions", "3 actions", "4 actions"]);
     assert_eq!(legend(&sizes).len(), 5, "all bands");
     // As `audit` counts them: commands of two actions collide in sizes 63, 64, 68 and so on, without the overhead.
-    let audit = stdout(&mut sizeleak(&format!("audit --model {model} --json -q")));
+    let audit = stdout(&mut sizeleak(&format!("audit --model {model} --format=json -q")));
     let audit: Value = serde_json::from_slice(&audit).unwrap();
     for collision in audit["collisions"].as_array().unwrap() {
         let (bytes, least) =
@@ -234,11 +234,12 @@ fn hostile_names_stay_text_and_many_actions_are_counted() {
 #[test]
 fn an_input_that_does_not_hold_a_figure_names_the_command_that_writes_it() {
     let report = String::from_utf8(confusion(&["on"], &[&[1.0]])).unwrap();
-    let audit = String::from_utf8(stdout(&mut sizeleak("audit --model examples/home/model.toml --json -q"))).unwrap();
+    let audit =
+        String::from_utf8(stdout(&mut sizeleak("audit --model examples/home/model.toml --format=json -q"))).unwrap();
     let model = fs::read_to_string("examples/home/model.toml").unwrap();
     for (arguments, input, words) in [
         ("--kind padding", report.as_str(), "`sizeleak pad --model model.toml -o padding.json` writes it"),
-        ("--kind curve", &report, "`sizeleak learn … --curve --json > curve.json` writes it"),
+        ("--kind curve", &report, "`sizeleak learn … --curve --format json > curve.json` writes it"),
         ("--kind timeline", &report, "is a report as JSON, and a timeline is drawn from frames, JSON lines or Parquet"),
         ("--kind confusion", &model, "is a model, and a figure of confusions is drawn from an evaluation: "),
         ("--kind profile", &model, "`sizeleak profile answers.frames -o home.profile.toml` writes it"),

@@ -29,7 +29,7 @@ fn learn(home: &Home, more: &[&str]) -> Output {
 
 fn evaluate(home: &Home, more: &[&str]) -> Output {
     let mut command = sizeleak("evaluate");
-    command.arg("--model").arg(home.path("model.toml")).args(["--gateway", GATEWAY, "--json"]);
+    command.arg("--model").arg(home.path("model.toml")).args(["--gateway", GATEWAY, "--format=json"]);
     command.arg("--capture").arg(home.path("test.pcap")).arg("--labels").arg(home.path("changed.csv"));
     run(command.args(more))
 }

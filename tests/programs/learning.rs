@@ -151,9 +151,9 @@ fn missing_commands_are_proposed_for_recording() {
     assert!(output.status.success() && next.is_empty(), "{next:?}");
 }
 
-/// The figures of `learn --curve --json`.
+/// The figures of `learn --curve`.
 fn curve(home: &Home, more: &[&str]) -> Value {
-    let output = home.learn("model.toml", &[&["--quiet", "--json"], more].concat());
+    let output = home.learn("model.toml", &[&["--quiet", "--format=json"], more].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(home.path("model.toml").exists(), "the model is of all labels");
     serde_json::from_slice(&output.stdout).unwrap()
@@ -241,7 +241,7 @@ fn curve_needs_stdout_and_commands_to_test_on() {
     let output = run(command.args(["--gateway", GATEWAY, "--curve", "-o", "-"]));
     assert_fails(&output, 2, &["--curve", "stdout"]);
     for (wrong, word) in [
-        (&["--json"][..], "--curve"),
+        (&["--format=json"][..], "--curve"),
         (&["--curve=0"], "numbers"),
         (&["--curve", "--test-labels", "x"], "--test-input"),
     ] {

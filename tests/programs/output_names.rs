@@ -79,7 +79,7 @@ fn names_that_nothing_can_be_written_under_are_refused_with_what_to_do() {
     );
     for arguments in [
         format!("evaluate {traffic} -o x.xlsx"),
-        format!("evaluate {traffic} --json -o x.csv"),
+        format!("evaluate {traffic} --format=json -o x.csv"),
         format!("evaluate standard pruner.mode=none {traffic} -o x.parquet"),
     ] {
         assert_eq!(said.run(&mut sizeleak(&arguments)).status.code(), Some(2), "{arguments}");
@@ -138,7 +138,7 @@ fn figures_are_written_as_the_name_says() {
         example("model.toml")
     );
     let evaluate = |more: &str| sizeleak(&format!("evaluate {traffic} {more}")).output().unwrap();
-    let json = evaluate("--json").stdout;
+    let json = evaluate("--format=json").stdout;
     assert!(json.starts_with(b"{"));
     assert!(json == evaluate("--format json").stdout);
     assert!(evaluate(&format!("-o {}", file("x.json").display())).status.success());
@@ -148,11 +148,4 @@ fn figures_are_written_as_the_name_says() {
         |more: &str| sizeleak(&format!("evaluate standard pruner.mode=none {traffic} {more}")).output().unwrap();
     assert!(compare(&format!("-o {}", file("x.csv").display())).status.success());
     assert!(fs::read(file("x.csv")).unwrap() == compare("--format csv").stdout);
-}
-
-#[test]
-fn reports_have_the_same_option_for_their_format() {
-    let print = |format: &str| stdout(&mut sizeleak(&format!("survey {} {format}", example("test.pcap"))));
-    assert_eq!(print("--format json"), print("--json"));
-    assert_ne!(print("--format json"), print("--format table"));
 }

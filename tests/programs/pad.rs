@@ -21,7 +21,7 @@ fn asked(command: &str, folder: &Path, arguments: &[&str]) -> Output {
 }
 
 fn json(folder: &Path, arguments: &[&str]) -> Value {
-    let output = pad(folder, &[arguments, &["--json"]].concat());
+    let output = pad(folder, &[arguments, &["--format=json"]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -131,7 +131,7 @@ fn guessing_itself_is_a_target_that_one_bucket_reaches() {
 #[test]
 fn an_error_says_its_cause_once() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = pad(folder.path(), &["--policy", "none", "--json", "-o", "."]);
+    let refused = pad(folder.path(), &["--policy", "none", "--format=json", "-o", "."]);
     assert_eq!(text(&refused.stderr), "sizeleak: . cannot be written: it is a folder\n");
 }
 
@@ -145,7 +145,7 @@ fn no_point_of_a_curve_is_below_guessing() {
     for point in points {
         assert!(percent(&point["named"]) >= percent(&curve["guessing"]) - 1e-6, "{point}");
     }
-    let csv = pad(folder.path(), &["--inventory", "small.toml", "--csv"]);
+    let csv = pad(folder.path(), &["--inventory", "small.toml", "--format=csv"]);
     assert_eq!(text(&csv.stdout).lines().count(), points.len() + 1);
     assert!(text(&csv.stdout).starts_with("policy,added_bytes,added_share,megabytes_a_day,named,"));
 }
@@ -193,7 +193,7 @@ fn countermeasures_are_compared_as_each_is_audited_alone() {
 #[test]
 fn countermeasures_have_the_same_figures_as_the_audit_and_padding() {
     let folder = tempfile::tempdir().unwrap();
-    let audit: Value = serde_json::from_slice(&asked("audit", folder.path(), &["--json"]).stdout).unwrap();
+    let audit: Value = serde_json::from_slice(&asked("audit", folder.path(), &["--format=json"]).stdout).unwrap();
     let padded = json(folder.path(), &["--policy", "padme"]);
     let dummies = json(folder.path(), &["--policy", "padme", "--dummies", "20%", "--replies", "none"]);
     let figure = |report: &Value, path: &str| report.pointer(path).unwrap().as_f64().unwrap();
@@ -255,7 +255,7 @@ fn faults_are_said_in_one_sentence() {
     assert!(failed(&["--delay", "7200"]).contains("shorter delay"));
     assert!(failed(&["--batch", "16", "--policy", "random:4096"]).contains("smaller batches"));
     for together in [
-        ["--json", "--csv"],
+        ["--format=json", "--format=csv"],
         ["--batch=2", "--delay=3"],
         ["--countermeasures", "--dummies=10%"],
         ["--replies=none", "--budget=20%"],

@@ -124,9 +124,9 @@ fn commands_are_filtered_by_time_gateway_and_flow() {
         assert!(output.status.success(), "{}", stderr(&output));
         commands(&text(&output)).iter().map(|tooltip| tooltip[11..13].to_owned()).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(drawn("--from 1970-01-01T20:00:00Z"), "20 21 22 23");
+    assert_eq!(drawn("--since 1970-01-01T20:00:00Z"), "20 21 22 23");
     assert_eq!(drawn("--until 1970-01-01T02:00"), "00 01");
-    assert_eq!(drawn("--from 1970-01-01T05:00:00+02:00 --until 1970-01-01T04:30"), "03 04");
+    assert_eq!(drawn("--since 1970-01-01T05:00:00+02:00 --until 1970-01-01T04:30"), "03 04");
     assert_eq!(drawn("--flow F0000000000000001 --until 1970-01-01T01:00"), "00", "as exports name it");
     assert_eq!((drawn("--flow 7,1 --until 1970-01-01T01:00").as_str(), drawn("--flow 7").as_str()), ("00", ""));
     let mut local = sizeleak("plot --time local --until 1970-01-01T06:00");
@@ -138,9 +138,13 @@ fn commands_are_filtered_by_time_gateway_and_flow() {
     let whole = plot("--gateway 192.168.1.20", frames.clone());
     assert_eq!(text(&whole), text(&plot("", frames.clone())), "all commands go to that gateway");
     assert!(commands(&text(&plot("--gateway 192.168.1.21", frames))).is_empty());
-    for wrong in
-        ["--from tomorrow", "--from 1970-01-02 --until 1970-01-01", "--until 9999-01-01", "--gateway hub", "--flow F1"]
-    {
+    for wrong in [
+        "--since tomorrow",
+        "--since 1970-01-02 --until 1970-01-01",
+        "--until 9999-01-01",
+        "--gateway hub",
+        "--flow F1",
+    ] {
         assert_eq!(plot(wrong, Vec::new()).status.code(), Some(2), "{wrong}");
     }
 }
@@ -210,7 +214,7 @@ fn deviations_have_lanes_by_their_kind_with_and_without_commands() {
     assert_eq!(texts(&both, "lane"), ["on", "burst", "silence"]);
     assert_eq!(texts(&both, "group"), ["unknown gateway and an unknown service", "deviations"]);
     assert_eq!(texts(&picture("", &line(0, "")), "deviation"), Vec::<String>::new());
-    assert_eq!(texts(&picture("--from 1970-01-01T01:30 --flow 1", &lines), "lane"), ["burst"]);
+    assert_eq!(texts(&picture("--since 1970-01-01T01:30 --flow 1", &lines), "lane"), ["burst"]);
     let none = plot("--gateway 192.0.2.10", lines.into());
     assert!(none.status.success() && stderr(&none).contains("none of 2 commands and deviations"), "{}", stderr(&none));
 }
@@ -294,7 +298,7 @@ fn habits_are_the_mean_of_the_days_of_a_profile_by_the_clock_of_its_home() {
         ("--kind profile", &line(7, ""), 1, "stdin is a stream, and a profile is drawn from a profile: "),
         ("--kind timeline", &profile, 1, "a timeline is drawn from frames, JSON lines or Parquet"),
         ("--limit 7", &profile, 2, "`--limit` is about a timeline"),
-        ("--from 2026-01-06", &profile, 2, "`--since` is about a timeline"),
+        ("--since 2026-01-06", &profile, 2, "`--since` is about a timeline"),
         ("--height 200", &profile, 2, "2 actions need a height of"),
     ] {
         let refused = plot(arguments, input.into());
@@ -432,7 +436,7 @@ fn labels_are_drawn_over_the_commands() {
     );
     let truth = plot("--labels examples/home/test.csv", saved("frames"));
     let traffic = "examples/home/test.pcap --labels examples/home/test.csv --model examples/home/model.toml";
-    let evaluation = stdout(&mut sizeleak(&format!("evaluate {traffic} --gateway {GATEWAY} --json -q")));
+    let evaluation = stdout(&mut sizeleak(&format!("evaluate {traffic} --gateway {GATEWAY} --format=json -q")));
     let evaluation: serde_json::Value = serde_json::from_slice(&evaluation).unwrap();
     let right = format!("is right for {} of 307 labelled commands", evaluation["after_pruning"]["top_1"]);
     assert!(text(&truth).contains(&right), "as `evaluate` counts: {right}");

@@ -49,7 +49,7 @@ fn reports_on_tunnels_are_what_they_were() {
             "audit --model HOME/model.toml --observer tunnel --background 5 --background-from HOME/test.pcap",
             "audit --model HOME/model.toml --observer tunnel --tunnel esp-cbc --format markdown",
             "pad --model HOME/model.toml --observer tunnel --budget 20%",
-            "pad --model HOME/model.toml --observer tunnel --tunnel esp-gcm --csv",
+            "pad --model HOME/model.toml --observer tunnel --tunnel esp-gcm --format=csv",
             "pad --model HOME/model.toml --observer tunnel --policy random:32",
             "pad --model HOME/model.toml --observer tunnel --countermeasures",
             "audit --model HOME/model.toml --tunnel esp-gcm",

@@ -74,10 +74,10 @@ fn figures_are_those_of_the_commands_they_come_from() {
     let page = parsed(&home_report("--quick"));
     let page = Document::parse(&page).unwrap();
     let model = example("model.toml");
-    let evaluation = json(&format!("evaluate {} --model {model} --json -q", test()));
-    let audit = json(&format!("audit --model {model} --json"));
-    let pad = json(&format!("pad --model {model} --json"));
-    let countermeasures = json(&format!("pad --model {model} --countermeasures --json"));
+    let evaluation = json(&format!("evaluate {} --model {model} --format=json -q", test()));
+    let audit = json(&format!("audit --model {model} --format=json"));
+    let pad = json(&format!("pad --model {model} --format=json"));
+    let countermeasures = json(&format!("pad --model {model} --countermeasures --format=json"));
     let first = page.descendants().find(|node| node.has_tag_name("h1")).map(words).unwrap();
     assert_eq!(first, evaluation["conclusion"]["sentence"].as_str().unwrap());
     assert_eq!(column(&page, "numbers", "named"), numbers(&audit["by_number"], "named"));
@@ -145,7 +145,7 @@ fn names_from_outside_stay_text() {
     let parsed = Document::parse(&parsed).unwrap();
     assert!(words(of_id(&parsed, "actions")).contains(NAME), "the name itself is shown");
     assert!(!page.contains("<img") && page.matches("</script>").count() == 1);
-    let markdown = text(&format!("report --model {} --quick --markdown -q", model.display()));
+    let markdown = text(&format!("report --model {} --quick --format=markdown -q", model.display()));
     assert!(
         markdown.contains(r"\</script\>\<img src=x onerror=alert(1)\>\|\`\*\_") && !markdown.contains("| </script>"),
         "{markdown}"
@@ -160,8 +160,8 @@ fn markdown_has_the_same_sections_and_figures() {
     stdout(&mut sizeleak(&format!("report --model {model} --quick -q -o {}", file.display())));
     let markdown = fs::read_to_string(file).unwrap();
     assert_eq!(
-        markdown.replace(" --markdown", ""),
-        text(&format!("report --model {model} --quick -q --markdown")).replace(" --markdown", "")
+        markdown.replace(" --format=markdown", ""),
+        text(&format!("report --model {model} --quick -q --format=markdown")).replace(" --format=markdown", "")
     );
     let page = text(&format!("report --model {model} --quick -q"));
     let headings = |text: &str, before: &str, after: &str| -> Vec<String> {
@@ -250,7 +250,7 @@ fn what_cannot_be_used_is_refused_with_what_to_do() {
         (model.clone(), 2, "name it with `--model"),
         (format!("--model {capture}"), 1, "test.pcap"),
         (format!("--model {model} -o x.csv"), 2, "does not know what to write into"),
-        (format!("--model {model} --markdown -o x.html"), 2, "contradicts the name x.html"),
+        (format!("--model {model} --format=markdown -o x.html"), 2, "contradicts the name x.html"),
         (empty, 2, "captures need labels"),
         ("none.frames".to_owned(), 2, "captures need labels"),
         (file("cut.frames", b"\x81\xa5hello"), 3, "cut.frames"),

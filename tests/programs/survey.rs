@@ -31,7 +31,7 @@ fn survey(captures: &[&Path], more: &[&str]) -> Output {
 
 /// The survey as JSON.
 fn json(captures: &[&Path], more: &[&str]) -> Value {
-    let output = survey(captures, &[&["--json"], more].concat());
+    let output = survey(captures, &[&["--format=json"], more].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -300,7 +300,7 @@ fn a_cut_capture_is_surveyed_up_to_the_cut() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = std::fs::read(bundled()).unwrap();
     let cut = write(folder.path(), "cut.pcap", &bytes[..bytes.len() / 2]);
-    let output = survey(&[&cut], &["--json"]);
+    let output = survey(&[&cut], &["--format=json"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("the survey covers everything before the damage"), "{}", stderr(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -312,18 +312,18 @@ fn a_cut_capture_is_surveyed_up_to_the_cut() {
 #[test]
 fn stdin_folders_and_files_are_surveyed_alike() {
     let report = json(&[&bundled()], &[]);
-    let piped = feed(sizeleak("survey - --json"), std::fs::read(bundled()).unwrap());
+    let piped = feed(sizeleak("survey - --format=json"), std::fs::read(bundled()).unwrap());
     assert!(piped.status.success(), "{}", stderr(&piped));
     assert_eq!(serde_json::from_slice::<Value>(&piped.stdout).unwrap(), report);
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("below")).unwrap();
     std::fs::copy(bundled(), folder.path().join("below/test.pcap")).unwrap();
-    assert_eq!(json(&[folder.path()], &["--recursive"]), report);
+    assert_eq!(json(&[folder.path()], &[]), report);
 }
 
 #[test]
 fn a_survey_that_is_stopped_shows_what_was_read_until_then() {
-    let mut child = start(&mut sizeleak("survey - --json"));
+    let mut child = start(&mut sizeleak("survey - --format=json"));
     // Written means read, but for what a pipe holds.
     let stdin = supply(&mut child, std::fs::read(bundled()).unwrap()).join().unwrap();
     interrupt(&child);
@@ -359,7 +359,7 @@ fn a_flood_of_connections_hides_no_gateway_and_takes_bounded_memory() {
     }
     let capture = made.write();
     let mut command = Command::new("prlimit");
-    command.arg(format!("--data={MAX_BYTES}")).args(["--", env!("CARGO_BIN_EXE_sizeleak"), "survey", "--json"]);
+    command.arg(format!("--data={MAX_BYTES}")).args(["--", env!("CARGO_BIN_EXE_sizeleak"), "survey", "--format=json"]);
     let output = run(command.arg(&capture));
     assert!(output.status.success(), "{}", stderr(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

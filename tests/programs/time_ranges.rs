@@ -32,7 +32,7 @@ fn cut(home: &Home, labels: &str, shift: f64, keep: impl Fn(i64) -> bool) {
 }
 
 fn evaluate(home: &Home, labels: &str, more: &[&str]) -> Value {
-    let mut command = sizeleak("evaluate --json");
+    let mut command = sizeleak("evaluate --format=json");
     command.arg(home.path("test.pcap")).arg("--model").arg(home.path("model.toml")).args(["--gateway", GATEWAY]);
     let output = run(command.arg("--labels").arg(home.path(labels)).args(more));
     assert!(output.status.success(), "{}", stderr(&output));
@@ -64,7 +64,7 @@ fn figures_of_a_time_are_those_of_labels_cut_by_hand() {
     let said = unbroken(&output);
     assert!(said.contains(&format!("{rest} of {} labels are from {between} on", times.len())), "{said}");
     let folded = home.path("test.csv");
-    let mut command = sizeleak("evaluate --folds 2 --json");
+    let mut command = sizeleak("evaluate --folds 2 --format=json");
     command.arg(home.path("test.pcap")).arg("--labels").arg(folded).args(["--gateway", GATEWAY]).args(second);
     let folded: Value = serde_json::from_slice(&run(&mut command).stdout).unwrap();
     assert_eq!(folded["commands"], rest);

@@ -23,7 +23,7 @@ const MAX_NAME: usize = 20;
 /// Show what an archive holds, and which files are damaged or missing
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  sizeleak archive status results\n  \
-    sizeleak archive status results --json | jq '.files[] | select(.verdict == \"damaged\")'")]
+    sizeleak archive status results --format json | jq '.files[] | select(.verdict == \"damaged\")'")]
 pub(crate) struct Arguments {
     /// The folder of results
     #[arg(value_name = "OUT", value_hint = ValueHint::DirPath)]
@@ -70,13 +70,14 @@ fn table(manifest: &Manifest) -> Document {
     let outside = manifest.count_of(FileVerdict::Outside);
     if outside > 0 {
         text.extend(
-            [blank(), line(format!("Outside of the range of time: {outside} captures, which `--json` lists"))].concat(),
+            [blank(), line(format!("Outside of the range of time: {outside} captures, which `--format json` lists"))]
+                .concat(),
         );
     }
     let others: Vec<_> = with(manifest, FileVerdict::NoCapture).collect();
     list(&mut text, "No captures", others.iter().take(MAX_OTHERS).cloned());
     if let Some(more) = others.len().checked_sub(MAX_OTHERS).filter(|more| *more > 0) {
-        text.extend(line(format!("  and {more} more, which `--json` lists")));
+        text.extend(line(format!("  and {more} more, which `--format json` lists")));
     }
     let checked = "This is what the last run found, as manifest.ndjson has it; no file was read again.";
     text.extend([blank(), paragraph(checked, 0)].concat());

@@ -156,7 +156,7 @@ fn collisions(audit: &Audit, model: &Model) -> Document {
     let shown = audit.collisions.iter().take(SHOWN).flat_map(|collision| alike(&collision.commands));
     let more = match audit.collisions.len().saturating_sub(SHOWN) {
         0 => Document::new(),
-        more => line(format!("  and {more} sizes more (--json lists all)")),
+        more => line(format!("  and {more} sizes more (--format json lists all)")),
     };
     let heading = line("commands of one or two actions that have the same size:");
     [heading, shown.collect(), more].concat()

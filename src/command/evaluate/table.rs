@@ -45,9 +45,10 @@ pub(super) fn table(evaluation: &Evaluation) -> Document {
 }
 
 /// A figure of a score: its name, and how it is shown.
-struct ScoreRow(&'static str, fn(&Score) -> String);
+pub(super) struct ScoreRow(pub(super) &'static str, pub(super) fn(&Score) -> String);
 
-const ROWS: [ScoreRow; 16] = [
+/// The figures of a score.
+pub(super) const ROWS: [ScoreRow; 16] = [
     ScoreRow("  not decided, list cut", |score| score.undecided.to_string()),
     ScoreRow("truth the first candidate", |score| {
         percent_of_within(score.top_1, score.commands, score.intervals.top_1)

@@ -10,10 +10,11 @@ use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{LearnedPadding, ModelSet};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
 
+use super::table::{ROWS, ScoreRow};
 use crate::command::document::{Document, blank, numbers, paragraph};
 use crate::command::evaluation_input::EvaluationInput;
 use crate::command::failure::Failure;
-use crate::command::figures::{percent, percent_of_within};
+use crate::command::figures::percent;
 
 /// What is evaluated without padding.
 #[derive(Debug, Clone, Copy)]
@@ -63,16 +64,14 @@ impl Unpadded<'_> {
     }
 }
 
-/// A figure of a score, and how it is shown.
-type Row = (&'static str, fn(&Score) -> String);
-
-const ROWS: [Row; 6] = [
-    ("first candidate right", |score| percent_of_within(score.top_1, score.commands, score.intervals.top_1)),
-    ("exactly one candidate", |score| percent_of_within(score.unique, score.commands, score.intervals.unique)),
-    ("no candidate", |score| score.unexplained.to_string()),
-    ("candidates, mean", |score| format!("{:.1}", score.candidates.mean)),
-    ("candidates, median", |score| score.candidates.median.to_string()),
-    ("credible set, mean size", |score| format!("{:.1}", score.credible_set.size.mean)),
+/// Which of the figures of an evaluation are shown.
+const SHOWN: [&str; 6] = [
+    "truth the first candidate",
+    "exactly one candidate",
+    "no candidate",
+    "candidates, mean",
+    "candidates, median",
+    "credible set, mean size",
 ];
 
 /// The figures beside those without padding.
@@ -82,7 +81,8 @@ pub(super) fn table(evaluation: &Evaluation, what_if: &WhatIf) -> Document {
     let mean = |bytes: &u64| *bytes as f64 / (*commands).max(1) as f64;
     let rows = |name: &str, captured: &Score, padded: &Score| {
         let title = [name.to_owned(), String::new(), String::new()];
-        let figures = ROWS.map(|(name, figure)| [format!("  {name}"), figure(captured), figure(padded)]);
+        let shown = ROWS.iter().filter(|row| SHOWN.contains(&row.0));
+        let figures = shown.map(|ScoreRow(name, figure)| [format!("  {name}"), figure(captured), figure(padded)]);
         std::iter::once(title).chain(figures).collect::<Vec<_>>()
     };
     let by_size = evaluation.before_pruning.as_ref().zip(before_pruning.as_ref());

@@ -2,48 +2,58 @@
 
 use sizeleak_evaluation::measured_leak::{MeasuredLeak, MeasuredShare};
 use sizeleak_evaluation::statistics::Interval;
+use sizeleak_report::document::{Figure, Value};
 use sizeleak_text::escaped;
 
 use super::model_check::{ModelCheck, ModelFigure};
 use super::report::{MeasuredAudit, MeasuredSecrets, p_in_words};
-use crate::command::document::{Document, numbers, paragraph, spaced};
-use crate::command::figures::{NONE, percent, percent_within};
+use crate::command::document::{Document, figure, numbers, paragraph, spaced};
+use crate::command::figures::{NONE, percent};
 
 /// The report.
 pub(super) fn table(report: &MeasuredAudit) -> Document {
     let sentences: Vec<&str> =
         [Some(&report.sentence), report.model_sentence.as_ref()].into_iter().flatten().map(String::as_str).collect();
     let remarks = report.remarks.iter().flat_map(|remark| paragraph(format!("- {}", escaped(remark)), 2));
-    spaced([paragraph(sentences.join(" "), 0), remarks.collect(), named(report), measures(&report.by_size)])
+    spaced([paragraph(sentences.join(" "), 0), remarks.collect(), figure(&named(report)), measures(&report.by_size)])
 }
 
 /// Who names what how often.
-fn named(report: &MeasuredAudit) -> Document {
-    let (by_size, share) = (&report.by_size, |share: MeasuredShare| percent_within(share.share, share.interval));
-    let all = |name: &str, secrets: &MeasuredSecrets, shown: &dyn Fn(&MeasuredLeak) -> String| {
-        let shown = |leak: &MeasuredLeak| if leak.secrets > 1 { shown(leak) } else { NONE.to_owned() };
-        let kinds = secrets.kinds.as_ref().map_or_else(|| NONE.to_owned(), shown);
-        [name.to_owned(), shown(&secrets.command), shown(&secrets.number), kinds]
+pub(crate) fn named(report: &MeasuredAudit) -> Figure {
+    type Shown = fn(&MeasuredLeak) -> Value;
+    let within = |share: MeasuredShare| Value::Within(share.share, share.interval);
+    let several = |leak: &MeasuredLeak, shown: Shown| (leak.secrets > 1).then(|| shown(leak)).into();
+    let all = |(name, secrets, shown): (&str, &MeasuredSecrets, Shown)| {
+        let kinds = secrets.kinds.as_ref().map_or(Value::Unknown, |leak| several(leak, shown));
+        [name.into(), several(&secrets.command, shown), several(&secrets.number, shown), kinds]
     };
-    let nearest = |leak: &MeasuredLeak| share(leak.named);
-    let mut rows = vec![
-        all("by guessing, V₀", by_size, &|leak| share(leak.guessing)),
-        all("by size", by_size, &nearest),
-        all("  guessing at new sizes", by_size, &|leak| share(leak.frequentist)),
-        all("  from all other times", by_size, &|leak| share(leak.from_others)),
-        all("  by anybody, V", by_size, &|leak| range(leak.vulnerability)),
-        all("by size and reply count", &report.with_reply_count, &nearest),
-        all("by size and reply bytes", &report.with_reply_bytes, &nearest),
+    let nearest: Shown = |leak| Value::Within(leak.named.share, leak.named.interval);
+    let rows: [(&str, &MeasuredSecrets, Shown); 7] = [
+        ("by guessing, V₀", &report.by_size, |leak| Value::Within(leak.guessing.share, leak.guessing.interval)),
+        ("by size", &report.by_size, nearest),
+        ("  guessing at new sizes", &report.by_size, |leak| {
+            Value::Within(leak.frequentist.share, leak.frequentist.interval)
+        }),
+        ("  from all other times", &report.by_size, |leak| {
+            Value::Within(leak.from_others.share, leak.from_others.interval)
+        }),
+        ("  by anybody, V", &report.by_size, |leak| range(leak.vulnerability).into()),
+        ("by size and reply count", &report.with_reply_count, nearest),
+        ("by size and reply bytes", &report.with_reply_bytes, nearest),
     ];
+    let mut rows: Vec<[Value; 4]> = rows.into_iter().map(all).collect();
     if let Some(ModelCheck { figures: Some(figures), .. }) = &report.model {
-        let of_model = |name: &str, shown: &dyn Fn(&ModelFigure) -> String| {
-            [name.to_owned(), shown(&figures.command), shown(&figures.number), NONE.to_owned()]
+        let of_model = |name: &str, shown: &dyn Fn(&ModelFigure) -> Value| {
+            [name.into(), shown(&figures.command), shown(&figures.number), Value::Unknown]
         };
-        rows.push(of_model("by size, with the model", &|figure| share(figure.named)));
-        rows.push(of_model("  as the model says", &|figure| percent(figure.expected)));
-        rows.push(of_model("  of all commands", &|figure| percent(figure.over_all_commands)));
+        rows.push(of_model("by size, with the model", &|figure| within(figure.named)));
+        rows.push(of_model("  as the model says", &|figure| Value::Share(figure.expected)));
+        rows.push(of_model("  of all commands", &|figure| Value::Share(figure.over_all_commands)));
     }
-    numbers(["named correctly", "command", "number of actions", "types of devices"], rows)
+    Figure::new("without-a-model", "named correctly | command | number of actions | types of devices", rows).titled(
+        "Named by an observer who learned from the commands before",
+        "In brackets are intervals of 95 % (Wilson).",
+    )
 }
 
 /// A measure: its name, and how it is shown.

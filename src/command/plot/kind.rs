@@ -44,7 +44,7 @@ impl PictureKind {
             Self::Timeline => "frames, JSON lines or Parquet: `sizeleak run … -o answers.frames` writes them",
             Self::Sizes => "a model: `sizeleak learn … -o model.toml` writes it",
             Self::Calibration | Self::Confusion => "an evaluation: `sizeleak evaluate … -o evaluation.json` writes it",
-            Self::Curve => "a curve as JSON: `sizeleak learn … --curve --json > curve.json` writes it",
+            Self::Curve => "a curve as JSON: `sizeleak learn … --curve --format json > curve.json` writes it",
             Self::Padding => "a curve as JSON: `sizeleak pad --model model.toml -o padding.json` writes it",
             Self::Profile => "a profile: `sizeleak profile answers.frames -o home.profile.toml` writes it",
             Self::Latency => "frames to their end: `sizeleak run … -o answers.frames` writes them",

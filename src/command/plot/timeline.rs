@@ -28,7 +28,7 @@ const LIMIT: u32 = 10_000;
 #[derive(Debug, Args)]
 pub(super) struct TimelineOptions {
     /// Only what is of this time or later: RFC 3339, or a date (with a time) by the clock of `--time`
-    #[arg(long, alias = "from", value_name = "TIME")]
+    #[arg(long, value_name = "TIME")]
     since: Option<TimePoint>,
 
     /// Only what is before this time

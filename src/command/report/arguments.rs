@@ -20,7 +20,7 @@ use crate::command::output_option::OutputOption;
     sizeleak report --model model.toml -o report.html\n  \
     sizeleak report test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20 -o report.html\n  \
     sizeleak report answers.frames home.profile.toml deviations.ndjson -o report.html\n  \
-    sizeleak report --model model.toml --quick --markdown > report.md\n\n\
+    sizeleak report --model model.toml --quick --format markdown > report.md\n\n\
     FILE is any of: captures with `--labels`; answers and deviations, as `sizeleak run`, `archive`, `detect` and the stage \
     `detector` write them; a profile, as `sizeleak profile` writes it. They are told apart by content. What is not given is \
     left out, and the page says what to give.\n\n\
@@ -40,10 +40,6 @@ pub(crate) struct Arguments {
     /// The format of the output: html or markdown [default: by the name of FILE, else html]
     #[arg(long, value_enum, hide_possible_values = true, hide_short_help = true, help_heading = OUTPUT)]
     pub(super) format: Option<ReportForm>,
-
-    /// Write Markdown, for an issue or a wiki: `--format markdown`
-    #[arg(long, conflicts_with = "format", help_heading = OUTPUT)]
-    pub(super) markdown: bool,
 
     #[command(flatten)]
     pub(super) output: OutputOption,

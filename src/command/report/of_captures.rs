@@ -7,7 +7,7 @@ use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_learning::{LabelledCommands, LearningOutcome, LearningRun, LearningSettings};
 use sizeleak_model::{FitMethod, Model, ModelSet};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
-use sizeleak_report::document::{Figure, Section, Tile, TileRow, Value, Verdict};
+use sizeleak_report::document::{Section, Tile, TileRow, Verdict};
 use sizeleak_report::{Observed, judged, leak};
 
 use super::arguments::Arguments;
@@ -16,6 +16,7 @@ use crate::command::failure::Failure;
 use crate::command::measure::CORRECTOR;
 use crate::command::measure::model_check::ModelCheck;
 use crate::command::measure::report::{MeasuredAudit, MeasuredSecrets};
+use crate::command::measure::table::named;
 use crate::command::notices::NoticeReport;
 
 /// How probable a credible set is to hold the truth, as `sizeleak evaluate` has it.
@@ -184,35 +185,10 @@ fn tiles(measured: &MeasuredAudit) -> Vec<Tile> {
 
 /// What labelled commands show without a model.
 fn shown(measured: &MeasuredAudit) -> Section {
-    let observers = [
-        ("the size", &measured.by_size),
-        ("size and number of replies", &measured.with_reply_count),
-        ("size and bytes of replies", &measured.with_reply_bytes),
-    ];
-    let rows = observers.into_iter().flat_map(|(observer, secrets)| {
-        by_secret(secrets).into_iter().filter_map(move |(secret, leak)| {
-            let MeasuredLeak { commands, guessing, named, vulnerability, .. } = leak?;
-            Some([
-                secret.into(),
-                observer.into(),
-                (*commands).into(),
-                Value::Share(guessing.share),
-                Value::Share(named.share),
-                Value::Share(named.interval.low),
-                Value::Share(named.interval.high),
-                Value::Share(vulnerability.high),
-            ])
-        })
-    });
-    let columns = "secret | seen | commands | guessing | named | from | to | by anybody, at most";
-    let figure = Figure::new("without-a-model", columns, rows).titled(
-        "Named by an observer who learned from the commands before",
-        "From and to are the ends of intervals of 95 % (Wilson).",
-    );
     let mut text = vec![measured.sentence.clone()];
     text.extend(measured.model_sentence.clone());
     if !measured.remarks.is_empty() {
         text.push(format!("What limits these figures: {}.", measured.remarks.join("; ")));
     }
-    Section::new("measured", text, vec![figure])
+    Section::new("measured", text, vec![named(measured)])
 }

@@ -100,7 +100,7 @@ fn addresses(addresses: &[SurveyedAddress]) -> Document {
     let header = ["address", "gateway?", "score", "messages", "services"];
     let table = numbers(header, addresses.iter().take(MAX_ADDRESSES).map(row));
     match addresses.len().checked_sub(MAX_ADDRESSES) {
-        Some(more @ 1..) => [table, line(format!("… {more} more (`--json` has all)"))].concat(),
+        Some(more @ 1..) => [table, line(format!("… {more} more (`--format json` has all)"))].concat(),
         _ => table,
     }
 }
@@ -130,7 +130,7 @@ fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> Document {
         parts.extend([
             blank(),
             line(format!(
-                "  … {} with fewer messages (`--json` has all)",
+                "  … {} with fewer messages (`--format json` has all)",
                 counted(more, "more service", "more services")
             )),
         ]);

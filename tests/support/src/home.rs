@@ -129,7 +129,7 @@ impl Home {
 
     /// The figures of [`Self::evaluate`].
     pub fn figures(&self, model: &str, more: &[&str]) -> Value {
-        let output = self.evaluate(model, &[&["--json"], more].concat());
+        let output = self.evaluate(model, &[&["--format=json"], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
