@@ -15,7 +15,6 @@ mod encoded_file;
 mod evaluate;
 mod evaluation_input;
 mod failure;
-mod figures;
 mod fit;
 mod found_pipeline;
 mod frames;
@@ -58,7 +57,6 @@ mod terminal;
 mod text_style;
 mod time_range;
 mod traffic_input;
-mod value_lists;
 mod wall_clock;
 
 use std::ffi::OsString;
@@ -137,7 +135,6 @@ fn command() -> Command {
 
 /// Runs the program to its end; the first argument is its name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments = value_lists::spread(arguments);
     let parsed = command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let parsed = parsed.unwrap_or_else(|error| exit_with_usage(error));
     let screen = parsed.log.install("sizeleak");

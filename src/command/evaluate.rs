@@ -155,7 +155,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let order = arguments.fold_order;
         let folded = FoldedRun { input, learning: &arguments.learning, count, order }.evaluate(&pipeline)?;
         let FoldedEvaluation { evaluation, folds } = folded.figures;
-        arguments.print(evaluation, Some(&folds), None, form)?;
+        arguments.print(&evaluation, Some(&folds), None, form)?;
         return folded.damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)));
     }
     let traffic = input.captures.input(&pipeline)?;
@@ -175,7 +175,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // What a model that does not fit takes to be known is not given away.
     let prior_bits = evaluator.prior_bits(&pipeline).filter(|_| !matches!(fit, ModelFit::None { .. }));
     let what_if = policy.map(|policy| unpadded.padded_by(&policy, prior_bits)).transpose()?;
-    arguments.print(Evaluation::new(&run, prior_bits, limit), None, what_if.as_ref(), form)?;
+    arguments.print(&Evaluation::new(&run, prior_bits, limit), None, what_if.as_ref(), form)?;
     let error = run.damage().map_or_else(String::new, ToString::to_string);
     let recurring = models.sections().iter().filter_map(Model::recurring_in_words);
     let others = run.remarks().into_iter().chain(recurring.map(|commands| format!("as learned, {commands}")));
@@ -200,7 +200,7 @@ impl Arguments {
 
     /// Checks that the details replace no file that is read.
     fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
-        let mut files = self.input.captures.files(pipeline)?;
+        let mut files = self.input.captures.files(pipeline);
         if let Some(scenario) = &self.scenario {
             files.reads("the scenario", scenario);
         }
@@ -264,17 +264,17 @@ impl Arguments {
     /// Prints the figures, of parts of the labels if there are any.
     fn print(
         &self,
-        evaluation: Evaluation,
+        evaluation: &Evaluation,
         folds: Option<&[Fold]>,
         what_if: Option<&WhatIf>,
         form: ReportForm,
     ) -> anyhow::Result<()> {
         let document = || {
             let folds = folds.map_or_else(Document::new, folds::table);
-            let padded = what_if.map_or_else(Document::new, |what_if| what_if::table(&evaluation, what_if));
-            [table::conclusion(&evaluation), folds, table::table(&evaluation), padded].concat()
+            let padded = what_if.map_or_else(Document::new, |what_if| what_if::table(evaluation, what_if));
+            [table::conclusion(evaluation), folds, table::table(evaluation), padded].concat()
         };
-        let report = Report { evaluation: &evaluation, folds, what_if };
+        let report = Report { evaluation, folds, what_if };
         let written = form.written(&report, None, document)?;
         self.output.write(&written)
     }

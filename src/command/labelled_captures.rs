@@ -84,12 +84,12 @@ enum ReadOrder {
 
 impl LabelledCaptures {
     /// The files that are read: the captures or streams, their labels, and what the pipeline reads.
-    pub(super) fn files(&self, pipeline: &Pipeline) -> Result<RunFiles, Failure> {
+    pub(super) fn files(&self, pipeline: &Pipeline) -> RunFiles {
         let mut files = RunFiles::new();
         self.labels.iter().for_each(|path| files.reads("the labels", path));
         self.traffic.streams().iter().for_each(|path| files.reads("the saved stream", path));
         files.extend(pipeline.files(None));
-        Ok(files)
+        files
     }
 
     /// The digests of the files with traffic.

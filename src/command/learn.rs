@@ -208,7 +208,7 @@ impl Arguments {
 
     /// Checks that neither the model nor the plan replaces a file that is read.
     fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
-        let mut files = self.captures.files(pipeline)?;
+        let mut files = self.captures.files(pipeline);
         self.options.add_to(&mut files);
         self.test_input.iter().for_each(|path| files.reads("the capture", path));
         self.test_labels.iter().for_each(|path| files.reads("the labels", path));

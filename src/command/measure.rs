@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::Args;
 use sizeleak_learning::LabelledCommands;
 use sizeleak_pipeline::Pipeline;
+use sizeleak_platform::telemetry::log::say;
 
 use super::audited_model::AuditedModel;
 use super::evaluation_input::COVERED;
@@ -18,7 +19,6 @@ use super::labelled_captures::LabelledCaptures;
 use super::notices::NoticeReport;
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
-use sizeleak_platform::telemetry::log::say;
 
 use model_check::ModelCheck;
 use report::MeasuredAudit;
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let form = format.form(output, "sizeleak measure")?;
     let pipeline =
         captures.pipeline(captures.traffic.pipeline()?, audited.path().map_or(&[], std::slice::from_ref), &[])?;
-    let mut files = captures.files(&pipeline)?;
+    let mut files = captures.files(&pipeline);
     audited.add_to(&mut files);
     output.add_to(&mut files);
     files.check()?;

@@ -11,11 +11,10 @@ use jiff::SignedDuration;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{self, say};
 use sizeleak_simulator::{BayesLimit, Scenario, SimulateError, Simulation, TestForm, bayes_limit, simulate_as};
-use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
+use sizeleak_text::{MAX_WRITTEN_BYTES, percent, read_text};
 
 use self::serving::Served;
 use super::failure::Failure;
-use super::figures::percent;
 use super::padding_option::PaddingOption;
 
 /// Make labelled captures of a simulated gateway, with real TLS

@@ -73,7 +73,7 @@ fn every_format_shows_hostile_frames_as_text() {
     let stream = hostile_stream(folder.path());
     for options in [
         "",
-        "--kind hello summary session notice identification",
+        "--kind hello,summary,session,notice,identification",
         "--format ndjson",
         "--format csv --kind session",
         "--format csv --kind notice",

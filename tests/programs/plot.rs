@@ -152,7 +152,7 @@ fn commands_are_filtered_by_time_gateway_and_flow() {
 #[test]
 fn commands_before_a_cut_are_drawn() {
     let whole = saved("frames");
-    let no_commands = stdout(&mut sizeleak("run pipeline.toml --quiet --format frames --kind hello summary"));
+    let no_commands = stdout(&mut sizeleak("run pipeline.toml --quiet --format frames --kind hello,summary"));
     let output = plot("", no_commands);
     assert!(output.status.success() && commands(&text(&output)).is_empty(), "{}", stderr(&output));
     assert!(stderr(&output).contains("no identification"), "{}", stderr(&output));

@@ -6,7 +6,7 @@ use sizeleak_evaluation::statistics::{Interval, percent_within};
 use sizeleak_text::percent;
 
 /// A value that is not known.
-const NONE: &str = "–";
+pub const NONE: &str = "–";
 
 /// Sums of probabilities are exact up to this.
 const ROUNDING: f64 = 1e-9;

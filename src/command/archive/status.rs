@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use sizeleak_archive::{FileVerdict, Manifest};
+use sizeleak_report::document::NONE;
 use sizeleak_text::{escaped, utc};
 
 use super::results::{doubts, sentence, silence};
 use crate::command::document::{Document, blank, line, name_cell, numbers, paragraph};
 use crate::command::failure::Failure;
-use crate::command::figures::NONE;
 use crate::command::report_format::ReportFormatOption;
 
 /// At most this many files that are no captures are listed; all that failed are.

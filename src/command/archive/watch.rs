@@ -39,7 +39,7 @@ pub(super) fn run(archive: &WatchedArchive<'_>, when_locked: WhenLocked) -> Resu
         match archive.round(&mut watch) {
             Ok(round) => {
                 if let Some(round) = round {
-                    archive.report(&round, which);
+                    report(&round, which);
                     last = round.results;
                 }
                 fault = None;
@@ -73,21 +73,21 @@ impl WatchedArchive<'_> {
         let _bar = self.progress.begin_alone(&progress, self.screen);
         watch.process(round, &progress).map(Some)
     }
+}
 
-    /// Says what a round has changed, if it has changed something.
-    fn report(&self, round: &RoundResults, which: Round) {
-        let changed = match round.changed_files {
-            _ if which == Round::First => String::new(),
-            1 => "1 file changed; ".to_owned(),
-            files => format!("{files} files changed; "),
-        };
-        if which == Round::First || round.changed_files > 0 {
-            let manifest = &round.results.manifest;
-            say("sizeleak", &format!("{changed}{}", results::counts(manifest)));
-            if let Some(silence) = results::silence(manifest) {
-                say("note", &silence);
-            }
+/// Says what a round has changed, if it has changed something.
+fn report(round: &RoundResults, which: Round) {
+    let changed = match round.changed_files {
+        _ if which == Round::First => String::new(),
+        1 => "1 file changed; ".to_owned(),
+        files => format!("{files} files changed; "),
+    };
+    if which == Round::First || round.changed_files > 0 {
+        let manifest = &round.results.manifest;
+        say("sizeleak", &format!("{changed}{}", results::counts(manifest)));
+        if let Some(silence) = results::silence(manifest) {
+            say("note", &silence);
         }
-        results::name(&round.new_failures);
     }
+    results::name(&round.new_failures);
 }

@@ -4,12 +4,11 @@ use sizeleak_audit::leakage::{Audit, Learned, Repeated, command_name};
 use sizeleak_inference::channel::{Measures, Observer};
 use sizeleak_model::{LearnedPadding, Model};
 use sizeleak_report::document::Value::{AtMost, Count, Number, Share};
-use sizeleak_report::document::{Figure, Value};
+use sizeleak_report::document::{Figure, NONE, Value};
 use sizeleak_report::leak::{anonymity_sets, by_number, has_one_value};
 use sizeleak_text::escaped;
 
 use crate::command::document::{Document, blank, figure, line, paragraph};
-use crate::command::figures::NONE;
 
 /// Where the other lines of what is taken to be known begin.
 const INDENT: usize = 2;

@@ -88,7 +88,7 @@ impl ComparedPipelines<'_> {
         for variant in self.variants {
             let pipeline = self.input.pipeline(variant, true);
             let pipeline = pipeline.map_err(|failure| failure.context(format!("with `{variant}`")))?;
-            files.extend(self.input.captures.files(&pipeline)?);
+            files.extend(self.input.captures.files(&pipeline));
             first = first.or(Some(pipeline));
         }
         output.add_to(&mut files);

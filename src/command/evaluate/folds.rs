@@ -4,11 +4,11 @@ use sizeleak_evaluation::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
 use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
 use sizeleak_pipeline::{Pipeline, RunError};
 use sizeleak_platform::telemetry::log::say;
+use sizeleak_report::document::{Figure, Value};
 
-use crate::command::document::{Document, blank, line, numbers};
+use crate::command::document::{Document, blank, figure, line};
 use crate::command::evaluation_input::EvaluationInput;
 use crate::command::failure::Failure;
-use crate::command::figures::percent_of_within;
 use crate::command::learning_options::LearningOptions;
 use crate::command::notices::NoticeReport;
 
@@ -63,10 +63,11 @@ fn report(learned: &Result<Vec<LearnedModel>, LearningError>) {
 /// The parts as a human-readable table.
 pub(super) fn table(folds: &[Fold]) -> Document {
     let row = |(at, fold): (usize, &Fold)| {
-        let right = percent_of_within(fold.top_1, fold.labels as u64, fold.interval);
-        [at.to_string(), fold.learned.to_string(), fold.labels.to_string(), right]
+        let [at, learned, labels] = [at, fold.learned, fold.labels].map(|count| Value::Count(count as f64));
+        let share = fold.top_1 as f64 / fold.labels as f64;
+        [at, learned, labels, (fold.labels > 0).then_some(Value::Within(share, fold.interval)).into()]
     };
-    let header = ["part", "learned from", "tested on", "truth the first candidate"];
+    let columns = "part | learned from | tested on | truth the first candidate";
     let faults = (1_usize..).zip(folds).filter_map(|(at, fold)| {
         let fault = fold.fault.as_deref()?;
         Some(line(format!("no model without part {at}: {fault}")))
@@ -74,7 +75,7 @@ pub(super) fn table(folds: &[Fold]) -> Document {
     [
         line("every label is tested with a model of the other parts, over the same commands"),
         blank(),
-        numbers(header, (1..).zip(folds).map(row)),
+        figure(&Figure::new("folds", columns, (1..).zip(folds).map(row))),
         faults.flatten().collect(),
         blank(),
     ]

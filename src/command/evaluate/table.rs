@@ -4,12 +4,11 @@ use sizeleak_evaluation::{ActionScore, CalibrationBin, Confusion, Evaluation, Li
 use sizeleak_labels::MatchCounts;
 
 use sizeleak_evaluation::statistics::Interval;
-use sizeleak_text::escaped;
+use sizeleak_report::document::Value::{Number, Within};
+use sizeleak_report::document::{Figure, NONE, Value};
+use sizeleak_text::{escaped, percent};
 
-use crate::command::document::{Document, blank, line, name_cell, numbers, paragraph};
-use crate::command::figures::{
-    NONE, optional_decimals, optional_percent_within, percent, percent_of_within, percent_within,
-};
+use crate::command::document::{Document, blank, figure, line, name_cell, numbers, paragraph};
 
 /// How many misattributions are shown.
 const SHOWN: usize = 8;
@@ -44,65 +43,64 @@ pub(super) fn table(evaluation: &Evaluation) -> Document {
     .concat()
 }
 
-/// A figure of a score: its name, and how it is shown.
-pub(super) struct ScoreRow(pub(super) &'static str, pub(super) fn(&Score) -> String);
+/// A figure of a score: its name, and its value.
+pub(super) type ScoreRow = (&'static str, fn(&Score) -> Value);
 
 /// The figures of a score.
-pub(super) const ROWS: [ScoreRow; 16] = [
-    ScoreRow("  not decided, list cut", |score| score.undecided.to_string()),
-    ScoreRow("truth the first candidate", |score| {
-        percent_of_within(score.top_1, score.commands, score.intervals.top_1)
-    }),
-    ScoreRow("truth among the first five", |score| {
-        percent_of_within(score.top_5, score.commands, score.intervals.top_5)
-    }),
-    ScoreRow("exactly one candidate", |score| percent_of_within(score.unique, score.commands, score.intervals.unique)),
-    ScoreRow("  and that the truth", |score| {
-        percent_of_within(score.unique_correct, score.commands, score.intervals.unique_correct)
-    }),
-    ScoreRow("no candidate", |score| score.unexplained.to_string()),
-    ScoreRow("candidates, mean", |score| format!("{:.1}", score.candidates.mean)),
-    ScoreRow("candidates, median", |score| score.candidates.median.to_string()),
-    ScoreRow("candidates, most", |score| score.candidates.max.to_string()),
-    ScoreRow("truth in the credible set", |score| {
-        percent_within(score.credible_set.coverage, score.intervals.coverage)
-    }),
-    ScoreRow("credible set, mean size", |score| format!("{:.1}", score.credible_set.size.mean)),
-    ScoreRow("calibration error", |score| optional_decimals(score.calibration.expected_error, 3)),
-    ScoreRow("  with missed commands as certain and wrong", |score| {
-        optional_decimals(score.calibration.expected_error_with_missed, 3)
-    }),
-    ScoreRow("  of perfect answers, by chance", |score| optional_decimals(score.calibration.by_chance, 3)),
-    ScoreRow("bits unknown without the size", |score| optional_decimals(score.information.prior_bits, 2)),
-    ScoreRow("bits given away", |score| {
-        let bound = if score.information.is_bound { "≥ " } else { "" };
-        score.information.leaked_bits.map_or_else(|| NONE.to_owned(), |bits| format!("{bound}{bits:.2}"))
+pub(super) const ROWS: [ScoreRow; 18] = [
+    ("commands", |score| score.commands.into()),
+    ("truth among the candidates", |score| Within(score.precision, score.intervals.precision)),
+    ("  not decided, list cut", |score| score.undecided.into()),
+    ("truth the first candidate", |score| part(score.top_1, score, score.intervals.top_1)),
+    ("truth among the first five", |score| part(score.top_5, score, score.intervals.top_5)),
+    ("exactly one candidate", |score| part(score.unique, score, score.intervals.unique)),
+    ("  and that the truth", |score| part(score.unique_correct, score, score.intervals.unique_correct)),
+    ("no candidate", |score| score.unexplained.into()),
+    ("candidates, mean", |score| Number(score.candidates.mean, 1)),
+    ("candidates, median", |score| Number(score.candidates.median, usize::from(score.candidates.median.fract() > 0.0))),
+    ("candidates, most", |score| score.candidates.max.into()),
+    ("truth in the credible set", |score| Within(score.credible_set.coverage, score.intervals.coverage)),
+    ("credible set, mean size", |score| Number(score.credible_set.size.mean, 1)),
+    ("calibration error", |score| decimals(score.calibration.expected_error, 3)),
+    ("  with missed commands as certain and wrong", |score| decimals(score.calibration.expected_error_with_missed, 3)),
+    ("  of perfect answers, by chance", |score| decimals(score.calibration.by_chance, 3)),
+    ("bits unknown without the size", |score| decimals(score.information.prior_bits, 2)),
+    ("bits given away", |score| match score.information.leaked_bits {
+        Some(bits) if score.information.is_bound => format!("≥ {bits:.2}").into(),
+        bits => decimals(bits, 2),
     }),
 ];
 
+/// A part of the commands of a score, with its interval.
+fn part(part: u64, score: &Score, interval: Interval) -> Value {
+    (score.commands > 0).then(|| Within(part as f64 / score.commands as f64, interval)).into()
+}
+
+fn decimals(figure: Option<f64>, digits: usize) -> Value {
+    figure.map(|figure| Number(figure, digits)).into()
+}
+
 fn scores(evaluation: &Evaluation) -> Document {
     let Evaluation { before_pruning, after_pruning, .. } = evaluation;
-    let row = |name: &str, figure: &dyn Fn(&Score) -> String| {
-        let before = before_pruning.as_ref().map_or_else(|| NONE.to_owned(), figure);
-        [name.to_owned(), before, figure(after_pruning)]
-    };
-    let commands = row("commands", &|score| score.commands.to_string());
-    let precision =
-        row("truth among the candidates", &|score| percent_within(score.precision, score.intervals.precision));
-    let others = ROWS.iter().map(|ScoreRow(name, figure)| row(name, figure));
-    let rows = [commands, precision].into_iter().chain(others);
-    numbers(["", "before pruning", "after pruning"], rows)
+    let row =
+        |(name, value): &ScoreRow| [(*name).into(), before_pruning.as_ref().map(value).into(), value(after_pruning)];
+    figure(&Figure::new("scores", " | before pruning | after pruning", ROWS.iter().map(row)))
 }
 
 fn action_scores(actions: &[ActionScore]) -> Document {
     let row = |score: &ActionScore| {
-        let between = &score.intervals;
-        let among = optional_percent_within(score.precision, between.precision);
-        let recall = optional_percent_within(score.top_1_recall, between.top_1_recall);
-        let right = optional_percent_within(score.top_1_precision, between.top_1_precision);
-        [score.action.clone(), score.commands.to_string(), among, score.count.to_string(), recall, right]
+        let ActionScore { precision, top_1_recall, top_1_precision, intervals, .. } = score;
+        let within = |share: &Option<f64>, interval| Value::from(share.map(|share| Within(share, interval)));
+        vec![
+            score.action.as_str().into(),
+            score.commands.into(),
+            within(precision, intervals.precision),
+            score.count.into(),
+            within(top_1_recall, intervals.top_1_recall),
+            within(top_1_precision, intervals.top_1_precision),
+        ]
     };
-    let header = [
+    let columns = [
         "\naction",
         "commands\nwith it",
         "truth among\nthe candidates",
@@ -110,7 +108,7 @@ fn action_scores(actions: &[ActionScore]) -> Document {
         "found in the\nfirst candidate",
         "right in the\nfirst candidate",
     ];
-    numbers(header, actions.iter().map(row))
+    figure(&Figure::of("actions", columns.map(str::to_owned).to_vec(), actions.iter().map(row).collect()))
 }
 
 /// The most frequent misattributions; the whole matrix is in the JSON.
@@ -131,10 +129,10 @@ fn misattributions(actions: &[ActionScore], confusion: &Confusion) -> Document {
 
 fn calibration(bins: &[CalibrationBin]) -> Document {
     let row = |CalibrationBin { from, to, answers, probability, right, interval }: &CalibrationBin| {
-        let right = decimals_within(*right, *interval);
-        [format!("{from:.1} to {to:.1}"), answers.to_string(), format!("{probability:.3}"), right]
+        let right = decimals_within(*right, *interval).into();
+        [format!("{from:.1} to {to:.1}").into(), (*answers).into(), Number(*probability, 3), right]
     };
-    numbers(["probability", "answers", "mean probability", "right"], bins.iter().map(row))
+    figure(&Figure::new("calibration", "probability | answers | mean probability | right", bins.iter().map(row)))
 }
 
 /// A share with its interval.

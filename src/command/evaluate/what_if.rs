@@ -9,12 +9,13 @@ use sizeleak_labels::LabelFile;
 use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{LearnedPadding, ModelSet};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
+use sizeleak_report::document::{Figure, Value};
+use sizeleak_text::percent;
 
-use super::table::{ROWS, ScoreRow};
-use crate::command::document::{Document, blank, numbers, paragraph};
+use super::table::ROWS;
+use crate::command::document::{Document, blank, figure, paragraph};
 use crate::command::evaluation_input::EvaluationInput;
 use crate::command::failure::Failure;
-use crate::command::figures::percent;
 
 /// What is evaluated without padding.
 #[derive(Debug, Clone, Copy)]
@@ -80,9 +81,9 @@ pub(super) fn table(evaluation: &Evaluation, what_if: &WhatIf) -> Document {
     let PaddingOverhead { commands, bytes, added_bytes } = cost;
     let mean = |bytes: &u64| *bytes as f64 / (*commands).max(1) as f64;
     let rows = |name: &str, captured: &Score, padded: &Score| {
-        let title = [name.to_owned(), String::new(), String::new()];
+        let title = [name, "", ""].map(Value::from);
         let shown = ROWS.iter().filter(|row| SHOWN.contains(&row.0));
-        let figures = shown.map(|ScoreRow(name, figure)| [format!("  {name}"), figure(captured), figure(padded)]);
+        let figures = shown.map(|(name, value)| [format!("  {name}").into(), value(captured), value(padded)]);
         std::iter::once(title).chain(figures).collect::<Vec<_>>()
     };
     let by_size = evaluation.before_pruning.as_ref().zip(before_pruning.as_ref());
@@ -96,5 +97,5 @@ pub(super) fn table(evaluation: &Evaluation, what_if: &WhatIf) -> Document {
         mean(added_bytes),
         mean(bytes),
     );
-    [blank(), paragraph(sentence, 0), numbers(["", "as captured", "padded"], all)].concat()
+    [blank(), paragraph(sentence, 0), figure(&Figure::new("what-if", " | as captured | padded", all))].concat()
 }

@@ -1,10 +1,11 @@
 //! A learning curve as a table for people, with what its columns say.
 
+use sizeleak_evaluation::statistics::percent_within;
 use sizeleak_evaluation::{CurvePoint, DrawRemark, LearningCurve, MedianScore, MedianShare};
+use sizeleak_report::document::NONE;
 use sizeleak_text::escaped;
 
 use crate::command::document::{Document, numbers, paragraph, spaced};
-use crate::command::figures::{NONE, percent_within};
 
 /// The table, after a sentence on what was done, and with what its rows were learned from and why not.
 pub(super) fn table(curve: &LearningCurve) -> Document {

@@ -2,13 +2,12 @@
 
 use sizeleak_evaluation::measured_leak::{MeasuredLeak, MeasuredShare};
 use sizeleak_evaluation::statistics::Interval;
-use sizeleak_report::document::{Figure, Value};
-use sizeleak_text::escaped;
+use sizeleak_report::document::{Figure, NONE, Value};
+use sizeleak_text::{escaped, percent};
 
 use super::model_check::{ModelCheck, ModelFigure};
 use super::report::{MeasuredAudit, MeasuredSecrets, p_in_words};
 use crate::command::document::{Document, figure, numbers, paragraph, spaced};
-use crate::command::figures::{NONE, percent};
 
 /// The report.
 pub(super) fn table(report: &MeasuredAudit) -> Document {

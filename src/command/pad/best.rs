@@ -8,12 +8,12 @@ use sizeleak_audit::padding::{
     TableRules, TableSearch, exact_table, table_source,
 };
 use sizeleak_audit::tunnel::Tunnel;
+use sizeleak_text::percent;
 
 use super::judged::{opening, sentence, table};
 use super::replies::NamedWithReplies;
 use crate::command::document::{Document, paragraph, spaced};
 use crate::command::failure::Failure;
-use crate::command::figures::percent;
 use crate::command::report_format::ReportForm;
 
 /// Buckets that are shown.

@@ -6,12 +6,12 @@ use sizeleak_audit::padding::{
 };
 use sizeleak_report::document::Value::{AtMost, Change, Count, Number, Share};
 use sizeleak_report::document::{ChartKind, Figure, Value};
+use sizeleak_text::percent;
 
 use super::countermeasure_options::compared;
 use super::judged::opening;
 use crate::command::document::{Document, figure, paragraph, spaced};
 use crate::command::failure::Failure;
-use crate::command::figures::percent;
 use crate::command::report_format::ReportForm;
 
 /// What countermeasures are judged for.

@@ -7,11 +7,11 @@ use sizeleak_audit::padding::{
 use sizeleak_audit::tunnel::Tunnel;
 use sizeleak_report::document::Value::{Number, Share};
 use sizeleak_report::document::{ChartKind, Figure};
+use sizeleak_text::percent;
 
 use super::judged::observer;
 use crate::command::document::{Document, figure, paragraph, spaced};
 use crate::command::failure::Failure;
-use crate::command::figures::percent;
 use crate::command::report_format::ReportForm;
 
 /// Units of multiples.

@@ -4,9 +4,10 @@ use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{JudgedPolicy, PaddedHome};
 use sizeleak_audit::tunnel::Tunnel;
 use sizeleak_inference::channel::Measures;
+use sizeleak_report::document::NONE;
+use sizeleak_text::percent;
 
 use crate::command::document::{Document, numbers, paragraph};
-use crate::command::figures::{NONE, percent};
 
 /// The main figure as a sentence, of padding that is described.
 pub(super) fn sentence(judged: &JudgedPolicy, home: &PaddedHome, padding: &str) -> String {

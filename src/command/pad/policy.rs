@@ -3,14 +3,14 @@
 use serde::Serialize;
 use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{Draw, JudgedPolicy, PaddedHome, PaddingPolicy, named_after, named_with_known_key};
+use sizeleak_audit::tunnel::Tunnel;
+use sizeleak_text::percent;
 
 use super::curve::GUARD;
 use super::judged::{opening, sentence, table};
 use crate::command::document::{Document, paragraph, spaced};
 use crate::command::failure::Failure;
-use crate::command::figures::percent;
 use crate::command::report_format::ReportForm;
-use sizeleak_audit::tunnel::Tunnel;
 
 /// Commands of a kind after which random padding is judged.
 const OBSERVATIONS: [u32; 3] = [2, 10, 50];

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use sizeleak_audit::padding::{CountermeasureError, Countermeasures, HomeTraffic, PaddingPolicy, ReplyForm};
 
-use crate::command::figures::percent;
+use sizeleak_text::percent;
 
 /// How often an observer of size and replies names the exact command, whose size alone is padded; or replies, too.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -2,6 +2,7 @@
 
 use sizeleak_frame::Protocol;
 use sizeleak_output::TimeFormat;
+use sizeleak_report::document::NONE;
 use sizeleak_survey::{
     MessageKind, OtherPort, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
     SurveyedService, TimesOfSize, Traffic, Verdict, in_words,
@@ -9,7 +10,6 @@ use sizeleak_survey::{
 use sizeleak_text::{counted, escaped, width};
 
 use crate::command::document::{Document, blank, indented, line, numbers, paragraph};
-use crate::command::figures::NONE;
 
 /// How many addresses are listed, and how many of them are shown with their services.
 const MAX_ADDRESSES: usize = 10;

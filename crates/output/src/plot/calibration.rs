@@ -11,7 +11,7 @@ use super::shapes::rectangle;
 /// The share of the panel that the bars of numbers of answers take.
 const BARS: f64 = 0.2;
 
-/// The calibration of an evaluation, as far as it is drawn: what `sizeleak evaluate --json` writes.
+/// The calibration of an evaluation, as far as it is drawn: what `sizeleak evaluate` writes as JSON.
 #[derive(Debug, Deserialize)]
 pub struct CalibrationFigure {
     after_pruning: Score,

@@ -21,7 +21,7 @@ const RARE_COLOUR: &str = "#e4ecf5";
 /// Colours from this step on are too dark for dark text.
 const DARK_STEP: usize = 2;
 
-/// Which actions are taken for which others, as far as it is drawn: what `sizeleak evaluate --json` writes.
+/// Which actions are taken for which others, as far as it is drawn: what `sizeleak evaluate` writes as JSON.
 #[derive(Debug, Deserialize)]
 pub struct ConfusionFigure {
     commands: u64,

@@ -11,7 +11,7 @@ use super::shapes::clean;
 /// The names of policies are truncated to this many characters.
 const MAX_NAME: usize = 24;
 
-/// Policies against their cost, as far as they are drawn: what `sizeleak pad --curve --json` writes.
+/// Policies against their cost, as far as they are drawn: what `sizeleak pad` writes as JSON.
 #[derive(Debug, Deserialize)]
 pub struct PaddingFigure {
     prior: String,

@@ -2,10 +2,10 @@
 
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{Comparison, FIGURES, Figure, FigureDifference, FigureValue, PipelineFigures, Unit};
-use sizeleak_text::escaped;
+use sizeleak_report::document::NONE;
+use sizeleak_text::{escaped, percent};
 
 use crate::command::document::{Document, blank, line, numbers, paragraph};
-use crate::command::figures::{NONE, percent};
 
 /// The table of a comparison, below a list of the pipelines.
 pub(super) fn table(comparison: &Comparison) -> Document {
