@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use sizeleak_detector::{Detector, DetectorInput};
 use sizeleak_frame::Frame;
@@ -67,18 +68,19 @@ pub(crate) struct Arguments {
     style: TextStyleOptions,
 }
 
-/// The formats of deviations.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum DeviationFormat {
-    /// A line for each, for people
-    #[default]
-    Table,
-    /// A JSON object for each
-    Ndjson,
-    /// Comma-separated values with a header
-    Csv,
-    /// A Parquet file
-    Parquet,
+/// A format of deviations.
+#[derive(Debug, Clone, Copy)]
+struct DeviationFormat(OutputFormat);
+
+impl ValueEnum for DeviationFormat {
+    fn value_variants<'a>() -> &'a [Self] {
+        use OutputFormat::{Csv, Ndjson, Parquet, Table};
+        &[Self(Table), Self(Ndjson), Self(Csv), Self(Parquet)]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        self.0.to_possible_value()
+    }
 }
 
 /// The stage, with what it made.
@@ -133,12 +135,8 @@ impl AnswerSink for Watch {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let format = match arguments.output.form(arguments.format, "sizeleak detect")?.unwrap_or_default() {
-        DeviationFormat::Table => OutputFormat::Table,
-        DeviationFormat::Ndjson => OutputFormat::Ndjson,
-        DeviationFormat::Csv => OutputFormat::Csv,
-        DeviationFormat::Parquet => OutputFormat::Parquet,
-    };
+    let format = arguments.output.form(arguments.format, "sizeleak detect")?;
+    let format = format.map_or(OutputFormat::Table, |DeviationFormat(format)| format);
     let range = arguments.range.range()?;
     let mut files = RunFiles::new();
     arguments.answers.add_to(&mut files);

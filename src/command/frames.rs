@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use sizeleak_frame::{FrameReader, KINDS, ReadError};
 
@@ -58,37 +59,26 @@ pub(crate) struct Arguments {
     style: TextStyleOptions,
 }
 
-/// The formats other than frames.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum TextFormat {
-    /// An aligned line for each frame (or row of a batch), for people
-    #[default]
-    #[value(alias = "text")]
-    Table,
-    /// A JSON object a line, for each frame (or row of a batch)
-    Ndjson,
-    /// The same objects as one JSON array
-    Json,
-    /// Comma-separated values of frames of one kind, with a header. Controls in texts are escaped, and an apostrophe
-    /// goes before a text that a spreadsheet would take for a formula
-    Csv,
-    /// A Parquet file of frames of one kind, for pandas, Polars or DuckDB
-    Parquet,
-    /// A log of frames of one kind like Zeek's, tab-separated, for zeek-cut and other readers of such logs
-    Zeek,
+/// A format other than frames.
+#[derive(Debug, Clone, Copy)]
+struct TextFormat(OutputFormat);
+
+impl ValueEnum for TextFormat {
+    fn value_variants<'a>() -> &'a [Self] {
+        use OutputFormat::{Csv, Json, Ndjson, Parquet, Table, Zeek};
+        &[Self(Table), Self(Ndjson), Self(Json), Self(Csv), Self(Parquet), Self(Zeek)]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        self.0.to_possible_value()
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let selection =
         if arguments.kind.is_empty() { KindSelection::Traffic } else { KindSelection::Kinds(arguments.kind.clone()) };
-    let format = match arguments.output.form(arguments.format, "sizeleak frames")?.unwrap_or_default() {
-        TextFormat::Table => OutputFormat::Table,
-        TextFormat::Ndjson => OutputFormat::Ndjson,
-        TextFormat::Json => OutputFormat::Json,
-        TextFormat::Csv => OutputFormat::Csv,
-        TextFormat::Parquet => OutputFormat::Parquet,
-        TextFormat::Zeek => OutputFormat::Zeek,
-    };
+    let format = arguments.output.form(arguments.format, "sizeleak frames")?;
+    let format = format.map_or(OutputFormat::Table, |TextFormat(format)| format);
     check_columns(format, &selection)?;
     let binary = if arguments.whole { HexLength::Whole } else { HexLength::default() };
     let mut files = RunFiles::new();
