@@ -14,7 +14,7 @@ use sizeleak_platform::storage::RunFiles;
 
 use super::audited_model::{AuditedModel, PriorReport, actions};
 use super::failure::Failure;
-use super::observer_option::{ObserverOption, without_tunnel};
+use super::observer_option::ObserverOption;
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
 use background::{BackgroundOptions, COVERED};
@@ -28,7 +28,7 @@ use tunnel::TunnelReport;
 #[command(after_long_help = "Examples:\n  \
     sizeleak audit --model model.toml\n  \
     sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75\n  \
-    sizeleak audit --model model.toml --observer tunnel --background 5 --background-from home.pcap\n\n\
+    sizeleak audit --model model.toml --tunnel wireguard --background 5 --background-from home.pcap\n\n\
     Nothing is sampled: all commands that the inventory allows are summed over, with what the model has learned of \
     their sizes, of ε and of replies. The observer has the model and the prior and guesses as well as these allow. \
     docs/audit.md explains every figure. `sizeleak measure` says what labelled captures show, and `sizeleak pad` what \
@@ -71,15 +71,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     output.add_to(&mut files);
     files.check()?;
     let model = audited.fit_model()?;
-    if let Some(tunnel) = observer.tunnel(&model)? {
+    if let Some(tunnel) = observer.tunnel(&model) {
         let read = background.read(&tunnel, &model.scope)?;
         let report = TunnelReport::new(audited, &model, &tunnel, read.as_ref().map(|read| &read.background))?;
         output.write(&report.written(form)?)?;
         let damage = read.and_then(|read| read.damage);
         return damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)));
-    }
-    if background.background.is_some() {
-        return Err(without_tunnel("--background"));
     }
     let audit = Audit::new(&model, &audited.premises())?;
     let report = Report {

@@ -44,7 +44,7 @@ use table_options::TableOptions;
 
 /// Find the padding that hides commands, and what it costs
 #[derive(Debug, Args)]
-#[command(mut_arg("observer", |observer| observer.hide_short_help(true)))]
+#[command(mut_arg("tunnel", |tunnel| tunnel.hide_short_help(true)))]
 #[command(after_help = "Examples:\n  \
     sizeleak pad --model model.toml\n  \
     sizeleak pad --model model.toml --budget 20% --table table.json\n  \
@@ -54,7 +54,7 @@ use table_options::TableOptions;
     sizeleak pad --model model.toml --detect life.toml --alarms 1/week\n  \
     sizeleak pad --model model.toml --budget 20% --least-set 10 --table padding_table.c\n  \
     sizeleak pad --model model.toml --policy padme --dummies 30% --replies one-size\n  \
-    sizeleak pad --model model.toml --observer tunnel --tunnel esp-cbc --budget 20%\n\n\
+    sizeleak pad --model model.toml --tunnel esp-cbc --budget 20%\n\n\
     Without an option that says what is judged, all policies are compared. docs/padding.md explains every \
     figure, and lists the keys of `--format json`.")]
 pub(crate) struct Arguments {
@@ -139,7 +139,7 @@ impl Arguments {
         let space = CommandSpace::new(&model, &self.audited.premises())?;
         let prior = self.audited.prior(&model).sentence;
         let prior = if self.home.without_epsilon { format!("{prior}; ε is left out") } else { prior };
-        let tunnel = self.observer.tunnel(&model)?;
+        let tunnel = self.observer.tunnel(&model);
         if tunnel.is_some() {
             self.check_tunnel(&question)?;
         }
@@ -197,9 +197,7 @@ impl Arguments {
             }
             Question::Policy(_) | Question::Table(_) | Question::Curve => return Ok(()),
         };
-        Err(Failure::usage(anyhow!(
-            "{what} are computed for records alone: `--observer tunnel` judges policies and tables"
-        )))
+        Err(Failure::usage(anyhow!("{what} are computed for records alone: `--tunnel` judges policies and tables")))
     }
 
     fn padded_home(

@@ -24,7 +24,7 @@ pub(super) const COVERED: &str = "the background is that from before the damage"
 #[derive(Debug, Args)]
 pub(super) struct BackgroundOptions {
     /// So many other flows send through the tunnel, each like one of `--background-from`
-    #[arg(long, value_name = "FLOWS", hide_short_help = true, requires = "background_from",
+    #[arg(long, value_name = "FLOWS", hide_short_help = true, requires_all = ["background_from", "tunnel"],
         value_parser = clap::value_parser!(u32).range(0..=64))]
     pub(super) background: Option<u32>,
 
