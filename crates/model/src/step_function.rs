@@ -95,25 +95,28 @@ fn level_costs(
     residuals: &[[i64; 2]],
     step_bytes: i64,
     mut step: impl FnMut(usize, usize, usize),
-) -> Vec<i64> {
+) -> [i64; LEVELS] {
     let price = step_bytes * BYTE;
-    let mut costs = vec![0; LEVELS];
+    let mut costs = [0; LEVELS];
     let lowest = lowest_level(residuals);
     let mut last = None;
     for (command, (size, residual)) in sizes.iter().zip(residuals).enumerate() {
-        let may_rise = last.is_some_and(|last| last != size);
+        if last.is_some_and(|last| last != size) {
+            let mut below = (0, costs[0]);
+            for (level, cost) in costs.iter_mut().enumerate().skip(1) {
+                let stayed = *cost;
+                if below.1 + price < stayed {
+                    *cost = below.1 + price;
+                    step(command, level, below.0);
+                }
+                if stayed < below.1 {
+                    below = (level, stayed);
+                }
+            }
+        }
         let residual = residual.map(|end| end - lowest);
-        let mut cheapest_below: Option<(usize, i64)> = None;
-        for (level, cost) in costs.iter_mut().enumerate() {
-            let stayed = *cost;
-            if let Some((from, below)) = cheapest_below.filter(|(_, below)| may_rise && below + price < stayed) {
-                *cost = below + price;
-                step(command, level, from);
-            }
-            if cheapest_below.is_none_or(|(_, below)| stayed < below) {
-                cheapest_below = Some((level, stayed));
-            }
-            *cost += deviation(residual, level.cast_signed() as i64);
+        for (level, cost) in (0_i64..).zip(&mut costs) {
+            *cost += deviation(residual, level);
         }
         last = Some(size);
     }
@@ -130,6 +133,10 @@ fn lowest_level(residuals: &[[i64; 2]]) -> i64 {
 /// The cost of a residual at a level.
 fn deviation([least, most]: [i64; 2], level: i64) -> i64 {
     let outside = (least - level).max(level - most).clamp(0, MAX_DEVIATION);
+    // Most are exact, and a division takes longer than all else.
+    if least == most {
+        return outside * BYTE;
+    }
     let off_centre = OFF_CENTRE * (2 * level - least - most).abs().min(most - least) / (most - least).max(1);
     outside * BYTE + off_centre
 }
