@@ -180,7 +180,9 @@ pub(super) fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(
 pub(super) fn report_omissions(timeline: &Timeline) -> Result<(), Failure> {
     let (drawn, accepted, rejected) = (timeline.drawn(), timeline.accepted(), timeline.rejected());
     if accepted == 0 && rejected > 0 {
-        return Err(anyhow!("none of {rejected} commands and deviations has the times, gateways and flows to draw").into());
+        return Err(
+            anyhow!("none of {rejected} commands and deviations has the times, gateways and flows to draw").into()
+        );
     }
     let words = if accepted == 0 {
         "there is no identification to draw, which the decomposer and the pruner make, and no deviation".to_owned()
