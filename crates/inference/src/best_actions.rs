@@ -50,7 +50,7 @@ pub struct MostProbable {
 #[derive(Debug)]
 struct Contribution<'a> {
     numbers: &'a Numbers,
-    contribution: f64,
+    joint: f64,
     /// The greatest weights of the groups before each one.
     before: Vec<Pmf>,
 }
@@ -77,13 +77,13 @@ impl ExplainedReplies<'_> {
     pub fn most_probable(&self, sums: &[WeightedSum], limit: usize) -> MostProbable {
         let groups = &self.inference.groups.list[..];
         let contribution = |numbers| {
-            let contribution = Numbers::joint(numbers, sums.iter().map(|sum| (sum.bytes, sum.weight)));
-            Contribution { numbers, contribution, before: Vec::new() }
+            let joint = Numbers::joint(numbers, sums.iter().map(|sum| (sum.bytes, sum.weight)));
+            Contribution { numbers, joint, before: Vec::new() }
         };
         let mut all: Vec<Contribution<'_>> = self.numbers.iter().map(contribution).collect();
-        all.retain(|one| one.contribution > 0.0);
-        all.sort_by(|a, b| b.contribution.total_cmp(&a.contribution));
-        let total: f64 = all.iter().map(|one| one.contribution).sum();
+        all.retain(|one| one.joint > 0.0);
+        all.sort_by(|a, b| b.joint.total_cmp(&a.joint));
+        let total: f64 = all.iter().map(|one| one.joint).sum();
         let inferred = |Found { actions, sum, weight, joint }| InferredActions {
             actions,
             sum,
@@ -191,7 +191,7 @@ struct Position {
 impl Listing<'_> {
     fn list(&mut self, all: &mut [Contribution<'_>], sums: &[WeightedSum]) -> Result<(), TooMany> {
         let least = self.least;
-        for Contribution { numbers, before, .. } in all.iter_mut().take_while(|one| one.contribution >= least) {
+        for Contribution { numbers, before, .. } in all.iter_mut().take_while(|one| one.joint >= least) {
             if before.is_empty() {
                 *before = greatest_before(self.groups, numbers);
             }

@@ -43,7 +43,7 @@ pub(crate) struct Numbers {
     pub(crate) likelihood: f64,
     /// The prior without the weights of sums.
     pub(crate) prior: f64,
-    /// Sums within the range that was asked for, with their weights.
+    /// The sums that they have, with their weights: all of those that were asked for.
     pub(crate) sums: Pmf,
 }
 
@@ -228,7 +228,9 @@ impl<'a> Walk<'a> {
             let sums = if number == 0 {
                 before.sums
             } else {
-                joined = before.sums.convolve(own);
+                // Behind the last group, smaller sums are not asked for.
+                let least = if is_last { self.range[0] } else { 0 };
+                joined = before.sums.convolve_between(own, least, self.range[1]);
                 &joined
             };
             self.descend(level + 1, Decided { sums, totals, actions, terms: &terms })?;
@@ -242,11 +244,9 @@ impl<'a> Walk<'a> {
 
     fn push(&mut self, Decided { sums, totals, actions, terms }: Decided<'_>) {
         let prior = self.groups.number_weights[actions] * self.groups.devices.share_of(totals);
-        let [least, most] = self.range;
-        let sums = sums.between(least, most);
-        if prior > 0.0 && !sums.is_empty() {
+        if prior > 0.0 {
             let (of_groups, likelihood) = (self.numbers.clone(), terms.iter().sum());
-            self.found.push(Numbers { of_groups, likelihood, prior, sums });
+            self.found.push(Numbers { of_groups, likelihood, prior, sums: sums.clone() });
         }
     }
 

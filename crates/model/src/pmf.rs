@@ -99,15 +99,6 @@ impl<W: Weight> Pmf<W> {
         (self.least..).zip(&self.weights).filter(|(_, weight)| !weight.is_none())
     }
 
-    /// Those from `least` to `most` bytes.
-    #[must_use]
-    pub fn between(&self, least: i64, most: i64) -> Self {
-        let from = least.clamp(self.least, self.end());
-        let to = most.saturating_add(1).clamp(from, self.end());
-        let at = |bytes: i64| (bytes - self.least) as usize;
-        Self { least: from, weights: self.weights[at(from)..at(to)].to_vec() }
-    }
-
     /// The weight of a number, to change it; `None` beyond those there are.
     pub fn get_mut(&mut self, bytes: i64) -> Option<&mut W> {
         usize::try_from(bytes.wrapping_sub(self.least)).ok().and_then(|at| self.weights.get_mut(at))
@@ -205,6 +196,28 @@ impl Pmf {
         self.product(other, |sum, one, other| *sum = sum.max(one * other))
     }
 
+    /// Their convolution, from `least` to `most` bytes.
+    #[must_use]
+    pub fn convolve_between(&self, other: &Self, least: i64, most: i64) -> Self {
+        let start = self.least.saturating_add(other.least);
+        let end = (self.end() + other.end() - 1).min(most.saturating_add(1));
+        let first = least.max(start);
+        if first >= end || self.is_empty() || other.is_empty() {
+            return Self::default();
+        }
+        let mut weights = vec![0.0; (end - first) as usize];
+        for (own, weight) in self.iter() {
+            // Where the other begins, in the sums that are asked for or before them.
+            let begin = own + other.least - first;
+            let at = (begin.max(0) as usize).min(weights.len());
+            let skipped = ((-begin).max(0) as usize).min(other.weights.len());
+            for (sum, other) in weights[at..].iter_mut().zip(&other.weights[skipped..]) {
+                *sum += weight * other;
+            }
+        }
+        Self { least: first, weights }
+    }
+
     /// The weight of one sum of their convolution.
     pub fn convolved_at(&self, other: &Self, sum: i64) -> f64 {
         // Own numbers whose rest to the sum is in the other.
@@ -298,7 +311,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_are_those_of_all_pairs(one in values(), other in values()) {
+        fn sums_are_those_of_all_pairs(
+            one in values(), other in values(), least in -70_i64..110, width in 0_i64..80,
+        ) {
             let (mut all, mut greatest) = (BTreeMap::new(), BTreeMap::<i64, f64>::new());
             for (a, p) in &one {
                 for (b, q) in &other {
@@ -309,10 +324,13 @@ mod tests {
             }
             let (one, other) = (Pmf::from_values(one), Pmf::from_values(other));
             let (sums, most) = (one.convolve(&other), one.convolve_greatest(&other));
+            let within = one.convolve_between(&other, least, least + width);
             for sum in -60..100 {
                 let expected = all.get(&sum).copied().unwrap_or(0.0);
                 prop_assert!((sums.at(sum) - expected).abs() < 1e-12);
                 prop_assert!((one.convolved_at(&other, sum) - expected).abs() < 1e-12);
+                let expected_within = if (least..=least + width).contains(&sum) { expected } else { 0.0 };
+                prop_assert!((within.at(sum) - expected_within).abs() < 1e-12);
                 prop_assert!((most.at(sum) - greatest.get(&sum).copied().unwrap_or(0.0)).abs() < 1e-12);
             }
         }

@@ -3,7 +3,8 @@
 //! A bound gives each place in the order of replies to one that should come, at its best, and takes the others as missing.
 
 use super::interpretation::ln_factorial;
-use super::seen_replies::{ClassShares, Component, peak};
+use super::seen_replies::{Component, peak};
+use super::ways::ClassShares;
 
 /// Replies of one class that should come.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::classes::{MIN_SHARE, ReplyClass, SingleReplies};
 use super::interpretation::{Interpretation, RecordReadings, interpretations, ln_bound, ln_factorial};
-use super::ways::Ways;
+use super::ways::{ClassShares, TypeShare, Ways};
 
 /// By how much (in nats) an interpretation may be less likely than the best one, before it is left out.
 const FAR_LESS_LIKELY: f64 = 30.0;
@@ -37,27 +37,6 @@ pub struct Component {
     pattern_of: Vec<usize>,
     /// Where several classes have types in common.
     ways: RefCell<Ways>,
-}
-
-/// What one class says of the types of its component.
-#[derive(Debug, Clone)]
-pub(super) struct ClassShares {
-    pub(super) class: usize,
-    pub(super) missing: f64,
-    ln_missing: f64,
-    /// Types that the class has.
-    pub(super) types: Vec<TypeShare>,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct TypeShare {
-    /// Among the types of the component.
-    pub(super) index: usize,
-    pub(super) share: f64,
-    /// ln of the probability that a reply of the class comes and has the type.
-    ln_comes: f64,
-    /// Whether no later class of the component has it.
-    pub(super) is_last: bool,
 }
 
 /// The most sizes that a reader knows.

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::interpretation::ln_factorial;
-use super::seen_replies::{ClassShares, TypeShare};
 
 /// The most terms of a polynomial, and the most partial assignments of replies to classes, times the types of replies; the
 /// least probable ones beyond are dropped.
@@ -14,6 +13,27 @@ const MAX_FACTORS: u32 = 256;
 
 /// The most terms that are remembered: 2 MB.
 const MAX_KNOWN: usize = 1 << 18;
+
+/// What one class says of the types of its component.
+#[derive(Debug, Clone)]
+pub(super) struct ClassShares {
+    pub(super) class: usize,
+    pub(super) missing: f64,
+    pub(super) ln_missing: f64,
+    /// Types that the class has.
+    pub(super) types: Vec<TypeShare>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TypeShare {
+    /// Among the types of the component.
+    pub(super) index: usize,
+    pub(super) share: f64,
+    /// ln of the probability that a reply of the class comes and has the type.
+    pub(super) ln_comes: f64,
+    /// Whether no later class of the component has it.
+    pub(super) is_last: bool,
+}
 
 /// What the replies of several classes may be, given how many of each class should come: the coefficients of
 ///
