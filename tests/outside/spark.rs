@@ -14,7 +14,7 @@ use support::programs::{GATEWAY, root, sizeleak, stderr};
 /// What `sizeleak archive` makes of the captures in a folder.
 fn archive(captures: &Path, out: &Path, models: &[String]) -> Output {
     let mut command = sizeleak("archive");
-    command.arg(captures).arg("-o").arg(out).args(["--gateway", GATEWAY, SECOND_GATEWAY, OTHER_GATEWAY]);
+    command.arg(captures).arg("-o").arg(out).args(["--gateway", &[GATEWAY, SECOND_GATEWAY, OTHER_GATEWAY].join(",")]);
     command.args(models.iter().flat_map(|model| ["--model", model])).output().unwrap()
 }
 

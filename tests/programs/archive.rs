@@ -16,9 +16,14 @@ use support::archive_home::{Archive, OTHER_GATEWAY};
 use support::programs::{GATEWAY, example, sizeleak, stderr, stdout, write};
 use support::rotation::tree;
 
+/// Both gateways of the home, as one list.
+fn gateways() -> String {
+    [GATEWAY, OTHER_GATEWAY].join(",")
+}
+
 fn archive(archive: &Archive, out: &str, more: &[&str]) -> Command {
     let mut command = sizeleak("archive");
-    command.arg(archive.captures()).arg("-o").arg(archive.out(out)).args(["--gateway", GATEWAY, OTHER_GATEWAY]);
+    command.arg(archive.captures()).arg("-o").arg(archive.out(out)).args(["--gateway", &gateways()]);
     command.args(["--model", &example("model.toml")]).args(more);
     command
 }
@@ -56,7 +61,7 @@ fn answers_are_those_of_one_run_over_the_same_captures() {
     for (point, captures, commands) in [("hall", &hall[..], 307), ("attic", &attic[..], 120)] {
         let mut run = sizeleak("run --kind identification --format ndjson --quiet");
         run.args(captures.iter().map(|capture| homes.point(point).join(capture)));
-        run.args(["--gateway", GATEWAY, OTHER_GATEWAY, "--model", &example("model.toml")]);
+        run.args(["--gateway", &gateways(), "--model", &example("model.toml")]);
         let text = String::from_utf8(run.output().unwrap().stdout).unwrap();
         let mut expected: Vec<String> = text.lines().map(str::to_owned).collect();
         expected.sort();

@@ -120,6 +120,7 @@ proptest! {
         let least = met.min_by(f64::total_cmp);
         let frontier = search.frontier();
         let found = frontier.best(goal);
+        prop_assert_eq!(search.best_first(goal).next(), found.cloned());
         prop_assert!(found.is_some() || least.is_none());
         if let (Some(found), Some(least)) = (found, least) {
             prop_assert!(goal.is_met(found.leakage, found.added_bytes));

@@ -34,7 +34,7 @@ pub fn exact_table(
     goal: Goal,
 ) -> Result<(PaddingPolicy, JudgedPolicy), NoTable> {
     let is_met = |judged: &JudgedPolicy| meets(judged, goal, search.rules);
-    let judged = |table: &BucketTable| {
+    let judged = |table: BucketTable| {
         let policy = home.inside(&table.buckets);
         let judged = JudgedPolicy::new(home, &policy);
         is_met(&judged).then_some((policy, judged))
@@ -43,11 +43,12 @@ pub fn exact_table(
     let (mut rules, mut why) = (search.rules, NoTable::Rules);
     let mut best: Option<(PaddingPolicy, JudgedPolicy)> = None;
     for _ in 0..searches {
-        let frontier = TableSearch { rules, ..*search }.frontier();
-        if !frontier.tables().is_empty() && frontier.best(goal).is_none() {
+        let search = TableSearch { rules, ..*search };
+        let mut tables = search.best_first(goal).peekable();
+        if tables.peek().is_none() && !search.hull().is_empty() {
             why = NoTable::Goal;
         }
-        let found = frontier.by_value(goal).into_iter().find_map(judged);
+        let found = tables.find_map(judged);
         let is_better = |(_, found): &(PaddingPolicy, JudgedPolicy)| {
             best.as_ref().is_none_or(|(_, best)| found.added_bytes < best.added_bytes)
         };
@@ -59,7 +60,7 @@ pub fn exact_table(
         rules.most_posterior /= STRICTER;
     }
     // Where the target is so close to guessing that ε, or rounding alone, goes beyond it.
-    let one_bucket = || judged(&search.table(&[search.rows.len()]));
+    let one_bucket = || judged(search.table(&[search.rows.len()]));
     best.or_else(one_bucket).ok_or(why)
 }
 

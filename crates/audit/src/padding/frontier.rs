@@ -38,26 +38,47 @@ struct Beginning {
 impl TableSearch<'_> {
     /// The frontier; empty if no table obeys the rules.
     pub fn frontier(&self) -> Frontier {
+        Frontier { tables: self.best_first(Goal::Target(f64::INFINITY)).collect() }
+    }
+
+    /// The tables of the frontier that meet a goal, the best first. What is between two corners of the hull is looked for when
+    /// it is asked for.
+    pub fn best_first(&self, goal: Goal) -> impl Iterator<Item = BucketTable> {
         let hull = self.hull();
-        let mut gaps: Vec<(&BucketTable, &BucketTable)> = hull.iter().zip(hull.iter().skip(1)).collect();
-        gaps.sort_by(|(a, below_a), (b, below_b)| {
-            (below_a.leakage / a.leakage).total_cmp(&(below_b.leakage / b.leakage))
+        let mut widest: Vec<usize> = (1..hull.len()).collect();
+        widest.sort_by(|a, b| {
+            let share = |right: &usize| hull[*right].leakage / hull[right - 1].leakage;
+            share(a).total_cmp(&share(b))
         });
-        let mut extended = 0;
-        let mut tables = hull.clone();
-        for (left, right) in gaps.into_iter().take(MAX_GAPS) {
-            if extended <= MAX_EXTENDED {
-                tables.extend(self.between(left, right, &mut extended));
-            }
+        widest.truncate(MAX_GAPS);
+        let mut corners: Vec<usize> = (0..hull.len()).collect();
+        if let Goal::Budget(_) = goal {
+            corners.reverse();
         }
-        tables.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(a.leakage.total_cmp(&b.leakage)));
-        let mut least = f64::INFINITY;
-        tables.retain(|table| {
-            let is_better = least.is_infinite() || table.leakage < least - least.abs() * 1e-9;
-            least = if is_better { table.leakage } else { least };
-            is_better
-        });
-        Frontier { tables }
+        let mut extended = 0;
+        corners.into_iter().flat_map(move |at| {
+            let meets = |table: &BucketTable| goal.is_met(table.leakage, table.added_bytes);
+            let (left, right) = (&hull[at], hull.get(at + 1).filter(|_| widest.contains(&(at + 1))));
+            let mut tables = vec![left.clone()];
+            // All that are between two corners are so in leakage and in bytes.
+            if let Some(right) = right.filter(|right| (meets(left) || meets(right)) && extended <= MAX_EXTENDED) {
+                tables.extend(self.between(left, right, &mut extended));
+                tables.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(a.leakage.total_cmp(&b.leakage)));
+                let mut least = f64::INFINITY;
+                tables.retain(|table| {
+                    let is_better = least.is_infinite() || table.leakage < least - least.abs() * 1e-9;
+                    least = if is_better { table.leakage } else { least };
+                    is_better
+                });
+                // What hardly differs from the next corner is that corner.
+                tables.retain(|table| right.leakage < table.leakage - table.leakage.abs() * 1e-9);
+            }
+            tables.retain(meets);
+            if let Goal::Budget(_) = goal {
+                tables.reverse();
+            }
+            tables
+        })
     }
 
     /// Tables of neighbouring sizes in the triangle below the line between two corners of the hull.
@@ -115,17 +136,8 @@ impl TableSearch<'_> {
 impl Frontier {
     /// The best table for a goal; `None` if none meets it.
     pub fn best(&self, goal: Goal) -> Option<&BucketTable> {
-        self.by_value(goal).first().copied()
-    }
-
-    /// The tables that meet a goal, the best first.
-    pub fn by_value(&self, goal: Goal) -> Vec<&BucketTable> {
-        let mut tables: Vec<&BucketTable> =
-            self.tables.iter().filter(|table| goal.is_met(table.leakage, table.added_bytes)).collect();
-        if let Goal::Budget(_) = goal {
-            tables.reverse();
-        }
-        tables
+        let mut met = self.tables.iter().filter(|table| goal.is_met(table.leakage, table.added_bytes));
+        if let Goal::Budget(_) = goal { met.next_back() } else { met.next() }
     }
 
     /// All tables, by ascending bytes.
