@@ -174,7 +174,7 @@ def compare(
 
     Each pipeline is a `Pipeline`, the path of a pipeline file, or text such as "standard" and "pruner.mode=paper".
     """
-    if len(pipelines) < 2:
+    if len(pipelines) <= 1:
         raise ValueError("name two pipelines or more")
     with Call("evaluate") as call:
         _add_labelled(call, labels, gateway, None)

@@ -45,24 +45,24 @@ impl TableSearch<'_> {
     /// it is asked for.
     pub fn best_first(&self, goal: Goal) -> impl Iterator<Item = BucketTable> {
         let hull = self.hull();
-        let mut widest: Vec<usize> = (1..hull.len()).collect();
-        widest.sort_by(|a, b| {
-            let share = |right: &usize| hull[*right].leakage / hull[right - 1].leakage;
-            share(a).total_cmp(&share(b))
-        });
-        widest.truncate(MAX_GAPS);
-        let mut corners: Vec<usize> = (0..hull.len()).collect();
+        let share = |left: &BucketTable, right: &BucketTable| right.leakage / left.leakage;
+        let mut widest: Vec<f64> =
+            hull.iter().zip(hull.iter().skip(1)).map(|(left, right)| share(left, right)).collect();
+        widest.sort_by(f64::total_cmp);
+        let narrowest = widest.get(MAX_GAPS - 1).copied().unwrap_or(f64::INFINITY);
+        let next = hull.iter().skip(1).cloned().map(Some).chain([None]);
+        let mut gaps: Vec<(BucketTable, Option<BucketTable>)> = hull.iter().cloned().zip(next).collect();
         if let Goal::Budget(_) = goal {
-            corners.reverse();
+            gaps.reverse();
         }
         let mut extended = 0;
-        corners.into_iter().flat_map(move |at| {
+        gaps.into_iter().flat_map(move |(left, right)| {
             let meets = |table: &BucketTable| goal.is_met(table.leakage, table.added_bytes);
-            let (left, right) = (&hull[at], hull.get(at + 1).filter(|_| widest.contains(&(at + 1))));
             let mut tables = vec![left.clone()];
             // All that are between two corners are so in leakage and in bytes.
-            if let Some(right) = right.filter(|right| (meets(left) || meets(right)) && extended <= MAX_EXTENDED) {
-                tables.extend(self.between(left, right, &mut extended));
+            let is_asked = |right: &BucketTable| share(&left, right) <= narrowest && (meets(&left) || meets(right));
+            if let Some(right) = right.as_ref().filter(|right| is_asked(right) && extended <= MAX_EXTENDED) {
+                tables.extend(self.between(&left, right, &mut extended));
                 tables.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(a.leakage.total_cmp(&b.leakage)));
                 let mut least = f64::INFINITY;
                 tables.retain(|table| {
