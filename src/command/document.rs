@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use sizeleak_report::document::Figure;
+use sizeleak_report::document::{Figure, Value};
 use sizeleak_report::markdown;
 use sizeleak_text::{escaped, escaped_lines, shortened, width};
 
@@ -54,7 +54,8 @@ pub(super) fn numbers<const N: usize>(header: [&str; N], rows: impl IntoIterator
 
 /// A table of typed values, likewise.
 pub(super) fn figure(figure: &Figure) -> Document {
-    let rows = figure.rows.iter().map(|row| row.iter().map(|value| name_cell(&value.shown()).into_owned()).collect());
+    let cell = |value: &Value| shortened(&value.shown(), MAX_CELL).into_owned();
+    let rows = figure.rows.iter().map(|row| row.iter().map(cell).collect());
     vec![Block::Table { header: figure.columns.clone(), rows: rows.collect(), indent: 0 }]
 }
 

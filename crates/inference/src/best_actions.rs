@@ -7,8 +7,8 @@
 use sizeleak_model::{Pmf, SeenReplies};
 
 use crate::action_group::ActionGroup;
-use crate::explained::Numbers;
-use crate::inference::{Beyond, ExplainedReplies, ReplyInference, WeightedSum};
+use crate::explained::{Numbers, WeightedSum};
+use crate::inference::{Beyond, ExplainedReplies, ReplyInference};
 
 /// Listed actions have this much of the probability together, unless there are too many.
 const LISTED_SHARE: f64 = 1.0 - 1e-6;
@@ -76,10 +76,7 @@ impl ExplainedReplies<'_> {
     /// The most probable actions with one of some sums: as many as matter, at most `limit`.
     pub fn most_probable(&self, sums: &[WeightedSum], limit: usize) -> MostProbable {
         let groups = &self.inference.groups.list[..];
-        let contribution = |numbers| {
-            let joint = Numbers::joint(numbers, sums.iter().map(|sum| (sum.bytes, sum.weight)));
-            Contribution { numbers, joint, before: Vec::new() }
-        };
+        let contribution = |numbers| Contribution { numbers, joint: Numbers::joint(numbers, sums), before: Vec::new() };
         let mut all: Vec<Contribution<'_>> = self.numbers.iter().map(contribution).collect();
         all.retain(|one| one.joint > 0.0);
         all.sort_by(|a, b| b.joint.total_cmp(&a.joint));

@@ -34,6 +34,15 @@ const STEP_PRODUCTS: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooMuchWork;
 
+/// A sum that a command's actions may have, with its weight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WeightedSum {
+    /// Σ |aᵢ|·nᵢ in bytes: the command's size without overhead and ε.
+    pub bytes: i64,
+    /// P(ε) or a multiple of it, above 0.
+    pub weight: f64,
+}
+
 /// Numbers of actions that explain the replies.
 #[derive(Debug)]
 pub(crate) struct Numbers {
@@ -49,18 +58,18 @@ pub(crate) struct Numbers {
 
 impl Numbers {
     /// P(sums, replies) as a multiple of the unit, each sum with its weight.
-    pub(crate) fn joint(&self, sums: impl IntoIterator<Item = (i64, f64)>) -> f64 {
-        let of_sums: f64 = sums.into_iter().map(|(sum, weight)| weight * self.sums.at(sum)).sum();
+    pub(crate) fn joint(&self, sums: &[WeightedSum]) -> f64 {
+        let of_sums: f64 = sums.iter().map(|sum| sum.weight * self.sums.at(sum.bytes)).sum();
         self.likelihood * self.prior * of_sums
     }
 }
 
-/// All numbers of actions that matter for some sums, each given with its weight, and the unit of likelihoods as a logarithm.
+/// All numbers of actions that matter for some sums, and the unit of likelihoods as a logarithm.
 /// Without replies, the sums have a probability together.
 pub(crate) fn explained(
     groups: &Groups,
     seen: &SeenReplies,
-    sums: &[(i64, f64)],
+    sums: &[WeightedSum],
     range: [i64; 2],
     without_replies: f64,
 ) -> Result<(Vec<Numbers>, f64), TooMuchWork> {
@@ -73,7 +82,7 @@ pub(crate) fn explained(
         walk.least_likely = (-depth).exp();
         walk.found.clear();
         walk.begin(&start)?;
-        let found: f64 = walk.found.iter().map(|numbers| numbers.joint(sums.iter().copied())).sum();
+        let found: f64 = walk.found.iter().map(|numbers| numbers.joint(sums)).sum();
         let enough = (without_replies / (LEFT_OUT * found)).ln();
         if found > 0.0 && enough <= depth {
             break;
@@ -97,6 +106,7 @@ struct Part<'a> {
     known: HashMap<Vec<u32>, Vec<f64>, RandomState>,
 }
 
+/// The walk through the numbers of all groups.
 struct Walk<'a> {
     groups: &'a Groups,
     /// The groups, those that send the same component side by side.

@@ -14,8 +14,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::explained::WeightedSum;
 use crate::habits::{Habits, LearnedHabits};
-use crate::inference::{ReplyInference, WeightedSum};
+use crate::inference::ReplyInference;
 use crate::own_habits::{OwnHabits, Pace};
 use crate::possible_commands::{PossibleClass, PossibleInStates};
 

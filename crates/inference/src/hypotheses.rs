@@ -12,9 +12,10 @@
 use std::collections::BTreeMap;
 
 use crate::belief::{Belief, StateBelief};
+use crate::explained::WeightedSum;
 use crate::habit_belief::{HabitBelief, Judgement, ODD};
 use crate::habits::LearnedHabits;
-use crate::inference::{ReplyInference, WeightedSum};
+use crate::inference::ReplyInference;
 use crate::possible_commands::{LongerActions, PossibleCommand, PossibleCommands};
 
 /// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of

@@ -7,19 +7,10 @@ use thiserror::Error;
 
 use crate::action_group::{ActionGroup, Groups, SizedAction, groups, table_numbers};
 use crate::device_limits::DeviceLimits;
-use crate::explained::{Numbers, TooMuchWork, explained};
+use crate::explained::{Numbers, TooMuchWork, WeightedSum, explained};
 
 /// The most numbers that tables hold.
 const MAX_TABLE_NUMBERS: usize = 1 << 23;
-
-/// A sum that a command's actions may have, with its weight.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WeightedSum {
-    /// Σ |aᵢ|·nᵢ in bytes: the command's size without overhead and ε.
-    pub bytes: i64,
-    /// P(ε) or a multiple of it, above 0.
-    pub weight: f64,
-}
 
 /// The question is beyond what is computed; another way to the answer is needed.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
@@ -100,14 +91,15 @@ impl ReplyInference {
         self.groups.number_weights.iter().skip(1).zip(totals).map(|(weight, total)| weight * total).collect()
     }
 
-    /// ln P(sum) for each of some sums of actions, whatever the replies; −∞ where it is 0.
+    /// ln Σ weight · P(sum), whatever the replies; −∞ where it is 0.
     ///
     /// # Errors
     /// [`Beyond`].
-    pub fn ln_sums(&self, sums: &[i64]) -> Result<Vec<f64>, Beyond> {
+    pub fn ln_size(&self, sums: &[WeightedSum]) -> Result<f64, Beyond> {
         let totals = self.size_totals().ok_or(Beyond::TooManyNumbers)?;
-        let ln_sum = |sum: &i64| Ok(self.checked(*sum)?.map_or(0.0, |sum| totals.at(sum)).ln());
-        sums.iter().map(ln_sum).collect()
+        let of_sum =
+            |sum: &WeightedSum| Ok(if self.is_sum(sum.bytes)? { sum.weight * totals.at(sum.bytes) } else { 0.0 });
+        Ok(sums.iter().map(of_sum).sum::<Result<f64, Beyond>>()?.ln())
     }
 
     /// What explains the replies to a command if its actions have one of some sums. Other sums from `range[0]` to `range[1]`
@@ -121,34 +113,21 @@ impl ReplyInference {
         sums: &[WeightedSum],
         range: [i64; 2],
     ) -> Result<ExplainedReplies<'_>, Beyond> {
-        let possible = |sum: &WeightedSum| Ok(self.checked(sum.bytes)?.map(|bytes| (bytes, sum.weight)));
-        let possible: Vec<Option<(i64, f64)>> = sums.iter().map(possible).collect::<Result<_, Beyond>>()?;
-        let possible: Vec<(i64, f64)> = possible.into_iter().flatten().collect();
+        let mut possible = Vec::with_capacity(sums.len());
+        for sum in sums {
+            possible.extend(self.is_sum(sum.bytes)?.then_some(*sum));
+        }
         let totals = self.size_totals();
-        let of_sizes = |(sum, weight): &(i64, f64)| weight * totals.map_or(1.0, |totals| totals.at(*sum));
-        let without_replies = possible.iter().map(of_sizes).sum();
+        let of_size = |sum: &WeightedSum| sum.weight * totals.map_or(1.0, |totals| totals.at(sum.bytes));
+        let without_replies = possible.iter().map(of_size).sum();
         let range = [range[0].max(0), range[1].min(self.greatest).min(self.too_large - 1)];
         let (numbers, ln_unit) = explained(&self.groups, seen, &possible, range, without_replies)?;
         Ok(ExplainedReplies { inference: self, numbers, ln_unit })
     }
 
-    /// ln Σ weight · P(sum) for each of some alternatives, such as a command's size under different assumptions about its
-    /// overhead, whatever the replies.
-    ///
-    /// # Errors
-    /// [`Beyond`].
-    pub fn ln_alternatives(&self, alternatives: &[Vec<WeightedSum>]) -> Result<Vec<f64>, Beyond> {
-        let totals = self.size_totals().ok_or(Beyond::TooManyNumbers)?;
-        let of_sum =
-            |sum: &WeightedSum| Ok(sum.weight * self.checked(sum.bytes)?.map_or(0.0, |bytes| totals.at(bytes)));
-        let ln_alternative = |sums: &Vec<WeightedSum>| Ok(sums.iter().map(of_sum).sum::<Result<f64, Beyond>>()?.ln());
-        alternatives.iter().map(ln_alternative).collect()
-    }
-
-    /// The sum; `None` if no actions have it.
-    pub(crate) fn checked(&self, sum: i64) -> Result<Option<i64>, Beyond> {
-        let is_sum = (0..=self.greatest).contains(&sum);
-        if sum >= self.too_large { Err(Beyond::LargeSum(sum)) } else { Ok(is_sum.then_some(sum)) }
+    /// Whether actions may have the sum.
+    fn is_sum(&self, sum: i64) -> Result<bool, Beyond> {
+        if sum >= self.too_large { Err(Beyond::LargeSum(sum)) } else { Ok((0..=self.greatest).contains(&sum)) }
     }
 
     fn size_totals(&self) -> Option<&Pmf> {
@@ -170,7 +149,6 @@ impl ExplainedReplies<'_> {
     /// ln Σ weight · P(sum, replies); −∞ where it is 0. What is less probable than 10⁻⁷ of all sums that were asked for is not
     /// exact.
     pub fn ln_joint(&self, sums: &[WeightedSum]) -> f64 {
-        let sums = || sums.iter().map(|sum| (sum.bytes, sum.weight));
-        self.numbers.iter().map(|numbers| numbers.joint(sums())).sum::<f64>().ln() + self.ln_unit
+        self.numbers.iter().map(|numbers| numbers.joint(sums)).sum::<f64>().ln() + self.ln_unit
     }
 }

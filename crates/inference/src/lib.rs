@@ -35,10 +35,11 @@ mod symmetric;
 
 pub use belief::{Belief, StateBelief};
 pub use best_actions::{InferredActions, MostProbable};
+pub use explained::WeightedSum;
 pub use habit_belief::{HabitBelief, RecurringClass};
 pub use habits::{HabitTable, Habits, LearnedHabits};
 pub use hypotheses::Hypotheses;
-pub use inference::{Beyond, ExplainedReplies, ReplyInference, WeightedSum};
+pub use inference::{Beyond, ExplainedReplies, ReplyInference};
 pub use possible_commands::{PossibleCommand, PossibleCommands};
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! What a command may be in each state of a flow's messages: the actions that explain its size and replies, and how
 //! probable these are by each kind of habits.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::explained::WeightedSum;
 use crate::habits::LearnedHabits;
-use crate::inference::WeightedSum;
 
 /// Actions that a command may have.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +37,7 @@ pub struct PossibleCommands {
     pub(crate) by_habit: Vec<f64>,
     /// The same with them.
     pub(crate) learned: Vec<f64>,
-    /// The same by broad habits.
+    /// The same by broad habits, for states of all messages.
     pub(crate) broad: Vec<f64>,
     /// The share of commands that do not recur.
     not_recurring: f64,
@@ -77,8 +76,8 @@ pub(crate) struct LongerActions {
     most: i64,
 }
 
-/// P(command) by the learned habits without commands that recur, with them, and by broad habits.
-type ByHabits = [f64; 3];
+/// P(command) by the learned habits, without commands that recur and with them.
+type ByHabits = [f64; 2];
 
 impl PossibleCommands {
     /// For states with P(size, replies) by the learned habits without commands that recur, as a multiple of a unit. The
@@ -108,25 +107,25 @@ impl PossibleCommands {
         habits: Option<&LearnedHabits>,
     ) {
         let possible = PossibleInStates::new(commands, states, self.not_recurring);
+        let broad: Vec<f64> = habits.map_or_else(Vec::new, |habits| {
+            possible.commands.iter().map(|one| one.by_habit() * habits.broad_factor(&one.actions)).collect()
+        });
         for (state, weighted) in &possible.states {
             let recurring = possible.sum(weighted, |command| command.recurring * command.likelihood);
             self.learned[*state] = self.not_recurring * self.by_habit[*state] + recurring;
-            if let Some(habits) = habits {
-                let broad = possible.sum(weighted, |one| one.by_habit() * habits.broad_factor(&one.actions));
+            if habits.is_some() {
+                let broad = possible.sum_by_place(weighted, |at| broad[at]);
                 self.broad[*state] = self.by_habit[*state] * possible.share(weighted, broad);
             }
         }
         if let Some((_, sums)) = possible.states.iter().find(|(state, _)| *state == 0) {
             let by_habits = |one: &PossibleCommand| {
                 let by_habit = one.by_habit();
-                let broad = habits.map_or(0.0, |habits| by_habit * habits.broad_factor(&one.actions));
-                [by_habit, self.not_recurring * by_habit + one.recurring * one.likelihood, broad]
+                [by_habit, self.not_recurring * by_habit + one.recurring * one.likelihood]
             };
-            let first = [self.by_habit[0], self.learned[0], self.broad[0]];
             let all = possible.commands.iter().chain(farther).map(|command| (command, by_habits(command)));
-            for (state, [by_habit, learned, broad]) in longer_actions.weigh(first, all, sums) {
-                (self.by_habit[state], self.learned[state]) = (by_habit, learned);
-                self.broad[state] = if habits.is_some() { broad } else { self.broad[state] };
+            for (state, by_habits) in longer_actions.weigh([self.by_habit[0], self.learned[0]], all, sums) {
+                [self.by_habit[state], self.learned[state]] = by_habits;
             }
         }
         if habits.is_some() {
@@ -155,7 +154,7 @@ impl LongerActions {
         first: ByHabits,
         commands: impl IntoIterator<Item = (&'a PossibleCommand, ByHabits)>,
         sums: &[WeightedSum],
-    ) -> BTreeMap<usize, ByHabits> {
+    ) -> Vec<(usize, ByHabits)> {
         let add = |all: &mut ByHabits, own: ByHabits, weight: f64| {
             all.iter_mut().zip(own).for_each(|(all, own)| *all += weight * own);
         };
@@ -177,14 +176,14 @@ impl LongerActions {
                 }
             }
         }
-        let mut weighed = BTreeMap::new();
+        let mut weighed = Vec::new();
         for ((states, longer), as_learned) in self.states.iter().zip(longer).zip(as_learned) {
             for (state, mut by_habits) in states.iter().zip(longer) {
                 let Some(state) = state else { continue };
                 for ((own, first), as_learned) in by_habits.iter_mut().zip(first).zip(as_learned) {
                     *own += (first - as_learned).max(0.0);
                 }
-                weighed.insert(*state, by_habits);
+                weighed.push((*state, by_habits));
             }
         }
         weighed
@@ -216,16 +215,18 @@ impl PossibleInStates {
         self.classes.partition_point(|class| class.sum < sum)..self.classes.partition_point(|class| class.sum <= sum)
     }
 
-    /// The commands with a sum.
-    fn commands_with(&self, sum: i64) -> &[PossibleCommand] {
-        let begin = self.commands.partition_point(|command| command.sum < sum);
-        let end = self.commands.partition_point(|command| command.sum <= sum);
-        &self.commands[begin..end]
-    }
-
     /// A sum over the commands with some weighted sums.
     pub(crate) fn sum(&self, sums: &[WeightedSum], value: impl Fn(&PossibleCommand) -> f64) -> f64 {
-        let of_sum = |sum: &WeightedSum| sum.weight * self.commands_with(sum.bytes).iter().map(&value).sum::<f64>();
+        self.sum_by_place(sums, |at| value(&self.commands[at]))
+    }
+
+    /// The same of values by the place of a command.
+    fn sum_by_place(&self, sums: &[WeightedSum], value: impl Fn(usize) -> f64) -> f64 {
+        let of_sum = |sum: &WeightedSum| {
+            let begin = self.commands.partition_point(|command| command.sum < sum.bytes);
+            let end = self.commands.partition_point(|command| command.sum <= sum.bytes);
+            sum.weight * (begin..end).map(&value).sum::<f64>()
+        };
         sums.iter().map(of_sum).sum()
     }
 

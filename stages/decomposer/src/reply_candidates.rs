@@ -102,10 +102,7 @@ impl ReplyCandidates {
         if sums.len() > MAX_SUMS {
             return None;
         }
-        let bytes: Vec<i64> = sums.iter().map(|sum| sum.bytes).collect();
-        let of_sizes = inference.ln_sums(&bytes).ok()?;
-        let of_sizes = of_sizes.iter().zip(&sums).map(|(ln_sum, sum)| ln_sum.exp() * sum.weight);
-        let ln_size = of_sizes.sum::<f64>().ln();
+        let ln_size = inference.ln_size(&sums).ok()?;
         let seen = self.read(model, replies)?;
         let inference = self.inference.get()?.as_ref()?;
         let MostProbable { ln_total, listed } = inference.most_probable(&seen, &sums, limit).ok()?;

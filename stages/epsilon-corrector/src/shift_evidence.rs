@@ -76,8 +76,8 @@ struct LookedAt<'a> {
     /// than in the first state of all; both in ascending order.
     own: Vec<WeightedSum>,
     farther: Vec<WeightedSum>,
-    /// Where this is beyond what can be computed, habits are not told apart.
-    explained: Result<ExplainedReplies<'a>, Beyond>,
+    /// `None` where actions are not told apart.
+    explained: Option<ExplainedReplies<'a>>,
 }
 
 impl ShiftEvidence {
@@ -141,10 +141,13 @@ impl ShiftEvidence {
                 break;
             }
             let replies = self.replies.get(&reply_bytes).zip(seen.replies.as_ref());
-            let looked = LookedAt::new(&self.inference, replies.map(|(reader, sizes)| reader.read(sizes)), states);
-            for ((at, _), ln_likelihood) in looked.states.iter().zip(looked.ln_likelihoods(&self.inference)?) {
-                ln_unit = ln_unit.max(ln_likelihood);
-                ln_learned[*at] = ln_likelihood;
+            let looked = self.look_at(replies.map(|(reader, sizes)| reader.read(sizes)), states)?;
+            for (at, sums) in &looked.states {
+                ln_learned[*at] = match (&looked.replies, &looked.explained) {
+                    (Some(_), Some(explained)) => explained.ln_joint(sums),
+                    _ => self.inference.ln_size(sums)?,
+                };
+                ln_unit = ln_unit.max(ln_learned[*at]);
             }
             looked_at.push(looked);
         }
@@ -155,15 +158,40 @@ impl ShiftEvidence {
         let not_recurring = 1.0 - self.recurring.iter().map(|known| known.recurring).sum::<f64>();
         let mut possible = PossibleCommands::new(by_habit, not_recurring);
         for LookedAt { replies, states, own, farther, explained } in looked_at {
-            // Where single replies are not known, the actions that a model with replies counts are not told apart.
-            let is_told = self.replies.is_empty() || replies.is_some();
-            let Some(explained) = explained.ok().filter(|_| is_told) else { continue };
+            let Some(explained) = explained else { continue };
             let commands = self.commands(&explained, replies.as_ref(), &own, ln_unit);
             // On a list of their own: next to frequent sums, the rare ones of a state would not be listed.
             let farther = self.commands(&explained, replies.as_ref(), &farther, ln_unit);
             self.hypotheses.explain(&mut possible, commands, states, &farther);
         }
         Ok(Some(possible))
+    }
+
+    /// Looks for what explains the replies, if they are known, in some states.
+    fn look_at(&self, replies: Option<SeenReplies>, states: SumsOfStates) -> Result<LookedAt<'_>, Beyond> {
+        let own: BTreeSet<i64> = states.iter().flat_map(|(_, sums)| sums).map(|sum| sum.bytes).collect();
+        let as_learned = states.iter().filter(|(state, _)| *state == 0).flat_map(|(_, sums)| sums);
+        let by_one = |sum: &WeightedSum| {
+            let bytes = sum.bytes;
+            (-MAX_BY_ONE_ACTION..=MAX_BY_ONE_ACTION).map(move |longer| bytes.saturating_add(longer))
+        };
+        let farther: BTreeSet<i64> = as_learned.flat_map(by_one).filter(|sum| !own.contains(sum)).collect();
+        let all = || own.iter().chain(&farther).copied();
+        let range = [all().min().unwrap_or(0), all().max().unwrap_or(0)];
+        let even = |sums: &BTreeSet<i64>| -> Vec<WeightedSum> {
+            sums.iter().map(|bytes| WeightedSum { bytes: *bytes, weight: 1.0 }).collect()
+        };
+        let (own, farther) = (even(&own), even(&farther));
+        let explained = match &replies {
+            Some(replies) => Some(self.inference.explain(replies, &own, range)?),
+            // Sizes alone say how probable states are, also where that is beyond what can be computed.
+            None if self.replies.is_empty() => {
+                self.inference.explain(&SeenReplies::new(&SingleReplies::none(), &[]), &own, range).ok()
+            }
+            // The actions that a model with replies counts are not told apart without.
+            None => None,
+        };
+        Ok(LookedAt { replies, states, own, farther, explained })
     }
 
     /// The most probable commands with one of these sums, in ascending order, with replies, as multiples of a unit.
@@ -216,7 +244,8 @@ impl ShiftEvidence {
         let states: Vec<&ShiftState> = self.states.list().iter().filter(|state| state.action.is_none()).collect();
         let alternatives: Vec<Vec<WeightedSum>> = states.iter().map(|state| sums(state)).collect();
         // Where they are not known, replies alone bound it.
-        let of_sizes = self.inference.ln_alternatives(&alternatives).unwrap_or_else(|_| vec![0.0; states.len()]);
+        let of_sizes: Result<Vec<f64>, Beyond> = alternatives.iter().map(|sums| self.inference.ln_size(sums)).collect();
+        let of_sizes = of_sizes.unwrap_or_else(|_| vec![0.0; states.len()]);
         let mut by_replies: BTreeMap<i64, EqualReplies> = BTreeMap::new();
         for ((at, alternative), (state, of_size)) in (0..).zip(alternatives).zip(states.iter().zip(of_sizes)) {
             let reply_bytes = if seen.replies.is_some() { state.reply_bytes } else { 0 };
@@ -232,37 +261,6 @@ impl ShiftEvidence {
         }
         all.sort_by(|a, b| b.ln_bound.total_cmp(&a.ln_bound));
         all
-    }
-}
-
-impl<'a> LookedAt<'a> {
-    fn new(inference: &'a ReplyInference, replies: Option<SeenReplies>, states: SumsOfStates) -> Self {
-        let own: BTreeSet<i64> = states.iter().flat_map(|(_, sums)| sums).map(|sum| sum.bytes).collect();
-        let as_learned = states.iter().filter(|(state, _)| *state == 0).flat_map(|(_, sums)| sums);
-        let by_one = |sum: &WeightedSum| {
-            let bytes = sum.bytes;
-            (-MAX_BY_ONE_ACTION..=MAX_BY_ONE_ACTION).map(move |longer| bytes.saturating_add(longer))
-        };
-        let farther: BTreeSet<i64> = as_learned.flat_map(by_one).filter(|sum| !own.contains(sum)).collect();
-        let all = || own.iter().chain(&farther).copied();
-        let range = [all().min().unwrap_or(0), all().max().unwrap_or(0)];
-        let even = |sums: &BTreeSet<i64>| -> Vec<WeightedSum> {
-            sums.iter().map(|bytes| WeightedSum { bytes: *bytes, weight: 1.0 }).collect()
-        };
-        let (own, farther) = (even(&own), even(&farther));
-        let none = || SeenReplies::new(&SingleReplies::none(), &[]);
-        let explained = inference.explain(replies.as_ref().unwrap_or(&none()), &own, range);
-        Self { replies, states, own, farther, explained }
-    }
-
-    /// ln P(size, replies) for each state; where nothing is known of replies, of the size alone.
-    fn ln_likelihoods(&self, inference: &ReplyInference) -> Result<Vec<f64>, Beyond> {
-        if self.replies.is_none() {
-            let alternatives: Vec<Vec<WeightedSum>> = self.states.iter().map(|(_, sums)| sums.clone()).collect();
-            return inference.ln_alternatives(&alternatives);
-        }
-        let explained = self.explained.as_ref().map_err(|why| *why)?;
-        Ok(self.states.iter().map(|(_, sums)| explained.ln_joint(sums)).collect())
     }
 }
 

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use sizeleak_model::{Model, SeenReplies, SingleReplies};
 
 use super::*;
+use crate::explained::WeightedSum;
 use crate::habits::HabitTable;
-use crate::inference::WeightedSum;
 use crate::own_habits::{OwnHabits, Pace};
 use crate::possible_commands::PossibleCommand;
 
@@ -43,7 +43,7 @@ fn possible(hypotheses: &Hypotheses, inference: &ReplyInference, bytes: i64) -> 
     let sums: Vec<WeightedSum> = states.iter().map(|(_, sums)| sums[0]).collect();
     let seen = SeenReplies::new(&SingleReplies::none(), &[]);
     let found = inference.most_probable(&seen, &sums, 100).unwrap();
-    let learned = inference.ln_sums(&sums.iter().map(|sum| sum.bytes).collect::<Vec<_>>()).unwrap();
+    let learned = sums.iter().map(|sum| inference.ln_size(&[*sum]).unwrap());
     let unit = found.ln_total.exp();
     let commands = found.listed.into_iter().map(|one| PossibleCommand {
         sum: sums[one.sum].bytes,
@@ -54,7 +54,7 @@ fn possible(hypotheses: &Hypotheses, inference: &ReplyInference, bytes: i64) -> 
         actions: one.actions,
     });
     let commands = commands.collect();
-    let mut possible = PossibleCommands::new(learned.iter().map(|ln| ln.exp() / unit).collect(), 1.0);
+    let mut possible = PossibleCommands::new(learned.map(|ln| ln.exp() / unit).collect(), 1.0);
     hypotheses.explain(&mut possible, commands, states, &[]);
     possible
 }

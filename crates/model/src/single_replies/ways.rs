@@ -86,6 +86,7 @@ impl Ways {
         }
         let at = pattern.min(self.polynomials.len() - 1);
         let (polynomial, seen) = (&mut self.polynomials[at], &self.patterns[pattern]);
+        // The pattern is part of what is asked: a polynomial may be that of several.
         if polynomial.terms.is_none() || sent.iter().any(|sent| *sent > MAX_FACTORS) {
             let known = polynomial.known.entry([sent, &[pattern as u32]].concat());
             let ways = known.or_insert_with(|| vec![ways(classes, seen.clone(), sent)]);
@@ -93,13 +94,8 @@ impl Ways {
             return ways[0].ln();
         }
         let orders: f64 = seen.iter().map(|number| ln_factorial(*number)).sum();
-        let place = polynomial.place(seen);
-        if let Some(terms) = polynomial.known.get(sent) {
-            return terms[place].ln() + orders;
-        }
-        let (terms, added) = polynomial.multiplied(classes, sent);
-        self.known_terms += added;
-        terms[place].ln() + orders
+        self.known_terms += polynomial.multiply(classes, sent);
+        polynomial.known[sent][polynomial.place(seen)].ln() + orders
     }
 }
 
@@ -115,8 +111,11 @@ impl Polynomial {
         powers.iter().zip(&self.most).rev().fold(0, place)
     }
 
-    /// The coefficients, and how many were computed.
-    fn multiplied(&mut self, classes: &[ClassShares], sent: &[u32]) -> (&[f64], usize) {
+    /// Makes the coefficients known; returns how many were computed.
+    fn multiply(&mut self, classes: &[ClassShares], sent: &[u32]) -> usize {
+        if self.known.contains_key(sent) {
+            return 0;
+        }
         // Down to what is known, one factor less at a time, and up again.
         let (mut from, mut further) = (sent.to_vec(), Vec::new());
         while !self.known.contains_key(&from) {
@@ -136,7 +135,8 @@ impl Polynomial {
             self.known.insert(from.clone(), std::mem::replace(&mut terms, next));
             from[class] += 1;
         }
-        (self.known.entry(from).or_insert(terms), added)
+        self.known.insert(from, terms);
+        added
     }
 
     /// The product with the factor of one reply of a class.
