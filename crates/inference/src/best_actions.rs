@@ -68,7 +68,7 @@ impl ReplyInference {
     ) -> Result<MostProbable, Beyond> {
         let bytes = || sums.iter().map(|sum| sum.bytes);
         let range = [bytes().min().unwrap_or(0), bytes().max().unwrap_or(0)];
-        Ok(self.explain(seen, sums, range)?.most_probable(sums, limit))
+        Ok(self.explain(seen, sums, range, f64::NEG_INFINITY)?.most_probable(sums, limit))
     }
 }
 

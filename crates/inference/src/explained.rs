@@ -64,27 +64,39 @@ impl Numbers {
     }
 }
 
+/// Sums that are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) sums: &'a [WeightedSum],
+    /// Others in this range can be asked for later.
+    pub(crate) range: [i64; 2],
+    /// The probability that the sums have together, whatever the replies.
+    pub(crate) without_replies: f64,
+    /// The logarithm of a probability beside which they have to matter.
+    pub(crate) ln_beside: f64,
+}
+
 /// All numbers of actions that matter for some sums, and the unit of likelihoods as a logarithm.
-/// Without replies, the sums have a probability together.
 pub(crate) fn explained(
     groups: &Groups,
     seen: &SeenReplies,
-    sums: &[WeightedSum],
-    range: [i64; 2],
-    without_replies: f64,
+    asked: Asked<'_>,
 ) -> Result<(Vec<Numbers>, f64), TooMuchWork> {
-    let (mut walk, start, ln_unit) = Walk::new(groups, seen, range);
-    if ln_unit == f64::NEG_INFINITY || without_replies <= 0.0 {
+    let (mut walk, start, ln_unit) = Walk::new(groups, seen, asked.range);
+    let beside = (asked.ln_beside - ln_unit).exp();
+    let most = asked.without_replies * start.iter().sum::<f64>();
+    if ln_unit == f64::NEG_INFINITY || most <= LEFT_OUT * beside {
         return Ok((Vec::new(), ln_unit));
     }
-    let mut depth = FIRST_DEPTH;
+    // Infinite where nothing has been found.
+    let enough = |found: f64| (asked.without_replies / (LEFT_OUT * found.max(beside))).ln();
+    let mut depth = FIRST_DEPTH.min(enough(0.0));
     for _ in 0..MAX_DEPTHS {
         walk.least_likely = (-depth).exp();
         walk.found.clear();
         walk.begin(&start)?;
-        let found: f64 = walk.found.iter().map(|numbers| numbers.joint(sums)).sum();
-        let enough = (without_replies / (LEFT_OUT * found)).ln();
-        if found > 0.0 && enough <= depth {
+        let enough = enough(walk.found.iter().map(|numbers| numbers.joint(asked.sums)).sum());
+        if enough <= depth {
             break;
         }
         depth = if enough.is_finite() { enough } else { depth + FURTHER_DEPTH };
@@ -102,8 +114,10 @@ struct Part<'a> {
     /// The most replies of any pattern, and a number of replies of a class beyond which more only are less likely.
     most_seen: u32,
     peak: u32,
-    /// How likely each pattern is, as a multiple of its greatest, by how many replies of each class there should be.
+    /// How likely each pattern is at most, by how many replies of each class there should be and behind which group.
     known: HashMap<Vec<u32>, Vec<f64>, RandomState>,
+    /// Room for a key.
+    key: Vec<u32>,
 }
 
 /// The walk through the numbers of all groups.
@@ -194,8 +208,10 @@ impl<'a> Walk<'a> {
     fn begin(&mut self, terms: &[f64]) -> Result<(), TooMuchWork> {
         let mut terms = terms.to_vec();
         for at in 0..self.unsent_parts.len() {
-            let part = self.unsent_parts[at];
-            self.parts[part].weigh(&self.class_counts, &mut terms);
+            let part = &mut self.parts[self.unsent_parts[at]];
+            let component = part.component;
+            let likelihoods = part.likelihoods(0, &self.class_counts, &[]);
+            terms.iter_mut().enumerate().for_each(|(at, term)| *term *= likelihoods[component.pattern_of(at)]);
         }
         let none = Pmf::one(0, 1.0);
         self.descend(0, Decided { sums: &none, totals: Totals::default(), actions: 0, terms: &terms })
@@ -265,10 +281,19 @@ impl<'a> Walk<'a> {
         let mut least_sum = f64::INFINITY;
         for part in &self.sent_parts[level] {
             let part = &mut self.parts[*part];
-            if part.complete_at == level {
-                part.weigh(&self.class_counts, terms);
-            } else if part.component.classes().map(|class| self.class_counts[class]).sum::<u32>() > part.most_seen {
-                least_sum = least_sum.min(part.bound(&self.class_counts, &self.open[level], terms));
+            let is_complete = part.complete_at == level;
+            let sent = || part.component.classes().map(|class| self.class_counts[class]).sum::<u32>();
+            if !is_complete && sent() <= part.most_seen {
+                continue;
+            }
+            let component = part.component;
+            let likelihoods = part.likelihoods(level, &self.class_counts, &self.open[level]);
+            let likelihood_of = |interpretation| likelihoods[component.pattern_of(interpretation)];
+            if is_complete {
+                terms.iter_mut().enumerate().for_each(|(at, term)| *term *= likelihood_of(at));
+            } else {
+                let bound = terms.iter().enumerate().map(|(at, term)| term * likelihood_of(at)).sum();
+                least_sum = least_sum.min(bound);
             }
         }
         least_sum.min(terms.iter().sum())
@@ -291,36 +316,31 @@ impl<'a> Part<'a> {
         let ln_greatest = patterns.clone().map(|pattern| ln_greatest_of(component, pattern, classes)).collect();
         let peak = patterns.clone().map(|pattern| component.peak(pattern)).max().unwrap_or(0);
         let most_seen = patterns.map(|pattern| component.replies(pattern)).max().unwrap_or(0);
-        Self { component, ln_greatest, complete_at, most_seen, peak, known: HashMap::default() }
+        Self { component, ln_greatest, complete_at, most_seen, peak, known: HashMap::default(), key: Vec::new() }
     }
 
-    /// Multiplies each interpretation's term with how likely its replies are.
-    fn weigh(&mut self, class_counts: &[u32], terms: &mut [f64]) {
-        let (component, ln_greatest) = (self.component, &self.ln_greatest);
-        let own = component.classes().map(|class| class_counts[class]).collect();
-        let likelihoods = self
-            .known
-            .entry(own)
-            .or_insert_with(|| of_patterns(ln_greatest, |pattern| component.ln_ways(pattern, class_counts)));
-        for (at, term) in terms.iter_mut().enumerate() {
-            *term *= likelihoods[component.pattern_of(at)];
-        }
-    }
-
-    /// What the sum of the terms is at most if each is multiplied with how likely its replies are.
-    fn bound(&self, class_counts: &[u32], is_open: &[bool], terms: &[f64]) -> f64 {
+    /// How likely each pattern is at most behind a group, as a multiple of its greatest; exact where the numbers are known.
+    fn likelihoods(&mut self, level: usize, class_counts: &[u32], is_open: &[bool]) -> &[f64] {
         let component = self.component;
-        let bounds = of_patterns(&self.ln_greatest, |pattern| component.ln_bound(pattern, class_counts, is_open));
-        terms.iter().enumerate().map(|(at, term)| term * bounds[component.pattern_of(at)]).sum()
+        self.key.clear();
+        self.key.extend(component.classes().map(|class| class_counts[class]));
+        self.key.push(level as u32);
+        if !self.known.contains_key(&self.key) {
+            let ln_likelihood = |pattern| {
+                if level < self.complete_at {
+                    component.ln_bound(pattern, class_counts, is_open)
+                } else {
+                    component.ln_ways(pattern, class_counts)
+                }
+            };
+            let multiple = |(pattern, ln_greatest): (usize, &f64)| {
+                if *ln_greatest > f64::NEG_INFINITY { (ln_likelihood(pattern) - ln_greatest).exp() } else { 0.0 }
+            };
+            let computed = self.ln_greatest.iter().enumerate().map(multiple).collect();
+            self.known.insert(self.key.clone(), computed);
+        }
+        &self.known[&self.key]
     }
-}
-
-/// Likelihoods as multiples of the greatest of each pattern.
-fn of_patterns(ln_greatest: &[f64], ln_likelihood: impl Fn(usize) -> f64) -> Vec<f64> {
-    let multiple = |(pattern, ln_greatest): (usize, &f64)| {
-        if *ln_greatest > f64::NEG_INFINITY { (ln_likelihood(pattern) - ln_greatest).exp() } else { 0.0 }
-    };
-    ln_greatest.iter().enumerate().map(multiple).collect()
 }
 
 /// At least the logarithm of how likely some replies of a component are, whatever the actions.

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::action_group::{ActionGroup, Groups, SizedAction, groups, table_numbers};
 use crate::device_limits::DeviceLimits;
-use crate::explained::{Numbers, TooMuchWork, WeightedSum, explained};
+use crate::explained::{Asked, Numbers, TooMuchWork, WeightedSum, explained};
 
 /// The most numbers that tables hold.
 const MAX_TABLE_NUMBERS: usize = 1 << 23;
@@ -103,7 +103,7 @@ impl ReplyInference {
     }
 
     /// What explains the replies to a command if its actions have one of some sums. Other sums from `range[0]` to `range[1]`
-    /// bytes can be asked of it too.
+    /// bytes can be asked of it too. It is exact to a share of what is found, or of another probability, given as a logarithm.
     ///
     /// # Errors
     /// [`Beyond`].
@@ -112,6 +112,7 @@ impl ReplyInference {
         seen: &SeenReplies,
         sums: &[WeightedSum],
         range: [i64; 2],
+        ln_beside: f64,
     ) -> Result<ExplainedReplies<'_>, Beyond> {
         let mut possible = Vec::with_capacity(sums.len());
         for sum in sums {
@@ -121,7 +122,8 @@ impl ReplyInference {
         let of_size = |sum: &WeightedSum| sum.weight * totals.map_or(1.0, |totals| totals.at(sum.bytes));
         let without_replies = possible.iter().map(of_size).sum();
         let range = [range[0].max(0), range[1].min(self.greatest).min(self.too_large - 1)];
-        let (numbers, ln_unit) = explained(&self.groups, seen, &possible, range, without_replies)?;
+        let asked = Asked { sums: &possible, range, without_replies, ln_beside };
+        let (numbers, ln_unit) = explained(&self.groups, seen, asked)?;
         Ok(ExplainedReplies { inference: self, numbers, ln_unit })
     }
 

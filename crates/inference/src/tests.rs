@@ -194,7 +194,7 @@ proptest! {
         let (most, rest) = sums.split_at(sums.len() / 2);
         let alternatives = [most.to_vec(), rest.to_vec(), Vec::new()];
         let range = [*bytes.keys().min().unwrap(), *bytes.keys().max().unwrap()];
-        let explained = inference.explain(&seen, &sums, range).unwrap();
+        let explained = inference.explain(&seen, &sums, range, f64::NEG_INFINITY).unwrap();
         let found_alternatives = alternatives.each_ref().map(|sums| explained.ln_joint(sums));
         for (alternative, found) in alternatives.iter().zip(found_alternatives) {
             let wanted: f64 = joint(&model, all, &seen, alternative).iter().map(|(.., joint)| joint).sum();

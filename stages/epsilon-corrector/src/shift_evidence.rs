@@ -141,7 +141,7 @@ impl ShiftEvidence {
                 break;
             }
             let replies = self.replies.get(&reply_bytes).zip(seen.replies.as_ref());
-            let looked = self.look_at(replies.map(|(reader, sizes)| reader.read(sizes)), states)?;
+            let looked = self.look_at(replies.map(|(reader, sizes)| reader.read(sizes)), states, ln_unit)?;
             for (at, sums) in &looked.states {
                 ln_learned[*at] = match (&looked.replies, &looked.explained) {
                     (Some(_), Some(explained)) => explained.ln_joint(sums),
@@ -167,8 +167,13 @@ impl ShiftEvidence {
         Ok(Some(possible))
     }
 
-    /// Looks for what explains the replies, if they are known, in some states.
-    fn look_at(&self, replies: Option<SeenReplies>, states: SumsOfStates) -> Result<LookedAt<'_>, Beyond> {
+    /// Looks for what explains the replies, if they are known, in some states, beside others with a likelihood.
+    fn look_at(
+        &self,
+        replies: Option<SeenReplies>,
+        states: SumsOfStates,
+        ln_others: f64,
+    ) -> Result<LookedAt<'_>, Beyond> {
         let own: BTreeSet<i64> = states.iter().flat_map(|(_, sums)| sums).map(|sum| sum.bytes).collect();
         let as_learned = states.iter().filter(|(state, _)| *state == 0).flat_map(|(_, sums)| sums);
         let by_one = |sum: &WeightedSum| {
@@ -183,10 +188,10 @@ impl ShiftEvidence {
         };
         let (own, farther) = (even(&own), even(&farther));
         let explained = match &replies {
-            Some(replies) => Some(self.inference.explain(replies, &own, range)?),
+            Some(replies) => Some(self.inference.explain(replies, &own, range, ln_others)?),
             // Sizes alone say how probable states are, also where that is beyond what can be computed.
             None if self.replies.is_empty() => {
-                self.inference.explain(&SeenReplies::new(&SingleReplies::none(), &[]), &own, range).ok()
+                self.inference.explain(&SeenReplies::new(&SingleReplies::none(), &[]), &own, range, ln_others).ok()
             }
             // The actions that a model with replies counts are not told apart without.
             None => None,

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use super::classes::{MIN_SHARE, ReplyClass, SingleReplies};
 use super::interpretation::{Interpretation, RecordReadings, interpretations, ln_bound, ln_factorial};
 use super::ways::{ClassShares, TypeShare, Ways};
@@ -46,9 +48,9 @@ const MAX_KNOWN_SIZES: usize = 1 << 12;
 #[derive(Debug)]
 pub struct ReplyReader {
     model: SingleReplies,
-    readings: RefCell<HashMap<[i64; 2], Arc<RecordReadings>>>,
+    readings: RefCell<HashMap<[i64; 2], Arc<RecordReadings>, RandomState>>,
     /// The share of each class that has a size.
-    shares: RefCell<HashMap<[i64; 2], Arc<[f64]>>>,
+    shares: RefCell<HashMap<[i64; 2], Arc<[f64]>, RandomState>>,
 }
 
 impl ReplyReader {

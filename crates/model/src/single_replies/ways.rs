@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use super::interpretation::ln_factorial;
 
 /// The most terms of a polynomial, and the most partial assignments of replies to classes, times the types of replies; the
@@ -60,7 +62,7 @@ struct Polynomial {
     /// `None` where there are too many.
     terms: Option<usize>,
     /// The coefficients, the powers of the first type side by side; the only one if there are too many terms.
-    known: HashMap<Vec<u32>, Vec<f64>>,
+    known: HashMap<Vec<u32>, Vec<f64>, RandomState>,
 }
 
 impl Ways {
@@ -94,15 +96,19 @@ impl Ways {
             return ways[0].ln();
         }
         let orders: f64 = seen.iter().map(|number| ln_factorial(*number)).sum();
+        let place = polynomial.place(seen);
+        if let Some(terms) = polynomial.known.get(sent) {
+            return terms[place].ln() + orders;
+        }
         self.known_terms += polynomial.multiply(classes, sent);
-        polynomial.known[sent][polynomial.place(seen)].ln() + orders
+        polynomial.known[sent][place].ln() + orders
     }
 }
 
 impl Polynomial {
     fn new(most: Vec<u32>) -> Self {
         let terms = most.iter().try_fold(1_usize, |terms, most| terms.checked_mul(*most as usize + 1));
-        Self { most, terms: terms.filter(|terms| *terms <= MAX_TERMS), known: HashMap::new() }
+        Self { most, terms: terms.filter(|terms| *terms <= MAX_TERMS), known: HashMap::default() }
     }
 
     /// Where the coefficient of these powers is.
@@ -113,9 +119,6 @@ impl Polynomial {
 
     /// Makes the coefficients known; returns how many were computed.
     fn multiply(&mut self, classes: &[ClassShares], sent: &[u32]) -> usize {
-        if self.known.contains_key(sent) {
-            return 0;
-        }
         // Down to what is known, one factor less at a time, and up again.
         let (mut from, mut further) = (sent.to_vec(), Vec::new());
         while !self.known.contains_key(&from) {
