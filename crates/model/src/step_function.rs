@@ -27,6 +27,9 @@ const MAX_DISTANCE: i64 = 16;
 /// The number of levels searched.
 const LEVELS: usize = 2 * MAX_DISTANCE as usize + 1;
 
+/// After so many commands, it is looked whether costs have reached a limit.
+const CHECKED_EVERY: usize = 16;
+
 /// The step function that fits the residuals of commands best.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepFunction {
@@ -38,14 +41,13 @@ pub struct StepFunction {
     pub step_bytes: i64,
 }
 
-/// Converts a cost to bytes.
-pub fn in_bytes(cost: i64) -> f64 {
-    cost as f64 / BYTE as f64
-}
-
-/// The cost of the best step function if a step costs so many bytes.
-pub fn step_cost(sizes: &[i64], residuals: &[[i64; 2]], step_bytes: i64) -> i64 {
-    level_costs(sizes, residuals, step_bytes, |_, _, _| ()).into_iter().min().unwrap_or(0)
+/// The cost of the best step function if a step costs so many bytes, in bytes of deviation. `None` if it is not below a limit,
+/// which is found sooner.
+pub fn step_cost(sizes: &[i64], residuals: &[[i64; 2]], step_bytes: i64, limit: f64) -> Option<f64> {
+    let most = (limit * BYTE as f64).ceil() as i64;
+    let costs = level_costs(sizes, residuals, step_bytes, most, |_, _, _| ());
+    let cost = costs.into_iter().min().unwrap_or(0) as f64 / BYTE as f64;
+    (cost < limit).then_some(cost)
 }
 
 /// What a step costs where residuals deviate as much from their levels, in bytes.
@@ -71,7 +73,7 @@ impl StepFunction {
     fn at_price(sizes: &[i64], residuals: &[[i64; 2]], step_bytes: i64) -> Self {
         // For each command the level it came from, by the level it is at; in bytes, because there may be millions.
         let mut previous: Vec<[u8; LEVELS]> = vec![std::array::from_fn(|level| level as u8); residuals.len()];
-        let costs = level_costs(sizes, residuals, step_bytes, |command, to, from| {
+        let costs = level_costs(sizes, residuals, step_bytes, i64::MAX, |command, to, from| {
             if let Some(previous) = previous.get_mut(command).and_then(|levels| levels.get_mut(to)) {
                 *previous = from as u8;
             }
@@ -88,12 +90,13 @@ impl StepFunction {
     }
 }
 
-/// Dynamic programming over the commands: the cost of ending at each level. Reports every step as the command's index,
-/// the level after it and the level before it.
+/// Dynamic programming over the commands: the cost of ending at each level. Ends early where each costs `most` already.
+/// Reports every step as the command's index, the level after it and the level before it.
 fn level_costs(
     sizes: &[i64],
     residuals: &[[i64; 2]],
     step_bytes: i64,
+    most: i64,
     mut step: impl FnMut(usize, usize, usize),
 ) -> [i64; LEVELS] {
     let price = step_bytes * BYTE;
@@ -119,6 +122,10 @@ fn level_costs(
             *cost += deviation(residual, level);
         }
         last = Some(size);
+        // Now and then: it takes as long as a command.
+        if command % CHECKED_EVERY == 0 && costs.iter().all(|cost| *cost >= most) {
+            break;
+        }
     }
     costs
 }

@@ -1,7 +1,7 @@
 //! What remains of the commands' sizes without their actions, and how well a step function fits it.
 
 use sizeleak_model::LabelledCommand;
-use sizeleak_model::step_function::{StepFunction, in_bytes, step_cost};
+use sizeleak_model::step_function::{StepFunction, step_cost};
 
 /// Bytes of the actions of a command: Σ |aᵢ|·nbᵢ.
 pub(crate) fn action_bytes(sizes: &[i64], counts: &[u32]) -> i64 {
@@ -40,9 +40,10 @@ impl Remainders {
         Self { action_bytes, ranges, commands }
     }
 
-    /// The cost of the best step function if a step costs so many bytes, in bytes of deviation.
-    pub(crate) fn cost(&self, step_bytes: i64) -> f64 {
-        in_bytes(step_cost(&self.action_bytes, &self.ranges, step_bytes))
+    /// The cost of the best step function if a step costs so many bytes, in bytes of deviation; `None` if it is not below a
+    /// limit.
+    pub(crate) fn cost(&self, step_bytes: i64, limit: f64) -> Option<f64> {
+        step_cost(&self.action_bytes, &self.ranges, step_bytes, limit)
     }
 
     /// What a step costs, in bytes: more where the remainders deviate much.

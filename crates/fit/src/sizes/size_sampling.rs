@@ -128,8 +128,7 @@ pub(crate) fn thinned(commands: &[LabelledCommand]) -> Vec<LabelledCommand> {
 fn run_chain(search: &mut SizeSearch<'_>, proposals: usize, random: &mut ChaCha8Rng) {
     for _ in 0..if search.changes() > 0 { proposals } else { 0 } {
         let index = random.random_range(0..search.changes());
-        let accept = |before: f64, after: f64| random.random::<f64>() < (before - after).exp();
-        search.try_change(index, accept);
+        search.try_change(index, search.cost - random.random::<f64>().ln());
     }
 }
 
@@ -155,8 +154,8 @@ mod tests {
     }
 
     fn sample(seed: u64, commands: &[LabelledCommand]) -> SampledSizes {
-        SampledSizes::sample(SizeSearch::new(gateway(seed).actions, |sizes| {
-            Remainders::new(sizes, commands).cost(MIN_STEP_BYTES)
+        SampledSizes::sample(SizeSearch::new(gateway(seed).actions, |sizes, limit| {
+            Remainders::new(sizes, commands).cost(MIN_STEP_BYTES, limit)
         }))
     }
 

@@ -5,8 +5,8 @@ const MAX_PAIRED_ACTIONS: usize = 24;
 
 const MAX_ROUNDS: usize = 50;
 
-/// What sizes of actions leave unexplained.
-type CostOf<'a> = dyn Fn(&[i64]) -> f64 + 'a;
+/// The cost of what sizes of actions leave unexplained, if it is below a limit.
+type CostOf<'a> = dyn Fn(&[i64], f64) -> Option<f64> + 'a;
 
 /// Sizes of actions, the cost of what they leave unexplained, and the changes to try.
 pub(crate) struct SizeSearch<'a> {
@@ -18,8 +18,9 @@ pub(crate) struct SizeSearch<'a> {
 }
 
 impl<'a> SizeSearch<'a> {
-    pub(crate) fn new(sizes: Vec<i64>, cost_of: impl Fn(&[i64]) -> f64 + 'a) -> Self {
-        Self { changes: changes(sizes.len()), cost: cost_of(&sizes), sizes, cost_of: Box::new(cost_of) }
+    pub(crate) fn new(sizes: Vec<i64>, cost_of: impl Fn(&[i64], f64) -> Option<f64> + 'a) -> Self {
+        let cost = cost_of(&sizes, f64::INFINITY).unwrap_or(f64::INFINITY);
+        Self { changes: changes(sizes.len()), cost, sizes, cost_of: Box::new(cost_of) }
     }
 
     /// The number of changes.
@@ -27,15 +28,13 @@ impl<'a> SizeSearch<'a> {
         self.changes.len()
     }
 
-    /// Tries a change and keeps it if `accept` returns true for the costs before and after it.
-    pub(crate) fn try_change(&mut self, index: usize, accept: impl FnOnce(f64, f64) -> bool) {
+    /// Tries a change and keeps it if what it costs is below a limit.
+    pub(crate) fn try_change(&mut self, index: usize, limit: f64) {
         let Some(change) = self.changes.get(index) else { return };
         add(&mut self.sizes, change, 1);
-        let cost = (self.cost_of)(&self.sizes);
-        if accept(self.cost, cost) {
-            self.cost = cost;
-        } else {
-            add(&mut self.sizes, change, -1);
+        match (self.cost_of)(&self.sizes, limit) {
+            Some(cost) => self.cost = cost,
+            None => add(&mut self.sizes, change, -1),
         }
     }
 
@@ -44,7 +43,7 @@ impl<'a> SizeSearch<'a> {
         for _ in 0..MAX_ROUNDS {
             let before = self.cost;
             for index in 0..self.changes.len() {
-                self.try_change(index, |before, after| after < before);
+                self.try_change(index, self.cost);
             }
             if self.cost >= before {
                 break;

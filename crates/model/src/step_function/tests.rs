@@ -68,7 +68,9 @@ proptest! {
         let expected = (0..=6).map(|level| cheapest(&sizes, &residuals, level, 0)).min().unwrap();
         let fit = StepFunction::at_price(&sizes, &residuals, MIN_STEP_BYTES);
         prop_assert_eq!(fit.cost, expected);
-        prop_assert_eq!(step_cost(&sizes, &residuals, MIN_STEP_BYTES), expected);
+        let in_bytes = expected as f64 / BYTE as f64;
+        prop_assert_eq!(step_cost(&sizes, &residuals, MIN_STEP_BYTES, f64::INFINITY), Some(in_bytes));
+        prop_assert_eq!(step_cost(&sizes, &residuals, MIN_STEP_BYTES, in_bytes), None);
         prop_assert!(fit.levels.is_sorted());
     }
 }
