@@ -277,9 +277,6 @@ fn captures_in(points: &BTreeMap<String, PointDescription>) -> BTreeMap<String, 
 
 /// Removes everything that the results hold of a point: its answers, records, states and description. What the folder of
 /// its captures holds, if it is still there, comes back with the next run over it.
-///
-/// # Errors
-/// [`ArchiveError`] if the results have no such point, another run is writing, or something cannot be removed.
 pub fn forget_point(out: &Path, point: &str) -> Result<(), ArchiveError> {
     let layout = Layout::new(out);
     if !layout.exists() {

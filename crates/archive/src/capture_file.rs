@@ -72,7 +72,6 @@ pub(crate) struct FileState {
     inode: u64,
     pub(crate) bytes: u64,
     modified: (i64, i64),
-    /// Unlike the time of modification, programs cannot set it.
     pub(crate) changed: (i64, i64),
 }
 

@@ -57,7 +57,6 @@ impl<'a> Chain<'a> {
         self.next.push(capture);
     }
 
-    /// Ends the last unit, and all flows. Returns the units; none if there was no capture.
     pub(crate) fn end(mut self) -> Result<Vec<UnitDescription>, String> {
         self.end_unit()?;
         let Some(state) = self.units.last().and_then(|last| last.state.clone()) else { return Ok(self.units) };

@@ -34,7 +34,6 @@ pub struct PointDescription {
     pub answers: Option<AnswersDescription>,
 }
 
-/// A file with the state in which it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DescribedFile {
     #[serde(flatten)]

@@ -18,10 +18,8 @@ const MAX_NAME: usize = 120;
 /// The files of one folder, which are read together.
 #[derive(Debug, Default)]
 pub(crate) struct CapturePoint {
-    /// Its name, which is part of file names.
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
-    /// Files that may be captures, by path.
     pub(crate) files: Vec<PathBuf>,
     /// What is not opened: pipes, sockets, devices, folders without permission.
     pub(crate) unopened: Vec<CaptureFile>,
@@ -57,9 +55,6 @@ struct FoundPoints {
 }
 
 /// The capture points of the files and folders named, by name.
-///
-/// # Errors
-/// A path that does not exist, and two points with one name.
 pub(crate) fn capture_points(named: NamedPaths, points: PointsOf) -> Result<Vec<CapturePoint>, ArchiveError> {
     let mut found = FoundPoints::default();
     for NamedPath { path, base } in named.paths {
@@ -222,9 +217,6 @@ pub(crate) enum Absence {
 
 impl NamedPaths {
     /// Looks for what is named. An operand that exists is taken as it is, whatever characters it has.
-    ///
-    /// # Errors
-    /// A path that does not exist, and a pattern that is none or that matches nothing.
     pub(crate) fn of(operands: &[PathBuf], absence: Absence) -> Result<Self, ArchiveError> {
         let mut named = Self::default();
         for operand in operands {

@@ -64,7 +64,6 @@ pub enum ArchiveError {
 }
 
 impl ArchiveError {
-    /// An error of the system about a file.
     pub(crate) fn of_file(path: &Path) -> impl Fn(io::Error) -> Self {
         move |error| Self::File { path: path.to_owned(), error }
     }

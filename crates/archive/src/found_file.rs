@@ -62,7 +62,6 @@ impl FoundFile {
         }
     }
 
-    /// Its size on disk in bytes, if that could be found out.
     pub(crate) fn bytes(&self) -> Option<u64> {
         match self {
             Self::Known(known) => known.file.bytes,
@@ -71,9 +70,6 @@ impl FoundFile {
     }
 
     /// Looks at it, if it is not known.
-    ///
-    /// # Errors
-    /// One sentence: it has changed meanwhile.
     pub(crate) fn look(self, progress: &Progress) -> Result<DescribedFile, String> {
         let described = match self {
             Self::Known(known) => return Ok(known),
@@ -84,7 +80,6 @@ impl FoundFile {
     }
 }
 
-/// Checks that a file was not written while it was read.
 pub(crate) fn check_unchanged(described: &DescribedFile) -> Result<(), String> {
     let (path, state) = (Path::new(&described.file.path), described.state);
     if state.is_some_and(|state| FileState::of(path).ok() != Some(state)) {

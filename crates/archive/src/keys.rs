@@ -17,9 +17,6 @@ use crate::description::{DescribedFile, PartFormat};
 const CONTEXT: &str = "sizeleak archive 1";
 
 /// The stages that read packets: those up to the records.
-///
-/// # Errors
-/// One sentence: the pipeline does not read captures up to records with stages of this program.
 pub(crate) fn packet_stages(pipeline: &Pipeline) -> Result<Pipeline, String> {
     let mut pipeline = pipeline.clone();
     // Only those on threads leave their state.

@@ -15,7 +15,6 @@ pub(crate) struct Layout {
     root: PathBuf,
 }
 
-/// The folder of results, which no other run writes to while this lives.
 pub(crate) struct LockedLayout {
     pub(crate) layout: Layout,
     _lock: File,
@@ -28,7 +27,6 @@ impl Drop for LockedLayout {
     }
 }
 
-/// Removes a file that may not be there.
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     if_there(fs::remove_file(path))
 }
@@ -50,7 +48,6 @@ impl Layout {
         Self { root: root.to_owned() }
     }
 
-    /// Whether a run has written there.
     pub(crate) fn exists(&self) -> bool {
         self.root.join(LOCK).exists()
     }
@@ -59,7 +56,6 @@ impl Layout {
         self.root.join("manifest.ndjson")
     }
 
-    /// The folder with a description of each point.
     pub(crate) fn points(&self) -> PathBuf {
         self.root.join("points")
     }
@@ -68,7 +64,6 @@ impl Layout {
         self.points().join(format!("{point}.json"))
     }
 
-    /// The folder with the records of a point, and the states between them.
     pub(crate) fn records(&self, point: &str) -> PathBuf {
         self.root.join("records").join(point)
     }
@@ -87,9 +82,6 @@ impl Layout {
     }
 
     /// Creates the folder if it is missing, locks it, and removes what killed runs left.
-    ///
-    /// # Errors
-    /// If another run has the lock, the folder holds something else, or cannot be written.
     pub(crate) fn lock(self) -> Result<LockedLayout, ArchiveError> {
         let root = self.root.clone();
         let of_root = ArchiveError::of_file(&root);
@@ -119,7 +111,6 @@ impl Layout {
         Ok(LockedLayout { layout: self, _lock: lock })
     }
 
-    /// Makes room for what is being written, without what was left there.
     pub(crate) fn begin_staging(&self) -> io::Result<()> {
         self.remove_staging()?;
         fs::create_dir_all(self.staging())

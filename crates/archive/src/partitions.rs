@@ -61,7 +61,6 @@ struct Partition {
     number: usize,
     /// The flow of the last answer, which has been described.
     described: Option<u64>,
-    /// Frames that are not in its file yet.
     waiting: Vec<u8>,
 }
 

@@ -165,7 +165,6 @@ impl PointRun<'_> {
         file.look(self.progress).map(|described| self.judged(described))
     }
 
-    /// Looks at the files and makes their records, as far as they are not there.
     fn make_records(&self, files: Vec<FoundFile>, store: &UnitStore<'_>) -> Result<PointRecords, String> {
         let heads: Vec<Option<i64>> = files.iter().map(FoundFile::head_ns).collect();
         let look = |file: FoundFile| self.look(file);
@@ -268,7 +267,6 @@ impl PointRun<'_> {
         Ok(files.into_iter().map(FoundFile::Known).collect())
     }
 
-    /// Checks that a capture is not in the results already, by another name of the folder it is in.
     fn check_elsewhere(&self, file: &CaptureFile) -> Result<(), String> {
         match file.blake3.as_ref().and_then(|digest| self.elsewhere.get(digest)) {
             Some(other) => Err(format!(

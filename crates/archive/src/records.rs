@@ -181,7 +181,6 @@ fn without_latencies(mut summary: Summary) -> Summary {
     summary
 }
 
-/// Adds what one run reads to the progress of all.
 pub(crate) struct ReadShare {
     read: Progress,
     added: u64,
@@ -195,7 +194,6 @@ impl ReadShare {
         Self { read: telemetry.progress().clone(), added: 0, all: all.clone() }
     }
 
-    /// Adds what was read since the last time.
     pub(crate) fn add(&mut self) {
         let read = self.read.read();
         self.all.add(read.saturating_sub(self.added));

@@ -23,7 +23,6 @@ const KEY_DIGITS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnitDescription {
-    /// The name of its files, without their endings. Sorted names are in order.
     pub(crate) name: String,
     /// The digest of everything it depends on.
     pub(crate) key: String,
@@ -56,7 +55,6 @@ impl<'a> UnitStore<'a> {
         self.file(name, RECORDS)
     }
 
-    /// The file of the state behind a unit.
     pub(crate) fn state_file(&self, name: &str) -> PathBuf {
         self.file(name, STATE)
     }
@@ -65,7 +63,6 @@ impl<'a> UnitStore<'a> {
         self.folder.join(format!("{name}.{ending}"))
     }
 
-    /// The unit with this name and key, if it is there.
     pub(crate) fn find(&self, name: &str, key: &Hash) -> Option<UnitDescription> {
         let unit = read_checked_json::<UnitDescription>(&self.file(name, DESCRIPTION))
             .filter(|unit| unit.key == key.to_hex().as_str())?;
@@ -73,7 +70,6 @@ impl<'a> UnitStore<'a> {
         (has_state && self.has_records(&unit)).then_some(unit)
     }
 
-    /// The state behind a unit, if that is as it was written.
     pub(crate) fn state(&self, unit: &UnitDescription) -> Option<Checkpoint> {
         let state = Checkpoint::read(&self.state_file(&unit.name)).ok()?;
         (state.digest().ok()? == unit.state.as_ref()?.digest).then_some(state)
@@ -84,7 +80,6 @@ impl<'a> UnitStore<'a> {
         has_length(&self.records(&unit.name), unit.records_bytes)
     }
 
-    /// Describes a unit whose other files are there.
     pub(crate) fn describe(&self, unit: &UnitDescription) -> io::Result<()> {
         let path = self.file(&unit.name, DESCRIPTION);
         self.layout.write(&path, &to_checked_json(unit)?, Durability::Disposable)

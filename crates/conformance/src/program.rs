@@ -31,26 +31,19 @@ pub struct TestedProgram {
     pub limit: Duration,
 }
 
-/// An action on a running program. After the last step its stdin is closed.
 pub(crate) enum ProgramStep {
-    /// Write these bytes to its stdin.
     Write(Vec<u8>),
-    /// Write these bytes in pieces of this many.
     WritePieces(Vec<u8>, usize),
-    /// Wait until it has written this many frames.
     Await(usize),
-    /// Send it a signal.
     Send(Signal),
 }
 
-/// Whether the program's stdout is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StdoutReader {
     Present,
     Gone,
 }
 
-/// A finished run of a program.
 #[derive(Debug)]
 pub(crate) struct FinishedRun {
     pub(crate) stdout: Vec<u8>,
@@ -60,7 +53,6 @@ pub(crate) struct FinishedRun {
     pub(crate) has_answered: bool,
 }
 
-/// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgramEnd {
     Code(i32),
@@ -77,7 +69,6 @@ struct CollectedOutput {
 }
 
 impl TestedProgram {
-    /// Runs it on a stream.
     pub(crate) fn feed(&self, stream: &[u8]) -> io::Result<FinishedRun> {
         self.run(vec![ProgramStep::Write(stream.to_vec())], StdoutReader::Present)
     }
@@ -121,7 +112,6 @@ impl TestedProgram {
 }
 
 impl ProgramStep {
-    /// Performs the step; returns false if awaited frames did not come.
     fn perform(self, mut stdin: &ChildStdin, id: u32, stdout: &CollectedOutput, limit: Duration) -> bool {
         match self {
             // Whether the program stops reading shows in how it ends.
@@ -165,7 +155,6 @@ impl CollectedOutput {
         }
     }
 
-    /// Whether this many frames come within the limit.
     fn wait_for(&self, frames: usize, limit: Duration) -> bool {
         let waited = self.grew.wait_timeout_while(self.bytes(), limit, |bytes| decode(bytes).0.len() < frames);
         waited.is_ok_and(|(_, waited)| !waited.timed_out())

@@ -55,9 +55,6 @@ pub enum RecordedStreamError {
 
 impl RecordedStream {
     /// Reads a stream that the user recorded, compressed or not.
-    ///
-    /// # Errors
-    /// If the file cannot be read or is not a whole stream.
     pub fn read(path: &Path) -> Result<Self, RecordedStreamError> {
         let fault = |fault: String| RecordedStreamError::File { file: path.display().to_string(), fault };
         let input = File::open(path).and_then(decompressed).map_err(|error| fault(error.to_string()))?;
@@ -71,9 +68,6 @@ impl RecordedStream {
     }
 
     /// Makes the input of a stage that consumes `kind` from a small simulated home.
-    ///
-    /// # Errors
-    /// If the home cannot be simulated, or the stages before that stage fail.
     pub fn simulated(kind: ConsumedKind) -> Result<Self, RecordedStreamError> {
         if kind == ConsumedKind::Nothing {
             let hello = Hello { schema: 1, stage: String::new(), version: String::new(), upstream: Vec::new() };
@@ -108,7 +102,6 @@ impl RecordedStream {
     }
 }
 
-/// Frames as the bytes of a stream.
 pub(crate) fn encode(frames: &[Frame]) -> Vec<u8> {
     let mut writer = FrameWriter::new(Vec::new());
     // Frames that were read can be written, and a vector does not fail.

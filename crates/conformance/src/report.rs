@@ -21,7 +21,6 @@ impl Default for ConformanceReport {
 }
 
 impl ConformanceReport {
-    /// Adds the result of a rule: the fault that was found, if any.
     pub(crate) fn add(&mut self, rule: &'static Rule, fault: Option<String>) {
         self.results.push((rule, fault));
     }

@@ -42,7 +42,6 @@ enum Scope {
 }
 
 impl Rule {
-    /// Checks the rule.
     pub(crate) fn check(&self, trial: &Trial<'_>) -> Result<(), CheckError> {
         (self.check)(trial)
     }

@@ -46,7 +46,6 @@ pub(crate) fn are_times_of_input(made: &[Frame], input: &[Frame]) -> Result<(), 
     Ok(())
 }
 
-/// Checks the limits of batches.
 pub(crate) fn are_batches_within_limits(made: &[Frame]) -> Result<(), String> {
     for frame in made {
         let data: Vec<usize> = match frame {

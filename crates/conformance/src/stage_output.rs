@@ -30,7 +30,6 @@ impl StageOutput {
         self.frames.iter().find_map(|frame| if let Frame::Summary(summary) = frame { Some(summary) } else { None })
     }
 
-    /// Checks that it ended with this exit code.
     pub(crate) fn ended_with(&self, code: i32) -> Result<(), String> {
         if self.ended.end == ProgramEnd::Code(code) {
             return Ok(());
@@ -40,12 +39,10 @@ impl StageOutput {
         Err(format!("{}, {message}", self.ended.end))
     }
 
-    /// Checks that its output is a whole stream.
     pub(crate) fn is_readable(&self) -> Result<(), String> {
         self.fault.as_ref().map_or(Ok(()), |fault| Err(format!("its output cannot be read: {fault}")))
     }
 
-    /// Checks that only the summary is missing at the end of its output.
     pub(crate) fn is_without_summary(&self) -> Result<(), String> {
         match &self.fault {
             _ if self.summary().is_some() => {
@@ -111,7 +108,6 @@ impl StageOutput {
     }
 }
 
-/// The frames that a stage has to pass on.
 pub(crate) fn passed_on(input: &[Frame], kind: ConsumedKind) -> impl Iterator<Item = &Frame> {
     input.iter().filter(move |frame| !is_end(frame) && frame.kind() != kind.name())
 }

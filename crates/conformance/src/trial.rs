@@ -10,7 +10,6 @@ use crate::program::{ProgramStep, StdoutReader, TestedProgram};
 use crate::recorded_stream::{RecordedStream, encode};
 use crate::stage_output::StageOutput;
 
-/// Why a rule is not kept.
 #[derive(Debug, Error)]
 pub(crate) enum CheckError {
     /// What was found instead.
@@ -19,7 +18,6 @@ pub(crate) enum CheckError {
     /// The rule cannot be checked on this stream.
     #[error("not applicable")]
     NotApplicable,
-    /// The program cannot be run.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -30,12 +28,10 @@ impl From<String> for CheckError {
     }
 }
 
-/// A program under test.
 pub(crate) struct Trial<'a> {
     program: &'a TestedProgram,
     pub(crate) input: &'a RecordedStream,
     pub(crate) kind: ConsumedKind,
-    /// The output for the whole stream.
     pub(crate) output: StageOutput,
     /// The frames that the stage itself made from the whole stream.
     made: Result<Vec<Frame>, String>,
@@ -49,12 +45,10 @@ impl<'a> Trial<'a> {
         Ok(Self { program, input, kind, output, made })
     }
 
-    /// Runs the program on a stream.
     pub(crate) fn feed(&self, stream: &[u8]) -> io::Result<StageOutput> {
         self.program.feed(stream).map(StageOutput::new)
     }
 
-    /// Runs the program through steps, with or without a reader of its output.
     pub(crate) fn run(&self, steps: Vec<ProgramStep>, reader: StdoutReader) -> io::Result<StageOutput> {
         self.program.run(steps, reader).map(StageOutput::new)
     }

@@ -12,7 +12,6 @@ mod tests;
 /// An unknown kind. Its frames hold every type of value.
 pub(crate) const UNKNOWN: &str = "check_weather";
 
-/// The values of frames, one each.
 pub(crate) fn values(frames: &[Frame]) -> Vec<Value> {
     let bytes = encode(frames);
     let mut rest = &*bytes;
@@ -20,7 +19,6 @@ pub(crate) fn values(frames: &[Frame]) -> Vec<Value> {
     std::iter::from_fn(next).collect()
 }
 
-/// The bytes of values.
 pub(crate) fn bytes(values: &[Value]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for value in values {

@@ -37,7 +37,6 @@ struct FlowState {
 struct Chosen {
     /// The choice, with the number of gateways that it was made with, until more is known.
     choice: Option<(GatewaysSeen, Choice)>,
-    /// The choice that was made known last.
     known: Option<Choice>,
 }
 
@@ -116,7 +115,6 @@ impl FlowModels {
         self.flows.get_or_default(flow).chosen(direction).known.replace(choice) != Some(choice)
     }
 
-    /// Whether one section is for all flows.
     fn covers_all(&self, direction: Direction) -> bool {
         direction == Direction::ToGateway && self.scopes.cover_all()
     }

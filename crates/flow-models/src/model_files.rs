@@ -26,9 +26,6 @@ impl JsonSchema for OneOrSeveral {
 }
 
 /// Reads one file or a list of files.
-///
-/// # Errors
-/// The deserializer's, for any other value.
 pub fn deserialize<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<PathBuf>, D::Error> {
     let read = OneOrSeveral::deserialize(value);
     let read = read.map_err(|_| serde::de::Error::custom("expected the name of a model file, or a list of them"))?;

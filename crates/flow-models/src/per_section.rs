@@ -183,9 +183,6 @@ fn notice_of(stage: &'static str, flow: u64, time_ns: i64, choice: Choice) -> Op
 }
 
 /// Reads the model files that a stage's option names, and builds the stage with a part for each section.
-///
-/// # Errors
-/// [`ConfigureError::Usage`] without a file; [`ConfigureError::Input`] if a file cannot be used or `build` fails.
 pub fn build_per_section<S: SectionStage + 'static, E: Display>(
     files: &[PathBuf],
     build: impl Fn(Model) -> Result<S, E>,

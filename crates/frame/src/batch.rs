@@ -35,9 +35,6 @@ pub trait Row: Copy + Debug {
     fn bytes<'i>(item: &'i Self::Item<'_>) -> &'i [u8];
 
     /// Reads the entries of a row in order.
-    ///
-    /// # Errors
-    /// Errors of the decoder, and missing or invalid entries.
     fn read<'de, A: SeqAccess<'de>>(entries: &mut Entries<A>) -> Result<Self::Item<'de>, A::Error>;
 }
 
@@ -208,7 +205,6 @@ impl<R: Row> Serialize for Batch<R> {
     }
 }
 
-/// Decodes a batch whose bytes stay in the buffer it is decoded from.
 pub(crate) struct BatchSeed<'a, R>(pub(crate) &'a Arc<Vec<u8>>, pub(crate) PhantomData<R>);
 
 impl<'de, R: Row> DeserializeSeed<'de> for BatchSeed<'_, R> {
@@ -233,7 +229,6 @@ impl<'de, R: Row> Visitor<'de> for BatchSeed<'_, R> {
     }
 }
 
-/// Decodes a row straight into the batch.
 struct RowSeed<'a, R>(&'a mut Batch<R>, &'a Arc<Vec<u8>>);
 
 impl<'de, R: Row> DeserializeSeed<'de> for RowSeed<'_, R> {
@@ -271,9 +266,6 @@ pub struct Entries<A> {
 
 impl<'de, A: SeqAccess<'de>> Entries<A> {
     /// The next entry.
-    ///
-    /// # Errors
-    /// Errors of the decoder; also if the row has no further entry.
     pub fn read<T: Deserialize<'de>>(&mut self) -> Result<T, A::Error> {
         let read = self.read;
         self.read += 1;

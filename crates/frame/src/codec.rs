@@ -39,9 +39,6 @@ pub struct NotFrame(String);
 
 impl Frame {
     /// The frame of one whole `MessagePack` value, `{kind: body}`, which is part of no stream.
-    ///
-    /// # Errors
-    /// [`NotFrame`] if it is no such map, or its body lacks what its kind has.
     pub fn decode(value: &[u8]) -> Result<Self, NotFrame> {
         let buffer = Arc::new(value.to_vec());
         decode(&buffer, &buffer).map_err(NotFrame)

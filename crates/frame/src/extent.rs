@@ -13,7 +13,6 @@ pub(crate) struct Extent {
     pending: u64,
 }
 
-/// Why bytes are not a valid value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum ExtentError {
     #[error("the byte 0x{0:02x} begins no MessagePack value")]
@@ -27,7 +26,6 @@ impl Extent {
         Self { at: 0, pending: 1 }
     }
 
-    /// Whether no byte has been inspected.
     pub(crate) fn is_new(&self) -> bool {
         self.at == 0
     }

@@ -130,7 +130,6 @@ fn encode_record(record: &Record, buffer: &mut Vec<u8>) -> Result<(), ValueWrite
 }
 
 impl Parts<'_, RECORD_START_BYTES> {
-    /// The start of a record with a time stamp or flow of fewer than nine bytes.
     #[cold]
     fn short_record_start(&mut self, record: &Record) -> Result<(), ValueWriteError> {
         self.put(b"\x81\xa6record\x88\xa7time_ns");
@@ -165,7 +164,6 @@ fn append<const ROOM: usize>(
     written
 }
 
-/// `ROOM` bytes at the end of a buffer, which hold all parts.
 struct Parts<'a, const ROOM: usize> {
     bytes: &'a mut [u8; ROOM],
     length: usize,
@@ -200,7 +198,6 @@ impl<const ROOM: usize> Parts<'_, ROOM> {
         self.length -= 3 - more;
     }
 
-    /// A size, which is nearly always small.
     #[inline]
     fn size(&mut self, value: u64) {
         match u16::try_from(value) {
@@ -209,7 +206,6 @@ impl<const ROOM: usize> Parts<'_, ROOM> {
         }
     }
 
-    /// An integer in its shortest form.
     #[inline]
     fn unsigned(&mut self, value: u64) {
         let [b7, b6, b5, b4, b3, b2, b1, b0] = value.to_be_bytes();
@@ -239,7 +235,6 @@ impl<const ROOM: usize> Parts<'_, ROOM> {
         Ok(())
     }
 
-    /// The marker and length of data.
     #[inline]
     fn data_length(&mut self, data: &[u8]) {
         let Ok(length) = u16::try_from(data.len()) else {
@@ -350,7 +345,6 @@ impl<'a> Input<'a> {
         Some(*first)
     }
 
-    /// Skips exactly these bytes.
     #[inline]
     fn skip<const N: usize>(&mut self, bytes: &[u8; N]) -> Option<()> {
         (self.take()? == *bytes).then_some(())

@@ -28,7 +28,6 @@ impl Display for FlowId {
 impl FromStr for FlowId {
     type Err = NoFlowId;
 
-    /// Reads the text form, or the number in decimal digits.
     fn from_str(text: &str) -> Result<Self, NoFlowId> {
         let is_plain = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         let number = match text.strip_prefix('F') {

@@ -176,7 +176,6 @@ impl Actions {
 }
 
 impl ActionCounts {
-    /// Bytes of memory it takes, without names that it shares with `others`.
     fn memory_bytes(&self, others: Option<&Self>) -> usize {
         let has_own_names = others.is_none_or(|others| !others.names.is_clone_of(&self.names));
         let names = if has_own_names { ALLOCATION_BYTES + size_of_val(&*self.names) } else { 0 };

@@ -17,15 +17,12 @@ pub struct FrameReader<R> {
     input: R,
     /// The bytes not yet decoded.
     buffer: ReadBuffer,
-    /// Their offset in the stream.
     offset: u64,
     extent: Extent,
     /// The length of the last value while its bytes are still in the buffer.
     last: usize,
-    /// Values decoded so far.
     values: u64,
     state: State,
-    /// The stage named by the hello.
     writer: Option<String>,
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::limit::BATCH_BYTES;
 
-/// The bytes of all rows of a batch.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowBytes {
     own: Vec<u8>,
@@ -15,7 +14,6 @@ pub(crate) struct RowBytes {
 /// Where the bytes of a row are. A batch is far shorter than 4 GiB.
 #[derive(Debug, Clone, Copy)]
 pub struct RowLocation {
-    /// The index of a shared buffer, or [`OWN`].
     buffer: u32,
     start: u32,
     length: u32,
@@ -35,12 +33,10 @@ impl RowBytes {
         is_small.then(|| mem::replace(self, Self { own: Vec::with_capacity(bytes), shared: Vec::new() }))
     }
 
-    /// Bytes of memory it takes, without shared buffers.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.own.capacity() + self.shared.capacity() * size_of::<Arc<Vec<u8>>>()
     }
 
-    /// Adds bytes by copying them.
     #[inline]
     pub(crate) fn copy(&mut self, bytes: &[u8]) -> RowLocation {
         let start = self.own.len() as u32;
@@ -77,18 +73,15 @@ impl RowBytes {
         Some(start)
     }
 
-    /// Whether it shares any buffer.
     pub(crate) fn is_shared(&self) -> bool {
         !self.shared.is_empty()
     }
 
-    /// A cursor for reading rows in order.
     #[inline]
     pub(crate) fn cursor(&self) -> RowCursor<'_> {
         RowCursor { bytes: self, buffer: OWN, current: &self.own }
     }
 
-    /// The bytes of a row.
     #[inline]
     pub(crate) fn at(&self, location: RowLocation) -> &[u8] {
         location.of(self.buffer(location.buffer))
@@ -109,7 +102,6 @@ pub(crate) struct RowCursor<'a> {
 }
 
 impl<'a> RowCursor<'a> {
-    /// The bytes of a row.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a row")]
     pub(crate) fn at(&mut self, location: RowLocation) -> &'a [u8] {
@@ -139,14 +131,12 @@ fn offset_in(whole: &[u8], part: &[u8]) -> Option<u32> {
 }
 
 impl RowLocation {
-    /// The bytes in their buffer.
     #[inline]
     fn of(self, buffer: &[u8]) -> &[u8] {
         let end = self.start as usize + self.length as usize;
         buffer.get(self.start as usize..end).unwrap_or_default()
     }
 
-    /// The number of bytes.
     #[inline]
     pub(crate) fn length(self) -> usize {
         self.length as usize

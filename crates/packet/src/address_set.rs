@@ -14,7 +14,6 @@ pub struct AddressSet {
     ipv6: Vec<Prefix<u128>>,
 }
 
-/// The bits that all addresses of a network share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Prefix<T> {
     bits: T,
@@ -46,9 +45,6 @@ pub struct InvalidAddress(String);
 
 impl AddressSet {
     /// Reads addresses (`192.168.1.20`) and networks (`10.0.0.0/8`, `2001:db8::/32`).
-    ///
-    /// # Errors
-    /// [`InvalidAddress`] for the first text that is neither.
     pub fn parse(texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, InvalidAddress> {
         let mut addresses = Self::default();
         for text in texts {
@@ -58,9 +54,6 @@ impl AddressSet {
     }
 
     /// Adds an address or a network.
-    ///
-    /// # Errors
-    /// [`InvalidAddress`] if `text` is neither; the set stays as it was.
     pub fn insert(&mut self, text: &str) -> Result<(), InvalidAddress> {
         let address = || text.parse().map(|address: IpAddr| IpNet::from(address.to_canonical()));
         let network = text.parse().or_else(|_| address()).map_err(|_| InvalidAddress(text.to_owned()))?;

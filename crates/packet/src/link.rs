@@ -38,9 +38,6 @@ pub enum NoIpHeader {
 const MAX_TAGS: usize = 8;
 
 /// The IP packet in a frame.
-///
-/// # Errors
-/// [`NoIpHeader`] if it has no readable IP header.
 pub fn ip_bytes(link_type: u16, frame: CapturedBytes<'_>) -> Result<CapturedBytes<'_>, NoIpHeader> {
     ip_place(link_type, frame.data()).map(|place| place.in_frame(frame))
 }
@@ -61,7 +58,6 @@ impl IpPlace {
         Self { end: self.end.min(end), ..self }
     }
 
-    /// The packet, in the bytes that its offset counts from.
     pub(crate) fn in_frame(self, frame: CapturedBytes<'_>) -> CapturedBytes<'_> {
         frame.first(self.end).after(self.offset)
     }
@@ -79,7 +75,6 @@ fn ip_place(link_type: u16, data: &[u8]) -> Result<IpPlace, NoIpHeader> {
     }
 }
 
-/// The IP packet in a frame of this link type that begins at `at`.
 fn after_link_type(link_type: u32, data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     match link_type {
         // NULL: the address family in the byte order of the capturing machine; LOOP: in network order.
@@ -168,7 +163,6 @@ fn after_nflog(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     }
 }
 
-/// The IP packet in an Ethernet frame that begins at `at`.
 pub(crate) fn after_ethernet(data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     let ether_type = big_endian(data, at + 12)?;
     if ether_type >= 0x0600 {

@@ -1,6 +1,5 @@
 //! Numbers of link types, protocols and ports that several parsers need.
 
-/// Ethernet, by the registry of `LINKTYPE_` values.
 pub(crate) const ETHERNET: u16 = 1;
 
 // IP protocol numbers, by IANA's registry.
@@ -47,7 +46,6 @@ pub(crate) const L2TP_PORT: u16 = 1701;
 /// RFC 4380.
 pub(crate) const TEREDO_PORT: u16 = 3544;
 
-/// Whether a datagram to this port may be a tunnel.
 #[inline]
 pub(crate) fn is_tunnel_port(port: u16) -> bool {
     let is_opened = matches!(port, VXLAN_PORT | OLD_VXLAN_PORT | GENEVE_PORT | TZSP_PORT)

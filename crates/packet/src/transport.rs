@@ -44,9 +44,6 @@ pub enum NoSegment {
 
 impl<'a> TransportSegment<'a> {
     /// Reads the payload of a packet that is not a fragment.
-    ///
-    /// # Errors
-    /// [`NoSegment`] if it is not a TCP segment or UDP datagram, or damaged.
     pub fn read(packet: &IpPacket<'a>) -> Result<Self, NoSegment> {
         match packet.payload.protocol {
             TCP => Self::tcp(packet).ok_or(NoSegment::Damaged),

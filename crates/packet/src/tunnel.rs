@@ -99,9 +99,6 @@ impl Display for Encapsulation {
 }
 
 /// Opens a tunnel; `None` if the packet is not one.
-///
-/// # Errors
-/// [`NoIpHeader`] if the tunnel carries no IP or is not supported.
 pub fn open_tunnel<'a>(packet: &IpPacket<'a>) -> Result<Option<OpenedTunnel<'a>>, NoIpHeader> {
     let Some(inside) = inside(&packet.payload)? else { return Ok(None) };
     let (source, destination) = (packet.source, packet.destination);
@@ -146,7 +143,6 @@ fn inside(payload: &IpPayload<'_>) -> Result<Option<Inside>, NoIpHeader> {
     }
 }
 
-/// GRE whose header begins at `start`.
 fn after_gre(data: &[u8], start: usize) -> Result<Inside, NoIpHeader> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTING: u16 = 0x4000;
@@ -169,7 +165,6 @@ fn after_gre(data: &[u8], start: usize) -> Result<Inside, NoIpHeader> {
     Ok(Inside { kind: TunnelKind::Gre, id: key.map(|key| u32::from_be_bytes(*key)), place })
 }
 
-/// The IP packet in Ethernet, or in what the EtherType says.
 fn after_payload_type(ether_type: u16, data: &[u8], at: usize) -> Result<IpPlace, NoIpHeader> {
     if ether_type == BRIDGED { after_ethernet(data, at) } else { after_ether_type(ether_type, data, at) }
 }

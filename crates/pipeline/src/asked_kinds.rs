@@ -49,7 +49,6 @@ impl Pipeline {
         last.filter(|_| is_made || !is_of_every_stage)
     }
 
-    /// The index of the last stage that makes this kind or, being no standard stage, works on it.
     fn last_maker(&self, kind: &str) -> Option<usize> {
         let is_next = |stage: &PipelineStage| stage.entry().is_some();
         let makes = |stage: &PipelineStage| stage.entry().is_some_and(|entry| entry.makes == kind);

@@ -153,17 +153,12 @@ impl PendingCheckpoint {
     }
 }
 
-/// Whether a stage knows more at the end of a file than at its beginning.
 fn has_state(stage: &str) -> bool {
     stage != STAGES[0]
 }
 
 impl Pipeline {
     /// The part of the pipeline whose state can be saved: from the captures to the records.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if it does not begin with the three standard stages, runs them as processes, or saves the output
-    /// of a later one.
     pub fn until_records(&self) -> Result<Self, ConfigError> {
         let usage = |fault: &str| Err(ConfigError::usage(fault.to_owned()));
         let mut part = self.clone();
@@ -199,9 +194,6 @@ impl Pipeline {
 
 impl PreparedRun {
     /// Makes the stages of this run, which is one of `pipeline`, continue from a checkpoint.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if it is of other options, or the stages cannot be in these states.
     pub fn continue_from(&mut self, pipeline: &Pipeline, checkpoint: &Checkpoint) -> Result<(), ConfigError> {
         let expected = pipeline.checkpointed();
         if !expected.iter().map(|stage| &stage.name).eq(checkpoint.stages.iter().map(|stage| &stage.name)) {
@@ -226,9 +218,6 @@ impl PreparedRun {
     }
 
     /// Makes the stages of this run, which is one of `pipeline`, leave their states at the end instead of finishing.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if one of them has no state that can be saved.
     pub fn leave_state(&mut self, pipeline: &Pipeline) -> Result<PendingCheckpoint, ConfigError> {
         let mut stages = Vec::new();
         for stage in pipeline.checkpointed() {

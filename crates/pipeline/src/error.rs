@@ -40,17 +40,14 @@ impl Display for ConfigError {
 }
 
 impl ConfigError {
-    /// A usage error: exit code 2.
     pub(crate) fn usage(fault: String) -> Self {
         Self { file: None, line: None, fault, quote: None, code: 2 }
     }
 
-    /// Input that cannot be used: exit code 1.
     pub(crate) fn input(fault: String) -> Self {
         Self { code: 1, ..Self::usage(fault) }
     }
 
-    /// Input that was cut short: exit code 3.
     pub(crate) fn cut(fault: String) -> Self {
         Self { code: 3, ..Self::usage(fault) }
     }

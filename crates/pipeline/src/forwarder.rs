@@ -12,7 +12,6 @@ use sizeleak_platform::runtime::{Interrupt, Outcome};
 use crate::save::OutputRecorder;
 
 pub(crate) struct ByteForwarder {
-    /// The stage whose output it is.
     pub(crate) stage: String,
     pub(crate) recorder: Option<OutputRecorder>,
 }

@@ -89,9 +89,6 @@ impl PipelineInput {
     /// `on_frame`.
     ///
     /// Returns what is wrong with the captures, if anything; frames from before the damage have been passed on.
-    ///
-    /// # Errors
-    /// If the pipeline does not run or is stopped.
     pub fn observe(
         &self,
         pipeline: &Pipeline,
@@ -102,9 +99,6 @@ impl PipelineInput {
     }
 
     /// The same, with what is of other times apart.
-    ///
-    /// # Errors
-    /// As [`PipelineInput::observe`].
     pub fn observe_apart(
         &self,
         pipeline: &Pipeline,

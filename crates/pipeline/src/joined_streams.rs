@@ -5,7 +5,6 @@ use std::io::{self, BufRead, Cursor, Read};
 
 use sizeleak_frame::{Frame, FrameReader, FrameWriter, ReadError, StageSummary, Summary};
 
-/// A stream that is opened when its turn comes: there may be more of them than a process may open.
 pub(crate) struct UnopenedStream {
     pub(crate) name: String,
     pub(crate) open: Box<dyn FnOnce() -> io::Result<Box<dyn Read + Send>> + Send>,
@@ -29,7 +28,6 @@ pub(crate) struct JoinedStreams {
 }
 
 impl JoinedStreams {
-    /// These streams, which continue each other.
     pub(crate) fn new(streams: impl IntoIterator<Item = UnopenedStream>) -> Self {
         Self {
             present: None,
@@ -48,12 +46,10 @@ impl JoinedStreams {
         Self { flows: Some(BTreeSet::new()), ..Self::new(streams) }
     }
 
-    /// How many streams there are behind the one of the last frame.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The next frame; none at the end.
     pub(crate) fn next_frame(&mut self) -> io::Result<Option<Frame>> {
         loop {
             if self.present.is_none() {

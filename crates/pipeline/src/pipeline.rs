@@ -52,7 +52,6 @@ impl Pipeline {
         Self::new(STAGES.iter().map(stage).collect(), RunSettings::default())
     }
 
-    /// A pipeline of these stages that comes from no file.
     pub(crate) fn new(stages: Vec<PipelineStage>, settings: RunSettings) -> Self {
         let RunSettings { mode, queue_depth, latency_log, sandbox } = settings;
         Self { mode, queue_depth, latency_log, sandbox, file: None, text: String::new(), stages }
@@ -76,9 +75,6 @@ impl Pipeline {
 
     /// Gives every stage of this type of options these, in place of all that it has. Paths are relative to the current
     /// folder of the process.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if there is no such stage, or a path is not UTF-8.
     pub fn configure<O: StageOptions>(&mut self, options: &O) -> Result<(), ConfigError> {
         let table =
             |options| Table::try_from(options).map_err(|fault| ConfigError::usage(format!("{}: {fault}", O::NAME)));
@@ -97,9 +93,6 @@ impl Pipeline {
 
     /// Sets an option of every stage of this name, like its key in a pipeline file. Paths are relative to the current
     /// folder of the process.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if there is no such stage, it has no such option, or the value is invalid.
     pub fn set(&mut self, stage: &str, key: &str, value: impl Into<Value>) -> Result<(), ConfigError> {
         let value = value.into();
         let mut found = false;
@@ -119,9 +112,6 @@ impl Pipeline {
     }
 
     /// Sets an option written as in `--set STAGE.KEY=VALUE`: the value is parsed as TOML, or else taken as text.
-    ///
-    /// # Errors
-    /// As [`Pipeline::set`], and if the text is not of that form.
     pub fn set_text(&mut self, text: &str) -> Result<(), ConfigError> {
         let parts = text.split_once('=').and_then(|(name, value)| Some((name.split_once('.')?, value)));
         let Some(((stage, key), value)) = parts else {
@@ -137,9 +127,6 @@ impl Pipeline {
     }
 
     /// Makes `capture` read these files; `-` is stdin.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if the pipeline has no `capture`, or a path is not UTF-8.
     pub fn read_captures(&mut self, files: &[PathBuf]) -> Result<(), ConfigError> {
         let files = files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>, _>>()?;
         self.set("capture", "files", files)

@@ -14,7 +14,6 @@ use crate::stage::{PipelineStage, SAVE, StageKind, check_order, save_path};
 use crate::suggestion::{did_you_mean, explained, nearest};
 use crate::{ConfigError, Pipeline};
 
-/// The largest pipeline file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The keys of a `[[stage]]` that are not options of a standard stage.
@@ -35,10 +34,6 @@ type Keys = BTreeMap<Spanned<String>, Value>;
 
 impl Pipeline {
     /// Reads a pipeline file. Relative paths in it are relative to its folder.
-    ///
-    /// # Errors
-    /// [`ConfigError`] with the line: a syntax error, an unknown key or stage, an invalid value, stages in an
-    /// impossible order.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
         let of_file = |error| ConfigError::of_file(file, &error);
         if fs::metadata(file).map_err(of_file)?.len() > MAX_FILE_BYTES {
@@ -67,11 +62,9 @@ impl Pipeline {
     }
 }
 
-/// The pipeline file that is being read.
 struct FileText<'a> {
     text: &'a str,
     file: &'a Path,
-    /// Where its relative paths start.
     folder: &'a Path,
 }
 
@@ -162,7 +155,6 @@ impl FileText<'_> {
         Ok(PipelineStage { line, ..PipelineStage::new(StageKind::External { name, command }) })
     }
 
-    /// The name of an external stage in messages: the script if there is one, else the program.
     fn name_of(&self, command: &[String]) -> String {
         let script = command.iter().skip(1).find(|argument| self.folder.join(argument).is_file());
         let named = script.or(command.first()).map_or("", String::as_str);

@@ -19,7 +19,6 @@ pub(crate) enum Placement {
 
 pub(crate) struct StageThread {
     pub(crate) first: Box<dyn Runnable>,
-    /// The stages fused to the one before them.
     pub(crate) fused: Vec<Box<dyn Runnable>>,
     pub(crate) recorder: Option<OutputRecorder>,
 }
@@ -41,7 +40,6 @@ impl StageThread {
 }
 
 impl Placement {
-    /// The name of its first stage.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Thread(thread) => thread.first.name(),

@@ -39,7 +39,6 @@ pub(crate) enum ProgramOrigin {
 }
 
 impl StageProgram {
-    /// The program of a standard stage, next to this program or on the search path.
     pub(crate) fn built_in(name: &str, arguments: Vec<OsString>) -> Result<Self, ConfigError> {
         let neighbour = env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
         let paths = env::var_os("PATH").unwrap_or_default();
@@ -141,17 +140,14 @@ pub(crate) struct StageProcess {
     pub(crate) group: Arc<StageGroup>,
 }
 
-/// The processes of a stage: its program, and what that has started.
 pub(crate) struct StageGroup {
     pub(crate) name: String,
-    /// The program itself; without a guard, its group has the same number.
     leader: Pid,
     guarded: Option<ProcessGroup>,
     pub(crate) origin: ProgramOrigin,
 }
 
 impl StageGroup {
-    /// Sends a signal to all of them, which may be gone already.
     pub(crate) fn signal(&self, signal: Signal) {
         match &self.guarded {
             Some(group) => group.signal(signal),
@@ -160,7 +156,6 @@ impl StageGroup {
     }
 }
 
-/// The lines of a stream until its end or an error; long lines are split.
 fn lines(stream: impl Read) -> impl Iterator<Item = String> {
     let mut reader = BufReader::new(stream);
     std::iter::from_fn(move || {

@@ -176,9 +176,6 @@ pub trait StageConfig: Send {
     fn access(&self) -> Access;
 
     /// The options as a table, with relative paths made relative to the current folder instead of `folder`.
-    ///
-    /// # Errors
-    /// If a path is not UTF-8.
     fn resolved_in(&mut self, folder: &Path) -> Result<Table, toml::ser::Error>;
 }
 

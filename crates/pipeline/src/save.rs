@@ -12,7 +12,6 @@ use sizeleak_platform::storage::OutputFile;
 
 use crate::recording::{Compression, Recording, decompressed};
 
-/// A file that is being written, under a temporary name until it is complete.
 pub(crate) struct PendingSave {
     pub(crate) stage: String,
     pub(crate) path: PathBuf,
@@ -22,9 +21,6 @@ pub(crate) struct PendingSave {
 
 impl PendingSave {
     /// Creates the file that becomes `path`, and the recorder that fills it.
-    ///
-    /// # Errors
-    /// One sentence that names the file: it cannot be written, or it exists and holds something other than frames.
     pub(crate) fn begin(stage: &str, path: &Path) -> Result<(Self, OutputRecorder), String> {
         let named = |error: io::Error| format!("{}: {error}", path.display());
         if !may_be_replaced(path).map_err(named)? {
@@ -103,7 +99,6 @@ impl Write for OutputRecorder {
 
 pub(crate) struct RecordedOutput {
     output: Box<dyn Output + Send>,
-    /// Until the stream has ended.
     recorder: Option<FrameWriter<OutputRecorder>>,
     spent: Duration,
     failure: Option<WriteError>,
@@ -111,7 +106,6 @@ pub(crate) struct RecordedOutput {
 }
 
 impl RecordedOutput {
-    /// Wraps an output, unless there is nothing to record.
     pub(crate) fn wrap(output: Box<dyn Output + Send>, recorder: Option<OutputRecorder>) -> Box<dyn Output + Send> {
         let Some(recorder) = recorder else { return output };
         let recorder = Some(FrameWriter::new(recorder));

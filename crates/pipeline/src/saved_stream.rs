@@ -90,7 +90,6 @@ impl SavedStream {
         &self.name
     }
 
-    /// The file, if the user named it; `-` is stdin.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -123,7 +122,6 @@ fn bytes_of(path: &Path, interrupt: &Interrupt) -> io::Result<Box<dyn Read + Sen
     if metadata.is_file() { decompressed(file) } else { decompressed(Interruptible::new(file, interrupt.clone())) }
 }
 
-/// Opens a file; a named pipe without waiting for its writer, so that the user can interrupt.
 fn open(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     fcntl_setfl(&opened, fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
@@ -133,9 +131,6 @@ fn open(path: &Path) -> io::Result<File> {
 impl Pipeline {
     /// The index of the stage that made a stream: the one that saves to this file, or else the one named by its
     /// `hello`.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if no stage has that name, or the next stage consumes another kind.
     pub fn index_of(&self, stream: &SavedStream) -> Result<usize, ConfigError> {
         let maker = &stream.hello.stage;
         let file =

@@ -45,7 +45,6 @@ impl Default for RunSettings {
     }
 }
 
-/// Why channels cannot have this depth.
 pub(crate) fn fault_of_queue_depth(depth: usize) -> Option<String> {
     (depth > MAX_QUEUE_DEPTH).then(|| format!("at most {MAX_QUEUE_DEPTH} parcels can wait in a channel, not {depth}"))
 }

@@ -8,7 +8,6 @@ use sizeleak_platform::runtime::{Closed, Emit, Output};
 
 #[derive(Debug)]
 pub(crate) enum SinkOutcome {
-    /// The sink took everything. Whether that was a whole stream is known from the outcomes of the stages.
     Complete,
     /// The stream ended without its summary.
     Cut(String),
@@ -30,13 +29,11 @@ impl<'a> SinkOutput<'a> {
         Self { sink, summary: None, ended: None, spent: Duration::ZERO }
     }
 
-    /// Flushes the sink. Returns its outcome, or that of the stream if the sink took everything, and the last summary.
     pub(crate) fn end(mut self, stream: SinkOutcome) -> (SinkOutcome, Option<Summary>) {
         let _outcome_is_kept = self.flush();
         (self.ended.unwrap_or(stream), self.summary)
     }
 
-    /// Calls the sink unless it has ended, and keeps its error.
     fn call(&mut self, call: impl FnOnce(&mut dyn FrameSink) -> io::Result<()>) -> Result<(), Closed> {
         if self.ended.is_some() {
             return Err(Closed);

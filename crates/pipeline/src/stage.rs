@@ -42,7 +42,6 @@ impl Debug for BuildStage {
 }
 
 impl PipelineStage {
-    /// A stage that no file configures.
     pub(crate) fn new(kind: StageKind) -> Self {
         Self { kind, line: None, key_lines: Vec::new(), save: None }
     }
@@ -55,7 +54,6 @@ impl PipelineStage {
         }
     }
 
-    /// The registry's entry of a standard stage; `None` for any other.
     pub(crate) fn entry(&self) -> Option<&'static StageEntry> {
         match &self.kind {
             StageKind::BuiltIn { entry, .. } => Some(entry),

@@ -5,7 +5,6 @@ use strsim::{damerau_levenshtein, jaro_winkler};
 /// Words less similar than this are not suggested.
 const MIN_SIMILARITY: f64 = 0.8;
 
-/// The most similar of the known words, if one is similar enough.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase().replace('_', "-");
     let similarity = |known: &str| {

@@ -50,9 +50,6 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     /// Adds a packet.
-    ///
-    /// # Errors
-    /// What the output says; and where the format cannot hold the packet, because of a second link type or its time.
     pub fn write(&mut self, packet: Packet<'_>) -> io::Result<()> {
         self.begin(packet.link_type)?;
         let time = u64::try_from(packet.time_ns).map_err(|_| invalid("a packet is older than 1970"))?;

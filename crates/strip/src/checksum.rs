@@ -6,19 +6,15 @@ use etherparse::checksum::Sum16BitWords;
 use sizeleak_frame::Transport;
 use sizeleak_packet::{IpPacket, TransportSegment};
 
-/// Where a checksum of TCP or UDP stands, and over what it is (RFC 9293 section 3.1, RFC 768, RFC 8200 section 8.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TransportChecksum {
     ends: [IpAddr; 2],
     transport: Transport,
-    /// Where the transport's header starts.
     start: usize,
-    /// Header and payload on the wire, in bytes.
     length: u32,
 }
 
 impl TransportChecksum {
-    /// The checksum of a segment whose header is between these offsets.
     pub(crate) fn at(start: usize, payload: usize, packet: &IpPacket<'_>, segment: &TransportSegment<'_>) -> Self {
         let ends = [packet.source, packet.destination];
         let length = payload.saturating_sub(start) as u32 + segment.payload.length();

@@ -10,7 +10,6 @@ use crate::read_streams::{ReadStreams, StreamKey};
 /// Memory that a packet is taken to need besides its bytes.
 const PACKET_COST: usize = 256;
 
-/// A packet of which so far only the headers stay.
 #[derive(Debug)]
 pub(crate) struct HeldPacket {
     time_ns: i64,
@@ -26,7 +25,6 @@ pub(crate) struct HeldPacket {
     kept_bytes: u64,
 }
 
-/// The payload of a segment and its place in a TCP stream.
 #[derive(Debug)]
 struct StreamPayload {
     stream: StreamKey,
@@ -48,12 +46,10 @@ impl HeldPacket {
         Self { time_ns, link_type, original_length, capture, number, data, layout, payload: None, kept_bytes: 0 }
     }
 
-    /// Bytes of memory that it is taken to need.
     pub(crate) fn held_bytes(&self) -> usize {
         PACKET_COST + self.data.len() + self.payload.as_ref().map_or(0, |payload| payload.bytes.len())
     }
 
-    /// Puts bytes of the payload back.
     pub(crate) fn keep(&mut self, payload: &[u8], place: Range<usize>) {
         let start = self.layout.headers;
         let target = self.data.get_mut(start + place.start..start + place.end);
@@ -84,7 +80,6 @@ impl HeldPacket {
         (self.kept_bytes, behind_headers.saturating_sub(self.kept_bytes))
     }
 
-    /// The packet as it is now.
     pub(crate) fn packet(&self) -> Packet<'_> {
         let Self { time_ns, link_type, original_length, capture, number, .. } = *self;
         Packet { time_ns, link_type, original_length, data: &self.data, capture, number }

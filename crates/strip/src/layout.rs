@@ -19,7 +19,6 @@ const ETHERNET_HEADER: usize = 14;
 /// The longest link layer that is kept in order to tell why a frame carries no IP.
 const MAX_LINK_HEADER: usize = 64;
 
-/// What the headers of a packet say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Bytes of headers: of all layers, tunnels included, up to the payload of TCP or UDP.
@@ -50,7 +49,6 @@ impl Layout {
         layout
     }
 
-    /// Reads an IP packet, and the one inside if it is a tunnel.
     fn ip(&mut self, data: &[u8], bytes: CapturedBytes<'_>) {
         // The first byte tells that it is IP.
         self.headers = offset_in(data, bytes.data()) + 1;
@@ -73,7 +71,6 @@ impl Layout {
         self.transport(data, &inner);
     }
 
-    /// Reads the header of TCP or UDP.
     fn transport(&mut self, data: &[u8], packet: &IpPacket<'_>) {
         let carried = packet.payload.bytes;
         let is_first = packet.fragment.is_none_or(|fragment| fragment.offset == 0);

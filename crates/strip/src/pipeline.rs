@@ -49,7 +49,6 @@ impl RecordPipeline {
         Ok(segments)
     }
 
-    /// Ends the traffic.
     pub(crate) fn finish(&mut self) -> Result<(), StageError> {
         self.found.clear();
         self.filter.finish(&mut self.found)?;

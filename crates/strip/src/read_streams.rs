@@ -19,7 +19,6 @@ const MAX_BYTES: usize = 64 << 20;
 /// One direction of a flow.
 pub(crate) type StreamKey = (u64, Direction);
 
-/// The bytes that were read, in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct ReadStreams {
     pieces: HashMap<StreamKey, BTreeMap<u32, Box<[u8]>>, RandomState>,
@@ -29,7 +28,6 @@ pub(crate) struct ReadStreams {
 }
 
 impl ReadStreams {
-    /// Adds bytes that were read.
     pub(crate) fn add(&mut self, read: &ReadBytes) {
         let stream = (read.flow, read.direction);
         let mut sequence = read.sequence;

@@ -36,9 +36,6 @@ pub struct Stripper {
 
 impl Stripper {
     /// A stripper with these options.
-    ///
-    /// # Errors
-    /// [`StripError::Configure`] where no gateway is named, or an option is invalid.
     pub fn new(options: &StripOptions) -> Result<Self, StripError> {
         let original = RecordPipeline::new(options)?;
         let invalid = |error: sizeleak_packet::InvalidAddress| ConfigureError::Usage(error.to_string());
@@ -57,9 +54,6 @@ impl Stripper {
     }
 
     /// Takes a packet, and lets others out that came before it.
-    ///
-    /// # Errors
-    /// [`StripError`] where a stage fails, or `write` does.
     pub fn packet(
         &mut self,
         packet: Packet<'_>,
@@ -102,9 +96,6 @@ impl Stripper {
     }
 
     /// Lets out what is held, and compares what is found in the packets that were let out with what was found before.
-    ///
-    /// # Errors
-    /// [`StripError`] where none of the packets was the gateway's, or `write` fails.
     pub fn finish(mut self, write: &mut dyn FnMut(Packet<'_>) -> io::Result<()>) -> Result<StripReport, StripError> {
         self.original.finish()?;
         self.original_digests.add(&self.original.found);
@@ -136,7 +127,6 @@ impl Stripper {
 /// The number of digests that flows share by their numbers.
 const DIGESTS: usize = 1 << 16;
 
-/// What was found in flows, in short.
 #[derive(Debug)]
 pub(crate) struct FoundDigests {
     records: Vec<u64>,
@@ -148,7 +138,6 @@ impl FoundDigests {
         Self { records: vec![0; DIGESTS], notices: vec![0; DIGESTS] }
     }
 
-    /// Adds what was found. What concerns no flow, such as counts of packets that are not IP, does not matter.
     pub(crate) fn add(&mut self, frames: &[Frame]) {
         for frame in frames {
             match frame {

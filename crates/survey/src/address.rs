@@ -16,7 +16,6 @@ pub(crate) const MANY_CLIENTS: usize = 4;
 /// Records from this length on are parts of large transfers.
 const LARGE: u32 = 8192;
 
-/// The connections and messages of an address.
 #[derive(Debug, Default)]
 pub(crate) struct AddressTally {
     /// Connections that it opened, with messages or without.
@@ -36,7 +35,6 @@ pub(crate) struct AddressTally {
 }
 
 impl AddressTally {
-    /// Counts a connection that it opened.
     pub(crate) fn open(&mut self, flow: &Flow) {
         self.opened += 1;
         let port = (flow.transport, flow.service.port());
@@ -45,20 +43,17 @@ impl AddressTally {
         }
     }
 
-    /// Counts a message on a connection that it opened.
     pub(crate) fn add_opened(&mut self, service: SocketAddr, length: u32) {
         self.messages += 1;
         self.large += u64::from(length >= LARGE);
         add(&mut self.services, service);
     }
 
-    /// Counts a message on a connection that a client opened to it.
     pub(crate) fn add_served(&mut self, client: IpAddr) {
         self.served += 1;
         self.add_client(client);
     }
 
-    /// Counts an address that opened a connection to it.
     pub(crate) fn add_client(&mut self, client: IpAddr) {
         add(&mut self.clients, client);
     }

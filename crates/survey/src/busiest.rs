@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What has a number of messages.
 pub(crate) trait Busy {
-    /// How many messages it had.
     fn messages(&self) -> u64;
 }
 
@@ -14,22 +12,18 @@ pub(crate) struct BusiestTable<K, V> {
     values: BTreeMap<K, (u64, V)>,
     capacity: usize,
     added: u64,
-    /// How many values were forgotten.
     pub(crate) forgotten: u64,
 }
 
 impl<K: Ord + Copy, V: Busy> BusiestTable<K, V> {
-    /// A table of at most `capacity` values, at least 2.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { values: BTreeMap::new(), capacity: capacity.max(2), added: 0, forgotten: 0 }
     }
 
-    /// The value of a key.
     pub(crate) fn find(&mut self, key: &K) -> Option<&mut V> {
         self.values.get_mut(key).map(|(_, value)| value)
     }
 
-    /// The value of a key, which is added if there is none.
     pub(crate) fn find_or_add(&mut self, key: K, value: impl FnOnce() -> V) -> &mut V {
         if self.values.len() >= self.capacity && !self.values.contains_key(&key) {
             self.forget_the_quietest();
@@ -42,7 +36,6 @@ impl<K: Ord + Copy, V: Busy> BusiestTable<K, V> {
         value
     }
 
-    /// The values by their keys.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.values.iter().map(|(key, (_, value))| (key, value))
     }

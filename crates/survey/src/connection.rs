@@ -41,7 +41,6 @@ pub(crate) struct Connection {
     pub(crate) roles: BTreeMap<(Direction, RecordRole), Sizes>,
 }
 
-/// Commands, or reports.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Messages {
     pub(crate) sizes: Sizes,
@@ -50,7 +49,6 @@ pub(crate) struct Messages {
 }
 
 impl Connection {
-    /// A connection of which nothing but its ends is known.
     pub(crate) fn new(flow: &Flow) -> Self {
         Self {
             gateway: flow.gateway,
@@ -115,7 +113,6 @@ impl Connection {
         }
     }
 
-    /// Takes a command or a report.
     pub(crate) fn add_command(&mut self, command: &Command) {
         let messages = match command.direction {
             Direction::ToGateway => &mut self.commands,

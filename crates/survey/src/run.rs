@@ -64,9 +64,6 @@ pub enum SurveyError {
 
 impl SurveyRun {
     /// The pipeline that reads the captures.
-    ///
-    /// # Errors
-    /// If a path is not UTF-8.
     pub fn pipeline(&self) -> Result<Pipeline, ConfigError> {
         let mut pipeline = Pipeline::standard().until("record-sizer")?;
         pipeline.read_captures(&self.captures)?;
@@ -83,9 +80,6 @@ impl SurveyRun {
     }
 
     /// Reads the captures to their end, to their damage, or until it is interrupted; notices of the stages go to `on_notice`.
-    ///
-    /// # Errors
-    /// [`SurveyError`]; damaged captures are one only where nothing came before the damage.
     pub fn survey(
         &self,
         interrupt: &Interrupt,

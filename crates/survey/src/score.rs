@@ -58,7 +58,6 @@ const MANY_SERVICES: usize = 20;
 const LIKELY: u32 = 70;
 const POSSIBLE: u32 = 40;
 
-/// A score, its reasons, and what follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Judgement {
     pub(crate) score: u32,

@@ -22,7 +22,6 @@ pub(crate) struct Service<'a> {
     pub(crate) messages: MessageSums,
 }
 
-/// The messages of several connections.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MessageSums {
     pub(crate) to_gateway: Sizes,
@@ -45,7 +44,6 @@ impl MessageSums {
         }
     }
 
-    /// How many messages there are.
     pub(crate) fn count(&self) -> u64 {
         self.to_gateway.count.saturating_add(self.from_gateway.count)
     }
@@ -139,7 +137,6 @@ pub(crate) fn services<'a>(connections: impl Iterator<Item = (u64, &'a Connectio
 }
 
 impl Service<'_> {
-    /// Its name, or one of its addresses.
     pub(crate) fn name(&self) -> String {
         match (&self.server_name, self.connections.first()) {
             (Some(name), _) => name.clone(),
@@ -148,7 +145,6 @@ impl Service<'_> {
         }
     }
 
-    /// What a survey says of it.
     pub(crate) fn surveyed(&self) -> SurveyedService {
         let distinct = |text: fn(&Connection) -> Option<&String>| {
             let texts: BTreeSet<&String> = self.connections.iter().filter_map(|(_, other)| text(other)).collect();

@@ -8,19 +8,16 @@ const MAX_EXACT: usize = 48;
 /// Where each range but the first begins, in bytes.
 pub(crate) const RANGES: [u64; 9] = [32, 64, 128, 256, 512, 1024, 2048, 4096, 8192];
 
-/// The sizes of some messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub(crate) count: u64,
     pub(crate) bytes: u64,
     ranges: [u64; RANGES.len() + 1],
     exact: BTreeMap<u64, u64>,
-    /// Messages of sizes that are not among the exact ones.
     pub(crate) other: u64,
 }
 
 impl Sizes {
-    /// Adds a message.
     pub(crate) fn add(&mut self, size: u64) {
         self.count = self.count.saturating_add(1);
         self.bytes = self.bytes.saturating_add(size);
@@ -40,7 +37,6 @@ impl Sizes {
         }
     }
 
-    /// Adds other messages.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.count = self.count.saturating_add(other.count);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -66,7 +62,6 @@ impl Sizes {
         firsts.zip(lasts).zip(self.ranges).map(|((first, last), count)| (first, last, count))
     }
 
-    /// The exact sizes and how often each was seen, the most frequent first.
     pub(crate) fn most_frequent(&self) -> Vec<(u64, u64)> {
         let mut sizes: Vec<(u64, u64)> = self.exact.iter().map(|(size, times)| (*size, *times)).collect();
         sizes.sort_by_key(|(size, times)| (std::cmp::Reverse(*times), *size));

@@ -23,7 +23,6 @@ const MAX_CONNECTIONS: usize = 1024;
 /// The most sentences on protocols that are not sized; there are fewer such protocols.
 const MAX_NOT_SIZED: usize = 32;
 
-/// The most addresses that are kept.
 const MAX_ADDRESSES: usize = 2048;
 
 /// The most connections that may still get their first message; at least the half announced last is kept.
@@ -46,7 +45,6 @@ pub(crate) struct SurveyState<'a> {
 }
 
 impl<'a> SurveyState<'a> {
-    /// Nothing yet; notices of all stages go to `on_notice`.
     pub(crate) fn new(on_notice: &'a mut (dyn FnMut(&Notice) + Send)) -> Result<Self, ConfigureError> {
         let options = Options { direction: Some(CommandDirection::Both), ..Options::default() };
         Ok(Self {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use sizeleak_platform::runtime::FileProgress;
 
-/// Where the bytes of a capture come from.
 pub(crate) enum ByteSource {
     Stream(Box<dyn Read + Send>),
     File(PlainFile),
@@ -26,9 +25,7 @@ impl Read for ByteSource {
 #[derive(Debug, Clone)]
 pub(crate) struct PlainFile {
     file: Arc<File>,
-    /// Its size in bytes when it was opened.
     pub(crate) length: u64,
-    /// The offset to read from.
     pub(crate) position: u64,
     progress: FileProgress,
 }
@@ -38,12 +35,10 @@ impl PlainFile {
         Self { file: Arc::new(file), length, position, progress: progress.clone() }
     }
 
-    /// Reads at an offset, without moving the position.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.file.read_at(buffer, offset)
     }
 
-    /// Moves the position behind `count` bytes that have been read.
     pub(crate) fn advance(&mut self, count: usize) {
         self.position += count as u64;
         self.progress.reach(self.position);

@@ -16,12 +16,9 @@ use crate::notice::{Failures, NAME, notice};
 use crate::order::CaptureOrder;
 use crate::packet_batcher::Selection;
 
-/// What is done with a folder that is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Folders {
-    /// The files below it are read.
     Read,
-    /// It is reported.
     Refused,
 }
 
@@ -131,7 +128,6 @@ impl Source for Capture {
     }
 }
 
-/// The files to read.
 struct FoundFiles {
     files: Vec<PathBuf>,
     /// How many others there are in the folders.
@@ -187,7 +183,6 @@ fn lost_times(merge: &Merge) -> Option<String> {
     })
 }
 
-/// The total size of these files in bytes; `None` if the size of one is unknown.
 fn total_bytes(files: &[PathBuf]) -> Option<u64> {
     let length = |file: &PathBuf| fs::metadata(file).ok().filter(fs::Metadata::is_file).map(|file| file.len());
     files.iter().map(length).sum()

@@ -14,7 +14,6 @@ use crate::prefetch::{PrefetchEnd, PrefetchedCapture, Prefetcher};
 
 pub(crate) mod fast;
 
-/// Emits the packets of captures.
 pub(crate) struct CaptureDriver<'a> {
     pub(crate) merge: Merge,
     pub(crate) batcher: PacketBatcher,
@@ -37,7 +36,6 @@ impl<'a> CaptureDriver<'a> {
         Self { merge, batcher, prefetcher, failures, out, interrupt }
     }
 
-    /// Emits all packets.
     pub(crate) fn run(&mut self) -> Result<(), StageError> {
         while self.step()?.is_continue() {}
         self.finish()
@@ -105,7 +103,6 @@ impl<'a> CaptureDriver<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Starts the next capture while no other one is open; returns its damage, if any.
     fn start_next(&mut self) -> Result<Option<CaptureError>, StageError> {
         // A batch starts with the capture, whichever thread reads it.
         self.send()?;
@@ -130,7 +127,6 @@ impl<'a> CaptureDriver<'a> {
         Ok(error)
     }
 
-    /// Sends the last batch.
     fn finish(&mut self) -> Result<(), StageError> {
         self.send()?;
         Ok(self.batcher.report_absence(self.out)?)

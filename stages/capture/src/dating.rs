@@ -16,7 +16,6 @@ pub(crate) const LOST_BEFORE_NS: i64 = 365 * 86_400 * 1_000_000_000;
 /// takes, and less than the wait for a reply.
 const SPACING_NS: i64 = 200_000_000;
 
-/// The times of packets in the order given.
 #[derive(Debug, Default)]
 pub(crate) struct Dating {
     /// Whether no time is used but that of the first packet.
@@ -24,11 +23,8 @@ pub(crate) struct Dating {
     capture: Option<u32>,
     /// What is added to the times of the present capture.
     shift_ns: i64,
-    /// The greatest time so far.
     last_ns: Option<i64>,
-    /// Captures that were dated later than their own times say.
     pub(crate) moved_captures: u64,
-    /// Steps back within captures.
     pub(crate) steps_back: u64,
     /// Packets, and those with the time of the one before.
     packets: u64,

@@ -94,7 +94,6 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// Why a file cannot be opened.
     pub(crate) fn of_open(file: &Path, error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::NotFound && file.is_symlink() {
             Self::DanglingLink

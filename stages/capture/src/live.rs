@@ -17,7 +17,6 @@ use crate::packet_batcher::Selection;
 use crate::reader::CaptureReader;
 use crate::tcpdump::{Drops, Tcpdump};
 
-/// Captures the packets of an interface and emits them as they arrive.
 #[derive(Debug)]
 pub(crate) struct LiveCapture {
     tcpdump: Tcpdump,

@@ -29,7 +29,6 @@ const START_BYTES: usize = 64 << 10;
 /// While fewer files than this are open, each compressed one is decompressed on a thread of its own.
 const MAX_THREADED: usize = 4;
 
-/// What comes next.
 pub(crate) enum Next<'a> {
     Packet(Packet<'a>),
     /// The start of the next capture, while no other one is open.
@@ -40,7 +39,6 @@ pub(crate) enum Next<'a> {
 /// Captures merged by time. A capture is opened only when its first packet is due, so an archive may hold more files
 /// than a process may open.
 pub(crate) struct Merge {
-    /// Captures not opened yet, in order of their first packets.
     pub(crate) waiting: VecDeque<CaptureFile>,
     /// Open captures by the time of their heads; of equal times, the file named first comes first.
     open: BTreeMap<(i64, u32), Box<OpenCapture>>,
@@ -50,13 +48,9 @@ pub(crate) struct Merge {
     /// once would hold back the last packet until another one arrives.
     current: Option<Box<OpenCapture>>,
     interrupt: Interrupt,
-    /// Bytes of the captures read, decompressed.
     pub(crate) bytes: u64,
-    /// Blocks without a packet.
     pub(crate) skipped_blocks: u64,
-    /// Bytes that damage has cost.
     pub(crate) skipped_bytes: u64,
-    /// Captures that were read to their end.
     pub(crate) read: u64,
 }
 
@@ -126,7 +120,6 @@ impl Merge {
         Ok(Next::Packet(self.current.insert(earliest).packet()))
     }
 
-    /// Opens the next capture.
     pub(crate) fn start_next(&mut self) -> Result<(), CaptureError> {
         let Some(mut file) = self.waiting.pop_front() else { return Ok(()) };
         self.make_room();
@@ -142,12 +135,10 @@ impl Merge {
         }
     }
 
-    /// Starts a stream that is open.
     pub(crate) fn start(&mut self, stream: OpenCapture) -> Result<(), CaptureError> {
         self.advance(Box::new(stream))
     }
 
-    /// Adds a capture with a packet at its head, or counts one that has ended.
     pub(crate) fn add(&mut self, capture: Box<OpenCapture>) {
         let reader = &capture.reader;
         if !reader.is_over {
@@ -181,12 +172,10 @@ impl Merge {
             .filter(|current| self.open.is_empty() && current.reader.window.plain_file().is_some())
     }
 
-    /// Whether reading the next packet may have to wait for a stream.
     pub(crate) fn may_wait(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.may_wait())
     }
 
-    /// Reads the next packet of an open capture.
     fn advance(&mut self, mut capture: Box<OpenCapture>) -> Result<(), CaptureError> {
         if capture.reader.window.is_suspended() {
             self.make_room();
@@ -209,7 +198,6 @@ impl Merge {
         }
     }
 
-    /// How many bytes are read of each capture at once, so that memory does not grow with their number.
     fn read_bytes(&self) -> usize {
         (MAX_READ_BYTES / (self.open.len() + 1)).clamp(MIN_READ_BYTES, WINDOW_BYTES)
     }

@@ -9,10 +9,8 @@ use sizeleak_platform::runtime::{Closed, SourceEmit, StageError};
 
 use crate::error::CaptureError;
 
-/// The stage's name.
 pub(crate) const NAME: &str = "capture";
 
-/// A notice of this stage.
 pub(crate) fn notice(what: &'static str, time_ns: Option<i64>, detail: &impl Display) -> Notice {
     Notice { time_ns, stage: NAME.into(), flow: None, what: what.into(), bytes: None, detail: Some(detail.to_string()) }
 }
@@ -30,7 +28,6 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Reports and counts an error.
     pub(crate) fn report(
         &mut self,
         error: CaptureError,
@@ -54,12 +51,10 @@ impl Failures {
         Ok(())
     }
 
-    /// How many files and folders have failed.
     pub(crate) fn count(&self) -> u64 {
         self.counts.len() as u64
     }
 
-    /// The first error, if there was one.
     pub(crate) fn into_result(self) -> Result<(), StageError> {
         self.first.map_or(Ok(()), |error| Err(StageError::failed(error)))
     }

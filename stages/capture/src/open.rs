@@ -40,9 +40,6 @@ pub fn is_capture(file: &Path) -> bool {
 
 impl CaptureReader {
     /// Opens a file, compressed or not, and reads the header of the capture in it.
-    ///
-    /// # Errors
-    /// [`Damage`] if it cannot be opened or is not a capture.
     pub fn open(file: &Path) -> Result<Self, Damage> {
         Self::of(open_file(file, &FileProgress::default(), 0)?, WINDOW_BYTES)
     }
@@ -58,12 +55,9 @@ impl CaptureReader {
     }
 }
 
-/// Where a compressed file is decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decompression {
-    /// On the thread that reads it.
     Inline,
-    /// On a thread of its own.
     Threaded,
 }
 
@@ -91,7 +85,6 @@ pub(crate) fn open(
     Ok((CaptureReader::of(source, read_bytes)?, None))
 }
 
-/// Opens a file at an offset of its decompressed content.
 pub(crate) fn open_file(file: &Path, progress: &FileProgress, offset: u64) -> Result<ByteSource, Damage> {
     let mut opened = File::open(file).map_err(|error| Damage::of_open(file, error))?;
     let metadata = opened.metadata().map_err(Damage::Open)?;
@@ -148,7 +141,6 @@ fn decompress(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, D
     })
 }
 
-/// The first bytes of a stream, enough to recognise its compression.
 fn read_magic(input: &mut impl Read) -> Result<Vec<u8>, Damage> {
     let mut magic = Vec::new();
     input.take(6).read_to_end(&mut magic).map_err(Damage::Open)?;
@@ -165,7 +157,6 @@ enum Compression {
 }
 
 impl Compression {
-    /// The compression that the first bytes of a stream show.
     fn of(magic: &[u8]) -> Self {
         match magic {
             [0x1f, 0x8b, ..] => Self::Gzip,

@@ -12,7 +12,6 @@ use crate::packet::{CapturedPacket, PacketVisitor};
 use crate::reader::CaptureReader;
 use crate::window::WINDOW_BYTES;
 
-/// A capture file that has not been opened.
 #[derive(Debug, Clone)]
 pub(crate) struct CaptureFile {
     pub(crate) path: PathBuf,
@@ -23,12 +22,10 @@ pub(crate) struct CaptureFile {
     /// Whether it is known to be uncompressed.
     pub(crate) is_plain: bool,
     pub(crate) progress: FileProgress,
-    /// How many bytes are read at once.
     pub(crate) read_bytes: usize,
 }
 
 impl CaptureFile {
-    /// Reads the time of the file's first packet; false if it holds none.
     pub(crate) fn find_start(&mut self, interrupt: &Interrupt) -> Result<bool, CaptureError> {
         let mut capture = OpenCapture::open(self.clone(), interrupt, Decompression::Inline)?;
         self.is_plain = capture.reader.window.plain_file().is_some();
@@ -54,7 +51,6 @@ pub(crate) struct OpenCapture {
     number: u64,
 }
 
-/// A copy of a packet.
 #[derive(Debug, Default)]
 struct Head {
     time_ns: i64,
@@ -114,7 +110,6 @@ impl OpenCapture {
         self.reader.window.suspend(move |offset| open_file(&path, &progress, offset));
     }
 
-    /// The packet at the head.
     pub(crate) fn packet(&self) -> Packet<'_> {
         let Head { time_ns, link_type, original_length, ref data } = self.head;
         Packet { time_ns, link_type, original_length, data, capture: self.file.index, number: self.number }
@@ -126,12 +121,10 @@ impl OpenCapture {
         self.number += self.reader.visit_buffered(&mut visitor(self.file.index, self.number));
     }
 
-    /// Whether reading the next packet may have to wait.
     pub(crate) fn may_wait(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| !is_ready(stream))
     }
 
-    /// Whether it is open and can be suspended, which a stream cannot.
     pub(crate) fn can_suspend(&self) -> bool {
         self.stream.is_none() && !self.reader.window.is_suspended()
     }

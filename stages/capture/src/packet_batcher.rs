@@ -9,10 +9,8 @@ use crate::open_capture::OpenCapture;
 
 mod fast;
 
-/// Which packets are passed on.
 #[derive(Debug, Clone)]
 pub(crate) enum Selection {
-    /// All of them.
     All,
     /// Those that may matter to some addresses. Later stages learn nothing of the others.
     Only(AddressPrefilter),
@@ -55,7 +53,6 @@ impl BatchCapacity {
     }
 }
 
-/// Packets so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PacketCounts {
     pub(crate) packets: u64,
@@ -63,7 +60,6 @@ pub(crate) struct PacketCounts {
     pub(crate) passed_over: u64,
 }
 
-/// A batch that is being filled.
 #[derive(Debug)]
 pub(crate) struct PacketBatcher {
     batch: Packets,
@@ -115,7 +111,6 @@ impl PacketBatcher {
         Self { copies_data: true, ..Self::new(selection) }
     }
 
-    /// Adds a packet, copying its data, or passes over it.
     pub(crate) fn push(&mut self, packet: Packet<'_>) {
         self.counts.packets += 1;
         self.counts.snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
@@ -156,7 +151,6 @@ impl PacketBatcher {
         }
     }
 
-    /// Counts packets that are not added.
     fn pass_over(&mut self, packets: SkippedPackets) {
         self.counts.passed_over += packets.packets;
         self.passed_over.packets += packets.packets;
@@ -168,7 +162,6 @@ impl PacketBatcher {
         }
     }
 
-    /// Adds the packets passed over to what the batch stands for.
     fn count_passed_over(&mut self) {
         let passed_over = std::mem::take(&mut self.passed_over);
         self.last_row_ns = passed_over.last_ns.or(self.last_row_ns);
@@ -182,7 +175,6 @@ impl PacketBatcher {
         matches!(self.selection, Selection::NotDropped(..))
     }
 
-    /// Whether most packets have been passed over.
     pub(crate) fn passes_over_most(&self) -> bool {
         self.counts.passed_over > self.counts.packets / 2
     }
@@ -211,18 +203,15 @@ impl PacketBatcher {
         self.counts.passed_over += counts.passed_over;
     }
 
-    /// The time of the last packet.
     pub(crate) fn last_ns(&self) -> Option<i64> {
         self.passed_over.last_ns.or(self.last_row_ns)
     }
 
-    /// Whether the batch has reached its limit.
     #[inline]
     fn is_full(&self) -> bool {
         self.capacity.is_reached(self.rows, self.bytes)
     }
 
-    /// Whether the batch is to be sent. One that is full but holds no packet is restarted instead.
     #[inline]
     pub(crate) fn is_due(&mut self) -> bool {
         let is_full = self.is_full();
@@ -245,7 +234,6 @@ impl PacketBatcher {
         })
     }
 
-    /// Ends the batch and returns it, if it stands for any packet.
     pub(crate) fn finish(&mut self) -> Option<Packets> {
         self.count_passed_over();
         if !self.time_moves {
@@ -259,12 +247,10 @@ impl PacketBatcher {
         (!batch.is_empty() || batch.skipped_packets().packets > 0).then_some(batch)
     }
 
-    /// Ends the batch and emits it.
     pub(crate) fn send(&mut self, out: &mut dyn SourceEmit) -> Result<(), Closed> {
         self.finish().map_or(Ok(()), |batch| out.emit(batch.into()))
     }
 
-    /// Reports if the selection excluded every packet.
     pub(crate) fn report_absence(&self, out: &mut dyn SourceEmit) -> Result<(), Closed> {
         let PacketCounts { packets, passed_over, .. } = self.counts;
         match &self.selection {

@@ -21,7 +21,6 @@ const LONGEST: u32 = 262_144;
 /// has.
 const LONGEST_ON_WIRE: u32 = 1 << 20;
 
-/// What the file header says about the packets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pcap {
     layout: Layout,
@@ -29,11 +28,9 @@ pub(crate) struct Pcap {
     fraction_ns: u16,
     link_type: u16,
     snaplen: u32,
-    /// The time of the last packet.
     last_ns: Option<i64>,
 }
 
-/// The fields of a packet header.
 #[derive(Debug, Clone, Copy)]
 struct RecordHeader {
     seconds: u32,
@@ -42,7 +39,6 @@ struct RecordHeader {
     original: u32,
 }
 
-/// The layout of a packet header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
     LittleEndian,
@@ -125,13 +121,11 @@ impl Pcap {
         Ok(Some(length))
     }
 
-    /// Takes the packet that was found.
     pub(crate) fn take_packet(self, length: u64, window: &mut Window) -> Result<Option<CapturedPacket<'_>>, Damage> {
         let Some(record) = window.take(length, PACKET)? else { return Ok(None) };
         Ok(self.header(record).and_then(|header| self.record(header, record)).map(|(packet, _)| packet))
     }
 
-    /// Remembers the time of the packet read last.
     pub(crate) fn advance_to(&mut self, time_ns: i64) {
         self.last_ns = Some(time_ns);
     }
@@ -179,7 +173,6 @@ impl Pcap {
         if header.is_doubtful() { None } else { self.record(header, bytes) }
     }
 
-    /// The packet with this header at the front of `bytes`, and the bytes behind it.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a few instructions a packet")]
     fn record(self, header: RecordHeader, bytes: &[u8]) -> Option<(CapturedPacket<'_>, &[u8])> {
@@ -189,7 +182,6 @@ impl Pcap {
         Some((CapturedPacket { time_ns, link_type: self.link_type, original_length, data }, behind))
     }
 
-    /// The header at the front of `bytes`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a few instructions a packet")]
     fn header(self, bytes: &[u8]) -> Option<RecordHeader> {

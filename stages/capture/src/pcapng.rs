@@ -24,7 +24,6 @@ const MAX_INTERFACES: usize = 65_536;
 /// The longest block that is looked for behind damage.
 const LONGEST_BLOCK: usize = 1 << 20;
 
-/// What the blocks so far say about the packets that follow.
 #[derive(Debug, Default)]
 pub(crate) struct Pcapng {
     big_endian: bool,
@@ -38,7 +37,6 @@ pub(crate) struct Pcapng {
 struct Interface {
     link_type: u16,
     snaplen: u32,
-    /// Units of time per second.
     units: u64,
     offset_seconds: i64,
 }
@@ -91,7 +89,6 @@ impl Pcapng {
         Ok(Some(length))
     }
 
-    /// Takes the packet that was found.
     pub(crate) fn take_packet<'a>(
         &self,
         length: u64,
@@ -100,12 +97,10 @@ impl Pcapng {
         Ok(window.take(length, BLOCK)?.and_then(|block| self.packet(block)))
     }
 
-    /// Remembers the time of the packet read last.
     pub(crate) fn advance_to(&mut self, time_ns: i64) {
         (self.last_time_ns, self.has_time) = (time_ns, true);
     }
 
-    /// The packet in a block of any kind that holds one.
     fn packet<'a>(&self, block: &'a [u8]) -> Option<CapturedPacket<'a>> {
         match self.number(block)? {
             ENHANCED_PACKET => self.parse_enhanced(block).map(|(packet, _)| packet),
@@ -173,7 +168,6 @@ impl Pcapng {
         })
     }
 
-    /// The kind of the block with this header. A section header sets the byte order.
     fn read_kind(&mut self, header: &[u8]) -> u32 {
         if self.number(header) == Some(SECTION_HEADER) {
             self.big_endian = header.get(8..12) == Some(&BIG_ENDIAN_MAGIC);
@@ -181,7 +175,6 @@ impl Pcapng {
         self.number(header).unwrap_or_default()
     }
 
-    /// The length of the block whose header is at the front of `bytes`.
     fn block_length(&self, bytes: &[u8]) -> Option<u64> {
         self.number(bytes.get(4..)?).map(u64::from)
     }
@@ -194,7 +187,6 @@ impl Pcapng {
         Ok(length)
     }
 
-    /// Whether a block ends with its length once more.
     fn ends_with_length(&self, block: &[u8]) -> bool {
         block.split_last_chunk::<TRAILER_BYTES>().and_then(|(_, trailer)| self.number(trailer)).map(u64::from)
             == self.block_length(block)

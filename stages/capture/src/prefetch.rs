@@ -25,7 +25,6 @@ const PARCEL_BYTES: usize = 64 << 10;
 /// The most captures read before their turn: each has its own buffer, and decompression takes more.
 const MAX_CAPTURES: usize = 8;
 
-/// Captures that are read before their turn, in the order of their turns.
 pub(crate) struct Prefetcher {
     captures: VecDeque<PrefetchedCapture>,
     most: usize,
@@ -39,7 +38,6 @@ impl Prefetcher {
         Self { captures: VecDeque::new(), most: (processors() - 1).min(MAX_CAPTURES), selection, interrupt }
     }
 
-    /// Whether no capture is being read.
     pub(crate) fn is_idle(&self) -> bool {
         self.captures.is_empty()
     }
@@ -86,7 +84,6 @@ impl Prefetcher {
     }
 }
 
-/// A capture that a thread reads before its turn. The thread ends soon after this is dropped.
 pub(crate) struct PrefetchedCapture {
     index: u32,
     parcels: Receiver<Vec<Packets>>,
@@ -94,7 +91,6 @@ pub(crate) struct PrefetchedCapture {
     _wanted: Arc<()>,
 }
 
-/// Where a thread has stopped.
 pub(crate) struct PrefetchEnd {
     /// The counts, and a batch that has been started if the capture continues.
     pub(crate) batcher: PacketBatcher,
@@ -110,7 +106,6 @@ impl PrefetchedCapture {
         self.parcels.recv().ok()
     }
 
-    /// Where the thread has stopped; `None` if it panicked.
     pub(crate) fn end(self) -> Option<PrefetchEnd> {
         self.thread.join().ok()?
     }

@@ -8,16 +8,13 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 const BLOCK_BYTES: usize = 128 << 10;
 
-/// Blocks that may wait.
 const BLOCKS: usize = 4;
 
-/// The bytes that a thread reads from an input.
 pub(crate) struct ReadAhead {
     blocks: Receiver<io::Result<Vec<u8>>>,
     /// Used blocks, for reuse.
     used: Sender<Vec<u8>>,
     block: Vec<u8>,
-    /// Bytes of the block that have been used.
     position: usize,
 }
 

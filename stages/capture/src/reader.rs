@@ -16,9 +16,7 @@ use crate::window::{WINDOW_BYTES, Window};
 pub struct CaptureReader {
     pub(crate) window: Window,
     format: Format,
-    /// Blocks without a packet.
     pub(crate) skipped_blocks: u64,
-    /// Bytes that damage has cost.
     pub(crate) skipped_bytes: u64,
     /// The end or damage has been reached: no packet follows.
     pub(crate) is_over: bool,
@@ -31,9 +29,6 @@ enum Format {
 
 impl CaptureReader {
     /// Reads the header of a capture, which must not be compressed.
-    ///
-    /// # Errors
-    /// [`Damage`] if it is not a capture.
     pub fn new(input: Box<dyn Read + Send>) -> Result<Self, Damage> {
         Self::of(ByteSource::Stream(input), WINDOW_BYTES)
     }
@@ -109,7 +104,6 @@ impl CaptureReader {
         }
     }
 
-    /// Skips damage if packets follow it.
     fn skip(&mut self, damage: Damage) -> Damage {
         let Some((offset, fault)) = damage.place() else { return damage };
         let skipped = match &self.format {
@@ -132,7 +126,6 @@ impl CaptureReader {
     }
 }
 
-/// Describes what a file that is not a capture looks like.
 fn not_capture(beginning: &[u8]) -> Damage {
     if let Some(what) = stand_in(beginning) {
         return Damage::StandIn(what);

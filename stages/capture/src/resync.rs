@@ -20,10 +20,8 @@ const MAX_BYTES: usize = 16 << 20;
 /// A capture is read in steps of this many bytes.
 const STEP: usize = 256 << 10;
 
-/// What may be a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Candidate {
-    /// It is none.
     Implausible,
     /// This many bytes are needed to decide.
     Incomplete(usize),
@@ -33,10 +31,8 @@ pub(crate) enum Candidate {
 
 /// What a format knows of its packets.
 pub(crate) trait PacketFormat {
-    /// Judges the bytes where a packet may begin.
     fn candidate(&self, bytes: &[u8]) -> Candidate;
 
-    /// The time of the last packet that was read.
     fn last_ns(&self) -> Option<i64>;
 }
 
@@ -55,7 +51,6 @@ const NEAR: Evidence = Evidence { packets: 4, bytes: 2 << 10, packets_to_end: 1,
 /// At other times: more bytes than the longest IP packet has.
 const FAR: Evidence = Evidence { packets: 16, bytes: 128 << 10, packets_to_end: 16, packets_to_cut: 16 };
 
-/// What follows a place in a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Chain {
     Believed,
@@ -159,7 +154,6 @@ fn chain(bytes: &[u8], is_whole: bool, format: &impl PacketFormat, ahead: &mut V
     Chain::Refused
 }
 
-/// Whether a packet at this time may follow one at the other.
 pub(crate) fn is_near(time_ns: i64, last_ns: i64) -> bool {
     (-MAX_BACK_NS..=MAX_AHEAD_NS).contains(&time_ns.saturating_sub(last_ns))
 }

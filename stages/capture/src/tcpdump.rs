@@ -35,7 +35,6 @@ pub struct TcpdumpError {
     fault: String,
 }
 
-/// How many packets were lost before tcpdump saw them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Drops {
     pub(crate) kernel: u64,
@@ -45,9 +44,6 @@ pub(crate) struct Drops {
 impl Tcpdump {
     /// Starts to capture at most `snaplen` bytes of each packet that passes `filter`, tcpdump's own expression. Returns
     /// where it writes the capture, each packet at once.
-    ///
-    /// # Errors
-    /// It cannot be started; what it does not like about the interface is known at its end.
     pub fn start(
         interface: &str,
         snaplen: Option<u32>,
@@ -78,7 +74,6 @@ impl Tcpdump {
         Ok((tcpdump, output))
     }
 
-    /// The interface.
     pub(crate) fn interface(&self) -> &str {
         &self.interface
     }
@@ -118,7 +113,6 @@ impl Tcpdump {
     }
 }
 
-/// What a tcpdump writes.
 pub(crate) struct LiveOutput {
     output: ChildStdout,
     tcpdump: Pid,

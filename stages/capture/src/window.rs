@@ -15,7 +15,6 @@ pub(crate) const WINDOW_BYTES: usize = 256 << 10;
 /// one must fit into a frame.
 pub(crate) const MAX_PART: u64 = 8 << 20;
 
-/// Where more bytes come from.
 enum Supply {
     Source(ByteSource),
     /// Closed, and opened again at an offset when more bytes are needed.
@@ -25,23 +24,18 @@ enum Supply {
 /// Opens a source at an offset.
 pub(crate) type Reopen = Box<dyn Fn(u64) -> Result<ByteSource, Damage> + Send>;
 
-/// The bytes of a stream from some offset on.
 pub(crate) struct Window {
     supply: Supply,
     buffer: ReadBuffer,
-    /// How many bytes are read at once.
     read_bytes: usize,
-    /// The offset in the stream of the first byte not consumed.
     offset: u64,
 }
 
 impl Window {
-    /// A window at the beginning of a source, which reads this number of bytes at once.
     pub(crate) fn new(source: ByteSource, read_bytes: usize) -> Self {
         Self { supply: Supply::Source(source), buffer: ReadBuffer::default(), read_bytes, offset: 0 }
     }
 
-    /// Reads this number of bytes at once from now on.
     pub(crate) fn read_at_once(&mut self, read_bytes: usize) {
         self.read_bytes = read_bytes;
     }
@@ -84,22 +78,18 @@ impl Window {
         self.buffer.move_out();
     }
 
-    /// The offset in the stream of the first byte not consumed.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The bytes that are in the buffer.
     pub(crate) fn available(&self) -> &[u8] {
         self.buffer.unread()
     }
 
-    /// The buffer itself, to be shared.
     pub(crate) fn shared(&self) -> &Arc<Vec<u8>> {
         self.buffer.shared()
     }
 
-    /// Consumes `count` of the bytes available.
     pub(crate) fn consume(&mut self, count: usize) {
         self.buffer.consume(count);
         self.offset += count as u64;

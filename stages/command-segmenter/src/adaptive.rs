@@ -21,7 +21,6 @@ const MAX_PROFILES: usize = 2_000;
 /// is a power of two.
 const MAX_WAITING: usize = (1 << 16) - 1;
 
-/// Learns from each record when it comes, and classifies it when it has learned from later ones too.
 #[derive(Debug, Default)]
 pub(crate) struct AdaptiveAlgorithm {
     flows: ProfiledFlows,
@@ -68,7 +67,6 @@ impl AdaptiveAlgorithm {
         self.next()
     }
 
-    /// The next record, however long it has waited.
     pub(crate) fn next(&mut self) -> Option<Record> {
         self.learned = self.learned.checked_sub(1)?;
         self.waiting.pop_front()
@@ -89,7 +87,6 @@ impl AdaptiveAlgorithm {
     }
 }
 
-/// What was learned about flows, and where each of them is.
 #[derive(Debug)]
 pub(crate) struct ProfiledFlows {
     tunnels: Tunnels,
@@ -120,14 +117,12 @@ impl ProfiledFlows {
         self.flows.get_or_default(flow.flow).endpoints = Some(self.tunnels.endpoints(flow));
     }
 
-    /// Remembers that a connection was seen before its application data.
     pub(crate) fn add_handshake(&mut self, flow: u64) {
         let ProfiledFlow { learned, classified, .. } = self.flows.get_or_default(flow);
         learned.is_known_from_start = true;
         classified.is_known_from_start = true;
     }
 
-    /// Forgets the times of earlier records; what was learned from them stays.
     pub(crate) fn restart_time(&mut self) {
         for flow in self.flows.values_mut() {
             *flow = ProfiledFlow { endpoints: flow.endpoints, ..ProfiledFlow::default() };
@@ -192,7 +187,6 @@ pub(crate) enum Queued {
     All,
 }
 
-/// Classifies records by the profile of their endpoints.
 struct ProfileClassifier<'a> {
     profile: &'a TrafficProfile,
     limits: &'a TimeLimits,

@@ -33,7 +33,6 @@ enum Ends {
 }
 
 impl EndpointPair {
-    /// What stands for the endpoints of a flow whose addresses are unknown.
     pub(crate) fn unknown(flow: u64) -> Self {
         Ends::Flow(flow).into()
     }

@@ -16,7 +16,6 @@ pub(crate) const EXCHANGE_NS: i64 = 3_000_000_000;
 /// What TLS adds to a record of unknown cipher suite, in bytes: TLS 1.2 with AES-GCM, the most common case.
 const USUAL_OVERHEAD: u64 = 24;
 
-/// A record of application data with its size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SizedRecord<'a> {
     pub(crate) record: &'a Record,
@@ -32,12 +31,10 @@ impl<'a> SizedRecord<'a> {
     }
 }
 
-/// Whether a record is large enough for a command or a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SizeClass {
     /// Only for a keep-alive or an acknowledgement.
     Tiny,
-    /// For anything.
     Full,
 }
 
@@ -49,7 +46,6 @@ impl SizeClass {
     }
 }
 
-/// The recent history of a flow.
 #[derive(Debug, Default)]
 pub(crate) struct FlowHistory {
     requests: VecDeque<Request>,
@@ -59,7 +55,6 @@ pub(crate) struct FlowHistory {
     /// When the service last sent something unsolicited, or the gateway last sent something soon after that.
     pub(crate) command_ns: Option<i64>,
     exchange: Option<Exchange>,
-    /// Whether the gateway sent anything.
     pub(crate) has_gateway_record: bool,
     /// Whether the connection was seen before its first record of application data.
     pub(crate) is_known_from_start: bool,
@@ -128,7 +123,6 @@ impl FlowHistory {
         is_small && follows_full() && self.delay(sized.record).is_some_and(|delay_ns| delay_ns <= same_write_ns)
     }
 
-    /// Whether a record comes after a silence, or is the first of its flow.
     pub(crate) fn begins_exchange(&self, record: &Record) -> bool {
         self.last.is_none_or(|last| record.start_ns.saturating_sub(last.time_ns) > EXCHANGE_NS)
     }
@@ -150,7 +144,6 @@ impl FlowHistory {
         self.last.is_some_and(|last| last.size_class == SizeClass::Tiny) && self.is_continued_by(record, within_ns)
     }
 
-    /// The size of the gateway's small record that a large one of the service follows at once, within a time.
     pub(crate) fn small_request(&self, sized: SizedRecord<'_>, within_ns: i64) -> Option<u32> {
         let last = self.last.filter(|last| last.size_class == SizeClass::Tiny)?;
         let is_answer = sized.size_class == SizeClass::Full && self.delay(sized.record)? <= within_ns;
@@ -178,13 +171,11 @@ impl FlowHistory {
         Some(record.start_ns.saturating_sub(last.time_ns))
     }
 
-    /// The size of the last record, if a record follows it in the same direction within a time.
     pub(crate) fn size_before(&self, record: &Record, within_ns: i64) -> Option<u32> {
         let last = self.last.filter(|last| last.direction == record.direction)?;
         (record.start_ns.saturating_sub(last.time_ns) <= within_ns).then_some(last.size)
     }
 
-    /// Whether a record follows the last one in the same direction within a time.
     pub(crate) fn is_continued_by(&self, record: &Record, within_ns: i64) -> bool {
         self.size_before(record, within_ns).is_some()
     }

@@ -10,7 +10,6 @@ use crate::message::{MessagePart, MessageReassembler, ReassembledMessage};
 use crate::options::TimeLimits;
 use crate::periodic::Arrival;
 
-/// A message with its label.
 #[derive(Debug)]
 pub(crate) struct LabelledMessage {
     /// The message as one record: its length is the size of the message.
@@ -28,7 +27,6 @@ impl LabelledMessage {
     }
 }
 
-/// What the labels say about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageLabel {
     StartsCommand,
@@ -40,7 +38,6 @@ pub(crate) enum MessageLabel {
     Unlabelled,
 }
 
-/// Labelled commands by flow and start.
 pub(crate) struct CommandLabels {
     /// By flow and start: the end, and the label of the next message in the command.
     commands: BTreeMap<(u64, i64), (i64, MessageLabel)>,
@@ -48,7 +45,6 @@ pub(crate) struct CommandLabels {
 }
 
 impl CommandLabels {
-    /// The labels of `commands`, and of commands that are `doubtful`; `span` is from the first label to the last.
     pub(crate) fn new(commands: &[Command], doubtful: &[Command], span: [i64; 2]) -> Self {
         let entry = |label| move |command: &Command| ((command.flow, command.time_ns), (command.end_ns, label));
         let doubtful = doubtful.iter().map(entry(MessageLabel::Doubtful));
@@ -73,7 +69,6 @@ impl CommandLabels {
     }
 }
 
-/// A flow whose messages are reassembled.
 #[derive(Debug, Default)]
 struct ReassembledFlow<'a> {
     history: FlowHistory,

@@ -36,7 +36,6 @@ const MAX_FLOWS: usize = 100_000;
 /// The most timers that are remembered; at least the half used last is kept.
 const MAX_TIMERS: usize = 20_000;
 
-/// What was learned, and the history of every flow.
 #[derive(Debug)]
 pub(crate) struct LearnedAlgorithm {
     noise_models: NoiseModels,
@@ -184,7 +183,6 @@ impl LearnedFlow {
         reassembly
     }
 
-    /// Remembers what a whole message of the service was.
     fn end_message(&mut self, decided: Decision) {
         if let Some(index) = decided.answered_request {
             self.history.remove_request(index);

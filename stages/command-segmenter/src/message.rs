@@ -6,7 +6,6 @@ use crate::periodic::Arrival;
 /// A length that others followed at once less often may be that of a whole message.
 const MIN_FOLLOWED: u32 = 3;
 
-/// The greatest length of records that others followed at once, and how often they did.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FullLength {
     length: u32,
@@ -14,7 +13,6 @@ pub(crate) struct FullLength {
 }
 
 impl FullLength {
-    /// Adds the length of a record that another one followed at once.
     pub(crate) fn add(&mut self, length: u32) {
         if length > self.length {
             *self = Self { length, followed: 0 };
@@ -30,7 +28,6 @@ impl FullLength {
     }
 }
 
-/// A message, or the part of it that has come so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReassembledMessage {
     pub(crate) size: u32,
@@ -38,7 +35,6 @@ pub(crate) struct ReassembledMessage {
     pub(crate) arrival: Arrival,
 }
 
-/// Which part of its message a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessagePart {
     Whole,
@@ -48,13 +44,11 @@ pub(crate) enum MessagePart {
 }
 
 impl MessagePart {
-    /// Whether the message ends with it.
     pub(crate) fn is_end(self) -> bool {
         matches!(self, Self::Whole | Self::Last)
     }
 }
 
-/// The result of adding a record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reassembly {
     /// The record's message so far.

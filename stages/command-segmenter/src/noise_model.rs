@@ -25,7 +25,6 @@ const MIN_EXPECTED: f64 = 0.25;
 /// Answers seen this often are answers at any time.
 pub(crate) const WELL_KNOWN: u64 = 8;
 
-/// What a model knows about records.
 #[derive(Debug)]
 pub(crate) struct NoiseModel {
     basis: Basis,
@@ -65,7 +64,6 @@ impl NoiseModel {
         size_in_basis(&self.basis, record)
     }
 
-    /// Whether some noise is on a timer that runs on, so that earlier arrivals matter.
     pub(crate) fn has_interval_timers(&self) -> bool {
         self.has_interval_timers
     }
@@ -95,7 +93,6 @@ impl NoiseModel {
         self.noise.continued.contains(&size)
     }
 
-    /// The size of a record that the next one continues, if messages of a direction are cut.
     pub(crate) fn full_size(&self, direction: Direction) -> Option<u32> {
         match direction {
             Direction::ToGateway => self.noise.full_to_gateway,
@@ -147,7 +144,6 @@ impl NoiseModels {
         self.flows.add_session(session);
     }
 
-    /// What is known about the records of a flow.
     #[inline]
     pub(crate) fn of_flow(&mut self, flow: u64) -> Option<&NoiseModel> {
         match self.flows.choose(flow, self.direction) {

@@ -8,7 +8,6 @@ use sizeleak_frame::{Command, Direction, MAX_EARLIER_COMMANDS, MAX_SINGLE_REPLIE
 use crate::options::TimeLimits;
 use crate::record_class::CommandCondition;
 
-/// More commands than this are never held: a capture whose time stands still must not fill memory.
 const MAX_COMMANDS: usize = 4096;
 
 /// Commands in the order of output.
@@ -18,7 +17,6 @@ const MAX_COMMANDS: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct OpenCommands {
     commands: BTreeMap<CommandOrder, HeldCommand>,
-    /// The command of each flow and direction that may still get replies. Nothing depends on the order of the table.
     open: HashMap<(u64, Direction), OpenCommand, RandomState>,
     /// Whether the gateway ever sent one.
     has_reports: bool,
@@ -27,17 +25,14 @@ pub(crate) struct OpenCommands {
     incomplete_until_ns: Option<i64>,
 }
 
-/// The order of output: by start, then by how many commands had started before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct CommandOrder {
     time_ns: i64,
     number: u64,
 }
 
-/// What is held in the order of output.
 #[derive(Debug)]
 enum HeldCommand {
-    /// The open command of this flow and direction.
     Open((u64, Direction)),
     Finished(FinishedCommand),
 }
@@ -109,7 +104,6 @@ impl OpenCommands {
         self.commands.insert(order, HeldCommand::Open(key));
     }
 
-    /// Ends the replies to the open command of a flow and direction, if there is one.
     fn close(&mut self, key: (u64, Direction)) {
         if let Some(open) = self.open.remove(&key) {
             self.commands.insert(open.order, HeldCommand::Finished(open.into()));
@@ -133,7 +127,6 @@ impl OpenCommands {
         earlier
     }
 
-    /// Adds a record to the open command of its flow and replaces the condition; false if none is open.
     pub(crate) fn extend(&mut self, record: &Record, condition: CommandCondition) -> bool {
         let Some(open) = self.open.get_mut(&(record.flow, record.direction)) else { return false };
         let command = &mut open.command;

@@ -138,9 +138,6 @@ impl Options {
 
     /// These options and, where they say nothing, those by which the commands of the models were found. Also those of the
     /// models, as TOML lines, that others are given for.
-    ///
-    /// # Errors
-    /// [`ConfigureError`] if the models were learned with different options, or with some that are unknown.
     pub(crate) fn as_learned(&self, models: &ModelSet) -> Result<(Self, Vec<String>), ConfigureError> {
         let fault =
             |fault: &dyn Display| ConfigureError::Input(format!("[learned.found_with.{}]: {fault}", Self::NAME));
@@ -250,7 +247,6 @@ impl Options {
     }
 }
 
-/// The times of [`Options`] in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "the unit")]
 pub(crate) struct TimeLimits {
@@ -265,7 +261,6 @@ pub(crate) struct TimeLimits {
 }
 
 impl TimeLimits {
-    /// Records that follow each other within this time were written at once.
     pub(crate) fn same_write_ns(&self) -> i64 {
         self.gap_ns / 4
     }

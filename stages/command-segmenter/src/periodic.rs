@@ -27,7 +27,6 @@ pub(crate) const MIN_ARRIVALS: usize = 5;
 /// precisely as timers are, in 1 case of 30 for a minute.
 const MIN_RUN: usize = 8;
 
-/// When a record came, and how long its flow had been silent before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) time_ns: i64,
@@ -41,7 +40,6 @@ pub(crate) struct Timer {
     pub(crate) late_ns: i64,
 }
 
-/// The last arrivals of the records of one length.
 #[derive(Debug, Default)]
 pub(crate) struct PeriodicTraffic {
     /// In place where there is one: most lengths that a busy service sends come once.

@@ -3,22 +3,16 @@
 
 use sizeleak_frame::{Direction, Record};
 
-/// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordClass {
-    /// The first record of a command.
     CommandStart,
-    /// A further record of a command.
     CommandPart,
     /// The service's answer to the gateway.
     Answer,
-    /// A keep-alive of the service.
     KeepAlive,
     /// The gateway's reply, if a command is open.
     Reply,
-    /// A message that the gateway sends on its own initiative.
     Telemetry,
-    /// Too small for any of these.
     Tiny,
     /// A record of the service whose size was never seen and fits no actions.
     Unexplained,
@@ -83,7 +77,6 @@ pub(crate) enum ReportRole {
     Reply,
     /// The gateway sends it by a timer.
     Periodic,
-    /// The gateway answers what the service asked.
     Answer,
     None,
 }

@@ -62,7 +62,6 @@ pub fn learn_reply_windows(records: &[Record], commands: &[Command], min_size: u
     Some(ReplyWindows { within_ms: longest_ms, gap_ms: silence_ms, mostly_ms })
 }
 
-/// The times on a flow with labelled commands, in order.
 #[derive(Debug, Default)]
 struct FlowTimes {
     /// The first and the last record.
@@ -77,16 +76,13 @@ struct FlowTimes {
     sent: Vec<i64>,
 }
 
-/// What the gateway sent after a command, until the next.
 #[derive(Debug)]
 struct CommandDelays {
     /// How long after the end of the command, in order.
     delays: Vec<i64>,
-    /// How long it was observed.
     observed_ns: i64,
 }
 
-/// What the gateway sends long after commands.
 #[derive(Debug, Clone, Copy)]
 struct Background {
     records: usize,

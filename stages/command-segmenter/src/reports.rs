@@ -9,7 +9,6 @@ use crate::open_commands::OpenCommands;
 use crate::options::TimeLimits;
 use crate::record_class::{Decision, RecordClass, ReportRole};
 
-/// Finds reports among the records that belong to no command.
 #[derive(Debug, Default)]
 pub(crate) struct ReportFinder {
     flows: ProfiledFlows,
@@ -18,7 +17,6 @@ pub(crate) struct ReportFinder {
 /// What commands made of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommandRole {
-    /// It is a command, a part of one or a reply to one.
     InCommand,
     None,
 }
@@ -28,7 +26,6 @@ impl ReportFinder {
         self.flows.add_flow(flow);
     }
 
-    /// Remembers that a connection was seen before its application data.
     pub(crate) fn add_handshake(&mut self, flow: u64) {
         self.flows.add_handshake(flow);
     }

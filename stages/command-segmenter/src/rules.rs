@@ -22,7 +22,6 @@ pub(crate) struct RuleAlgorithm {
     evicted: u64,
 }
 
-/// What was last seen on a flow.
 #[derive(Debug, Clone, Copy, Default)]
 struct RuleFlow {
     /// The gateway's messages that wait for an answer: the full and the tiny ones.
@@ -39,7 +38,6 @@ struct RuleFlow {
 struct Unanswered(Option<(i64, u32)>);
 
 impl RuleAlgorithm {
-    /// The algorithm `gap` or, without a time within which commands are continued, `record`.
     pub(crate) fn new(continued_within_ns: Option<i64>, answer_within_ns: i64) -> Self {
         Self { continued_within_ns, answer_within_ns, flows: HashMap::default(), evicted: 0 }
     }

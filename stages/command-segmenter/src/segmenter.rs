@@ -40,7 +40,6 @@ pub struct CommandSegmenter {
     commands: OpenCommands,
     clock: TrafficClock<Record>,
     silences: Silences,
-    /// The greatest time of the records that were classified.
     now_ns: i64,
     counts: RecordCounts,
     roles: RoleLog,
@@ -81,7 +80,6 @@ impl AlgorithmState {
         }
     }
 
-    /// Forgets the times of earlier records, because all times have gone back.
     fn restart_time(&mut self) {
         match self {
             Self::Rules(rules) => rules.restart_time(),
@@ -115,7 +113,6 @@ impl TryFrom<Frame> for SegmenterInput {
     }
 }
 
-/// The number of records by what they are.
 #[derive(Debug, Default)]
 struct RecordCounts {
     commands: u64,
@@ -134,10 +131,6 @@ struct RecordCounts {
 
 impl CommandSegmenter {
     /// A segmenter with these options.
-    ///
-    /// # Errors
-    /// [`ConfigureError::Usage`] if a time is negative or longer than a day, or if the algorithm needs a model;
-    /// [`ConfigureError::Input`] if the model cannot be used.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
         let models = match &options.model[..] {
             [] => None,
@@ -232,7 +225,6 @@ impl CommandSegmenter {
         if evicted > self.counts.evicted_flows { self.report_evicted(evicted, out) } else { Ok(()) }
     }
 
-    /// Learns from queued records.
     fn learn(&mut self, which: Queued) {
         while let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm
             && let Some(record) = adaptive.learn_next(which, self.min_size, &self.limits)

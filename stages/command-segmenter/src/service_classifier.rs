@@ -13,7 +13,6 @@ use crate::options::{SAME_PACKET_NS, TimeLimits};
 use crate::periodic::{PeriodicTraffic, Timer};
 use crate::record_class::{CommandCondition, Decision, RecordClass};
 
-/// Classifies messages of the service.
 pub(crate) struct ServiceClassifier<'a> {
     pub(crate) noise_model: &'a NoiseModel,
     /// The messages of each size that is on a timer.
@@ -23,7 +22,6 @@ pub(crate) struct ServiceClassifier<'a> {
 }
 
 impl ServiceClassifier<'_> {
-    /// Classifies a message that is too small for a command.
     pub(crate) fn classify_tiny(&self, sized: SizedRecord<'_>, history: &FlowHistory) -> Decision {
         let request = history.find_request(sized, self.answer_within_ns(), |_| true);
         if let Some((index, _)) = request {
@@ -92,7 +90,6 @@ impl ServiceClassifier<'_> {
         self.limits.answer_within_ns.max(nanoseconds(self.noise_model.noise.answer_within_ms.unwrap_or_default()))
     }
 
-    /// The index of the request that a message of this size answers, if it does.
     fn answered_request(
         &self,
         sized: SizedRecord<'_>,

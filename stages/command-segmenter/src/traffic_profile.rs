@@ -18,7 +18,6 @@ const MAX_LENGTHS: usize = 96;
 /// Records within this time of each other, in nanoseconds, count as one message of several.
 const BURST_NS: i64 = 1_000_000_000;
 
-/// Unsolicited records remembered, whatever their length.
 const MAX_UNSOLICITED: usize = 32;
 
 /// Lengths seen this often are classified by their shares. If every other record only seems to be an answer, three of
@@ -29,14 +28,12 @@ const KNOWN: u32 = 3;
 /// in 9 cases of 256.
 const WELL_KNOWN: u32 = 8;
 
-/// Delays remembered of one length.
 const MAX_DELAYS: usize = 16;
 
 /// Fewer delays show no usual one. Six of eight within an eighth of the median are chance in 2 cases of 100, where delays
 /// are spread over the time of replies.
 const MIN_DELAYS: usize = 8;
 
-/// What is known about the traffic of a gateway and a service.
 #[derive(Debug)]
 pub(crate) struct TrafficProfile {
     service: TwoGenerationCache<u32, ServiceLengthStats>,
@@ -159,17 +156,14 @@ impl TrafficProfile {
         self.unsolicited.push_back((length, arrival));
     }
 
-    /// What is known about the service's records of a length.
     pub(crate) fn service_stats(&self, length: u32) -> Option<&ServiceLengthStats> {
         self.service.peek(&length)
     }
 
-    /// What is known about the gateway's records of a length.
     pub(crate) fn gateway_stats(&self, length: u32) -> Option<&GatewayLengthStats> {
         self.gateway.peek(&length)
     }
 
-    /// Whether requests of a length may be answered.
     pub(crate) fn is_answered(&self, request: u32) -> bool {
         self.gateway_stats(request).is_none_or(GatewayLengthStats::is_answered)
     }
@@ -215,7 +209,6 @@ impl TrafficProfile {
             && self.gateway_stats(request).is_some_and(is_usual)
     }
 
-    /// Whether a record of the service is a keep-alive: it is on a timer of its length.
     pub(crate) fn is_keep_alive(&self, length: u32, arrival: Arrival) -> bool {
         self.service_stats(length).is_some_and(|stats| stats.is_on_timer(arrival)) && !self.is_scripted()
     }
@@ -254,7 +247,6 @@ impl TrafficProfile {
     }
 }
 
-/// The service's records of one length.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceLengthStats {
     count: u32,
@@ -326,12 +318,10 @@ impl ServiceLengthStats {
         (usual_count * 4 >= sorted.len() * 3).then(|| usual_ns.saturating_add(usual_ns / 2))
     }
 
-    /// Whether most of them came at once after a small record of the gateway.
     fn is_echo(&self) -> bool {
         self.echoes >= KNOWN && u64::from(self.echoes) * 4 >= u64::from(self.count) * 3
     }
 
-    /// What records of this length are.
     pub(crate) fn role(&self) -> LengthRole {
         let (count, answers) = (u64::from(self.count), u64::from(self.answers));
         match self.count {
@@ -345,7 +335,6 @@ impl ServiceLengthStats {
     }
 }
 
-/// The gateway's records of one length.
 #[derive(Debug, Default)]
 pub(crate) struct GatewayLengthStats {
     count: u32,
@@ -386,7 +375,6 @@ impl GatewayLengthStats {
         self.usual_answer.add(length);
     }
 
-    /// Whether such records may be answered: not if hardly any was.
     fn is_answered(&self) -> bool {
         self.count <= KNOWN || u64::from(self.answered) * 3 >= u64::from(self.count)
     }

@@ -43,9 +43,6 @@ pub struct LabelledTraffic<'a> {
 impl LabelledTraffic<'_> {
     /// Learns what records that are not commands look like, in sizes of the basis of a `model` that was learned from the
     /// commands.
-    ///
-    /// # Errors
-    /// [`ConfigureError::Usage`] if an option is wrong.
     pub fn learn(&self, model: &Model, options: &Options) -> Result<NoiseStatistics, ConfigureError> {
         let basis = &model.learned.basis;
         let limits = options.time_limits(model.reply_windows)?;

@@ -12,7 +12,6 @@ use crate::labelled_message::{LabelledMessage, MessageLabel};
 use crate::options::TimeLimits;
 use crate::periodic::{self, Timer};
 
-/// The counts of all sizes.
 #[derive(Debug, Default)]
 pub(crate) struct TrainingCounts {
     service: BTreeMap<u32, ServiceSize>,
@@ -33,15 +32,12 @@ struct ServiceSize {
     /// How many are parts of commands that began before, and behind how many of these or of beginnings a command goes on.
     parts: u64,
     continued: u64,
-    /// How often a message of a size followed one of a command.
     followed: BTreeMap<u32, u64>,
 }
 
-/// The gateway's messages of one size.
 #[derive(Debug, Default)]
 struct GatewaySize {
     records: GatewayRecords,
-    /// How often an answer had a size.
     answers: BTreeMap<u32, u64>,
 }
 
@@ -62,7 +58,6 @@ struct TrainingFlow {
 struct ReplyWindow {
     /// The end, which each reply extends.
     until_ns: i64,
-    /// The last end.
     end_ns: i64,
     /// Whether what they reply to surely is a command.
     is_labelled: bool,
@@ -80,7 +75,6 @@ impl ReplyWindow {
 #[derive(Debug, Clone, Copy)]
 enum AwaitingReply {
     Command,
-    /// Noise of a size.
     Noise(u32),
 }
 
@@ -155,7 +149,6 @@ impl TrainingCounts {
         unlabelled.saturating_mul(100) / labelled.max(1)
     }
 
-    /// The service's messages whose size is not only that of commands, in order of size. Single ones are left out.
     pub(crate) fn service_records(&self) -> Vec<ServiceRecords> {
         let sizes = self.service.iter().map(|(size, counted)| {
             let mut records = ServiceRecords { size: *size, ..counted.records };
@@ -166,7 +159,6 @@ impl TrainingCounts {
         most_frequent(noise, |records| records.answers + records.alone, |records| records.size)
     }
 
-    /// The gateway's messages, in order of size.
     pub(crate) fn gateway_records(&self) -> Vec<GatewayRecords> {
         let sizes = self.gateway.iter().map(|(size, GatewaySize { records, answers })| {
             let most = answers.iter().max_by_key(|(size, times)| (**times, Reverse(**size)));
@@ -179,7 +171,6 @@ impl TrainingCounts {
     }
 }
 
-/// A pass over all messages.
 struct CountingPass<'a> {
     counts: TrainingCounts,
     previous: &'a TrainingCounts,

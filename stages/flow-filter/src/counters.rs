@@ -15,7 +15,6 @@ use crate::services::{MAX_RESOLVED, Resolution};
 /// The most reasons that are reported separately.
 const MAX_REASONS: usize = 64;
 
-/// The counters of the stage, and what was reported already.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct FilterCounters {
     pub(crate) packets: u64,
@@ -40,27 +39,23 @@ pub(crate) struct FilterCounters {
 }
 
 impl FilterCounters {
-    /// Counts a packet captured at this time.
     pub(crate) fn count_packet(&mut self, time_ns: i64) {
         self.packets += 1;
         self.last_ns = Some(time_ns);
     }
 
-    /// Counts packets of the gateway, the last of which was captured at `last_ns`.
     pub(crate) fn count_gateway_packets(&mut self, packets: u64, last_ns: Option<i64>) {
         self.packets += packets;
         self.gateway_packets += packets;
         self.last_ns = last_ns.or(self.last_ns);
     }
 
-    /// Counts packets that an earlier stage has dropped.
     pub(crate) fn count_passed_over(&mut self, passed_over: SkippedPackets) {
         self.packets += passed_over.packets;
         // Packets that are read a second time are no later ones.
         self.last_ns = self.last_ns.max(passed_over.last_ns);
     }
 
-    /// The time of the last packet.
     pub(crate) fn last_ns(&self) -> Option<i64> {
         self.last_ns
     }
@@ -174,7 +169,6 @@ impl FilterCounters {
         }
     }
 
-    /// The counters by their names in `summary`.
     pub(crate) fn named(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("gateway_packets", self.gateway_packets),
@@ -199,7 +193,6 @@ impl FilterCounters {
 const MAX_ADDRESSES: usize = 4096;
 const SHOWN: usize = 5;
 
-/// How many packets were from or to each address.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SeenAddresses {
     #[serde(with = "sorted_table")]
@@ -215,7 +208,6 @@ impl SeenAddresses {
         }
     }
 
-    /// The most frequent addresses, as text.
     pub(crate) fn most_frequent(&self) -> String {
         let mut counts: Vec<(u64, IpAddr)> = self.packets.iter().map(|(address, count)| (*count, *address)).collect();
         counts.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));

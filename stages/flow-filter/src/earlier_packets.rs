@@ -23,18 +23,15 @@ impl EarlierPackets {
         Self { until_ns: last_ns, passed_over: 0 }
     }
 
-    /// How many packets were passed over.
     pub(crate) fn passed_over(&self) -> u64 {
         self.passed_over
     }
 
-    /// Whether a packet captured at this time is passed over.
     fn has_seen(&self, time_ns: i64) -> bool {
         let margin = if self.passed_over == 0 { MAX_LATE_NS } else { 0 };
         self.until_ns.is_some_and(|until| time_ns <= until.saturating_sub(margin))
     }
 
-    /// Passes over such packets at the beginning of a batch. Returns the first of all, once.
     pub(crate) fn pass_over<'a>(&mut self, packets: &mut BatchIter<'a, PacketRow>) -> Option<Packet<'a>> {
         let before = self.passed_over;
         let first = packets.peek();

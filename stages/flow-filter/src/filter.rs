@@ -40,17 +40,14 @@ pub struct FlowFilter {
     batches: BatchLimit,
 }
 
-/// What an IP packet is carried in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Carrier {
-    /// A frame.
     Frame,
     /// A tunnel with these gateways at its ends, if any. It keeps its flows apart, unless the user has named it.
     Tunnel(Option<GatewayEnds>, Option<Encapsulation>),
 }
 
 impl Carrier {
-    /// The gateways at the ends of the tunnel.
     fn gateways(self) -> Option<GatewayEnds> {
         match self {
             Self::Frame => None,
@@ -67,7 +64,6 @@ impl Carrier {
     }
 }
 
-/// The packet that is being processed, and where its segment goes.
 struct Context<'a, 'b> {
     time_ns: i64,
     number: u64,
@@ -76,9 +72,6 @@ struct Context<'a, 'b> {
 
 impl FlowFilter {
     /// A filter with these options.
-    ///
-    /// # Errors
-    /// [`ConfigureError::Usage`] where no gateway is named, or an option is invalid.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
         let gateways = AddressSet::parse(&options.gateway).map_err(|error| ConfigureError::Usage(error.to_string()))?;
         if gateways.is_empty() {
@@ -120,7 +113,6 @@ impl FlowFilter {
         self.prefilter.clone()
     }
 
-    /// Processes a packet that is not on the fast path.
     fn packet(&mut self, packet: &Packet<'_>, writer: &mut SegmentWriter<'_>) -> Result<(), StageError> {
         self.counters.count_packet(packet.time_ns);
         if self.prefilter.rejects(packet.link_type, packet.data) {
@@ -332,7 +324,6 @@ impl FlowFilter {
         Ok(())
     }
 
-    /// What was seen instead of the gateway.
     fn absence(&self) -> String {
         let packets = self.counters.packets;
         if let Some(reason) = self.counters.reason_for_all() {
@@ -439,13 +430,11 @@ impl StageOptions for Options {
 type State = (ServiceSelection, FlowTable, [IpReassembly; 2], SeenAddresses, FilterCounters);
 
 impl FlowFilter {
-    /// The state as bytes.
     pub(super) fn state(&self) -> Result<Vec<u8>, StateError> {
         let Self { services, flows, gateway_fragments, other_fragments, seen, counters, .. } = self;
         encode_state(&(services, flows, [gateway_fragments, other_fragments], seen, counters))
     }
 
-    /// Continues from a state.
     pub(super) fn continue_from(&mut self, state: &[u8]) -> Result<(), StateError> {
         let (services, flows, [gateways, others], seen, counters): State = decode_state(state)?;
         self.services = self.services.restored(services);

@@ -30,7 +30,6 @@ impl GatewayEnds {
     }
 }
 
-/// A connection as its gateway sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GatewayFlow {
     pub(crate) id: u64,
@@ -38,7 +37,6 @@ pub(crate) struct GatewayFlow {
     pub(crate) service: SocketAddr,
 }
 
-/// The flow of a segment, and its direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FlowRef {
     pub(crate) flow: u64,
@@ -76,7 +74,6 @@ impl FlowKey {
     }
 }
 
-/// What is remembered about a flow.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct FlowEntry {
     id: u64,
@@ -87,7 +84,6 @@ pub(crate) struct FlowEntry {
 /// At most this many connections in tunnels are known to those that look for the same ones elsewhere.
 const MAX_IN_TUNNELS: usize = 10_000;
 
-/// The flows seen lately.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FlowTable {
     pub(crate) entries: TwoGenerations<FlowKey, FlowEntry>,
@@ -96,12 +92,10 @@ pub(crate) struct FlowTable {
 }
 
 impl FlowTable {
-    /// Remembers at most `capacity` flows.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { entries: TwoGenerations::new(capacity), in_tunnels: TwoGenerations::new(capacity.min(MAX_IN_TUNNELS)) }
     }
 
-    /// Finds the flow of a segment in this tunnel with these gateways at its ends, or adds it.
     pub(crate) fn look_up(
         &mut self,
         segment: &TransportSegment<'_>,
@@ -155,7 +149,6 @@ impl GatewayFlow {
         Self { id: flow_id(segment.transport, gateway, service, encapsulation), gateway, service }
     }
 
-    /// The direction of a segment of this flow.
     pub(crate) fn direction(&self, segment: &TransportSegment<'_>) -> Direction {
         if segment.destination == self.gateway { Direction::ToGateway } else { Direction::FromGateway }
     }

@@ -15,10 +15,8 @@ use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
 use sizeleak_packet::{Encapsulation, Fragment, IpPacket};
 
-/// How much is kept at a time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FragmentLimits {
-    /// The most incomplete packets.
     packets: usize,
     /// The most memory they may take together, in bytes.
     bytes: usize,
@@ -59,7 +57,6 @@ pub(crate) struct ReassembledPayload {
     pub(crate) data: Vec<u8>,
 }
 
-/// A packet that was given up, because not all of its fragments came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IncompletePacket {
     pub(crate) source: IpAddr,
@@ -72,7 +69,6 @@ pub(crate) struct IncompletePacket {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidFragment;
 
-/// Packets of which fragments are still missing.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct IpReassembly {
     #[serde(skip)]
@@ -105,11 +101,9 @@ struct PartialPacket {
     since_ns: i64,
     /// Where the last fragment ends, once it came.
     end: Option<u32>,
-    /// What came, by its offset; pieces do not overlap.
     pieces: BTreeMap<u32, Piece>,
     /// Bytes of the packet that came.
     received: u32,
-    /// Bytes of memory, roughly.
     bytes: usize,
 }
 
@@ -141,9 +135,6 @@ impl IpReassembly {
 
     /// Adds a fragment and returns the payload that it completes, if any. Packets that are given up meanwhile are
     /// appended to `incomplete`.
-    ///
-    /// # Errors
-    /// [`InvalidFragment`], which is not added.
     pub(crate) fn add(
         &mut self,
         time_ns: i64,
@@ -206,7 +197,6 @@ impl IpReassembly {
         Ok(None)
     }
 
-    /// Gives up all packets that are not complete.
     pub(crate) fn finish(&mut self) -> Vec<IncompletePacket> {
         let mut incomplete = Vec::new();
         while !self.partial.is_empty() {

@@ -31,7 +31,6 @@ impl QueryKey {
         Some(Self { client: message.client, resolver: message.resolver, encapsulation, id: packet.id(), name })
     }
 
-    /// The name that is asked for.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -56,7 +55,6 @@ impl NameQueries {
         }
     }
 
-    /// Whether an answer to this query was asked for.
     pub(crate) fn contains(&mut self, query: &QueryKey) -> bool {
         self.queries.get(query).is_some()
     }

@@ -18,25 +18,21 @@ impl<'a> SegmentWriter<'a> {
         Self { packets, batch: Segments::with_capacity(packets.len()), batches, out }
     }
 
-    /// Whether the batch is due to be sent.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.batch.is_full(self.batches)
     }
 
-    /// Adds a segment of one of the packets.
     #[inline]
     pub(crate) fn push(&mut self, segment: Segment<'_>) {
         self.batch.push_from(segment, self.packets);
     }
 
-    /// Emits a frame that is not a segment.
     pub(crate) fn emit(&mut self, frame: impl Into<Frame>) -> Result<(), StageError> {
         self.send()?;
         Ok(self.out.emit(frame.into())?)
     }
 
-    /// Sends the batch, unless it is empty.
     pub(crate) fn send(&mut self) -> Result<(), StageError> {
         if !self.batch.is_empty() {
             self.out.emit(std::mem::take(&mut self.batch).into())?;

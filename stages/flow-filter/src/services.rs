@@ -27,7 +27,6 @@ pub(crate) struct ServiceSelection {
     /// Whose answers count even if no query for them was seen.
     #[serde(skip)]
     resolvers: AddressSet,
-    /// All ports if empty.
     #[serde(skip)]
     ports: Vec<u16>,
 }
@@ -39,10 +38,8 @@ pub(crate) enum Sender {
     Other,
 }
 
-/// What became of a DNS message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resolution {
-    /// There is nothing to report.
     Quiet,
     /// It tells addresses of a selected name that the gateway was not seen to ask for: they were not taken.
     Unasked,
@@ -52,9 +49,6 @@ pub(crate) enum Resolution {
 
 impl ServiceSelection {
     /// Reads addresses, networks and host names.
-    ///
-    /// # Errors
-    /// [`ConfigureError::Usage`] for the first text that is not one of these.
     pub(crate) fn parse(services: &[String], ports: &[u16], resolvers: &[String]) -> Result<Self, ConfigureError> {
         let (mut addresses, mut names) = (AddressSet::default(), BTreeSet::new());
         for service in services {
@@ -73,7 +67,6 @@ impl ServiceSelection {
         Self { addresses, resolvers, ports, ..read }
     }
 
-    /// Whether a service is selected.
     pub(crate) fn contains(&self, service: SocketAddr) -> bool {
         let address = service.ip();
         let is_address_selected = self.addresses.is_empty() && self.names.is_empty()
@@ -88,7 +81,6 @@ impl ServiceSelection {
         is_infrastructure(segment) && !is_selected(segment.source) && !is_selected(segment.destination)
     }
 
-    /// Whether DNS messages need to be looked at.
     pub(crate) fn has_names(&self) -> bool {
         !self.names.is_empty()
     }
@@ -150,7 +142,6 @@ impl ServiceSelection {
     }
 }
 
-/// A host name in lower case.
 fn host_name(text: &str) -> Result<String, ConfigureError> {
     let name = text.trim_end_matches('.').to_ascii_lowercase();
     let is_label =

@@ -22,7 +22,6 @@ pub(crate) enum TunnelTreatment {
     Apart,
     /// Their flows are those that packets outside belong to.
     Joined,
-    /// They are not read.
     Closed,
 }
 
@@ -38,9 +37,6 @@ pub(crate) struct TunnelPattern {
 impl TunnelSelection {
     /// Reads tunnels: `none`, an address or network at either end (`198.51.100.1`), both ends
     /// (`198.51.100.1-198.51.100.2`), each also behind a kind and a number (`vxlan 7 198.51.100.0/24`, `gre`).
-    ///
-    /// # Errors
-    /// [`ConfigureError::Usage`] for the first text that is none of these.
     pub(crate) fn parse(texts: &[String]) -> Result<Self, ConfigureError> {
         if texts.is_empty() {
             return Ok(Self::All);
@@ -60,7 +56,6 @@ impl TunnelSelection {
         Ok(Self::Named(patterns.collect::<Result<_, _>>()?))
     }
 
-    /// What becomes of the packets in a tunnel.
     pub(crate) fn treatment(&self, tunnel: &Encapsulation) -> TunnelTreatment {
         match self {
             Self::All => TunnelTreatment::Apart,

@@ -19,7 +19,6 @@ pub(crate) struct TwoGenerations<K, V> {
     young: HashMap<K, V, RandomState>,
     #[serde(with = "sorted_table")]
     old: HashMap<K, V, RandomState>,
-    /// The most entries of a generation.
     half: usize,
     evicted: u64,
     generation: u32,
@@ -32,12 +31,10 @@ impl<K: Eq + Hash, V: Copy> TwoGenerations<K, V> {
         Self { young, old, half: (capacity / 2).max(1), evicted: 0, generation: 0 }
     }
 
-    /// The most entries it holds.
     pub(crate) fn capacity(&self) -> usize {
         2 * self.half
     }
 
-    /// How many entries were evicted.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }
@@ -57,12 +54,10 @@ impl<K: Eq + Hash, V: Copy> TwoGenerations<K, V> {
         Some(value)
     }
 
-    /// Whether the map holds a key, which does not count as used by that.
     pub(crate) fn contains(&self, key: &K) -> bool {
         self.young.contains_key(key) || self.old.contains_key(key)
     }
 
-    /// Adds a key that is not in the map.
     pub(crate) fn insert(&mut self, key: K, value: V) {
         if self.young.len() >= self.half {
             self.evicted += self.old.len() as u64;

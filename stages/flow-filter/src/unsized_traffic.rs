@@ -10,11 +10,9 @@ const MAX_PAIRS: usize = 256;
 /// How many pairs of a protocol are shown.
 const SHOWN: usize = 3;
 
-/// Two addresses, the lesser one first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair([IpAddr; 2]);
 
-/// What was seen of such protocols in this run.
 #[derive(Debug, Default)]
 pub(crate) struct UnsizedTraffic {
     packets: BTreeMap<UnsizedProtocol, Named>,
@@ -26,7 +24,6 @@ struct Named {
     pairs: BTreeSet<Pair>,
 }
 
-/// Whether a packet concerns a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Concern {
     Gateway,

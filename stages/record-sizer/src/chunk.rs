@@ -11,14 +11,11 @@ pub(crate) struct Chunk<'a> {
     pub(crate) sequence: u32,
     /// When the segment that carried it was captured.
     pub(crate) time_ns: i64,
-    /// The captured bytes.
     #[serde(skip)]
     pub(crate) payload: &'a [u8],
     /// Bytes on the wire after them that the snaplen cut off.
     pub(crate) hidden: u32,
-    /// Whether it starts where its segment starts.
     pub(crate) starts_segment: bool,
-    /// Whether it ends where its segment ends.
     pub(crate) ends_segment: bool,
     /// Whether its segment ends what its sender had to send (PSH, FIN).
     pub(crate) is_pushed: bool,
@@ -39,7 +36,6 @@ fn may_be_padding(segment: &Segment<'_>) -> bool {
 }
 
 impl<'a> Chunk<'a> {
-    /// The whole of a segment.
     #[inline]
     pub(crate) fn of(segment: &Segment<'a>) -> Self {
         let is_syn = segment.flags & Segment::SYN != 0;
@@ -68,7 +64,6 @@ impl<'a> Chunk<'a> {
         self.payload.len() as u64 + u64::from(self.hidden)
     }
 
-    /// Whether no byte is left.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.payload.is_empty() && self.hidden == 0
@@ -87,13 +82,11 @@ impl<'a> Chunk<'a> {
         (taken, visible + hidden)
     }
 
-    /// Removes up to `limit` captured bytes from the front.
     #[inline]
     pub(crate) fn advance_captured(&mut self, limit: usize) -> &'a [u8] {
         self.advance(limit.min(self.payload.len()) as u64).0
     }
 
-    /// Its first `limit` bytes.
     pub(crate) fn first(mut self, limit: u64) -> Self {
         let whole = self.length();
         let visible = (self.payload.len() as u64).min(limit);

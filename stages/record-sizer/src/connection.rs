@@ -29,7 +29,6 @@ const START_WAIT_NS: i64 = 100_000_000;
 /// The number of events that wait for the other direction.
 const MAX_QUEUED: usize = 1024;
 
-/// The state of a connection.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Connection {
     streams: PerDirection<Stream>,
@@ -46,7 +45,6 @@ pub(crate) struct Stream {
     pub(crate) walker: RecordWalker,
 }
 
-/// The further state of a connection that does not rest.
 #[derive(Debug, Serialize, Deserialize)]
 struct BusyState {
     streams: PerDirection<BusyStream>,
@@ -59,7 +57,6 @@ struct BusyState {
     declared: Option<Box<LengthFramer>>,
 }
 
-/// The further state of a direction while its connection does not rest.
 #[derive(Debug, Serialize, Deserialize)]
 struct BusyStream {
     pending: PendingSegments,
@@ -72,7 +69,6 @@ struct BusyStream {
     is_reported_not_tls: bool,
 }
 
-/// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ending {
     /// Directions that end inside a record.
@@ -90,7 +86,6 @@ pub(crate) struct Successor {
 }
 
 impl Successor {
-    /// The sequence numbers of its SYNs.
     pub(crate) fn syns(&self) -> PerDirection<Option<u32>> {
         let mut syns = PerDirection::default();
         for (direction, run) in &self.runs {
@@ -119,7 +114,6 @@ impl Connection {
         connection
     }
 
-    /// What a SYN means to the connection.
     pub(crate) fn syn_meaning(&mut self, segment: &Segment<'_>) -> SynMeaning {
         let own = self.reassembly(segment.direction).syn_meaning(segment.sequence);
         let other = self.reassembly(segment.direction.reversed());
@@ -128,7 +122,6 @@ impl Connection {
         if own == SynMeaning::Opens && !belongs { SynMeaning::NewConnection } else { own }
     }
 
-    /// Opens a direction, after a SYN with this sequence number.
     pub(crate) fn open(&mut self, direction: Direction, sequence: u32, findings: &mut Findings) {
         if !self.reassembly(direction.reversed()).has_data() {
             let (_, keys, busy) = self.parts();
@@ -139,7 +132,6 @@ impl Connection {
         reassembly.open(sequence, &mut framer);
     }
 
-    /// Opens the directions whose SYNs were seen, given their sequence numbers.
     pub(crate) fn open_both(&mut self, syns: PerDirection<Option<u32>>, findings: &mut Findings) {
         for direction in Direction::BOTH {
             if let Some(sequence) = *syns.of(direction) {
@@ -298,7 +290,6 @@ impl Connection {
         }
     }
 
-    /// How the connection ends, after [`release`](Self::release).
     pub(crate) fn ending(&mut self) -> Ending {
         let is_tls = self.is_tls();
         let (streams, _, busy) = self.parts();
@@ -331,7 +322,6 @@ impl Connection {
         messages.is_some_and(|messages| messages.turns.message(direction)) && saw_syn
     }
 
-    /// The session between the two ends.
     pub(crate) fn session(&mut self) -> TlsSession<'_> {
         let (_, keys, busy) = self.parts();
         TlsSession { keys, negotiation: &mut busy.negotiation }
@@ -346,12 +336,10 @@ impl Connection {
         [self.end_of_wait(direction, limits), self.end_of_message(direction)].into_iter().flatten().min()
     }
 
-    /// When the open message of a direction is over.
     fn end_of_message(&self, direction: Direction) -> Option<i64> {
         self.busy.as_ref()?.messages.as_ref()?.sizers.of(direction).as_ref()?.deadline_ns()
     }
 
-    /// When the wait of a direction for missing bytes or an earlier start ends.
     fn end_of_wait(&self, direction: Direction, limits: &Limits) -> Option<i64> {
         let since_ns = self.busy.as_ref()?.streams.of(direction).pending.since_ns()?;
         let awaits_start = !self.streams.of(direction).position.is_known();
@@ -359,7 +347,6 @@ impl Connection {
         Some(since_ns.saturating_add(wait_ns))
     }
 
-    /// Bytes of memory that are held for a while only.
     pub(crate) fn held_bytes(&self) -> usize {
         self.busy.as_ref().map_or(0, |busy| busy.held_bytes())
     }
@@ -395,7 +382,6 @@ impl Connection {
         Reassembly { position, pending: &mut busy.streams.of_mut(direction).pending, context }
     }
 
-    /// Reassembly and framer of a direction.
     fn direction<'a>(&'a mut self, direction: Direction, findings: &'a mut Findings) -> (Reassembly<'a>, Framer<'a>) {
         let is_tls = self.is_tls();
         let Self { streams, payload, busy, .. } = self;
@@ -424,7 +410,6 @@ impl Connection {
     }
 }
 
-/// What a direction has to know of its connection.
 fn context(streams: &PerDirection<Stream>, busy: &BusyState, direction: Direction) -> StreamContext {
     let (own, other) = (streams.of(direction), streams.of(direction.reversed()).position);
     StreamContext {

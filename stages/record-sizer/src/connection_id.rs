@@ -27,7 +27,6 @@ const MOST_RECENT: usize = 6;
 /// Announced ids that are kept; an end may have this many and more, but uses one after the other.
 const ANNOUNCED: usize = 8;
 
-/// The ids in packets of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ConnectionIds {
     /// Their length, as the user has said.
@@ -44,7 +43,6 @@ pub(crate) struct ConnectionIds {
 }
 
 impl ConnectionIds {
-    /// Ids of this length, which was declared.
     pub(crate) fn declared(length: u8) -> Self {
         Self { declared: Some(length), ..Self::default() }
     }
@@ -71,7 +69,6 @@ impl ConnectionIds {
         self.announced.push((id.to_vec(), false));
     }
 
-    /// Whether this id was announced.
     pub(crate) fn has(&self, id: &[u8]) -> bool {
         self.announced.iter().any(|(announced, _)| announced == id)
     }

@@ -6,7 +6,6 @@ use sizeleak_frame::Segment;
 /// Defines the counters, in the order of `summary`.
 macro_rules! counters {
     ($($name:ident)*) => {
-        /// The counters of `record-sizer`.
         #[derive(Debug, Default, Serialize, Deserialize)]
         pub(crate) struct SizerCounters {
             /// Segments and datagrams; not part of `summary`.
@@ -52,7 +51,6 @@ impl SizerCounters {
     }
 }
 
-/// Bytes of a connection's payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PayloadUse {
     /// Bytes of its streams, captured or not, and of packets that nothing confirmed. Where a gap has no known length,
@@ -79,7 +77,6 @@ impl PayloadUse {
         self.lose(bytes);
     }
 
-    /// The share that was lost, in millionths.
     pub(crate) fn lost_millionths(self) -> u64 {
         let whole = u128::from(self.sent.max(self.lost)).max(1);
         (u128::from(self.lost) * 1_000_000 / whole) as u64

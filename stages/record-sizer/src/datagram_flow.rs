@@ -42,7 +42,6 @@ impl Told<'_> {
     }
 }
 
-/// A flow of datagrams.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct DatagramFlow {
     current: Option<Guess>,
@@ -57,13 +56,11 @@ pub(crate) struct DatagramFlow {
 #[derive(Debug, Serialize, Deserialize)]
 struct Guess {
     flow: ProtocolFlow,
-    /// The last session.
     session: Option<FlowEvent>,
     /// What was found in the last datagrams, and when.
     held: Vec<(i64, Vec<FlowEvent>)>,
 }
 
-/// A flow of datagrams with messages of one protocol.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ProtocolFlow {
     Dtls(DtlsFlow),
@@ -88,7 +85,6 @@ impl DatagramFlow {
         Self { weight: told.own_protocol().is_some().into(), ..Self::default() }
     }
 
-    /// What it is taken for.
     pub(crate) fn protocol(&self) -> Option<&ProtocolFlow> {
         self.current.as_ref().map(|current| &current.flow)
     }
@@ -170,7 +166,6 @@ impl DatagramFlow {
         self.weight = weight.clamp(is_own.into(), MOST);
     }
 
-    /// Counts the bytes of a datagram, if the protocol is known.
     pub(crate) fn count(&mut self, bytes: u64, is_taken: bool) {
         if self.current.is_some() {
             self.payload.doubt(bytes);
@@ -183,7 +178,6 @@ impl DatagramFlow {
         self.protocol().filter(|current| current.is_quic()).map(|_| self.payload)
     }
 
-    /// Bytes of memory that incomplete hellos and held messages need.
     pub(crate) fn held_bytes(&self) -> usize {
         let of_guess = |guess: &Guess| {
             let events: usize = guess.held.iter().map(|(_, events)| 1 + events.len()).sum();

@@ -7,7 +7,6 @@ use crate::message::{FlowEvent, Found};
 use crate::session::{Negotiation, TlsSession};
 use crate::session_keys::SessionKeys;
 
-/// A session between two ends.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct DatagramSession {
     pub(crate) keys: SessionKeys,
@@ -16,12 +15,10 @@ pub(crate) struct DatagramSession {
 }
 
 impl DatagramSession {
-    /// The session with the state it changes.
     pub(crate) fn tls(&mut self) -> TlsSession<'_> {
         TlsSession { keys: &mut self.keys, negotiation: &mut self.negotiation }
     }
 
-    /// Reports what is known of it.
     pub(crate) fn report(&mut self, protocol: Protocol, time_ns: i64, found: &mut Found) {
         self.is_reported = true;
         let session = self.tls().frame(0, time_ns, protocol);

@@ -26,14 +26,11 @@ const MINOR: u8 = 3;
 /// The least bytes of a protected record: its content type, and the shortest tag.
 const LEAST_PROTECTED: usize = 9;
 
-/// A record in a datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DtlsRecord {
     pub(crate) header: Header,
     pub(crate) form: Form,
-    /// Bytes of its header.
     pub(crate) header_bytes: usize,
-    /// Whether its header has its length.
     says_length: bool,
     /// The hello in it, if it is whole, and the first of its random bytes, which no other hello has.
     pub(crate) hello: Option<(Hello, [u8; 8])>,
@@ -46,7 +43,6 @@ impl DtlsRecord {
     }
 }
 
-/// What a header says of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// An epoch, zero while nothing is encrypted, a number within it, and whether the content type is hidden.
@@ -83,7 +79,6 @@ pub(crate) fn dtls_records(chunk: &Chunk<'_>, id_length: u8) -> Option<Vec<DtlsR
 /// What is at the place where a record should start.
 enum Start {
     Record(DtlsRecord),
-    /// A header that was not captured.
     Cut,
 }
 

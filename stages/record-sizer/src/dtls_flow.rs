@@ -29,7 +29,6 @@ const FIRST_NUMBERS: u64 = 64;
 /// Bytes of a `Finished`, the first protected record of each end: its header, and twelve that verify the handshake.
 const FINISHED: u64 = 12 + 12;
 
-/// The sessions between two ends.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct DtlsFlow {
     sessions: Contenders<DtlsSession>,
@@ -39,7 +38,6 @@ pub(crate) struct DtlsFlow {
     unproven: Option<PerDirection<(u8, u8)>>,
 }
 
-/// A session and its records so far.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct DtlsSession {
     session: DatagramSession,

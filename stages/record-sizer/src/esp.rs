@@ -19,7 +19,6 @@ const HEADER: usize = 8;
 /// RFC 4868). A sender may pad more (RFC 4303, section 2.4), which counts as plaintext, as in TLS 1.3.
 const ADDED: [u64; 2] = [8 + 2 + 8, 16 + 15 + 2 + 32];
 
-/// The packets between two ends.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct EspFlow {
     is_reported: bool,
@@ -27,12 +26,10 @@ pub(crate) struct EspFlow {
 }
 
 impl EspFlow {
-    /// Whether a flow may carry it by its transport or port.
     pub(crate) fn has_port(ends: &FlowEnds) -> bool {
         ends.transport == Transport::Esp || ends.has_port(PORT)
     }
 
-    /// The flow of a datagram, if that may be of ESP by its transport or port.
     pub(crate) fn begin(chunk: &Chunk<'_>, ends: Option<&FlowEnds>) -> Option<Self> {
         ends.filter(|ends| Self::has_port(ends)).and(header(chunk)).map(|_| Self::default())
     }

@@ -13,7 +13,6 @@ use crate::record::SizedRecord;
 pub(crate) enum TlsEvent {
     /// A hello is complete; `follows_data` if application data came before it in the same stream.
     Hello { time_ns: i64, direction: Direction, hello: Box<Hello>, follows_data: bool },
-    /// A record is complete.
     Record { direction: Direction, record: SizedRecord },
     /// A message of another protocol, or what belongs to it.
     Other { direction: Direction, time_ns: i64, event: FlowEvent },
@@ -49,21 +48,17 @@ pub(crate) enum Incident {
     NotMissing { bytes: u64 },
     /// Record boundaries were found again after `skipped` captured bytes.
     Resync { skipped: u64 },
-    /// Two packets contradict each other.
     Conflict(Conflict),
     /// This number of bytes of payload claimed a place in the stream that nothing confirmed.
     Unconfirmed { bytes: u64 },
     /// No record header where one should be.
     Malformed,
-    /// This does not look like TLS.
     NotTls,
-    /// This is `OpenVPN` over TCP.
     OpenVpn,
     /// Messages are sized by the lengths of segments, and end so.
     SizedBySegments(MessageEnd),
 }
 
-/// How packets contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conflict {
     /// A retransmission differs from the bytes it repeats, which stay.
@@ -78,17 +73,13 @@ pub(crate) enum Conflict {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) events: Vec<TlsEvent>,
-    /// Incidents by their time.
     pub(crate) incidents: Vec<(i64, Incident)>,
-    /// Segments that brought nothing new.
     pub(crate) retransmitted: u64,
-    /// Segments that came before their turn.
     pub(crate) out_of_order: u64,
     /// The bytes that were read, where somebody wants to know.
     pub(crate) read: Option<Vec<StreamBytes>>,
 }
 
-/// Bytes of one direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StreamBytes {
     pub(crate) direction: Direction,

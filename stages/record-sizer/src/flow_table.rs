@@ -15,7 +15,6 @@ const PERIODS: usize = 8;
 /// The fewest flows by which the table grows.
 const MIN_GROWTH: usize = 64;
 
-/// Values by flow.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FlowTable<V> {
     #[serde(with = "entries", bound(serialize = "V: Serialize", deserialize = "V: Deserialize<'de>"))]
@@ -31,7 +30,6 @@ pub(crate) struct FlowTable<V> {
 }
 
 impl<V> FlowTable<V> {
-    /// A table of at most `capacity` values.
     pub(crate) fn new(capacity: usize) -> Self {
         let (values, used) = (IndexMap::default(), Vec::new());
         Self { values, used, period: 1, used_in_period: 0, capacity, last_sweep: None }
@@ -71,7 +69,6 @@ impl<V> FlowTable<V> {
         Some(value)
     }
 
-    /// Whether there is no room for another value.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.values.len() >= self.capacity
@@ -106,7 +103,6 @@ impl<V> FlowTable<V> {
         self.evict_unused_since(*latest)
     }
 
-    /// Removes and returns all values.
     pub(crate) fn drain(&mut self) -> Vec<(u64, V)> {
         self.used.clear();
         std::mem::take(&mut self.values).into_iter().collect()

@@ -16,16 +16,13 @@ use crate::reassembly::OrderedStream;
 use crate::record::{GapEffect, HEADER, Header, OpenRecord, RecordWalker, SizedRecord, Step, WalkerState};
 use crate::resync::{BoundarySearch, SearchOutcome};
 
-/// How the next bytes of a direction are read.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Framing {
-    /// Nothing was read yet.
     Unstarted,
     /// At the first byte of the stream, or in the first header.
     Beginning,
     /// In an SSL 2 `ClientHello`, of which `left` bytes are to come.
     Ssl2Hello { left: u64 },
-    /// In step with the record headers.
     InStep,
     /// In something that is not TLS, which a hello may end.
     HelloScan(Box<HelloScan>),
@@ -33,7 +30,6 @@ pub(crate) enum Framing {
     Search(Box<BoundarySearch>),
     /// The capture holds headers alone.
     Hidden,
-    /// In packets of `OpenVPN`.
     OpenVpn,
 }
 
@@ -52,7 +48,6 @@ impl Framing {
         }
     }
 
-    /// Whether the stream ends inside a record if it ends here.
     pub(crate) fn is_inside_record(&self, walker: &RecordWalker) -> bool {
         match self {
             Self::InStep => walker.is_inside_record(),
@@ -81,7 +76,6 @@ pub(crate) struct Framer<'a> {
     pub(crate) direction: Direction,
     /// Whether the SYN was seen, so that the stream starts with its first byte.
     pub(crate) saw_syn: bool,
-    /// Whether a record was found in either direction.
     pub(crate) is_tls: bool,
     pub(crate) walker: &'a mut RecordWalker,
     pub(crate) framing: &'a mut Framing,
@@ -207,7 +201,6 @@ impl Framer<'_> {
         }
     }
 
-    /// Gives bytes to the framer of a declared framing.
     fn take_declared(&mut self, chunk: Chunk<'_>) {
         let (direction, mut found) = (self.direction, Found::default());
         let Some(declared) = self.declared else { return };
@@ -241,7 +234,6 @@ impl Framer<'_> {
         self.message(complete);
     }
 
-    /// What sizes the messages of this direction.
     pub(crate) fn sizer(&mut self) -> Option<&mut MessageSizer> {
         self.messages.as_mut()?.sizers.of_mut(self.direction).as_mut()
     }
@@ -253,7 +245,6 @@ impl Framer<'_> {
         }
     }
 
-    /// Ends the message that is open.
     pub(crate) fn end_message(&mut self) {
         let message = self.sizer().and_then(MessageSizer::end);
         self.message(message);
@@ -340,7 +331,6 @@ impl Framer<'_> {
         }
     }
 
-    /// Starts a search for a boundary with these bytes.
     fn search_from(&mut self, bytes: &[u8], time_ns: i64) {
         let mut search = BoundarySearch::new(self.walker.version());
         // They are too few for a header.
@@ -474,7 +464,6 @@ impl Framer<'_> {
         self.note_read(sequence.wrapping_sub(HEADER as u32), &header.to_bytes());
     }
 
-    /// Notes the headers that a search came to believe.
     fn read_headers(&mut self, believed: &[(u32, Header)]) {
         for (sequence, header) in believed {
             self.note_read(*sequence, &header.to_bytes());

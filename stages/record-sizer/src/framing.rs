@@ -8,7 +8,6 @@ use sizeleak_platform::runtime::ConfigureError;
 
 use crate::message::FlowEnds;
 
-/// The longest header.
 const LONGEST_HEADER: usize = 64;
 
 /// The greatest length of a message, if none is declared: as much as a sender may write at once.
@@ -114,7 +113,6 @@ pub(crate) fn matter(port: Vec<u16>) -> Framing {
 }
 
 impl Framing {
-    /// Whether it can be used.
     pub(crate) fn check(&self) -> Result<(), ConfigureError> {
         let fault = if self.name.is_empty() {
             "has no `name`"
@@ -136,12 +134,10 @@ impl Framing {
         Err(ConfigureError::Usage(format!("the framing `{}` {fault}", self.name)))
     }
 
-    /// Whether a connection between these ends carries it, because that was declared.
     pub(crate) fn is_declared_for(&self, ends: &FlowEnds) -> bool {
         self.port.iter().any(|port| ends.has_port(*port))
     }
 
-    /// Whether the first bytes of a segment show it.
     pub(crate) fn is_shown_by(&self, payload: &[u8], length: u64) -> bool {
         self.beginning_of(payload).is_some() || !self.prefix.is_empty() && self.is_in_step(payload, length)
     }
@@ -163,7 +159,6 @@ impl Framing {
         (length <= self.longest.unwrap_or(LONGEST)).then(|| length.saturating_add(self.trailer))
     }
 
-    /// Whether messages may begin with these bytes.
     pub(crate) fn may_begin(&self, payload: &[u8]) -> bool {
         payload.get(..self.header).and_then(|header| self.body_length(header)).is_some()
     }

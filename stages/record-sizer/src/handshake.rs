@@ -21,7 +21,6 @@ const MAX_NAME: usize = 255;
 /// The type of the extension `connection_id` (RFC 9146).
 const CONNECTION_ID: u16 = 54;
 
-/// The type of the extension `encrypt_then_mac`.
 const ENCRYPT_THEN_MAC: u16 = 22;
 
 /// The version of TLCP (GB/T 38636) as on the wire.
@@ -33,7 +32,6 @@ const RETRY: [u8; 32] = [
     0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
 
-/// A hello of either end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Hello {
     Client(ClientHello),
@@ -89,7 +87,6 @@ enum ReaderState {
     Lost,
 }
 
-/// A hello of which some bytes are still to come.
 #[derive(Debug, Serialize, Deserialize)]
 struct PartialHello {
     #[serde(with = "serde_bytes")]
@@ -177,7 +174,6 @@ impl HandshakeReader {
         matches!(self.state, ReaderState::Header { have: 0, .. })
     }
 
-    /// Bytes of memory that an incomplete hello needs.
     pub(crate) fn held_bytes(&self) -> usize {
         if let ReaderState::Hello(partial) = &self.state { partial.message.len().next_power_of_two() } else { 0 }
     }

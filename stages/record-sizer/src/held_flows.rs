@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// Flows that hold bytes, by deadline.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct HeldFlows {
     by_deadline: BTreeSet<(i64, u64)>,
@@ -43,12 +42,10 @@ impl HeldFlows {
         self.by_deadline.first().map_or(i64::MAX, |(deadline, _)| *deadline)
     }
 
-    /// The flow to give up first.
     pub(crate) fn first(&self) -> Option<u64> {
         self.by_deadline.first().map(|(_, flow)| *flow)
     }
 
-    /// Bytes held by all flows together.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -57,12 +57,10 @@ impl HeldSegments {
         self.segments.front().map(|(start, held)| (*start, held.without_payload.time_ns))
     }
 
-    /// Removes the first one if it starts at this position.
     pub(crate) fn take_at(&mut self, position: u64) -> Option<HeldSegment> {
         self.take_first_if(|start| start == position)
     }
 
-    /// Removes those that start before this position.
     pub(crate) fn drop_before(&mut self, position: u64) {
         while self.take_first_if(|start| start < position).is_some() {}
     }
@@ -85,12 +83,10 @@ impl HeldSegments {
         Some(rest).filter(|rest| !rest.is_empty())
     }
 
-    /// Whether all that is held may be padding.
     pub(crate) fn is_all_padding(&self) -> bool {
         self.segments.iter().all(|(_, held)| held.without_payload.may_be_padding)
     }
 
-    /// Removes the segment that holds the byte at this position.
     pub(crate) fn remove_at(&mut self, position: u64) {
         let index = self.segments.partition_point(|(start, _)| *start <= position);
         if let Some((_, held)) = index.checked_sub(1).and_then(|index| self.segments.remove(index)) {
@@ -144,7 +140,6 @@ impl HeldSegments {
         neighbours.map(|(start, held)| run.add(*start, held)).max().unwrap_or_default()
     }
 
-    /// Where the first segment at or after this position starts.
     pub(crate) fn next_start(&self, position: u64) -> Option<u64> {
         self.segments.get(self.segments.partition_point(|(start, _)| *start < position)).map(|(start, _)| *start)
     }
@@ -166,7 +161,6 @@ impl HeldSegments {
         self.segments.is_empty()
     }
 
-    /// Bytes of memory they are taken to need.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         if self.is_empty() { 0 } else { DIRECTION_COST + self.bytes }

@@ -8,7 +8,6 @@ use crate::record::{HEADER, MAX_BODY};
 /// Bytes that [`is_hello`] looks at.
 pub(crate) const HELLO: usize = 11;
 
-/// The largest hello message, in bytes.
 pub(crate) const MAX_HELLO: u32 = 1 << 15;
 
 /// Bytes of another protocol in which every position is looked at; after them, only the starts of segments are.
@@ -47,11 +46,9 @@ pub(crate) struct HelloScan {
     #[serde(with = "serde_bytes")]
     tail: Vec<u8>,
     tail_ns: i64,
-    /// Bytes passed over so far.
     scanned: u64,
 }
 
-/// What a scan reached.
 #[derive(Debug)]
 pub(crate) enum ScanOutcome<'a> {
     /// A hello starts with the bytes `before`, captured at `before_ns`, and continues in `rest`.
@@ -61,17 +58,14 @@ pub(crate) enum ScanOutcome<'a> {
 }
 
 impl HelloScan {
-    /// A scan of a stream that started with these bytes.
     pub(crate) fn new(first: [u8; HEADER], time_ns: i64) -> Self {
         Self { tail: first.to_vec(), tail_ns: time_ns, scanned: HEADER as u64 }
     }
 
-    /// Bytes passed over so far.
     pub(crate) fn scanned(&self) -> u64 {
         self.scanned
     }
 
-    /// Scans the next chunk of the stream.
     pub(crate) fn chunk<'a>(&mut self, mut chunk: Chunk<'a>) -> ScanOutcome<'a> {
         let length = chunk.length();
         let found = |before, before_ns, rest| ScanOutcome::Hello { before, before_ns, rest };
@@ -107,7 +101,6 @@ impl HelloScan {
         ScanOutcome::Nothing { is_exhausted: self.scanned >= THOROUGH }
     }
 
-    /// Passes over missing bytes.
     pub(crate) fn gap(&mut self) {
         self.tail.clear();
     }

@@ -26,13 +26,10 @@ pub(crate) struct LengthFramer {
     matter: Option<MatterFlow>,
 }
 
-/// Where a direction is.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 enum Place {
-    /// Out of step.
     #[default]
     Lost,
-    /// In step.
     Within(OpenMessage),
 }
 
@@ -62,17 +59,14 @@ impl LengthFramer {
         Box::new(Self { framing, is_reported: false, places, awaits_first: from_start, skipped, matter: None })
     }
 
-    /// Follows Matter over TCP.
     pub(crate) fn matter(ports: Vec<u16>, from_start: PerDirection<bool>) -> Box<Self> {
         Box::new(Self { matter: Some(MatterFlow::default()), ..*Self::new(framing::matter(ports), from_start) })
     }
 
-    /// Bytes from the start of a message that are read.
     fn head_bytes(&self) -> usize {
         self.framing.header + if self.matter.is_some() { matter::LONGEST_HEADER } else { 0 }
     }
 
-    /// Whether a direction is inside a message.
     pub(crate) fn is_inside_message(&self, direction: Direction) -> bool {
         matches!(self.places.of(direction), Place::Within(open) if open.have > 0)
     }

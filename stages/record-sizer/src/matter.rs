@@ -32,10 +32,8 @@ const ACKNOWLEDGEMENT: u32 = LEAST_CONTENT + 4;
 /// 4.12.2); no device sends a hundred messages a second for longer than that.
 const KNOWN: usize = 512;
 
-/// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Its bytes.
     pub(crate) length: usize,
     /// The session and the counter, which is hidden where the sender asks for privacy: equal bytes are of equal messages
     /// then too.
@@ -44,7 +42,6 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Reads a header; `None` if these bytes start with none.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let &[flags, s0, s1, security, c0, c1, c2, c3] = bytes.first_chunk()?;
         let (session, counter) = (u16::from_le_bytes([s0, s1]), u32::from_le_bytes([c0, c1, c2, c3]));
@@ -83,7 +80,6 @@ impl Header {
     }
 }
 
-/// The messages between two ends.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct MatterFlow {
     is_reported: bool,
@@ -115,7 +111,6 @@ impl MatterFlow {
     }
 }
 
-/// Whether a flow may carry Matter: by its own port, or one that was declared.
 pub(crate) fn is_matter(ends: &FlowEnds, ports: &[u16]) -> bool {
     ends.has_port(PORT) || ports.iter().any(|port| ends.has_port(*port))
 }

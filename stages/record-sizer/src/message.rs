@@ -12,7 +12,6 @@ use sizeleak_frame::{ContentType, Direction, Protocol, Record, Session, Transpor
 
 use crate::chunk::Chunk;
 
-/// A message with its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Message {
     /// When its first and its last byte were captured, in nanoseconds since the epoch.
@@ -35,17 +34,14 @@ impl Message {
         Self { start_ns, time_ns, direction, content_type, length, plaintext, handshake, protocol }
     }
 
-    /// The same with this plaintext.
     pub(crate) fn with_plaintext(self, plaintext: [u64; 2]) -> Self {
         Self { plaintext: Some(plaintext), ..self }
     }
 
-    /// The same as a part of the handshake.
     pub(crate) fn as_handshake(self) -> Self {
         Self { content_type: ContentType::Handshake, handshake: true, ..self }
     }
 
-    /// The frame that reports it.
     pub(crate) fn frame(self, flow: u64) -> Record {
         let Self { start_ns, time_ns, direction, content_type, length, plaintext, handshake, protocol } = self;
         Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake, protocol }
@@ -62,19 +58,16 @@ pub(crate) struct FlowEnds {
 }
 
 impl FlowEnds {
-    /// Whether one of the ends has this port.
     pub(crate) fn has_port(&self, port: u16) -> bool {
         self.gateway_port == Some(port) || self.service.port() == port
     }
 }
 
-/// What was found in a chunk.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) events: Vec<FlowEvent>,
     /// The bytes that were read, by their place in the chunk.
     pub(crate) read: Vec<Range<usize>>,
-    /// Messages that were seen before.
     pub(crate) repeated: u64,
     /// Connection ids of QUIC that both ends know: packets between other ports may have them.
     pub(crate) ids: Vec<Vec<u8>>,
@@ -115,7 +108,6 @@ impl Found {
     }
 }
 
-/// Finds the messages of one protocol in a flow.
 pub(crate) trait MessageFramer {
     /// Takes the next bytes of a direction: a datagram, or a part of a stream in order. False if they are not of this
     /// protocol.

@@ -15,7 +15,6 @@ const WRITE_GAP_NS: i64 = 250_000_000;
 /// before they were captured.
 const FULL_BYTES: std::ops::RangeInclusive<u64> = 536..=1500;
 
-/// What ends a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum MessageEnd {
     /// The end of a write: a segment that its sender pushes. One that is full or not pushed is continued by the next.
@@ -57,7 +56,6 @@ impl ConnectionMessages {
     }
 }
 
-/// Finds the messages of one direction.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct MessageSizer {
     pub(crate) end: MessageEnd,
@@ -103,7 +101,6 @@ impl MessageSizer {
         None
     }
 
-    /// Ends the message that is open.
     pub(crate) fn end(&mut self) -> Option<SizedMessage> {
         self.open.take()
     }
@@ -117,7 +114,6 @@ impl MessageSizer {
         self.open.map(|open| open.time_ns.saturating_add(gap_ns).saturating_add(1))
     }
 
-    /// Bytes of memory that wait for the end of a message.
     pub(crate) fn held_bytes(&self) -> usize {
         if self.open.is_some() { size_of::<Self>() } else { 0 }
     }
@@ -129,7 +125,6 @@ impl MessageSizer {
         }
     }
 
-    /// Whether more of the message follows these bytes.
     fn is_continued(&mut self, chunk: &Chunk<'_>) -> bool {
         if self.end != MessageEnd::Write || !chunk.ends_segment {
             return true;

@@ -105,7 +105,6 @@ pub(crate) fn incident(incident: Incident) -> (&'static str, Option<u64>, String
     }
 }
 
-/// A notice of this stage, of the traffic's time.
 pub(crate) fn notice(
     time_ns: i64,
     flow: Option<u64>,

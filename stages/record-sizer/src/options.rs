@@ -111,7 +111,6 @@ pub(crate) struct Declared {
 }
 
 impl Declared {
-    /// The framing that is declared for these ports.
     pub(crate) fn framing(&self, ends: &FlowEnds) -> Option<&Framing> {
         self.framings.iter().find(|framing| framing.is_declared_for(ends))
     }

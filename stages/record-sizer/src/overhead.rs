@@ -5,7 +5,6 @@ use tls_parser::TlsCipherSuite;
 use crate::handshake::ServerHello;
 use crate::plaintext::{Protection, TLS_1_3};
 
-/// TLS 1.2.
 const TLS_1_2: u16 = 0x0303;
 
 /// The least and the most bytes that a cipher suite adds to a record, by the suite's IANA name. They differ for CBC,

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::Direction;
 
-/// A value for each direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PerDirection<T> {
     pub(crate) to_gateway: T,
@@ -11,19 +10,16 @@ pub(crate) struct PerDirection<T> {
 }
 
 impl<T> PerDirection<T> {
-    /// The value of a direction.
     #[inline]
     pub(crate) fn of(&self, direction: Direction) -> &T {
         if direction == Direction::ToGateway { &self.to_gateway } else { &self.from_gateway }
     }
 
-    /// The value of a direction, to be changed.
     #[inline]
     pub(crate) fn of_mut(&mut self, direction: Direction) -> &mut T {
         if direction == Direction::ToGateway { &mut self.to_gateway } else { &mut self.from_gateway }
     }
 
-    /// Both values.
     #[inline]
     pub(crate) fn both(&self) -> [&T; 2] {
         [&self.to_gateway, &self.from_gateway]
@@ -31,14 +27,12 @@ impl<T> PerDirection<T> {
 }
 
 impl<T> PerDirection<T> {
-    /// Whether something holds of both values.
     pub(crate) fn all(&self, holds: impl Fn(&T) -> bool) -> bool {
         holds(&self.to_gateway) && holds(&self.from_gateway)
     }
 }
 
 impl<T: Copy> PerDirection<T> {
-    /// The same value for both directions.
     pub(crate) fn same(value: T) -> Self {
         Self { to_gateway: value, from_gateway: value }
     }

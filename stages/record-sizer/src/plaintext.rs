@@ -8,25 +8,19 @@ use tls_parser::{TlsCipherEnc, TlsCipherEncMode, TlsCipherMac, TlsCipherSuite};
 
 use crate::handshake::ServerHello;
 
-/// TLS 1.0.
 pub(crate) const TLS_1_0: u16 = 0x0301;
-/// DTLS 1.3 (RFC 9147).
 pub(crate) const DTLS_1_3: u16 = 0xfefc;
-/// TLS 1.3.
 pub(crate) const TLS_1_3: u16 = 0x0304;
 
-/// What protection adds to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Protection {
     /// A fixed number of bytes.
     Added(u8),
     /// An initialization vector, a MAC, and padding to the next block.
     Block { vector: u8, mac: u8, block: u8, order: Order },
-    /// Unknown.
     Unknown,
 }
 
-/// The order of the two operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
     MacThenEncrypt,
@@ -93,7 +87,6 @@ impl Protection {
     }
 }
 
-/// The range that holds one length.
 #[inline]
 pub(crate) fn exactly(length: u16) -> [u64; 2] {
     [length.into(); 2]

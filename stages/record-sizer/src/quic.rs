@@ -40,7 +40,6 @@ const NUMBER: [u64; 2] = [1, 4];
 /// The least packet: what is encrypted has 16 bytes of sample behind the number (RFC 9001, section 5.4.2).
 const LEAST_PACKET: u64 = 1 + 4 + 16;
 
-/// The connections between two ends, perhaps.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct QuicFlow {
     connections: Contenders<QuicConnection>,
@@ -50,10 +49,8 @@ pub(crate) struct QuicFlow {
     is_unread_reported: bool,
 }
 
-/// A connection.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct QuicConnection {
-    /// The ids in packets of each direction.
     ids: PerDirection<ConnectionIds>,
     session: DatagramSession,
     initial: Box<InitialReader>,
@@ -104,7 +101,6 @@ impl QuicFlow {
         Self { connections, assumed: None, is_certain: true, is_unread_reported: false }
     }
 
-    /// Bytes of memory that incomplete hellos need.
     pub(crate) fn held_bytes(&self) -> usize {
         self.connections.with_packets().map(|(.., known)| known.initial.held_bytes()).sum()
     }

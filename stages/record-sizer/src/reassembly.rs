@@ -36,7 +36,6 @@ const ORIGIN: u64 = 1 << 32;
 
 /// Receives what reassembly puts in order.
 pub(crate) trait OrderedStream {
-    /// The next bytes of the stream.
     fn chunk(&mut self, chunk: Chunk<'_>);
     /// The next `length` bytes of the stream are missing; zero where their number is unknown.
     fn gap(&mut self, length: u64, time_ns: i64);
@@ -75,11 +74,9 @@ pub(crate) struct PendingSegments {
 pub(crate) struct StreamContext {
     /// The sequence number of the other direction's next byte, where it is known.
     pub(crate) other_next: Option<u32>,
-    /// The last acknowledgement number of the other direction.
     pub(crate) other_acknowledgement: Option<u32>,
     /// When the last byte of this direction was captured.
     pub(crate) last_ns: i64,
-    /// The record that this direction is inside, if it is.
     pub(crate) record: Option<OpenRecord>,
 }
 
@@ -98,7 +95,6 @@ enum Placement {
     Repeats,
 }
 
-/// What a SYN means to a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SynMeaning {
     /// A repetition, or the late SYN of what was seen before it.
@@ -115,13 +111,11 @@ impl PendingSegments {
         self.held.is_empty() && self.rivals.is_empty()
     }
 
-    /// Bytes of memory that held segments are taken to need.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.held.bytes() + self.rivals.memory_bytes()
     }
 
-    /// Whether missing bytes are waited for.
     pub(crate) fn waits(&self) -> bool {
         !self.held.is_empty() && !self.is_doubted
     }
@@ -141,7 +135,6 @@ pub(crate) struct Reassembly<'a> {
 }
 
 impl Reassembly<'_> {
-    /// What a SYN with this sequence number means here.
     pub(crate) fn syn_meaning(&self, sequence: u32) -> SynMeaning {
         let first = sequence.wrapping_add(1);
         let is_close = || self.position_of(first).abs_diff(self.near(first)) <= WINDOW as u64;
@@ -152,7 +145,6 @@ impl Reassembly<'_> {
         }
     }
 
-    /// Starts the stream after a SYN with this sequence number.
     pub(crate) fn open(&mut self, sequence: u32, out: &mut impl OrderedStream) {
         let first = sequence.wrapping_add(1);
         let next = self.position_of(first);
@@ -161,7 +153,6 @@ impl Reassembly<'_> {
         self.release_from(next, out);
     }
 
-    /// Whether any byte of it was seen.
     pub(crate) fn has_data(&self) -> bool {
         !self.pending.held.is_empty() || (self.position.is_known() && self.position.next != self.position.first)
     }
@@ -239,7 +230,6 @@ impl Reassembly<'_> {
         record.and_then(|record| record.header).is_some_and(|header| bytes != header_digest(header))
     }
 
-    /// What a segment is to the stream that does not continue it.
     fn placement(&self, segment: &Segment<'_>, sequence: u32) -> Placement {
         let is_known = self.position.is_known();
         let next = if is_known { self.position.next } else { self.near(sequence) as u32 };
@@ -417,13 +407,11 @@ impl Reassembly<'_> {
         self.pending.held.drop_all();
     }
 
-    /// Drops all rivals.
     pub(crate) fn drop_rivals(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
         self.pending.rivals.drop_all();
         self.report_dropped(time_ns, out);
     }
 
-    /// Reports the payload of rivals that were dropped since the last report.
     fn report_dropped(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
         let dropped = self.pending.rivals.take_dropped();
         if dropped > 0 {
@@ -455,7 +443,6 @@ impl Reassembly<'_> {
         (1..=WINDOW).contains(&beyond)
     }
 
-    /// The number of held segments that are believed without an acknowledgement if they follow each other.
     fn proof(&self) -> usize {
         if self.is_acknowledged() { PROOF } else { UNACKNOWLEDGED_PROOF }
     }
@@ -556,7 +543,6 @@ impl Reassembly<'_> {
         }
     }
 
-    /// The position that a sequence number stands for.
     fn position_of(&self, sequence: u32) -> u64 {
         let near = self.near(sequence);
         near.saturating_add_signed(sequence.wrapping_sub(near as u32).cast_signed().into())

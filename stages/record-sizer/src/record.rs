@@ -11,13 +11,11 @@ use crate::chunk::Chunk;
 /// The largest body of a record: 2¹⁴ + 2048 bytes (RFC 5246 section 6.2.3; TLS 1.3 allows less).
 pub(crate) const MAX_BODY: u16 = (1 << 14) + 2048;
 
-/// Bytes of a record header.
 pub(crate) const HEADER: usize = 5;
 
 /// Stands for version 1.1, that of TLCP (GB/T 38636), where only the second byte of version 3.x is kept.
 pub(crate) const TLCP: u8 = 0x11;
 
-/// A plausible record header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) content_type: ContentType,
@@ -67,7 +65,6 @@ pub(crate) struct OpenRecord {
     pub(crate) header: Option<[u8; HEADER]>,
 }
 
-/// A record whose end was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SizedRecord {
     pub(crate) header: Header,
@@ -94,7 +91,6 @@ pub(crate) struct RecordWalker {
     pub(crate) state: WalkerState,
 }
 
-/// Where a walk is.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum WalkerState {
     /// Before a header of which the first `count` bytes were `seen`, after records of `version` 3.x, if any.
@@ -103,24 +99,19 @@ pub(crate) enum WalkerState {
     Body { header: Header, left: u16 },
 }
 
-/// What a walk reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step<'a> {
-    /// The end of the chunk.
     More,
     /// The end of a header; its body follows.
     Header(Header),
     /// Some bytes of a body; `whole` unless others of them are hidden.
     Body { header: Header, bytes: &'a [u8], whole: bool },
-    /// The end of a record.
     Record(SizedRecord),
-    /// Five bytes that are not a header.
     Implausible([u8; HEADER]),
     /// A header that was not captured.
     Hidden,
 }
 
-/// What a gap in the stream does to a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GapEffect {
     /// The gap is within a body: the position of the next header is still known.
@@ -152,12 +143,10 @@ impl RecordWalker {
         Self { start_ns: time_ns, last_ns: time_ns, state }
     }
 
-    /// Whether a record has started and not ended.
     pub(crate) fn is_inside_record(&self) -> bool {
         !matches!(self.state, WalkerState::Header { count: 0, .. })
     }
 
-    /// The record that it is inside.
     pub(crate) fn open_record(&self) -> Option<OpenRecord> {
         match self.state {
             WalkerState::Header { count: 0, .. } => None,
@@ -169,7 +158,6 @@ impl RecordWalker {
         }
     }
 
-    /// Bytes of the present body that are still to come.
     pub(crate) fn body_left(&self) -> u64 {
         if let WalkerState::Body { left, .. } = self.state { left.into() } else { 0 }
     }
@@ -190,7 +178,6 @@ impl RecordWalker {
         }
     }
 
-    /// Takes one step along a chunk.
     pub(crate) fn step<'a>(&mut self, chunk: &mut Chunk<'a>) -> Step<'a> {
         match self.state {
             WalkerState::Body { header, left: 0 } => Step::Record(self.end_record(header)),
@@ -232,7 +219,6 @@ impl RecordWalker {
         if chunk.is_empty() { Step::More } else { Step::Hidden }
     }
 
-    /// Passes over missing bytes.
     pub(crate) fn gap(&mut self, length: u64) -> GapEffect {
         match self.state {
             WalkerState::Body { header, left } if length <= left.into() => {
@@ -244,7 +230,6 @@ impl RecordWalker {
         }
     }
 
-    /// Ends the present record.
     #[inline]
     pub(crate) fn end_record(&mut self, header: Header) -> SizedRecord {
         let record = SizedRecord { header, start_ns: self.start_ns, time_ns: self.last_ns };

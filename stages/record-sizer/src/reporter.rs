@@ -17,7 +17,6 @@ use crate::read_bytes::ReadBytes;
 use crate::record::{HEADER, SizedRecord};
 use crate::session::{RecordDetails, TlsSession};
 
-/// Emits records, sessions and notices, and counts them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Reporter {
     pub(crate) counters: SizerCounters,
@@ -25,7 +24,6 @@ pub(crate) struct Reporter {
     /// The bytes that were read since they were last asked for, where somebody wants to know.
     #[serde(skip)]
     pub(crate) read: Vec<ReadBytes>,
-    /// The bytes of the last datagram that were read.
     #[serde(skip)]
     pub(crate) datagram_read: Vec<Range<usize>>,
 }
@@ -82,7 +80,6 @@ impl Reporter {
         self.flow_event(flow, time_ns, FlowEvent::Message(message), out)
     }
 
-    /// Reports the end of a connection.
     pub(crate) fn ending(&mut self, flow: u64, time_ns: i64, ending: Ending, out: &mut dyn Emit) -> Result<(), Closed> {
         if ending.is_not_tls {
             self.incident(flow, time_ns, Incident::NotTls, out)?;
@@ -118,7 +115,6 @@ impl Reporter {
         self.notice(flow, time_ns, (what::LOSS, Some(lost), detail), out)
     }
 
-    /// Reports what was found in a datagram.
     pub(crate) fn found(&mut self, flow: u64, time_ns: i64, found: Found, out: &mut dyn Emit) -> Result<(), Closed> {
         self.counters.retransmitted += found.repeated;
         self.counters.other_datagrams = self.counters.other_datagrams.saturating_sub(found.recognised);
@@ -126,7 +122,6 @@ impl Reporter {
         found.events.into_iter().try_for_each(|event| self.flow_event(flow, time_ns, event, out))
     }
 
-    /// Reports a message or a session that a framer found.
     fn flow_event(&mut self, flow: u64, time_ns: i64, event: FlowEvent, out: &mut dyn Emit) -> Result<(), Closed> {
         match event {
             FlowEvent::Message(message) => {
@@ -187,7 +182,6 @@ impl Reporter {
         out.emit(session.frame(flow, time_ns, Protocol::Tls).into())
     }
 
-    /// Reports a record.
     #[inline]
     pub(crate) fn record(
         &mut self,

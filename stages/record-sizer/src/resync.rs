@@ -36,7 +36,6 @@ const THOROUGH: u64 = 256 << 10;
 /// The longest alert, in bytes: two, a MAC, padding and an initialization vector, with room to spare.
 const MAX_ALERT: u16 = 512;
 
-/// A search for the next boundary.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BoundarySearch {
     candidates: Vec<Candidate>,
@@ -46,7 +45,6 @@ pub(crate) struct BoundarySearch {
     tail_ns: i64,
     /// The version 3.x of records sized before in this direction.
     version: Option<u8>,
-    /// Captured bytes searched so far.
     searched: u64,
 }
 
@@ -60,15 +58,11 @@ struct Candidate {
     /// Whether its header was parsed, so that the next one proves it.
     saw_header: bool,
     record: Option<SizedRecord>,
-    /// Whether it stands at the start of a segment.
     is_aligned: bool,
-    /// Whether the search is still in the segment it starts in.
     is_fresh: bool,
-    /// Captured bytes searched before it.
     skipped: u64,
 }
 
-/// What a search reached.
 #[derive(Debug)]
 pub(crate) enum SearchOutcome<'a> {
     /// A boundary, after `skipped` captured bytes: `walker` continues with `rest`, after `record`.
@@ -78,7 +72,6 @@ pub(crate) enum SearchOutcome<'a> {
     Nothing { unproven: Vec<SizedRecord>, is_exhausted: bool },
 }
 
-/// What following a candidate along a chunk showed.
 enum CandidateOutcome<'a> {
     Pending,
     Refuted,
@@ -92,7 +85,6 @@ impl BoundarySearch {
         Self { candidates: Vec::new(), tail: Vec::new(), tail_ns: 0, version, searched: 0 }
     }
 
-    /// Captured bytes searched so far.
     pub(crate) fn searched(&self) -> u64 {
         self.searched
     }
@@ -151,7 +143,6 @@ impl BoundarySearch {
         unproven
     }
 
-    /// Looks for candidates at the first `positions` of a chunk.
     fn look_within<'a>(
         &mut self,
         chunk: Chunk<'a>,

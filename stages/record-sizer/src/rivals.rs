@@ -57,7 +57,6 @@ pub(crate) struct Run {
     pub(crate) claim: Claim,
     /// The sequence number of the SYN it starts with, if it does.
     pub(crate) syn: Option<u32>,
-    /// The sequence number of its first byte.
     pub(crate) start: u32,
     /// The sequence number behind its last byte.
     pub(crate) next: u32,
@@ -96,7 +95,6 @@ impl Run {
     }
 }
 
-/// The unconfirmed runs of a direction, the oldest first.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Rivals {
     runs: Vec<Run>,
@@ -109,7 +107,6 @@ impl Rivals {
         self.runs.is_empty()
     }
 
-    /// Bytes of memory the runs are taken to need.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.runs.iter().map(Run::memory_bytes).sum()
     }
@@ -140,7 +137,6 @@ impl Rivals {
         self.add(Run { claim, syn: None, start: sequence, next, segments, is_acknowledged: false, may_repeat: false });
     }
 
-    /// Starts a run that is confirmed already.
     pub(crate) fn start_confirmed(&mut self, claim: Claim, segment: &Segment<'_>, sequence: u32) {
         self.start(claim, segment, sequence);
         if let Some(run) = self.runs.last_mut() {
@@ -148,7 +144,6 @@ impl Rivals {
         }
     }
 
-    /// Starts a run with a SYN of this sequence number.
     pub(crate) fn start_with_syn(&mut self, sequence: u32) {
         self.repeat_syn(sequence);
         if let Some(run) = self.with_syn(sequence) {
@@ -202,7 +197,6 @@ impl Rivals {
         }
     }
 
-    /// Removes the first run that is confirmed.
     pub(crate) fn take_confirmed(&mut self, proof: Proof) -> Option<Run> {
         let index = self.runs.iter().position(|run| run.is_confirmed(proof))?;
         Some(self.runs.remove(index))
@@ -215,12 +209,10 @@ impl Rivals {
         Some(self.runs.remove(index))
     }
 
-    /// Removes all runs of another connection.
     pub(crate) fn take_other_connections(&mut self) -> Vec<Run> {
         self.runs.extract_if(.., |run| run.claim == Claim::OtherConnection).collect()
     }
 
-    /// Drops all runs.
     pub(crate) fn drop_all(&mut self) {
         self.dropped += self.runs.drain(..).map(|run| run.payload_bytes()).sum::<u64>();
     }
@@ -231,7 +223,6 @@ impl Rivals {
     }
 }
 
-/// Whether a segment repeats a kept one.
 fn is_same(kept: &OwnedSegment, segment: &Segment<'_>) -> bool {
     let kept = kept.segment();
     kept.sequence == segment.sequence && kept.length == segment.length && kept.payload == segment.payload

@@ -33,7 +33,6 @@ enum Phase {
     Tls13(Box<Tls13Handshake>),
 }
 
-/// What the session says about a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordDetails {
     /// The least and the most bytes of plaintext, where they are known.
@@ -52,7 +51,6 @@ impl Negotiation {
         Some([self.client_hello.as_ref()?.connection_id?, self.server_hello?.connection_id?])
     }
 
-    /// Whether keys are being agreed, by the records seen so far.
     fn agrees_keys(&self) -> bool {
         match &self.phase {
             Phase::Hellos | Phase::KeyExchange => true,
@@ -74,7 +72,6 @@ pub(crate) struct TlsSession<'a> {
 }
 
 impl TlsSession<'_> {
-    /// Whether keys are being agreed.
     pub(crate) fn is_handshake_under_way(&self) -> bool {
         self.negotiation.agrees_keys()
     }
@@ -205,7 +202,6 @@ impl TlsSession<'_> {
         is_due
     }
 
-    /// The frame that reports the session.
     pub(crate) fn frame(&self, flow: u64, time_ns: i64, protocol: Protocol) -> Session {
         let Negotiation { client_hello, server_hello, .. } = &*self.negotiation;
         Session {
@@ -230,7 +226,6 @@ impl TlsSession<'_> {
         is_handshake
     }
 
-    /// Follows the changes of keys up to TLS 1.2.
     fn change_keys(&mut self, header: Header, direction: Direction) {
         if self.keys.is_1_3 {
             return;

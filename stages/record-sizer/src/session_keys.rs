@@ -17,17 +17,14 @@ pub(crate) struct SessionKeys {
     pub(crate) states: PerDirection<KeyState>,
 }
 
-/// What protects one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KeyState {
-    /// Unknown.
     #[default]
     Unknown,
     /// Nothing yet.
     Clear,
     /// To be shown by the server's hello, which is still to come.
     Early,
-    /// What the server chose.
     Protected,
     /// The same, after the `Finished` of TLS 1.2 and earlier versions.
     Finished,
@@ -52,7 +49,6 @@ impl SessionKeys {
         }
     }
 
-    /// Whether both ends have sent the last message of their handshake, up to TLS 1.2.
     pub(crate) fn are_finished(self) -> bool {
         self.states.both().iter().all(|state| **state == KeyState::Finished)
     }

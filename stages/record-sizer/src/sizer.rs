@@ -53,15 +53,11 @@ pub struct RecordSizer {
     findings: Findings,
     reporter: Reporter,
     clock: TrafficClock<OwnedSegment>,
-    /// The time of the present segment.
     now_ns: i64,
 }
 
 impl RecordSizer {
     /// A sizer with these options.
-    ///
-    /// # Errors
-    /// [`ConfigureError::Usage`] if a limit is out of range.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
         let limits = options.limits()?;
         Ok(Self {
@@ -104,7 +100,6 @@ impl RecordSizer {
         self.held_flows.bytes()
     }
 
-    /// Handles a segment or datagram in the order of the capture.
     fn segment(&mut self, segment: Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         match self.prepare(segment, out)? {
             Some(segment) => self.tcp_segment(&segment, out),
@@ -137,7 +132,6 @@ impl RecordSizer {
         Ok(Some(segment))
     }
 
-    /// Handles a TCP segment with payload or a SYN.
     fn tcp_segment(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         let is_syn = segment.flags & Segment::SYN != 0;
         let findings = &mut self.findings;
@@ -186,7 +180,6 @@ impl RecordSizer {
         self.held_flows.bytes() > 0
     }
 
-    /// Takes the acknowledgement of a TCP segment without payload.
     fn acknowledgement(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         let Some(connection) = self.connections.find(segment.flow) else { return Ok(()) };
         if connection.held_bytes() == 0 {
@@ -221,7 +214,6 @@ impl RecordSizer {
         *syns.of_mut(segment.direction) = Some(segment.sequence);
     }
 
-    /// Reports what was found in a connection, and releases held bytes beyond the limits.
     fn report_and_release(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
         if self.report(flow, out)? > self.limits.flow_bytes {
             self.release(flow, out)?;
@@ -285,7 +277,6 @@ impl RecordSizer {
             || self.syns.is_sweep_due(now_ns, timeout_ns)
     }
 
-    /// Evicts flows where there are too many, and those idle for too long.
     #[cold]
     fn evict(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
         let (now_ns, timeout_ns) = (self.now_ns, self.limits.idle_timeout_ns);
@@ -316,7 +307,6 @@ impl RecordSizer {
         self.end(oldest, out)
     }
 
-    /// Reports what is left of connections that are over.
     fn end(&mut self, connections: Vec<(u64, Connection)>, out: &mut dyn Emit) -> Result<(), Closed> {
         for (flow, mut connection) in connections {
             while let Some(successor) = connection.likely_successor(&mut self.findings) {

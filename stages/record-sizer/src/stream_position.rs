@@ -8,12 +8,9 @@ use crate::record::HEADER;
 /// A segment further than this from the next byte is outside any window: no sender has this much in flight.
 pub(crate) const WINDOW: i64 = 16 << 20;
 
-/// The progress of a direction; kept as long as the connection is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StreamPosition {
-    /// The sequence number of the next byte, once the first is known.
     pub(crate) next: u32,
-    /// The sequence number of the first byte, once it is known.
     pub(crate) first: u32,
     /// A digest of the random number in the hello that the stream begins with; 0 where that was not seen.
     pub(crate) first_hello: u32,
@@ -30,24 +27,20 @@ pub(crate) struct StreamPosition {
     pub(crate) has_gap: bool,
 }
 
-/// How the first byte of a direction is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum StreamStart {
     #[default]
     Unknown,
     /// It is the first byte that was seen.
     Assumed,
-    /// From a SYN.
     Syn,
 }
 
 impl StreamPosition {
-    /// Whether its first byte is known.
     pub(crate) fn is_known(self) -> bool {
         self.start != StreamStart::Unknown
     }
 
-    /// Whether its SYN was seen.
     pub(crate) fn saw_syn(self) -> bool {
         self.start == StreamStart::Syn
     }
@@ -86,7 +79,6 @@ impl StreamPosition {
         }
     }
 
-    /// The last acknowledgement number that came with data of this direction.
     pub(crate) fn acknowledgement(self) -> Option<u32> {
         self.has_acknowledgement.then_some(self.acknowledgement)
     }
@@ -107,7 +99,6 @@ pub(crate) fn behind<'a>(segment: &Segment<'a>, bytes: u64) -> Segment<'a> {
     Segment { payload, ..*segment }
 }
 
-/// Whether two sequence numbers are less than a window apart.
 pub(crate) fn is_near(one: u32, other: u32) -> bool {
     i64::from(one.wrapping_sub(other).cast_signed()).abs() <= WINDOW
 }

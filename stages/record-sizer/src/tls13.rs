@@ -34,23 +34,19 @@ const MAX_TICKETS: u8 = 8;
 /// certificate.
 const TICKET: std::ops::RangeInclusive<u16> = 18..=4096;
 
-/// The length of an `EndOfEarlyData`.
 const END_OF_EARLY_DATA: u16 = 4;
 
-/// The end that sent a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Client,
     Server,
 }
 
-/// A handshake after its `ServerHello`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Tls13Handshake {
     start_ns: i64,
     /// Bytes of the client's `Finished`.
     finished: u16,
-    /// Bytes that protection adds to a record.
     added: u16,
     early_data: bool,
     flight: Flight,
@@ -78,12 +74,10 @@ impl Tls13Handshake {
         Self { start_ns: time_ns, finished: finished(hello.cipher_suite), added, early_data, flight: Flight::Server }
     }
 
-    /// Whether keys are still being agreed.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.flight, Flight::Server | Flight::Client)
     }
 
-    /// Whether no further record belongs to it.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.flight, Flight::Over)
     }

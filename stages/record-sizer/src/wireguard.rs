@@ -20,7 +20,6 @@ const TAG: u32 = 16;
 /// What packets are padded to.
 const BLOCK: u64 = 16;
 
-/// A message of a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TunnelMessage {
     Handshake,
@@ -49,7 +48,6 @@ impl TunnelMessage {
     }
 }
 
-/// A tunnel.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct WireGuardFlow {
     is_reported: bool,
@@ -57,7 +55,6 @@ pub(crate) struct WireGuardFlow {
 }
 
 impl WireGuardFlow {
-    /// Whether a flow may carry it by its port.
     pub(crate) fn has_port(ends: &FlowEnds) -> bool {
         ends.has_port(PORT)
     }

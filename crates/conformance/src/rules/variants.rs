@@ -58,7 +58,6 @@ pub(super) fn large_values(trial: &Trial<'_>) -> Result<(), CheckError> {
     passes_on(trial, &variation::bytes(&values))
 }
 
-/// Checks that frames of the unknown kind pass through.
 fn passes_on(trial: &Trial<'_>, stream: &[u8]) -> Result<(), CheckError> {
     let (input, _) = decode(stream);
     let output = trial.feed(stream)?;

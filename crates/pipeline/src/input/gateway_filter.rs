@@ -18,7 +18,6 @@ pub(super) struct GatewayFilter {
 }
 
 impl GatewayFilter {
-    /// A filter; an empty set stands for the only gateway there is.
     pub(super) fn new(wanted: Option<AddressSet>) -> Self {
         Self { wanted, seen: BTreeSet::new(), dropped: BTreeSet::new() }
     }
@@ -45,9 +44,6 @@ impl GatewayFilter {
     }
 
     /// Checks that the flows are those of the gateways that are wanted, or of one.
-    ///
-    /// # Errors
-    /// If none is of a gateway that the user named, or the user named none and there are several.
     pub(super) fn check(&self, streams: &[PathBuf]) -> Result<(), ConfigError> {
         let Some(wanted) = &self.wanted else { return Ok(()) };
         let listed =

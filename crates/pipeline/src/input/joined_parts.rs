@@ -81,7 +81,6 @@ fn shifts_apart(parts: &[InputPart]) -> Vec<i64> {
     parts.iter().map(shift).collect()
 }
 
-/// Adds to all times of a frame.
 fn move_by(frame: &mut Frame, shift: i64) {
     if shift == 0 {
         return;

@@ -38,9 +38,6 @@ impl<'a> PartRecorder<'a> {
     }
 
     /// Records what `front` makes of a file, from a saved stream on if there is one.
-    ///
-    /// # Errors
-    /// If it does not run or is stopped. Damage of the file is kept with the parts.
     pub(super) fn record(
         &mut self,
         front: &Pipeline,
@@ -86,7 +83,6 @@ impl<'a> PartRecorder<'a> {
         Ok(())
     }
 
-    /// Records that a file cannot be read, as if the stage had said so.
     pub(super) fn record_unreadable(&mut self, path: &Path, error: &io::Error) -> Result<(), InputError> {
         let fault = RunError::of_input(format!("{}: {error}", path.display()));
         let notice = Notice {

@@ -98,7 +98,6 @@ pub struct Interruptible<R> {
     interrupt: Interrupt,
 }
 
-/// How often to check for an interrupt.
 const BETWEEN_CHECKS: Duration = Duration::from_millis(100);
 
 /// The same for `poll`.

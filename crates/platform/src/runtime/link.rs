@@ -110,7 +110,6 @@ pub trait Output: Emit {
     }
 }
 
-/// Collects frames in memory: for tests and for callers that want a stage's output as a list.
 impl Emit for Vec<Frame> {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
         self.push(frame);

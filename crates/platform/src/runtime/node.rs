@@ -48,7 +48,6 @@ impl<S: Stage> Node<S> {
         }
     }
 
-    /// Processes one frame, or passes it on if the stage does not consume its kind.
     pub(crate) fn dispatch(&mut self, frame: Frame, out: &mut NodeOutput<'_>) -> Result<(), StageError> {
         let (rows, bytes) = (frame.rows(), frame.traffic_bytes());
         match S::Input::try_from(frame) {
@@ -116,7 +115,6 @@ impl<S: Stage> Node<S> {
         Ok(())
     }
 
-    /// The outcome of an input that ended with an error.
     pub(crate) fn outcome_of(&mut self, error: &InputError) -> Outcome {
         match self.cut.take() {
             _ if !error.is_cut() => Outcome::Failed(error.to_string()),
@@ -169,7 +167,6 @@ pub(crate) struct NodeOutput<'a> {
     output: &'a mut dyn Output,
     gathered: Vec<Frame>,
     observer: &'a mut dyn Observer,
-    /// Frames the stage has made; each row of a batch counts.
     pub(crate) frames: u64,
     pub(crate) meter: Option<Meter>,
 }
@@ -232,7 +229,6 @@ impl<'a> NodeOutput<'a> {
         self.output.waited()
     }
 
-    /// Flushes, reports a failure to the next stage, and returns the outcome.
     pub(crate) fn conclude(&mut self, stage: &'static str, result: Result<Outcome, StageError>) -> Outcome {
         let outcome = match result {
             Ok(outcome) => outcome,

@@ -24,15 +24,9 @@ pub trait Stage: Send {
     type Input: TryFrom<Frame, Error = Frame>;
 
     /// Processes one frame and emits what follows from it.
-    ///
-    /// # Errors
-    /// [`StageError`]; the whole run ends with it.
     fn process(&mut self, input: Self::Input, out: &mut dyn Emit) -> Result<(), StageError>;
 
     /// Emits everything that is still pending at the end of the input, even if the input was cut.
-    ///
-    /// # Errors
-    /// [`StageError`]; the whole run ends with it.
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError>;
 
     /// Further counters, in addition to frames and bytes, for its row of `summary`.

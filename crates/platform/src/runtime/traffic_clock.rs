@@ -39,7 +39,6 @@ pub struct TrafficClock<T> {
     /// How far times may go back without being odd.
     lag_ns: i64,
     now_ns: i64,
-    /// The time of the last observation that was in time.
     last_ns: i64,
     /// A flow seen since the last step, and whether there were others.
     flow: Option<u64>,
@@ -204,7 +203,6 @@ impl<T> TrafficClock<T> {
         time_ns >= self.now_ns.saturating_sub(self.lag_ns) && time_ns <= self.now_ns.saturating_add(STEP_NS)
     }
 
-    /// Moves the clock on.
     #[inline]
     fn take(&mut self, flow: u64, time_ns: i64) {
         self.now_ns = self.now_ns.max(time_ns);

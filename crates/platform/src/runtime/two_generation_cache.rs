@@ -15,7 +15,6 @@ pub struct TwoGenerationCache<K, V> {
     young: HashMap<K, Weighted<V>, RandomState>,
     old: HashMap<K, Weighted<V>, RandomState>,
     young_weight: usize,
-    /// The greatest weight of one generation.
     generation_weight: usize,
     evicted: u64,
 }

@@ -120,7 +120,6 @@ pub(crate) fn limit() -> Result<(), String> {
         .map_err(|error| format!("this kernel has no seccomp filters, so all system calls can still be made: {error}"))
 }
 
-/// The filters, one for each way in which calls fail.
 fn programs() -> Result<[BpfProgram; 2], BackendError> {
     let processor = TargetArch::try_from(ARCH)?;
     let mut rules: BTreeMap<c_long, Vec<SeccompRule>> = DENIED.iter().map(|call| (*call, Vec::new())).collect();

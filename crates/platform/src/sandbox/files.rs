@@ -10,7 +10,6 @@ use crate::sandbox::Access;
 /// The newest version of Landlock whose limits are asked for; an older kernel has fewer of them.
 const VERSION: ABI = ABI::V6;
 
-/// Limits the files that this thread, and those that it starts from now on, can open.
 pub(crate) fn limit(access: &Access) -> Result<(), String> {
     match restrict(access) {
         Ok(RulesetStatus::NotEnforced) => Err("this kernel has no Landlock, so all files can still be opened".into()),

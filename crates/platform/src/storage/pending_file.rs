@@ -83,16 +83,12 @@ impl PendingFile {
     }
 }
 
-/// The folder of a path, which may be a bare name.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Opens a file that a program of ours wrote. Another thing in its place, such as a pipe that nobody writes to, is an error:
 /// opening it might never end.
-///
-/// # Errors
-/// I/O errors of the system; [`ErrorKind::InvalidInput`] for what is no file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     if !path.metadata()?.is_file() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "this is no regular file: remove what is in its place"));

@@ -201,7 +201,6 @@ impl Output {
         }
     }
 
-    /// The path of the file that it becomes, if it is one that is renamed into place.
     fn target(&self) -> Option<PathBuf> {
         if descriptor(&self.path).is_some() {
             return None;

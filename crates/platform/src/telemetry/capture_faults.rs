@@ -28,7 +28,6 @@ pub struct CaptureFaults {
 
 #[derive(Debug, Clone)]
 struct FaultLine {
-    /// Its name, if more may be found in it.
     name: Option<String>,
     /// Its different faults, the first one first: name, place and reason.
     faults: Vec<String>,

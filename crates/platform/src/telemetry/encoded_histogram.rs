@@ -7,7 +7,6 @@ use flate2::read::ZlibDecoder;
 /// The first bytes of `HdrHistogram`'s V2 encoding.
 const PLAIN: u32 = 0x1c84_9313;
 
-/// The same, compressed.
 const COMPRESSED: u32 = 0x1c84_9314;
 
 /// Bytes before the counts: the cookie, the length of the counts, a normalising offset and the significant digits (four

@@ -51,7 +51,6 @@ impl Tally {
     }
 }
 
-/// As `command 307, flow 4`.
 impl Display for Tally {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         for (at, (name, times)) in self.iter().enumerate() {

@@ -37,7 +37,6 @@ pub(crate) fn run(driver: &mut CaptureDriver<'_>) -> Result<(), StageError> {
     if has_several_processors() { run_in_pieces(driver, PIECE_BYTES).map(drop) } else { driver.run() }
 }
 
-/// Emits all packets, alternating in pieces of this size; returns how many pieces were used.
 pub(crate) fn run_in_pieces(driver: &mut CaptureDriver<'_>, piece_bytes: usize) -> Result<u64, StageError> {
     let mut pieces = 0;
     while driver.step()?.is_continue() {
@@ -85,16 +84,12 @@ struct AlternatingReaders<'a, 'b> {
 /// What the threads pass to each other.
 struct Turn<'a, 'b> {
     driver: &'a mut CaptureDriver<'b>,
-    /// The index of the capture in the file.
     capture: u32,
-    /// How many pieces were used.
     pieces: u64,
-    /// The result, once no turn follows.
     ended: Option<Result<(), StageError>>,
 }
 
 impl<'a, 'b> AlternatingReaders<'a, 'b> {
-    /// Takes turns to the end.
     fn read(&self) {
         let mut piece = Piece::new(self.piece_bytes);
         loop {
@@ -157,7 +152,6 @@ impl Turn<'_, '_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The offset up to which the file has been read.
     fn position(&mut self) -> u64 {
         self.reader().and_then(|reader| reader.window.plain_file()).map_or(0, |file| file.position)
     }
@@ -169,17 +163,13 @@ impl Turn<'_, '_> {
     }
 }
 
-/// A piece of a file, in a buffer that batches may share.
 #[derive(Debug)]
 struct Piece {
-    /// The size of a whole piece.
     wanted: usize,
     buffer: Arc<Vec<u8>>,
     /// Buffers that batches may still share.
     spare: SpareBuffers,
-    /// Where the piece begins in the file.
     offset: u64,
-    /// Where it begins in the buffer.
     start: usize,
     length: usize,
 }
@@ -201,12 +191,10 @@ impl Piece {
         (self.start, self.length) = (start, length);
     }
 
-    /// Whether nothing follows it, as far as is known.
     fn is_last(&self) -> bool {
         self.length < self.wanted
     }
 
-    /// Where it ends in the file.
     fn end(&self) -> u64 {
         self.offset + self.length as u64
     }

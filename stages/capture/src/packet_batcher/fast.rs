@@ -38,7 +38,6 @@ struct BatchFiller<'a> {
     /// Packets at this time or later are not taken.
     before_ns: i64,
     capture: u32,
-    /// The number of the last packet taken.
     number: u64,
 }
 
@@ -69,7 +68,6 @@ impl PacketVisitor for BatchFiller<'_> {
 }
 
 impl BatchFiller<'_> {
-    /// Adds packets up to the first to be passed over.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "its counters stay in registers")]
     fn add<'a>(
@@ -133,9 +131,7 @@ impl BatchFiller<'_> {
     }
 }
 
-/// Packets that were skipped.
 struct Skipped<'a> {
-    /// The bytes behind them.
     rest: &'a [u8],
     packets: usize,
     data_bytes: usize,

@@ -20,7 +20,6 @@ impl CommandSegmenter {
         self.clock_events(out)
     }
 
-    /// Processes what the clock found out, and the records that it held until then.
     pub(super) fn clock_events(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
         while let Some(event) = self.clock.next_event() {
             match event {
@@ -92,7 +91,6 @@ fn seconds(ns: i64) -> String {
     format!("{:.3} s", ns as f64 / 1e9)
 }
 
-/// What a notice says about a flow whose times are ahead of all others.
 fn odd_time(ahead_ns: i64) -> String {
     let (side, way) = if ahead_ns < 0 { ("behind", "forward") } else { ("ahead of", "back") };
     let distance = seconds(ahead_ns.saturating_abs());

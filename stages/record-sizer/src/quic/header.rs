@@ -2,7 +2,6 @@
 
 use crate::connection_id;
 
-/// Version 2.
 const V2: u32 = 0x6b33_43cf;
 
 /// The least bytes of a packet number and what follows it, of which 16 are sampled behind four (RFC 9001, section 5.4.2).
@@ -17,7 +16,6 @@ pub(crate) enum LongKind {
     Handshake,
 }
 
-/// A version of QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
     Draft,
@@ -42,7 +40,6 @@ impl Version {
     }
 }
 
-/// A packet with a long header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LongPacket<'a> {
     pub(crate) version: Version,

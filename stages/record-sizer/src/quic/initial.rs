@@ -19,7 +19,6 @@ const MAX_WAITING: usize = 1 << 13;
 /// Bytes of memory that a piece is taken to need besides its content.
 const PIECE_COST: usize = 64;
 
-/// What was read of a handshake.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct InitialReader {
     /// The side that opened the connection, and the id that its keys follow from.
@@ -62,12 +61,10 @@ impl InitialReader {
         crypto_frames(frames, &mut |offset, data| stream.add(offset, data, hello));
     }
 
-    /// Bytes of memory that incomplete hellos need.
     pub(crate) fn held_bytes(&self) -> usize {
         self.streams.both().map(|stream| stream.waiting_bytes + stream.reader.held_bytes()).iter().sum()
     }
 
-    /// Gives up hellos that are not complete.
     pub(crate) fn release(&mut self) {
         for stream in [&mut self.streams.to_gateway, &mut self.streams.from_gateway] {
             if stream.waiting_bytes + stream.reader.held_bytes() > 0 {

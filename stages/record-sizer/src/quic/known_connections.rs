@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::connection_id::{SHORT_READ, SURE};
 
-/// The most signs that are known.
 const MOST: usize = 8192;
 
 /// What shows a connection.
@@ -26,7 +25,6 @@ pub(crate) struct KnownConnections {
 }
 
 impl KnownConnections {
-    /// Remembers what shows a flow's connection.
     pub(crate) fn insert(&mut self, sign: Sign, flow: u64) {
         let is_short = matches!(&sign, Sign::Id(id) if !(SURE..SHORT_READ).contains(&id.len()));
         if is_short || self.flows.insert(sign.clone(), flow).is_some() {

@@ -59,7 +59,6 @@ impl RecordSizer {
     }
 }
 
-/// What a notice says about a flow whose times are ahead of all others.
 fn odd_time(ahead_ns: i64) -> String {
     let seconds = ahead_ns.unsigned_abs() as f64 / 1e9;
     let (side, way) = if ahead_ns < 0 { ("behind", "forward") } else { ("ahead of", "back") };

@@ -65,7 +65,6 @@ impl RecordSizer {
         self.release_beyond_limits(out)
     }
 
-    /// Reports what was used of flows of datagrams that are over.
     pub(super) fn end_datagrams(
         &mut self,
         flows: Vec<(u64, Box<DatagramFlow>)>,

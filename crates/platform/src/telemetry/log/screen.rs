@@ -31,7 +31,6 @@ impl Screen {
     }
 }
 
-/// Writes lines of JSON to a screen, without characters that would steer a terminal.
 #[derive(Clone)]
 pub(super) struct JsonScreen(pub(super) Screen);
 

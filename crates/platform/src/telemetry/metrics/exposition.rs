@@ -25,7 +25,6 @@ pub(super) fn text(telemetry: &Telemetry) -> String {
 struct Exposition(String);
 
 impl Exposition {
-    /// Begins a family; with a unit, its name ends with it.
     fn family(&mut self, name: &str, unit: Option<&str>, metric_type: &str, help: &str) {
         self.line(format_args!("# HELP sizeleak_{name} {help}"));
         self.line(format_args!("# TYPE sizeleak_{name} {metric_type}"));

@@ -62,7 +62,6 @@ impl Drop for MetricsServer {
     }
 }
 
-/// The open connections, the oldest first.
 struct Connections {
     telemetry: Telemetry,
     address: SocketAddr,
@@ -172,7 +171,6 @@ fn send(mut stream: &TcpStream, mut answer: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The time until a deadline; an error once it is over.
 fn remaining(end: Instant) -> io::Result<Duration> {
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
