@@ -21,6 +21,14 @@ pub struct Notice {
     pub detail: Option<String>,
 }
 
+impl Notice {
+    /// What a stage says of no flow in particular, at no known time.
+    pub fn new(stage: impl Into<Cow<'static, str>>, what: impl Into<Cow<'static, str>>, detail: String) -> Self {
+        let (stage, what) = (stage.into(), what.into());
+        Self { time_ns: None, stage, flow: None, what, bytes: None, detail: Some(detail) }
+    }
+}
+
 /// The words this project's stages use in [`Notice::what`].
 pub mod what {
     /// Bytes of a flow are missing from the capture.

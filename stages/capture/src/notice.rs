@@ -12,7 +12,7 @@ use crate::error::CaptureError;
 pub(crate) const NAME: &str = "capture";
 
 pub(crate) fn notice(what: &'static str, time_ns: Option<i64>, detail: &impl Display) -> Notice {
-    Notice { time_ns, stage: NAME.into(), flow: None, what: what.into(), bytes: None, detail: Some(detail.to_string()) }
+    Notice { time_ns, ..Notice::new(NAME, what, detail.to_string()) }
 }
 
 /// At most this many notices report places where a file is damaged. More damage is only counted.

@@ -26,7 +26,10 @@ pub(crate) enum Candidate {
     /// This many bytes are needed to decide.
     Incomplete(usize),
     /// It may be one of this length, headers included. A block that describes packets has no time.
-    Plausible { length: usize, time_ns: Option<i64> },
+    Plausible {
+        length: usize,
+        time_ns: Option<i64>,
+    },
 }
 
 /// What a format knows of its packets.

@@ -340,15 +340,8 @@ impl CommandSegmenter {
 
     #[cold]
     fn report_unexplained(ns: i64, flow: u64, bytes: u64, detail: &str, out: &mut dyn Emit) -> Result<(), StageError> {
-        let notice = Notice {
-            time_ns: Some(ns),
-            stage: Self::NAME.into(),
-            flow: Some(flow),
-            what: what::UNEXPLAINED.into(),
-            bytes: Some(bytes),
-            detail: Some(detail.to_owned()),
-        };
-        Ok(out.emit(notice.into())?)
+        let notice = Notice::new(Self::NAME, what::UNEXPLAINED, detail.to_owned());
+        Ok(out.emit(Notice { time_ns: Some(ns), flow: Some(flow), bytes: Some(bytes), ..notice }.into())?)
     }
 
     fn report_differing_options(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
@@ -357,15 +350,7 @@ impl CommandSegmenter {
         }
         let learned = std::mem::take(&mut self.differing).join(", ");
         let detail = format!("the model holds for commands found with {learned}, and here they are found otherwise");
-        let notice = Notice {
-            time_ns: None,
-            stage: Self::NAME.into(),
-            flow: None,
-            what: what::OPTIONS.into(),
-            bytes: None,
-            detail: Some(detail),
-        };
-        Ok(out.emit(notice.into())?)
+        Ok(out.emit(Notice::new(Self::NAME, what::OPTIONS, detail).into())?)
     }
 
     /// Reports the flows evicted since the last report; `evicted` is how many there were in total.
@@ -374,14 +359,7 @@ impl CommandSegmenter {
         let new = evicted - self.counts.evicted_flows;
         self.counts.evicted_flows = evicted;
         let detail = format!("more than {MAX_FLOWS} flows at once: the {new} silent for longest are forgotten");
-        let notice = Notice {
-            time_ns: Some(self.now_ns),
-            stage: Self::NAME.into(),
-            flow: None,
-            what: what::EVICTED.into(),
-            bytes: None,
-            detail: Some(detail),
-        };
+        let notice = Notice { time_ns: Some(self.now_ns), ..Notice::new(Self::NAME, what::EVICTED, detail) };
         Ok(out.emit(notice.into())?)
     }
 }

@@ -479,11 +479,9 @@ impl Stage for Decomposer {
             self.counters.too_large += u64::from(matches!(reason, Unexplained::TooLarge(_)));
             let notice = Notice {
                 time_ns: Some(command.time_ns),
-                stage: Self::NAME.into(),
                 flow: Some(command.flow),
-                what: what::UNEXPLAINED.into(),
                 bytes: Some(command.size),
-                detail: Some(reason.to_string()),
+                ..Notice::new(Self::NAME, what::UNEXPLAINED, reason.to_string())
             };
             out.emit(notice.into())?;
         }

@@ -121,15 +121,7 @@ impl Stage for Detector {
                     "{of_gateway}no alarm yet: {days} more whole days have to be learned to keep {}",
                     self.budget
                 );
-                let notice = Notice {
-                    time_ns: None,
-                    stage: Self::NAME.into(),
-                    flow: None,
-                    what: what::LEARNING.into(),
-                    bytes: None,
-                    detail: Some(detail),
-                };
-                out.emit(notice.into())?;
+                out.emit(Notice::new(Self::NAME, what::LEARNING, detail).into())?;
             }
         }
         Ok(())

@@ -216,14 +216,8 @@ impl Stage for EpsilonCorrector {
 }
 
 fn assumed(command: &Command, bytes: Option<u64>, detail: String) -> Notice {
-    Notice {
-        time_ns: Some(command.time_ns),
-        stage: EpsilonCorrector::NAME.into(),
-        flow: Some(command.flow),
-        what: what::ASSUMED.into(),
-        bytes,
-        detail: Some(detail),
-    }
+    let notice = Notice::new(EpsilonCorrector::NAME, what::ASSUMED, detail);
+    Notice { time_ns: Some(command.time_ns), flow: Some(command.flow), bytes, ..notice }
 }
 
 #[cfg(test)]

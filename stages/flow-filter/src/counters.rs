@@ -159,14 +159,7 @@ impl FilterCounters {
     }
 
     pub(crate) fn notice(&self, what: &'static str, bytes: Option<u64>, detail: String) -> Notice {
-        Notice {
-            time_ns: self.last_ns,
-            stage: "flow-filter".into(),
-            flow: None,
-            what: what.into(),
-            bytes,
-            detail: Some(detail),
-        }
+        Notice { time_ns: self.last_ns, bytes, ..Notice::new("flow-filter", what, detail) }
     }
 
     pub(crate) fn named(&self) -> Vec<(&'static str, u64)> {

@@ -490,14 +490,8 @@ fn is_same(one: &SharedList<Candidate>, other: &SharedList<Candidate>) -> bool {
 }
 
 fn notice(identification: &Identification, what: &'static str, detail: String) -> Notice {
-    Notice {
-        time_ns: Some(identification.command.time_ns),
-        stage: Pruner::NAME.into(),
-        flow: Some(identification.command.flow),
-        what: what.into(),
-        bytes: None,
-        detail: Some(detail),
-    }
+    let Command { time_ns, flow, .. } = identification.command;
+    Notice { time_ns: Some(time_ns), flow: Some(flow), ..Notice::new(Pruner::NAME, what, detail) }
 }
 
 #[cfg(test)]

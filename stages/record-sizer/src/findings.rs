@@ -12,12 +12,28 @@ use crate::record::SizedRecord;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TlsEvent {
     /// A hello is complete; `follows_data` if application data came before it in the same stream.
-    Hello { time_ns: i64, direction: Direction, hello: Box<Hello>, follows_data: bool },
-    Record { direction: Direction, record: SizedRecord },
+    Hello {
+        time_ns: i64,
+        direction: Direction,
+        hello: Box<Hello>,
+        follows_data: bool,
+    },
+    Record {
+        direction: Direction,
+        record: SizedRecord,
+    },
     /// A message of another protocol, or what belongs to it.
-    Other { direction: Direction, time_ns: i64, event: FlowEvent },
+    Other {
+        direction: Direction,
+        time_ns: i64,
+        event: FlowEvent,
+    },
     /// A message is complete, of which no record header was read.
-    Message { direction: Direction, message: SizedMessage, end: MessageEnd },
+    Message {
+        direction: Direction,
+        message: SizedMessage,
+        end: MessageEnd,
+    },
 }
 
 impl TlsEvent {
@@ -43,14 +59,22 @@ impl TlsEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Incident {
     /// Bytes are missing; zero where their number is unknown.
-    Gap { bytes: u64 },
+    Gap {
+        bytes: u64,
+    },
     /// The gap that was reported last, of this number of bytes, was none.
-    NotMissing { bytes: u64 },
+    NotMissing {
+        bytes: u64,
+    },
     /// Record boundaries were found again after `skipped` captured bytes.
-    Resync { skipped: u64 },
+    Resync {
+        skipped: u64,
+    },
     Conflict(Conflict),
     /// This number of bytes of payload claimed a place in the stream that nothing confirmed.
-    Unconfirmed { bytes: u64 },
+    Unconfirmed {
+        bytes: u64,
+    },
     /// No record header where one should be.
     Malformed,
     NotTls,

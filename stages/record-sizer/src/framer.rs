@@ -22,7 +22,9 @@ pub(crate) enum Framing {
     /// At the first byte of the stream, or in the first header.
     Beginning,
     /// In an SSL 2 `ClientHello`, of which `left` bytes are to come.
-    Ssl2Hello { left: u64 },
+    Ssl2Hello {
+        left: u64,
+    },
     InStep,
     /// In something that is not TLS, which a hello may end.
     HelloScan(Box<HelloScan>),

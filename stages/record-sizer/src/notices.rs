@@ -112,12 +112,5 @@ pub(crate) fn notice(
     bytes: Option<u64>,
     detail: String,
 ) -> Notice {
-    Notice {
-        time_ns: Some(time_ns),
-        stage: "record-sizer".into(),
-        flow,
-        what: what.into(),
-        bytes,
-        detail: Some(detail),
-    }
+    Notice { time_ns: Some(time_ns), flow, bytes, ..Notice::new("record-sizer", what, detail) }
 }

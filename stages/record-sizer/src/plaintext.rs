@@ -17,7 +17,12 @@ pub(crate) enum Protection {
     /// A fixed number of bytes.
     Added(u8),
     /// An initialization vector, a MAC, and padding to the next block.
-    Block { vector: u8, mac: u8, block: u8, order: Order },
+    Block {
+        vector: u8,
+        mac: u8,
+        block: u8,
+        order: Order,
+    },
     Unknown,
 }
 

@@ -105,7 +105,11 @@ pub(crate) enum Step<'a> {
     /// The end of a header; its body follows.
     Header(Header),
     /// Some bytes of a body; `whole` unless others of them are hidden.
-    Body { header: Header, bytes: &'a [u8], whole: bool },
+    Body {
+        header: Header,
+        bytes: &'a [u8],
+        whole: bool,
+    },
     Record(SizedRecord),
     Implausible([u8; HEADER]),
     /// A header that was not captured.

@@ -85,14 +85,7 @@ impl<'a> PartRecorder<'a> {
 
     pub(super) fn record_unreadable(&mut self, path: &Path, error: &io::Error) -> Result<(), InputError> {
         let fault = RunError::of_input(format!("{}: {error}", path.display()));
-        let notice = Notice {
-            time_ns: None,
-            stage: fault.stage.clone().into(),
-            flow: None,
-            what: what::MALFORMED.into(),
-            bytes: None,
-            detail: Some(fault.cause.clone()),
-        };
+        let notice = Notice::new(fault.stage.clone(), what::MALFORMED, fault.cause.clone());
         let (kept, mut writer) = self.next_part()?;
         let written =
             [Hello::of(self.stage).into(), notice.into()].iter().try_for_each(|frame: &Frame| writer.write(frame));

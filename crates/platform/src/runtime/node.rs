@@ -264,12 +264,5 @@ impl Emit for NodeOutput<'_> {
 
 /// A notice that a stream ends without a summary, and why.
 pub(crate) fn end_notice(stage: &'static str, what: &'static str, cause: &str) -> Frame {
-    Frame::from(Notice {
-        time_ns: None,
-        stage: stage.into(),
-        flow: None,
-        what: what.into(),
-        bytes: None,
-        detail: Some(cause.to_owned()),
-    })
+    Notice::new(stage, what, cause.to_owned()).into()
 }

@@ -246,14 +246,7 @@ mod tests {
     }
 
     fn notice(stage: &str, what: String) -> Notice {
-        Notice {
-            time_ns: None,
-            stage: stage.to_owned().into(),
-            flow: None,
-            what: what.into(),
-            bytes: None,
-            detail: None,
-        }
+        Notice::new(stage.to_owned(), what, String::new())
     }
 
     #[test]

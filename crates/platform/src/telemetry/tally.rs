@@ -127,14 +127,7 @@ mod tests {
     }
 
     fn notice(stage: &str, what: &str, detail: String) -> Notice {
-        Notice {
-            time_ns: None,
-            stage: stage.to_owned().into(),
-            flow: None,
-            what: what.to_owned().into(),
-            bytes: None,
-            detail: Some(detail),
-        }
+        Notice::new(stage.to_owned(), what.to_owned(), detail)
     }
 
     #[test]

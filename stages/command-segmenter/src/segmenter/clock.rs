@@ -1,6 +1,6 @@
 //! Records whose time the rest of the traffic does not confirm, and steps of all times.
 
-use sizeleak_frame::{Frame, Notice, Record, what};
+use sizeleak_frame::{Notice, Record, what};
 use sizeleak_platform::runtime::{ClockEvent, Emit, Stage, StageError};
 
 use super::CommandSegmenter;
@@ -75,15 +75,8 @@ impl CommandSegmenter {
         if self.counts.odd_times + self.counts.clock_steps > MAX_NOTICES {
             return Ok(());
         }
-        let notice = Notice {
-            time_ns: Some(time_ns),
-            stage: Self::NAME.into(),
-            flow,
-            what: what::CLOCK.into(),
-            bytes: None,
-            detail: Some(detail),
-        };
-        Ok(out.emit(Frame::from(notice))?)
+        let notice = Notice { time_ns: Some(time_ns), flow, ..Notice::new(Self::NAME, what::CLOCK, detail) };
+        Ok(out.emit(notice.into())?)
     }
 }
 
