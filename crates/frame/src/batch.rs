@@ -1,12 +1,8 @@
 //! A batch of rows. The rows share a few buffers, so that a batch costs a few allocations, not hundreds.
 
 use std::fmt::{Debug, Formatter};
-use std::marker::PhantomData;
 use std::slice;
 use std::sync::Arc;
-
-use serde::de::{DeserializeSeed, Error, IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limit::{BATCH_ROWS, BatchLimit};
 use crate::row_bytes::{RowBytes, RowCursor, RowLocation};
@@ -14,13 +10,7 @@ use crate::row_bytes::{RowBytes, RowCursor, RowLocation};
 /// A row as a batch stores it: everything but its bytes, and where those are.
 pub trait Row: Copy + Debug {
     /// The row together with its bytes.
-    type Item<'a>: Copy + Debug + PartialEq + Serialize;
-
-    /// What a row is, for errors.
-    const NAME: &'static str;
-
-    /// The entries of a row, for errors.
-    const ENTRIES: &'static [&'static str];
+    type Item<'a>: Copy + Debug + PartialEq;
 
     /// A row of an item whose bytes are at this location.
     fn new(item: &Self::Item<'_>, location: RowLocation) -> Self;
@@ -33,9 +23,6 @@ pub trait Row: Copy + Debug {
 
     /// The bytes of an item.
     fn bytes<'i>(item: &'i Self::Item<'_>) -> &'i [u8];
-
-    /// Reads the entries of a row in order.
-    fn read<'de, A: SeqAccess<'de>>(entries: &mut Entries<A>) -> Result<Self::Item<'de>, A::Error>;
 }
 
 /// A batch of rows in capture order.
@@ -196,90 +183,6 @@ impl<R: Row> PartialEq for Batch<R> {
 impl<R: Row> Debug for Batch<R> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         formatter.debug_list().entries(self.iter()).finish()
-    }
-}
-
-impl<R: Row> Serialize for Batch<R> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
-    }
-}
-
-pub(crate) struct BatchSeed<'a, R>(pub(crate) &'a Arc<Vec<u8>>, pub(crate) PhantomData<R>);
-
-impl<'de, R: Row> DeserializeSeed<'de> for BatchSeed<'_, R> {
-    type Value = Batch<R>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Batch<R>, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de, R: Row> Visitor<'de> for BatchSeed<'_, R> {
-    type Value = Batch<R>;
-
-    fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "a list of {} rows", R::NAME)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<Batch<R>, A::Error> {
-        let mut batch = Batch::default();
-        while rows.next_element_seed(RowSeed(&mut batch, self.0))?.is_some() {}
-        Ok(batch)
-    }
-}
-
-struct RowSeed<'a, R>(&'a mut Batch<R>, &'a Arc<Vec<u8>>);
-
-impl<'de, R: Row> DeserializeSeed<'de> for RowSeed<'_, R> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de, R: Row> Visitor<'de> for RowSeed<'_, R> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "a {} row: {}", R::NAME, R::ENTRIES.join(", "))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, entries: A) -> Result<(), A::Error> {
-        let mut entries = Entries { source: entries, read: 0, row: R::NAME, count: R::ENTRIES.len() };
-        self.0.push_shared(R::read(&mut entries)?, self.1);
-        // Later versions may append entries.
-        while entries.source.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(())
-    }
-}
-
-/// The entries of a row that is being decoded.
-#[derive(Debug)]
-pub struct Entries<A> {
-    source: A,
-    read: usize,
-    row: &'static str,
-    count: usize,
-}
-
-impl<'de, A: SeqAccess<'de>> Entries<A> {
-    /// The next entry.
-    pub fn read<T: Deserialize<'de>>(&mut self) -> Result<T, A::Error> {
-        let read = self.read;
-        self.read += 1;
-        let entry = self.source.next_element()?;
-        entry.ok_or_else(|| {
-            let expected = format!("a {} row of {} entries", self.row, self.count);
-            A::Error::invalid_length(read, &expected.as_str())
-        })
-    }
-
-    /// The next entry, which may be null, and which rows of older programs lack.
-    pub fn read_optional<T: Deserialize<'de>>(&mut self) -> Result<Option<T>, A::Error> {
-        self.read += 1;
-        Ok(self.source.next_element::<Option<T>>()?.flatten())
     }
 }
 

@@ -1,22 +1,23 @@
-//! Frames as `MessagePack` values, by serde.
+//! Frames as `MessagePack` values: batches by hand, and all other kinds by serde.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
+use rmp_serde::{decode, encode};
 use serde::Serialize;
-use serde::de::{DeserializeOwned, DeserializeSeed};
+use serde::de::{DeserializeOwned, Error as _};
 use thiserror::Error;
 
-use crate::batch::BatchSeed;
-use crate::{Frame, MAX_DEPTH, Unknown};
+use crate::{Frame, MAX_DEPTH, Protocol, Unknown, fast};
 
 /// Appends the value `{kind: body}` of a frame to a buffer.
-pub(crate) fn encode(frame: &Frame, buffer: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
+#[inline]
+pub(crate) fn encode(frame: &Frame, buffer: &mut Vec<u8>) -> Result<(), encode::Error> {
     match frame {
+        Frame::Record(body) if body.protocol == Protocol::Tls => Ok(fast::encode_record(body, buffer)?),
+        Frame::Packets(body) => Ok(fast::encode_packets(body, buffer)?),
+        Frame::Segments(body) => Ok(fast::encode_segments(body, buffer)?),
         Frame::Hello(body) => encode_body(frame, body, buffer),
-        Frame::Packets(body) => encode_body(frame, &***body, buffer),
         Frame::Flow(body) => encode_body(frame, body, buffer),
-        Frame::Segments(body) => encode_body(frame, &***body, buffer),
         Frame::Session(body) => encode_body(frame, body, buffer),
         Frame::Record(body) => encode_body(frame, body, buffer),
         Frame::Command(body) => encode_body(frame, body, buffer),
@@ -32,6 +33,13 @@ pub(crate) fn encode(frame: &Frame, buffer: &mut Vec<u8>) -> Result<(), rmp_serd
     }
 }
 
+/// Appends a frame's value whose body is encoded by serde.
+pub(crate) fn encode_body<T: Serialize>(frame: &Frame, body: &T, buffer: &mut Vec<u8>) -> Result<(), encode::Error> {
+    rmp::encode::write_map_len(buffer, 1)?;
+    rmp::encode::write_str(buffer, frame.kind())?;
+    body.serialize(&mut rmp_serde::Serializer::new(buffer).with_struct_map())
+}
+
 /// Why bytes are no frame.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
@@ -45,12 +53,6 @@ impl Frame {
     }
 }
 
-fn encode_body<T: Serialize>(frame: &Frame, body: &T, buffer: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
-    rmp::encode::write_map_len(buffer, 1)?;
-    rmp::encode::write_str(buffer, frame.kind())?;
-    body.serialize(&mut rmp_serde::Serializer::new(buffer).with_struct_map())
-}
-
 /// Decodes one whole value, `{kind: body}`, which is part of `buffer`. The error says what is wrong with it.
 pub(crate) fn decode(value: &[u8], buffer: &Arc<Vec<u8>>) -> Result<Frame, String> {
     let mut rest = value;
@@ -61,13 +63,9 @@ pub(crate) fn decode(value: &[u8], buffer: &Arc<Vec<u8>>) -> Result<Frame, Strin
     let (kind, body) = rmp::decode::read_str_from_slice(rest).map_err(|_| "a frame's kind must be text".to_owned())?;
     let frame = match kind {
         "hello" => decode_body(body).map(Frame::Hello),
-        "packets" => {
-            decode_with(BatchSeed(buffer, PhantomData), body).map(|rows| Frame::Packets(Box::new(rows.into())))
-        }
+        "packets" => fast::decode_packets(body, buffer).map(Frame::from).ok_or_else(|| no_batch(PACKET_ROW)),
         "flow" => decode_body(body).map(Frame::Flow),
-        "segments" => {
-            decode_with(BatchSeed(buffer, PhantomData), body).map(|rows| Frame::Segments(Box::new(rows.into())))
-        }
+        "segments" => fast::decode_segments(body, buffer).map(Frame::from).ok_or_else(|| no_batch(SEGMENT_ROW)),
         "session" => decode_body(body).map(Frame::Session),
         "record" => decode_body(body).map(Frame::Record),
         "command" => decode_body(body).map(Frame::Command),
@@ -81,12 +79,15 @@ pub(crate) fn decode(value: &[u8], buffer: &Arc<Vec<u8>>) -> Result<Frame, Strin
     frame.map_err(|error| format!("a `{kind}` that cannot be read: {error}"))
 }
 
-fn decode_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, rmp_serde::decode::Error> {
-    decode_with(PhantomData, body)
+const PACKET_ROW: &str = "time_ns, link_type, original_length, data, capture, number";
+const SEGMENT_ROW: &str = "time_ns, flow, direction (0 or 1), sequence, flags, length, payload, acknowledgement";
+
+fn no_batch(entries: &str) -> decode::Error {
+    decode::Error::custom(format_args!("wanted is a list of rows, each a list of {entries}"))
 }
 
-fn decode_with<'a, T: DeserializeSeed<'a>>(seed: T, body: &'a [u8]) -> Result<T::Value, rmp_serde::decode::Error> {
+fn decode_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, decode::Error> {
     let mut deserializer = rmp_serde::Deserializer::from_read_ref(body);
     deserializer.set_max_depth(MAX_DEPTH);
-    seed.deserialize(&mut deserializer)
+    T::deserialize(&mut deserializer)
 }

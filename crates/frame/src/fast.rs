@@ -1,21 +1,22 @@
-//! A fast codec for the frequent kinds: records, packets and segments. It takes a third of serde's time.
+//! The codec of batches, and that of nearly all records: it takes a third of serde's time.
 //!
-//! It is optional: [`encode`] and [`decode`] return `None` for values that they do not handle; `codec` handles those.
-//! The bytes are the same; property tests compare both.
+//! Rows of batches may be encoded in any way. Records are decoded as this writes them, and else by serde, which encodes
+//! them to the same bytes; a property test compares both.
 
 use std::hint::select_unpredictable;
 use std::sync::Arc;
 
 use rmp::encode::{ValueWriteError, write_array_len, write_sint};
 
+use crate::extent::Extent;
 use crate::{Direction, Frame, Packet, Packets, Protocol, Record, Segment, Segments};
 
 /// The most bytes of a row besides its data: an array of six integers and the length of the data.
 const ROW_BYTES: usize = 48;
 
-/// How a row of `segments` starts: a list of eight entries, or of seven from older programs.
-const SEGMENT_ROW: u8 = 0x98;
-const SEGMENT_ROW_WITHOUT_ACKNOWLEDGEMENT: u8 = 0x97;
+/// Entries of rows. Later versions may append some, and older programs wrote segments without an acknowledgement.
+const PACKET_ENTRIES: u32 = 6;
+const OLD_SEGMENT_ENTRIES: u32 = 7;
 
 /// The most bytes of a record up to its content type, and of the rest of it. The compiler copies so few without a call.
 const RECORD_START_BYTES: usize = 112;
@@ -36,18 +37,7 @@ static RECORD_STARTS: [(&[u8; RECORD_START_BYTES], usize); 2] = [
     ),
 ];
 
-/// Appends the value of a frequent frame to a buffer; `None` for other kinds.
-#[inline]
-pub(crate) fn encode(frame: &Frame, buffer: &mut Vec<u8>) -> Option<Result<(), ValueWriteError>> {
-    match frame {
-        Frame::Record(body) if body.protocol == Protocol::Tls => Some(encode_record(body, buffer)),
-        Frame::Packets(body) => Some(encode_packets(body, buffer)),
-        Frame::Segments(body) => Some(encode_segments(body, buffer)),
-        _ => None,
-    }
-}
-
-fn encode_packets(batch: &Packets, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
+pub(crate) fn encode_packets(batch: &Packets, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     buffer.extend_from_slice(b"\x81\xa7packets");
     buffer.reserve(batch.data_bytes() + ROW_BYTES * batch.len());
     write_array_len(buffer, batch.len() as u32)?;
@@ -69,7 +59,7 @@ fn encode_packets(batch: &Packets, buffer: &mut Vec<u8>) -> Result<(), ValueWrit
     })
 }
 
-fn encode_segments(batch: &Segments, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
+pub(crate) fn encode_segments(batch: &Segments, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     buffer.extend_from_slice(b"\x81\xa8segments");
     buffer.reserve(batch.data_bytes() + ROW_BYTES * batch.len());
     write_array_len(buffer, batch.len() as u32)?;
@@ -97,7 +87,7 @@ fn encode_segments(batch: &Segments, buffer: &mut Vec<u8>) -> Result<(), ValueWr
 }
 
 #[inline]
-fn encode_record(record: &Record, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
+pub(crate) fn encode_record(record: &Record, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     append(buffer, |parts: &mut Parts<'_, RECORD_START_BYTES>| {
         if record.time_ns.min(record.start_ns) < 1 << 32 || record.flow < 1 << 32 {
             return parts.short_record_start(record);
@@ -254,11 +244,21 @@ pub(crate) fn decode(bytes: &[u8], buffer: &Arc<Vec<u8>>) -> Option<(Frame, usiz
     let mut rest = Input(bytes);
     let frame = match name {
         0xa6 => decode_record(&mut rest)?.into(),
-        0xa7 => decode_packets(&mut rest, buffer)?.into(),
-        0xa8 => decode_segments(&mut rest, buffer)?.into(),
+        0xa7 => rest.skip(b"\x81\xa7packets").and_then(|()| rest.packets(buffer))?.into(),
+        0xa8 => rest.skip(b"\x81\xa8segments").and_then(|()| rest.segments(buffer))?.into(),
         _ => return None,
     };
     Some((frame, bytes.len() - rest.0.len()))
+}
+
+/// Decodes the body of `packets`, which is part of `buffer`.
+pub(crate) fn decode_packets(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Packets> {
+    Input(body).packets(buffer)
+}
+
+/// Decodes the body of `segments`, which is part of `buffer`.
+pub(crate) fn decode_segments(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Segments> {
+    Input(body).segments(buffer)
 }
 
 fn decode_record(bytes: &mut Input<'_>) -> Option<Record> {
@@ -299,45 +299,51 @@ fn decode_record(bytes: &mut Input<'_>) -> Option<Record> {
     })
 }
 
-fn decode_packets(bytes: &mut Input<'_>, buffer: &Arc<Vec<u8>>) -> Option<Packets> {
-    bytes.skip(b"\x81\xa7packets")?;
-    let rows = bytes.array_length()?;
-    let mut batch = Packets::with_capacity(rows as usize);
-    for _ in 0..rows {
-        bytes.skip(&[0x96])?;
-        let (time_ns, link_type, original_length) = (bytes.signed()?, bytes.small()?, bytes.small()?);
-        let data = bytes.data()?;
-        let (capture, number) = (bytes.small()?, bytes.unsigned()?);
-        batch.push_shared(Packet { time_ns, link_type, original_length, data, capture, number }, buffer);
-    }
-    Some(batch)
-}
-
-fn decode_segments(bytes: &mut Input<'_>, buffer: &Arc<Vec<u8>>) -> Option<Segments> {
-    bytes.skip(b"\x81\xa8segments")?;
-    let rows = bytes.array_length()?;
-    let mut batch = Segments::with_capacity(rows as usize);
-    for _ in 0..rows {
-        let [entries] = bytes.take()?;
-        if !matches!(entries, SEGMENT_ROW_WITHOUT_ACKNOWLEDGEMENT | SEGMENT_ROW) {
-            return None;
-        }
-        let (time_ns, flow) = (bytes.signed()?, bytes.unsigned()?);
-        let direction = Direction::from_number(bytes.small()?)?;
-        let (sequence, flags, length) = (bytes.small()?, bytes.small()?, bytes.small()?);
-        let payload = bytes.data()?;
-        let has_number = entries == SEGMENT_ROW && !bytes.skip_null();
-        let acknowledgement = if has_number { Some(bytes.small()?) } else { None };
-        let segment = Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement };
-        batch.push_shared(segment, buffer);
-    }
-    Some(batch)
-}
-
 /// Bytes that are consumed from the front.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
+    fn packets(&mut self, buffer: &Arc<Vec<u8>>) -> Option<Packets> {
+        let rows = self.array_length()?;
+        let mut batch = Packets::with_capacity(rows as usize);
+        for _ in 0..rows {
+            let more = self.array_length()?.checked_sub(PACKET_ENTRIES)?;
+            let (time_ns, link_type, original_length) = (self.signed()?, self.small()?, self.small()?);
+            let data = self.data()?;
+            let (capture, number) = (self.small()?, self.unsigned()?);
+            self.skip_values(more)?;
+            batch.push_shared(Packet { time_ns, link_type, original_length, data, capture, number }, buffer);
+        }
+        Some(batch)
+    }
+
+    fn segments(&mut self, buffer: &Arc<Vec<u8>>) -> Option<Segments> {
+        let rows = self.array_length()?;
+        let mut batch = Segments::with_capacity(rows as usize);
+        for _ in 0..rows {
+            let more = self.array_length()?.checked_sub(OLD_SEGMENT_ENTRIES)?;
+            let (time_ns, flow) = (self.signed()?, self.unsigned()?);
+            let direction = Direction::from_number(self.small()?)?;
+            let (sequence, flags, length) = (self.small()?, self.small()?, self.small()?);
+            let payload = self.data()?;
+            let has_number = more > 0 && !self.skip_null();
+            let acknowledgement = if has_number { Some(self.small()?) } else { None };
+            self.skip_values(more.saturating_sub(1))?;
+            let segment = Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement };
+            batch.push_shared(segment, buffer);
+        }
+        Some(batch)
+    }
+
+    /// Skips values of any kind.
+    fn skip_values(&mut self, count: u32) -> Option<()> {
+        for _ in 0..count {
+            let length = Extent::new().advance(self.0).ok()??;
+            self.0 = self.0.get(length..)?;
+        }
+        Some(())
+    }
+
     #[inline]
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
@@ -368,6 +374,19 @@ impl<'a> Input<'a> {
             0xcd => u16::from_be_bytes(self.take()?).into(),
             0xce => u32::from_be_bytes(self.take()?).into(),
             0xcf => u64::from_be_bytes(self.take()?),
+            _ => self.behind_sign(marker)?.try_into().ok()?,
+        })
+    }
+
+    /// An integer whose marker says that it may be negative.
+    #[cold]
+    fn behind_sign(&mut self, marker: u8) -> Option<i64> {
+        Some(match marker {
+            0xd0 => i8::from_be_bytes(self.take()?).into(),
+            0xd1 => i16::from_be_bytes(self.take()?).into(),
+            0xd2 => i32::from_be_bytes(self.take()?).into(),
+            0xd3 => i64::from_be_bytes(self.take()?),
+            0xe0.. => marker.cast_signed().into(),
             _ => return None,
         })
     }
@@ -385,19 +404,25 @@ impl<'a> Input<'a> {
         is_null && self.skip(b"\xc0").is_some()
     }
 
-    /// A non-negative integer, as nearly all times are.
     #[inline]
     fn signed(&mut self) -> Option<i64> {
-        self.unsigned()?.try_into().ok()
+        match self.0.first()? {
+            0xd0.. => {
+                let [marker] = self.take()?;
+                self.behind_sign(marker)
+            }
+            _ => self.unsigned()?.try_into().ok(),
+        }
     }
 
     #[inline]
     fn data(&mut self) -> Option<&'a [u8]> {
         let [marker] = self.take()?;
         let length = match marker {
-            0xc4 => u8::from_be_bytes(self.take()?).into(),
-            0xc5 => u16::from_be_bytes(self.take()?).into(),
-            0xc6 => u32::from_be_bytes(self.take()?),
+            0xc4 | 0xd9 => u8::from_be_bytes(self.take()?).into(),
+            0xc5 | 0xda => u16::from_be_bytes(self.take()?).into(),
+            0xc6 | 0xdb => u32::from_be_bytes(self.take()?),
+            0xa0..=0xbf => (marker & 0x1f).into(),
             _ => return None,
         };
         let (data, rest) = self.0.split_at_checked(length as usize)?;

@@ -56,7 +56,7 @@ mod summary;
 mod unknown;
 mod writer;
 
-pub use batch::{Batch, BatchIter, Entries, Row};
+pub use batch::{Batch, BatchIter, Row};
 pub use buffer::{ReadBuffer, SpareBuffers};
 pub use codec::NotFrame;
 pub use command::{Command, MAX_EARLIER_COMMANDS, MAX_SINGLE_REPLIES, SingleReply};

@@ -3,12 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use serde::de::SeqAccess;
-use serde::ser::SerializeTuple;
-use serde::{Serialize, Serializer};
-use serde_bytes::Bytes;
-
-use crate::batch::{Batch, BatchIter, Entries, Row};
+use crate::batch::{Batch, BatchIter, Row};
 use crate::row_bytes::RowLocation;
 
 /// One captured packet; a row of [`Packets`].
@@ -66,7 +61,7 @@ impl Packets {
 
     /// An empty batch with room for `packets` packets.
     pub fn with_capacity(packets: usize) -> Self {
-        Batch::with_capacity(packets).into()
+        Self { rows: Batch::with_capacity(packets), skipped: SkippedPackets::default() }
     }
 
     /// Adds a packet and copies its data.
@@ -121,12 +116,6 @@ impl DerefMut for Packets {
     }
 }
 
-impl From<Batch<PacketRow>> for Packets {
-    fn from(rows: Batch<PacketRow>) -> Self {
-        Self { rows, skipped: SkippedPackets::default() }
-    }
-}
-
 impl<'a> IntoIterator for &'a Packets {
     type Item = Packet<'a>;
     type IntoIter = BatchIter<'a, PacketRow>;
@@ -167,10 +156,6 @@ impl PacketAppender<'_> {
 impl Row for PacketRow {
     type Item<'a> = Packet<'a>;
 
-    const NAME: &'static str = "packet";
-
-    const ENTRIES: &'static [&'static str] = &["time_ns", "link_type", "original_length", "data", "capture", "number"];
-
     #[inline]
     fn new(packet: &Packet<'_>, data: RowLocation) -> Self {
         let Packet { time_ns, link_type, original_length, capture, number, .. } = *packet;
@@ -191,29 +176,5 @@ impl Row for PacketRow {
     #[inline]
     fn bytes<'i>(packet: &'i Packet<'_>) -> &'i [u8] {
         packet.data
-    }
-
-    fn read<'de, A: SeqAccess<'de>>(entries: &mut Entries<A>) -> Result<Packet<'de>, A::Error> {
-        Ok(Packet {
-            time_ns: entries.read()?,
-            link_type: entries.read()?,
-            original_length: entries.read()?,
-            data: entries.read::<&Bytes>()?,
-            capture: entries.read()?,
-            number: entries.read()?,
-        })
-    }
-}
-
-impl Serialize for Packet<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut row = serializer.serialize_tuple(6)?;
-        row.serialize_element(&self.time_ns)?;
-        row.serialize_element(&self.link_type)?;
-        row.serialize_element(&self.original_length)?;
-        row.serialize_element(Bytes::new(self.data))?;
-        row.serialize_element(&self.capture)?;
-        row.serialize_element(&self.number)?;
-        row.end()
     }
 }

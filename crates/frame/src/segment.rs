@@ -2,13 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
-use serde::de::{Error, SeqAccess, Unexpected};
-use serde::ser::SerializeTuple;
-use serde::{Serialize, Serializer};
-use serde_bytes::Bytes;
-
 use crate::Direction;
-use crate::batch::{Batch, BatchIter, Entries, Row};
+use crate::batch::{Batch, BatchIter, Row};
 use crate::row_bytes::RowLocation;
 
 /// One TCP segment, or a UDP datagram with no flags and sequence 0; a row of [`Segments`].
@@ -90,12 +85,6 @@ impl DerefMut for Segments {
     }
 }
 
-impl From<Batch<SegmentRow>> for Segments {
-    fn from(rows: Batch<SegmentRow>) -> Self {
-        Self(rows)
-    }
-}
-
 impl<'a> IntoIterator for &'a Segments {
     type Item = Segment<'a>;
     type IntoIter = BatchIter<'a, SegmentRow>;
@@ -107,11 +96,6 @@ impl<'a> IntoIterator for &'a Segments {
 
 impl Row for SegmentRow {
     type Item<'a> = Segment<'a>;
-
-    const NAME: &'static str = "segment";
-
-    const ENTRIES: &'static [&'static str] =
-        &["time_ns", "flow", "direction", "sequence", "flags", "length", "payload", "acknowledgement"];
 
     #[inline]
     fn new(segment: &Segment<'_>, payload: RowLocation) -> Self {
@@ -136,38 +120,5 @@ impl Row for SegmentRow {
     #[inline]
     fn bytes<'i>(segment: &'i Segment<'_>) -> &'i [u8] {
         segment.payload
-    }
-
-    fn read<'de, A: SeqAccess<'de>>(entries: &mut Entries<A>) -> Result<Segment<'de>, A::Error> {
-        Ok(Segment {
-            time_ns: entries.read()?,
-            flow: entries.read()?,
-            direction: direction(entries.read()?)?,
-            sequence: entries.read()?,
-            flags: entries.read()?,
-            length: entries.read()?,
-            payload: entries.read::<&Bytes>()?,
-            acknowledgement: entries.read_optional()?,
-        })
-    }
-}
-
-fn direction<E: Error>(number: u8) -> Result<Direction, E> {
-    Direction::from_number(number)
-        .ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number.into()), &"direction 0 or 1"))
-}
-
-impl Serialize for Segment<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut row = serializer.serialize_tuple(8)?;
-        row.serialize_element(&self.time_ns)?;
-        row.serialize_element(&self.flow)?;
-        row.serialize_element(&self.direction.number())?;
-        row.serialize_element(&self.sequence)?;
-        row.serialize_element(&self.flags)?;
-        row.serialize_element(&self.length)?;
-        row.serialize_element(Bytes::new(self.payload))?;
-        row.serialize_element(&self.acknowledgement)?;
-        row.end()
     }
 }

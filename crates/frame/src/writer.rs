@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use thiserror::Error;
 
 use crate::limit::{BATCH_BYTES, MAX_VALUE_BYTES};
-use crate::{Frame, codec, fast};
+use crate::{Frame, codec};
 
 /// Writes frames through a buffer. Call [`FrameWriter::flush`] before waiting for input.
 #[derive(Debug)]
@@ -54,10 +54,7 @@ impl<W: Write> FrameWriter<W> {
     #[inline]
     pub fn write(&mut self, frame: &Frame) -> Result<(), WriteError> {
         let start = self.buffer.len();
-        let encoded = match fast::encode(frame, &mut self.buffer) {
-            Some(encoded) => encoded.map_err(Into::into),
-            None => codec::encode(frame, &mut self.buffer),
-        };
+        let encoded = codec::encode(frame, &mut self.buffer);
         let bytes = self.buffer.len() - start;
         if encoded.is_err() || bytes > MAX_VALUE_BYTES {
             self.buffer.truncate(start);
