@@ -30,9 +30,7 @@ pub struct ArchiveRun {
     pub operands: Vec<PathBuf>,
     /// The pipeline; its captures are replaced.
     pub pipeline: Pipeline,
-    /// The folder of results.
     pub out: PathBuf,
-    /// The format of the answers.
     pub format: PartFormat,
     /// How many points are processed at once.
     pub jobs: usize,
@@ -42,7 +40,6 @@ pub struct ArchiveRun {
     pub missing: MissingCaptures,
     /// How long files have been left alone before they are read; zero for all.
     pub settle: Duration,
-    /// Which captures are processed.
     pub range: TimeRange,
     /// Ends the run early. What is done until then stays, and a later run completes it.
     pub interrupt: Interrupt,
@@ -51,7 +48,6 @@ pub struct ArchiveRun {
 /// What a run has done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunResults {
-    /// All results.
     pub manifest: Manifest,
     /// The points that were not processed because the run was stopped.
     pub stopped: BTreeSet<String>,

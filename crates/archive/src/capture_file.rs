@@ -24,7 +24,6 @@ pub enum FileVerdict {
     Damaged,
     /// Something else than a capture.
     NoCapture,
-    /// It cannot be read.
     Unreadable,
     /// It was modified so recently that it may still be growing; a later run reads it.
     Growing,
@@ -37,7 +36,6 @@ pub enum FileVerdict {
 pub struct DamagedPlace {
     /// Where it begins, in bytes after decompression.
     pub offset: Option<u64>,
-    /// What is wrong.
     pub reason: String,
 }
 
@@ -46,7 +44,6 @@ pub struct DamagedPlace {
 pub struct CaptureFile {
     /// Where it is, as the archive was named.
     pub path: String,
-    /// What became of it.
     pub verdict: FileVerdict,
     /// Why it was not read.
     pub reason: Option<String>,
@@ -58,7 +55,6 @@ pub struct CaptureFile {
     pub first_ns: Option<i64>,
     /// The latest time of a packet, in nanoseconds since 1970.
     pub last_ns: Option<i64>,
-    /// How many packets it holds.
     pub packets: u64,
     /// The damaged places, the first ones.
     pub damage: Vec<DamagedPlace>,

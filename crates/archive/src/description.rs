@@ -43,7 +43,6 @@ pub(crate) struct DescribedFile {
     pub(crate) state: Option<FileState>,
 }
 
-/// The records of a point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordsDescription {
     /// The names of their files, without endings, in order.
@@ -52,7 +51,6 @@ pub struct RecordsDescription {
     pub records: u64,
 }
 
-/// The answers of a point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswersDescription {
     /// The digest of everything they depend on; `None` if an external program was among it.

@@ -14,7 +14,6 @@ use crate::error::ArchiveError;
 use crate::layout::Layout;
 use crate::left_out::Unprocessed;
 
-/// The results of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {
     /// The points, by name.
@@ -23,10 +22,8 @@ pub struct Manifest {
     pub files: Vec<(String, CaptureFile)>,
 }
 
-/// A point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestPoint {
-    /// Its name.
     pub point: String,
     /// The version of the program that processed it.
     pub version: String,
@@ -37,7 +34,6 @@ pub struct ManifestPoint {
     pub waits: Option<String>,
     /// How many captures its records are made of.
     pub captures: u64,
-    /// The packets in them.
     pub packets: u64,
     /// The earliest time of a packet, in nanoseconds since 1970.
     pub first_ns: Option<i64>,

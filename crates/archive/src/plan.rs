@@ -14,14 +14,12 @@ use crate::unit_store::{UnitStore, unit_name};
 /// What a run would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchivePlan {
-    /// The points, by name.
     pub points: Vec<PlannedPoint>,
 }
 
 /// What a run would do with a point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedPoint {
-    /// Its name.
     pub point: String,
     /// How many files are in its folder.
     pub files: usize,
@@ -37,9 +35,7 @@ pub struct PlannedPoint {
 /// A file that a run would read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedFile {
-    /// Where it is.
     pub path: PathBuf,
-    /// Its size on disk in bytes.
     pub bytes: u64,
 }
 

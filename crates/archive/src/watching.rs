@@ -29,7 +29,6 @@ pub struct ArchiveWatch<'a> {
     last_round: Instant,
 }
 
-/// What is to be done.
 pub struct WatchRound {
     points: Vec<CapturePoint>,
     changed: BTreeMap<String, PointFiles>,
@@ -38,7 +37,6 @@ pub struct WatchRound {
 /// What a round has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoundResults {
-    /// All results.
     pub results: RunResults,
     /// How many files were read, or are not there any more.
     pub changed_files: usize,

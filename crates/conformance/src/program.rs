@@ -25,7 +25,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// A program with its arguments.
 #[derive(Debug, Clone)]
 pub struct TestedProgram {
-    /// The program and its arguments.
     pub command: Vec<OsString>,
     /// How long it may take to end after its input, and to answer while its input pauses.
     pub limit: Duration,

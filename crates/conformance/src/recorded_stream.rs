@@ -28,27 +28,19 @@ pub struct RecordedStream {
 /// Why there is no stream to feed a stage with.
 #[derive(Debug, Error)]
 pub enum RecordedStreamError {
-    /// A recorded stream cannot be read, or is not complete.
     #[error("{file}: {fault}")]
     File {
-        /// The file.
         file: String,
-        /// The reason.
         fault: String,
     },
-    /// No home can be simulated.
     #[error(transparent)]
     Simulate(#[from] SimulateError),
-    /// The simulated capture cannot be stored.
     #[error("a temporary file cannot be written: {0}")]
     TemporaryFile(#[from] io::Error),
-    /// The stages before the one under test cannot be configured.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The simulated stream is not complete.
     #[error("the stages before the one under test did not end")]
     Incomplete,
-    /// The stages before the one under test fail.
     #[error(transparent)]
     Run(#[from] RunError),
 }

@@ -8,16 +8,12 @@ mod whole_stream;
 use crate::consumed_kind::ConsumedKind;
 use crate::trial::{CheckError, Trial};
 
-/// A rule of the contract.
 #[derive(Debug)]
 pub struct Rule {
-    /// The name of the check.
     pub name: &'static str,
     /// The section of `docs/frames.md` that states it.
     pub section: &'static str,
-    /// Whether it must or should be kept.
     pub duty: Duty,
-    /// What the rule requires of a stage.
     pub demand: &'static str,
     check: fn(&Trial<'_>) -> Result<(), CheckError>,
     scope: Scope,

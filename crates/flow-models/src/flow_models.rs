@@ -60,7 +60,6 @@ impl FlowModels {
         Self { scopes, gateway: None, gateways: GatewaysSeen::One, flows: TwoGenerationCache::new(MAX_FLOWS) }
     }
 
-    /// Remembers the ends of a flow.
     pub fn add_flow(&mut self, flow: &Flow) {
         if self.scopes.cover_all() {
             return;

@@ -9,9 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum OneOrSeveral {
-    /// One file.
     One(PathBuf),
-    /// Several files.
     Several(Vec<PathBuf>),
 }
 

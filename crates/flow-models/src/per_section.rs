@@ -15,7 +15,6 @@ pub trait SectionStage: Stage {
     /// does.
     const REPORTS: bool = false;
 
-    /// What a frame is about.
     fn subject(input: &Self::Input) -> Subject;
 
     /// What becomes of a frame whose flow has no section.
@@ -35,7 +34,6 @@ pub trait SectionStage: Stage {
 /// What a frame is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject {
-    /// Its flow.
     pub flow: u64,
     /// Whether it is about a command or about a report.
     pub direction: Direction,
@@ -60,14 +58,12 @@ pub struct PerSection<S> {
     uncovered: u64,
 }
 
-/// What such a stage consumes.
 #[derive(Debug)]
 pub enum SectionInput<I> {
     /// A flow: its ends are remembered, and it is passed on.
     Flow(Box<Flow>),
     /// A session: its server name is remembered, and it is passed on.
     Session(Box<Session>),
-    /// What the stage of a section consumes.
     Frame(I),
 }
 

@@ -15,13 +15,10 @@ pub trait Row: Copy + Debug {
     /// A row of an item whose bytes are at this location.
     fn new(item: &Self::Item<'_>, location: RowLocation) -> Self;
 
-    /// The location of the bytes.
     fn location(&self) -> RowLocation;
 
-    /// The row with its bytes.
     fn item<'a>(&self, bytes: &'a [u8]) -> Self::Item<'a>;
 
-    /// The bytes of an item.
     fn bytes<'i>(item: &'i Self::Item<'_>) -> &'i [u8];
 }
 
@@ -86,17 +83,14 @@ impl<R: Row> Batch<R> {
         self.bytes.is_shared()
     }
 
-    /// The rows in order.
     pub fn iter(&self) -> BatchIter<'_, R> {
         BatchIter { rows: self.rows.iter(), cursor: self.bytes.cursor() }
     }
 
-    /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -117,7 +111,6 @@ impl<R: Row> Batch<R> {
     }
 }
 
-/// The rows of a batch in order.
 #[derive(Debug, Clone)]
 pub struct BatchIter<'a, R> {
     rows: slice::Iter<'a, R>,
@@ -133,7 +126,6 @@ impl<'a, R: Row> BatchIter<'a, R> {
         Some(row.item(self.cursor.at(row.location())))
     }
 
-    /// Advances past the next row.
     #[inline]
     pub fn advance(&mut self) {
         self.rows.next();

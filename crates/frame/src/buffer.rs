@@ -41,7 +41,6 @@ pub struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// The unread bytes.
     #[inline]
     pub fn unread(&self) -> &[u8] {
         self.current.get(self.start..self.end).unwrap_or_default()
@@ -53,7 +52,6 @@ impl ReadBuffer {
         &self.current
     }
 
-    /// Consumes `count` bytes.
     #[inline]
     pub fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);

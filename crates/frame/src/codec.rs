@@ -40,7 +40,6 @@ pub(crate) fn encode_body<T: Serialize>(frame: &Frame, body: &T, buffer: &mut Ve
     body.serialize(&mut rmp_serde::Serializer::new(buffer).with_struct_map())
 }
 
-/// Why bytes are no frame.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct NotFrame(String);

@@ -18,7 +18,6 @@ pub struct Command {
     pub time_ns: i64,
     /// When its last record ended, in nanoseconds since the epoch.
     pub end_ns: i64,
-    /// The flow that carries it.
     pub flow: u64,
     /// The sum of its records' lengths on the wire in bytes, |s| in the paper.
     pub size: u64,

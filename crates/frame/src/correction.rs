@@ -7,7 +7,6 @@ use crate::{Command, SharedList, Shift};
 /// A command and the values ε is likely to have at its size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Correction {
-    /// The command.
     #[serde(flatten)]
     pub command: Command,
     /// The values of ε, heaviest first; their weights sum to 1.

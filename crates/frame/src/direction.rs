@@ -17,7 +17,6 @@ impl Direction {
     /// Both directions, in the order of their numbers.
     pub const BOTH: [Self; 2] = [Self::ToGateway, Self::FromGateway];
 
-    /// Its number in `segments` rows.
     pub fn number(self) -> u8 {
         match self {
             Self::ToGateway => 0,
@@ -34,7 +33,6 @@ impl Direction {
         }
     }
 
-    /// The other direction.
     #[must_use]
     pub fn reversed(self) -> Self {
         match self {

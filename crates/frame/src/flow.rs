@@ -11,7 +11,6 @@ use crate::address;
 pub struct Flow {
     /// The flow's identifier: the same for the same five-tuple in the same tunnel in any run.
     pub flow: u64,
-    /// The gateway's address.
     #[serde(with = "address")]
     pub gateway: IpAddr,
     /// The gateway's port; streams of older programs lack it, and ESP has none.
@@ -20,7 +19,6 @@ pub struct Flow {
     /// The other end, as `ip:port`.
     #[serde(with = "address")]
     pub service: SocketAddr,
-    /// The transport protocol.
     pub transport: Transport,
     /// The tunnel that the connection was seen in; `None` outside tunnels, and in one that the user has named. Old
     /// streams lack it.
@@ -45,20 +43,16 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// The transport protocol under a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
-    /// TCP.
     Tcp,
-    /// UDP.
     Udp,
     /// ESP of IPsec, directly over IP: its port is 0.
     Esp,
 }
 
 impl Transport {
-    /// Its name in frames.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",

@@ -20,9 +20,7 @@ pub enum Frame {
     Segments(Box<Segments>),
     /// What a TLS handshake showed.
     Session(Box<Session>),
-    /// A TLS record.
     Record(Record),
-    /// A command.
     Command(Box<Command>),
     /// A command with the values of ε.
     Correction(Box<Correction>),

@@ -15,7 +15,6 @@ const ALLOCATION_BYTES: usize = 32;
 /// A command and its candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Identification {
-    /// The command.
     #[serde(flatten)]
     pub command: Command,
     /// The candidates that are listed, most probable first.
@@ -154,22 +153,18 @@ impl Actions {
         &self.counts.names
     }
 
-    /// How many names there are.
     pub fn len(&self) -> usize {
         self.indexed_counts().len()
     }
 
-    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.indexed_counts().is_empty()
     }
 
-    /// How often an action occurs.
     pub fn count(&self, name: &str) -> u32 {
         self.iter().find(|(action, _)| &***action == name).map_or(0, |(_, count)| count)
     }
 
-    /// The total number of actions.
     pub fn total(&self) -> u64 {
         self.indexed_counts().iter().map(|(_, count)| u64::from(*count)).sum()
     }

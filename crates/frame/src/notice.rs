@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 pub struct Notice {
     /// When, in nanoseconds since the epoch, in the time of the traffic; `None` if that is unknown.
     pub time_ns: Option<i64>,
-    /// The stage that noticed.
     pub stage: Cow<'static, str>,
     /// The flow it is about, if any.
     pub flow: Option<u64>,

@@ -20,13 +20,11 @@ pub struct OwnedSegment {
 }
 
 impl OwnedSegment {
-    /// A copy of a segment.
     pub fn of(segment: &Segment<'_>) -> Self {
         let Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement } = *segment;
         Self { time_ns, flow, direction, sequence, flags, length, payload: payload.into(), acknowledgement }
     }
 
-    /// The segment.
     pub fn segment(&self) -> Segment<'_> {
         let Self { time_ns, flow, direction, sequence, flags, length, acknowledgement, .. } = *self;
         Segment { time_ns, flow, direction, sequence, flags, length, payload: &self.payload, acknowledgement }

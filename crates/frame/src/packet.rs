@@ -54,12 +54,10 @@ pub struct SkippedPackets {
 }
 
 impl Packets {
-    /// An empty batch.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty batch with room for `packets` packets.
     pub fn with_capacity(packets: usize) -> Self {
         Self { rows: Batch::with_capacity(packets), skipped: SkippedPackets::default() }
     }
@@ -96,7 +94,6 @@ impl Packets {
         self.skipped.last_ns = skipped.last_ns.or(self.skipped.last_ns);
     }
 
-    /// The skipped packets.
     pub fn skipped_packets(&self) -> SkippedPackets {
         self.skipped
     }
@@ -147,7 +144,6 @@ impl PacketAppender<'_> {
         }
     }
 
-    /// The number of the last packet.
     pub fn number(&self) -> u64 {
         self.number
     }

@@ -30,7 +30,6 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Its name in frames.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tls => "tls",

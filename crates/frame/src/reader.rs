@@ -48,16 +48,12 @@ pub enum ReadError {
         /// The number of bytes of an incomplete frame after them.
         inside: u64,
     },
-    /// The stream does not follow the contract.
     #[error("value {number} of the frame stream{}, at byte {offset}: {fault}", of(stage.as_deref()))]
     Malformed {
-        /// The stage that wrote the stream, if its hello arrived.
         stage: Option<String>,
         /// The value's number, counted from 1.
         number: u64,
-        /// Its offset in the stream.
         offset: u64,
-        /// What is wrong with it.
         fault: String,
     },
     /// The stream uses a newer version of the contract.
@@ -66,21 +62,15 @@ pub enum ReadError {
          programs of one release"
     )]
     NewerSchema {
-        /// The stage that wrote the stream.
         stage: String,
-        /// Its version.
         version: String,
-        /// The schema it writes.
         schema: u32,
     },
-    /// The input could not be read.
     #[error("the frame stream{} cannot be read at byte {offset}: {source}", of(stage.as_deref()))]
     Io {
-        /// The stage that wrote the stream, if its hello arrived.
         stage: Option<String>,
         /// The number of bytes of whole frames.
         offset: u64,
-        /// The error of the system.
         source: io::Error,
     },
 }
@@ -97,7 +87,6 @@ impl ReadError {
 }
 
 impl<R: Read> FrameReader<R> {
-    /// A reader of the stream in `input`.
     pub fn new(input: R) -> Self {
         Self {
             input,
@@ -191,7 +180,6 @@ impl<R: Read> FrameReader<R> {
         (self.buffer.unread().to_vec(), self.input)
     }
 
-    /// The input.
     pub fn input(&self) -> &R {
         &self.input
     }

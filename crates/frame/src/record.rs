@@ -11,9 +11,7 @@ pub struct Record {
     pub time_ns: i64,
     /// When its first byte was captured, in nanoseconds since the epoch.
     pub start_ns: i64,
-    /// The flow that carries it.
     pub flow: u64,
-    /// Which way it travels.
     pub direction: Direction,
     /// The content type in its header, or what comes nearest to it.
     pub content_type: ContentType,

@@ -11,9 +11,7 @@ use crate::row_bytes::RowLocation;
 pub struct Segment<'a> {
     /// When it was captured, in nanoseconds since the epoch.
     pub time_ns: i64,
-    /// The flow it belongs to.
     pub flow: u64,
-    /// Which way it travels.
     pub direction: Direction,
     /// The sequence number of its first byte (RFC 9293, section 3.4).
     pub sequence: u32,
@@ -29,15 +27,10 @@ pub struct Segment<'a> {
 }
 
 impl Segment<'_> {
-    /// The FIN flag.
     pub const FIN: u8 = 1;
-    /// The SYN flag.
     pub const SYN: u8 = 2;
-    /// The RST flag.
     pub const RST: u8 = 4;
-    /// The PSH flag.
     pub const PSH: u8 = 8;
-    /// The ACK flag.
     pub const ACK: u8 = 16;
 }
 
@@ -60,12 +53,10 @@ pub struct SegmentRow {
 pub struct Segments(Batch<SegmentRow>);
 
 impl Segments {
-    /// An empty batch.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty batch with room for `segments` segments.
     pub fn with_capacity(segments: usize) -> Self {
         Self(Batch::with_capacity(segments))
     }

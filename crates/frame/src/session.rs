@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 pub struct Session {
     /// When its last part was captured, in nanoseconds since the epoch.
     pub time_ns: i64,
-    /// The flow that carries the session.
     pub flow: u64,
     /// The server name the client asked for (RFC 6066, section 3).
     pub server_name: Option<String>,

@@ -12,14 +12,12 @@ use serde_bytes::{ByteBuf, Bytes};
 /// The last frame of a whole stream, with a row for every stage. A stream without one was cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The stages in order.
     pub stages: Vec<StageSummary>,
 }
 
 /// What one stage did. In frames its counters are fields like the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StageSummary {
-    /// The stage's name.
     pub stage: String,
     /// Frames it consumed; each row of a batch counts.
     pub frames_in: u64,

@@ -17,32 +17,24 @@ pub struct FrameWriter<W> {
 /// Why a frame could not be written.
 #[derive(Debug, Error)]
 pub enum WriteError {
-    /// The output cannot be written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The frame is larger than the contract allows.
     #[error(
         "a frame of kind `{kind}` would take {bytes} bytes, more than the {MAX_VALUE_BYTES} a frame may have: list \
          fewer candidates"
     )]
     TooLarge {
-        /// The frame's kind.
         kind: String,
-        /// Its encoded length.
         bytes: usize,
     },
-    /// The frame cannot be encoded.
     #[error("a frame of kind `{kind}` cannot be encoded: {fault}")]
     Encode {
-        /// The frame's kind.
         kind: String,
-        /// The encoder's reason.
         fault: String,
     },
 }
 
 impl<W: Write> FrameWriter<W> {
-    /// A writer of a stream to `output`.
     pub fn new(output: W) -> Self {
         Self { output, buffer: Vec::with_capacity(2 * BATCH_BYTES) }
     }
@@ -84,7 +76,6 @@ impl<W: Write> FrameWriter<W> {
         Ok(self.output.flush()?)
     }
 
-    /// The output.
     pub fn output(&self) -> &W {
         &self.output
     }

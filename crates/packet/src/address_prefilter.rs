@@ -26,7 +26,6 @@ impl AddressPrefilter {
         Self { addresses, is_active: Arc::default() }
     }
 
-    /// Activates this prefilter and its clones.
     pub fn activate(&self) {
         self.is_active.store(true, Ordering::Relaxed);
     }
@@ -44,7 +43,6 @@ impl AddressPrefilter {
         fast::addresses(link_type, frame).is_some_and(|addresses| !self.addresses.contains_any(addresses))
     }
 
-    /// The addresses.
     pub fn addresses(&self) -> &AddressSet {
         &self.addresses
     }

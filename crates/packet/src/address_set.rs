@@ -23,9 +23,7 @@ struct Prefix<T> {
 /// Source and destination of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressPair {
-    /// Of an IPv4 packet.
     V4([Ipv4Addr; 2]),
-    /// Of an IPv6 packet.
     V6([Ipv6Addr; 2]),
 }
 
@@ -53,7 +51,6 @@ impl AddressSet {
         Ok(addresses)
     }
 
-    /// Adds an address or a network.
     pub fn insert(&mut self, text: &str) -> Result<(), InvalidAddress> {
         let address = || text.parse().map(|address: IpAddr| IpNet::from(address.to_canonical()));
         let network = text.parse().or_else(|_| address()).map_err(|_| InvalidAddress(text.to_owned()))?;
@@ -78,7 +75,6 @@ impl AddressSet {
         }
     }
 
-    /// Whether the set contains either address.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the only work for most packets")]
     pub fn contains_any(&self, addresses: AddressPair) -> bool {
@@ -103,14 +99,12 @@ impl AddressSet {
         }
     }
 
-    /// Whether the set contains more than one address.
     pub fn holds_several(&self) -> bool {
         let is_network = |network: &IpNet| network.prefix_len() < network.max_prefix_len();
         let is_other = |network: &IpNet| self.networks.first().is_some_and(|first| first != network);
         self.networks.iter().any(|network| is_network(network) || is_other(network))
     }
 
-    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.networks.is_empty()
     }

@@ -29,13 +29,11 @@ impl<'a> CapturedBytes<'a> {
         self.length
     }
 
-    /// The bytes from `offset` on.
     #[must_use]
     pub fn after(self, offset: usize) -> Self {
         Self { data: self.data.get(offset..).unwrap_or_default(), length: self.length.saturating_sub(offset as u32) }
     }
 
-    /// Its first `limit` bytes on the wire.
     #[must_use]
     pub fn first(self, limit: usize) -> Self {
         Self::new(self.data, self.length.min(u32::try_from(limit).unwrap_or(u32::MAX)))

@@ -10,17 +10,14 @@ use crate::protocol::{DNS_PORT, UDP};
 /// A DNS message over UDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DnsMessage<'a> {
-    /// What it is.
     pub kind: DnsKind,
     /// Who asks.
     pub client: SocketAddr,
     /// Who answers, at DNS's port.
     pub resolver: IpAddr,
-    /// The message.
     pub bytes: &'a [u8],
 }
 
-/// Whether a DNS message asks or answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DnsKind {
     /// A datagram to DNS's port.

@@ -76,7 +76,6 @@ fn may_hold_ip(datagram: &[u8]) -> bool {
 /// A TCP segment in an IPv4 packet without options that is not a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpSegment<'a> {
-    /// Its source and destination.
     pub endpoints: Endpoints,
     /// The sequence number of its first byte.
     pub sequence: u32,
@@ -84,7 +83,6 @@ pub struct TcpSegment<'a> {
     pub flags: u8,
     /// The acknowledgement number, with the ACK flag.
     pub acknowledgement: Option<u32>,
-    /// Its payload.
     pub payload: CapturedBytes<'a>,
 }
 

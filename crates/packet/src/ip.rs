@@ -6,7 +6,6 @@ use etherparse::{Ipv6ExtensionsSlice, Ipv6FragmentHeaderSlice, LaxIpSlice, LaxIp
 
 use crate::captured_bytes::CapturedBytes;
 
-/// An IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpPacket<'a> {
     /// Where it comes from.
@@ -19,12 +18,10 @@ pub struct IpPacket<'a> {
     pub fragment: Option<Fragment>,
 }
 
-/// What an IP packet carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpPayload<'a> {
     /// The IP protocol number; that of an extension header if that header cannot be read.
     pub protocol: u8,
-    /// The payload.
     pub bytes: CapturedBytes<'a>,
 }
 

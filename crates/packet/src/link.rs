@@ -10,7 +10,6 @@ use crate::captured_bytes::CapturedBytes;
 /// Why a frame or a tunnel has no readable IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum NoIpHeader {
-    /// An unsupported link type.
     LinkType(u16),
     /// Something other than IP, by its EtherType: ARP and the like.
     EtherType(u16),

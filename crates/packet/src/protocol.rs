@@ -5,12 +5,10 @@ pub(crate) const ETHERNET: u16 = 1;
 // IP protocol numbers, by IANA's registry.
 pub(crate) const IPV4: u8 = 4;
 pub(crate) const TCP: u8 = 6;
-/// UDP, as an IP protocol.
 pub const UDP: u8 = 17;
 /// ESP, as an IP protocol (RFC 4303).
 pub(crate) const ESP: u8 = 50;
 pub(crate) const IPV6: u8 = 41;
-/// GRE, as an IP protocol.
 pub const GRE: u8 = 47;
 /// RFC 3378.
 pub(crate) const ETHERIP: u8 = 97;

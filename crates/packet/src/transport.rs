@@ -17,11 +17,8 @@ const MIN_TCP_HEADER: usize = 20;
 /// A TCP segment, a UDP datagram, or a packet of ESP, which is treated as a datagram without ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransportSegment<'a> {
-    /// Which of these it is.
     pub transport: Transport,
-    /// Where it comes from.
     pub source: SocketAddr,
-    /// Where it goes to.
     pub destination: SocketAddr,
     /// The sequence number of a segment's first byte; 0 in a datagram.
     pub sequence: u32,
@@ -29,14 +26,12 @@ pub struct TransportSegment<'a> {
     pub flags: u8,
     /// The acknowledgement number of a segment with the ACK flag.
     pub acknowledgement: Option<u32>,
-    /// What it carries.
     pub payload: CapturedBytes<'a>,
 }
 
 /// Why a packet has no readable segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSegment {
-    /// It carries another protocol.
     OtherProtocol,
     /// Its header is cut or invalid.
     Damaged,

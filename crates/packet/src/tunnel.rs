@@ -29,7 +29,6 @@ const ERSPAN_III: u16 = 0x22eb;
 /// The tunnel that a packet came through: what distinguishes it from other tunnels, the same in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Encapsulation {
-    /// Its protocol.
     pub kind: TunnelKind,
     /// The network of VXLAN and GENEVE, the session of ERSPAN, the key of GRE, where it has one.
     pub id: Option<u32>,
@@ -37,16 +36,12 @@ pub struct Encapsulation {
     pub ends: [IpAddr; 2],
 }
 
-/// The protocol of a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TunnelKind {
     /// IP in IP, of either version.
     Ip,
-    /// GRE.
     Gre,
-    /// VXLAN.
     Vxlan,
-    /// GENEVE.
     Geneve,
     /// TZSP, by which access points and routers mirror traffic.
     Tzsp,
@@ -55,10 +50,8 @@ pub enum TunnelKind {
 }
 
 impl TunnelKind {
-    /// All of them.
     pub const ALL: [Self; 6] = [Self::Ip, Self::Gre, Self::Vxlan, Self::Geneve, Self::Tzsp, Self::Erspan];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ip => "ip",
@@ -74,9 +67,7 @@ impl TunnelKind {
 /// A tunnel, and the IP packet inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenedTunnel<'a> {
-    /// The tunnel.
     pub encapsulation: Encapsulation,
-    /// The IP packet.
     pub bytes: CapturedBytes<'a>,
 }
 

@@ -9,7 +9,6 @@ use crate::sink_output::SinkOutcome;
 /// How a run ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnding {
-    /// All input was processed.
     Done,
     /// The user interrupted it; everything read until then was processed.
     Interrupted,

@@ -57,21 +57,16 @@ pub(crate) struct StageCheckpoint {
 /// A checkpoint cannot be read or written.
 #[derive(Debug, Error)]
 pub enum CheckpointError {
-    /// I/O errors of the system.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The file holds something else.
     #[error("this is no state of an earlier run")]
     Other,
-    /// The file is not as it was written.
     #[error("the state is damaged: read the captures again from the first, with a new state")]
     Damaged,
-    /// Another version wrote it.
     #[error(
         "sizeleak {0} wrote the state, and only that version continues from it: read the captures again from the first, with a new state"
     )]
     Version(String),
-    /// It would be longer than can be read.
     #[error("the state would take more than {MAX_BYTES} bytes: lower `max-flows` of flow-filter and record-sizer")]
     TooLong,
 }
@@ -81,7 +76,6 @@ impl Checkpoint {
         Self { version: env!("CARGO_PKG_VERSION").to_owned(), schema: SCHEMA, stages }
     }
 
-    /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, CheckpointError> {
         let mut bytes = Vec::new();
         open_regular(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
@@ -117,7 +111,6 @@ impl Checkpoint {
         Ok(blake3::hash(&rmp_serde::to_vec(self).map_err(io::Error::other)?).to_string())
     }
 
-    /// The content of a file.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CheckpointError> {
         let plain = rmp_serde::to_vec(self).map_err(io::Error::other)?;
         let compressed = zstd::encode_all(&*plain, LEVEL)?;

@@ -14,11 +14,9 @@ const MAX_QUOTE: usize = 160;
 /// An error in the configuration of a pipeline, or a file it names that cannot be used.
 #[derive(Debug, Error)]
 pub struct ConfigError {
-    /// The file at fault, if there is one.
     pub file: Option<PathBuf>,
     /// The line in it, counted from 1.
     pub line: Option<usize>,
-    /// What is wrong.
     pub fault: String,
     quote: Option<String>,
     code: u8,
@@ -73,9 +71,7 @@ impl ConfigError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{stage}`: {cause}")]
 pub struct RunError {
-    /// The stage where it began.
     pub stage: String,
-    /// What happened.
     pub cause: String,
     pub(crate) code: u8,
 }
@@ -86,7 +82,6 @@ impl RunError {
         Self { stage: "capture".to_owned(), cause, code: 1 }
     }
 
-    /// The exit code of the contract.
     pub fn exit_code(&self) -> u8 {
         self.code
     }
@@ -98,22 +93,17 @@ pub enum InputError {
     /// The pipeline cannot be prepared, or its input cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// SIGINT or SIGTERM came before the end of the captures.
     #[error("stopped before the captures were read to the end")]
     Interrupted,
-    /// The captures are damaged before the first command.
     #[error(transparent)]
     Damaged(#[from] RunError),
-    /// The captures hold no command.
     #[error("there is no command in the captures: {0}")]
     NoCommands(Box<TrafficSeen>),
-    /// A temporary file for what was read cannot be written or read.
     #[error("a temporary file for the traffic cannot be used: {0}")]
     Recording(io::Error),
 }
 
 impl InputError {
-    /// The exit code of the contract.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(error) => error.exit_code(),

@@ -68,7 +68,6 @@ struct KeptInput {
 }
 
 impl PipelineInput {
-    /// An input from this source.
     pub fn new(source: InputSource) -> Self {
         Self { source, overlap: Overlap::Refused, range: TimeRange::default(), kept: Mutex::new(Vec::new()) }
     }

@@ -22,7 +22,6 @@ const MODEL_STAGES: [&str; 4] = ["command-segmenter", "epsilon-corrector", "deco
 /// A pipeline that is configured but not running.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
-    /// Where its stages run.
     pub mode: Mode,
     /// How many parcels (of about 256 frames or rows) a channel holds before its sender waits; at most 4096.
     pub queue_depth: usize,
@@ -39,7 +38,6 @@ pub struct Pipeline {
 /// A standard stage with all its options, defaults included.
 #[derive(Debug)]
 pub struct ResolvedStage {
-    /// The stage.
     pub entry: &'static StageEntry,
     /// Its options; one that is not set and has no default is missing.
     pub options: Table,
@@ -188,12 +186,10 @@ impl Pipeline {
         Some(self.stages.last()?.entry()?.makes)
     }
 
-    /// Whether this standard stage is part of the pipeline.
     pub fn has(&self, stage: &str) -> bool {
         self.options(stage).is_some()
     }
 
-    /// The value of a stage's option, if it is set.
     pub fn option(&self, stage: &str, key: &str) -> Option<&Value> {
         self.options(stage)?.get(key)
     }

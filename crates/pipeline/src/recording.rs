@@ -11,7 +11,6 @@ use flate2::write::GzEncoder;
 
 const ZSTD_LEVEL: i32 = 3;
 
-/// A file that is being written.
 pub struct Recording(Encoder);
 
 enum Encoder {
@@ -21,7 +20,6 @@ enum Encoder {
 }
 
 impl Recording {
-    /// Writes to this file.
     pub fn new(file: File, compression: Compression) -> io::Result<Self> {
         Ok(Self(match compression {
             Compression::None => Encoder::Plain(BufWriter::new(file)),
@@ -62,11 +60,9 @@ impl Write for Recording {
 /// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
     None,
     /// By zstd, with a checksum.
     Zstd,
-    /// By gzip.
     Gzip,
 }
 

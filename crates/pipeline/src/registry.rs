@@ -15,7 +15,6 @@ use crate::type_schema;
 /// A standard stage, as the runner and the command line use it.
 #[derive(Debug)]
 pub struct StageEntry {
-    /// The name of the stage and of its program.
     pub name: &'static str,
     /// The kind of frame it consumes; `None` for a source.
     pub consumes: Option<&'static str>,
@@ -42,12 +41,10 @@ pub static STAGES: [StageEntry; 7] = [
 pub static OPTIONAL: [StageEntry; 1] =
     [StageEntry::new::<sizeleak_detector::Options>(Some("identification"), "deviation")];
 
-/// All stages that there are.
 pub fn all() -> impl Iterator<Item = &'static StageEntry> + Clone {
     STAGES.iter().chain(&OPTIONAL)
 }
 
-/// The stage of this name.
 pub fn find(name: &str) -> Option<&'static StageEntry> {
     all().find(|entry| entry.name == name)
 }
@@ -68,7 +65,6 @@ impl StageEntry {
         }
     }
 
-    /// The command line of the stage's program.
     pub fn command(&self) -> Command {
         (self.command)()
     }
@@ -83,7 +79,6 @@ impl StageEntry {
         (self.schema)()
     }
 
-    /// The names of its options.
     pub fn keys(&self) -> Vec<String> {
         let schema = self.schema();
         schema["properties"].as_object().map_or_else(Vec::new, |options| options.keys().cloned().collect())
@@ -169,7 +164,6 @@ fn texts(value: &Value) -> Vec<OsString> {
 
 /// The options of any stage.
 pub trait StageConfig: Send {
-    /// The stage, ready to run.
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
 
     /// What the stage opens while it runs.

@@ -41,7 +41,6 @@ const MAX_WAITING_BATCHES: usize = 4;
 /// The results of a run other than its frames.
 #[derive(Debug, Clone)]
 pub struct RunReport {
-    /// How it ended.
     pub ending: RunEnding,
     /// What each stage did; `None` if the output was closed before the end.
     pub summary: Option<Summary>,

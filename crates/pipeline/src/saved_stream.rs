@@ -85,7 +85,6 @@ impl SavedStream {
         Ok(Self { name, path, unopened: Vec::new(), hello, input })
     }
 
-    /// Its name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }

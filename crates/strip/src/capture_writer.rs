@@ -44,12 +44,10 @@ enum State<W: Write> {
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// A writer of an empty capture.
     pub fn new(output: W, format: CaptureFormat) -> Self {
         Self(State::Empty(Some((output, format))))
     }
 
-    /// Adds a packet.
     pub fn write(&mut self, packet: Packet<'_>) -> io::Result<()> {
         self.begin(packet.link_type)?;
         let time = u64::try_from(packet.time_ns).map_err(|_| invalid("a packet is older than 1970"))?;

@@ -32,22 +32,18 @@ pub struct StripOptions {
     pub gateway: Vec<String>,
     /// The tunnels to open, as `flow-filter` reads them; all if there are none.
     pub tunnel: Vec<String>,
-    /// What becomes of packets that are not from or to the gateway.
     pub others: OtherPackets,
-    /// What becomes of DNS messages of the gateway.
     pub dns: DnsMessages,
 }
 
 /// Why a capture cannot be stripped.
 #[derive(Debug, Error)]
 pub enum StripError {
-    /// An option is missing or invalid.
     #[error(transparent)]
     Configure(#[from] ConfigureError),
     /// A stage that looks for records failed: no packet is the gateway's, for example.
     #[error(transparent)]
     Stage(#[from] StageError),
-    /// The stripped capture cannot be written.
     #[error("the capture cannot be written")]
     Write(#[from] io::Error),
 }

@@ -35,7 +35,6 @@ pub struct Stripper {
 }
 
 impl Stripper {
-    /// A stripper with these options.
     pub fn new(options: &StripOptions) -> Result<Self, StripError> {
         let original = RecordPipeline::new(options)?;
         let invalid = |error: sizeleak_packet::InvalidAddress| ConfigureError::Usage(error.to_string());
@@ -177,7 +176,6 @@ fn add(digests: &mut [u64], flow: u64, frame: &Frame) {
 /// What became of a capture, in packets and bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StripReport {
-    /// Packets that were let out.
     pub packets: u64,
     /// Packets that were left out, because they are not the gateway's.
     pub dropped_packets: u64,

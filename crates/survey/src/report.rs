@@ -30,7 +30,6 @@ pub struct SurveyReport {
 /// An address that opened connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SurveyedAddress {
-    /// The address.
     pub address: IpAddr,
     /// Whether it is a gateway, by its score and by how much was seen.
     pub verdict: Verdict,
@@ -72,7 +71,6 @@ pub struct Reason {
 /// An address that others opened connections to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Server {
-    /// The address.
     pub address: IpAddr,
     /// How many addresses opened connections with messages to it; counted up to 64.
     pub clients: u64,
@@ -85,9 +83,7 @@ pub struct Server {
 pub struct OtherPort {
     /// `tcp` or `udp`.
     pub transport: &'static str,
-    /// The port of the service.
     pub port: u16,
-    /// How many connections.
     pub connections: u64,
 }
 
@@ -114,13 +110,11 @@ pub struct SurveyedService {
     pub opened_by_service: u64,
     /// Connections of which the lengths of segments stand for records, because the capture holds no payload.
     pub sized_by_segments: u64,
-    /// The messages of all its connections.
     pub traffic: Traffic,
     /// Its connections, those with the most messages first.
     pub connections: Vec<SurveyedConnection>,
 }
 
-/// One connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SurveyedConnection {
     /// Its number in frames, as text: it has more digits than JSON numbers keep in many programs.
@@ -137,7 +131,6 @@ pub struct SurveyedConnection {
     pub cipher_suite: Option<String>,
     /// Whether application data came before any handshake; `None` without TLS or application data.
     pub joined_mid_stream: Option<bool>,
-    /// Its messages.
     pub traffic: Traffic,
 }
 
@@ -193,6 +186,5 @@ pub struct MessageKind {
 pub struct TimesOfSize {
     /// Bytes on the wire.
     pub size: u64,
-    /// How many messages have it.
     pub times: u64,
 }

@@ -30,14 +30,12 @@ pub struct SurveyRun {
 pub struct SurveyOutcome {
     /// What the captures hold, as far as they were read.
     pub report: SurveyReport,
-    /// How far they were read.
     pub coverage: Coverage,
 }
 
 /// How far captures were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Coverage {
-    /// To their end.
     Whole,
     /// To where they are damaged.
     UntilDamage(RunError),
@@ -51,10 +49,8 @@ pub enum SurveyError {
     /// The captures cannot be read, or a gateway is no address.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The segmenter cannot be set up.
     #[error("command-segmenter: {0}")]
     Segmenter(#[from] ConfigureError),
-    /// The segmenter cannot go on.
     #[error("command-segmenter: {0}")]
     Stage(#[from] StageError),
     /// The captures are damaged before the first packet of any use, or do not hold the gateway.

@@ -47,7 +47,6 @@ impl Capture {
         Self { folders: Folders::Refused, ..self }
     }
 
-    /// Reads them in this order.
     #[must_use]
     pub fn in_order(self, order: CaptureOrder) -> Self {
         Self { order, ..self }

@@ -11,7 +11,6 @@ use thiserror::Error;
 pub struct CaptureError {
     /// The file; `-` is stdin.
     pub file: PathBuf,
-    /// What is wrong.
     pub damage: Damage,
 }
 
@@ -22,53 +21,37 @@ fn name(file: &Path) -> String {
 /// What is wrong with a capture. Offsets are bytes of the capture after decompression.
 #[derive(Debug, Error)]
 pub enum Damage {
-    /// It cannot be opened.
     #[error("{0}")]
     Open(io::Error),
-    /// It is a link, and what it names is not there.
     #[error("is a link to nothing")]
     DanglingLink,
-    /// It is a folder.
     #[error("is a folder: name its files, or use `--recursive`")]
     Folder,
-    /// It has no bytes.
     #[error("is empty: even a capture without packets has a header")]
     Empty,
-    /// It does not begin like a capture.
     #[error("is no capture: it begins with {0}, where pcap or pcapng (plain or compressed) is wanted")]
     NotCapture(String),
-    /// It is a capture of some other program.
     #[error("is a capture of {0}, whose format is not read: `editcap -F pcapng FILE FILE.pcapng` converts it")]
     OtherFormat(&'static str),
-    /// It stands in the place of a capture.
     #[error("is {0}")]
     StandIn(&'static str),
-    /// It ends inside a packet, block or header.
     #[error("is cut at byte {offset}, {missing} bytes before the end of a {part}: what comes before is processed")]
     Cut {
         /// Where the part begins.
         offset: u64,
         /// How many bytes of the part are missing, as far as is known.
         missing: u64,
-        /// The part that is cut.
         part: &'static str,
     },
-    /// A part claims an impossible length.
     #[error("is damaged at byte {offset}: a {part} claims {claimed} bytes; what comes before is processed")]
     TooLarge {
-        /// Where the part begins.
         offset: u64,
-        /// The part.
         part: &'static str,
-        /// The length it claims, in bytes.
         claimed: u64,
     },
-    /// A part violates the format.
     #[error("is damaged at byte {offset}: {fault}; what comes before is processed")]
     Malformed {
-        /// Where the part begins.
         offset: u64,
-        /// What is wrong.
         fault: String,
     },
     /// A part violates the format or claims an impossible length, and packets were found behind it.
@@ -76,19 +59,15 @@ pub enum Damage {
         "is damaged at byte {offset}: {fault}; {bytes} bytes are skipped, and the packets behind them are processed"
     )]
     Skipped {
-        /// Where the part begins.
         offset: u64,
-        /// What is wrong.
         fault: String,
         /// How many bytes up to the next packet are lost.
         bytes: u64,
     },
-    /// It cannot be read or decompressed further.
     #[error("cannot be read after byte {offset}: {source}; what comes before is processed")]
     Read {
         /// How many bytes were read.
         offset: u64,
-        /// The reason.
         source: io::Error,
     },
 }
@@ -137,7 +116,6 @@ impl Damage {
         matches!(self, Self::NotCapture(_) | Self::StandIn(_) | Self::Empty | Self::DanglingLink)
     }
 
-    /// Whether the capture is valid but ends too early.
     pub fn is_cut(&self) -> bool {
         match self {
             Self::Cut { .. } => true,

@@ -19,7 +19,6 @@ pub struct FolderContent {
 /// A file without content of its own.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SpecialFile {
-    /// Where it is.
     pub path: PathBuf,
     /// What it is, for people.
     pub kind: &'static str,

@@ -9,7 +9,6 @@ pub struct CapturedPacket<'a> {
     pub time_ns: i64,
     /// A LINKTYPE_ value.
     pub link_type: u16,
-    /// Bytes on the wire.
     pub original_length: u32,
     /// The captured bytes, link layer first.
     pub data: &'a [u8],

@@ -27,7 +27,6 @@ pub struct Tcpdump {
     said: Option<ChildStderr>,
 }
 
-/// Why an interface is not captured.
 #[derive(Debug, Error)]
 #[error("{interface}: {fault}")]
 pub struct TcpdumpError {

@@ -95,20 +95,16 @@ pub enum RecordRole {
     Periodic,
     /// Too few bytes for any of these: a ping, an acknowledgement.
     Small,
-    /// None of these.
     Other,
 }
 
 /// A record of application data and what it is taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassifiedRecord {
-    /// The flow that carries it.
     pub flow: u64,
-    /// Which way it travels.
     pub direction: Direction,
     /// Its length on the wire in bytes.
     pub length: u32,
-    /// What it is taken for.
     pub role: RecordRole,
 }
 

@@ -89,10 +89,8 @@ impl AlgorithmState {
     }
 }
 
-/// What the segmenter consumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SegmenterInput {
-    /// A record.
     Record(Record),
     /// A flow: its addresses are remembered, and it is passed on.
     Flow(Box<Flow>),
@@ -130,7 +128,6 @@ struct RecordCounts {
 }
 
 impl CommandSegmenter {
-    /// A segmenter with these options.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
         let models = match &options.model[..] {
             [] => None,

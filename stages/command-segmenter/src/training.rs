@@ -26,9 +26,7 @@ use crate::training_counts::TrainingCounts;
 pub struct LabelledTraffic<'a> {
     /// All records, in the order of the stream.
     pub records: &'a [Record],
-    /// The flows of the records.
     pub flows: &'a [Flow],
-    /// The commands that have a label.
     pub commands: &'a [Command],
     /// What may be commands: nothing is learned from them.
     pub doubtful: &'a [Command],

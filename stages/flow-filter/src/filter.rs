@@ -71,7 +71,6 @@ struct Context<'a, 'b> {
 }
 
 impl FlowFilter {
-    /// A filter with these options.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
         let gateways = AddressSet::parse(&options.gateway).map_err(|error| ConfigureError::Usage(error.to_string()))?;
         if gateways.is_empty() {
@@ -101,7 +100,6 @@ impl FlowFilter {
         })
     }
 
-    /// Sets the size of its batches.
     #[must_use]
     pub fn with_batches(self, batches: BatchLimit) -> Self {
         Self { batches, ..self }

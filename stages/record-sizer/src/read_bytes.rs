@@ -6,12 +6,9 @@ use sizeleak_frame::Direction;
 /// Bytes of a TCP stream that were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadBytes {
-    /// The flow.
     pub flow: u64,
-    /// Which way they travel.
     pub direction: Direction,
     /// The sequence number of the first of them.
     pub sequence: u32,
-    /// The bytes.
     pub bytes: Box<[u8]>,
 }

@@ -57,7 +57,6 @@ pub struct RecordSizer {
 }
 
 impl RecordSizer {
-    /// A sizer with these options.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
         let limits = options.limits()?;
         Ok(Self {
@@ -345,12 +344,10 @@ fn plausible_syns(syns: PerDirection<Option<u32>>, data: &Segment<'_>) -> PerDir
     plausible
 }
 
-/// What the stage consumes.
 #[derive(Debug)]
 pub enum SizerInput {
     /// A flow: its ends may show its protocol, and it is passed on.
     Flow(Box<Flow>),
-    /// Segments and datagrams.
     Segments(Box<Segments>),
 }
 

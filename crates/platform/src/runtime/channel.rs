@@ -98,7 +98,6 @@ impl ChannelOutput {
     }
 }
 
-/// The receiving end.
 pub struct ChannelInput {
     receiver: Receiver<Parcel>,
     end_check: StreamEndCheck,

@@ -12,7 +12,6 @@ use crate::runtime::Runnable;
 
 /// The options of a stage, from the command line or from `pipeline.toml`, with one set of defaults.
 pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
-    /// The stage's name.
     const NAME: &'static str;
 
     /// What it does, in one sentence for the help text.
@@ -31,7 +30,6 @@ pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
         Access::default()
     }
 
-    /// Builds the stage.
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
 }
 

@@ -14,7 +14,6 @@ pub struct SandboxFlags {
 }
 
 impl SandboxFlags {
-    /// Whether there is a sandbox.
     pub fn are_on(self) -> bool {
         !self.no_sandbox
     }

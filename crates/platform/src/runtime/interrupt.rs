@@ -50,7 +50,6 @@ impl Interrupt {
         Self { whole: Some(Arc::new(self.clone())), ..Self::default() }
     }
 
-    /// Interrupts the run.
     pub fn set(&self) {
         self.is_set.store(true, Ordering::Relaxed);
     }
@@ -78,7 +77,6 @@ impl Interrupt {
         true
     }
 
-    /// Whether the run has been interrupted.
     pub fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Relaxed) || self.whole.as_ref().is_some_and(|whole| whole.is_set())
     }
@@ -104,7 +102,6 @@ const BETWEEN_CHECKS: Duration = Duration::from_millis(100);
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 impl<R: Read + AsFd> Interruptible<R> {
-    /// Reads `input` until `interrupt` is set.
     pub fn new(input: R, interrupt: Interrupt) -> Self {
         Self { input, interrupt }
     }

@@ -15,7 +15,6 @@ pub trait Input {
     fn receive(&mut self, parcel: &mut Vec<Frame>, before_wait: &mut dyn FnMut()) -> Result<Received, InputError>;
 }
 
-/// The result of waiting for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
     /// At least one frame, waiting to be processed since then.
@@ -25,20 +24,17 @@ pub enum Received {
     },
     /// The stream ended with its summary.
     End,
-    /// The user interrupted the run.
     Interrupted,
 }
 
 /// Why no more frames come.
 #[derive(Debug, Error)]
 pub enum InputError {
-    /// The byte stream cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The sending thread ended without a summary.
     #[error("{} ended without its summary", stage.as_deref().unwrap_or("the stage before"))]
     Dropped {
-        /// The sending stage, if its hello arrived.
         stage: Option<String>,
     },
 }
@@ -85,7 +81,6 @@ impl StreamEndCheck {
 #[error("the output is closed")]
 pub struct Closed;
 
-/// Takes frames from a stage.
 pub trait Emit: Send {
     /// Takes a frame; waits while the receiver is busy.
     fn emit(&mut self, frame: Frame) -> Result<(), Closed>;

@@ -31,7 +31,6 @@ pub struct Node<S> {
 }
 
 impl<S: Stage> Node<S> {
-    /// A node for this stage.
     pub fn new(stage: S) -> Self {
         Self {
             stage,

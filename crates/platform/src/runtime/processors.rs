@@ -10,7 +10,6 @@ pub fn processors() -> usize {
     *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
 }
 
-/// Whether this process may use more than one processor.
 pub fn has_several_processors() -> bool {
     processors() > 1
 }

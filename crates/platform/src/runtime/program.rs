@@ -68,7 +68,6 @@ pub fn command<O: StageOptions>() -> Command {
     CommonFlags::augment_args(O::augment_args(command)).about(O::ABOUT).long_about(None)
 }
 
-/// Runs a stage's program to its end.
 pub fn main<O: StageOptions>() -> ExitCode {
     let matches = command::<O>().try_get_matches().unwrap_or_else(|error| exit_with_usage(error));
     let parsed =

@@ -7,7 +7,6 @@ use crate::telemetry::Meter;
 
 /// A stage or a source, ready to run.
 pub trait Runnable: Send {
-    /// The stage's name.
     fn name(&self) -> &str;
 
     /// Makes it publish its counters on this meter while it runs.
@@ -73,7 +72,6 @@ pub enum Outcome {
     Closed,
     /// Its input ended early, for this reason: the frames that arrived were processed, no summary was written.
     Cut(String),
-    /// It failed, for this reason.
     Failed(String),
 }
 

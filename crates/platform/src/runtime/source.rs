@@ -13,7 +13,6 @@ use crate::runtime::{
 
 /// A stage that makes frames from something other than frames.
 pub trait Source: Send {
-    /// The name of the stage and of its program.
     const NAME: &'static str;
 
     /// Emits everything it has. Ends early, without an error, when `interrupt` is set.
@@ -22,7 +21,6 @@ pub trait Source: Send {
     /// [`StageError`], after all complete frames have been emitted.
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError>;
 
-    /// Bytes it has read.
     fn bytes_in(&self) -> u64;
 
     /// Frames it has read from its input, in the input's own unit (packets, for a capture).
@@ -36,7 +34,6 @@ pub trait Source: Send {
 
 /// The output of a source, which can flush before it waits for more input.
 pub trait SourceEmit: Emit {
-    /// Sends the gathered frames.
     fn flush(&mut self) -> Result<(), Closed>;
 
     /// Where to report how much of the input has been read, and how much there is.
@@ -52,7 +49,6 @@ impl SourceEmit for Vec<Frame> {
     }
 }
 
-/// A source that is ready to run.
 #[derive(Debug)]
 pub struct SourceNode<S> {
     source: S,
@@ -62,7 +58,6 @@ pub struct SourceNode<S> {
 }
 
 impl<S: Source> SourceNode<S> {
-    /// A node for this source.
     pub fn new(source: S) -> Self {
         Self { source, meter: None, failure: None }
     }

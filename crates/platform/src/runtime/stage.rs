@@ -17,13 +17,11 @@ use crate::runtime::{Closed, Emit};
 
 /// A step of the pipeline. It holds its own state and takes all time from frames.
 pub trait Stage: Send {
-    /// The name of the stage and of its program.
     const NAME: &'static str;
 
     /// The frames it consumes. Conversion returns any other frame, which is passed on.
     type Input: TryFrom<Frame, Error = Frame>;
 
-    /// Processes one frame and emits what follows from it.
     fn process(&mut self, input: Self::Input, out: &mut dyn Emit) -> Result<(), StageError>;
 
     /// Emits everything that is still pending at the end of the input, even if the input was cut.
@@ -52,7 +50,6 @@ pub trait Stage: Send {
 /// Why a stage cannot continue.
 #[derive(Debug, Error)]
 pub enum StageError {
-    /// The output is closed.
     #[error(transparent)]
     Closed(#[from] Closed),
     /// Its input is invalid, or it failed itself.
@@ -61,7 +58,6 @@ pub enum StageError {
 }
 
 impl StageError {
-    /// The stage's own error.
     pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Failed(error.into())
     }
@@ -70,18 +66,14 @@ impl StageError {
 /// A state cannot be written or used.
 #[derive(Debug, Error)]
 pub enum StateError {
-    /// The stage cannot continue from an earlier run.
     #[error("it cannot continue from an earlier run")]
     Unsupported,
-    /// It could not be encoded.
     #[error("its state cannot be written: {0}")]
     Unwritable(#[source] postcard::Error),
-    /// Its bytes are not those of a state of this stage.
     #[error("its state cannot be read: {0}")]
     Unreadable(#[source] postcard::Error),
 }
 
-/// Writes a state as bytes.
 pub fn encode_state(state: &impl Serialize) -> Result<Vec<u8>, StateError> {
     postcard::to_allocvec(state).map_err(StateError::Unwritable)
 }
@@ -98,7 +90,6 @@ pub mod sorted_table {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    /// Writes a table as its sorted entries.
     pub fn serialize<K: Ord + Serialize, V: Serialize, S, Z: Serializer>(
         table: &HashMap<K, V, S>,
         serializer: Z,
@@ -108,7 +99,6 @@ pub mod sorted_table {
         serializer.collect_seq(entries)
     }
 
-    /// Reads a table.
     pub fn deserialize<'de, K, V, S, D>(deserializer: D) -> Result<HashMap<K, V, S>, D::Error>
     where
         K: Eq + Hash + Deserialize<'de>,
@@ -131,12 +121,10 @@ pub type StateSlot = Slot<Vec<u8>>;
 pub type FailureSlot = Slot<String>;
 
 impl<T> Slot<T> {
-    /// Leaves a thing.
     pub fn put(&self, left: T) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(left);
     }
 
-    /// Takes what was left, if anything was.
     pub fn take(&self) -> Option<T> {
         mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

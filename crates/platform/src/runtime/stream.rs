@@ -99,7 +99,6 @@ pub struct StreamOutput<W> {
 }
 
 impl<W: Write> StreamOutput<W> {
-    /// Frames to `output`, which need not be buffered.
     pub fn new(output: W) -> Self {
         Self {
             writer: FrameWriter::new(TimedWriter { output, waited: Duration::ZERO }),

@@ -58,14 +58,12 @@ pub struct TrafficClock<T> {
 pub enum ClockEvent<T> {
     /// An item is next in order; its times are to be reduced by `ahead_ns`.
     Item {
-        /// What was held.
         item: T,
         /// How far its times are ahead of the clock.
         ahead_ns: i64,
     },
     /// The times of a flow are ahead of those of all others, or behind if negative.
     Odd {
-        /// The flow.
         flow: u64,
         /// Its first such time.
         time_ns: i64,

@@ -37,7 +37,6 @@ impl Access {
         self.signals_programs = true;
     }
 
-    /// Adds what another part of the process opens.
     pub fn extend(&mut self, other: Self) {
         self.reads.extend(other.reads);
         self.writes.extend(other.writes);

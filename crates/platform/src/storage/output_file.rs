@@ -13,7 +13,6 @@ use crate::storage::pending_file::{Durability, PendingFile, folder_of};
 /// Longer chains of links are circles.
 const MAX_LINKS: usize = 40;
 
-/// An output cannot be written.
 #[derive(Debug, Error)]
 #[error("{} cannot be written: {source}", path.display())]
 pub struct OutputError {

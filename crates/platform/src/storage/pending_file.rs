@@ -52,12 +52,10 @@ impl PendingFile {
         Ok(Self { file, target: target.to_owned(), durability })
     }
 
-    /// The open file.
     pub fn file(&mut self) -> &mut File {
         self.file.as_file_mut()
     }
 
-    /// The file that it becomes.
     pub fn target(&self) -> &Path {
         &self.target
     }
@@ -112,7 +110,6 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Leaves a file to its owner alone.
 pub fn make_private(file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(0o600))
 }

@@ -91,7 +91,6 @@ impl FileIdentity {
 }
 
 impl RunFiles {
-    /// A run without files.
     pub fn new() -> Self {
         Self::default()
     }
@@ -104,7 +103,6 @@ impl RunFiles {
         self.inputs.push(Input::Path { role: role.to_owned(), path: path.to_owned() });
     }
 
-    /// Adds standard input.
     pub fn reads_stdin(&mut self) {
         self.inputs.push(Input::Stdin);
     }

@@ -25,7 +25,6 @@ const INITIAL_MAX_NS: u64 = 100_000;
 pub struct LatencyError(String);
 
 impl Latency {
-    /// An empty histogram.
     #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "the bounds are constants the histogram takes")]
     pub fn new() -> Self {
         let mut histogram = Histogram::new_with_bounds(1, INITIAL_MAX_NS, 3).expect("bounds of a histogram");
@@ -49,7 +48,6 @@ impl Latency {
         }
     }
 
-    /// The histogram.
     pub fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
     }

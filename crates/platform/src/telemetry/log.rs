@@ -110,12 +110,10 @@ impl LogFlags {
     }
 }
 
-/// Whether only errors are printed.
 pub fn is_quiet() -> bool {
     !enabled!(target: SAID, Level::INFO)
 }
 
-/// Whether every notice is printed.
 pub fn is_verbose() -> bool {
     enabled!(target: text::NOTICE, Level::INFO)
 }
@@ -140,7 +138,6 @@ pub fn show(text: &str) {
     info!(target: text::BARE, "{text}");
 }
 
-/// Prints an error.
 pub fn complain(speaker: &str, sentence: &str) {
     error!(target: SAID, stage = speaker, "{sentence}");
 }

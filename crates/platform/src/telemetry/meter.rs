@@ -50,7 +50,6 @@ impl Meter {
         }))
     }
 
-    /// The stage's name.
     pub fn stage(&self) -> &str {
         &self.0.stage
     }
@@ -60,14 +59,12 @@ impl Meter {
         &self.0.progress
     }
 
-    /// Sets the counters.
     pub fn set_counts(&self, counts: FrameCounts) {
         self.0.frames_in.store(counts.frames_in, Ordering::Relaxed);
         self.0.frames_out.store(counts.frames_out, Ordering::Relaxed);
         self.0.bytes_in.store(counts.bytes_in, Ordering::Relaxed);
     }
 
-    /// The counters.
     pub fn counts(&self) -> FrameCounts {
         FrameCounts {
             frames_in: self.0.frames_in.load(Ordering::Relaxed),
@@ -154,7 +151,6 @@ impl TimeHistogram {
         self.beyond.load(Ordering::Relaxed)
     }
 
-    /// The sum of all times.
     pub fn sum(&self) -> Duration {
         Duration::from_nanos(self.sum_ns.load(Ordering::Relaxed))
     }
@@ -173,7 +169,6 @@ struct Shared {
 }
 
 impl Telemetry {
-    /// The figures of a run that has not started.
     pub fn new() -> Self {
         Self::default()
     }
@@ -199,7 +194,6 @@ impl Telemetry {
         lock(&self.0.meters).clone()
     }
 
-    /// Counts a notice.
     pub fn count_notice(&self, notice: &Notice) {
         lock(&self.0.notices).add(notice);
     }

@@ -37,12 +37,10 @@ impl Progress {
         self.0.read.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Sets how many files there are.
     pub fn expect_files(&self, files: u64) {
         self.0.files.store(files, Ordering::Relaxed);
     }
 
-    /// Adds files that are done.
     pub fn add_files(&self, files: u64) {
         self.0.files_done.fetch_add(files, Ordering::Relaxed);
     }
@@ -53,7 +51,6 @@ impl Progress {
         (files > 0).then(|| (self.0.files_done.load(Ordering::Relaxed).min(files), files))
     }
 
-    /// Bytes read.
     pub fn read(&self) -> u64 {
         self.0.read.load(Ordering::Relaxed)
     }

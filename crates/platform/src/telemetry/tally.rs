@@ -40,7 +40,6 @@ impl Tally {
         }
     }
 
-    /// Whether nothing has been counted.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -67,14 +66,12 @@ pub struct NoticeTally(BTreeMap<(String, String), CountedNotice>);
 /// Notices with the same stage and word.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CountedNotice {
-    /// How many there were.
     pub times: u64,
     /// The beginning of the first one's detail.
     pub detail: Option<String>,
 }
 
 impl NoticeTally {
-    /// Counts a notice.
     pub fn add(&mut self, notice: &Notice) {
         let mut name = (counted_name(&notice.stage).to_owned(), counted_name(&notice.what).to_owned());
         if self.0.len() >= MAX_NAMES && !self.0.contains_key(&name) {

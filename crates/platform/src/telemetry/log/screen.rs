@@ -16,7 +16,6 @@ pub trait Drawing: Send {
 }
 
 impl Screen {
-    /// A screen without a drawing.
     pub fn new() -> Self {
         Self::default()
     }

@@ -15,16 +15,13 @@ const MAX_HEADERS: usize = 64;
 /// What the bytes of a connection are so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceivedRequest {
-    /// The beginning of a request.
     Incomplete,
-    /// A whole request.
     Complete(RequestVerdict),
 }
 
 /// The answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestVerdict {
-    /// The metrics.
     Metrics,
     /// Only the head of that answer.
     MetricsHead,

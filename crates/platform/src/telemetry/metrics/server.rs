@@ -46,7 +46,6 @@ impl MetricsServer {
         listen().map_err(|source| MetricsError::Listen { address, source })
     }
 
-    /// The URL of the metrics.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
