@@ -61,5 +61,5 @@ pub use source::{Source, SourceEmit, SourceNode};
 pub use stage::{FailureSlot, Slot, StateError, StateSlot, decode_state, encode_state, sorted_table};
 pub use stage::{Stage, StageError};
 pub use stream::{StreamInput, StreamOutput, widen_pipe};
-pub use traffic_clock::{ClockEvent, STEP_NS, TrafficClock};
+pub use traffic_clock::{ClockEvent, STEP_NS, TrafficClock, describe_odd_time};
 pub use two_generation_cache::TwoGenerationCache;

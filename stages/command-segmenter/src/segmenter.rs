@@ -397,7 +397,8 @@ impl Stage for CommandSegmenter {
                 if self.clock.follows(record.flow, record.time_ns) {
                     self.process_record(&record, out)
                 } else {
-                    self.record_of_odd_time(record, out)
+                    self.clock.add(record.flow, record.time_ns, record);
+                    self.clock_events(out)
                 }
             }
             SegmenterInput::Flow(flow) => {

@@ -121,7 +121,7 @@ impl<T> TrafficClock<T> {
     }
 
     /// Takes an observation that is close to the one before, as nearly all are. If false it was not taken, and
-    /// [`place`](Self::place) decides.
+    /// [`add`](Self::add) decides.
     #[inline]
     pub fn follows(&mut self, flow: u64, time_ns: i64) -> bool {
         let distance_ns = time_ns.saturating_sub(self.now_ns).unsigned_abs();
@@ -132,10 +132,17 @@ impl<T> TrafficClock<T> {
         true
     }
 
+    /// Adds an item that does not follow: [`next_event`](Self::next_event) returns it once its time is certain.
+    pub fn add(&mut self, flow: u64, time_ns: i64, item: T) {
+        match self.place(flow, time_ns) {
+            Some(ahead_ns) => self.events.push_back(ClockEvent::Item { item, ahead_ns }),
+            None => self.hold(flow, time_ns, item),
+        }
+    }
+
     /// Takes an observation if its time is certain, and returns how far it is ahead of the clock: its times are to be
-    /// reduced by that. Otherwise it must be passed to [`hold`](Self::hold). Either way, what
-    /// [`next_event`](Self::next_event) returns comes first.
-    pub fn place(&mut self, flow: u64, time_ns: i64) -> Option<i64> {
+    /// reduced by that.
+    fn place(&mut self, flow: u64, time_ns: i64) -> Option<i64> {
         if self.flow.is_none() {
             self.take(flow, time_ns);
             return Some(0);
@@ -163,7 +170,7 @@ impl<T> TrafficClock<T> {
     }
 
     /// Holds an item whose time is not certain.
-    pub fn hold(&mut self, flow: u64, time_ns: i64, item: T) {
+    fn hold(&mut self, flow: u64, time_ns: i64, item: T) {
         let offset_ns = self.apart.get(&flow).copied().unwrap_or_default();
         let time_ns = time_ns.saturating_sub(offset_ns);
         let goes_on = |last: &Held<T>| {
@@ -179,14 +186,12 @@ impl<T> TrafficClock<T> {
         }
     }
 
-    /// Ends the wait for further observations.
     pub fn finish(&mut self) {
         for Held { item, offset_ns, .. } in self.held.drain(..) {
             self.events.push_back(ClockEvent::Item { item, ahead_ns: offset_ns });
         }
     }
 
-    /// The next thing that was found out.
     #[inline]
     pub fn next_event(&mut self) -> Option<ClockEvent<T>> {
         self.events.pop_front()
@@ -314,13 +319,16 @@ impl<T> TrafficClock<T> {
             self.apart.clear();
         }
         for Held { flow, time_ns, offset_ns, item } in std::mem::take(&mut self.held) {
-            let time_ns = time_ns.saturating_add(offset_ns);
-            match self.place(flow, time_ns) {
-                Some(ahead_ns) => self.events.push_back(ClockEvent::Item { item, ahead_ns }),
-                None => self.hold(flow, time_ns, item),
-            }
+            self.add(flow, time_ns.saturating_add(offset_ns), item);
         }
     }
+}
+
+/// What a notice says about a flow whose times are ahead of all others, or behind if negative.
+pub fn describe_odd_time(ahead_ns: i64) -> String {
+    let seconds = ahead_ns.unsigned_abs() as f64 / 1e9;
+    let (side, way) = if ahead_ns < 0 { ("behind", "forward") } else { ("ahead of", "back") };
+    format!("its time is {seconds:.3} s {side} that of all other traffic, which goes on: it is dated {way} by that")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Records whose time the rest of the traffic does not confirm, and steps of all times.
 
 use sizeleak_frame::{Notice, Record, what};
-use sizeleak_platform::runtime::{ClockEvent, Emit, Stage, StageError};
+use sizeleak_platform::runtime::{ClockEvent, Emit, Stage, StageError, describe_odd_time};
 
 use super::CommandSegmenter;
 
@@ -9,24 +9,13 @@ use super::CommandSegmenter;
 const MAX_NOTICES: u64 = 64;
 
 impl CommandSegmenter {
-    /// Processes a record that is not close in time to the one before.
-    #[cold]
-    pub(super) fn record_of_odd_time(&mut self, record: Record, out: &mut dyn Emit) -> Result<(), StageError> {
-        if let Some(ahead_ns) = self.clock.place(record.flow, record.time_ns) {
-            self.clock_events(out)?;
-            return self.redated(record, ahead_ns, out);
-        }
-        self.clock.hold(record.flow, record.time_ns, record);
-        self.clock_events(out)
-    }
-
     pub(super) fn clock_events(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
         while let Some(event) = self.clock.next_event() {
             match event {
                 ClockEvent::Item { item, ahead_ns } => self.redated(item, ahead_ns, out)?,
                 ClockEvent::Odd { flow, time_ns, ahead_ns } => {
                     self.counts.odd_times += 1;
-                    self.notice(time_ns, Some(flow), odd_time(ahead_ns), out)?;
+                    self.notice(time_ns, Some(flow), describe_odd_time(ahead_ns), out)?;
                 }
                 ClockEvent::Step { flow, from_ns, to_ns } => self.step(flow, [from_ns, to_ns], out)?,
             }
@@ -82,10 +71,4 @@ impl CommandSegmenter {
 
 fn seconds(ns: i64) -> String {
     format!("{:.3} s", ns as f64 / 1e9)
-}
-
-fn odd_time(ahead_ns: i64) -> String {
-    let (side, way) = if ahead_ns < 0 { ("behind", "forward") } else { ("ahead of", "back") };
-    let distance = seconds(ahead_ns.saturating_abs());
-    format!("its time is {distance} {side} that of all other traffic, which goes on: it is dated {way} by that")
 }

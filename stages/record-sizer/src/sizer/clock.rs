@@ -1,7 +1,7 @@
 //! Segments whose time the rest of the traffic does not confirm, and steps of all times.
 
 use sizeleak_frame::{OwnedSegment, Segment, what};
-use sizeleak_platform::runtime::{ClockEvent, Closed, Emit};
+use sizeleak_platform::runtime::{ClockEvent, Closed, Emit, describe_odd_time};
 
 use super::RecordSizer;
 
@@ -9,15 +9,8 @@ impl RecordSizer {
     /// Handles a segment that is not close in time to the one before.
     #[cold]
     pub(super) fn segment_of_odd_time(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
-        let placed = self.clock.place(segment.flow, segment.time_ns);
-        if placed.is_none() {
-            self.clock.hold(segment.flow, segment.time_ns, OwnedSegment::of(segment));
-        }
-        self.clock_events(out)?;
-        match placed {
-            Some(ahead_ns) => self.redated(*segment, ahead_ns, out),
-            None => Ok(()),
-        }
+        self.clock.add(segment.flow, segment.time_ns, OwnedSegment::of(segment));
+        self.clock_events(out)
     }
 
     /// Handles what the clock found out, and the segments that it held until then.
@@ -27,8 +20,7 @@ impl RecordSizer {
                 ClockEvent::Item { item, ahead_ns } => self.redated(item.segment(), ahead_ns, out)?,
                 ClockEvent::Odd { flow, time_ns, ahead_ns } => {
                     self.reporter.counters.odd_times += 1;
-                    let detail = odd_time(ahead_ns);
-                    self.reporter.notice(flow, time_ns, (what::CLOCK, None, detail), out)?;
+                    self.reporter.notice(flow, time_ns, (what::CLOCK, None, describe_odd_time(ahead_ns)), out)?;
                 }
                 ClockEvent::Step { from_ns, to_ns, .. } if to_ns < from_ns => self.go_back(to_ns, out)?,
                 // A silence.
@@ -57,10 +49,4 @@ impl RecordSizer {
         self.datagram_flows.restart_time().for_each(drop);
         Ok(())
     }
-}
-
-fn odd_time(ahead_ns: i64) -> String {
-    let seconds = ahead_ns.unsigned_abs() as f64 / 1e9;
-    let (side, way) = if ahead_ns < 0 { ("behind", "forward") } else { ("ahead of", "back") };
-    format!("its time is {seconds:.3} s {side} that of all other traffic, which goes on: it is dated {way} by that")
 }

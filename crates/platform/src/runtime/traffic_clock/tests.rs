@@ -28,12 +28,8 @@ fn clocked(observations: &[(u64, i64)]) -> Clocked {
             clocked.items.push((number, time_ns / 1_000_000));
             continue;
         }
-        let placed = clock.place(*flow, time_ns);
-        if placed.is_none() {
-            clock.hold(*flow, time_ns, number);
-        }
+        clock.add(*flow, time_ns, number);
         clocked.take_events(&mut clock, ns);
-        clocked.items.extend(placed.map(|ahead_ns| (number, time_ns.saturating_sub(ahead_ns) / 1_000_000)));
         clocked.most_held = clocked.most_held.max(clock.held.len());
     }
     clock.finish();
