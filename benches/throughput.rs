@@ -12,7 +12,7 @@ use sizeleak::pipeline::Pipeline;
 use sizeleak::registry;
 use sizeleak_frame::{Frame, Record};
 use sizeleak_platform::runtime::{
-    Emit, Input, InputError, Interrupt, Output, Received, Runnable, SilentObserver, channel, run_fused,
+    Input, InputError, Interrupt, Output, Received, Runnable, SilentObserver, channel, run_fused,
 };
 use support::traffic::{Connections, GATEWAY, Shape, Traffic};
 use tempfile::TempDir;
@@ -79,13 +79,12 @@ impl Input for Frames {
 /// Discards frames.
 struct NullOutput;
 
-impl Emit for NullOutput {
-    fn emit(&mut self, _: Frame) -> Result<(), sizeleak_platform::runtime::Closed> {
+impl Output for NullOutput {
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), sizeleak_platform::runtime::Closed> {
+        frames.clear();
         Ok(())
     }
-}
 
-impl Output for NullOutput {
     fn flush(&mut self) -> Result<(), sizeleak_platform::runtime::Closed> {
         Ok(())
     }
@@ -218,7 +217,7 @@ fn downstream(criterion: &mut Criterion) {
                 let (mut output, mut input) = channel(16);
                 thread::scope(|scope| {
                     scope.spawn(move || {
-                        frames.into_iter().try_for_each(|frame| output.emit(frame)).unwrap();
+                        frames.into_iter().try_for_each(|frame| output.emit_all(&mut vec![frame])).unwrap();
                         output.flush().unwrap();
                     });
                     take_all(&mut input);

@@ -184,7 +184,7 @@ impl PreparedRun {
             };
             match placement {
                 Placement::Thread(mut thread) => {
-                    let output: Box<dyn Output + Send> = if next_process.is_some() {
+                    let output: Box<dyn Output> = if next_process.is_some() {
                         Box::new(StreamOutput::new(pipe_on(next_process).map_err(fail)?))
                     } else {
                         let most = if thread.makes_batches() { MAX_WAITING_BATCHES } else { usize::MAX };

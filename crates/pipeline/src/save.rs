@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use sizeleak_frame::{Frame, FrameReader, FrameWriter, WriteError};
-use sizeleak_platform::runtime::{Closed, Emit, Output};
+use sizeleak_platform::runtime::{Closed, Output};
 use sizeleak_platform::storage::OutputFile;
 
 use crate::recording::{Compression, Recording, decompressed};
@@ -98,7 +98,7 @@ impl Write for OutputRecorder {
 }
 
 pub(crate) struct RecordedOutput {
-    output: Box<dyn Output + Send>,
+    output: Box<dyn Output>,
     recorder: Option<FrameWriter<OutputRecorder>>,
     spent: Duration,
     failure: Option<WriteError>,
@@ -106,7 +106,7 @@ pub(crate) struct RecordedOutput {
 }
 
 impl RecordedOutput {
-    pub(crate) fn wrap(output: Box<dyn Output + Send>, recorder: Option<OutputRecorder>) -> Box<dyn Output + Send> {
+    pub(crate) fn wrap(output: Box<dyn Output>, recorder: Option<OutputRecorder>) -> Box<dyn Output> {
         let Some(recorder) = recorder else { return output };
         let recorder = Some(FrameWriter::new(recorder));
         Box::new(Self { output, recorder, spent: Duration::ZERO, failure: None, is_closed: false })
@@ -119,12 +119,6 @@ impl RecordedOutput {
             Some(ended) => Ok(ended.into_output()?.end()?),
             None => Ok(()),
         }
-    }
-}
-
-impl Emit for RecordedOutput {
-    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
-        self.emit_all(&mut vec![frame])
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::{Frame, FrameSink, Summary};
-use sizeleak_platform::runtime::{Closed, Emit, Output};
+use sizeleak_platform::runtime::{Closed, Output};
 
 #[derive(Debug)]
 pub(crate) enum SinkOutcome {
@@ -46,12 +46,6 @@ impl<'a> SinkOutput<'a> {
             self.ended = Some(if is_closed { SinkOutcome::Closed } else { SinkOutcome::Failed(error) });
             Closed
         })
-    }
-}
-
-impl Emit for SinkOutput<'_> {
-    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
-        self.emit_all(&mut vec![frame])
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use sizeleak::pipeline::Pipeline;
 use sizeleak::registry;
 use sizeleak_frame::Frame;
-use sizeleak_platform::runtime::{Closed, Emit, Interrupt, Outcome, Output, Runnable, run_fused};
+use sizeleak_platform::runtime::{Closed, Interrupt, Outcome, Output, Runnable, run_fused};
 use toml::{Table, Value};
 
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 20);
@@ -166,14 +166,12 @@ fn pcap(packets: &[GeneratedPacket]) -> Vec<u8> {
 /// Takes what comes out.
 struct CollectedFrames(Vec<Frame>);
 
-impl Emit for CollectedFrames {
-    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
-        self.0.push(frame);
+impl Output for CollectedFrames {
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
+        self.0.append(frames);
         Ok(())
     }
-}
 
-impl Output for CollectedFrames {
     fn flush(&mut self) -> Result<(), Closed> {
         Ok(())
     }

@@ -260,7 +260,7 @@ fn closed_output_ends_the_source() {
     let outcome =
         Box::new(SourceNode::new(Counter(u64::MAX))).run(None, &mut output, &Interrupt::new(), &mut SilentObserver);
     assert_eq!(outcome, Outcome::Closed);
-    assert_eq!(output.emit(notice().into()).and(Err::<(), Closed>(Closed)), Err(Closed));
+    assert_eq!(output.emit_all(&mut vec![notice().into()]).and(Err::<(), Closed>(Closed)), Err(Closed));
 }
 
 fn notice() -> Notice {
@@ -300,13 +300,12 @@ const SLOW: Duration = Duration::from_millis(5);
 /// An output that delays every frame.
 struct DelayedOutput;
 
-impl Emit for DelayedOutput {
-    fn emit(&mut self, _frame: Frame) -> Result<(), Closed> {
+impl Output for DelayedOutput {
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
+        frames.clear();
         Ok(())
     }
-}
 
-impl Output for DelayedOutput {
     fn flush(&mut self) -> Result<(), Closed> {
         thread::sleep(SLOW);
         Ok(())

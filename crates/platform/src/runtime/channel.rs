@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, RecvError, SendError, Sender, TryRecvError, Tr
 use sizeleak_frame::{BATCH_ROWS, BatchLimit, Frame};
 
 use crate::runtime::link::StreamEndCheck;
-use crate::runtime::{Closed, Emit, Input, InputError, Output, Received};
+use crate::runtime::{Closed, Input, InputError, Output, Received};
 
 /// A parcel is sent once its batches hold this many bytes of data, however few rows they have.
 const MAX_BYTES: usize = BatchLimit::InProcess.bytes();
@@ -32,12 +32,6 @@ pub struct ChannelOutput {
     /// Bytes of data in its batches.
     bytes: usize,
     waited: Duration,
-}
-
-impl Emit for ChannelOutput {
-    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
-        self.emit_all(&mut vec![frame])
-    }
 }
 
 impl Output for ChannelOutput {

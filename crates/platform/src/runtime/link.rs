@@ -34,9 +34,7 @@ pub enum InputError {
     Read(#[from] ReadError),
     /// The sending thread ended without a summary.
     #[error("{} ended without its summary", stage.as_deref().unwrap_or("the stage before"))]
-    Dropped {
-        stage: Option<String>,
-    },
+    Dropped { stage: Option<String> },
 }
 
 impl InputError {
@@ -87,11 +85,9 @@ pub trait Emit: Send {
 }
 
 /// The sending end of a link between two nodes.
-pub trait Output: Emit {
+pub trait Output: Send {
     /// Takes frames in order and leaves the vector empty.
-    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
-        frames.drain(..).try_for_each(|frame| self.emit(frame))
-    }
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed>;
 
     /// Sends what is buffered; called before waiting for input, so that live captures are not delayed.
     fn flush(&mut self) -> Result<(), Closed>;

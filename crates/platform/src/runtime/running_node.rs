@@ -10,8 +10,8 @@ use tracing::debug;
 use crate::runtime::link::StreamEndCheck;
 use crate::runtime::node::NodeOutput;
 use crate::runtime::{
-    Closed, Emit, FusedStage, Input, Interrupt, Node, Observer, Outcome, Output, Received, Runnable, SilentObserver,
-    Stage, StageError, StateError, StateSlot,
+    Closed, FusedStage, Input, Interrupt, Node, Observer, Outcome, Output, Received, Runnable, SilentObserver, Stage,
+    StageError, StateError, StateSlot,
 };
 use crate::telemetry::Meter;
 
@@ -95,12 +95,6 @@ impl<'a, S: Stage> RunningNode<'a, S> {
             (None, ended) => self.node.end(ended, &mut self.out),
         };
         self.out.conclude(S::NAME, result)
-    }
-}
-
-impl<S: Stage> Emit for RunningNode<'_, S> {
-    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
-        self.emit_all(&mut vec![frame])
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameReader, FrameWriter, ReadError, WriteError};
 
-use crate::runtime::{Closed, Emit, Input, InputError, Interrupt, Output, Received};
+use crate::runtime::{Closed, Input, InputError, Interrupt, Output, Received};
 
 /// The size of a pipe in bytes: the most Linux allows without privileges.
 #[cfg(target_os = "linux")]
@@ -124,12 +124,6 @@ impl<W: Write> StreamOutput<W> {
             self.failure = (!is_unread).then_some(error);
             Closed
         })
-    }
-}
-
-impl<W: Write + Send> Emit for StreamOutput<W> {
-    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
-        self.emit_all(&mut vec![frame])
     }
 }
 

@@ -30,7 +30,7 @@ fn waiting_frames_hold_no_reader_buffer() {
         let batch = |buffer| if of_packets { packets(buffer).into() } else { Frame::from(segments(buffer)) };
         let (mut output, mut input) = channel(1);
         let [few, many] = [100, BATCH_BYTES].map(|bytes| Arc::new(vec![7; bytes]));
-        output.emit(batch(&few)).unwrap();
+        output.emit_all(&mut vec![batch(&few)]).unwrap();
         assert_eq!((Arc::strong_count(&few), output.parcel.len()), (1, 1), "copied, and waits for more");
         output.emit_all(&mut vec![batch(&many)]).unwrap();
         assert!(output.parcel.is_empty(), "sent at once");
@@ -49,7 +49,7 @@ fn parcel_is_sent_once_it_holds_enough_bytes() {
     for number in 1..=9 {
         let (mut batch, original_length) = (Packets::new(), data.len() as u32);
         batch.push(Packet { time_ns: 0, link_type: 1, original_length, data: &data, capture: 0, number });
-        output.emit(batch.into()).unwrap();
+        output.emit_all(&mut vec![batch.into()]).unwrap();
     }
     assert_eq!(output.parcel.len(), 1);
     for parcels in [4, 4] {
@@ -67,7 +67,7 @@ fn parcel_of_skipped_packets_is_sent_once_it_has_enough_batches() {
         let mut batch = Packets::new();
         batch.skip_packets(SkippedPackets { packets: 1 << 20, bytes: 0, last_ns: Some(0) });
         assert!(input.receiver.is_empty(), "sent after {} batches", sent - 1);
-        output.emit(batch.into()).unwrap();
+        output.emit_all(&mut vec![batch.into()]).unwrap();
     }
     input.receive(&mut parcel, &mut || {}).unwrap();
     assert_eq!(parcel.len(), BATCH_ROWS);
@@ -85,7 +85,7 @@ fn frames_keep_their_order() {
         let mut together = frames.by_ref().take(several).collect();
         output.emit_all(&mut together).unwrap();
         assert!(together.is_empty());
-        output.emit(frames.next().unwrap()).unwrap();
+        output.emit_all(&mut vec![frames.next().unwrap()]).unwrap();
     }
     output.flush().unwrap();
     drop(output);
