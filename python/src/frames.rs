@@ -10,7 +10,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyIterator};
 use pythonize::{depythonize, pythonize};
 use rmpv::Value;
-use sizeleak::frame::{Frame, FrameReader, FrameWriter, Hello, SCHEMA, Summary, Unknown};
+use serde::Serialize;
+use serde_bytes::Bytes;
+use sizeleak::frame::{Frame, FrameReader, FrameWriter, Hello, Packet, SCHEMA, Segment, Summary, Unknown};
 use sizeleak::pipeline::recording;
 use sizeleak_platform::storage::OutputFile;
 
@@ -29,9 +31,9 @@ pub(crate) fn to_python<'py>(py: Python<'py>, frame: &Frame) -> PyResult<Bound<'
 fn body<'py>(py: Python<'py>, frame: &Frame) -> PyResult<Bound<'py, PyAny>> {
     let body = match frame {
         Frame::Hello(body) => pythonize(py, body),
-        Frame::Packets(body) => pythonize(py, &***body),
+        Frame::Packets(body) => pythonize(py, &body.iter().map(packet_row).collect::<Vec<_>>()),
         Frame::Flow(body) => pythonize(py, body),
-        Frame::Segments(body) => pythonize(py, &***body),
+        Frame::Segments(body) => pythonize(py, &body.iter().map(segment_row).collect::<Vec<_>>()),
         Frame::Session(body) => pythonize(py, body),
         Frame::Record(body) => pythonize(py, body),
         Frame::Command(body) => pythonize(py, body),
@@ -43,6 +45,15 @@ fn body<'py>(py: Python<'py>, frame: &Frame) -> PyResult<Bound<'py, PyAny>> {
         Frame::Unknown(unknown) => pythonize(py, &body_of_unknown(unknown)),
     };
     Ok(body?)
+}
+
+fn packet_row(row: Packet<'_>) -> impl Serialize {
+    (row.time_ns, row.link_type, row.original_length, Bytes::new(row.data), row.capture, row.number)
+}
+
+fn segment_row(row: Segment<'_>) -> impl Serialize {
+    let (direction, payload) = (row.direction.number(), Bytes::new(row.payload));
+    (row.time_ns, row.flow, direction, row.sequence, row.flags, row.length, payload, row.acknowledgement)
 }
 
 fn body_of_unknown(unknown: &Unknown) -> Value {

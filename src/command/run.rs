@@ -9,11 +9,11 @@ use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_pipeline::{Mode, ModelFit, Pipeline, PreparedRun, RunEnding, RunReport, TrafficSeen};
 use sizeleak_platform::runtime::confinement::{self, SandboxFlags};
-use sizeleak_platform::runtime::program::save_latency_log;
+use sizeleak_platform::runtime::program::{MetricsFlags, save_latency_log};
 use sizeleak_platform::runtime::{Access, ConfigureError, Interrupt, Sandbox};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{self, Screen, say, say_latency};
-use sizeleak_platform::telemetry::metrics::{MetricsFlags, MetricsServer};
+use sizeleak_platform::telemetry::metrics::MetricsServer;
 use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 
 use super::continuation::{Continuation, ContinuedRun};
@@ -257,7 +257,7 @@ impl Arguments {
 
     /// Starts to serve metrics, if asked for.
     fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>, Failure> {
-        let served = self.metrics.serve(telemetry).map_err(ConfigureError::from);
+        let served = self.metrics.serve(telemetry);
         served.map_err(of_configuration)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use sizeleak_pipeline::Pipeline;
+use sizeleak_pipeline::{ConfigError, Pipeline};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
 use sizeleak_text::TimeRange;
@@ -156,7 +156,7 @@ impl ArchiveRun {
         Ok(PointRun {
             layout,
             pipeline: &self.pipeline,
-            packet_stages: packet_stages(&self.pipeline).map_err(ArchiveError::Usage)?,
+            packet_stages: packet_stages(&self.pipeline).map_err(ArchiveError::usage)?,
             format: self.format,
             missing: self.missing,
             settling: Settling::since(self.settle),
@@ -174,7 +174,7 @@ impl ArchiveRun {
         if self.pipeline.makes().is_some_and(|kind| kind != ANSWER) {
             let fault =
                 format!("an archive keeps frames of kind `{ANSWER}`: its pipeline ends with `pruner` or `decomposer`");
-            return Err(ArchiveError::Usage(fault));
+            return Err(ArchiveError::usage(fault));
         }
         // It may not exist yet, but the folder it is in does.
         let out = self.out.canonicalize().or_else(|_| {
@@ -191,7 +191,7 @@ impl ArchiveRun {
                 input => input.map_err(ArchiveError::of_file(path))?,
             };
             if out.starts_with(&input) || input.starts_with(&out) {
-                return Err(ArchiveError::Usage(format!(
+                return Err(ArchiveError::usage(format!(
                     "{} and {} lie inside each other: name a folder elsewhere for the results",
                     self.out.display(),
                     path.display()
@@ -200,7 +200,7 @@ impl ArchiveRun {
         }
         if !self.range.is_everything() && !is_by_time(&self.pipeline) {
             let fault = "captures whose times are not used (`capture.order`) cannot be chosen by time";
-            return Err(ArchiveError::Usage(fault.to_owned()));
+            return Err(ArchiveError::usage(fault.to_owned()));
         }
         let mut points = capture_points(named, self.points_of)?;
         points.extend(self.emptied(&points)?);
@@ -233,7 +233,7 @@ impl ArchiveRun {
 
     /// Checks that all stages can be built, with the first file that seems to be a capture.
     pub(crate) fn check_stages(&self, points: &[CapturePoint]) -> Result<(), ArchiveError> {
-        packet_stages(&self.pipeline).map_err(ArchiveError::Usage)?;
+        packet_stages(&self.pipeline).map_err(ArchiveError::usage)?;
         let first = points.iter().flat_map(|point| &point.files).find(|file| sizeleak_capture::is_capture(file));
         if let Some(first) = first {
             let mut pipeline = self.pipeline.clone();
@@ -276,12 +276,14 @@ fn captures_in(points: &BTreeMap<String, PointDescription>) -> BTreeMap<String, 
 pub fn forget_point(out: &Path, point: &str) -> Result<(), ArchiveError> {
     let layout = Layout::new(out);
     if !layout.exists() {
-        return Err(ArchiveError::NoManifest(out.to_owned()));
+        return Err(ArchiveError::no_manifest(out));
     }
     let LockedLayout { layout, .. } = &layout.lock()?;
     let descriptions = || PointDescription::read_all(layout).map_err(ArchiveError::of_file(&layout.points()));
     if !descriptions()?.contains_key(point) {
-        return Err(ArchiveError::NoPoint { point: point.to_owned(), out: out.to_owned() });
+        let out = out.display();
+        let fault = format!("{out} holds no point `{point}`: `sizeleak archive status {out}` lists its points");
+        return Err(ConfigError::input(fault).into());
     }
     // The description goes last: until then a killed call can be repeated.
     answers::remove_parts(layout, point, &BTreeSet::new())

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use glob::{MatchOptions, Pattern, PatternError, glob_with};
 use sizeleak_capture::content_below;
+use sizeleak_pipeline::ConfigError;
 
 use crate::capture_file::{CaptureFile, SPECIAL};
 use crate::error::ArchiveError;
@@ -80,8 +81,12 @@ pub(crate) fn capture_points(named: NamedPaths, points: PointsOf) -> Result<Vec<
     let mut named: BTreeMap<String, CapturePoint> = BTreeMap::new();
     for point in found.points.into_values() {
         if let Some(other) = named.get(&point.name) {
-            let (one, other) = (other.folder.clone(), point.folder);
-            return Err(ArchiveError::SameName { name: point.name, one, other });
+            return Err(ArchiveError::usage(format!(
+                "{} and {} would both be the capture point `{}`: name a folder above both",
+                other.folder.display(),
+                point.folder.display(),
+                point.name
+            )));
         }
         named.insert(point.name.clone(), point);
     }
@@ -229,14 +234,15 @@ impl NamedPaths {
     }
 
     fn add_matches(&mut self, operand: &Path, text: &str, absence: Absence) -> Result<(), ArchiveError> {
-        let of_pattern = |error: PatternError| ArchiveError::InvalidPattern {
-            pattern: operand.to_owned(),
-            place: error.pos + 1,
-            fault: error.msg,
+        let (shown, of_stars) =
+            (operand.display(), "in a pattern `*` stays within a name, and `**` stands for folders at any depth");
+        let of_pattern = |PatternError { pos, msg }: PatternError| {
+            let place = pos + 1;
+            ArchiveError::usage(format!("{shown}: {msg} at character {place} of the pattern: write `[` as `[[]`"))
         };
         let mut found = glob_with(text, AS_SHELL).map_err(of_pattern)?.peekable();
         if absence == Absence::IsError && found.peek().is_none() {
-            return Err(ArchiveError::NoMatch(operand.to_owned()));
+            return Err(ConfigError::input(format!("no file matches {shown}: {of_stars}")).into());
         }
         let base = fixed_part(operand);
         for found in found {
@@ -329,10 +335,10 @@ mod tests {
             fs::create_dir_all(home).unwrap();
             fs::write(home.join("a"), "a").unwrap();
         }
-        assert!(
-            matches!(points_of(&homes, PointsOf::Folders), Err(ArchiveError::SameName { name, .. }) if name == "home")
-        );
-        assert!(matches!(points_of(&[folder.path().join("none")], PointsOf::Folders), Err(ArchiveError::File { .. })));
+        let error = points_of(&homes, PointsOf::Folders).unwrap_err();
+        assert!(error.to_string().contains("would both be the capture point `home`"), "{error}");
+        let error = points_of(&[folder.path().join("none")], PointsOf::Folders).unwrap_err();
+        assert!(error.to_string().contains("none: No such file"), "{error}");
     }
 
     #[test]
@@ -365,12 +371,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [none, broken] = ["*.pcap", "a[.pcap"].map(|name| folder.path().join(name));
         let error = |operand: &PathBuf, absence| NamedPaths::of(std::slice::from_ref(operand), absence).unwrap_err();
-        assert!(matches!(error(&none, Absence::IsError), ArchiveError::NoMatch(path) if path == none));
+        let fault = error(&none, Absence::IsError).to_string();
+        assert!(fault.starts_with(&format!("no file matches {}: ", none.display())), "{fault}");
         assert!(NamedPaths::of(&[none], Absence::IsAllowed).unwrap().paths.is_empty());
         for absence in [Absence::IsError, Absence::IsAllowed] {
-            assert!(
-                matches!(error(&broken, absence), ArchiveError::InvalidPattern { pattern, .. } if pattern == broken)
-            );
+            let fault = error(&broken, absence).to_string();
+            assert!(fault.starts_with(&format!("{}: ", broken.display())) && fault.contains("`[[]`"), "{fault}");
         }
     }
 }

@@ -86,7 +86,7 @@ impl Layout {
         let root = self.root.clone();
         let of_root = ArchiveError::of_file(&root);
         let foreign = || {
-            ArchiveError::Usage(format!(
+            ArchiveError::usage(format!(
                 "{} is not empty and was not made by `sizeleak archive`: name an empty or a new folder",
                 root.display()
             ))

@@ -94,7 +94,7 @@ impl Manifest {
         let path = Layout::new(out).manifest();
         let text = match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(ArchiveError::NoManifest(out.to_owned()));
+                return Err(ArchiveError::no_manifest(out));
             }
             text => text.map_err(ArchiveError::of_file(&path))?,
         };

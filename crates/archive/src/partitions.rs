@@ -15,7 +15,6 @@ use sizeleak_output::{KindSelection, OutputWriter, TextStyle};
 use sizeleak_text::utc;
 
 use crate::description::{ANSWER, PartFormat};
-use crate::error::io_error;
 
 /// At most this many bytes of frames wait in memory.
 const MAX_WAITING: usize = 2 << 20;
@@ -164,7 +163,7 @@ fn frames_path(folder: &Path, number: usize) -> PathBuf {
 fn append(waiting: &mut Vec<u8>, frames: impl IntoIterator<Item = Frame>) -> io::Result<usize> {
     let before = waiting.len();
     let mut writer = FrameWriter::new(&mut *waiting);
-    frames.into_iter().try_for_each(|frame| writer.write(&frame)).and_then(|()| writer.flush()).map_err(io_error)?;
+    frames.into_iter().try_for_each(|frame| writer.write(&frame)).and_then(|()| writer.flush())?;
     drop(writer);
     Ok(waiting.len() - before)
 }

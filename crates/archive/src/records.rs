@@ -12,7 +12,6 @@ use sizeleak_platform::storage::{Durability, make_private};
 use sizeleak_platform::telemetry::{Progress, Telemetry};
 
 use crate::description::DescribedFile;
-use crate::error::io_error;
 use crate::found_file::check_unchanged;
 use crate::keys::reading;
 use crate::unit_store::{StoredState, UnitDescription, UnitStore, unit_name};
@@ -159,7 +158,7 @@ impl FrameSink for RecordSink {
                 other => other,
             };
             self.records += u64::from(matches!(frame, Frame::Record(_)));
-            self.writer.write(&frame).map_err(io_error)?;
+            self.writer.write(&frame)?;
         }
         Ok(())
     }
@@ -168,7 +167,7 @@ impl FrameSink for RecordSink {
 impl RecordSink {
     fn finish(mut self) -> io::Result<()> {
         self.read.add();
-        self.writer.into_output().map_err(io_error)?.finish()
+        self.writer.into_output()?.finish()
     }
 }
 

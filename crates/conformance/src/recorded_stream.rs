@@ -29,10 +29,7 @@ pub struct RecordedStream {
 #[derive(Debug, Error)]
 pub enum RecordedStreamError {
     #[error("{file}: {fault}")]
-    File {
-        file: String,
-        fault: String,
-    },
+    File { file: String, fault: String },
     #[error(transparent)]
     Simulate(#[from] SimulateError),
     #[error("a temporary file cannot be written: {0}")]

@@ -86,13 +86,13 @@ impl PaddedInput {
                 }
             }
             if let Err(error) = writer.write(&frame) {
-                fault = Some(InputError::Recording(io::Error::other(error.to_string())).into());
+                fault = Some(InputError::Recording(error.into()).into());
             }
         })?;
         if let Some(fault) = fault {
             return Err(fault);
         }
-        let recorded = writer.into_output().map_err(|error| io::Error::other(error.to_string()));
+        let recorded = writer.into_output().map_err(io::Error::from);
         recorded.and_then(Recording::finish).map_err(InputError::Recording)?;
         Ok(Self { input: PipelineInput::new(InputSource::Streams(vec![path])), overhead, _folder: folder })
     }

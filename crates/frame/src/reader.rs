@@ -61,11 +61,7 @@ pub enum ReadError {
         "`{stage}` {version} writes schema {schema} of the frame contract, this program knows {SCHEMA}: use \
          programs of one release"
     )]
-    NewerSchema {
-        stage: String,
-        version: String,
-        schema: u32,
-    },
+    NewerSchema { stage: String, version: String, schema: u32 },
     #[error("the frame stream{} cannot be read at byte {offset}: {source}", of(stage.as_deref()))]
     Io {
         stage: Option<String>,

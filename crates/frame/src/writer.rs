@@ -23,15 +23,18 @@ pub enum WriteError {
         "a frame of kind `{kind}` would take {bytes} bytes, more than the {MAX_VALUE_BYTES} a frame may have: list \
          fewer candidates"
     )]
-    TooLarge {
-        kind: String,
-        bytes: usize,
-    },
+    TooLarge { kind: String, bytes: usize },
     #[error("a frame of kind `{kind}` cannot be encoded: {fault}")]
-    Encode {
-        kind: String,
-        fault: String,
-    },
+    Encode { kind: String, fault: String },
+}
+
+impl From<WriteError> for io::Error {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Io(error) => error,
+            other => Self::other(other),
+        }
+    }
 }
 
 impl<W: Write> FrameWriter<W> {

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::slice;
 
 use clap::ValueEnum;
-use sizeleak_frame::{Frame, FrameSink, FrameWriter, WriteError};
+use sizeleak_frame::{Frame, FrameSink, FrameWriter};
 
 use crate::csv::Csv;
 use crate::json::{JsonArray, JsonLines};
@@ -81,7 +81,7 @@ impl<W: Write + Send> OutputWriter<W> {
     pub fn write_kind(&mut self, kind: &str, frames: &[Frame]) -> io::Result<()> {
         let is_selected = self.selection.takes(kind);
         match &mut self.target {
-            Target::Frames(writer) if is_selected => writer.write_all(frames).map_err(io_error),
+            Target::Frames(writer) if is_selected => Ok(writer.write_all(frames)?),
             Target::Text { format, output } if is_selected => {
                 frames.iter().try_for_each(|frame| format.write(frame, output))
             }
@@ -120,7 +120,7 @@ impl<W: Write + Send> OutputWriter<W> {
     /// Flushes the output.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.target {
-            Target::Frames(writer) => writer.flush().map_err(io_error),
+            Target::Frames(writer) => Ok(writer.flush()?),
             Target::Text { format, output } => {
                 format.write_header(output)?;
                 output.flush()
@@ -143,13 +143,6 @@ impl<W: Write + Send> OutputWriter<W> {
             }
             Target::Frames(_) => self.flush(),
         }
-    }
-}
-
-fn io_error(error: WriteError) -> io::Error {
-    match error {
-        WriteError::Io(error) => error,
-        other => io::Error::other(other),
     }
 }
 

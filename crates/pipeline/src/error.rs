@@ -38,11 +38,11 @@ impl Display for ConfigError {
 }
 
 impl ConfigError {
-    pub(crate) fn usage(fault: String) -> Self {
+    pub fn usage(fault: String) -> Self {
         Self { file: None, line: None, fault, quote: None, code: 2 }
     }
 
-    pub(crate) fn input(fault: String) -> Self {
+    pub fn input(fault: String) -> Self {
         Self { code: 1, ..Self::usage(fault) }
     }
 
@@ -50,7 +50,7 @@ impl ConfigError {
         Self { code: 3, ..Self::usage(fault) }
     }
 
-    pub(crate) fn of_file(file: &Path, error: &io::Error) -> Self {
+    pub fn of_file(file: &Path, error: &io::Error) -> Self {
         Self { file: Some(file.to_owned()), ..Self::input(error.to_string()) }
     }
 

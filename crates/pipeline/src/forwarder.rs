@@ -98,8 +98,7 @@ fn forward_bytes(mut input: impl Read, output: &mut impl Write) -> io::Result<Ou
 /// Ends a stream after a whole frame, as an interrupted source does.
 fn end_early(output: &mut impl Write) -> io::Result<()> {
     let mut writer = FrameWriter::new(output);
-    let written = writer.write(&Summary::default().into()).and_then(|()| writer.flush());
-    written.map_err(|error| io::Error::other(error.to_string()))
+    Ok(writer.write(&Summary::default().into()).and_then(|()| writer.flush())?)
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ impl JoinedStreams {
             return Ok(reader.last_value().to_vec());
         }
         let mut writer = FrameWriter::new(Vec::new());
-        writer.write(&frame).and_then(|()| writer.into_output()).map_err(io::Error::other)
+        Ok(writer.write(&frame).and_then(|()| writer.into_output())?)
     }
 }
 

@@ -44,16 +44,9 @@ pub enum Damage {
         part: &'static str,
     },
     #[error("is damaged at byte {offset}: a {part} claims {claimed} bytes; what comes before is processed")]
-    TooLarge {
-        offset: u64,
-        part: &'static str,
-        claimed: u64,
-    },
+    TooLarge { offset: u64, part: &'static str, claimed: u64 },
     #[error("is damaged at byte {offset}: {fault}; what comes before is processed")]
-    Malformed {
-        offset: u64,
-        fault: String,
-    },
+    Malformed { offset: u64, fault: String },
     /// A part violates the format or claims an impossible length, and packets were found behind it.
     #[error(
         "is damaged at byte {offset}: {fault}; {bytes} bytes are skipped, and the packets behind them are processed"

@@ -1,7 +1,6 @@
 //! Joins the kept parts of an input to one stream, in order of time.
 
 use std::fs::File;
-use std::io;
 use std::path::Path;
 
 use sizeleak_frame::{Frame, FrameWriter};
@@ -61,7 +60,7 @@ pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, into: &Path) -> Re
     while let Some(mut frame) = joined.next_frame().map_err(InputError::Recording)? {
         let shift = shifts.iter().rev().nth(joined.waiting()).copied().unwrap_or_default();
         move_by(&mut frame, shift);
-        writer.write(&frame).map_err(|error| InputError::Recording(io::Error::other(error.to_string())))?;
+        writer.write(&frame).map_err(|error| InputError::Recording(error.into()))?;
     }
     for (part, shift) in parts.iter_mut().zip(shifts) {
         part.span = part.span.map(|span| span.map(|time| time.saturating_add(shift)));

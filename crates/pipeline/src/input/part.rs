@@ -60,9 +60,8 @@ impl<'a> PartRecorder<'a> {
             let hello = (!is_begun && !matches!(frame, Frame::Hello(_))).then(|| Hello::of(self.stage).into());
             is_begun = true;
             hello.iter().chain([&frame]).try_for_each(|frame| writer.write(frame)).map_err(|error| {
-                let error = io::Error::other(error.to_string());
                 failure = Some(io::Error::other(error.to_string()));
-                error
+                error.into()
             })
         };
         let ended = front.prepare_from(from)?.run(&own_interrupt()?, &mut sink);
@@ -76,7 +75,7 @@ impl<'a> PartRecorder<'a> {
         }
         if !is_begun {
             let written = writer.write(&Hello::of(self.stage).into());
-            written.map_err(|error| InputError::Recording(io::Error::other(error.to_string())))?;
+            written.map_err(|error| InputError::Recording(error.into()))?;
         }
         finish(writer).map_err(InputError::Recording)?;
         self.parts.push(InputPart { path, span, kept });
@@ -89,7 +88,7 @@ impl<'a> PartRecorder<'a> {
         let (kept, mut writer) = self.next_part()?;
         let written =
             [Hello::of(self.stage).into(), notice.into()].iter().try_for_each(|frame: &Frame| writer.write(frame));
-        written.map_err(|error| InputError::Recording(io::Error::other(error.to_string())))?;
+        written.map_err(|error| InputError::Recording(error.into()))?;
         finish(writer).map_err(InputError::Recording)?;
         self.parts.push(InputPart { path: path.to_owned(), span: None, kept });
         self.damage.get_or_insert(fault);
@@ -114,7 +113,7 @@ pub(super) fn own_interrupt() -> Result<Interrupt, InputError> {
 }
 
 pub(super) fn finish(writer: FrameWriter<Recording>) -> io::Result<()> {
-    writer.into_output().map_err(|error| io::Error::other(error.to_string()))?.finish()
+    writer.into_output()?.finish()
 }
 
 /// The times of the traffic that a frame is about.

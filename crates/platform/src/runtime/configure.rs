@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use crate::sandbox::Access;
-use crate::telemetry::metrics::MetricsError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -50,15 +49,6 @@ impl ConfigureError {
         match self {
             Self::Usage(_) => 2,
             Self::Input(_) => 1,
-        }
-    }
-}
-
-impl From<MetricsError> for ConfigureError {
-    fn from(error: MetricsError) -> Self {
-        match error {
-            MetricsError::Syntax(_) | MetricsError::NotLoopback(_) => Self::Usage(error.to_string()),
-            MetricsError::Listen { .. } => Self::Input(error.to_string()),
         }
     }
 }

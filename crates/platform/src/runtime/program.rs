@@ -4,6 +4,7 @@ use std::any::TypeId;
 use std::env;
 use std::fs::File;
 use std::io::{self, IsTerminal};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use sizeleak_frame::{Notice, Summary};
 
 use crate::telemetry::headings::MEASURING;
 use crate::telemetry::log::{self, LogFlags, complain, exit_with_usage, say};
-use crate::telemetry::metrics::MetricsFlags;
+use crate::telemetry::metrics::MetricsServer;
 use crate::telemetry::{CaptureFaults, FileProgress, Tally, Telemetry, write_latency_log};
 
 use crate::runtime::confinement::{self, SandboxFlags};
@@ -51,6 +52,44 @@ impl CommonFlags {
             access
         })
     }
+}
+
+/// The flag that turns metrics on.
+#[derive(Debug, Clone, Default, Args)]
+pub struct MetricsFlags {
+    /// Serve metrics for Prometheus over HTTP at ADDR, under /metrics, until the run ends. ADDR is IP:PORT or
+    /// localhost:PORT on this machine (loopback); port 0 picks a free port. The URL is printed on stderr
+    #[arg(long, value_name = "ADDR", hide_short_help = true, help_heading = MEASURING)]
+    metrics: Option<String>,
+}
+
+impl MetricsFlags {
+    /// Starts the server, if the flag is given.
+    pub fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>, ConfigureError> {
+        let address = self.metrics.as_deref().map(loopback).transpose()?;
+        let start = |address| {
+            MetricsServer::start(address, telemetry.clone())
+                .map_err(|error| ConfigureError::Input(format!("metrics cannot be served at {address}: {error}")))
+        };
+        address.map(start).transpose()
+    }
+}
+
+fn loopback(text: &str) -> Result<SocketAddr, ConfigureError> {
+    let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+    let syntax = || format!("`--metrics {text}`: an address is IP:PORT or localhost:PORT, such as 127.0.0.1:9464");
+    let address = match local {
+        Some(port) => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
+        None => text.parse().map_err(|_| ConfigureError::Usage(syntax()))?,
+    };
+    if address.ip().to_canonical().is_loopback() {
+        return Ok(address);
+    }
+    Err(ConfigureError::Usage(format!(
+        "`--metrics {address}`: metrics are served on loopback only, because anyone who can reach them can read them: \
+         use 127.0.0.1:{}",
+        address.port()
+    )))
 }
 
 /// The meaning of the exit codes of all programs, for help texts.
@@ -226,5 +265,28 @@ impl Observer for StageReport {
 
     fn summary(&mut self, summary: &Summary) {
         self.summary = Some(summary.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_addresses_are_accepted() {
+        for (text, expected) in [
+            ("127.0.0.1:9464", "127.0.0.1:9464"),
+            ("localhost:0", "127.0.0.1:0"),
+            ("[::1]:80", "[::1]:80"),
+            ("127.8.8.8:1", "127.8.8.8:1"),
+        ] {
+            assert_eq!(loopback(text).unwrap(), expected.parse().unwrap());
+        }
+        for other in ["0.0.0.0:9464", "[::]:9464", "192.168.1.20:9464", "[::ffff:10.0.0.1]:9464"] {
+            assert!(loopback(other).unwrap_err().to_string().contains("on loopback only"), "{other}");
+        }
+        for wrong in ["9464", "localhost", "localhost:http", "127.0.0.1", "example.org:80", ""] {
+            assert!(loopback(wrong).unwrap_err().to_string().contains("an address is IP:PORT"), "{wrong}");
+        }
     }
 }

@@ -11,39 +11,15 @@ use thiserror::Error;
 use crate::storage::output_file::{descriptor, partial, resolved};
 use crate::storage::pending_file::folder_of;
 
-/// An output that would destroy another file of the same run.
+/// An output would destroy another file of the same run.
 #[derive(Debug, PartialEq, Eq, Error)]
-pub enum FileConflict {
-    /// It is an input.
-    #[error("{output} {path} is {input}, which this run reads: name another file", path = path.display())]
-    Input {
-        /// The option or key that names the output.
-        output: String,
-        /// The output.
-        path: PathBuf,
-        /// What the run reads.
-        input: String,
-    },
-    /// It is in a folder that is read, where its temporary file might be taken for an input.
-    #[error("{output} {path} is in {folder}, whose files this run reads: name a file elsewhere", path = path.display())]
-    Member {
-        /// The option or key that names the output.
-        output: String,
-        /// The output.
-        path: PathBuf,
-        /// The folder.
-        folder: String,
-    },
-    /// It is another output.
-    #[error("{output} {path} and {other} are the same file: name two", path = path.display())]
-    Output {
-        /// The option or key that names the output.
-        output: String,
-        /// The output.
-        path: PathBuf,
-        /// The option or key that names the other one, and its path.
-        other: String,
-    },
+#[error("{0}")]
+pub struct FileConflict(String);
+
+impl FileConflict {
+    fn new(output: &Output, why: &str) -> Self {
+        Self(format!("{} {}", named(&output.role, &output.path), why))
+    }
 }
 
 /// The files that one run reads and writes.
@@ -136,11 +112,9 @@ impl RunFiles {
             .find(|(_, target)| Some(*target) == identity)
         {
             None => Ok(()),
-            Some((output, _)) => Err(FileConflict::Input {
-                output: output.role.clone(),
-                path: output.path.clone(),
-                input: input.to_owned(),
-            }),
+            Some((output, _)) => {
+                Err(FileConflict::new(output, &format!("is {input}, which this run reads: name another file")))
+            }
         };
         for input in &self.inputs {
             match input {
@@ -167,24 +141,20 @@ impl RunFiles {
         Ok(())
     }
 
+    /// A temporary file of an output might be taken for an input there.
     fn check_folder(&self, folder: &Path) -> Result<(), FileConflict> {
         let Ok(read) = folder.canonicalize() else { return Ok(()) };
-        match self.outputs.iter().find(|output| output.folder().is_some_and(|of_output| of_output.starts_with(&read))) {
-            None => Ok(()),
-            Some(output) => Err(FileConflict::Member {
-                output: output.role.clone(),
-                path: output.path.clone(),
-                folder: folder.display().to_string(),
-            }),
-        }
+        let is_there = |output: &&Output| output.folder().is_some_and(|of_output| of_output.starts_with(&read));
+        let why = format!("is in {}, whose files this run reads: name a file elsewhere", folder.display());
+        self.outputs.iter().find(is_there).map_or(Ok(()), |output| Err(FileConflict::new(output, &why)))
     }
 
     fn check_outputs(&self) -> Result<(), FileConflict> {
         for (at, output) in self.outputs.iter().enumerate() {
             let earlier = self.outputs.get(..at).unwrap_or_default();
             if let Some(other) = earlier.iter().find(|other| output.is_same_file(other)) {
-                let other = named(&other.role, &other.path);
-                return Err(FileConflict::Output { output: output.role.clone(), path: output.path.clone(), other });
+                let why = format!("and {} are the same file: name two", named(&other.role, &other.path));
+                return Err(FileConflict::new(output, &why));
             }
         }
         Ok(())

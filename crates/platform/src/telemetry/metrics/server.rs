@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::MetricsError;
 use super::exposition::{CONTENT_TYPE, text};
 use super::request::{MAX_REQUEST_BYTES, PATH, ReceivedRequest, RequestVerdict, parse_request};
 use crate::telemetry::Telemetry;
@@ -32,18 +31,15 @@ pub struct MetricsServer {
 
 impl MetricsServer {
     /// Starts serving at an address of loopback; port 0 picks a free one.
-    pub fn start(address: SocketAddr, telemetry: Telemetry) -> Result<Self, MetricsError> {
-        let listen = || {
-            let listener = TcpListener::bind(address)?;
-            let address = listener.local_addr()?;
-            let is_over = Arc::new(AtomicBool::new(false));
-            let connections = Connections { telemetry, address, open: Arc::default() };
-            let over = Arc::clone(&is_over);
-            let accept = move || connections.accept_from(&listener, &over);
-            let acceptor = Some(thread::Builder::new().name("metrics".to_owned()).spawn(accept)?);
-            Ok(Self { address, is_over, acceptor })
-        };
-        listen().map_err(|source| MetricsError::Listen { address, source })
+    pub fn start(address: SocketAddr, telemetry: Telemetry) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let connections = Connections { telemetry, address, open: Arc::default() };
+        let over = Arc::clone(&is_over);
+        let accept = move || connections.accept_from(&listener, &over);
+        let acceptor = Some(thread::Builder::new().name("metrics".to_owned()).spawn(accept)?);
+        Ok(Self { address, is_over, acceptor })
     }
 
     pub fn url(&self) -> String {
