@@ -19,8 +19,7 @@ use crate::per_direction::PerDirection;
 use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning};
 use crate::record::RecordWalker;
 use crate::rivals::{Rivals, Run, SynAge};
-use crate::session::{Negotiation, TlsSession};
-use crate::session_keys::SessionKeys;
+use crate::session::{Negotiation, SessionKeys, TlsSession};
 use crate::stream_position::StreamPosition;
 
 /// How long a connection seen from the middle waits for earlier segments, in nanoseconds.

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::Protocol;
 
-use crate::datagram_session::DatagramSession;
-use crate::message::Found;
+use crate::message::{FlowEvent, Found};
+use crate::session::{Negotiation, SessionKeys, TlsSession};
 
 /// The most connections; beyond that, the one with the fewest packets makes room, and of several the newest: many forged
 /// ones take no place of one that waits for its answer.
@@ -73,6 +73,25 @@ impl<C> Contenders<C> {
     /// The place of the newest of which this holds.
     pub(crate) fn newest(&self, holds: impl Fn(&C) -> bool) -> Option<usize> {
         self.all.iter().rposition(|(one, _)| holds(one))
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct DatagramSession {
+    pub(crate) keys: SessionKeys,
+    pub(crate) negotiation: Negotiation,
+    pub(crate) is_reported: bool,
+}
+
+impl DatagramSession {
+    pub(crate) fn tls(&mut self) -> TlsSession<'_> {
+        TlsSession { keys: &mut self.keys, negotiation: &mut self.negotiation }
+    }
+
+    pub(crate) fn report(&mut self, protocol: Protocol, time_ns: i64, found: &mut Found) {
+        self.is_reported = true;
+        let session = self.tls().frame(0, time_ns, protocol);
+        found.events.push(FlowEvent::Session(Box::new(session)));
     }
 }
 

@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
-use crate::contenders::Contenders;
-use crate::datagram_session::DatagramSession;
+use crate::contenders::{Contenders, DatagramSession};
 use crate::dtls::{DtlsRecord, Form, dtls_records, with_any_id};
 use crate::handshake::Hello;
 use crate::message::{Found, Message, MessageFramer, ReplayWindow};

@@ -124,6 +124,16 @@ pub(crate) fn merge_directions(events: Vec<TlsEvent>) -> Vec<TlsEvent> {
     timed.into_iter().map(|(_, event)| event).collect()
 }
 
+/// Bytes of a TCP stream that were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadBytes {
+    pub flow: u64,
+    pub direction: Direction,
+    /// The sequence number of the first of them.
+    pub sequence: u32,
+    pub bytes: Box<[u8]>,
+}
+
 #[cfg(test)]
 mod tests {
     use sizeleak_frame::ContentType;

@@ -6,7 +6,7 @@
 //! Datagrams go to the `datagram_flow` of their protocol, and TCP without TLS to a `length_framer`, if a `framing` is
 //! declared for it or shows itself; each is a `MessageFramer` (`message`).
 //!
-//! `read_bytes` says which bytes of payload all that depends on, so that others can be removed from a capture.
+//! [`ReadBytes`] say which bytes of payload all that depends on, so that others can be removed from a capture.
 //!
 //! Nothing here does I/O or reads clocks, [`Options`] bound all state, and any input is accepted.
 //!
@@ -36,7 +36,6 @@ mod connection_id;
 mod contenders;
 mod counters;
 mod datagram_flow;
-mod datagram_session;
 mod dtls;
 mod dtls_flow;
 mod esp;
@@ -45,34 +44,29 @@ mod flow_table;
 mod framer;
 mod framing;
 mod handshake;
-mod held_flows;
 mod held_segments;
 mod hello_scan;
 mod length_framer;
 mod matter;
 mod message;
 mod messages;
-mod notices;
 mod options;
-mod overhead;
 mod per_direction;
 mod plaintext;
 mod quic;
-mod read_bytes;
 mod reassembly;
 mod record;
 mod reporter;
 mod resync;
 mod rivals;
 mod session;
-mod session_keys;
 mod sizer;
 mod stream_position;
 mod tls13;
 mod wireguard;
 
+pub use findings::ReadBytes;
 pub use framing::{Framing, Prefix};
 pub use options::Options;
-pub use overhead::record_overhead;
-pub use read_bytes::ReadBytes;
+pub use plaintext::record_overhead;
 pub use sizer::{RecordSizer, SizerInput};

@@ -114,5 +114,25 @@ fn tag(suite: &TlsCipherSuite) -> Option<u8> {
     }
 }
 
+const TLS_1_2: u16 = 0x0303;
+
+/// The least and the most bytes that a cipher suite adds to a record, by the suite's IANA name. They differ for CBC,
+/// by one byte less than a block. `None` for unknown names, and for suites whose overhead is unknown. Suites that
+/// older versions have too are taken for TLS 1.2 (TLS 1.0 sends no initialization vector).
+pub fn record_overhead(suite: &str) -> Option<[u32; 2]> {
+    let known = TlsCipherSuite::from_name(suite)?;
+    // Only the names of TLS 1.3's suites do not say how keys are exchanged (RFC 8446, appendix B.4).
+    let version = if suite.contains("_WITH_") { TLS_1_2 } else { TLS_1_3 };
+    let hello = ServerHello { version, cipher_suite: known.id.0, ..ServerHello::default() };
+    match Protection::of(hello) {
+        Protection::Added(added) => Some([added.into(); 2]),
+        Protection::Block { vector, mac, block, .. } => {
+            let fixed = u32::from(vector) + u32::from(mac);
+            Some([fixed + 1, fixed + u32::from(block)])
+        }
+        Protection::Unknown => None,
+    }
+}
+
 #[cfg(test)]
 mod tests;

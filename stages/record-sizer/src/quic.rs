@@ -9,24 +9,22 @@
 
 mod header;
 mod initial;
-pub(crate) mod known_connections;
 
+use header::{LongKind, LongPacket, Version};
+use initial::InitialReader;
+use known_connections::Sign;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
 use crate::connection_id::{ConnectionIds, SHORT_READ};
-use crate::contenders::Contenders;
-use crate::datagram_session::DatagramSession;
+use crate::contenders::{Contenders, DatagramSession};
 use crate::handshake::Hello;
 use crate::message::{FlowEnds, FlowEvent, Found, Message, MessageFramer};
 use crate::options::Declared;
 use crate::per_direction::PerDirection;
 use crate::record::{Header, MAX_BODY};
 use crate::session::Negotiation;
-use header::{LongKind, LongPacket, Version};
-use initial::InitialReader;
-use known_connections::Sign;
 
 /// The port of HTTP/3.
 const PORT: u16 = 443;

@@ -1,19 +1,18 @@
-//! Turns what was found in a flow into frames and counters.
+//! Turns what was found in a flow into frames and counters. Notices are limited, for each flow and in all.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Direction, Protocol, Record, Session, what};
+use sizeleak_frame::{Direction, Notice, Protocol, Record, Session, what};
 use sizeleak_platform::runtime::{Closed, Emit};
 
 use crate::connection::{Connection, Ending};
 use crate::counters::{PayloadUse, SizerCounters};
-use crate::findings::{Conflict, Findings, Incident, StreamBytes, TlsEvent};
+use crate::findings::{Conflict, Findings, Incident, ReadBytes, StreamBytes, TlsEvent};
 use crate::handshake::Hello;
 use crate::message::{FlowEvent, Found, Message};
 use crate::messages::{MessageEnd, SizedMessage};
-use crate::notices::{self, Notices};
-use crate::read_bytes::ReadBytes;
 use crate::record::{HEADER, SizedRecord};
 use crate::session::{RecordDetails, TlsSession};
 
@@ -227,7 +226,7 @@ impl Reporter {
             }
             Incident::SizedBySegments(MessageEnd::Write) => {}
         }
-        self.notice(flow, time_ns, notices::incident(incident), out)
+        self.notice(flow, time_ns, text_of(incident), out)
     }
 
     /// Emits a notice about a flow, with its word, bytes and detail, unless there were too many.
@@ -238,7 +237,103 @@ impl Reporter {
         (what, bytes, detail): (&'static str, Option<u64>, String),
         out: &mut dyn Emit,
     ) -> Result<(), Closed> {
-        let notice = notices::notice(time_ns, Some(flow), what, bytes, detail);
+        let notice = Notice::new("record-sizer", what, detail);
+        let notice = Notice { time_ns: Some(time_ns), flow: Some(flow), bytes, ..notice };
         self.notices.emit(notice, self.counters.segments, out)
+    }
+}
+
+/// The number of notices about one flow.
+const MAX_PER_FLOW: u32 = 64;
+
+/// The number of flows whose notices are counted one by one.
+const MAX_FLOWS: usize = 4096;
+
+/// The number of notices for any traffic; each [`SEGMENTS_PER_NOTICE`] segments allow another.
+const BASE_ALLOWANCE: u64 = 1024;
+
+const SEGMENTS_PER_NOTICE: u64 = 8;
+
+/// Emits notices within their limits, and counts the others.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Notices {
+    by_flow: BTreeMap<u64, u32>,
+    emitted: u64,
+    suppressed: u64,
+}
+
+impl Notices {
+    fn emit(&mut self, notice: Notice, segments: u64, out: &mut dyn Emit) -> Result<(), Closed> {
+        let allowance = BASE_ALLOWANCE.saturating_add(segments / SEGMENTS_PER_NOTICE);
+        // The notice of what a connection lost comes at its end, however many notices came before.
+        let is_due = notice.what == what::LOSS || self.is_allowed(notice.flow.unwrap_or_default());
+        if self.emitted >= allowance || !is_due {
+            self.suppressed += 1;
+            return Ok(());
+        }
+        self.emitted += 1;
+        out.emit(notice.into())
+    }
+
+    fn is_allowed(&mut self, flow: u64) -> bool {
+        if self.by_flow.len() >= MAX_FLOWS && !self.by_flow.contains_key(&flow) {
+            self.by_flow.clear();
+        }
+        let emitted = self.by_flow.entry(flow).or_default();
+        *emitted = emitted.saturating_add(1);
+        *emitted <= MAX_PER_FLOW
+    }
+}
+
+/// The word, bytes and detail of the notice about an incident.
+fn text_of(incident: Incident) -> (&'static str, Option<u64>, String) {
+    match incident {
+        Incident::Gap { bytes: 0 } => {
+            (what::GAP, None, "the stream goes on somewhere else: nobody knows how many bytes are missing".into())
+        }
+        Incident::Gap { bytes } => (what::GAP, Some(bytes), format!("{bytes} bytes are missing from the capture")),
+        Incident::NotMissing { bytes } => {
+            (what::GAP, Some(bytes), format!("{bytes} bytes that were missing came later"))
+        }
+        Incident::Resync { skipped } => {
+            let detail = format!("record boundaries were found again after {skipped} bytes that had to be skipped");
+            (what::RESYNC, Some(skipped), detail)
+        }
+        Incident::Conflict(conflict) => {
+            let detail = match conflict {
+                Conflict::Kept => "retransmitted bytes differ from the first ones, which were kept",
+                Conflict::Replaced => {
+                    "retransmitted bytes differ from the first ones, which did not fit the stream: \
+                                       record boundaries are looked for again"
+                }
+                Conflict::Hello => "a hello in the middle of a session, which goes on: the hello is ignored",
+            };
+            (what::CONFLICT, None, detail.into())
+        }
+        Incident::Unconfirmed { bytes } => {
+            let detail = format!("{bytes} bytes that do not fit the connection were not confirmed: they are not used");
+            (what::UNCONFIRMED, Some(bytes), detail)
+        }
+        Incident::Malformed => {
+            (what::MALFORMED, None, "no record header where one should be: boundaries are looked for again".into())
+        }
+        Incident::NotTls => (
+            what::NOT_TLS,
+            None,
+            "no TLS record was found in it; the option `plain-tcp` of record-sizer sizes the messages of such connections".into(),
+        ),
+        Incident::OpenVpn => (what::NOT_TLS, None, "it carries packets of OpenVPN, which are not sized".into()),
+        Incident::SizedBySegments(MessageEnd::Write) => (
+            what::ASSUMED,
+            None,
+            "the capture holds no payload of it: the lengths of segments stand for records, one record a write, less \
+             the 5 bytes of its header"
+                .into(),
+        ),
+        Incident::SizedBySegments(MessageEnd::Silence { .. }) => (
+            what::NOT_TLS,
+            None,
+            "no TLS record was found in it: each burst of segments stands for a record (`plain-tcp`)".into(),
+        ),
     }
 }

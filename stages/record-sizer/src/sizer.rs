@@ -14,18 +14,15 @@ use sizeleak_platform::runtime::{
 };
 
 use crate::connection::{Connection, Successor};
+use crate::connection_id::KnownConnections;
 use crate::datagram_flow::DatagramFlow;
-use crate::findings::Findings;
-use crate::flow_table::FlowTable;
-use crate::held_flows::HeldFlows;
+use crate::findings::{Findings, ReadBytes};
+use crate::flow_table::{FlowTable, HeldFlows};
 use crate::message::FlowEnds;
-use crate::notices::notice;
 use crate::options::{Declared, Limits, Options};
 use crate::per_direction::PerDirection;
-use crate::quic::known_connections::KnownConnections;
-use crate::read_bytes::ReadBytes;
 use crate::reassembly::SynMeaning;
-use crate::reporter::Reporter;
+use crate::reporter::{Reporter, notice};
 use crate::stream_position::WINDOW;
 
 /// How far times may go back, in nanoseconds: the buffers of several interfaces are written with delays of about a

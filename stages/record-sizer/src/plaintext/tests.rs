@@ -63,3 +63,26 @@ fn unknown_and_compressed_suites_have_no_range() {
     assert_eq!(Protection::of(ServerHello { cipher_suite: 0xc02f, compressed: true, ..hello }), Protection::Unknown);
     assert_eq!(Protection::Unknown.plaintext(100), None);
 }
+
+#[test]
+fn suites_add_their_tags_vectors_macs_and_padding() {
+    for (suite, overhead) in [
+        ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", Some([24, 24])),
+        ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", Some([16, 16])),
+        ("TLS_AES_128_GCM_SHA256", Some([17, 17])),
+        ("TLS_RSA_WITH_AES_128_CBC_SHA", Some([37, 52])),
+        ("ROT13", None),
+        ("", None),
+    ] {
+        assert_eq!(record_overhead(suite), overhead, "{suite}");
+    }
+}
+
+#[test]
+fn overhead_agrees_with_the_plaintext_range() {
+    let suite = TlsCipherSuite::from_name("TLS_RSA_WITH_AES_128_CBC_SHA").unwrap();
+    let hello = ServerHello { version: TLS_1_2, cipher_suite: suite.id.0, ..ServerHello::default() };
+    let [least, most] = Protection::of(hello).plaintext(160).unwrap();
+    let [least_added, most_added] = record_overhead(suite.name).unwrap();
+    assert_eq!((160 - most, 160 - least), (least_added.into(), most_added.into()));
+}

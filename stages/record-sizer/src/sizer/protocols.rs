@@ -6,13 +6,13 @@ use sizeleak_platform::runtime::{Closed, Emit};
 use super::RecordSizer;
 use crate::chunk::Chunk;
 use crate::connection::{Connection, Successor};
+use crate::connection_id::{KnownConnections, Sign};
 use crate::datagram_flow::{DatagramFlow, ProtocolFlow, Told};
 use crate::findings::{Findings, StreamBytes};
 use crate::flow_table::FlowTable;
 use crate::matter;
 use crate::message::{FlowEnds, Found};
 use crate::options::Declared;
-use crate::quic::known_connections::{KnownConnections, Sign};
 
 impl RecordSizer {
     /// Handles a datagram. Rows of UDP have no flags; those of TCP always have at least one.
