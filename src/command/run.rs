@@ -8,8 +8,7 @@ use clap::Args;
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_pipeline::{Mode, ModelFit, Pipeline, PreparedRun, RunEnding, RunReport, TrafficSeen};
-use sizeleak_platform::runtime::confinement::{self, SandboxFlags};
-use sizeleak_platform::runtime::program::{MetricsFlags, save_latency_log};
+use sizeleak_platform::runtime::program::{MetricsFlags, SandboxFlags, save_latency_log};
 use sizeleak_platform::runtime::{Access, ConfigureError, Interrupt, Sandbox};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{self, Screen, say, say_latency};
@@ -176,7 +175,9 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         telemetry: served.is_some().then(|| telemetry.clone()),
         unreported: 0,
     };
-    confinement::complete(sandbox, "sizeleak");
+    if let Some(sandbox) = sandbox {
+        sandbox.complete("sizeleak");
+    }
     let run = prepared.run(&interrupt, &mut sink);
     let finished = sink.writer.finish();
     drop((bar, served));

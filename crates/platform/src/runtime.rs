@@ -31,7 +31,6 @@
 
 mod channel;
 mod configure;
-pub mod confinement;
 mod interrupt;
 mod link;
 mod node;

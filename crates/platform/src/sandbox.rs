@@ -10,11 +10,8 @@
 //! let mut access = Access::default();
 //! access.read("monday.pcap");
 //! access.write_beside("commands.ndjson".as_ref());
-//! let mut sandbox = Sandbox::limit_files(&access);
-//! sandbox.limit_calls();
-//! if let Some(missing) = sandbox.missing() {
-//!     eprintln!("{missing}");
-//! }
+//! let sandbox = Sandbox::limit_files(&access);
+//! sandbox.complete("record-sizer");
 //! ```
 
 mod access;
@@ -24,6 +21,8 @@ mod calls;
 mod files;
 
 pub use access::Access;
+
+use crate::telemetry::log::say;
 
 /// What a process has given up, and what it could not give up.
 #[derive(Debug)]
@@ -40,6 +39,14 @@ impl Sandbox {
     /// Takes the system calls from all threads that start programs, open connections or change the system.
     pub fn limit_calls(&mut self) {
         self.missing.extend(calls::limit().err());
+    }
+
+    /// Limits the system calls of all threads, also of those for metrics, and says once what could not be limited.
+    pub fn complete(mut self, speaker: &str) {
+        self.limit_calls();
+        if let Some(missing) = self.missing() {
+            say(speaker, &missing);
+        }
     }
 
     /// What the system could not take, as a sentence; `None` if everything is in force.

@@ -31,8 +31,6 @@
 #![warn(clippy::indexing_slicing)]
 
 mod capture_writer;
-mod checksum;
-mod held_packet;
 mod layout;
 mod options;
 mod pipeline;

@@ -1,11 +1,9 @@
 //! The two stages that find records, packet by packet.
 
-use std::ops::Range;
-
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::{Frame, Packet, Packets, Segments};
 use sizeleak_platform::runtime::{Stage, StageError};
-use sizeleak_record_sizer::{ReadBytes, RecordSizer, SizerInput};
+use sizeleak_record_sizer::{RecordSizer, SizerInput};
 
 use crate::options::{StripError, StripOptions};
 
@@ -13,7 +11,7 @@ use crate::options::{StripError, StripOptions};
 #[derive(Debug)]
 pub(crate) struct RecordPipeline {
     filter: FlowFilter,
-    sizer: RecordSizer,
+    pub(crate) sizer: RecordSizer,
     /// What both found about the last packet, without its segments.
     pub(crate) found: Vec<Frame>,
 }
@@ -53,15 +51,5 @@ impl RecordPipeline {
         self.found.clear();
         self.filter.finish(&mut self.found)?;
         self.sizer.finish(&mut self.found)
-    }
-
-    /// The bytes of the last datagram that were read, by their places in it.
-    pub(crate) fn take_datagram_read_bytes(&mut self) -> Vec<Range<usize>> {
-        self.sizer.take_datagram_read_bytes()
-    }
-
-    /// The bytes of TCP streams that were read since the last call.
-    pub(crate) fn take_read_bytes(&mut self) -> Vec<ReadBytes> {
-        self.sizer.take_read_bytes()
     }
 }

@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::ops::Range;
 
 use sizeleak_frame::{Frame, Packet, Segment};
 use sizeleak_packet::AddressSet;
 use sizeleak_platform::runtime::ConfigureError;
 
-use crate::held_packet::HeldPacket;
 use crate::layout::Layout;
 use crate::options::{DnsMessages, OtherPackets, StripError, StripOptions};
 use crate::pipeline::RecordPipeline;
-use crate::read_streams::ReadStreams;
+use crate::read_streams::{ReadStreams, StreamKey};
 
 /// Packets are held back as long as they need no more memory than this: until then it must be known what they are read
 /// for.
@@ -60,7 +60,7 @@ impl Stripper {
     ) -> Result<(), StripError> {
         let segments = self.original.packet(packet)?;
         self.original_digests.add(&self.original.found);
-        self.original.take_read_bytes().iter().for_each(|read| self.read.add(read));
+        self.original.sizer.take_read_bytes().iter().for_each(|read| self.read.add(read));
         let layout = Layout::of(packet.link_type, packet.data, packet.original_length);
         let is_gateways = layout.addresses.iter().any(|address| self.gateways.contains(*address));
         if !is_gateways && self.options.others == OtherPackets::Dropped {
@@ -77,7 +77,7 @@ impl Stripper {
             if segment.payload != payload {
                 self.report.fragmented_segments += 1;
             } else if segment.flags == 0 {
-                for place in self.original.take_datagram_read_bytes() {
+                for place in self.original.sizer.take_datagram_read_bytes() {
                     held.keep(payload, place);
                 }
             } else if !payload.is_empty() {
@@ -98,7 +98,7 @@ impl Stripper {
     pub fn finish(mut self, write: &mut dyn FnMut(Packet<'_>) -> io::Result<()>) -> Result<StripReport, StripError> {
         self.original.finish()?;
         self.original_digests.add(&self.original.found);
-        self.original.take_read_bytes().iter().for_each(|read| self.read.add(read));
+        self.original.sizer.take_read_bytes().iter().for_each(|read| self.read.add(read));
         while !self.held.is_empty() {
             self.let_out(write)?;
         }
@@ -118,7 +118,7 @@ impl Stripper {
         self.report.zeroed_bytes += zeroed;
         self.stripped.packet(held.packet())?;
         self.stripped_digests.add(&self.stripped.found);
-        self.stripped.take_read_bytes();
+        self.stripped.sizer.take_read_bytes();
         Ok(write(held.packet())?)
     }
 }
@@ -190,4 +190,83 @@ pub struct StripReport {
     pub differing_flows: u64,
     /// Flows in which the same records are found, with other notices.
     pub differing_notices: u64,
+}
+
+/// Memory that a packet is taken to need besides its bytes.
+const PACKET_COST: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct HeldPacket {
+    time_ns: i64,
+    link_type: u16,
+    original_length: u32,
+    capture: u32,
+    number: u64,
+    /// Its bytes, of which all behind the headers are zero.
+    data: Vec<u8>,
+    layout: Layout,
+    /// Its payload, where some of it may have to stay.
+    payload: Option<StreamPayload>,
+    kept_bytes: u64,
+}
+
+#[derive(Debug)]
+struct StreamPayload {
+    stream: StreamKey,
+    sequence: u32,
+    bytes: Box<[u8]>,
+}
+
+impl HeldPacket {
+    /// A packet whose payload is all zero.
+    pub(crate) fn new(packet: Packet<'_>, layout: Layout) -> Self {
+        let mut data = vec![0; packet.data.len()];
+        data.iter_mut().zip(packet.data).take(layout.headers).for_each(|(zero, byte)| *zero = *byte);
+        for at in &layout.other_checksums {
+            if let Some(field) = data.get_mut(*at..at + 2) {
+                field.fill(0);
+            }
+        }
+        let Packet { time_ns, link_type, original_length, capture, number, .. } = packet;
+        Self { time_ns, link_type, original_length, capture, number, data, layout, payload: None, kept_bytes: 0 }
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        PACKET_COST + self.data.len() + self.payload.as_ref().map_or(0, |payload| payload.bytes.len())
+    }
+
+    pub(crate) fn keep(&mut self, payload: &[u8], place: Range<usize>) {
+        let start = self.layout.headers;
+        let target = self.data.get_mut(start + place.start..start + place.end);
+        if let (Some(target), Some(bytes)) = (target, payload.get(place)) {
+            target.copy_from_slice(bytes);
+            self.kept_bytes += bytes.len() as u64;
+        }
+    }
+
+    /// Holds the payload, of which some bytes may be put back later.
+    pub(crate) fn hold_payload(&mut self, stream: StreamKey, sequence: u32, payload: &[u8]) {
+        self.payload = Some(StreamPayload { stream, sequence, bytes: payload.into() });
+    }
+
+    /// Puts the bytes back that were read, and corrects the checksum. Returns how many bytes of payload stay, and how
+    /// many are zero.
+    pub(crate) fn complete(&mut self, read: &ReadStreams) -> (u64, u64) {
+        if let Some(StreamPayload { stream, sequence, bytes }) = self.payload.take() {
+            for place in read.places(stream, sequence, &bytes) {
+                self.keep(&bytes, place);
+            }
+        }
+        let payload_end = self.layout.headers + self.layout.payload;
+        if let Some(checksum) = self.layout.checksum {
+            checksum.correct(&mut self.data, payload_end);
+        }
+        let behind_headers = self.data.len().saturating_sub(self.layout.headers) as u64;
+        (self.kept_bytes, behind_headers.saturating_sub(self.kept_bytes))
+    }
+
+    pub(crate) fn packet(&self) -> Packet<'_> {
+        let Self { time_ns, link_type, original_length, capture, number, .. } = *self;
+        Packet { time_ns, link_type, original_length, data: &self.data, capture, number }
+    }
 }

@@ -9,11 +9,10 @@ use sizeleak_platform::runtime::{Interrupt, Source, SourceEmit, StageError};
 
 use crate::capture_driver::{CaptureDriver, fast};
 use crate::dating::{Dating, LOST_BEFORE_NS};
-use crate::error::{CaptureError, Damage};
+use crate::error::{CaptureError, Damage, Failures, NAME, notice};
 use crate::folder::{content_below, is_named_capture};
+use crate::merge::CaptureOrder;
 use crate::merge::Merge;
-use crate::notice::{Failures, NAME, notice};
-use crate::order::CaptureOrder;
 use crate::packet_batcher::Selection;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

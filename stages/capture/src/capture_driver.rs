@@ -1,18 +1,17 @@
 //! Drives the reading: takes packets in order of time, starts captures, and sends batches.
 
+pub(crate) mod fast;
+
 use std::ops::ControlFlow;
 
 use sizeleak_frame::{Packet, Packets, what};
 use sizeleak_platform::runtime::{Interrupt, SourceEmit, StageError};
 
 use crate::dating::Dating;
-use crate::error::CaptureError;
+use crate::error::{CaptureError, Failures, notice};
 use crate::merge::{Merge, Next};
-use crate::notice::{Failures, notice};
 use crate::packet_batcher::{PacketBatcher, Selection};
 use crate::prefetch::{PrefetchEnd, PrefetchedCapture, Prefetcher};
-
-pub(crate) mod fast;
 
 pub(crate) struct CaptureDriver<'a> {
     pub(crate) merge: Merge,

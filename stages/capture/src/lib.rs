@@ -18,7 +18,6 @@
 //! ```
 #![warn(clippy::indexing_slicing)]
 
-mod byte_source;
 mod capture;
 mod capture_driver;
 mod dating;
@@ -27,11 +26,9 @@ mod folder;
 mod live;
 mod lz4;
 mod merge;
-mod notice;
 mod open;
 mod open_capture;
 mod options;
-mod order;
 mod packet;
 mod packet_batcher;
 mod pcap;
@@ -48,9 +45,9 @@ mod window;
 pub use capture::Capture;
 pub use error::{CaptureError, Damage};
 pub use folder::{FolderContent, SpecialFile, content_below, is_named_capture};
+pub use merge::CaptureOrder;
 pub use open::is_capture;
 pub use options::Options;
-pub use order::CaptureOrder;
 pub use packet::CapturedPacket;
 pub use reader::CaptureReader;
 pub use tcpdump::{Tcpdump, TcpdumpError};

@@ -8,11 +8,10 @@ use sizeleak_frame::what;
 use sizeleak_platform::runtime::{FileProgress, Interrupt, Progress, Source, SourceEmit, StageError};
 
 use crate::capture_driver::CaptureDriver;
-use crate::error::{CaptureError, Damage};
+use crate::error::{CaptureError, Damage, Failures, NAME, notice};
+use crate::merge::CaptureOrder;
 use crate::merge::Merge;
-use crate::notice::{Failures, NAME, notice};
 use crate::open_capture::OpenCapture;
-use crate::order::CaptureOrder;
 use crate::packet_batcher::Selection;
 use crate::reader::CaptureReader;
 use crate::tcpdump::{Drops, Tcpdump};

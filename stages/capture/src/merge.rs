@@ -1,17 +1,33 @@
-//! Several captures as one, in order of time.
+//! Several captures as one: one after the other, or in order of time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 
+use clap::ValueEnum;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::Packet;
 use sizeleak_platform::runtime::{FileProgress, Interrupt, Progress};
 
-use crate::error::CaptureError;
-use crate::notice::NAME;
+use crate::error::{CaptureError, NAME};
 use crate::open::{Decompression, is_stream};
 use crate::open_capture::{CaptureFile, OpenCapture};
-use crate::order::CaptureOrder;
 use crate::window::WINDOW_BYTES;
+
+/// How several captures follow each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CaptureOrder {
+    /// By the times of their packets: where captures overlap, they are merged
+    #[default]
+    Time,
+    /// As they are named, and those of a folder by their paths, one after the other. Times that go back are moved to
+    /// follow: for captures whose times were lost or rewritten, such as one file an event that begins at zero
+    Given,
+    /// As they are named, and no time is used: packets are dated 200 ms apart, so that each message stands alone. For
+    /// captures whose times are all equal, or make no sense
+    Untimed,
+}
 
 /// The most files open at once. If more overlap in time, those whose next packet is latest are suspended: what has been
 /// read of them stays, so that each is opened again only once in a while.

@@ -12,13 +12,12 @@ use liblzma::stream::{CONCATENATED, Stream};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use sizeleak_platform::runtime::{FileProgress, Interrupt, Interruptible};
 
-use crate::byte_source::{ByteSource, PlainFile};
 use crate::error::Damage;
 use crate::folder::is_named_capture;
 use crate::lz4::{Lz4Frames, is_skippable, skip_frame};
 use crate::read_ahead::ReadAhead;
 use crate::reader::CaptureReader;
-use crate::window::WINDOW_BYTES;
+use crate::window::{ByteSource, PlainFile, WINDOW_BYTES};
 
 /// The most memory that decompression may take, as a power of two: what `xz -9` and `zstd --long` need.
 const MAX_MEMORY_LOG: u32 = 27;

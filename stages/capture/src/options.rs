@@ -14,7 +14,7 @@ use crate::Capture;
 use crate::error::{CaptureError, Damage};
 use crate::folder::content_below;
 use crate::live::LiveCapture;
-use crate::order::CaptureOrder;
+use crate::merge::CaptureOrder;
 use crate::packet_batcher::Selection;
 use crate::tcpdump::Tcpdump;
 

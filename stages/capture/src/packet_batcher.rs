@@ -1,13 +1,13 @@
 //! Gathers packets into batches, and passes over those that do not matter to later stages.
 
+mod fast;
+
 use sizeleak_frame::{BATCH_ROWS, BatchLimit, Packet, Packets, SkippedPackets, what};
 use sizeleak_packet::AddressPrefilter;
 use sizeleak_platform::runtime::{Closed, Interrupt, SourceEmit};
 
-use crate::notice::notice;
+use crate::error::notice;
 use crate::open_capture::OpenCapture;
-
-mod fast;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Selection {

@@ -12,8 +12,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use sizeleak_frame::Packets;
 use sizeleak_platform::runtime::{Closed, Interrupt, processors};
 
-use crate::error::CaptureError;
-use crate::notice::NAME;
+use crate::error::{CaptureError, NAME};
 use crate::open::{Decompression, is_stream};
 use crate::open_capture::{CaptureFile, OpenCapture};
 use crate::packet_batcher::{PacketBatcher, Selection};

@@ -4,13 +4,12 @@ use std::io::Read;
 
 use sizeleak_text::{may_be_stand_in, stand_in};
 
-use crate::byte_source::ByteSource;
 use crate::error::Damage;
 use crate::packet::{CapturedPacket, PacketVisitor};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 use crate::resync::skip_damage;
-use crate::window::{WINDOW_BYTES, Window};
+use crate::window::{ByteSource, WINDOW_BYTES, Window};
 
 /// A capture that is being read.
 pub struct CaptureReader {

@@ -167,7 +167,7 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use crate::byte_source::ByteSource;
+    use crate::window::ByteSource;
 
     /// Pieces whose length is their first two bytes: 12, 20 or 1,004; the last ones are packets, at the time of the next two in
     /// days. It counts how often it was asked.

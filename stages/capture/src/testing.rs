@@ -6,9 +6,9 @@ use sizeleak_packet::{AddressPrefilter, AddressSet};
 use sizeleak_platform::runtime::{Interrupt, Progress, SourceEmit};
 
 use crate::capture_driver::CaptureDriver;
+use crate::error::Failures;
+use crate::merge::CaptureOrder;
 use crate::merge::Merge;
-use crate::notice::Failures;
-use crate::order::CaptureOrder;
 use crate::packet_batcher::{PacketCounts, Selection};
 
 /// The address that [`prefilter`] lets pass.

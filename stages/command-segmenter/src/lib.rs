@@ -42,7 +42,6 @@ mod endpoints;
 mod flow_history;
 mod labelled_message;
 mod learned;
-mod likelihood;
 mod message;
 mod noise_model;
 mod open_commands;

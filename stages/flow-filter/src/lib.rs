@@ -32,12 +32,10 @@ mod fast;
 mod filter;
 mod flow_table;
 mod ip_reassembly;
-mod name_queries;
 mod options;
 mod segment_writer;
 mod services;
 mod tunnels;
-mod two_generations;
 mod unsized_traffic;
 
 pub use filter::FlowFilter;

@@ -12,12 +12,11 @@ mod initial;
 
 use header::{LongKind, LongPacket, Version};
 use initial::InitialReader;
-use known_connections::Sign;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol};
 
 use crate::chunk::Chunk;
-use crate::connection_id::{ConnectionIds, SHORT_READ};
+use crate::connection_id::{ConnectionIds, SHORT_READ, Sign};
 use crate::contenders::{Contenders, DatagramSession};
 use crate::handshake::Hello;
 use crate::message::{FlowEnds, FlowEvent, Found, Message, MessageFramer};

@@ -256,10 +256,10 @@ const SEGMENTS_PER_NOTICE: u64 = 8;
 
 /// Emits notices within their limits, and counts the others.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Notices {
+pub(crate) struct Notices {
     by_flow: BTreeMap<u64, u32>,
     emitted: u64,
-    suppressed: u64,
+    pub(crate) suppressed: u64,
 }
 
 impl Notices {

@@ -7,7 +7,7 @@ mod protocols;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Flow, Frame, OwnedSegment, Segment, Segments, what};
+use sizeleak_frame::{Flow, Frame, Notice, OwnedSegment, Segment, Segments, what};
 use sizeleak_platform::runtime::{
     Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError, TrafficClock,
     decode_state, encode_state,
@@ -22,7 +22,7 @@ use crate::message::FlowEnds;
 use crate::options::{Declared, Limits, Options};
 use crate::per_direction::PerDirection;
 use crate::reassembly::SynMeaning;
-use crate::reporter::{Reporter, notice};
+use crate::reporter::Reporter;
 use crate::stream_position::WINDOW;
 
 /// How far times may go back, in nanoseconds: the buffers of several interfaces are written with delays of about a
@@ -297,7 +297,7 @@ impl RecordSizer {
                  only counted",
                 self.limits.flows
             );
-            out.emit(notice(now_ns, None, what::EVICTED, None, detail).into())?;
+            out.emit(Notice { time_ns: Some(now_ns), ..Notice::new(Self::NAME, what::EVICTED, detail) }.into())?;
         }
         self.reporter.counters.evicted_flows += oldest.len() as u64;
         self.end(oldest, out)
@@ -403,7 +403,8 @@ impl Stage for RecordSizer {
         let suppressed = self.reporter.notices.suppressed;
         if suppressed > 0 {
             let detail = format!("{suppressed} more notices were only counted");
-            out.emit(notice(self.now_ns, None, what::SUPPRESSED, None, detail).into())?;
+            let notice = Notice::new(Self::NAME, what::SUPPRESSED, detail);
+            out.emit(Notice { time_ns: Some(self.now_ns), ..notice }.into())?;
         }
         Ok(())
     }

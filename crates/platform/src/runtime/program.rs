@@ -19,10 +19,23 @@ use crate::telemetry::log::{self, LogFlags, complain, exit_with_usage, say};
 use crate::telemetry::metrics::MetricsServer;
 use crate::telemetry::{CaptureFaults, FileProgress, Tally, Telemetry, write_latency_log};
 
-use crate::runtime::confinement::{self, SandboxFlags};
 use crate::runtime::{
     Access, ConfigureError, Interrupt, Observer, Outcome, Sandbox, StageOptions, StreamInput, StreamOutput, widen_pipe,
 };
+
+/// The flag that turns the sandbox off.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct SandboxFlags {
+    /// Keep the right to open any file and to make any system call
+    #[arg(long, hide_short_help = true, help_heading = MEASURING)]
+    no_sandbox: bool,
+}
+
+impl SandboxFlags {
+    pub fn are_on(self) -> bool {
+        !self.no_sandbox
+    }
+}
 
 /// The flags of every stage.
 #[derive(Debug, Clone, Default, Args)]
@@ -214,7 +227,9 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
         summary: None,
         telemetry: served.is_some().then_some(telemetry),
     };
-    confinement::complete(sandbox, O::NAME);
+    if let Some(sandbox) = sandbox {
+        sandbox.complete(O::NAME);
+    }
     let outcome = runnable.run(Some(&mut input), &mut StreamOutput::new(output), &interrupt, &mut report);
     Ok((outcome, report))
 }

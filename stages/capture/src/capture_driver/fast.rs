@@ -17,9 +17,9 @@ use sizeleak_frame::SpareBuffers;
 use sizeleak_platform::runtime::{StageError, has_several_processors};
 
 use super::CaptureDriver;
-use crate::byte_source::PlainFile;
-use crate::notice::NAME;
+use crate::error::NAME;
 use crate::reader::CaptureReader;
+use crate::window::PlainFile;
 
 const PIECE_BYTES: usize = 512 << 10;
 

@@ -1,4 +1,4 @@
-//! Tests of `likelihood`.
+//! Tests of `service_classifier`.
 
 use sizeleak_model::NoiseStatistics;
 
