@@ -23,7 +23,6 @@ use crate::manifest::Manifest;
 use crate::plan::ArchivePlan;
 use crate::point_run::{PointRun, is_by_time};
 
-/// What to process, and where results go.
 #[derive(Debug, Clone)]
 pub struct ArchiveRun {
     /// Folders of captures, and single ones.
@@ -34,7 +33,6 @@ pub struct ArchiveRun {
     pub format: PartFormat,
     /// How many points are processed at once.
     pub jobs: usize,
-    /// What is a capture point.
     pub points_of: PointsOf,
     /// What happens to captures of the results that are not read any more.
     pub missing: MissingCaptures,
@@ -45,7 +43,6 @@ pub struct ArchiveRun {
     pub interrupt: Interrupt,
 }
 
-/// What a run has done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunResults {
     pub manifest: Manifest,
@@ -58,7 +55,6 @@ pub struct RunResults {
 }
 
 impl RunResults {
-    /// Whether the run was stopped before all points were processed.
     pub fn is_stopped(&self) -> bool {
         !self.stopped.is_empty()
     }

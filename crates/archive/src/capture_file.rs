@@ -14,7 +14,6 @@ pub(crate) const SPECIAL: &str = "a named pipe, a socket or a device";
 /// At most this many damaged places of a file are listed.
 const MAX_PLACES: usize = 16;
 
-/// What became of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileVerdict {
@@ -31,7 +30,6 @@ pub enum FileVerdict {
     Outside,
 }
 
-/// A damaged place of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DamagedPlace {
     /// Where it begins, in bytes after decompression.
@@ -39,7 +37,6 @@ pub struct DamagedPlace {
     pub reason: String,
 }
 
-/// A file of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureFile {
     /// Where it is, as the archive was named.

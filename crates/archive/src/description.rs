@@ -47,7 +47,6 @@ pub(crate) struct DescribedFile {
 pub struct RecordsDescription {
     /// The names of their files, without endings, in order.
     pub units: Vec<String>,
-    /// How many there are.
     pub records: u64,
 }
 
@@ -55,11 +54,9 @@ pub struct RecordsDescription {
 pub struct AnswersDescription {
     /// The digest of everything they depend on; `None` if an external program was among it.
     pub key: Option<String>,
-    /// The format of their files.
     pub format: PartFormat,
     /// How many commands `command-segmenter` found; `None` if it is not in the pipeline.
     pub commands: Option<u64>,
-    /// How many identifications there are.
     pub identifications: u64,
     /// How many notices there were of each kind, of all stages.
     pub notices: BTreeMap<String, u64>,
@@ -133,7 +130,6 @@ pub(crate) fn forget_unsettled(files: &mut [DescribedFile], path: &Path) -> io::
 
 pub(crate) const ANSWER: &str = "identification";
 
-/// The format of the parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartFormat {

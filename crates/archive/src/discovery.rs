@@ -32,7 +32,6 @@ impl CapturePoint {
     }
 }
 
-/// What a capture point is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PointsOf {
     /// Each folder with files.

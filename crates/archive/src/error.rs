@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use sizeleak_pipeline::ConfigError;
 use thiserror::Error;
 
-/// Why an archive cannot be processed.
 #[derive(Debug, Error)]
 pub enum ArchiveError {
     #[error("another `sizeleak archive` is writing to {}: wait for its end (`--wait`), or name another folder", .0.display())]

@@ -39,7 +39,6 @@ pub struct ManifestPoint {
     pub first_ns: Option<i64>,
     /// The latest time of a packet, in nanoseconds since 1970.
     pub last_ns: Option<i64>,
-    /// The records of its flows.
     pub records: u64,
     /// The commands in them; `None` if that is not known.
     pub commands: Option<u64>,
@@ -151,7 +150,6 @@ impl Manifest {
         answered.peek().is_some() && answered.all(ManifestPoint::is_silent)
     }
 
-    /// How many files have this verdict.
     pub fn count_of(&self, verdict: FileVerdict) -> usize {
         self.files.iter().filter(|(_, file)| file.verdict == verdict).count()
     }

@@ -11,17 +11,14 @@ use crate::keys::{answers_key, end_key, records_key};
 use crate::point_run::PointRun;
 use crate::unit_store::{UnitStore, unit_name};
 
-/// What a run would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchivePlan {
     pub points: Vec<PlannedPoint>,
 }
 
-/// What a run would do with a point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedPoint {
     pub point: String,
-    /// How many files are in its folder.
     pub files: usize,
     /// Their size on disk in bytes.
     pub bytes: u64,
@@ -32,7 +29,6 @@ pub struct PlannedPoint {
     pub makes_answers: bool,
 }
 
-/// A file that a run would read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedFile {
     pub path: PathBuf,
@@ -40,12 +36,10 @@ pub struct PlannedFile {
 }
 
 impl ArchivePlan {
-    /// All files that are read.
     pub fn files_to_read(&self) -> impl Iterator<Item = &PlannedFile> {
         self.points.iter().flat_map(|point| &point.files_to_read)
     }
 
-    /// The size of these on disk in bytes.
     pub fn bytes_to_read(&self) -> u64 {
         self.files_to_read().map(|file| file.bytes).sum()
     }
@@ -142,7 +136,6 @@ impl PlannedUnits<'_> {
         Some(())
     }
 
-    /// Whether some records are made.
     fn changes_records(&self) -> bool {
         let has_end = |state: &String| {
             let key = end_key(state);

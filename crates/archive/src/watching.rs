@@ -34,7 +34,6 @@ pub struct WatchRound {
     changed: BTreeMap<String, PointFiles>,
 }
 
-/// What a round has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoundResults {
     pub results: RunResults,

@@ -29,11 +29,9 @@ pub enum Duty {
     Should,
 }
 
-/// Which stages a rule applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     AllStages,
-    /// Stages that read frames.
     Readers,
 }
 
@@ -42,7 +40,6 @@ impl Rule {
         (self.check)(trial)
     }
 
-    /// Whether the rule applies to stages that consume `kind`.
     pub(crate) fn applies_to(&self, kind: ConsumedKind) -> bool {
         self.scope == Scope::AllStages || kind != ConsumedKind::Nothing
     }
@@ -61,7 +58,6 @@ impl Rule {
     }
 }
 
-/// A rule for all stages.
 const fn all(
     name: &'static str,
     section: &'static str,
@@ -71,7 +67,6 @@ const fn all(
     Rule { name, section, duty: Duty::Must, demand, check, scope: Scope::AllStages, is_prerequisite: false }
 }
 
-/// A rule for stages that read frames.
 const fn readers(
     name: &'static str,
     section: &'static str,

@@ -53,7 +53,6 @@ impl<'a> Trial<'a> {
         self.program.run(steps, reader).map(StageOutput::new)
     }
 
-    /// The frames that the stage itself made from the whole stream.
     pub(crate) fn made(&self) -> Result<&[Frame], String> {
         self.made.as_deref().map_err(Clone::clone)
     }

@@ -12,7 +12,6 @@ const MAX_FLOWS: usize = 200_000;
 /// Longer server names are cut; the DNS has none.
 const MAX_NAME_CHARS: usize = 255;
 
-/// Chooses the section of each flow.
 #[derive(Debug)]
 pub struct FlowModels {
     scopes: Scopes,
@@ -55,7 +54,6 @@ impl FlowState {
 }
 
 impl FlowModels {
-    /// Chooses among sections of these scopes.
     pub fn new(scopes: Scopes) -> Self {
         Self { scopes, gateway: None, gateways: GatewaysSeen::One, flows: TwoGenerationCache::new(MAX_FLOWS) }
     }

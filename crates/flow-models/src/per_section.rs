@@ -31,7 +31,6 @@ pub trait SectionStage: Stage {
     }
 }
 
-/// What a frame is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject {
     pub flow: u64,

@@ -24,7 +24,6 @@ pub struct Deviation {
 /// A command, by its flow and when it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandAt {
-    /// The flow that carries it.
     pub flow: u64,
     /// When it began, in nanoseconds since the epoch.
     pub time_ns: i64,

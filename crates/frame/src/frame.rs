@@ -72,7 +72,6 @@ impl Frame {
         }
     }
 
-    /// Whether both are of the same kind.
     #[inline]
     pub fn is_same_kind(&self, other: &Self) -> bool {
         match (self, other) {
@@ -81,7 +80,6 @@ impl Frame {
         }
     }
 
-    /// Whether it is a batch of rows.
     #[inline]
     pub fn is_batch(&self) -> bool {
         matches!(self, Self::Packets(_) | Self::Segments(_))

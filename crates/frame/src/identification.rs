@@ -50,7 +50,6 @@ pub struct Identification {
     pub device_types: SharedList<DeviceTypeProbability>,
 }
 
-/// How probable a number of actions is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NumberProbability {
     /// The number of actions, which is that of devices where each has one.
@@ -59,7 +58,6 @@ pub struct NumberProbability {
     pub probability: f64,
 }
 
-/// How probable it is that a command is for a type of device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceTypeProbability {
     /// The type's name in the inventory.

@@ -23,7 +23,6 @@ pub struct Packet<'a> {
     pub number: u64,
 }
 
-/// A packet as a batch stores it.
 #[derive(Debug, Clone, Copy)]
 pub struct PacketRow {
     time_ns: i64,
@@ -34,7 +33,6 @@ pub struct PacketRow {
     link_type: u16,
 }
 
-/// A batch of packets in capture order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Packets {
     rows: Batch<PacketRow>,
@@ -45,9 +43,7 @@ pub struct Packets {
 /// process skip packets; a frame stream says nothing of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedPackets {
-    /// Their number.
     pub packets: u64,
-    /// Bytes of data in them.
     pub bytes: u64,
     /// When the last of them was captured, if it came after all packets of the batch.
     pub last_ns: Option<i64>,

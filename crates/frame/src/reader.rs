@@ -8,7 +8,6 @@ use thiserror::Error;
 use crate::extent::Extent;
 use crate::{Frame, Hello, ReadBuffer, SCHEMA, codec, fast};
 
-/// The most bytes requested in one read.
 const READ_BYTES: usize = 256 << 10;
 
 /// Reads frames. It buffers one value and what was read with it, and never allocates by a claimed length.

@@ -34,7 +34,6 @@ impl Segment<'_> {
     pub const ACK: u8 = 16;
 }
 
-/// A segment as a batch stores it.
 #[derive(Debug, Clone, Copy)]
 pub struct SegmentRow {
     time_ns: i64,
@@ -48,7 +47,6 @@ pub struct SegmentRow {
     has_acknowledgement: bool,
 }
 
-/// A batch of segments in capture order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Segments(Batch<SegmentRow>);
 

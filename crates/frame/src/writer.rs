@@ -14,7 +14,6 @@ pub struct FrameWriter<W> {
     buffer: Vec<u8>,
 }
 
-/// Why a frame could not be written.
 #[derive(Debug, Error)]
 pub enum WriteError {
     #[error(transparent)]

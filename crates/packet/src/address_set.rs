@@ -6,7 +6,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 use thiserror::Error;
 
-/// A set of IP addresses and networks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressSet {
     networks: Vec<IpNet>,

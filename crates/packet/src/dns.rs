@@ -7,11 +7,9 @@ use etherparse::UdpHeader;
 use crate::ip::IpPacket;
 use crate::protocol::{DNS_PORT, UDP};
 
-/// A DNS message over UDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DnsMessage<'a> {
     pub kind: DnsKind,
-    /// Who asks.
     pub client: SocketAddr,
     /// Who answers, at DNS's port.
     pub resolver: IpAddr,

@@ -11,7 +11,6 @@ const ETHERNET_HEADER: usize = 14;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 const TCP_HEADER: usize = 20;
-/// Offsets of what follows the IP header.
 const AFTER_IPV4: usize = ETHERNET_HEADER + IPV4_HEADER;
 const AFTER_IPV6: usize = ETHERNET_HEADER + IPV6_HEADER;
 

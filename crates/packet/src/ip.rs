@@ -8,9 +8,7 @@ use crate::captured_bytes::CapturedBytes;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpPacket<'a> {
-    /// Where it comes from.
     pub source: IpAddr,
-    /// Where it goes to.
     pub destination: IpAddr,
     /// What follows all extension headers; in a fragment, what follows the IP header or IPv6's fragment header.
     pub payload: IpPayload<'a>,
@@ -32,7 +30,6 @@ pub struct Fragment {
     pub identification: u32,
     /// In bytes.
     pub offset: u32,
-    /// Whether no other follows.
     pub is_last: bool,
 }
 

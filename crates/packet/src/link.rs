@@ -36,12 +36,10 @@ pub enum NoIpHeader {
 /// The most VLAN tags or MPLS labels that are skipped.
 const MAX_TAGS: usize = 8;
 
-/// The IP packet in a frame.
 pub fn ip_bytes(link_type: u16, frame: CapturedBytes<'_>) -> Result<CapturedBytes<'_>, NoIpHeader> {
     ip_place(link_type, frame.data()).map(|place| place.in_frame(frame))
 }
 
-/// Where an IP packet stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IpPlace {
     /// The offset of its header.

@@ -54,7 +54,6 @@ pub(crate) struct StageCheckpoint {
     pub(crate) state: Vec<u8>,
 }
 
-/// A checkpoint cannot be read or written.
 #[derive(Debug, Error)]
 pub enum CheckpointError {
     #[error(transparent)]

@@ -30,7 +30,6 @@ use part::{PartRecorder, own_interrupt};
 /// The last stage whose output does not depend on how commands are found. It is small.
 const LAST_OF_FRONT: &str = "record-sizer";
 
-/// Where a pipeline's input comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputSource {
     /// The captures that the pipeline's `capture` reads, in order of time.
@@ -72,7 +71,6 @@ impl PipelineInput {
         Self { source, overlap: Overlap::Refused, range: TimeRange::default(), kept: Mutex::new(Vec::new()) }
     }
 
-    /// Shifts the times of captures that overlap.
     #[must_use]
     pub fn with_overlap(self, overlap: Overlap) -> Self {
         Self { overlap, ..self }
@@ -149,7 +147,6 @@ impl PipelineInput {
         Ok(self.kept(pipeline)?.is_none_or(|kept| kept.stage == LAST_OF_FRONT))
     }
 
-    /// The files that are read as saved streams.
     pub fn streams(&self) -> &[PathBuf] {
         match &self.source {
             InputSource::Streams(files) => files,

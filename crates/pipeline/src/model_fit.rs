@@ -11,7 +11,6 @@ pub enum ModelFit {
     All,
     /// It does not fit some of the flows.
     Some {
-        /// How many it does not fit.
         misfits: u64,
         /// How many had enough commands.
         judged: u64,
@@ -22,10 +21,7 @@ pub enum ModelFit {
         judged: u64,
     },
     /// It was asked of no command: all belong to other gateways or services than it was learned on.
-    Elsewhere {
-        /// How many commands there were.
-        commands: u64,
-    },
+    Elsewhere { commands: u64 },
 }
 
 impl ModelFit {
@@ -36,7 +32,6 @@ impl ModelFit {
         if fits_nothing(&self) { other } else { self }
     }
 
-    /// What a run's summary says.
     pub fn of(summary: &Summary) -> Self {
         let count = |name: &str| {
             let counts = summary.stages.iter().filter_map(|stage| stage.counters.get(name).copied());

@@ -221,7 +221,6 @@ impl Pipeline {
         part
     }
 
-    /// The part of the pipeline behind the stage at this index.
     #[must_use]
     pub fn behind(&self, index: usize) -> Self {
         let mut part = self.clone();

@@ -57,7 +57,6 @@ impl Write for Recording {
     }
 }
 
-/// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     None,

@@ -26,7 +26,6 @@ pub(crate) struct Layout {
     pub(crate) payload: usize,
     /// The addresses of IP, of a tunnel and inside.
     pub(crate) addresses: Vec<IpAddr>,
-    /// Whether it is a DNS message.
     pub(crate) is_dns: bool,
     /// The checksum over the payload, if it can be corrected.
     pub(crate) checksum: Option<TransportChecksum>,

@@ -36,7 +36,6 @@ pub struct StripOptions {
     pub dns: DnsMessages,
 }
 
-/// Why a capture cannot be stripped.
 #[derive(Debug, Error)]
 pub enum StripError {
     #[error(transparent)]

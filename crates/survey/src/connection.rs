@@ -102,7 +102,6 @@ impl Connection {
         is_message
     }
 
-    /// Takes what a stage noticed about it.
     pub(crate) fn add_notice(&mut self, notice: &Notice) {
         match &*notice.what {
             what::NOT_TLS => self.carried = Some(Protocol::Tcp.name().to_owned()),
@@ -122,7 +121,6 @@ impl Connection {
         messages.replied += u64::from(command.replies > 0);
     }
 
-    /// Takes what a record was taken for.
     pub(crate) fn add_role(&mut self, record: &ClassifiedRecord) {
         if record.role != RecordRole::Message {
             self.roles.entry((record.direction, record.role)).or_default().add(record.length.into());

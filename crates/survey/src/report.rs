@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::Serialize;
 
-/// What a capture holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SurveyReport {
     /// The version of this form: 1.
@@ -27,7 +26,6 @@ pub struct SurveyReport {
     pub not_sized: Vec<String>,
 }
 
-/// An address that opened connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SurveyedAddress {
     pub address: IpAddr,
@@ -45,7 +43,6 @@ pub struct SurveyedAddress {
     pub other_ports: Vec<OtherPort>,
 }
 
-/// Whether an address is a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -68,7 +65,6 @@ pub struct Reason {
     pub text: String,
 }
 
-/// An address that others opened connections to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Server {
     pub address: IpAddr,
@@ -78,7 +74,6 @@ pub struct Server {
     pub messages: u64,
 }
 
-/// A port that an address opened connections to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OtherPort {
     /// `tcp` or `udp`.
@@ -119,9 +114,7 @@ pub struct SurveyedService {
 pub struct SurveyedConnection {
     /// Its number in frames, as text: it has more digits than JSON numbers keep in many programs.
     pub flow: String,
-    /// The other end.
     pub service: SocketAddr,
-    /// The tunnel that it was seen in.
     pub tunnel: Option<String>,
     /// The times of its first and last record, in nanoseconds since the epoch.
     pub span_ns: Option<[i64; 2]>,
@@ -137,13 +130,9 @@ pub struct SurveyedConnection {
 /// Messages: records of application data, or what stands for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
-    /// Messages to the gateway.
     pub to_gateway: u64,
-    /// Messages from the gateway.
     pub from_gateway: u64,
-    /// Their bytes on the wire.
     pub bytes_to_gateway: u64,
-    /// Their bytes on the wire.
     pub bytes_from_gateway: u64,
     /// How many messages have which sizes; ranges without messages are left out.
     pub histogram: Vec<SizeBin>,
@@ -164,7 +153,6 @@ pub struct SizeBin {
     pub from_gateway: u64,
 }
 
-/// Messages that look alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MessageKind {
     /// `to_gateway` or `from_gateway`.

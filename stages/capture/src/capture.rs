@@ -51,7 +51,6 @@ impl Capture {
         Self { order, ..self }
     }
 
-    /// Passes on this selection of the packets.
     #[must_use]
     pub(crate) fn selecting(self, selection: Selection) -> Self {
         Self { selection, ..self }

@@ -78,7 +78,6 @@ impl Damage {
         }
     }
 
-    /// The bytes that were skipped, if packets follow.
     pub fn skipped_bytes(&self) -> Option<u64> {
         match self {
             Self::Skipped { bytes, .. } => Some(*bytes),

@@ -5,7 +5,6 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// What is below a folder.
 #[derive(Debug, Default)]
 pub struct FolderContent {
     /// Regular files, and links to such or to nothing, in order of their paths.

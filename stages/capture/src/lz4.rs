@@ -65,7 +65,6 @@ pub(crate) fn is_skippable(magic: &[u8]) -> bool {
     matches!(magic, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// Skips a skippable frame: magic number, length and content.
 pub(crate) fn skip_frame(input: &mut impl Read) -> io::Result<()> {
     let mut header = [0; 8];
     input.read_exact(&mut header)?;

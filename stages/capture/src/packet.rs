@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-/// A packet as a capture holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CapturedPacket<'a> {
     /// Nanoseconds since the epoch.
@@ -15,7 +14,6 @@ pub struct CapturedPacket<'a> {
 }
 
 impl CapturedPacket<'_> {
-    /// Whether the snaplen cut it.
     #[inline]
     pub(crate) fn is_cut(&self) -> bool {
         self.data.len() < self.original_length as usize
@@ -34,7 +32,6 @@ pub(crate) trait PacketVisitor {
     ) -> Visited;
 }
 
-/// The packets that a visitor took.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visited {
     pub(crate) packets: u64,

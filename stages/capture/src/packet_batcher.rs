@@ -70,7 +70,6 @@ pub(crate) struct PacketBatcher {
     selection: Selection,
     /// Whether the data of packets are copied into the batch, even if they could stay in the read buffer.
     copies_data: bool,
-    /// Whether the selection excludes anything at present.
     is_filtering: bool,
     /// Packets passed over since the last one in the batch.
     passed_over: SkippedPackets,
@@ -222,7 +221,6 @@ impl PacketBatcher {
         is_full
     }
 
-    /// What to tell the user where all packets have the same time.
     pub(crate) fn describe_standing_time(&self) -> Option<String> {
         let packets = self.counts.packets;
         (packets >= MIN_STANDING && !self.time_moves).then(|| {

@@ -11,7 +11,6 @@ use crate::pcapng::Pcapng;
 use crate::resync::skip_damage;
 use crate::window::{ByteSource, WINDOW_BYTES, Window};
 
-/// A capture that is being read.
 pub struct CaptureReader {
     pub(crate) window: Window,
     format: Format,

@@ -32,7 +32,6 @@ pub(crate) enum Candidate {
     },
 }
 
-/// What a format knows of its packets.
 pub(crate) trait PacketFormat {
     fn candidate(&self, bytes: &[u8]) -> Candidate;
 

@@ -116,7 +116,6 @@ pub(crate) struct LiveOutput {
     output: ChildStdout,
     tcpdump: Pid,
     interrupt: Interrupt,
-    /// When it was asked to end.
     asked: Option<Instant>,
 }
 
@@ -167,7 +166,6 @@ fn said_by(mut said: ChildStderr) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// How many packets it says were dropped.
 fn drops(said: &str) -> Drops {
     let count = |by: &str| {
         let count = said.lines().find_map(|line| line.strip_suffix(by)?.split(' ').next()?.parse().ok());

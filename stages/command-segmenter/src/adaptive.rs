@@ -56,7 +56,6 @@ impl AdaptiveAlgorithm {
         Some(record)
     }
 
-    /// The next record that has waited long enough.
     pub(crate) fn next_due(&mut self, limits: &TimeLimits) -> Option<Record> {
         let first = self.waiting.front().filter(|_| self.learned > 0)?;
         let is_due = self.now_ns?.saturating_sub(first.time_ns) >= limits.look_ahead_ns;
@@ -182,7 +181,6 @@ impl ProfiledFlows {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Queued {
-    /// Those whose time has come.
     Due,
     All,
 }

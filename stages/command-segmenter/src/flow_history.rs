@@ -69,7 +69,6 @@ struct Exchange {
     opening_size: u32,
 }
 
-/// What the service is sending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ServiceBurst {
     /// Nothing that may continue.

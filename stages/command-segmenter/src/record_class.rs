@@ -67,13 +67,10 @@ impl Decision {
     }
 }
 
-/// What reports made of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReportRole {
     Start,
-    /// It is a further part of a report.
     Part,
-    /// It is the service's reply to a report.
     Reply,
     /// The gateway sends it by a timer.
     Periodic,

@@ -14,7 +14,6 @@ pub(crate) struct ReportFinder {
     flows: ProfiledFlows,
 }
 
-/// What commands made of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommandRole {
     InCommand,

@@ -24,7 +24,6 @@ use crate::training_counts::TrainingCounts;
 /// Records with labelled commands among them.
 #[derive(Debug, Clone, Copy)]
 pub struct LabelledTraffic<'a> {
-    /// All records, in the order of the stream.
     pub records: &'a [Record],
     pub flows: &'a [Flow],
     pub commands: &'a [Command],

@@ -20,7 +20,6 @@ pub(crate) struct TrainingCounts {
     replied: u64,
 }
 
-/// The service's messages of one size.
 #[derive(Debug, Default)]
 struct ServiceSize {
     records: ServiceRecords,
@@ -53,7 +52,6 @@ struct TrainingFlow {
     begun: Option<u32>,
 }
 
-/// When messages of the gateway are replies to a command.
 #[derive(Debug, Clone, Copy)]
 struct ReplyWindow {
     /// The end, which each reply extends.

@@ -55,7 +55,6 @@ impl Carrier {
         }
     }
 
-    /// The tunnel that flows are of.
     fn encapsulation(self) -> Option<Encapsulation> {
         match self {
             Self::Frame => None,

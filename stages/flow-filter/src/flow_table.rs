@@ -12,7 +12,6 @@ use sizeleak_frame::{Direction, Segment, Transport};
 use sizeleak_packet::{AddressSet, Encapsulation, TransportSegment, is_private};
 use sizeleak_platform::runtime::sorted_table;
 
-/// Which ends of a packet are gateways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GatewayEnds {
     Source,
@@ -45,10 +44,8 @@ pub(crate) struct FlowRef {
     pub(crate) direction: Direction,
 }
 
-/// What the flow table knows about a segment's flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlowLookup {
-    /// It was seen before.
     Known(GatewayFlow),
     /// It is seen for the first time, or was evicted.
     New(GatewayFlow),

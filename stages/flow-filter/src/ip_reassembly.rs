@@ -48,7 +48,6 @@ struct PacketKey {
     protocol: u8,
 }
 
-/// The payload of a reassembled packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReassembledPayload {
     /// Bytes on the wire.
@@ -61,7 +60,6 @@ pub(crate) struct ReassembledPayload {
 pub(crate) struct IncompletePacket {
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
-    /// Bytes that came.
     pub(crate) bytes: u64,
 }
 
@@ -102,7 +100,6 @@ struct PartialPacket {
     /// Where the last fragment ends, once it came.
     end: Option<u32>,
     pieces: BTreeMap<u32, Piece>,
-    /// Bytes of the packet that came.
     received: u32,
     bytes: usize,
 }

@@ -48,7 +48,6 @@ pub(crate) enum Resolution {
 }
 
 impl ServiceSelection {
-    /// Reads addresses, networks and host names.
     pub(crate) fn parse(services: &[String], ports: &[u16], resolvers: &[String]) -> Result<Self, ConfigureError> {
         let (mut addresses, mut names) = (AddressSet::default(), BTreeSet::new());
         for service in services {

@@ -6,7 +6,6 @@ use sizeleak_platform::runtime::ConfigureError;
 /// What `--tunnel` says instead of a tunnel to close all of them.
 const NONE: &str = "none";
 
-/// Which tunnels are opened.
 #[derive(Debug)]
 pub(crate) enum TunnelSelection {
     /// All. Anybody may send packets through some tunnel, so what is inside one never meets what comes by another way.

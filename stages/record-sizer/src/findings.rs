@@ -8,7 +8,6 @@ use crate::message::FlowEvent;
 use crate::messages::{MessageEnd, SizedMessage};
 use crate::record::SizedRecord;
 
-/// Something that happened in one direction of a TLS session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TlsEvent {
     /// A hello is complete; `follows_data` if application data came before it in the same stream.

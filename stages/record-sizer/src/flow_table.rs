@@ -197,7 +197,6 @@ impl HeldFlows {
         first.map(|(_, flow)| *flow)
     }
 
-    /// When the first flow is to be given up.
     pub(crate) fn first_deadline(&self) -> i64 {
         self.by_deadline.first().map_or(i64::MAX, |(deadline, _)| *deadline)
     }

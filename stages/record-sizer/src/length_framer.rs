@@ -42,7 +42,6 @@ struct OpenMessage {
     head: Vec<u8>,
     /// The bytes of the whole message, once its header is whole.
     whole: Option<u64>,
-    /// Bytes so far.
     have: u64,
 }
 

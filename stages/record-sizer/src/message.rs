@@ -75,7 +75,6 @@ pub(crate) struct Found {
     pub(crate) recognised: u64,
 }
 
-/// Something to report of a flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FlowEvent {
     Message(Message),

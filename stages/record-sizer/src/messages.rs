@@ -64,12 +64,10 @@ pub(crate) struct MessageSizer {
     full_bytes: u64,
     /// Whether the sender marks the ends of its writes.
     pushes: bool,
-    /// Bytes taken in all.
     pub(crate) taken: u64,
 }
 
 impl MessageSizer {
-    /// Finds messages that end so.
     pub(crate) fn new(end: MessageEnd) -> Self {
         Self { end, open: None, full_bytes: 0, pushes: false, taken: 0 }
     }

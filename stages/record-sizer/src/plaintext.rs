@@ -34,7 +34,6 @@ pub(crate) enum Order {
 }
 
 impl Protection {
-    /// That of the server's choice.
     pub(crate) fn of(hello: ServerHello) -> Self {
         let Some(suite) = TlsCipherSuite::from_id(hello.cipher_suite) else { return Self::Unknown };
         if hello.compressed {

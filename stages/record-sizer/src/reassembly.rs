@@ -47,9 +47,7 @@ pub(crate) trait OrderedStream {
     fn contradicted(&mut self, time_ns: i64);
     /// This number of bytes of payload claimed a place in the stream that nothing confirmed. They are not used.
     fn unconfirmed(&mut self, bytes: u64, time_ns: i64);
-    /// A segment brought nothing new.
     fn retransmitted(&mut self);
-    /// A segment came before its turn.
     fn out_of_order(&mut self);
 }
 

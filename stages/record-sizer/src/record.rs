@@ -34,7 +34,6 @@ impl Header {
         (plausible && length <= MAX_BODY).then_some(Self { content_type, minor, length })
     }
 
-    /// The bytes it was parsed from.
     pub(crate) fn to_bytes(self) -> [u8; HEADER] {
         let [high, low] = self.length.to_be_bytes();
         let [major, minor] = if self.minor == TLCP { [1, 1] } else { [3, self.minor] };

@@ -134,7 +134,6 @@ impl TlsSession<'_> {
         true
     }
 
-    /// Takes a record; returns what it is.
     pub(crate) fn record(&mut self, header: Header, direction: Direction, time_ns: i64) -> RecordDetails {
         let handshake = match header.content_type {
             ContentType::ChangeCipherSpec | ContentType::Handshake => true,

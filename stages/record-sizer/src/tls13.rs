@@ -119,7 +119,6 @@ impl Tls13Handshake {
 }
 
 impl TicketWindow {
-    /// The time after the client's `Finished`.
     fn after_finished(time_ns: i64) -> Self {
         Self { until_ns: time_ns.saturating_add(TICKETS_WITHIN), length: None, count: 0 }
     }

@@ -116,7 +116,6 @@ pub(super) fn finish(writer: FrameWriter<Recording>) -> io::Result<()> {
     writer.into_output()?.finish()
 }
 
-/// The times of the traffic that a frame is about.
 pub(super) fn times(frame: &Frame) -> Option<[i64; 2]> {
     match frame {
         Frame::Record(record) => Some([record.start_ns.min(record.time_ns), record.time_ns]),

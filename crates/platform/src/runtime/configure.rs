@@ -32,7 +32,6 @@ pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
 }
 
-/// Why a stage cannot be built from its options.
 #[derive(Debug, Error)]
 pub enum ConfigureError {
     /// An option is missing or invalid: a usage error, exit code 2.

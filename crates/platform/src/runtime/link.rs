@@ -27,7 +27,6 @@ pub enum Received {
     Interrupted,
 }
 
-/// Why no more frames come.
 #[derive(Debug, Error)]
 pub enum InputError {
     #[error(transparent)]

@@ -61,7 +61,6 @@ pub trait FusedStage: Output {
     fn end(self: Box<Self>) -> Outcome;
 }
 
-/// How a node ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// All input was processed and the summary written.
@@ -104,7 +103,6 @@ pub trait Observer: Send {
     fn summary(&mut self, summary: &Summary);
 }
 
-/// Observes nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SilentObserver;
 

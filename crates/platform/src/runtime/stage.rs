@@ -47,7 +47,6 @@ pub trait Stage: Send {
     }
 }
 
-/// Why a stage cannot continue.
 #[derive(Debug, Error)]
 pub enum StageError {
     #[error(transparent)]
@@ -63,7 +62,6 @@ impl StageError {
     }
 }
 
-/// A state cannot be written or used.
 #[derive(Debug, Error)]
 pub enum StateError {
     #[error("it cannot continue from an earlier run")]

@@ -21,7 +21,6 @@ pub fn widen_pipe(pipe: &impl AsFd) {
     let _ = pipe;
 }
 
-/// Frames read from bytes.
 #[derive(Debug)]
 pub struct StreamInput<R> {
     reader: FrameReader<R>,
@@ -34,7 +33,6 @@ pub struct StreamInput<R> {
 }
 
 impl<R: Read> StreamInput<R> {
-    /// Frames from a pipe.
     pub fn new(input: R) -> Self {
         Self { reader: FrameReader::new(input), since: Instant::now(), held: None, interrupt: None }
     }
@@ -89,7 +87,6 @@ impl<R: Read> Input for StreamInput<R> {
     }
 }
 
-/// Frames written as bytes.
 #[derive(Debug)]
 pub struct StreamOutput<W> {
     writer: FrameWriter<TimedWriter<W>>,

@@ -24,7 +24,6 @@ pub const STEP_NS: i64 = 120_000_000_000;
 /// one packet before another flow contradicts it.
 const ALONE_NS: i64 = 20_000_000_000;
 
-/// The most items that are held.
 const MAX_HELD: usize = 64;
 
 /// The most flows whose offset is remembered.
@@ -53,7 +52,6 @@ pub struct TrafficClock<T> {
     events: VecDeque<ClockEvent<T>>,
 }
 
-/// What was found out about times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClockEvent<T> {
     /// An item is next in order; its times are to be reduced by `ahead_ns`.
@@ -74,9 +72,7 @@ pub enum ClockEvent<T> {
     Step {
         /// The first flow there.
         flow: u64,
-        /// The time until then.
         from_ns: i64,
-        /// The time from then on.
         to_ns: i64,
     },
 }

@@ -32,7 +32,6 @@ impl<V: Default> Default for Weighted<V> {
 }
 
 impl<K: Eq + Hash + Clone, V> TwoGenerationCache<K, V> {
-    /// An empty cache for values of at most `max_weight` in total.
     pub fn new(max_weight: usize) -> Self {
         Self {
             young: HashMap::default(),
@@ -102,7 +101,6 @@ impl<K: Eq + Hash + Clone, V> TwoGenerationCache<K, V> {
         }
     }
 
-    /// How many values were evicted because the cache was full.
     pub fn evicted(&self) -> u64 {
         self.evicted
     }

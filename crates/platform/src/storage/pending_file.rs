@@ -94,7 +94,6 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// The content of such a file.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     open_regular(path)?.read_to_end(&mut content)?;

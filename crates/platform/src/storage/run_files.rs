@@ -22,7 +22,6 @@ impl FileConflict {
     }
 }
 
-/// The files that one run reads and writes.
 #[derive(Debug, Default)]
 pub struct RunFiles {
     inputs: Vec<Input>,
@@ -88,7 +87,6 @@ impl RunFiles {
         self.outputs.push(Output { role: role.to_owned(), path: path.to_owned() });
     }
 
-    /// Adds the files of another part of the same run.
     pub fn extend(&mut self, other: Self) {
         self.inputs.extend(other.inputs);
         self.outputs.extend(other.outputs);

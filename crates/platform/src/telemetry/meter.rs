@@ -184,7 +184,6 @@ impl Telemetry {
         meter
     }
 
-    /// How much of the input has been read.
     pub fn progress(&self) -> &Progress {
         &self.0.progress
     }

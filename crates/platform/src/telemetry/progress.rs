@@ -89,7 +89,6 @@ impl FileProgress {
     }
 }
 
-/// A reader whose bytes are counted.
 #[derive(Debug)]
 pub struct ProgressReader<R> {
     input: R,

@@ -44,7 +44,6 @@ impl Tally {
         self.0.is_empty()
     }
 
-    /// The names and how often they occurred, in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(name, times)| (name.as_str(), *times))
     }
@@ -63,7 +62,6 @@ impl Display for Tally {
 #[derive(Debug, Clone, Default)]
 pub struct NoticeTally(BTreeMap<(String, String), CountedNotice>);
 
-/// Notices with the same stage and word.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CountedNotice {
     pub times: u64,

@@ -32,7 +32,6 @@ impl PacketBatcher {
     }
 }
 
-/// Puts packets of one capture into a batch.
 struct BatchFiller<'a> {
     batcher: &'a mut PacketBatcher,
     /// Packets at this time or later are not taken.

@@ -6,10 +6,8 @@ use httparse::{EMPTY_HEADER, Error, Status};
 
 pub(super) const PATH: &str = "/metrics";
 
-/// A request is not longer than this, in bytes.
 pub(super) const MAX_REQUEST_BYTES: usize = 8 << 10;
 
-/// It has not more headers than this.
 const MAX_HEADERS: usize = 64;
 
 /// What the bytes of a connection are so far.
@@ -19,7 +17,6 @@ pub enum ReceivedRequest {
     Complete(RequestVerdict),
 }
 
-/// The answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestVerdict {
     Metrics,
