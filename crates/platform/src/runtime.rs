@@ -31,6 +31,7 @@
 
 mod channel;
 mod configure;
+mod counters;
 mod interrupt;
 mod link;
 mod node;

@@ -7,6 +7,7 @@ use std::path::Path;
 use sizeleak_flow_models::model_files;
 use sizeleak_frame::{ContentType, Direction, Flow, Frame, Notice, Record, Session, what};
 use sizeleak_model::{ModelSet, ReplyWindows};
+use sizeleak_platform::counters;
 use sizeleak_platform::runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
 
 use crate::adaptive::{AdaptiveAlgorithm, Queued};
@@ -111,20 +112,14 @@ impl TryFrom<Frame> for SegmenterInput {
     }
 }
 
-#[derive(Debug, Default)]
-struct RecordCounts {
-    commands: u64,
-    reports: u64,
-    replies: u64,
-    answers: u64,
-    keep_alives: u64,
-    tiny: u64,
-    handshake: u64,
-    unprompted: u64,
-    unexplained: u64,
-    evicted_flows: u64,
-    odd_times: u64,
-    clock_steps: u64,
+counters! {
+    RecordCounts
+    first {}
+    rare { reports odd_times clock_steps }
+    counted {
+        commands replies answers keep_alives tiny handshake unprompted unexplained decided_early evicted_flows
+    }
+    last {}
 }
 
 impl CommandSegmenter {
@@ -234,7 +229,9 @@ impl CommandSegmenter {
 
     fn next_due(&mut self) -> Option<Record> {
         let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm else { return None };
-        adaptive.next_due(&self.limits)
+        let due = adaptive.next_due(&self.limits);
+        self.counts.decided_early = adaptive.decided_early;
+        due
     }
 
     /// Advances the time to that of a record, and emits the commands that are complete then.
@@ -425,29 +422,7 @@ impl Stage for CommandSegmenter {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let decided_early = match &self.algorithm {
-            AlgorithmState::Adaptive(adaptive) => adaptive.decided_early,
-            AlgorithmState::Rules(_) | AlgorithmState::Learned(_) => 0,
-        };
-        let mut counters = vec![
-            ("commands", self.counts.commands),
-            ("replies", self.counts.replies),
-            ("answers", self.counts.answers),
-            ("keep_alives", self.counts.keep_alives),
-            ("tiny", self.counts.tiny),
-            ("handshake", self.counts.handshake),
-            ("unprompted", self.counts.unprompted),
-            ("unexplained", self.counts.unexplained),
-            ("decided_early", decided_early),
-            ("evicted_flows", self.counts.evicted_flows),
-        ];
-        let rare = [
-            ("reports", self.counts.reports),
-            ("odd_times", self.counts.odd_times),
-            ("clock_steps", self.counts.clock_steps),
-        ];
-        counters.extend(rare.into_iter().filter(|(_, count)| *count > 0));
-        counters
+        self.counts.all()
     }
 }
 

@@ -7,6 +7,7 @@ use foldhash::quality::RandomState;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Flow, Notice, SkippedPackets, what};
 use sizeleak_packet::{DnsMessage, NoIpHeader};
+use sizeleak_platform::counters;
 use sizeleak_platform::runtime::sorted_table;
 
 use crate::ip_reassembly::IncompletePacket;
@@ -15,27 +16,20 @@ use crate::services::{MAX_RESOLVED, Resolution};
 /// The most reasons that are reported separately.
 const MAX_REASONS: usize = 64;
 
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct FilterCounters {
-    pub(crate) packets: u64,
-    pub(crate) gateway_packets: u64,
-    pub(crate) flows: u64,
-    pub(crate) datagrams: u64,
-    pub(crate) no_ip: u64,
-    pub(crate) tunnelled: u64,
-    pub(crate) closed_tunnels: u64,
-    flows_apart: u64,
-    pub(crate) fragments: u64,
-    pub(crate) incomplete: u64,
-    pub(crate) other_protocols: u64,
-    pub(crate) other_services: u64,
-    pub(crate) damaged: u64,
-    unasked_answers: u64,
-    unkept_answers: u64,
-    /// Why packets have no IP header, and how many for each reason.
-    reasons: BTreeMap<NoIpHeader, u64>,
-    eviction_is_reported: bool,
-    last_ns: Option<i64>,
+counters! {
+    FilterCounters
+    first { pub(crate) packets: u64, }
+    rare {}
+    counted {
+        gateway_packets flows datagrams no_ip tunnelled closed_tunnels flows_apart fragments incomplete_fragments
+        other_protocols other_services damaged unasked_answers unkept_answers
+    }
+    last {
+        /// Why packets have no IP header, and how many for each reason.
+        reasons: BTreeMap<NoIpHeader, u64>,
+        eviction_is_reported: bool,
+        last_ns: Option<i64>,
+    }
 }
 
 impl FilterCounters {
@@ -97,8 +91,8 @@ impl FilterCounters {
 
     /// Counts a packet of which fragments are missing. The first is reported.
     pub(crate) fn count_incomplete(&mut self, packet: &IncompletePacket) -> Option<Notice> {
-        self.incomplete += 1;
-        (self.incomplete == 1).then(|| {
+        self.incomplete_fragments += 1;
+        (self.incomplete_fragments == 1).then(|| {
             let detail = format!(
                 "a packet from {} to {} of which some fragments never came; more of these are only counted",
                 packet.source, packet.destination
@@ -160,25 +154,6 @@ impl FilterCounters {
 
     pub(crate) fn notice(&self, what: &'static str, bytes: Option<u64>, detail: String) -> Notice {
         Notice { time_ns: self.last_ns, bytes, ..Notice::new("flow-filter", what, detail) }
-    }
-
-    pub(crate) fn named(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("gateway_packets", self.gateway_packets),
-            ("flows", self.flows),
-            ("datagrams", self.datagrams),
-            ("no_ip", self.no_ip),
-            ("tunnelled", self.tunnelled),
-            ("closed_tunnels", self.closed_tunnels),
-            ("flows_apart", self.flows_apart),
-            ("fragments", self.fragments),
-            ("incomplete_fragments", self.incomplete),
-            ("other_protocols", self.other_protocols),
-            ("other_services", self.other_services),
-            ("damaged", self.damaged),
-            ("unasked_answers", self.unasked_answers),
-            ("unkept_answers", self.unkept_answers),
-        ]
     }
 }
 

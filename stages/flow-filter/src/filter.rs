@@ -394,7 +394,7 @@ impl Stage for FlowFilter {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let mut counters = self.counters.named();
+        let mut counters = self.counters.all();
         counters.push(("forgotten_flows", self.flows.entries.evicted()));
         counters.push(("repeated_packets", self.earlier.passed_over()));
         counters

@@ -2,43 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::Segment;
-
-/// Defines the counters, in the order of `summary`.
-macro_rules! counters {
-    ($($name:ident)*) => {
-        #[derive(Debug, Default, Serialize, Deserialize)]
-        pub(crate) struct SizerCounters {
-            /// Segments and datagrams; not part of `summary`.
-            pub(crate) segments: u64,
-            /// Flows found with times that the rest of the traffic contradicts, and how often all times went back; only part of
-            /// `summary` if there were any.
-            pub(crate) odd_times: u64,
-            pub(crate) clock_steps: u64,
-            /// Records that stand for segments of which no header was captured, and for bursts without TLS; as rare.
-            pub(crate) segment_records: u64,
-            pub(crate) burst_records: u64,
-            $(pub(crate) $name: u64,)*
-        }
-
-        impl SizerCounters {
-            /// Each with its name in `summary`.
-            pub(crate) fn all(&self) -> Vec<(&'static str, u64)> {
-                let rare = [
-                    ("odd_times", self.odd_times),
-                    ("clock_steps", self.clock_steps),
-                    ("segment_records", self.segment_records),
-                    ("burst_records", self.burst_records),
-                ];
-                let rare = rare.into_iter().filter(|(_, count)| *count > 0);
-                [$((stringify!($name), self.$name)),*].into_iter().chain(rare).collect()
-            }
-        }
-    };
-}
+use sizeleak_platform::counters;
 
 counters! {
-    records sessions retransmitted out_of_order conflicts gaps gap_bytes resyncs skipped_bytes malformed not_tls
-    truncated unconfirmed_bytes payload_bytes lost_bytes worst_loss_millionths hidden_bytes datagrams other_datagrams evicted_flows idle_flows evicted_bytes
+    SizerCounters
+    first {
+        /// Segments and datagrams; not part of `summary`.
+        pub(crate) segments: u64,
+    }
+    // Flows found with times that the rest of the traffic contradicts, and how often all times went back; records that
+    // stand for segments of which no header was captured, and for bursts without TLS.
+    rare { odd_times clock_steps segment_records burst_records }
+    counted {
+        records sessions retransmitted out_of_order conflicts gaps gap_bytes resyncs skipped_bytes malformed not_tls
+        truncated unconfirmed_bytes payload_bytes lost_bytes worst_loss_millionths hidden_bytes datagrams
+        other_datagrams evicted_flows idle_flows evicted_bytes
+    }
+    last {}
 }
 
 impl SizerCounters {
