@@ -3,7 +3,7 @@
 //! A [`Stripper`] sends packets through `flow-filter` and `record-sizer`, which says which bytes of the gateway's flows it
 //! reads ([`sizeleak_record_sizer::ReadBytes`]: record headers, headers of handshake messages, hellos). It holds packets
 //! back for a while, because a record boundary may be proven by what follows (`read_streams`), and then lets out only
-//! their headers (`layout`), corrected checksums (`checksum`), and those bytes. What comes out goes through both stages
+//! their headers (`layout`), corrected checksums, and those bytes. What comes out goes through both stages
 //! again, and the two results are compared : it is counted in how many flows they differ.
 //!
 //! [`CaptureWriter`] writes the packets as pcap or pcapng.

@@ -8,7 +8,7 @@
 //!    recognised only if its size differs from the answers to that request.
 //! 4. A message whose size no actions make up is not a command.
 //! 5. A message of a size that is not known as noise is a command.
-//! 6. For a size that may be noise or a command, likelihoods are compared (`likelihood`): how often it is either,
+//! 6. For a size that may be noise or a command, likelihoods are compared: how often it is either,
 //!    whether it is on the timer of that noise, and whether replies follow. The last is known when the replies have
 //!    ended. That is also when a command is emitted, so nothing is delayed.
 //!
