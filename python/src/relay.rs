@@ -11,8 +11,7 @@ use std::sync::Mutex;
 use std::thread::{self, JoinHandle};
 
 use pyo3::prelude::*;
-use sizeleak::pipeline::recording::stdin;
-use sizeleak::runtime::{Interrupt, becomes_ready};
+use sizeleak::runtime::{Interrupt, becomes_ready, stdin};
 
 use crate::failure::input_failure;
 use crate::stage::{run_between, runnable};

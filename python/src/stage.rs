@@ -9,9 +9,9 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use sizeleak::Pipeline;
 use sizeleak::frame::{Command, Correction, Frame, Identification, Record};
-use sizeleak::pipeline::recording::stdin;
 use sizeleak::runtime::{
-    Emit, Interrupt, Node, Outcome, Runnable, SilentObserver, Stage, StageError, StreamInput, StreamOutput, widen_pipe,
+    Emit, Interrupt, Node, Outcome, Runnable, SilentObserver, Stage, StageError, StreamInput, StreamOutput, stdin,
+    widen_pipe,
 };
 
 use crate::failure::{failure, input_failure, of_configuration};

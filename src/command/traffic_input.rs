@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use sizeleak_capture::{content_below, is_capture};
 use sizeleak_pipeline::Pipeline;
-use sizeleak_pipeline::recording::stdin;
+use sizeleak_platform::runtime::stdin;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;

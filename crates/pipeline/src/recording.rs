@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Cursor, Read, Write};
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::Context;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
+use sizeleak_platform::runtime::stdin;
 
 const ZSTD_LEVEL: i32 = 3;
 
@@ -103,11 +103,6 @@ pub fn decompressed(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn
             Box::new(decoder)
         }
     })
-}
-
-/// Standard input as a file. The standard library would hold its lock while anything waits for input.
-pub fn stdin() -> io::Result<File> {
-    io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
 /// A file, or stdin for `-` or `None`, decompressed; and its name in messages.

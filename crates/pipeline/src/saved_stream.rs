@@ -1,16 +1,14 @@
 //! A saved frame stream, from which a pipeline continues.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Cursor, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, Summary};
-use sizeleak_platform::runtime::{Interrupt, Interruptible};
+use sizeleak_platform::runtime::{Interrupt, Interruptible, open_stream};
 
 use crate::joined_streams::{JoinedStreams, UnopenedStream};
-use crate::recording::{decompressed, stdin};
+use crate::recording::decompressed;
 use crate::registry;
 use crate::stage::PipelineStage;
 use crate::{ConfigError, Pipeline};
@@ -113,18 +111,12 @@ fn name_of(path: &Path) -> String {
 
 /// The decompressed bytes of a file; `-` is stdin. Waits for the first of them until `interrupt` is set.
 fn bytes_of(path: &Path, interrupt: &Interrupt) -> io::Result<Box<dyn Read + Send>> {
-    let file = if path.as_os_str() == "-" { stdin()? } else { open(path)? };
+    let file = open_stream(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         return Err(io::Error::other("is a folder, not a frame stream"));
     }
     if metadata.is_file() { decompressed(file) } else { decompressed(Interruptible::new(file, interrupt.clone())) }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    fcntl_setfl(&opened, fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
-    Ok(opened)
 }
 
 impl Pipeline {

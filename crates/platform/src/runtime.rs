@@ -49,7 +49,7 @@ pub use crate::sandbox::{Access, Sandbox};
 pub use crate::telemetry::{FileProgress, Progress, ProgressReader};
 pub use channel::{ChannelInput, ChannelOutput, channel};
 pub use configure::{ConfigureError, StageOptions};
-pub use interrupt::{Interrupt, Interruptible, becomes_ready, becomes_ready_for, is_ready};
+pub use interrupt::{Interrupt, Interruptible, becomes_ready, becomes_ready_for, is_ready, open_stream, stdin};
 pub use link::{Closed, Emit, Output};
 pub use link::{Input, InputError, Received};
 pub use node::Node;

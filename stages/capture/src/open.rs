@@ -1,16 +1,14 @@
 //! Opens captures: files, named pipes and stdin. The first bytes show whether and how they are compressed.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use sizeleak_platform::runtime::{FileProgress, Interrupt, Interruptible};
+use sizeleak_platform::runtime::{FileProgress, Interrupt, Interruptible, open_stream};
 
 use crate::error::Damage;
 use crate::folder::is_named_capture;
@@ -70,7 +68,7 @@ pub(crate) fn open(
     read_bytes: usize,
 ) -> Result<(CaptureReader, Option<OwnedFd>), Damage> {
     if is_stream(file) {
-        let input = if file.as_os_str() == "-" { stdin() } else { pipe(file) }.map_err(Damage::Open)?;
+        let input = open_stream(file).map_err(Damage::Open)?;
         let handle = input.as_fd().try_clone_to_owned().map_err(Damage::Open)?;
         let input = Box::new(Interruptible::new(progress.watch(input, 0), interrupt.clone()));
         return Ok((CaptureReader::new(decompress(input)?)?, Some(handle)));
@@ -98,18 +96,6 @@ pub(crate) fn open_file(file: &Path, progress: &FileProgress, offset: u64) -> Re
     let mut input = decompress(Box::new(progress.watch(opened, 0)))?;
     io::copy(&mut input.by_ref().take(offset), &mut io::sink()).map_err(Damage::Open)?;
     Ok(ByteSource::Stream(input))
-}
-
-fn stdin() -> io::Result<File> {
-    // Not `io::stdin()` itself: its lock would be held while waiting for input.
-    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
-}
-
-/// Opens a named pipe without waiting for its writer, so that the user can stop.
-fn pipe(file: &Path) -> io::Result<File> {
-    let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(file)?;
-    fcntl_setfl(&opened, fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
-    Ok(opened)
 }
 
 /// The stream itself, or its content if it is compressed. Several compressed members are one stream.

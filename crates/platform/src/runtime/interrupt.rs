@@ -1,14 +1,17 @@
 //! Ends a run early on SIGINT, SIGTERM or SIGHUP, and keeps its results so far.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -87,6 +90,21 @@ fn ignores_hang_up() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
     ignored.is_none_or(|signals| signals >> (SIGHUP - 1) & 1 == 1)
+}
+
+/// Standard input as a file. The standard library would hold its lock while anything waits for input.
+pub fn stdin() -> io::Result<File> {
+    io::stdin().as_fd().try_clone_to_owned().map(File::from)
+}
+
+/// Opens a file; `-` is stdin. A named pipe is opened without waiting for its writer, so that the user can stop.
+pub fn open_stream(file: &Path) -> io::Result<File> {
+    if file.as_os_str() == "-" {
+        return stdin();
+    }
+    let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(file)?;
+    fcntl_setfl(&opened, fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
+    Ok(opened)
 }
 
 /// A reader that ends on interrupt, even while it waits for a silent pipe.

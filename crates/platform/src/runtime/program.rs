@@ -20,7 +20,8 @@ use crate::telemetry::metrics::MetricsServer;
 use crate::telemetry::{CaptureFaults, FileProgress, Tally, Telemetry, write_latency_log};
 
 use crate::runtime::{
-    Access, ConfigureError, Interrupt, Observer, Outcome, Sandbox, StageOptions, StreamInput, StreamOutput, widen_pipe,
+    Access, ConfigureError, Interrupt, Observer, Outcome, Sandbox, StageOptions, StreamInput, StreamOutput, stdin,
+    widen_pipe,
 };
 
 /// The flag that turns the sandbox off.
@@ -209,7 +210,7 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     // Standard output as a file: the standard library would buffer it by lines.
     let output = File::from(stdout.as_fd().try_clone_to_owned().map_err(system)?);
     widen_pipe(&output);
-    let input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(system)?);
+    let input = stdin().map_err(system)?;
     let metadata = input.metadata().map_err(system)?;
     let is_pipe = !metadata.is_file();
     if !is_pipe {
