@@ -25,6 +25,9 @@ action() {
 own_replies=$(action on '"on"' 0; action off '"off"' 1; action toggle '"toggle"' 4; action timer '{ on = 300 }' 9
     action dim '{ level = 40 }' 6; action white '{ ct = 2700 }' 6; action colour '{ rgb = "ffa030" }' 12)
 
+# With limit=unknown, homes are simulated without computing the best that is possible.
+limit=known
+
 # simulate NAME [TOML…]: a home whose scenario has these lines beside the number of its commands.
 simulate() {
     home=$work/$1
@@ -34,7 +37,11 @@ simulate() {
     mkdir "$home"
     printf 'test = { commands = %s }\n' "$commands" > "$home/scenario.toml"
     for lines in "$@"; do printf '%b\n' "$lines" >> "$home/scenario.toml"; done
-    "$sizeleak" simulate --scenario "$home/scenario.toml" --seed "$seed" -o "$home" --quiet
+    [ $limit = known ] || set -- --quiet
+    [ $limit = unknown ] || set --
+    "$sizeleak" simulate --scenario "$home/scenario.toml" --seed "$seed" -o "$home" "$@" 2> "$home/said"
+    # The best that is possible for whoever sees replies, in percent; nothing where it is not known.
+    sed -n 's/.* \([0-9.]*\) % with the size of each reply.*/\1/p' "$home/said" > "$home/possible"
 }
 
 # learn NAME LABELS MODEL [ARGUMENT…]
@@ -45,12 +52,10 @@ learn() {
         --inventory "$home/inventory.toml" -o "$model" "$@"
 }
 
-# evaluate NAME MODEL [ARGUMENT…]: JSON on stdout. With limit=unknown, without the best that is possible.
-limit=known
+# evaluate NAME MODEL [ARGUMENT…]: JSON on stdout.
 evaluate() {
     home=$work/$1 model=$2
     shift 2
-    [ $limit = unknown ] || set -- "$@" --scenario "$home/scenario.toml"
     "$sizeleak" evaluate --model "$model" --input "$home/test.pcap" --labels "$home/test.csv" \
         --gateway $gateway --quiet --format json "$@"
 }
@@ -67,19 +72,21 @@ paper() {
 # row NAME [HOME]: a line of the table out of the JSON on stdin, beside the paper's procedure on this home.
 row() {
     beside=/dev/null
+    possible=$(cat "$work/${2:-$1}/possible" 2> /dev/null || :)
     [ ! -f "$work/${2:-$1}/paper.json" ] || beside=$work/${2:-$1}/paper.json
     if [ -n "${JSON:-}" ]; then
         jq -c --arg name "$1" --slurpfile paper "$beside" '{name: $name, paper: $paper[0]} + .'
         return
     fi
-    jq -r --arg name "$1" --slurpfile paper "$beside" '
+    jq -r --arg name "$1" --argjson possible "${possible:-null}" --slurpfile paper "$beside" '
         def percent: if . == null then "–" else . * 1000 | round / 10 end;
         def digits(n): if . == null then "–" else pow(10; n) as $p | . * $p | round / $p end;
-        .commands as $all | .before_pruning as $before | .after_pruning as $after | .bayes_limit as $limit
+        .commands as $all | .before_pruning as $before | .after_pruning as $after
+        | (if $possible then $possible / 100 else null end) as $limit
         | $paper[0] as $paper
         | [$name, ($before.precision | percent), ($after.precision | percent),
-           ($after.top_1 / $all | percent), ($limit.top_1_with_replies | percent),
-           ($limit.reached_in_the_end | digits(3)), ($after.top_5 / $all | percent),
+           ($after.top_1 / $all | percent), ($limit | percent),
+           (if $limit then $after.top_1 / $all / $limit else null end | digits(3)), ($after.top_5 / $all | percent),
            ($after.candidates.mean | digits(1)), ($after.credible_set.coverage | percent),
            ($after.calibration.expected_error | digits(3)), ($after.calibration.by_chance | digits(3)),
            (.missed + .ambiguous), .spurious,

@@ -84,7 +84,7 @@ pub mod command;
 /// let input = PipelineInput::new(InputSource::Captures);
 /// let evaluator = Evaluator::new(models.sections(), &labels, labels.tolerance(None), 0.95, &input)?;
 /// let judged = evaluator.judge(&pipeline, &mut |notice| println!("{}", notice.what))?;
-/// let evaluation = Evaluation::new(&judged, evaluator.prior_bits(&pipeline), None);
+/// let evaluation = Evaluation::new(&judged, evaluator.prior_bits(&pipeline));
 /// assert!(evaluation.commands > 300);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

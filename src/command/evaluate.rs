@@ -13,15 +13,9 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use serde::Serialize;
 use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
-use sizeleak_evaluation::{
-    BestPossible, Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, write_details,
-};
+use sizeleak_evaluation::{Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, write_details};
 use sizeleak_model::{Model, ModelSet, command_mark};
 use sizeleak_pipeline::{ModelFit, Pipeline};
-#[cfg(feature = "simulator")]
-use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
-#[cfg(feature = "simulator")]
-use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use comparison::{ComparedPipelines, ComparisonFlags};
 use folds::FoldedRun;
@@ -79,7 +73,7 @@ pub(crate) struct Arguments {
     /// Learn from most labels and test on the others
     ///
     /// Without a model: from all labels but one of K parts, tested on that part, for each part. `captures` divides by the capture that the commands are in.
-    #[arg(long, value_name = "K|captures", conflicts_with_all = ["details", "scenario"], help_heading = FOLDS)]
+    #[arg(long, value_name = "K|captures", conflicts_with = "details", help_heading = FOLDS)]
     folds: Option<FoldCount>,
 
     /// Which labels, in order of time, belong to the same part
@@ -116,12 +110,6 @@ pub(crate) struct Arguments {
     /// `constant:BYTES`, `random:MOST`. Sizes are changed after commands are found; the observer knows the policy.
     #[arg(long, value_name = "POLICY", conflicts_with = "folds", hide_short_help = true, help_heading = OUTPUT)]
     what_if: Option<PaddingOption>,
-
-    /// Also show the best possible on this simulated home
-    ///
-    /// FILE is the scenario that the captures were simulated from.
-    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = OUTPUT)]
-    scenario: Option<PathBuf>,
 }
 
 /// An evaluation with what else was asked for.
@@ -146,7 +134,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let compared = ComparedPipelines { input, variants: &variants, flags: &arguments.comparison };
         return compared.compare(form, &arguments.output);
     }
-    let limit = arguments.limit()?;
     let named = input.captures.traffic.pipeline()?;
     let standard = PipelineVariant::Options(Vec::new());
     let pipeline = input.pipeline(&named.map_or(standard, |file| PipelineVariant::File(file.to_owned())), false)?;
@@ -175,7 +162,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // What a model that does not fit takes to be known is not given away.
     let prior_bits = evaluator.prior_bits(&pipeline).filter(|_| !matches!(fit, ModelFit::None { .. }));
     let what_if = policy.map(|policy| unpadded.padded_by(&policy, prior_bits)).transpose()?;
-    arguments.print(&Evaluation::new(&run, prior_bits, limit), None, what_if.as_ref(), form)?;
+    arguments.print(&Evaluation::new(&run, prior_bits), None, what_if.as_ref(), form)?;
     let error = run.damage().map_or_else(String::new, ToString::to_string);
     let recurring = models.sections().iter().filter_map(Model::recurring_in_words);
     let others = run.remarks().into_iter().chain(recurring.map(|commands| format!("as learned, {commands}")));
@@ -193,7 +180,6 @@ impl Arguments {
             (self.folds.is_some(), "--folds"),
             (self.details.is_some(), "--details"),
             (self.what_if.is_some(), "--what-if"),
-            (self.scenario.is_some(), "--scenario"),
         ];
         options.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
     }
@@ -201,9 +187,6 @@ impl Arguments {
     /// Checks that the details replace no file that is read.
     fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
         let mut files = self.input.captures.files(pipeline);
-        if let Some(scenario) = &self.scenario {
-            files.reads("the scenario", scenario);
-        }
         self.learning.add_to(&mut files);
         if let Some(policy) = self.what_if.as_ref().and_then(PaddingOption::file) {
             files.reads("the padding policy", policy);
@@ -213,26 +196,6 @@ impl Arguments {
             files.writes("`--details`", details);
         }
         Ok(files.check()?)
-    }
-
-    #[cfg(not(feature = "simulator"))]
-    fn limit(&self) -> anyhow::Result<Option<BestPossible>> {
-        anyhow::ensure!(
-            self.scenario.is_none(),
-            "`--scenario` needs the simulator, without which this program was built"
-        );
-        Ok(None)
-    }
-
-    #[cfg(feature = "simulator")]
-    fn limit(&self) -> anyhow::Result<Option<BestPossible>> {
-        let Some(path) = &self.scenario else { return Ok(None) };
-        let name = || path.display().to_string();
-        let text = read_text(path, MAX_WRITTEN_BYTES).with_context(name)?;
-        let scenario = Scenario::from_toml(&text).with_context(name)?;
-        let limit = bayes_limit(&scenario).with_context(name)?;
-        let BayesLimit { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies, .. } = limit;
-        Ok(Some(BestPossible { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies }))
     }
 
     /// Why the figures may be better than those of other captures.

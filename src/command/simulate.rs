@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::{self, say};
 use sizeleak_simulator::{BayesLimit, Scenario, SimulateError, Simulation, TestForm, bayes_limit, simulate_as};
-use sizeleak_text::{MAX_WRITTEN_BYTES, percent, read_text};
+use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use self::serving::Served;
 use super::failure::Failure;
@@ -134,13 +134,14 @@ fn best_possible(scenario: &Scenario) -> String {
     match bayes_limit(scenario) {
         Err(error) => error.to_string(),
         Ok(BayesLimit { top_1, top_1_with_reply_count, top_1_with_replies, neglected, .. }) => {
-            let [size, count, replies] = [top_1, top_1_with_reply_count, top_1_with_replies].map(percent);
+            let shown = |share: f64| format!("{:.3} %", 100.0 * share);
+            let [size, count, replies] = [top_1, top_1_with_reply_count, top_1_with_replies].map(shown);
             let figures = format!(
                 "first answer right in {size} by the size alone, {count} with the number of replies, {replies} with the \
                  size of each reply"
             );
             // Only what would change a figure.
-            if neglected < 0.000_5 { figures } else { format!("{figures} (at most {} more)", percent(neglected)) }
+            if neglected < 0.000_005 { figures } else { format!("{figures} (at most {} more)", shown(neglected)) }
         }
     }
 }

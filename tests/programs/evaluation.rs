@@ -154,8 +154,7 @@ fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
 #[test]
 fn every_json_key_is_described() {
     let home = home_with_model(3);
-    fs::write(home.path("scenario.toml"), "").unwrap();
-    let figures = home.figures("model.toml", &["--scenario", home.path("scenario.toml").to_str().unwrap()]);
+    let figures = home.figures("model.toml", &[]);
     let described = fs::read_to_string(root().join("docs/json.md")).unwrap();
     let mut found = Vec::new();
     keys(&figures, &mut found);
@@ -166,35 +165,11 @@ fn every_json_key_is_described() {
     }
 }
 
-/// The limit holds on average: on 40 commands within three standard deviations.
-#[test]
-fn share_of_the_bayes_limit_is_shown() {
-    let home = home_with_model(3);
-    let scenario = home.path("scenario.toml");
-    fs::write(&scenario, "").unwrap();
-    let scenario = scenario.to_str().unwrap();
-    let figures = home.figures("model.toml", &["--scenario", scenario]);
-    let limit = &figures["bayes_limit"];
-    let figure = |value: &serde_json::Value| value.as_f64().unwrap();
-    for (when, possible, reached) in
-        [("before_pruning", "top_1", "reached"), ("after_pruning", "top_1_with_replies", "reached_in_the_end")]
-    {
-        let (possible, top_1) = (figure(&limit[possible]), figure(&figures[when]["top_1"]) / 40.0);
-        assert!((top_1 / possible - figure(&limit[reached])).abs() < 1e-12);
-        assert!(top_1 < possible + 3.0 * (possible * (1.0 - possible) / 40.0).sqrt(), "{top_1} of {possible}");
-        assert!(figure(&figures[when]["top_5"]) >= figure(&figures[when]["top_1"]));
-    }
-    let table = String::from_utf8(home.evaluate("model.toml", &["--scenario", scenario]).stdout).unwrap();
-    assert!(table.contains("share of it reached") && table.lines().all(|line| line.chars().count() <= 100), "{table}");
-    fs::write(scenario, "[command]\ndevice-ids = \"varying\"\n").unwrap();
-    assert_fails(&home.evaluate("model.toml", &["--scenario", scenario]), 1, &["scenario.toml", "device-ids"]);
-    assert_eq!(home.evaluate("model.toml", &["--credible", "1.5"]).status.code(), Some(2));
-}
-
 /// Credible sets grow with the probability they hold, and the confusion matrix contains every occurrence of an action.
 #[test]
 fn figures_are_consistent() {
     let home = home_with_model(4);
+    assert_eq!(home.evaluate("model.toml", &["--credible", "1.5"]).status.code(), Some(2));
     let [narrow, wide] = ["0.5", "0.95"].map(|share| home.figures("model.toml", &["--credible", share]));
     for when in ["before_pruning", "after_pruning"] {
         let set = |figures: &serde_json::Value, key: &str| figures[when]["credible_set"][key].as_f64().unwrap();

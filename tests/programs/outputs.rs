@@ -119,7 +119,6 @@ fn no_output_of_any_command_replaces_an_input() {
         (&evaluate, "--details labels.csv"),
         (&evaluate, "--details model.toml"),
         (&evaluate, "--details soft.pcap"),
-        (&evaluate, "--scenario scenario.toml --details scenario.toml"),
         (&compare, "-o a.pcap"),
         (&compare, "-o p.toml"),
         ("plot", "last.frames -o last.frames"),

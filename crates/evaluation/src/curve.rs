@@ -107,7 +107,7 @@ impl CurveInput<'_> {
             sizes: model.actions.iter().filter(|action| self.has_size(action)).count(),
             is_of_kinds: model.actions.is_empty(),
             warnings,
-            evaluation: Evaluation::new(&run, None, None),
+            evaluation: Evaluation::new(&run, None),
         })))
     }
 }

@@ -33,25 +33,20 @@ pub struct Evaluation {
     pub actions: Vec<ActionScore>,
     /// Which action is mistaken for which.
     pub confusion: Confusion,
-    /// The best that any method can do; `None` without a scenario.
-    pub bayes_limit: Option<LimitComparison>,
     /// What is known of the labels' clock, if it was corrected.
     pub clock: Option<ClockCorrection>,
 }
 
 impl Evaluation {
-    /// The figures of a run; `prior_bits` is the entropy of commands before their sizes are seen, in bits, and `limit`
-    /// the best result that any method can reach.
-    pub fn new(run: &JudgedRun, prior_bits: Option<f64>, limit: Option<BestPossible>) -> Self {
+    /// The figures of a run; `prior_bits` is the entropy of commands before their sizes are seen, in bits.
+    pub fn new(run: &JudgedRun, prior_bits: Option<f64>) -> Self {
         let judged = JudgedLabels {
             before: run.before.as_ref().map(|before| run.judged(before)),
             after: run.judged(&run.after),
             fit: run.fit,
             kind: Some(run.kind),
         };
-        let figures = Self::of_labels(&run.labels, &run.after.matching, &judged, prior_bits);
-        let compared = |limit| LimitComparison::new(limit, figures.before_pruning.as_ref(), &figures.after_pruning);
-        Self { bayes_limit: limit.map(compared), ..figures }
+        Self::of_labels(&run.labels, &run.after.matching, &judged, prior_bits)
     }
 
     /// The figures of labels that were judged by several models: each row by one of them. `matching` says which
@@ -95,7 +90,6 @@ impl Evaluation {
             after_pruning,
             actions: ActionScore::of_each(actions, after),
             confusion: Confusion::new(actions.len(), after),
-            bayes_limit: None,
             clock: ClockCorrection::of(labels),
         }
     }
@@ -150,63 +144,5 @@ impl ClockCorrection {
             matched_without: fit.map(|fit| fit.matched_without),
             by_chance: fit.map(|fit| fit.by_chance),
         })
-    }
-}
-
-/// The best that any method can do on commands of a known distribution.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BestPossible {
-    /// The greatest probability that the first candidate is right, by the size alone.
-    pub top_1: f64,
-    /// The same by size and replies.
-    pub top_1_with_replies: f64,
-    /// The entropy of a command's actions, in bits.
-    pub prior_bits: f64,
-    /// The information that the size gives away, in bits.
-    pub leaked_bits: f64,
-    /// The information that size and replies give away, in bits.
-    pub leaked_bits_with_replies: f64,
-}
-
-/// The best that any method can do on a scenario, and the shares of it that were reached.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct LimitComparison {
-    /// The greatest probability that the first candidate is right, by the size alone.
-    pub top_1: f64,
-    /// The same by size and replies.
-    pub top_1_with_replies: f64,
-    /// The share of right first candidates before pruning, relative to `top_1`; null without a pruner.
-    pub reached: Option<f64>,
-    /// The share of right first candidates at the end, relative to `top_1_with_replies`; without a pruner, to `top_1`.
-    pub reached_in_the_end: f64,
-    /// The 95 % interval of `reached`.
-    pub reached_interval: Option<Interval>,
-    /// The 95 % interval of `reached_in_the_end`.
-    pub reached_in_the_end_interval: Interval,
-    /// The entropy of a command's actions, in bits.
-    pub prior_bits: f64,
-    /// The information that the size gives away, in bits.
-    pub leaked_bits: f64,
-    /// The information that size and replies give away, in bits.
-    pub leaked_bits_with_replies: f64,
-}
-
-impl LimitComparison {
-    /// Compares scores with the limit.
-    pub(crate) fn new(limit: BestPossible, before: Option<&Score>, after: &Score) -> Self {
-        let BestPossible { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies } = limit;
-        let reached = |score: &Score, best: f64| score.top_1 as f64 / score.commands.max(1) as f64 / best;
-        let in_the_end = if before.is_some() { top_1_with_replies } else { top_1 };
-        Self {
-            top_1,
-            top_1_with_replies,
-            reached: before.map(|before| reached(before, top_1)),
-            reached_in_the_end: reached(after, in_the_end),
-            reached_interval: before.map(|before| before.intervals.top_1.scaled(1.0 / top_1)),
-            reached_in_the_end_interval: after.intervals.top_1.scaled(1.0 / in_the_end),
-            prior_bits,
-            leaked_bits,
-            leaked_bits_with_replies,
-        }
     }
 }

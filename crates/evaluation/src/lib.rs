@@ -43,7 +43,7 @@ pub use cross_validation::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
 pub use curve::{CurveInput, CurvePoint, DrawRemark, LabelCounts, LearningCurve, MedianScore, MedianShare};
 pub use details::write_details;
 pub use error::EvaluationError;
-pub use evaluation::{BestPossible, ClockCorrection, Evaluation, JudgedPart, LimitComparison};
+pub use evaluation::{ClockCorrection, Evaluation, JudgedPart};
 pub use evaluator::Evaluator;
 pub use information::Information;
 pub use judged_run::JudgedRun;

@@ -147,7 +147,7 @@ impl Recording {
         pipeline.use_models(&[file.path()])?;
         let evaluator = Evaluator::new(models.sections(), labels, self.tolerance, CREDIBLE, &self.input)?;
         let run = evaluator.judge(&pipeline, &mut |_| {}).and_then(JudgedRun::with_candidates)?;
-        let evaluation = Evaluation::new(&run, evaluator.prior_bits(&pipeline), None);
+        let evaluation = Evaluation::new(&run, evaluator.prior_bits(&pipeline));
         let score = &evaluation.after_pruning;
         Ok(Some(Tested { held_out: HeldOut { commands: score.commands, explained: score.among }, evaluation }))
     }

@@ -119,7 +119,7 @@ impl ComparedPipelines<'_> {
             run.check_use()?;
         }
         run.remarks().iter().for_each(|remark| say("note", &format!("[{number}] {remark}")));
-        let evaluate = || Evaluation::new(&run, evaluator.prior_bits(&pipeline), None);
+        let evaluate = || Evaluation::new(&run, evaluator.prior_bits(&pipeline));
         let evaluation = run.has_candidates().then(evaluate);
         let damage = run.damage().cloned();
         Ok((ComparedRun { pipeline: variant.to_string(), run, evaluation }, damage))

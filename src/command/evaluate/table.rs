@@ -1,14 +1,14 @@
 //! An evaluation as human-readable tables, with the intervals of shares.
 
-use sizeleak_evaluation::{ActionScore, CalibrationBin, Confusion, Evaluation, LimitComparison, Misattribution, Score};
+use sizeleak_evaluation::{ActionScore, CalibrationBin, Confusion, Evaluation, Misattribution, Score};
 use sizeleak_labels::MatchCounts;
 
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_report::document::Value::{Number, Within};
-use sizeleak_report::document::{Figure, NONE, Value};
-use sizeleak_text::{escaped, percent};
+use sizeleak_report::document::{Figure, Value};
+use sizeleak_text::escaped;
 
-use crate::command::document::{Document, blank, figure, line, name_cell, numbers, paragraph};
+use crate::command::document::{Document, blank, figure, line, name_cell, paragraph};
 
 /// How many misattributions are shown.
 const SHOWN: usize = 8;
@@ -38,7 +38,6 @@ pub(super) fn table(evaluation: &Evaluation) -> Document {
         misattributions(actions, &evaluation.confusion),
         blank(),
         calibration(&after_pruning.calibration.bins),
-        evaluation.bayes_limit.as_ref().map_or_else(Document::new, limits),
     ]
     .concat()
 }
@@ -138,21 +137,4 @@ fn calibration(bins: &[CalibrationBin]) -> Document {
 /// A share with its interval.
 fn decimals_within(share: f64, Interval { low, high }: Interval) -> String {
     format!("{share:.3} ({low:.2}–{high:.2})")
-}
-
-fn limits(limits: &LimitComparison) -> Document {
-    let LimitComparison { top_1, top_1_with_replies, leaked_bits, leaked_bits_with_replies, .. } = *limits;
-    let row = |name: &str, [size, replies]: [String; 2]| [name.to_owned(), size, replies];
-    let reached = [
-        limits.reached.zip(limits.reached_interval),
-        Some((limits.reached_in_the_end, limits.reached_in_the_end_interval)),
-    ];
-    let reached = reached
-        .map(|reached| reached.map_or_else(|| NONE.to_owned(), |(share, interval)| decimals_within(share, interval)));
-    let rows = [
-        row("truth the first candidate", [top_1, top_1_with_replies].map(percent)),
-        row("  share of it reached", reached),
-        row("bits given away", [leaked_bits, leaked_bits_with_replies].map(|bits| format!("{bits:.2}"))),
-    ];
-    [blank(), numbers(["best possible", "by the size", "and the replies"], rows)].concat()
 }

@@ -59,7 +59,7 @@ impl Unpadded<'_> {
         pipeline.use_models(&[&file])?;
         let evaluator = input.evaluator(&models, labels, &padded.input)?;
         let run = evaluator.judge(&pipeline, &mut |_| {}).and_then(JudgedRun::with_candidates)?;
-        let Evaluation { conclusion, before_pruning, after_pruning, .. } = Evaluation::new(&run, prior_bits, None);
+        let Evaluation { conclusion, before_pruning, after_pruning, .. } = Evaluation::new(&run, prior_bits);
         let (policy, cost) = (policy.to_string(), padded.overhead);
         Ok(WhatIf { policy, cost, overhead: cost.share(), conclusion, before_pruning, after_pruning })
     }

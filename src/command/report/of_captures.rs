@@ -116,7 +116,7 @@ impl Labelled<'_> {
         let evaluator = Evaluator::new(models.sections(), &self.labels, self.tolerance, CREDIBLE, &self.traffic)?;
         let run = evaluator.judge(&pipeline, &mut |_| {}).and_then(JudgedRun::with_candidates)?;
         run.check_use()?;
-        Ok(Evaluation::new(&run, evaluator.prior_bits(&pipeline), None))
+        Ok(Evaluation::new(&run, evaluator.prior_bits(&pipeline)))
     }
 
     /// How precision grows with labels, or why that is not known.
