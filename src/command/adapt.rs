@@ -15,8 +15,7 @@ use super::gateway_choice::choose_gateway;
 use super::help::{OUTPUT, STAGES};
 use super::notices::NoticeReport;
 use super::output_option::write_result;
-use super::stage_options::StageOptionArguments;
-use super::traffic_input::TrafficInput;
+use super::traffic_input::{StageOptionArguments, TrafficInput};
 
 /// Adapt a model to messages that have become longer or shorter
 #[derive(Debug, Args)]

@@ -1,34 +1,36 @@
 //! `sizeleak archive`: an archive of rotated captures, processed once and completed by later calls.
 
-mod choice;
 mod forget;
-mod locked;
-mod plan;
 mod results;
 mod status;
-mod times;
-mod watch;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use bytesize::ByteSize;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use sizeleak_archive::{ArchiveRun, MissingCaptures, PartFormat, PointsOf};
+use jiff::SignedDuration;
+use sizeleak_archive::{
+    ArchiveError, ArchivePlan, ArchiveRun, ArchiveWatch, MissingCaptures, PartFormat, PointsOf, RoundResults,
+    RunResults,
+};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
-use sizeleak_platform::telemetry::log::{Screen, say};
+use sizeleak_platform::telemetry::log::{Screen, complain, say};
+use sizeleak_text::{TimeRange, counted};
 
-use self::choice::CaptureChoice;
-use self::locked::LockFlags;
-use self::watch::WatchedArchive;
 use super::failure::Failure;
 use super::gateway_choice::choose_gateway;
 use super::help::{INPUT, OUTPUT, STAGES};
 use super::output_option::print_document;
 use super::progress::ProgressFlags;
-use super::stage_options::StageOptionArguments;
+use super::traffic_input::StageOptionArguments;
+use crate::command::document::{Document, blank, line, numbers};
+use crate::command::time_range::TimeRangeOption;
+use results::stopped;
 
 /// Process rotated captures once, into answers by gateway and day
 #[derive(Debug, Args)]
@@ -157,13 +159,13 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     }
     let run = arguments.archive_run()?;
     if arguments.dry_run {
-        print_document(&plan::table(&run.plan()?))?;
+        print_document(&plan_table(&run.plan()?))?;
         return Ok(ExitCode::SUCCESS);
     }
     let when_locked = arguments.lock.when_locked();
     if let Some(every) = arguments.choice.watched_every() {
         let progress = &arguments.progress;
-        return watch::run(&WatchedArchive { run: &run, every, progress, screen }, when_locked);
+        return watch_archive(&WatchedArchive { run: &run, every, progress, screen }, when_locked);
     }
     let results = when_locked.attempt(&run.interrupt, || {
         let progress = Progress::new();
@@ -209,5 +211,243 @@ impl Arguments {
             interrupt: Interrupt::on_signals()?,
             ..ArchiveRun::new(self.captures.clone(), pipeline.without_saves(), out)
         })
+    }
+}
+
+/// More often than this would be waiting by looking.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A duration that is not negative.
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration = text.parse::<SignedDuration>().ok().and_then(|duration| Duration::try_from(duration).ok());
+    duration.ok_or_else(|| "write it like 30s or 2m".to_owned())
+}
+
+/// A duration between two looks at the same thing.
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = duration(text)?;
+    if interval < MIN_INTERVAL { Err("it must be 100ms or more".to_owned()) } else { Ok(interval) }
+}
+
+/// How long files have been left alone before `--watch` reads them.
+const WATCHED_SETTLE: Duration = Duration::from_secs(30);
+
+/// The options that choose captures.
+#[derive(Debug, Clone, Args)]
+struct CaptureChoice {
+    /// Stay, and process new captures as they arrive
+    ///
+    /// Files are looked for by their names, sizes and times, which works on network drives, too. SIGINT and SIGTERM end it;
+    /// then the exit code is 1 if files are damaged, else 130.
+    #[arg(long, conflicts_with = "dry_run", help_heading = INPUT)]
+    watch: bool,
+
+    /// How often `--watch` looks for new files
+    #[arg(long, value_name = "TIME", value_parser = interval, default_value = "10s", hide_short_help = true,
+        requires = "watch", help_heading = INPUT)]
+    every: Duration,
+
+    /// Leave files for a later call that were modified within this time [default: 30s with --watch, else 0s]
+    ///
+    /// They may still be growing. `status` lists them.
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = INPUT)]
+    settle: Option<Duration>,
+
+    #[command(flatten)]
+    range: TimeRangeOption,
+}
+
+impl CaptureChoice {
+    /// How often new captures are looked for; `None` for one call.
+    fn watched_every(&self) -> Option<Duration> {
+        self.watch.then_some(self.every)
+    }
+
+    /// How long files have been left alone before they are read.
+    fn settle(&self) -> Duration {
+        self.settle.unwrap_or(if self.watch { WATCHED_SETTLE } else { Duration::ZERO })
+    }
+
+    /// The range of time.
+    fn range(&self) -> Result<TimeRange, Failure> {
+        self.range.range()
+    }
+}
+
+/// A row for each point, and what is read in all.
+fn plan_table(plan: &ArchivePlan) -> Document {
+    let rows = plan.points.iter().map(|point| {
+        let what = match (point.files_to_read.len(), point.makes_answers) {
+            (0, true) => "read records".to_owned(),
+            (0, false) => "up to date".to_owned(),
+            (files, _) => format!("read {}", files_of(files, point.bytes_to_read())),
+        };
+        [point.point.clone(), point.files.to_string(), in_bytes(point.bytes), what]
+    });
+    let table = numbers(["point", "files", "size", "to do"], rows);
+    let files = plan.files_to_read().count();
+    if files == 0 {
+        return table;
+    }
+    let all = format!("In all: read {}", files_of(files, plan.bytes_to_read()));
+    [table, blank(), line(all)].concat()
+}
+
+fn files_of(files: usize, bytes: u64) -> String {
+    format!("{} ({})", counted(files, "file", "files"), in_bytes(bytes))
+}
+
+fn in_bytes(bytes: u64) -> String {
+    ByteSize(bytes).display().si().to_string()
+}
+
+/// How often a call that waits looks whether the other one has ended.
+const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+
+/// The flag of calls that wait.
+#[derive(Debug, Clone, Args)]
+struct LockFlags {
+    /// Wait if another call is writing to OUT
+    ///
+    /// By default the call ends with an error, so that calls of a timer do not pile up.
+    #[arg(long, conflicts_with = "dry_run", hide_short_help = true, help_heading = OUTPUT)]
+    wait: bool,
+}
+
+impl LockFlags {
+    /// What a call does while another one has the lock.
+    fn when_locked(&self) -> WhenLocked {
+        if self.wait { WhenLocked::Wait } else { WhenLocked::Refuse }
+    }
+}
+
+/// What a call does while another one has the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WhenLocked {
+    /// It ends with an error.
+    Refuse,
+    /// It waits, and says so.
+    Wait,
+    /// It waits.
+    WaitQuietly,
+}
+
+impl WhenLocked {
+    /// Does what needs the folder of results, again and again until no other call is writing to it.
+    fn attempt<T>(
+        mut self,
+        interrupt: &Interrupt,
+        mut attempt: impl FnMut() -> Result<T, ArchiveError>,
+    ) -> Result<T, Failure> {
+        loop {
+            match attempt() {
+                Err(ArchiveError::Locked(out)) if self != Self::Refuse => {
+                    if self == Self::Wait {
+                        let out = out.display();
+                        say("sizeleak", &format!("waits for another `sizeleak archive`, which is writing to {out}"));
+                        self = Self::WaitQuietly;
+                    }
+                    if interrupt.wait(BETWEEN_ATTEMPTS) {
+                        return Err(stopped());
+                    }
+                }
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+}
+
+/// What is watched, and how.
+struct WatchedArchive<'a> {
+    run: &'a ArchiveRun,
+    /// The time between two looks.
+    every: Duration,
+    progress: &'a ProgressFlags,
+    screen: &'a Screen,
+}
+
+/// Which round it is: what is there at first is no news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Round {
+    First,
+    Later,
+}
+
+fn watch_archive(archive: &WatchedArchive<'_>, when_locked: WhenLocked) -> Result<ExitCode, Failure> {
+    let (run, every) = (archive.run, archive.every);
+    let mut watch = when_locked.attempt(&run.interrupt, || ArchiveWatch::begin(run))?;
+    let mut last = RunResults::default();
+    // Of a round as a whole: a folder may come back, a disk may get room.
+    let mut fault: Option<String> = None;
+    let mut which = Round::First;
+    loop {
+        match archive.round(&mut watch) {
+            Ok(round) => {
+                if let Some(round) = round {
+                    report_round(&round, which);
+                    last = round.results;
+                }
+                fault = None;
+            }
+            Err(error) if which == Round::First => return Err(error.into()),
+            Err(error) => {
+                let again = fault.replace(error.to_string());
+                if again != fault {
+                    complain("archive", &format!("{error}; tried again every {every:?}"));
+                }
+            }
+        }
+        if which == Round::First && !run.interrupt.is_set() {
+            say("sizeleak", &format!("looks for new captures every {every:?}, until it is stopped"));
+        }
+        which = Round::Later;
+        if run.interrupt.wait(every) {
+            break;
+        }
+    }
+    fault.map_or(Ok(()), |fault| Err(Failure::from(anyhow::anyhow!(fault))))?;
+    results::check(&last.failures(), &last.manifest, &run.out)?;
+    Err(results::stopped())
+}
+
+impl WatchedArchive<'_> {
+    /// One look, and what it leads to; `None` if nothing has changed.
+    fn round(&self, watch: &mut ArchiveWatch<'_>) -> Result<Option<RoundResults>, ArchiveError> {
+        let Some(round) = watch.look()? else { return Ok(None) };
+        let progress = Progress::new();
+        let _bar = self.progress.begin_alone(&progress, self.screen);
+        watch.process(round, &progress).map(Some)
+    }
+}
+
+/// Says what a round has changed, if it has changed something.
+fn report_round(round: &RoundResults, which: Round) {
+    let changed = match round.changed_files {
+        _ if which == Round::First => String::new(),
+        1 => "1 file changed; ".to_owned(),
+        files => format!("{files} files changed; "),
+    };
+    if which == Round::First || round.changed_files > 0 {
+        let manifest = &round.results.manifest;
+        say("sizeleak", &format!("{changed}{}", results::counts(manifest)));
+        if let Some(silence) = results::silence(manifest) {
+            say("note", &silence);
+        }
+    }
+    results::name(&round.new_failures);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit_and_no_sign() {
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!((duration("0s"), duration("1m 5s")), (Ok(Duration::ZERO), Ok(Duration::from_secs(65))));
+        for text in ["", "30", "-1s", "soon"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        assert!(interval("0s").is_err() && interval("100ms").is_ok());
     }
 }

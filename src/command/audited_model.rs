@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::leakage::with_inventory;
+use sizeleak_audit::tunnel::{Tunnel, TunnelKind};
 use sizeleak_inference::space::{Premises, PriorName};
 use sizeleak_model::{Inventory, Model, ModelSet};
 use sizeleak_platform::storage::RunFiles;
@@ -157,5 +158,22 @@ impl AuditedModel {
             say("note", &format!("{note}: {actions}"));
         }
         Ok(model)
+    }
+}
+
+/// What is observed.
+#[derive(Debug, Args)]
+pub(super) struct ObserverOption {
+    /// What who sees the packets of a tunnel learns: wireguard, esp-gcm, esp-cbc, or a policy by which it pads packets
+    ///
+    /// Such as multiple:128. The observer counts the packets that are sent at once, and adds up their bytes.
+    #[arg(long, value_name = "NAME")]
+    tunnel: Option<TunnelKind>,
+}
+
+impl ObserverOption {
+    /// The tunnel, if that is what is observed.
+    pub(super) fn tunnel(&self, model: &Model) -> Option<Tunnel> {
+        self.tunnel.clone().map(|kind| Tunnel::new(kind, model))
     }
 }

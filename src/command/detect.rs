@@ -17,11 +17,10 @@ use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::TimeRange;
 
 use super::answers_input::AnswersInput;
-use super::encoded_file::EncodedFile;
 use super::failure::Failure;
 use super::frames::check_target;
 use super::help::{INPUT, OUTPUT};
-use super::output_option::OutputOption;
+use super::output_option::{EncodedFile, OutputOption};
 use super::text_style::TextStyleOptions;
 use super::time_range::TimeRangeOption;
 

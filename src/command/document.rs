@@ -1,11 +1,14 @@
 //! A report as blocks: laid out as text for people, or as Markdown.
 
 use std::borrow::Cow;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use sizeleak_report::document::{Figure, Value};
 use sizeleak_report::markdown;
 use sizeleak_text::{escaped, escaped_lines, shortened, width};
+use terminal_size::{Width, terminal_size_of};
 
 /// Columns of text that is not written to a terminal.
 pub(super) const COLUMNS: usize = 80;
@@ -189,6 +192,34 @@ fn markdown_table(header: &[String], rows: &[Vec<String>]) -> String {
     row(header) + &row(&rule) + &rows.iter().map(|cells| row(cells)).collect::<String>()
 }
 
+/// The columns of what goes to stdout.
+pub(super) fn stdout_columns() -> usize {
+    columns(&io::stdout())
+}
+
+/// The columns of what goes to stderr.
+pub(super) fn stderr_columns() -> usize {
+    columns(&io::stderr())
+}
+
+fn columns(stream: &(impl IsTerminal + AsFd)) -> usize {
+    let terminal = stream.is_terminal().then(|| terminal_size_of(stream)).flatten();
+    terminal.map_or(COLUMNS, |(Width(columns), _)| usize::from(columns).max(MIN_COLUMNS))
+}
+
+/// Narrower terminals break lines themselves: words of a table would be cut.
+const MIN_COLUMNS: usize = 40;
+
+/// A word as a POSIX shell reads it.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,%+@".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,5 +287,13 @@ mod tests {
                         | \\<i\\> | n |\n| --- | ---: |\n| \\<script\\>\\|\\*x\\* | 7 |\n\n\
                         ````text\n  ```\n  <b>\n````\n";
         assert_eq!(as_markdown(&document.concat()), expected);
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        let shown = ["a/b-c.toml", "", "two words", "it's"].map(quoted);
+        assert_eq!(shown, ["a/b-c.toml", "''", "'two words'", r"'it'\''s'"]);
+        let shown = ["home.pcap", "my home.pcap", "it's $HOME.pcap"].map(quoted);
+        assert_eq!(shown, ["home.pcap", "'my home.pcap'", r"'it'\''s $HOME.pcap'"]);
     }
 }

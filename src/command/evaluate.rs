@@ -1,7 +1,6 @@
 //! `sizeleak evaluate`: how good a model's answers are on captures whose commands are labelled.
 
 mod comparison;
-mod folds;
 mod table;
 mod what_if;
 
@@ -14,25 +13,23 @@ use clap::Args;
 use serde::Serialize;
 use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
 use sizeleak_evaluation::{Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, write_details};
+use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
 use sizeleak_model::{Model, ModelSet, command_mark};
-use sizeleak_pipeline::{ModelFit, Pipeline};
-
-use comparison::{ComparedPipelines, ComparisonFlags};
-use folds::FoldedRun;
-use what_if::{Unpadded, WhatIf};
+use sizeleak_pipeline::{ModelFit, Pipeline, RunError};
+use sizeleak_platform::telemetry::log::say;
+use sizeleak_report::document::{Figure, Value};
 
 use super::document::Document;
-use super::evaluation_input::{COVERED, EvaluationInput};
-use super::failure::Failure;
-use super::fit::check_fit;
+use super::evaluation_input::{COVERED, EvaluationInput, PipelineVariant, order_remark};
+use super::failure::{Failure, check_fit};
 use super::help::{COMPARISON, FOLDS, OUTPUT};
-use super::learning_options::LearningOptions;
+use super::learning_options::{LearningOptions, PaddingOption};
 use super::notices::NoticeReport;
-use super::order_remark::order_remark;
 use super::output_option::{OutputOption, write};
-use super::padding_option::PaddingOption;
-use super::pipeline_variant::PipelineVariant;
 use super::report_format::{ReportForm, ReportFormatOption};
+use crate::command::document::{blank, figure, line};
+use comparison::{ComparedPipelines, ComparisonFlags};
+use what_if::{Unpadded, WhatIf};
 
 /// Compare the answers of a model with the true actions
 #[derive(Debug, Args)]
@@ -233,7 +230,7 @@ impl Arguments {
         form: ReportForm,
     ) -> anyhow::Result<()> {
         let document = || {
-            let folds = folds.map_or_else(Document::new, folds::table);
+            let folds = folds.map_or_else(Document::new, folds_table);
             let padded = what_if.map_or_else(Document::new, |what_if| what_if::table(evaluation, what_if));
             [table::conclusion(evaluation), folds, table::table(evaluation), padded].concat()
         };
@@ -249,4 +246,74 @@ impl Arguments {
         write_details(run, &mut details).with_context(name)?;
         write(path, &details)
     }
+}
+
+/// What is learned and tested part by part.
+struct FoldedRun<'a> {
+    input: &'a EvaluationInput,
+    learning: &'a LearningOptions,
+    count: FoldCount,
+    order: FoldOrder,
+}
+
+/// The figures of all parts, and what is wrong with the captures.
+struct FoldedFigures {
+    figures: FoldedEvaluation,
+    damage: Option<RunError>,
+}
+
+impl FoldedRun<'_> {
+    /// Learns and tests; remarks on the model of all labels are printed.
+    fn evaluate(&self, pipeline: &Pipeline) -> Result<FoldedFigures, Failure> {
+        let captures = &self.input.captures;
+        let traffic = match self.count {
+            FoldCount::Captures => captures.input_by_capture(pipeline)?,
+            FoldCount::Parts(_) => captures.input(pipeline)?,
+        };
+        let settings = self.learning.settings(captures.digests(pipeline)?)?;
+        let mut labels = captures.read_labels(&traffic, pipeline)?;
+        if let Some(inventory) = &settings.inventory {
+            labels = labels.within(inventory)?;
+        }
+        let tolerance = labels.tolerance(captures.tolerance);
+        let learning = LearningRun { labels: &labels, input: &traffic, tolerance, settings: &settings };
+        let mut notices = NoticeReport::default();
+        let outcome = learning.learn(&pipeline.before("epsilon-corrector"), &mut |notice| notices.add(notice));
+        notices.print(&outcome, |outcome| outcome.damage.as_ref());
+        let outcome = outcome?;
+        let folds = self.count.folds(&outcome.labels, &traffic.parts(pipeline)?, self.order)?;
+        let figures = FoldedEvaluation::new(&learning, pipeline, &outcome, &folds, self.input.credible)?;
+        report_remarks(&outcome.learned);
+        Ok(FoldedFigures { figures, damage: outcome.damage })
+    }
+}
+
+/// Prints what is said of the model of all labels.
+fn report_remarks(learned: &Result<Vec<LearnedModel>, LearningError>) {
+    for section in learned.iter().flatten() {
+        section.remarks.iter().for_each(|remark| say("note", &format!("all labels together: {remark}")));
+        section.warnings.iter().for_each(|warning| say("warning", &format!("all labels together: {warning}")));
+    }
+}
+
+/// The parts as a human-readable table.
+fn folds_table(folds: &[Fold]) -> Document {
+    let row = |(at, fold): (usize, &Fold)| {
+        let [at, learned, labels] = [at, fold.learned, fold.labels].map(|count| Value::Count(count as f64));
+        let share = fold.top_1 as f64 / fold.labels as f64;
+        [at, learned, labels, (fold.labels > 0).then_some(Value::Within(share, fold.interval)).into()]
+    };
+    let columns = "part | learned from | tested on | truth the first candidate";
+    let faults = (1_usize..).zip(folds).filter_map(|(at, fold)| {
+        let fault = fold.fault.as_deref()?;
+        Some(line(format!("no model without part {at}: {fault}")))
+    });
+    [
+        line("every label is tested with a model of the other parts, over the same commands"),
+        blank(),
+        figure(&Figure::new("folds", columns, (1..).zip(folds).map(row))),
+        faults.flatten().collect(),
+        blank(),
+    ]
+    .concat()
 }

@@ -1,10 +1,12 @@
 //! The model and the labelled captures of `evaluate`.
 
+use std::fmt::{Display, Formatter};
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::Args;
 use sizeleak_evaluation::Evaluator;
+use sizeleak_evaluation::measured_leak::PermutationTest;
 use sizeleak_labels::LabelFile;
 use sizeleak_model::ModelSet;
 use sizeleak_pipeline::{Pipeline, PipelineInput};
@@ -13,8 +15,7 @@ use sizeleak_platform::telemetry::log::say;
 use super::failure::Failure;
 use super::help::STAGES;
 use super::labelled_captures::LabelledCaptures;
-use super::operand::Content;
-use super::pipeline_variant::PipelineVariant;
+use super::operand::{Content, STANDARD};
 
 /// What the figures of damaged captures cover.
 pub(super) const COVERED: &str = "the figures cover everything before the damage";
@@ -91,5 +92,88 @@ impl EvaluationInput {
         let own = file.map(Pipeline::read).transpose()?.map_or_else(Vec::new, |pipeline| pipeline.models());
         let keeps_own = self.model.is_empty() || keeps_own && !own.is_empty();
         self.captures.pipeline(file, if keeps_own { &own } else { &self.model }, options)
+    }
+}
+
+/// How a pipeline differs from the usual one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PipelineVariant {
+    /// By options of stages, `stage.key=value` each; without any, not at all.
+    Options(Vec<String>),
+    /// It is another pipeline file.
+    File(PathBuf),
+}
+
+impl std::str::FromStr for PipelineVariant {
+    type Err = String;
+
+    /// Reads options separated by commas, the word `standard`, or the path of a pipeline file. A value may contain
+    /// commas: a part without `=` belongs to the option before it.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == STANDARD {
+            return Ok(Self::Options(Vec::new()));
+        }
+        let mut options: Vec<String> = Vec::new();
+        for part in text.split(',') {
+            match options.last_mut() {
+                _ if part.contains('=') => options.push(part.to_owned()),
+                Some(last) => last.extend([",", part]),
+                None if text.is_empty() => return Err("it is empty: name options or a pipeline file".to_owned()),
+                None => return Ok(Self::File(PathBuf::from(text))),
+            }
+        }
+        Ok(Self::Options(options))
+    }
+}
+
+impl Display for PipelineVariant {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Options(options) if options.is_empty() => formatter.write_str(STANDARD),
+            Self::Options(options) => formatter.write_str(&options.join(",")),
+            Self::File(file) => write!(formatter, "{}", file.display()),
+        }
+    }
+}
+
+/// Labels are said to follow each other in a row if chance orders them so with at most this probability.
+const IN_A_ROW: f64 = 0.01;
+
+/// That what changes with time cannot be told from what actions do; `p_value` is how it is shown.
+pub(super) fn order_remark(order: &PermutationTest, p_value: &str) -> Option<String> {
+    (order.p_value <= IN_A_ROW).then(|| {
+        format!(
+            "equal commands follow each other more often than chance orders them (p {p_value}): what changes with time, such \
+             as a message number, is not told from what actions do; record commands in random order"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(options: &[&str]) -> PipelineVariant {
+        PipelineVariant::Options(options.iter().map(|text| (*text).to_owned()).collect())
+    }
+
+    #[test]
+    fn variants_are_options_or_a_file() {
+        let variant = |text: &str| text.parse::<PipelineVariant>().unwrap();
+        assert_eq!(variant("pruner.mode=paper"), options(&["pruner.mode=paper"]));
+        assert_eq!(variant("a.gap=1s,b.keep=0.9"), options(&["a.gap=1s", "b.keep=0.9"]));
+        let with_commas = options(&["f.gateway=10.0.0.1,10.0.0.2", "b.keep=1"]);
+        assert_eq!(variant("f.gateway=10.0.0.1,10.0.0.2,b.keep=1"), with_commas);
+        assert_eq!(variant("own/pipeline.toml"), PipelineVariant::File("own/pipeline.toml".into()));
+        assert_eq!(variant("standard"), options(&[]));
+        assert_eq!(variant("./standard"), PipelineVariant::File("./standard".into()));
+        assert!("".parse::<PipelineVariant>().is_err());
+    }
+
+    #[test]
+    fn variants_are_shown_as_they_were_given() {
+        for text in ["standard", "a.gap=1s,b.keep=0.9", "own/pipeline.toml"] {
+            assert_eq!(text.parse::<PipelineVariant>().unwrap().to_string(), text);
+        }
     }
 }

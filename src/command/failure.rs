@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Formatter};
 use std::io;
+use std::process::ExitCode;
 
 use anyhow::anyhow;
 use sizeleak_archive::ArchiveError;
@@ -11,8 +12,9 @@ use sizeleak_inference::space::SpaceError;
 use sizeleak_labels::LabelFileError;
 use sizeleak_learning::LearningError;
 use sizeleak_model::ModelError;
-use sizeleak_pipeline::{ConfigError, InputError, RunError};
+use sizeleak_pipeline::{ConfigError, InputError, ModelFit, RunError};
 use sizeleak_platform::storage::{FileConflict, OutputError};
+use sizeleak_platform::telemetry::log::say;
 use sizeleak_strip::StripError;
 use sizeleak_survey::SurveyError;
 
@@ -111,4 +113,14 @@ impl Display for Failure {
         }
         Ok(())
     }
+}
+
+/// Fails where the model fits nothing, or was asked of nothing; says so where it does not fit some flows.
+pub(super) fn check_fit(fit: ModelFit) -> Result<ExitCode, Failure> {
+    match fit {
+        ModelFit::All => {}
+        ModelFit::Some { .. } => say("note", &fit.to_string()),
+        ModelFit::None { .. } | ModelFit::Elsewhere { .. } => return Err(Failure::with_code(1, anyhow!("{fit}"))),
+    }
+    Ok(ExitCode::SUCCESS)
 }

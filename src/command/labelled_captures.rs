@@ -19,9 +19,8 @@ use super::failure::Failure;
 use super::gateway_choice::find_gateway;
 use super::help::INPUT;
 use super::label_reading::{LabelClockOption, LabelReading};
-use super::stage_options::StageOptionArguments;
 use super::time_range::TimeRangeOption;
-use super::traffic_input::{SingleCaptures, TrafficInput};
+use super::traffic_input::{SingleCaptures, StageOptionArguments, TrafficInput};
 
 /// Labelled captures, and how commands are found in them.
 #[derive(Debug, Args)]

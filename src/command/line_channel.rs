@@ -1,7 +1,8 @@
-//! Lines of text that come while something else goes on.
+//! Lines of text that come while something else goes on, and the clock of this machine.
 
 use std::io::{BufRead, BufReader, Read};
 use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam_channel::{Receiver, bounded};
 
@@ -21,4 +22,10 @@ pub(super) fn lines_of(input: impl Read + Send + 'static, most: u64) -> Receiver
         }
     });
     lines
+}
+
+/// Now, in nanoseconds since 1970.
+pub(super) fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

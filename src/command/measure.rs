@@ -2,7 +2,6 @@
 
 pub(super) mod model_check;
 pub(super) mod report;
-mod secrets;
 pub(super) mod table;
 
 use std::process::ExitCode;
@@ -19,7 +18,6 @@ use super::labelled_captures::LabelledCaptures;
 use super::notices::NoticeReport;
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
-
 use model_check::ModelCheck;
 use report::MeasuredAudit;
 

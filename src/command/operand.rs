@@ -8,7 +8,9 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use sizeleak_pipeline::recording::open;
 
 use super::failure::Failure;
-use super::pipeline_variant::STANDARD;
+
+/// The name of the pipeline without any change.
+pub(super) const STANDARD: &str = "standard";
 
 /// How much of a text is looked at.
 const HEAD: u64 = 1 << 16;

@@ -1,21 +1,20 @@
 //! Writes results to stdout or to a file.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use sizeleak_pipeline::recording::Compression;
+use sizeleak_pipeline::recording::{Compression, Recording};
 use sizeleak_platform::storage::{OutputFile, RunFiles, replace};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::escaped_lines;
 
-use super::document::{Document, as_text};
-use super::encoded_file::EncodedFile;
+use super::document::{Document, as_text, stdout_columns};
 use super::failure::Failure;
 use super::help::OUTPUT;
 use super::output_form;
-use super::terminal::stdout_columns;
 
 /// The role of stdout among the files of a run.
 const STDOUT: &str = "stdout";
@@ -117,5 +116,43 @@ pub(super) fn print(result: &[u8]) -> anyhow::Result<()> {
             Err(anyhow!("the output cannot be written: {error}"))
         }
         _ => Ok(()),
+    }
+}
+
+/// A file, or what is compressed on its way into one.
+pub(super) struct EncodedFile {
+    file: File,
+    compression: Compression,
+    member: Option<Recording>,
+}
+
+impl EncodedFile {
+    /// What is written to `file`, compressed as the name of the output says.
+    pub(super) fn new(file: File, name: Option<&Path>) -> Self {
+        Self { file, compression: name.map_or(Compression::None, Compression::of_name), member: None }
+    }
+
+    /// Whether what is written so far can be read before the end.
+    pub(super) fn is_plain(&self) -> bool {
+        self.compression == Compression::None
+    }
+}
+
+impl Write for EncodedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_plain() {
+            return self.file.write(bytes);
+        }
+        if self.member.is_none() {
+            self.member = Some(Recording::new(self.file.try_clone()?, self.compression)?);
+        }
+        self.member.as_mut().map_or(Ok(0), |member| member.write(bytes))
+    }
+
+    /// Ends a compressed stream. A file may be several of them, but its bytes would depend on when they end: only at the
+    /// end of all.
+    fn flush(&mut self) -> io::Result<()> {
+        self.member.take().map_or(Ok(()), |member| member.finish().map(drop))?;
+        self.file.flush()
     }
 }

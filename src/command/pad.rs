@@ -2,16 +2,12 @@
 //! countermeasures.
 
 mod best;
-mod countermeasure_options;
 pub(super) mod countermeasures;
 pub(super) mod curve;
 #[cfg(feature = "simulator")]
 mod guarded;
-pub(super) mod home;
-mod judged;
+pub(super) mod judged;
 mod policy;
-mod quantity;
-pub(super) mod replies;
 mod table_options;
 
 use std::process::ExitCode;
@@ -21,26 +17,22 @@ use clap::Args;
 use sizeleak_audit::padding::{Countermeasures, HomeTraffic, PaddedHome, PaddingPolicy};
 use sizeleak_inference::channel::EpsilonKnowledge;
 use sizeleak_inference::space::{CommandSpace, SpaceError};
-use sizeleak_model::Model;
+use sizeleak_model::{Basis, LearnedPadding, Model};
 use sizeleak_platform::storage::RunFiles;
 
-use super::audited_model::AuditedModel;
+use super::audited_model::{AuditedModel, ObserverOption};
 use super::failure::Failure;
 use super::help::PADDING;
-use super::observer_option::ObserverOption;
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
 use best::{Best, Request};
-use countermeasure_options::CountermeasureOptions;
-use countermeasures::{Comparison, CountermeasureReport, JudgedHome};
+use countermeasures::{Comparison, CountermeasureOptions, CountermeasureReport, JudgedHome};
 use curve::Curve;
 #[cfg(feature = "simulator")]
 use guarded::GuardOptions;
-use home::{HomeOptions, check_sizes};
+use judged::NamedWithReplies;
 use policy::PolicyReport;
-use quantity::Demand;
-use replies::NamedWithReplies;
-use table_options::TableOptions;
+use table_options::{Demand, TableOptions};
 
 /// Find the padding that hides commands, and what it costs
 #[derive(Debug, Args)]
@@ -220,4 +212,51 @@ impl Arguments {
     fn request(&self, demand: Demand, home: &PaddedHome) -> Request {
         Request { goal: demand.goal(home), objective: self.table.objective, rules: self.table.rules() }
     }
+}
+
+/// Commands a day, unless others are named.
+pub(crate) const COMMANDS_PER_DAY: u32 = 1000;
+
+/// What is taken to be known of commands.
+#[derive(Debug, Args)]
+struct HomeOptions {
+    /// Commands a day, for the cost, and for how many share a record [default: 1000]
+    #[arg(long, value_name = "NUMBER", default_value_t = COMMANDS_PER_DAY, hide_default_value = true, hide_short_help = true,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    commands_per_day: u32,
+
+    /// Take every command to have its size without ε
+    #[arg(long, hide_short_help = true)]
+    without_epsilon: bool,
+}
+
+impl HomeOptions {
+    /// What the observer knows of ε.
+    fn knowledge(&self) -> EpsilonKnowledge {
+        if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution }
+    }
+
+    /// Commands a day.
+    fn commands_per_day(&self) -> f64 {
+        f64::from(self.commands_per_day)
+    }
+}
+
+/// Refuses models whose sizes are not those that padding starts from.
+pub(crate) fn check_sizes(model: &Model) -> Result<(), Failure> {
+    let fault = match (&model.learned.basis, &model.learned.padding) {
+        (_, Some(LearnedPadding::Modulo(bytes))) => {
+            format!("it was learned on messages that are already padded to multiples of {bytes} bytes")
+        }
+        (_, Some(LearnedPadding::Policy(_))) => "it is of a gateway that pads its commands already".to_owned(),
+        (Basis::Wire, None) => "it knows sizes on the wire only".to_owned(),
+        (Basis::Plaintext { record_overhead: [least, most], .. }, None) if least < most => {
+            "it was learned under a block cipher, which hides the exact sizes".to_owned()
+        }
+        (Basis::Plaintext { .. }, None) => return Ok(()),
+    };
+    Err(Failure::usage(anyhow!(
+        "padding starts from the plaintext sizes of messages, which this model does not have: {fault}; learn from a \
+         capture with a handshake, a stream cipher or AES-GCM, and no padding"
+    )))
 }

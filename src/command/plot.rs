@@ -1,37 +1,37 @@
 //! `sizeleak plot`: figures of what the other commands write: a timeline of a stream, the habits of a profile, the sizes of a
 //! model, and what reports say.
 
+pub(super) mod content;
+pub(super) mod profile;
+mod rendering;
+mod timeline;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 use serde::de::DeserializeOwned;
+use sizeleak_frame::{Frame, Summary};
+use sizeleak_inference::space::{CommandSpace, Premises};
 use sizeleak_labels::LabelFile;
 use sizeleak_model::ModelSet;
-use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{
-    CalibrationFigure, ConfusionFigure, LearningCurveFigure, PaddingFigure, PictureSize, Timeline, TooSmall,
-    habits_svg, latency_svg, svg_of,
+    CalibrationFigure, CommandSizes, ConfusionFigure, LearningCurveFigure, PaddingFigure, PictureSize, Quantiles,
+    StageLatency, Timeline, TooSmall, habits_svg, latency_svg, svg_of,
 };
+use sizeleak_output::{AnswerSink, TimeFormat};
 use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::Latency;
 
 use super::failure::Failure;
 use super::help::{INPUT, OUTPUT};
 use super::output_form::PictureForm;
 use super::output_option::OutputOption;
 use super::text_style::ClockOption;
-use content::{Answers, Content};
-use kind::PictureKind;
+use content::{Answers, Content, PictureKind};
 use timeline::TimelineOptions;
-
-pub(super) mod content;
-mod kind;
-mod latency;
-pub(super) mod profile;
-mod rendering;
-mod sizes;
-mod timeline;
 
 /// Draw figures of what other commands write: SVG, PNG or PDF
 #[derive(Debug, Args)]
@@ -135,12 +135,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             return drawing.timeline(answers, timeline, &times, labels, model.as_ref());
         }
         (PictureKind::Latency, Content::Answers(answers)) => {
-            let stages = latency::of(answers, &name)?;
+            let stages = latencies_of(answers, &name)?;
             drawing.write(|size, title| latency_svg(&stages, size, title))?;
         }
         (PictureKind::Profile, Content::Profile(text)) => drawing.profile(&text)?,
         (PictureKind::Sizes, Content::Model(text)) => {
-            let sizes = sizes::of(&text, arguments.section, &name)?;
+            let sizes = sizes_of(&text, arguments.section, &name)?;
             drawing.write(|size, title| sizes.svg(size, title))?;
         }
         (PictureKind::Calibration, Content::Report(report)) => {
@@ -221,4 +221,101 @@ impl Drawing<'_> {
         let (name, wanted, source) = (self.name, kind.name(), kind.source());
         figure.map_err(|error| anyhow!("{name}: {error}; a {wanted} is drawn from {source}").into())
     }
+}
+
+/// The last summary of a stream.
+#[derive(Default)]
+struct LastSummary(Option<Summary>);
+
+impl AnswerSink for LastSummary {
+    fn add(&mut self, frame: Frame) {
+        if let Frame::Summary(summary) = frame {
+            self.0 = Some(summary);
+        }
+    }
+
+    fn learn(&mut self, _: u64, _: Option<&str>, _: Option<&str>) {}
+}
+
+/// The latencies of the stages of a whole stream.
+fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>, Failure> {
+    let mut last = LastSummary::default();
+    answers.read(name, &mut last)?;
+    let stages = last.0.map(|summary| summary.stages).unwrap_or_default();
+    let latencies: Vec<StageLatency> = stages
+        .into_iter()
+        .map(|stage| StageLatency {
+            service: quantiles(&stage.latency),
+            queue: quantiles(&stage.queue),
+            stage: stage.stage,
+        })
+        .filter(|stage| stage.service.is_some() || stage.queue.is_some())
+        .collect();
+    if latencies.is_empty() {
+        let source = PictureKind::Latency.source();
+        return Err(anyhow!("{name} has no latencies, which a summary holds; they are drawn from {source}").into());
+    }
+    Ok(latencies)
+}
+
+/// The times of a histogram; `None` if it is empty or cannot be read.
+fn quantiles(histogram: &[u8]) -> Option<Quantiles> {
+    let latency = Latency::from_bytes(histogram).ok().filter(|latency| !latency.histogram().is_empty())?;
+    let at = |quantile| latency.histogram().value_at_quantile(quantile);
+    Some(Quantiles { median: at(0.5), p99: at(0.99), longest: at(1.0) })
+}
+
+/// Commands of so many actions have rows, as long as these are fewer than [`MAX_LISTED`].
+const MAX_ACTIONS: u32 = 4;
+const MAX_LISTED: f64 = 100_000.0;
+
+/// The sizes of a section of a model file's text.
+fn sizes_of(text: &str, section: Option<usize>, name: &str) -> Result<CommandSizes, Failure> {
+    let mut sections = ModelSet::from_toml(text).with_context(|| name.to_owned())?.into_sections();
+    let count = sections.len();
+    let number = match section {
+        Some(number) if (1..=count).contains(&number) => number,
+        None if count == 1 => 1,
+        _ => {
+            let words = "name one of its sections with";
+            return Err(Failure::usage(anyhow!("{name}: {words} `--section`, from 1 to {count}")));
+        }
+    };
+    let model = sections.swap_remove(number - 1);
+    if model.actions.is_empty() {
+        return Err(
+            anyhow!("{name} knows no sizes of actions: `sizeleak learn … --labels labels.csv` finds them").into()
+        );
+    }
+    let space = CommandSpace::new(&model, &Premises::default())?;
+    let all: BTreeMap<u64, f64> = space.size_rows()?.into_iter().map(|row| (row.bytes, row.commands)).collect();
+    let is_few = |actions: &u32| combinations(model.actions.len(), *actions) < MAX_LISTED;
+    let numbers = (1..=space.most_actions().min(MAX_ACTIONS)).take_while(is_few);
+    let row = |actions| {
+        let mut sizes: Vec<u64> = space.commands_of(actions).into_iter().map(|(bytes, _)| space.size(bytes)).collect();
+        sizes.dedup();
+        sizes.into_iter().map(|size| (size, all.get(&size).copied().unwrap_or(1.0))).collect()
+    };
+    let alone = |at: usize| {
+        let counts: Vec<u32> = (0..model.actions.len()).map(|other| u32::from(other == at)).collect();
+        space.size(space.bytes_of(&counts))
+    };
+    let actions = model.actions.iter().enumerate().map(|(at, action)| (action.name.clone(), alone(at)));
+    let commands: f64 = all.values().sum();
+    Ok(CommandSizes {
+        about: format!(
+            "overhead {} bytes; {} commands have {} sizes, learned from {} labelled commands",
+            model.overhead,
+            if commands < 1e9 { format!("{commands:.0}") } else { format!("{commands:.1e}") },
+            all.len(),
+            model.learned.commands
+        ),
+        actions: actions.collect(),
+        rows: numbers.map(row).collect(),
+    })
+}
+
+/// How many ways there are to have at most so many of these actions.
+fn combinations(kinds: usize, actions: u32) -> f64 {
+    (1..=actions).map(|at| (kinds as f64 + f64::from(at)) / f64::from(at)).product()
 }

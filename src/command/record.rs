@@ -1,7 +1,5 @@
 //! `sizeleak record`: commands a home, captures it, learns from it and stops by itself.
 
-mod ask;
-mod end;
 mod options;
 mod sender;
 mod session;

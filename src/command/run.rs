@@ -16,23 +16,18 @@ use sizeleak_platform::telemetry::metrics::MetricsServer;
 use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 
 use super::continuation::{Continuation, ContinuedRun};
-use super::encoded_file::EncodedFile;
-use super::failure::Failure;
-use super::fit::check_fit;
-use super::found_pipeline::{self, FoundPipeline};
-use super::frames::{check_columns, check_target};
+use super::failure::{Failure, check_fit};
+use super::frames::{check_columns, check_target, known_kind};
 use super::gateway_choice::choose_gateway;
 use super::help::{MEASURING, OUTPUT, STAGES};
-use super::kind_names::known_kind;
 use super::loss::{LossLimit, PayloadLoss};
 use super::notices::MAX_NOTES;
-use super::output_option::{OutputOption, keep_partial};
+use super::output_option::{EncodedFile, OutputOption, keep_partial};
 use super::progress::ProgressFlags;
-use super::stage_options::StageOptionArguments;
-use super::start_point::{StartPoint, report_unsaved};
+use super::start_point::{FoundPipeline, StartPoint, report_found, report_unsaved};
 use super::text_style::TextStyleOptions;
 use super::time_range::{TimeCut, TimeRangeOption};
-use super::traffic_input::TrafficInput;
+use super::traffic_input::{StageOptionArguments, TrafficInput};
 
 /// Run a pipeline: captures in, the users' commands out
 #[derive(Debug, Args)]
@@ -298,7 +293,7 @@ fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pip
     }
     pipeline.sandbox &= arguments.sandbox.are_on();
     if found.is_some() {
-        found_pipeline::report();
+        report_found();
     }
     input.report_unread_stdin(&pipeline);
     Ok(pipeline)

@@ -9,7 +9,6 @@ use crate::confusion::Confusion;
 use crate::judge::JudgedLabel;
 use crate::judged_run::{JudgedRun, MatchedCommands};
 use crate::score::{ActionScore, Score};
-use crate::statistics::Interval;
 
 /// The version of the JSON keys.
 const SCHEMA: u32 = 1;

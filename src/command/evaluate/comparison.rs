@@ -1,23 +1,26 @@
 //! Several pipelines over the same labelled captures, and how certain their differences are.
 
-mod table;
-
 use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::Args;
-use sizeleak_evaluation::statistics::Confidence;
-use sizeleak_evaluation::{ComparedRun, Comparison, ComparisonOptions, Evaluation, JudgedRun};
+use sizeleak_evaluation::statistics::{Confidence, Interval};
+use sizeleak_evaluation::{
+    ComparedRun, Comparison, ComparisonOptions, Evaluation, FIGURES, Figure, FigureDifference, FigureValue, JudgedRun,
+    PipelineFigures, Unit,
+};
 use sizeleak_labels::LabelFile;
 use sizeleak_pipeline::{Pipeline, PipelineInput, RunError};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
+use sizeleak_report::document::NONE;
+use sizeleak_text::{escaped, percent};
 
-use crate::command::evaluation_input::{COVERED, EvaluationInput};
+use crate::command::document::{Document, blank, line, numbers, paragraph};
+use crate::command::evaluation_input::{COVERED, EvaluationInput, PipelineVariant};
 use crate::command::failure::Failure;
 use crate::command::notices::NoticeReport;
 use crate::command::output_option::OutputOption;
-use crate::command::pipeline_variant::PipelineVariant;
 use crate::command::report_format::ReportForm;
 
 /// At least this many samples lie beyond either end of an interval; with fewer, its ends would be random.
@@ -76,7 +79,7 @@ impl ComparedPipelines<'_> {
         if form.is_csv() {
             comparison.write_csv(&mut written)?;
         } else {
-            written = form.written(&comparison, None, || table::table(&comparison))?;
+            written = form.written(&comparison, None, || table(&comparison))?;
         }
         output.write(&written)?;
         first_damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)))
@@ -123,5 +126,109 @@ impl ComparedPipelines<'_> {
         let evaluation = run.has_candidates().then(evaluate);
         let damage = run.damage().cloned();
         Ok((ComparedRun { pipeline: variant.to_string(), run, evaluation }, damage))
+    }
+}
+
+/// The table of a comparison, below a list of the pipelines.
+fn table(comparison: &Comparison) -> Document {
+    let Comparison { commands, confidence, pipelines, .. } = comparison;
+    let names =
+        (1..).zip(pipelines).map(|(number, compared)| line(format!("[{number}] {}", escaped(&compared.pipeline))));
+    let level = 100.0 * confidence.share();
+    let explained =
+        format!("{commands} labelled commands; intervals of {level} %; * marks a difference whose interval excludes 0");
+    [
+        names.flatten().collect(),
+        blank(),
+        paragraph(explained, 0),
+        blank(),
+        numbers(["", "", "", "interval"], rows(pipelines, 1, value)),
+        blank(),
+        numbers(["less [1]", "", "", "", "interval", "p"], rows(pipelines, 2, difference)),
+    ]
+    .concat()
+}
+
+/// The rows of all figures for the pipelines from this number on; the first row of each figure has its title.
+fn rows<const N: usize>(
+    pipelines: &[PipelineFigures],
+    from: usize,
+    row: fn(Unit, [String; 2], &FigureValue) -> [String; N],
+) -> Vec<[String; N]> {
+    let of_figure = |(index, figure): (usize, &Figure)| {
+        let compared = (1_usize..).zip(pipelines).skip(from - 1);
+        let row = move |(number, compared): (usize, &PipelineFigures)| {
+            let title = if number == from { figure.title.to_owned() } else { String::new() };
+            Some(row(figure.unit, [title, format!("[{number}]")], compared.figures.get(index)?))
+        };
+        compared.filter_map(row).collect::<Vec<_>>()
+    };
+    FIGURES.iter().enumerate().flat_map(|(index, figure)| of_figure((index, figure))).collect()
+}
+
+fn value(unit: Unit, [title, number]: [String; 2], figure: &FigureValue) -> [String; 4] {
+    let value = figure.value.map_or_else(|| NONE.to_owned(), |value| show(unit, value));
+    let interval = figure.interval.map_or_else(String::new, |interval| show_interval(unit, interval));
+    [title, number, value, interval]
+}
+
+fn difference(unit: Unit, [title, number]: [String; 2], figure: &FigureValue) -> [String; 6] {
+    let Some(FigureDifference { value, interval, p_value, excludes_zero }) = &figure.difference else {
+        return [title, number, NONE.to_owned(), String::new(), String::new(), String::new()];
+    };
+    let star = if *excludes_zero { "*" } else { "" };
+    let between = interval.map_or_else(String::new, |interval| show_difference_interval(unit, interval));
+    let p_value = p_value.map_or_else(String::new, show_p_value);
+    [title, number, show_difference(unit, *value), star.to_owned(), between, p_value]
+}
+
+fn show(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Percent => percent(value),
+        Unit::Decimals(digits) => format!("{value:.digits$}"),
+    }
+}
+
+/// An interval without percent signs.
+fn show_interval(unit: Unit, Interval { low, high }: Interval) -> String {
+    let [low, high] = [low, high].map(|end| show(unit, end));
+    format!("{} to {}", low.trim_end_matches(" %"), high.trim_end_matches(" %"))
+}
+
+/// A difference with its sign, in percentage points if the figure is in percent; no sign if it rounds to 0.
+fn show_difference(unit: Unit, value: f64) -> String {
+    let (value, digits) = match unit {
+        Unit::Percent => (100.0 * value, 1),
+        Unit::Decimals(digits) => (value, digits),
+    };
+    let shown = format!("{value:+.digits$}");
+    let is_zero = shown.chars().all(|character| !matches!(character, '1'..='9'));
+    if is_zero { shown.trim_start_matches(['+', '-']).to_owned() } else { shown }
+}
+
+fn show_difference_interval(unit: Unit, Interval { low, high }: Interval) -> String {
+    format!("{} to {}", show_difference(unit, low), show_difference(unit, high))
+}
+
+fn show_p_value(value: f64) -> String {
+    if value < 0.0001 { "<0.0001".to_owned() } else { format!("{value:.4}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_have_a_sign_unless_they_round_to_zero() {
+        let shown = [0.0311, -0.0004, 0.0, -0.25].map(|value| show_difference(Unit::Percent, value));
+        assert_eq!(shown, ["+3.1", "0.0", "0.0", "-25.0"]);
+        let interval = Interval { low: -1.26, high: 0.04 };
+        assert_eq!(show_difference_interval(Unit::Decimals(1), interval), "-1.3 to 0.0");
+        assert_eq!(show_interval(Unit::Percent, Interval { low: 0.951, high: 0.9999 }), "95.1 to 99.9");
+    }
+
+    #[test]
+    fn small_p_values_are_never_shown_as_zero() {
+        assert_eq!([1.0, 0.04999, 0.0001, 1e-9].map(show_p_value), ["1.0000", "0.0500", "0.0001", "<0.0001"]);
     }
 }

@@ -10,8 +10,7 @@ use sizeleak_audit::padding::{
 use sizeleak_audit::tunnel::Tunnel;
 use sizeleak_text::percent;
 
-use super::judged::{opening, sentence, table};
-use super::replies::NamedWithReplies;
+use super::judged::{NamedWithReplies, opening, sentence, table};
 use crate::command::document::{Document, paragraph, spaced};
 use crate::command::failure::Failure;
 use crate::command::report_format::ReportForm;

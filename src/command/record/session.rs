@@ -17,15 +17,13 @@ use sizeleak_recording::{
 };
 use sizeleak_text::{escaped_lines, listed};
 
-use super::ask::{HANDS_NS, Person};
-use super::end::End;
-use super::options::RecordOptions;
-use super::sender::{self, Sender};
+use super::options::{End, RecordOptions};
+use super::sender::{self, HANDS_NS, Person, Sender};
 use super::tap::Tap;
 use crate::command::document::paragraph;
 use crate::command::failure::Failure;
+use crate::command::line_channel::now_ns;
 use crate::command::output_option::{print_document, write};
-use crate::command::wall_clock::now_ns;
 
 /// The steps of a recording.
 pub(super) const JOURNAL: &str = "record.json";

@@ -19,7 +19,7 @@ use sizeleak_packet::{AddressSet, CapturedBytes, IpPacket, TransportSegment, ip_
 use sizeleak_strip::{CaptureFormat, CaptureWriter};
 
 use super::sender::{end, shell};
-use crate::command::wall_clock::now_ns;
+use crate::command::line_channel::now_ns;
 
 /// Packets that wait while the model is learned.
 const QUEUE: usize = 1 << 14;

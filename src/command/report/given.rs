@@ -11,10 +11,10 @@ use sizeleak_report::document::{Figure, Section, Value};
 
 use super::arguments::Arguments;
 use crate::command::answers_input::AnswersInput;
+use crate::command::document::quoted;
 use crate::command::failure::Failure;
 use crate::command::labelled_captures::LabelledCaptures;
 use crate::command::operand::{Content, Operand};
-use crate::command::shell_word::quoted;
 
 /// How much of a file is looked at.
 const HEAD: u64 = 1 << 12;

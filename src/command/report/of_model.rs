@@ -13,12 +13,12 @@ use sizeleak_report::document::{Figure, Section, Tile, Verdict};
 use sizeleak_report::leak;
 
 use super::arguments::Arguments;
+use crate::command::document::quoted;
 use crate::command::failure::Failure;
 use crate::command::pad::countermeasures::{Comparison, JudgedHome};
 use crate::command::pad::curve::Curve;
-use crate::command::pad::home::{COMMANDS_PER_DAY, check_sizes};
-use crate::command::pad::replies::NamedWithReplies;
-use crate::command::shell_word::quoted;
+use crate::command::pad::judged::NamedWithReplies;
+use crate::command::pad::{COMMANDS_PER_DAY, check_sizes};
 
 /// The fix is the cheapest table with which commands are named at most so much more often than by guessing, as in the
 /// examples of docs/padding.md: what is left is 5 % of guessing.

@@ -7,8 +7,7 @@ use sizeleak_learning::MIN_COMMANDS;
 use sizeleak_survey::{MessageKind, SurveyedAddress, SurveyedService};
 use sizeleak_text::{escaped, width};
 
-use crate::command::document::{COLUMNS, Document, line, paragraph};
-use crate::command::shell_word::quoted;
+use crate::command::document::{COLUMNS, Document, line, paragraph, quoted};
 
 /// What stdin may be saved as.
 const SAVED: &str = "capture.pcap";
