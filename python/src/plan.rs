@@ -12,7 +12,6 @@ use toml::{Table, Value};
 
 use crate::failure::{failure, input_failure, of_configuration, of_run};
 
-/// What a run needs.
 #[derive(Clone)]
 pub(crate) struct RunPlan {
     pub(crate) pipeline: Pipeline,
@@ -20,7 +19,6 @@ pub(crate) struct RunPlan {
     pub(crate) streams: Vec<PathBuf>,
 }
 
-/// Why a run failed.
 pub(crate) enum RunFailure {
     Run(RunError),
     /// The exception is made.
@@ -28,7 +26,6 @@ pub(crate) enum RunFailure {
 }
 
 impl RunPlan {
-    /// Builds its stages.
     pub(crate) fn prepare(&self, interrupt: &Interrupt) -> Result<PreparedRun, ConfigError> {
         if self.streams.is_empty() {
             return self.pipeline.prepare();
@@ -38,7 +35,6 @@ impl RunPlan {
         self.pipeline.prepare_from(from)
     }
 
-    /// Runs it on this thread.
     pub(crate) fn run(
         &self,
         interrupt: &Interrupt,
@@ -63,7 +59,6 @@ impl RunFailure {
     }
 }
 
-/// The pipeline of a file, or else the standard one, with options.
 pub(crate) fn configured(file: Option<&Path>, options: &[String]) -> Result<Pipeline, ConfigError> {
     let mut pipeline = file.map_or_else(|| Ok(Pipeline::standard()), Pipeline::read)?;
     options.iter().try_for_each(|option| pipeline.set_text(option))?;

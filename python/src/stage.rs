@@ -33,7 +33,6 @@ impl<K> PythonStage<K> {
         Self { object: copy, kind: PhantomData }
     }
 
-    /// Calls a method and emits the frames that it returns or yields.
     fn call(&self, method: &str, input: Option<Frame>, out: &mut dyn Emit) -> Result<(), StageError> {
         Python::attach(|py| {
             let object = match &self.object {
@@ -82,7 +81,6 @@ impl<K: TryFrom<Frame, Error = Frame> + Into<Frame> + Send> Stage for PythonStag
     }
 }
 
-/// The class of a stage.
 fn class(stage: &Bound<'_, PyAny>) -> String {
     stage.get_type().name().map_or_else(|_| String::new(), |name| name.to_string())
 }
@@ -125,7 +123,6 @@ fn unknown_kind(py: Python<'_>, kind: &str) -> PyErr {
     failure(py, format!("a stage in Python cannot consume `{kind}`; `consumes` is one of {KINDS}"), 2)
 }
 
-/// A stage, ready to run.
 pub(crate) fn runnable(stage: &Bound<'_, PyAny>) -> PyResult<Box<dyn Runnable>> {
     let (py, kind, stage) = (stage.py(), consumed(stage)?, stage.clone().unbind());
     Ok(match kind.as_str() {
@@ -137,7 +134,6 @@ pub(crate) fn runnable(stage: &Bound<'_, PyAny>) -> PyResult<Box<dyn Runnable>> 
     })
 }
 
-/// Runs a stage between an input and an output until its input ends.
 pub(crate) fn run_between(stage: Box<dyn Runnable>, input: impl Read, output: impl Write + Send) -> Outcome {
     let (mut input, mut output) = (StreamInput::new(input), StreamOutput::new(output));
     stage.run(Some(&mut input), &mut output, &Interrupt::new(), &mut SilentObserver)

@@ -43,7 +43,6 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// Starts the run.
     pub(crate) fn start(
         plan: RunPlan,
         builder: RecordBatchBuilder,

@@ -19,7 +19,6 @@ use super::time_range::TimeCut;
 /// The endings of the files of a folder that are answers; others are passed over.
 const ENDINGS: [&str; 5] = [".parquet", ".frames", ".frames.zst", ".frames.gz", ".ndjson"];
 
-/// Answers.
 #[derive(Debug, Args)]
 pub(super) struct AnswersInput {
     /// Answers in order of time: frames, JSON lines or Parquet, as `sizeleak run` and `archive` write them
@@ -31,12 +30,10 @@ pub(super) struct AnswersInput {
 }
 
 impl AnswersInput {
-    /// Those of these files and folders.
     pub(super) fn of(answers: Vec<PathBuf>) -> Self {
         Self { answers }
     }
 
-    /// Adds the answers to the files of a run.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
         self.answers.iter().for_each(|path| files.reads("the answers", path));
     }

@@ -132,7 +132,6 @@ enum Operation {
     Forget(forget::Arguments),
 }
 
-/// The format of the answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum AnswerFormat {
     /// Parquet, compressed by zstd
@@ -217,7 +216,6 @@ impl Arguments {
 /// More often than this would be waiting by looking.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A duration that is not negative.
 fn duration(text: &str) -> Result<Duration, String> {
     let duration = text.parse::<SignedDuration>().ok().and_then(|duration| Duration::try_from(duration).ok());
     duration.ok_or_else(|| "write it like 30s or 2m".to_owned())
@@ -232,7 +230,6 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// How long files have been left alone before `--watch` reads them.
 const WATCHED_SETTLE: Duration = Duration::from_secs(30);
 
-/// The options that choose captures.
 #[derive(Debug, Clone, Args)]
 struct CaptureChoice {
     /// Stay, and process new captures as they arrive
@@ -268,7 +265,6 @@ impl CaptureChoice {
         self.settle.unwrap_or(if self.watch { WATCHED_SETTLE } else { Duration::ZERO })
     }
 
-    /// The range of time.
     fn range(&self) -> Result<TimeRange, Failure> {
         self.range.range()
     }
@@ -304,7 +300,6 @@ fn in_bytes(bytes: u64) -> String {
 /// How often a call that waits looks whether the other one has ended.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
-/// The flag of calls that wait.
 #[derive(Debug, Clone, Args)]
 struct LockFlags {
     /// Wait if another call is writing to OUT
@@ -326,9 +321,7 @@ impl LockFlags {
 enum WhenLocked {
     /// It ends with an error.
     Refuse,
-    /// It waits, and says so.
     Wait,
-    /// It waits.
     WaitQuietly,
 }
 
@@ -357,7 +350,6 @@ impl WhenLocked {
     }
 }
 
-/// What is watched, and how.
 struct WatchedArchive<'a> {
     run: &'a ArchiveRun,
     /// The time between two looks.

@@ -57,7 +57,6 @@ pub(crate) struct Arguments {
     output: OutputOption,
 }
 
-/// An audit as JSON.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     schema: u32,
@@ -98,10 +97,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a report covers whose background is of a damaged capture.
 const COVERED: &str = "the background is that from before the damage";
 
-/// Which other flows there are.
 #[derive(Debug, Args)]
 struct BackgroundOptions {
     /// So many other flows send through the tunnel, each like one of `--background-from`
@@ -121,7 +118,6 @@ struct ReadBackground {
 }
 
 impl BackgroundOptions {
-    /// Adds the captures.
     fn add_to(&self, files: &mut RunFiles) -> Result<(), Failure> {
         if self.background.is_some() {
             files.extend(self.pipeline()?.files(None));
@@ -164,7 +160,6 @@ impl BackgroundOptions {
     }
 }
 
-/// Takes flows and their packets.
 struct Reader<'a> {
     tunnel: &'a Tunnel,
     scope: &'a Scope,
@@ -201,7 +196,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether a flow is one of the model's.
     fn is_own(&self, flow: &Flow) -> bool {
         let Scope { gateway, services, .. } = self.scope;
         let is_gateway = gateway.is_some_and(|gateway| gateway == flow.gateway);

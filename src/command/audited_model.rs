@@ -39,7 +39,6 @@ pub(super) struct AuditedModel {
     decay: Option<f64>,
 }
 
-/// The prior that was used.
 #[derive(Debug, Serialize)]
 pub(super) struct PriorReport {
     name: PriorName,
@@ -47,7 +46,6 @@ pub(super) struct PriorReport {
     pub(super) sentence: String,
 }
 
-/// The names of the actions whose sizes a model has.
 pub(super) fn actions(model: &Model) -> Vec<&str> {
     model.actions.iter().map(|action| action.name.as_str()).collect()
 }
@@ -58,18 +56,15 @@ fn decay(text: &str) -> Result<f64, String> {
 }
 
 impl AuditedModel {
-    /// Adds the files that are read.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
         self.files().for_each(|(role, path)| files.reads(role, &path));
     }
 
-    /// The files that are read, with what they are.
     pub(super) fn files(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
         let named = [("the model", &self.model), ("the inventory", &self.inventory)];
         named.into_iter().filter_map(|(role, path)| Some((role, path.clone()?)))
     }
 
-    /// The file with the model.
     pub(super) fn path(&self) -> Option<&PathBuf> {
         self.model.as_ref()
     }
@@ -100,7 +95,6 @@ impl AuditedModel {
         PriorReport { name: self.prior, decay: self.decay, sentence }
     }
 
-    /// The inventory that is named.
     pub(super) fn inventory(&self) -> Result<Option<Inventory>, Failure> {
         let Some(path) = &self.inventory else { return Ok(None) };
         let name = || path.display().to_string();
@@ -161,7 +155,6 @@ impl AuditedModel {
     }
 }
 
-/// What is observed.
 #[derive(Debug, Args)]
 pub(super) struct ObserverOption {
     /// What who sees the packets of a tunnel learns: wireguard, esp-gcm, esp-cbc, or a policy by which it pads packets
@@ -172,7 +165,6 @@ pub(super) struct ObserverOption {
 }
 
 impl ObserverOption {
-    /// The tunnel, if that is what is observed.
     pub(super) fn tunnel(&self, model: &Model) -> Option<Tunnel> {
         self.tunnel.clone().map(|kind| Tunnel::new(kind, model))
     }

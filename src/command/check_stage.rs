@@ -47,7 +47,6 @@ pub(crate) struct Arguments {
     command: Vec<OsString>,
 }
 
-/// Parses the name of a kind.
 fn kinds() -> impl TypedValueParser<Value = ConsumedKind> {
     let values = ConsumedKind::ALL.map(|(kind, about)| PossibleValue::new(kind.name()).help(about));
     PossibleValuesParser::new(values).try_map(|name| {

@@ -38,7 +38,6 @@ pub(super) struct Continuation {
     finish: bool,
 }
 
-/// A run whose state is kept.
 #[derive(Debug)]
 pub(super) struct ContinuedRun<'a> {
     path: &'a Path,
@@ -49,7 +48,6 @@ pub(super) struct ContinuedRun<'a> {
 }
 
 impl Continuation {
-    /// Whether a state is used.
     pub(super) fn is_used(&self) -> bool {
         self.state.is_some()
     }
@@ -97,7 +95,6 @@ impl Continuation {
         Ok(pipeline.until_records()?)
     }
 
-    /// Adds the state to the files of a run.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
         if let Some(path) = &self.state {
             files.writes("`--state`", path);
@@ -132,7 +129,6 @@ impl Continuation {
 }
 
 impl ContinuedRun<'_> {
-    /// The file of the state.
     pub(super) fn path(&self) -> &Path {
         self.path
     }

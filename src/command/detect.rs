@@ -67,7 +67,6 @@ pub(crate) struct Arguments {
     style: TextStyleOptions,
 }
 
-/// A format of deviations.
 #[derive(Debug, Clone, Copy)]
 struct DeviationFormat(OutputFormat);
 
@@ -82,7 +81,6 @@ impl ValueEnum for DeviationFormat {
     }
 }
 
-/// The stage, with what it made.
 struct Watch {
     detector: Detector,
     out: Vec<Frame>,
@@ -96,7 +94,6 @@ struct Watch {
 }
 
 impl Watch {
-    /// The deviations since the last call.
     fn take(&mut self) -> Vec<Frame> {
         // What is missed is found behind the last answer.
         let range = TimeRange { until_ns: None, ..self.range };

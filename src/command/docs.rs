@@ -36,7 +36,6 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 }
 
-/// What is written.
 #[derive(Debug, Clone, Copy)]
 enum What {
     Man,
@@ -54,7 +53,6 @@ fn what() -> impl TypedValueParser<Value = What> {
     })
 }
 
-/// The text of the schema file.
 pub(super) fn schema_text() -> String {
     format!("{:#}\n", schema::schema())
 }

@@ -19,10 +19,8 @@ const MAX_CELL: usize = 120;
 /// Columns between the cells of a row.
 const GAP: u16 = 2;
 
-/// A report.
 pub(super) type Document = Vec<Block>;
 
-/// A part of a report.
 #[derive(Debug, Clone)]
 pub(super) enum Block {
     /// A line as it is, such as a bar or a command line to copy.
@@ -33,12 +31,10 @@ pub(super) enum Block {
     Table { header: Vec<String>, rows: Vec<Vec<String>>, indent: usize },
 }
 
-/// An empty line.
 pub(super) fn blank() -> Document {
     line("")
 }
 
-/// A line as it is.
 pub(super) fn line(text: impl Into<String>) -> Document {
     vec![Block::Line(text.into())]
 }
@@ -55,7 +51,6 @@ pub(super) fn numbers<const N: usize>(header: [&str; N], rows: impl IntoIterator
     vec![Block::Table { header: header.map(str::to_owned).to_vec(), rows: rows.collect(), indent: 0 }]
 }
 
-/// A table of typed values, likewise.
 pub(super) fn figure(figure: &Figure) -> Document {
     let cell = |value: &Value| shortened(&value.shown(), MAX_CELL).into_owned();
     let rows = figure.rows.iter().map(|row| row.iter().map(cell).collect());
@@ -70,7 +65,6 @@ pub(super) fn name_cell(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same further to the right.
 pub(super) fn indented(document: Document, by: usize) -> Document {
     let further = |block| match block {
         Block::Line(text) if text.is_empty() => Block::Line(text),
@@ -127,7 +121,6 @@ fn natural_width(header: &[String], rows: &[Vec<String>]) -> usize {
     (0..header.len()).map(|at| widest(at) + usize::from(GAP)).sum::<usize>().saturating_sub(usize::from(GAP))
 }
 
-/// A text broken into lines.
 fn broken(text: &str, indent: usize, columns: usize) -> String {
     // It may be aligned with the lines around it.
     if width(text) <= columns && !text.contains('\n') {
@@ -192,12 +185,10 @@ fn markdown_table(header: &[String], rows: &[Vec<String>]) -> String {
     row(header) + &row(&rule) + &rows.iter().map(|cells| row(cells)).collect::<String>()
 }
 
-/// The columns of what goes to stdout.
 pub(super) fn stdout_columns() -> usize {
     columns(&io::stdout())
 }
 
-/// The columns of what goes to stderr.
 pub(super) fn stderr_columns() -> usize {
     columns(&io::stderr())
 }

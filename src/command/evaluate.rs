@@ -296,7 +296,6 @@ fn report_remarks(learned: &Result<Vec<LearnedModel>, LearningError>) {
     }
 }
 
-/// The parts as a human-readable table.
 fn folds_table(folds: &[Fold]) -> Document {
     let row = |(at, fold): (usize, &Fold)| {
         let [at, learned, labels] = [at, fold.learned, fold.labels].map(|count| Value::Count(count as f64));

@@ -17,7 +17,6 @@ use super::help::STAGES;
 use super::labelled_captures::LabelledCaptures;
 use super::operand::{Content, STANDARD};
 
-/// What the figures of damaged captures cover.
 pub(super) const COVERED: &str = "the figures cover everything before the damage";
 
 /// Labelled captures, and the model that pipelines use.
@@ -51,7 +50,6 @@ impl EvaluationInput {
         variants.collect::<Result<_, _>>().map_err(|fault: String| Failure::usage(anyhow!(fault)))
     }
 
-    /// Reads the models that a pipeline uses.
     pub(super) fn models(pipeline: &Pipeline) -> Result<ModelSet, Failure> {
         let models = pipeline.models();
         if models.is_empty() {
@@ -60,7 +58,6 @@ impl EvaluationInput {
         Ok(ModelSet::read(&models)?)
     }
 
-    /// Reads the models and the labels.
     pub(super) fn read(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<(ModelSet, LabelFile), Failure> {
         let models = Self::models(pipeline)?;
         let labels = self.captures.read_labels(input, pipeline)?;
@@ -71,7 +68,6 @@ impl EvaluationInput {
         Ok((models, labels))
     }
 
-    /// The evaluator of a pipeline with these models.
     pub(super) fn evaluator<'a>(
         &self,
         models: &'a ModelSet,
@@ -100,7 +96,6 @@ impl EvaluationInput {
 pub(super) enum PipelineVariant {
     /// By options of stages, `stage.key=value` each; without any, not at all.
     Options(Vec<String>),
-    /// It is another pipeline file.
     File(PathBuf),
 }
 

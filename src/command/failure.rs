@@ -31,7 +31,6 @@ impl Failure {
         Self { code: 2, error: error.into() }
     }
 
-    /// A failure with this exit code.
     pub(crate) fn with_code(code: u8, error: impl Into<anyhow::Error>) -> Self {
         Self { code, error: error.into() }
     }
@@ -46,7 +45,6 @@ impl Failure {
         Self { code: self.code, error: self.error.context(context) }
     }
 
-    /// The exit code of the contract.
     pub(crate) fn exit_code(&self) -> u8 {
         self.code
     }

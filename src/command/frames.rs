@@ -59,7 +59,6 @@ pub(crate) struct Arguments {
     style: TextStyleOptions,
 }
 
-/// A format other than frames.
 #[derive(Debug, Clone, Copy)]
 struct TextFormat(OutputFormat);
 
@@ -114,7 +113,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Checks that a format with columns gets exactly one kind, and that this kind has columns.
 pub(super) fn check_columns(format: OutputFormat, selection: &KindSelection) -> Result<(), Failure> {
     let name = match format {
         OutputFormat::Parquet => "Parquet",
@@ -193,7 +191,6 @@ pub(super) fn kind(text: &str) -> Result<String, String> {
     if KINDS.contains(&text) || did_you_mean(text, KINDS).is_empty() { Ok(text.to_owned()) } else { Err(unknown(text)) }
 }
 
-/// Why a kind is not accepted.
 fn unknown(kind: &str) -> String {
     format!("there is no kind `{kind}`{} (there are {})", did_you_mean(kind, KINDS), KINDS.join(", "))
 }
@@ -201,7 +198,6 @@ fn unknown(kind: &str) -> String {
 /// The most kinds of a stream that are remembered.
 const MAX_KINDS: usize = 64;
 
-/// The kinds that a stream has.
 #[derive(Debug, Default)]
 pub(super) struct KindsSeen {
     kinds: BTreeSet<String>,
@@ -210,7 +206,6 @@ pub(super) struct KindsSeen {
 }
 
 impl KindsSeen {
-    /// Takes the next frame.
     pub(super) fn add(&mut self, frame: &Frame) {
         let kind = frame.kind();
         if !self.kinds.contains(kind) && self.kinds.len() < MAX_KINDS {
@@ -224,7 +219,6 @@ impl KindsSeen {
         }
     }
 
-    /// Says which of the kinds that were wanted were not there.
     pub(super) fn report_absent(&self, wanted: &[String]) {
         for kind in wanted.iter().filter(|kind| !self.kinds.contains(*kind)) {
             let known = if KINDS.contains(&&**kind) { "" } else { ", a kind that this program does not know" };

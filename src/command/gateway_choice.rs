@@ -21,9 +21,6 @@ const SHOWN: usize = 3;
 
 /// Sets the gateway of a pipeline that has none: that of its models, or else the only one that
 /// a survey of the captures finds. It is said which. The pipeline stays as it is where nothing is to be chosen.
-///
-/// # Errors
-/// If no gateway or several are found.
 pub(super) fn choose_gateway(pipeline: &mut Pipeline) -> Result<(), Failure> {
     if let Some(chosen) = find_gateway(pipeline, &Interrupt::on_signals()?)? {
         say("sizeleak", &chosen);
@@ -33,9 +30,6 @@ pub(super) fn choose_gateway(pipeline: &mut Pipeline) -> Result<(), Failure> {
 
 /// Sets the gateway of a pipeline that has none: that of its models, or else the only one that a survey of its captures
 /// finds. Returns which, in words; `None` where nothing is to be chosen.
-///
-/// # Errors
-/// If no gateway or several are found.
 pub(super) fn find_gateway(pipeline: &mut Pipeline, interrupt: &Interrupt) -> Result<Option<String>, Failure> {
     if !pipeline.has(STAGE) || pipeline.option(STAGE, KEY).is_some() {
         return Ok(None);

@@ -70,7 +70,6 @@ fn offset(text: &str) -> Result<Offset, String> {
 }
 
 impl LabelReading {
-    /// What labels look like.
     pub(super) fn form(&self) -> Result<LabelForm, Failure> {
         let read = |path: &PathBuf| -> Result<LabelMap, Failure> {
             let text = read_text(path, MAX_WRITTEN_BYTES).with_context(|| path.display().to_string())?;

@@ -22,7 +22,6 @@ use super::label_reading::{LabelClockOption, LabelReading};
 use super::time_range::TimeRangeOption;
 use super::traffic_input::{SingleCaptures, StageOptionArguments, TrafficInput};
 
-/// Labelled captures, and how commands are found in them.
 #[derive(Debug, Args)]
 pub(super) struct LabelledCaptures {
     #[command(flatten)]
@@ -72,10 +71,8 @@ pub(super) struct LabelledCaptures {
     are_choices_said: Cell<bool>,
 }
 
-/// How several captures are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadOrder {
-    /// As one, in order of time.
     Together,
     /// One after another.
     OneByOne,
@@ -105,7 +102,6 @@ impl LabelledCaptures {
         self.options.gateways()
     }
 
-    /// The names of captures that these models were learned from, and that are among those of a pipeline.
     pub(super) fn learned_from(&self, models: &[Model], pipeline: &Pipeline) -> Result<Vec<String>, Failure> {
         let mut learned = models.iter().flat_map(|model| &model.learned.captures).peekable();
         if learned.peek().is_none() {
@@ -116,12 +112,10 @@ impl LabelledCaptures {
         Ok(learned.filter(|capture| digests.contains(&capture.sha256)).map(|capture| capture.name.clone()).collect())
     }
 
-    /// Whether there are any labels.
     pub(super) fn are_labelled(&self) -> bool {
         self.labels.is_some() || self.labels_from_names
     }
 
-    /// Reads the labels; `input` is that of `pipeline`, in which names are those of captures.
     pub(super) fn read_labels(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<LabelFile, Failure> {
         if let Some(labels) = &self.labels {
             return Ok(LabelFile::read(labels, &self.label_times(pipeline)?)?.of_time(self.range.range()?));
@@ -139,12 +133,10 @@ impl LabelledCaptures {
         Ok(LabelFile::of_names(&captures, &rule)?.of_time(self.range.range()?))
     }
 
-    /// How labels are read.
     pub(super) fn label_times(&self, pipeline: &Pipeline) -> Result<LabelTimes, Failure> {
         self.reading.times(&self.clock, &TrafficInput::single_captures(pipeline).captures)
     }
 
-    /// What the pipelines read.
     pub(super) fn input(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
         self.input_from(self.source(ReadOrder::Together, pipeline))
     }
@@ -154,7 +146,6 @@ impl LabelledCaptures {
         self.input_from(self.source(ReadOrder::OneByOne, pipeline))
     }
 
-    /// The same of another source.
     pub(super) fn input_from(&self, source: InputSource) -> Result<PipelineInput, Failure> {
         let overlap = if self.labels_from_names { Overlap::Shifted } else { Overlap::Refused };
         Ok(PipelineInput::new(source).with_overlap(overlap).within(self.range.range()?))

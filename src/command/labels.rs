@@ -66,7 +66,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was understood.
 fn summary(path: &str, labels: &Labels) -> String {
     let mut text = format!("{path}: {} commands", labels.rows.len());
     let times = || labels.rows.iter().map(|row| row.time_ns);

@@ -193,7 +193,6 @@ impl Arguments {
         }
     }
 
-    /// How is learned, whatever the labels.
     fn settings<'a>(&self, pipeline: &'a Pipeline, input: &'a PipelineInput) -> Result<LessonSettings<'a>, Failure> {
         Ok(LessonSettings {
             input,
@@ -249,7 +248,6 @@ struct Lesson {
     tolerance: Tolerance,
 }
 
-/// How is learned, whatever the labels.
 #[derive(Debug)]
 struct LessonSettings<'a> {
     input: &'a PipelineInput,
@@ -259,7 +257,6 @@ struct LessonSettings<'a> {
 }
 
 impl LessonSettings<'_> {
-    /// A run over labels.
     fn run<'a>(&'a self, labels: &'a LabelFile, tolerance: Tolerance) -> LearningRun<'a> {
         LearningRun { labels, input: self.input, tolerance, settings: &self.learning }
     }

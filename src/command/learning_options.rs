@@ -12,7 +12,6 @@ use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use super::failure::Failure;
 
-/// How a model is learned.
 #[derive(Debug, Args)]
 pub(super) struct LearningOptions {
     /// The devices behind the gateway and their actions [default: any number of any action]
@@ -45,7 +44,6 @@ pub(super) struct LearningOptions {
 }
 
 impl LearningOptions {
-    /// Adds the files that are read.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
         self.inventory.iter().for_each(|path| files.reads("the inventory", path));
         self.padding.iter().filter_map(PaddingOption::file).for_each(|path| files.reads("the padding policy", path));
@@ -99,7 +97,6 @@ impl PaddingOption {
         if self.0.parse::<PaddingPolicy>().is_ok() { None } else { Some(Path::new(&self.0)) }
     }
 
-    /// The policy.
     pub(super) fn policy(&self) -> anyhow::Result<PaddingPolicy> {
         let name = match self.0.parse() {
             Ok(policy) => return Ok(policy),

@@ -18,7 +18,6 @@ pub(super) struct NoticeReport {
 }
 
 impl NoticeReport {
-    /// Takes the next notice.
     pub(super) fn add(&mut self, notice: &Notice) {
         self.faults.add(notice);
         if log::is_verbose() {

@@ -18,7 +18,6 @@ const HEAD: u64 = 1 << 16;
 /// How much shows that a file is a frame stream, or no text.
 const FIRST: u64 = 16;
 
-/// What is named without an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Operand {
     /// Where it is; `-` is stdin.
@@ -27,14 +26,12 @@ pub(super) struct Operand {
     pub(super) content: Content,
 }
 
-/// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     /// Packets, or what is none of the others: `capture` says what is wrong with it.
     Capture,
     /// Frames that were saved.
     Stream,
-    /// A pipeline.
     Pipeline,
     /// What is named with an option, and is neither packets nor frames.
     ValueOf(NamedFile),
@@ -42,12 +39,10 @@ pub(super) enum Content {
     Settings,
 }
 
-/// A file that an option names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NamedFile {
     /// What it is, for people.
     what: &'static str,
-    /// The option.
     option: &'static str,
 }
 
@@ -56,13 +51,11 @@ const INVENTORY: NamedFile = NamedFile { what: "an inventory", option: "--invent
 const LABELS: NamedFile = NamedFile { what: "a file of labels", option: "--labels" };
 
 impl Operand {
-    /// Looks at a file.
     pub(super) fn of(path: PathBuf) -> Self {
         let content = content_of(&path);
         Self { path, content }
     }
 
-    /// Parses arguments.
     pub(super) fn parser() -> impl TypedValueParser<Value = Self> {
         PathBufValueParser::new().map(Self::of)
     }

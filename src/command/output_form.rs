@@ -46,7 +46,6 @@ pub(super) fn chosen<F: ValueEnum>(
     Ok(format)
 }
 
-/// The form of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PictureForm {
     Svg,

@@ -19,7 +19,6 @@ use super::output_form;
 /// The role of stdout among the files of a run.
 const STDOUT: &str = "stdout";
 
-/// Where a result goes.
 #[derive(Debug, Args)]
 pub(super) struct OutputOption {
     /// Write to FILE; its name chooses the format
@@ -28,7 +27,6 @@ pub(super) struct OutputOption {
 }
 
 impl OutputOption {
-    /// Adds the output to the files of a run.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
         match &self.output {
             Some(path) => files.writes("`--output`", path),
@@ -36,7 +34,6 @@ impl OutputOption {
         }
     }
 
-    /// The file, unless it is stdout.
     pub(super) fn path(&self) -> Option<&Path> {
         self.output.as_deref()
     }
@@ -46,7 +43,6 @@ impl OutputOption {
         output_form::chosen(named, self.path(), command)
     }
 
-    /// Begins the output.
     pub(super) fn create(&self) -> anyhow::Result<OutputFile> {
         Ok(match &self.output {
             Some(path) => OutputFile::create(path)?,
@@ -54,7 +50,6 @@ impl OutputOption {
         })
     }
 
-    /// Writes a complete result.
     pub(super) fn write(&self, result: &[u8]) -> anyhow::Result<()> {
         self.output.as_deref().map_or_else(|| print(result), |path| write_result(path, result))
     }
@@ -98,7 +93,6 @@ pub(super) fn write_result(path: &Path, result: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a text for people.
 pub(super) fn print_document(document: &Document) -> anyhow::Result<()> {
     print(escaped_lines(&as_text(document, stdout_columns())).as_bytes())
 }

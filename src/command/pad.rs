@@ -76,7 +76,6 @@ pub(crate) struct Arguments {
     output: OutputOption,
 }
 
-/// What is asked.
 #[derive(Debug)]
 enum Question {
     /// What a policy gives away and costs.
@@ -85,7 +84,6 @@ enum Question {
     Countermeasures(Countermeasures),
     /// All countermeasures on top of a policy.
     Comparison(PaddingPolicy),
-    /// Which table is the best.
     Table(Demand),
     /// What all policies give away and cost.
     Curve,
@@ -231,12 +229,10 @@ struct HomeOptions {
 }
 
 impl HomeOptions {
-    /// What the observer knows of ε.
     fn knowledge(&self) -> EpsilonKnowledge {
         if self.without_epsilon { EpsilonKnowledge::Value } else { EpsilonKnowledge::Distribution }
     }
 
-    /// Commands a day.
     fn commands_per_day(&self) -> f64 {
         f64::from(self.commands_per_day)
     }

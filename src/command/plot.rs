@@ -91,7 +91,6 @@ pub(crate) struct Arguments {
     picture: PictureOptions,
 }
 
-/// How the picture looks.
 #[derive(Debug, Args)]
 struct PictureOptions {
     /// The title; '' for none [default: what is drawn]
@@ -176,7 +175,6 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// Writes a picture of the size and title that are asked for.
     fn write(&self, draw: impl FnOnce(PictureSize, Option<&str>) -> Result<String, TooSmall>) -> Result<(), Failure> {
         let PictureOptions { title, width, height, font_size } = &self.arguments.picture;
         let size = PictureSize { width: *width, height: *height, font: *font_size };
@@ -215,7 +213,6 @@ impl Drawing<'_> {
         self.write(|size, title| habits_svg(&home, size, title.unwrap_or(&own_title)))
     }
 
-    /// What is drawn of a report.
     fn figure<F: DeserializeOwned>(&self, kind: PictureKind, report: serde_json::Value) -> Result<F, Failure> {
         let figure = serde_json::from_value(report);
         let (name, wanted, source) = (self.name, kind.name(), kind.source());
@@ -223,7 +220,6 @@ impl Drawing<'_> {
     }
 }
 
-/// The last summary of a stream.
 #[derive(Default)]
 struct LastSummary(Option<Summary>);
 
@@ -237,7 +233,6 @@ impl AnswerSink for LastSummary {
     fn learn(&mut self, _: u64, _: Option<&str>, _: Option<&str>) {}
 }
 
-/// The latencies of the stages of a whole stream.
 fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>, Failure> {
     let mut last = LastSummary::default();
     answers.read(name, &mut last)?;
@@ -269,7 +264,6 @@ fn quantiles(histogram: &[u8]) -> Option<Quantiles> {
 const MAX_ACTIONS: u32 = 4;
 const MAX_LISTED: f64 = 100_000.0;
 
-/// The sizes of a section of a model file's text.
 fn sizes_of(text: &str, section: Option<usize>, name: &str) -> Result<CommandSizes, Failure> {
     let mut sections = ModelSet::from_toml(text).with_context(|| name.to_owned())?.into_sections();
     let count = sections.len();

@@ -52,7 +52,6 @@ pub(crate) struct Arguments {
     output: PathBuf,
 }
 
-/// The answers by gateway.
 struct Homes {
     flows: SeenFlows,
     sightings: BTreeMap<String, Vec<Sighting>>,
@@ -109,7 +108,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
-    /// The profile to go on from.
     fn begun(&self) -> Result<Profile, Failure> {
         let Some(path) = &self.add else {
             return Profile::new(self.time_zone.as_deref().unwrap_or("UTC")).map_err(Failure::usage);

@@ -16,7 +16,6 @@ use sizeleak_platform::telemetry::log::{Drawing, Screen, is_for_people};
 /// How often the bar is redrawn.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// If the total size is known.
 const KNOWN_TOTAL: &str = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
 /// The same for several files.
@@ -28,7 +27,6 @@ const UNKNOWN_TOTAL: &str = "{spinner} {bytes} read, {bytes_per_sec}, {elapsed}"
 /// If other processes read the captures.
 const NOTHING_KNOWN: &str = "{spinner} {elapsed}";
 
-/// The flag for the progress bar.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ProgressFlags {
     /// When a progress bar is drawn on stderr

@@ -10,7 +10,6 @@ use super::failure::Failure;
 use super::help::OUTPUT;
 use super::output_option::{OutputOption, print};
 
-/// The format of a report.
 #[derive(Debug, Args)]
 pub(super) struct ReportFormatOption {
     /// The format: text, json, csv or markdown [default: by the name of FILE, else text]
@@ -18,7 +17,6 @@ pub(super) struct ReportFormatOption {
     format: Option<ReportFormat>,
 }
 
-/// The format of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReportFormat {
     /// Sentences and aligned tables, for people
@@ -34,7 +32,6 @@ pub(super) enum ReportFormat {
     Markdown,
 }
 
-/// How a report is written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReportForm {
     format: ReportFormat,
@@ -48,14 +45,12 @@ impl ReportFormatOption {
         Ok(ReportForm { format, columns: if output.path().is_some() { COLUMNS } else { stdout_columns() } })
     }
 
-    /// The form of what is printed.
     pub(super) fn printed(&self) -> ReportForm {
         ReportForm { format: self.format.unwrap_or_default(), columns: stdout_columns() }
     }
 }
 
 impl ReportForm {
-    /// Whether it is CSV, which some reports have a form of their own for.
     pub(super) fn is_csv(self) -> bool {
         self.format == ReportFormat::Csv
     }
@@ -78,7 +73,6 @@ impl ReportForm {
         })
     }
 
-    /// Prints a report.
     pub(super) fn print(
         self,
         report: &impl Serialize,

@@ -218,7 +218,6 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
 }
 
 impl Arguments {
-    /// What is chosen by its time.
     fn cut(&self) -> Result<TimeCut, Failure> {
         let range = self.range.range()?;
         if !range.is_everything() && self.kind.iter().any(|kind| ["packets", "segments"].contains(&kind.as_str())) {
@@ -228,7 +227,6 @@ impl Arguments {
         Ok(TimeCut::new(range))
     }
 
-    /// Where the run starts.
     fn start(&self) -> Result<StartPoint, Failure> {
         if self.continuation.is_used() {
             return Ok(StartPoint::continued(self.continuation.has_no_traffic(&self.input)?));
@@ -236,7 +234,6 @@ impl Arguments {
         StartPoint::of(&self.input)
     }
 
-    /// A pipeline that was found, if no model is named here.
     fn without_model<'a>(&self, found: Option<&'a FoundPipeline>) -> Option<&'a FoundPipeline> {
         found.filter(|_| self.model.is_empty() && !self.options.name_a_model())
     }
@@ -251,7 +248,6 @@ impl Arguments {
         Some(access)
     }
 
-    /// Starts to serve metrics, if asked for.
     fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>, Failure> {
         let served = self.metrics.serve(telemetry);
         served.map_err(of_configuration)

@@ -171,7 +171,6 @@ struct Told {
     devices: Vec<CommandedDevice>,
 }
 
-/// Both ends of the gateway's connection.
 struct Loopback {
     gateway: TcpStream,
     service: TcpStream,
@@ -198,9 +197,7 @@ impl Loopback {
     }
 }
 
-/// What a home that runs writes.
 struct Served<'a> {
-    /// The folder of the inventory.
     folder: Option<&'a Path>,
     /// What crosses the loopback.
     pcap: Option<&'a Path>,
@@ -208,7 +205,6 @@ struct Served<'a> {
     clock_ahead: SignedDuration,
 }
 
-/// Runs a home until stdin ends.
 fn serve(scenario: Scenario, seed: u64, served: &Served<'_>) -> Result<ExitCode, Failure> {
     let home = LiveHome::new(scenario, seed)?;
     if let Some(folder) = served.folder {

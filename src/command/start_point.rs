@@ -13,7 +13,6 @@ use sizeleak_platform::telemetry::log::say;
 use super::failure::Failure;
 use super::traffic_input::TrafficInput;
 
-/// Where a run starts.
 #[derive(Debug)]
 pub(super) struct StartPoint {
     /// The saved streams that it continues from, one after another.
@@ -23,7 +22,6 @@ pub(super) struct StartPoint {
 }
 
 impl StartPoint {
-    /// Where a run starts that reads this input.
     pub(super) fn of(input: &TrafficInput) -> Result<Self, Failure> {
         let from = input.streams();
         if let Some(again) = named_twice(&from) {
@@ -38,7 +36,6 @@ impl StartPoint {
         Self { from: Vec::new(), has_no_traffic }
     }
 
-    /// Whether nothing is read at all.
     pub(super) fn has_no_traffic(&self) -> bool {
         self.has_no_traffic
     }
@@ -78,7 +75,6 @@ impl StartPoint {
         Ok(pipeline.prepare_from(from)?)
     }
 
-    /// The saved streams, as one.
     fn open_streams(&self, interrupt: &Interrupt) -> Result<SavedStream, Failure> {
         let opened = match &*self.from {
             [only] => SavedStream::open(only, interrupt),
@@ -126,7 +122,6 @@ pub(super) fn report_found() {
     say("sizeleak", &format!("pipeline ./{FILE}"));
 }
 
-/// A pipeline that was found, not named.
 #[derive(Debug)]
 pub(super) struct FoundPipeline(Pipeline);
 
@@ -140,7 +135,6 @@ impl FoundPipeline {
         Ok(Some(Self(Pipeline::read(file)?)))
     }
 
-    /// The pipeline as it is in the file.
     pub(super) fn pipeline(&self) -> &Pipeline {
         &self.0
     }
@@ -157,7 +151,6 @@ impl FoundPipeline {
     }
 }
 
-/// Refuses stages that are found with a model.
 fn refuse_model(pipeline: &Pipeline) -> Result<(), Failure> {
     let Some(model) = STAGES.iter().find_map(|stage| pipeline.option(stage.name, MODEL)) else { return Ok(()) };
     let model = model.as_str().map_or_else(|| model.to_string(), str::to_owned);

@@ -9,7 +9,6 @@ use sizeleak_output::{Clock, Colours, HexLength, TextStyle, TimeFormat};
 use super::failure::Failure;
 use super::help::OUTPUT;
 
-/// The clock of times.
 #[derive(Debug, Args)]
 pub(super) struct ClockOption {
     /// The clock of times in tables and pictures; JSON and CSV have nanoseconds since 1970, Parquet and Zeek UTC
@@ -18,7 +17,6 @@ pub(super) struct ClockOption {
 }
 
 impl ClockOption {
-    /// Times by this clock.
     pub(super) fn times(&self) -> Result<TimeFormat, Failure> {
         TimeFormat::new(self.time).map_err(|error| {
             let advice = "set TZ to a zone such as Europe/Berlin, or omit `--time local`";
@@ -27,7 +25,6 @@ impl ClockOption {
     }
 }
 
-/// Times and colours of tables.
 #[derive(Debug, Args)]
 pub(super) struct TextStyleOptions {
     #[command(flatten)]
@@ -38,7 +35,6 @@ pub(super) struct TextStyleOptions {
     color: ColourMode,
 }
 
-/// When a table has colours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum ColourMode {
     /// On a terminal, unless `NO_COLOR` is set

@@ -31,13 +31,11 @@ fn time(text: &str) -> Result<i64, String> {
 }
 
 impl TimeRangeOption {
-    /// The range.
     pub(super) fn range(&self) -> Result<TimeRange, Failure> {
         checked(self.since, self.until)
     }
 }
 
-/// The range between two times.
 pub(super) fn checked(since_ns: Option<i64>, until_ns: Option<i64>) -> Result<TimeRange, Failure> {
     if since_ns.zip(until_ns).is_some_and(|(since, until)| since >= until) {
         return Err(Failure::usage(anyhow!("`--until` is not after `--since`: nothing is in that range")));
@@ -58,7 +56,6 @@ impl TimeCut {
         Self { range, ..Self::default() }
     }
 
-    /// Whether a frame is of the time, or of none.
     pub(super) fn keeps(&mut self, frame: &Frame) -> bool {
         if self.range.is_everything() {
             return true;

@@ -47,10 +47,8 @@ pub(super) struct TrafficInput {
     pipeline: Option<PathBuf>,
 }
 
-/// Captures that are read one by one.
 #[derive(Debug, Default)]
 pub(super) struct SingleCaptures {
-    /// The files.
     pub(super) captures: Vec<PathBuf>,
     /// How many files of the folders are no captures, or cannot be read.
     pub(super) skipped: usize,
@@ -66,7 +64,6 @@ pub(super) enum Stdin {
 }
 
 impl Stdin {
-    /// What stdin of this process is.
     pub(super) fn of_process() -> Self {
         let metadata = stdin().and_then(|stdin: File| stdin.metadata());
         let is_piped = |kind: std::fs::FileType| kind.is_fifo() || kind.is_file() || kind.is_socket();
@@ -104,7 +101,6 @@ impl TrafficInput {
         single
     }
 
-    /// The saved streams that are named.
     pub(super) fn streams(&self) -> Vec<PathBuf> {
         self.from.iter().map(PathBuf::as_path).chain(self.holding(Content::Stream)).map(Path::to_owned).collect()
     }
@@ -138,7 +134,6 @@ impl TrafficInput {
         self.pipeline.as_deref()
     }
 
-    /// The operands of some content.
     fn holding(&self, content: Content) -> impl Iterator<Item = &Path> {
         self.operands.iter().filter(move |operand| operand.content == content).map(|operand| &*operand.path)
     }
@@ -248,7 +243,6 @@ impl StageOptionArguments {
         self.gateway.iter().filter_map(|gateway| gateway.parse().ok()).collect()
     }
 
-    /// Sets the gateway of a pipeline.
     pub(super) fn set_gateway(&self, pipeline: &mut Pipeline) -> Result<(), ConfigError> {
         if self.gateway.is_empty() {
             return Ok(());
@@ -256,13 +250,11 @@ impl StageOptionArguments {
         pipeline.set("flow-filter", "gateway", self.gateway.clone())
     }
 
-    /// Whether a model is among the options that are set.
     pub(super) fn name_a_model(&self) -> bool {
         let mut keys = self.set.iter().filter_map(|option| option.split_once('=')?.0.split_once('.'));
         keys.any(|(_, key)| key.trim() == "model")
     }
 
-    /// Sets all other options of a pipeline.
     pub(super) fn set_others(&self, pipeline: &mut Pipeline) -> Result<(), ConfigError> {
         self.set.iter().try_for_each(|option| pipeline.set_text(option))
     }

@@ -54,9 +54,6 @@ pub trait AnswerSink {
 }
 
 /// Reads frames, or their JSON lines. No frame starts with the first byte of a JSON object.
-///
-/// # Errors
-/// [`AnswersError`]; everything before the error has been added.
 pub fn read_answers(input: impl Read, sink: &mut dyn AnswerSink) -> Result<(), AnswersError> {
     let mut input = BufReader::new(input);
     if input.fill_buf()?.first() == Some(&b'{') { read_lines(input, sink) } else { read_frames(input, sink) }
@@ -70,7 +67,6 @@ fn read_frames(input: impl Read, sink: &mut dyn AnswerSink) -> Result<(), Answer
     Ok(())
 }
 
-/// The part of a JSON line that matters.
 #[derive(Deserialize)]
 struct JsonLine {
     flow: Option<Flow>,

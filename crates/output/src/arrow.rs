@@ -45,9 +45,6 @@ impl RecordBatchBuilder {
     }
 
     /// Adds the rows of a frame of the kind; remembers what others say of its flow.
-    ///
-    /// # Errors
-    /// If the frame cannot be shown as columns.
     pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
         self.names.observe(frame);
         if frame.kind() != self.kind {
@@ -72,9 +69,6 @@ impl RecordBatchBuilder {
     }
 
     /// The rows gathered so far, as a batch. The builder has none afterwards.
-    ///
-    /// # Errors
-    /// If the columns contradict the schema, which would be a bug.
     pub fn take_batch(&mut self) -> Result<RecordBatch, ArrowError> {
         (self.rows, self.bytes) = (0, 0);
         let arrays = self.columns.iter_mut().map(|(_, cells)| cells.take()).collect::<Result<_, _>>()?;

@@ -17,7 +17,6 @@ pub(crate) struct Column {
     pub(crate) content: ColumnType,
 }
 
-/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnType {
     /// Nanoseconds since the epoch.
@@ -29,11 +28,9 @@ pub(crate) enum ColumnType {
     Text,
     /// Captured bytes.
     Bytes,
-    /// A list of texts.
     Texts,
     /// A map from names to numbers.
     Counts,
-    /// A list of structs.
     Structs(&'static [(&'static str, ColumnType)]),
 }
 
@@ -242,7 +239,6 @@ pub(crate) fn entry_value<'a>(
     value.filter(|value| !value.is_null())
 }
 
-/// The value of a flat column as text.
 pub(crate) fn cell_text(value: &Value, content: ColumnType) -> String {
     match content {
         Counts => actions(value),

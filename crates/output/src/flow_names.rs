@@ -15,7 +15,6 @@ pub(crate) struct FlowNames {
     flows: BTreeMap<u64, FlowEnds>,
 }
 
-/// The ends of a flow.
 #[derive(Debug, Default)]
 pub(crate) struct FlowEnds {
     pub(crate) transport: Option<Transport>,
@@ -27,7 +26,6 @@ pub(crate) struct FlowEnds {
 }
 
 impl FlowEnds {
-    /// The address of the gateway.
     pub(crate) fn gateway_name(&self) -> Option<String> {
         self.gateway.map(|gateway| gateway.to_string())
     }
@@ -40,7 +38,6 @@ impl FlowEnds {
 }
 
 impl FlowNames {
-    /// Remembers what a frame says of its flow.
     pub(crate) fn observe(&mut self, frame: &Frame) {
         match frame {
             Frame::Flow(flow) => {
@@ -76,7 +73,6 @@ impl FlowNames {
         self.flows.entry(flow).or_default()
     }
 
-    /// What is known of a flow's ends.
     pub(crate) fn ends(&self, flow: u64) -> Option<&FlowEnds> {
         self.flows.get(&flow)
     }

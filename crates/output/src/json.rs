@@ -14,7 +14,6 @@ use crate::columns;
 use crate::flow_names::FlowNames;
 use crate::text_style::{TextFormat, hex};
 
-/// JSON lines.
 pub(crate) struct JsonLines {
     binary: HexLength,
     names: FlowNames,
@@ -43,7 +42,6 @@ impl TextFormat for JsonLines {
     }
 }
 
-/// The same objects as one array.
 pub(crate) struct JsonArray {
     lines: JsonLines,
     is_begun: bool,

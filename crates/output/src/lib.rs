@@ -26,7 +26,6 @@ mod line;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod plot;
-mod selection;
 mod table;
 mod text_style;
 mod time_format;
@@ -39,8 +38,7 @@ pub use arrow::RecordBatchBuilder;
 pub use columns::has_columns;
 #[cfg(feature = "parquet")]
 pub use parquet::read_parquet_answers;
-pub use selection::KindSelection;
-pub use text_style::{Colours, HexLength, TextStyle};
+pub use text_style::{Colours, HexLength, KindSelection, TextStyle};
 pub use time_format::{Clock, TimeFormat};
 pub use writer::{OutputFormat, OutputWriter};
 pub use zeek::has_zeek_form;

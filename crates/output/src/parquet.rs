@@ -25,7 +25,6 @@ use parquet::schema::types::{Type, TypePtr};
 /// The column of most of what answers hold.
 const CANDIDATES: &str = "candidates";
 
-/// Writes a Parquet file.
 pub(crate) struct ParquetFile<W: Write + Send> {
     /// The columns with the values of the next row group.
     columns: Vec<(Column, Field)>,
@@ -37,7 +36,6 @@ pub(crate) struct ParquetFile<W: Write + Send> {
 }
 
 impl<W: Write + Send> ParquetFile<W> {
-    /// A file of the one kind that is selected.
     pub(crate) fn new(selection: &KindSelection, output: W) -> io::Result<Self> {
         let columns = selection.only().and_then(columns).unwrap_or_default();
         let properties = WriterProperties::builder()
@@ -63,7 +61,6 @@ impl<W: Write + Send> ParquetFile<W> {
         self.names.observe(frame);
     }
 
-    /// Adds the rows of a frame.
     pub(crate) fn write(&mut self, frame: &Frame) -> io::Result<()> {
         self.observe(frame);
         let apart = without_candidates(frame);
@@ -126,7 +123,6 @@ fn fault(error: ParquetError) -> io::Error {
     }
 }
 
-/// The schema of a file with these columns.
 pub(super) fn schema(columns: &[Column]) -> Result<Type> {
     let fields = columns.iter().map(|column| field(column.name, column.content)).collect::<Result<_>>()?;
     Type::group_type_builder("frames").with_fields(fields).build()

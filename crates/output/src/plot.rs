@@ -2,39 +2,35 @@
 
 mod axis;
 mod calibration;
-mod command_filter;
 mod confusion;
 mod drawing;
 mod habits;
 mod lanes;
 mod latency;
 mod layout;
-mod learning_curve;
 mod legend;
 mod marks;
 mod padding;
 mod page;
 mod panel;
-mod rate_scale;
-#[cfg(test)]
-mod samples;
+#[cfg(feature = "figures")]
+mod rendering;
 mod scale;
 mod shapes;
 mod sizes;
 mod timeline;
 
-pub use calibration::CalibrationFigure;
-pub use command_filter::{CommandFilter, TimePoint};
+pub use calibration::{CalibrationFigure, LearningCurveFigure};
 pub use confusion::ConfusionFigure;
 pub use drawing::svg_of;
 pub use habits::{ActionHours, HomeHabits, RoutineRow, habits_svg};
 pub use latency::{Quantiles, StageLatency, latency_svg};
-pub use learning_curve::LearningCurveFigure;
 pub use padding::PaddingFigure;
 pub use page::{PictureSize, TooSmall};
-pub use sizes::CommandSizes;
-#[cfg(feature = "figures")]
-mod rendering;
 #[cfg(feature = "figures")]
 pub use rendering::{Rendering, RenderingError};
-pub use timeline::{Timeline, Truth};
+pub use sizes::CommandSizes;
+pub use timeline::{CommandFilter, TimePoint, Timeline, Truth};
+
+#[cfg(test)]
+mod samples;

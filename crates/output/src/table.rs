@@ -14,7 +14,6 @@ use crate::flow_names::{FlowEnds, FlowNames};
 use crate::text_style::{TextFormat, painted};
 use crate::{TextStyle, TimeFormat, line};
 
-/// A human-readable table.
 pub(crate) struct IdentificationTable {
     style: TextStyle,
     names: FlowNames,
@@ -32,7 +31,6 @@ const STEP: usize = 8;
 enum NameColumn {
     #[default]
     Empty,
-    /// One name, which is no column.
     Single(String),
     /// Several; a column for the longest, in steps of [`STEP`].
     Several(usize),
@@ -51,7 +49,6 @@ impl NameColumn {
         true
     }
 
-    /// A cell of the column, if it is one.
     fn cell(&self, text: &str) -> String {
         match self {
             Self::Several(widest) => format!("  {}", fitted(text, *widest)),
@@ -84,7 +81,6 @@ impl IdentificationTable {
         writeln!(output, "{}", self.row(identification, &gateway, &service))
     }
 
-    /// What the rows below share.
     fn caption(&self) -> String {
         let shared = [("gateway", &self.gateways), ("service", &self.services)].map(|(what, names)| match names {
             NameColumn::Single(name) => format!("  {what} {name}"),

@@ -1,4 +1,4 @@
-//! How frames become text: the trait of the text formats, and their style.
+//! How frames become text: which kinds, the trait of the text formats, and their style.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -34,7 +34,6 @@ pub struct TextStyle {
     pub colours: Colours,
 }
 
-/// Bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8], length: HexLength) -> String {
     let shown = match length {
         HexLength::AtMost(most) => bytes.get(..most).unwrap_or(bytes),
@@ -87,14 +86,11 @@ impl Colours {
     }
 }
 
-/// Text in a style.
 pub(crate) fn painted(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Writes frames as text.
 pub(crate) trait TextFormat: Send {
-    /// Writes a selected frame.
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()>;
 
     /// Observes a frame that is not selected but may describe others.
@@ -111,6 +107,39 @@ pub(crate) trait TextFormat: Send {
     }
 }
 
+/// The kinds of frame to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KindSelection {
+    /// All kinds, as a frame stream needs them.
+    All,
+    /// All but `hello` and `summary`, which describe the stream.
+    Traffic,
+    /// The results of the last stage: also without flows, sessions and notices.
+    Results,
+    /// These kinds.
+    Kinds(Vec<String>),
+}
+
+impl KindSelection {
+    /// Whether this kind is written.
+    pub fn takes(&self, kind: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Traffic => !matches!(kind, "hello" | "summary"),
+            Self::Results => !matches!(kind, "hello" | "summary" | "flow" | "session" | "notice"),
+            Self::Kinds(kinds) => kinds.iter().any(|wanted| wanted == kind),
+        }
+    }
+
+    /// The kind, if it is only one.
+    pub fn only(&self) -> Option<&str> {
+        match self {
+            Self::Kinds(kinds) => kinds.first().filter(|_| kinds.len() == 1).map(String::as_str),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,5 +150,16 @@ mod tests {
         assert_eq!([Some(0.95), Some(0.2), None].map(|value| shown(Colours::Off, value)), ["x"; 3]);
         let expected = ["\u{1b}[1m\u{1b}[32mx\u{1b}[0m", "\u{1b}[32mx\u{1b}[0m", "x", "\u{1b}[31mx\u{1b}[0m"];
         assert_eq!([Some(0.9), Some(0.5), Some(0.2), None].map(|value| shown(Colours::On, value)), expected);
+    }
+
+    #[test]
+    fn each_selection_takes_its_kinds() {
+        let kinds = ["hello", "flow", "record", "new_kind", "notice", "summary"];
+        let taken = |selection: &KindSelection| kinds.map(|kind| u8::from(selection.takes(kind)));
+        assert_eq!(taken(&KindSelection::All), [1, 1, 1, 1, 1, 1]);
+        assert_eq!(taken(&KindSelection::Traffic), [0, 1, 1, 1, 1, 0]);
+        assert_eq!(taken(&KindSelection::Results), [0, 0, 1, 1, 0, 0]);
+        let asked = KindSelection::Kinds(vec!["summary".into()]);
+        assert_eq!((taken(&asked), asked.only()), ([0, 0, 0, 0, 0, 1], Some("summary")));
     }
 }

@@ -31,9 +31,6 @@ impl Default for TimeFormat {
 
 impl TimeFormat {
     /// Times in this clock.
-    ///
-    /// # Errors
-    /// If the time zone of `TZ` or the system is unknown.
     pub fn new(clock: Clock) -> Result<Self, jiff::Error> {
         let zone = match clock {
             Clock::Utc => TimeZone::UTC,
@@ -43,9 +40,6 @@ impl TimeFormat {
     }
 
     /// The moment at which this clock shows a time.
-    ///
-    /// # Errors
-    /// If the time is out of range.
     pub fn timestamp(&self, time: DateTime) -> Result<Timestamp, jiff::Error> {
         time.to_zoned(self.zone.clone()).map(|zoned| zoned.timestamp())
     }

@@ -55,9 +55,6 @@ enum Target<W: Write + Send> {
 
 impl<W: Write + Send> OutputWriter<W> {
     /// Writes the selected kinds in this format.
-    ///
-    /// # Errors
-    /// I/O errors of the output, for a format with a header.
     pub fn new(format: OutputFormat, selection: KindSelection, style: TextStyle, output: W) -> io::Result<Self> {
         let format: Box<dyn TextFormat> = match format {
             OutputFormat::Table => Box::new(IdentificationTable::new(style)),

@@ -147,7 +147,6 @@ fn type_of(content: ColumnType) -> &'static str {
     }
 }
 
-/// A value that is not null.
 fn shown(value: &Value, content: ColumnType) -> String {
     match content {
         ColumnType::Time => value.as_i64().map_or_else(|| UNSET.to_owned(), seconds),

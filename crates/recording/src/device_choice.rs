@@ -47,7 +47,6 @@ pub(crate) fn devices_for(
     Some(chosen.collect())
 }
 
-/// Finds a device for an action.
 fn take(action: usize, can: &dyn Fn(usize, usize) -> bool, taken: &mut [Option<usize>], tried: &mut [bool]) -> bool {
     for device in 0..taken.len() {
         if !can(device, action) || tried.get(device).copied().unwrap_or(true) {

@@ -275,7 +275,6 @@ impl Experiment {
         }
     }
 
-    /// Whether the experiment is over.
     fn stop(&self) -> Option<Stop> {
         if self.commands() >= self.goal.max_commands {
             return Some(Stop::MaxCommands);
@@ -313,7 +312,6 @@ impl Experiment {
         self.learned_from.iter().filter(|other| *other == counts).count()
     }
 
-    /// The actions whose sizes are open.
     fn open(&self) -> Vec<String> {
         let is_open = |action: &&String| {
             let sizes = self.knowledge.iter().flat_map(|knowledge| &knowledge.sizes);
@@ -342,7 +340,6 @@ impl Experiment {
         ExperimentDesign::missing(self.actions.len(), &commands, &self.limits)
     }
 
-    /// The command that tells most, and why.
     fn telling_command(&self) -> (Vec<u32>, String) {
         if let Some(asked) = self.asked.first() {
             return (asked.clone(), "asked for".to_owned());

@@ -97,9 +97,6 @@ impl Journal {
     }
 
     /// Takes a journal that was read, and tells the experiment its steps. Steps that were pending do not count.
-    ///
-    /// # Errors
-    /// [`JournalError::OtherActions`]; [`JournalError::Syntax`] if its lists contradict each other.
     pub fn resume(mut self, experiment: &mut Experiment) -> Result<Self, JournalError> {
         if self.schema != SCHEMA {
             return Err(JournalError::Syntax(format!("its schema is {}, not {SCHEMA}", self.schema)));

@@ -22,7 +22,6 @@ mod experiment;
 mod journal;
 mod knowledge;
 mod recording;
-mod turns;
 
 pub use device_choice::DeviceAction;
 pub use experiment::{Decision, Experiment, Goal, Half, PlannedCommand, Stop};

@@ -212,7 +212,6 @@ impl Value {
     }
 }
 
-/// A whole number with its thousands apart.
 fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut shown = String::new();

@@ -21,7 +21,6 @@ pub mod markdown;
 mod observed;
 mod page;
 mod parts;
-mod prose;
 
 use document::Report;
 pub use observed::Observed;

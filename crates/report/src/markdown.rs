@@ -3,12 +3,10 @@
 use std::fmt::Write as _;
 
 use crate::document::{CAPTION, Figure, Report, TileRow};
-use crate::prose::{Piece, pieces};
 
 /// Rows of a table beyond so many are only counted: a wiki shows no longer ones, and the page has them.
 const MAX_ROWS: usize = 60;
 
-/// The report.
 pub(crate) fn markdown(report: &Report) -> String {
     let mut text = format!("# What message sizes give away\n\n**{}**\n\n", prose(&report.verdict.sentence));
     let _ = writeln!(text, "{}\n", prose(&report.verdict.meaning));
@@ -82,4 +80,34 @@ pub fn words(text: &str) -> String {
         escaped.push(character);
     }
     escaped
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece<'a> {
+    Words(&'a str),
+    Code(&'a str),
+}
+
+/// The parts of a sentence: what stands between two backticks is code. A last one without a partner is none.
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+    let pairs = text.matches('`').count() / 2;
+    text.splitn(2 * pairs + 1, '`')
+        .enumerate()
+        .map(|(at, part)| if at % 2 == 1 { Piece::Code(part) } else { Piece::Words(part) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_between_two_backticks_is_code() {
+        use Piece::{Code, Words};
+        let all = |text| pieces(text).collect::<Vec<_>>();
+        assert_eq!(
+            all("write `-o x`, then `y`"),
+            [Words("write "), Code("-o x"), Words(", then "), Code("y"), Words("")]
+        );
+        assert_eq!((all("a ` b"), all("")), (vec![Words("a ` b")], vec![Words("")]));
+    }
 }

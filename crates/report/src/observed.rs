@@ -38,7 +38,6 @@ pub struct Observed {
     zone: TimeZone,
     /// All files that are at their end.
     all: Commands,
-    /// The file that is read.
     file: Commands,
     /// What is known of each file: a stream with deviations has the answers, too, that they were found in.
     files: Vec<Commands>,
@@ -46,7 +45,6 @@ pub struct Observed {
     summary: Option<Summary>,
 }
 
-/// Commands, summed up.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Commands {
     by_size: BTreeMap<u64, u64>,

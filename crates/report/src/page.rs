@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest, Sha256};
 
 use crate::document::{Figure, Report, TileRow};
-use crate::prose::{Piece, pieces};
+use crate::markdown::{Piece, pieces};
 
 /// What `page/bundle.mjs` makes of `page/report.ts`.
 const SCRIPT: &str = include_str!("../page/bundle.js");
@@ -25,7 +25,6 @@ struct Page<'a> {
     script_hash: String,
 }
 
-/// The page.
 pub(crate) fn page(report: &Report) -> String {
     let script_hash = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
     let page = Page { report, version: env!("CARGO_PKG_VERSION"), style: STYLE, script: SCRIPT, script_hash };

@@ -100,7 +100,6 @@ impl Report {
 }
 
 impl Section {
-    /// Its heading.
     pub(crate) fn title(&self) -> &'static str {
         PARTS.iter().find(|(id, ..)| *id == self.id).map_or("What is left out", |(_, title, _)| title)
     }

@@ -1,4 +1,5 @@
-//! Characters that steer a terminal or hide what a line says, shown as text.
+//! Characters that steer a terminal or hide what a line says, shown as text, also in cells of CSV files, which spreadsheets
+//! take for formulas.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -56,6 +57,13 @@ fn replaced(
     Cow::Owned(safe)
 }
 
+/// A text cell that no spreadsheet evaluates and no terminal obeys: escaped, and with an apostrophe before `=`, `+`,
+/// `-`, `@` or a tab or line break at its beginning. Not for numbers, which may begin with `-`.
+pub fn cell(text: &str) -> Cow<'_, str> {
+    let shown = escaped(text);
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { Cow::Owned(format!("'{shown}")) } else { shown }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -99,6 +107,24 @@ mod tests {
             let safe = escaped_json(&json);
             prop_assert!(!safe.contains(|shown| needs_escape(shown) && shown != '\n'));
             prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn formulas_become_text() {
+        for (text, shown) in [
+            ("=HYPERLINK(\"http://x\")", "'=HYPERLINK(\"http://x\")"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\\t=1"),
+            ("\r=1", "'\\r=1"),
+            ("", ""),
+            ("on=2 off=1", "on=2 off=1"),
+            ("api.example.org", "api.example.org"),
+            ("'quoted", "'quoted"),
+        ] {
+            assert_eq!(cell(text), shown);
         }
     }
 }

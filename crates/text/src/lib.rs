@@ -14,17 +14,11 @@
 mod escape;
 mod file;
 mod grammar;
-mod share;
-mod spreadsheet;
-mod stand_in;
 mod time;
 mod width;
 
-pub use escape::{escaped, escaped_json, escaped_lines, needs_escape};
-pub use file::{MAX_WRITTEN_BYTES, read_text};
-pub use grammar::counted;
-pub use share::percent;
-pub use spreadsheet::cell;
-pub use stand_in::{may_be_stand_in, stand_in};
+pub use escape::{cell, escaped, escaped_json, escaped_lines, needs_escape};
+pub use file::{MAX_WRITTEN_BYTES, may_be_stand_in, read_text, stand_in};
+pub use grammar::{counted, percent};
 pub use time::{TimeRange, parse_time, rfc_3339, utc};
 pub use width::{fitted, listed, shortened, width};

@@ -21,7 +21,6 @@ const MAX_DOUBTFUL: usize = 5;
 const DOUBTS: [&str; 7] =
     [what::UNCOVERED, what::MISFIT, what::SHIFTED, what::UNSUPPORTED, what::EVICTED, what::LOSS, what::MALFORMED];
 
-/// How much there is.
 pub(super) fn counts(manifest: &Manifest) -> String {
     let captures: u64 = manifest.points.iter().map(|point| point.captures).sum();
     let answers: u64 = manifest.points.iter().filter_map(|point| point.identifications).sum();
@@ -63,7 +62,6 @@ pub(super) fn outcome(results: &RunResults, run: &ArchiveRun) -> String {
     format!("{done}{gone}; answers are in {answers} ({read})")
 }
 
-/// Says what has failed, by name.
 pub(super) fn name(failures: &BTreeSet<(String, String)>) {
     for (name, fault) in failures.iter().take(MAX_NAMED) {
         complain("archive", &sentence(name, fault));
@@ -126,7 +124,6 @@ pub(super) fn name_doubts(manifest: &Manifest, out: &Path) {
     }
 }
 
-/// Whether all went well.
 pub(super) fn check(failures: &BTreeSet<(String, String)>, manifest: &Manifest, out: &Path) -> Result<(), Failure> {
     let shown = out.display();
     if !failures.is_empty() {
@@ -139,7 +136,6 @@ pub(super) fn check(failures: &BTreeSet<(String, String)>, manifest: &Manifest, 
     Ok(())
 }
 
-/// That the call was stopped.
 pub(super) fn stopped() -> Failure {
     Failure::with_code(130, anyhow!("stopped; the results are whole, and the same call completes them"))
 }

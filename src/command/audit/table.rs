@@ -13,10 +13,8 @@ use crate::command::document::{Document, blank, figure, line, paragraph};
 /// Where the other lines of what is taken to be known begin.
 const INDENT: usize = 2;
 
-/// So many collisions are shown.
 const SHOWN: usize = 6;
 
-/// The audit of a model under a prior that is described.
 pub(super) fn table(audit: &Audit, model: &Model, prior: &str) -> Document {
     [
         paragraph(audit.sentence(), 0),
@@ -36,7 +34,6 @@ pub(super) fn table(audit: &Audit, model: &Model, prior: &str) -> Document {
     .concat()
 }
 
-/// What is taken to be known.
 fn premises(audit: &Audit, model: &Model, prior: &str) -> Document {
     let devices = model.inventory.as_ref().map_or_else(
         || "any number of devices, as no inventory names them (`--inventory FILE`)".to_owned(),
@@ -70,17 +67,14 @@ fn premises(audit: &Audit, model: &Model, prior: &str) -> Document {
     lines.into_iter().filter_map(|(name, text)| Some(named_paragraph(name, &text?))).flatten().collect()
 }
 
-/// A paragraph beside its name.
 pub(super) fn named_paragraph(name: &str, text: &str) -> Document {
     paragraph(format!("{name}: {}", escaped(text)), INDENT)
 }
 
-/// What is known of each secret.
 fn of_secrets(name: &str, learned: &Learned, value: impl Fn(&Measures) -> Value) -> [Value; 4] {
     [name.into(), value(&learned.command), value(&learned.number), learned.kinds.as_ref().map(&value).into()]
 }
 
-/// Who names what how often.
 fn named(audit: &Audit) -> Document {
     // A secret with one value needs no observer.
     let unknown_before = |measures: &Measures, share: f64| (!has_one_value(measures)).then_some(Share(share)).into();
@@ -114,7 +108,6 @@ fn named(audit: &Audit) -> Document {
 /// A measure: its name, and its value.
 pub(super) type MeasureRow = (&'static str, fn(&Measures) -> Value);
 
-/// All measures of a secret.
 pub(super) const ROWS: [MeasureRow; 19] = [
     ("V / V₀", |measures| Value::figure(measures.times_guessing)),
     ("  at most, under any prior", |measures| Value::figure(measures.capacity)),

@@ -14,7 +14,6 @@ use crate::command::document::{Document, figure, paragraph, spaced};
 use crate::command::failure::Failure;
 use crate::command::report_format::ReportForm;
 
-/// An audit as JSON.
 #[derive(Debug, Serialize)]
 pub(super) struct TunnelReport<'a> {
     schema: u32,
@@ -31,7 +30,6 @@ pub(super) struct TunnelReport<'a> {
 type Row = (&'static str, fn(&Learned) -> Value);
 
 impl<'a> TunnelReport<'a> {
-    /// The audit of a model behind a tunnel.
     pub(super) fn new(
         audited: &AuditedModel,
         model: &'a Model,
@@ -44,7 +42,6 @@ impl<'a> TunnelReport<'a> {
         Ok(Self { schema: 1, sentence, prior, actions, tunnel, background, audit })
     }
 
-    /// In this format.
     pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
         Ok(form.written(self, None, || self.document())?)
     }

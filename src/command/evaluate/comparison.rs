@@ -26,7 +26,6 @@ use crate::command::report_format::ReportForm;
 /// At least this many samples lie beyond either end of an interval; with fewer, its ends would be random.
 const MIN_BEYOND: f64 = 5.0;
 
-/// How certain differences between pipelines are.
 #[derive(Debug, Args)]
 pub(super) struct ComparisonFlags {
     /// The probability that an interval holds the truth
@@ -48,7 +47,6 @@ pub(super) struct ComparisonFlags {
     samples: u32,
 }
 
-/// Pipelines over the same labelled captures.
 #[derive(Debug)]
 pub(super) struct ComparedPipelines<'a> {
     pub(super) input: &'a EvaluationInput,

@@ -10,7 +10,6 @@ use sizeleak_text::escaped;
 
 use crate::command::document::{Document, blank, figure, line, name_cell, paragraph};
 
-/// How many misattributions are shown.
 const SHOWN: usize = 8;
 
 /// What an evaluation says, as a paragraph.
@@ -18,7 +17,6 @@ pub(super) fn conclusion(evaluation: &Evaluation) -> Document {
     [paragraph(escaped(&evaluation.conclusion.sentence), 0), blank()].concat()
 }
 
-/// The tables of an evaluation.
 pub(super) fn table(evaluation: &Evaluation) -> Document {
     let Evaluation { commands, matches, actions, after_pruning, .. } = evaluation;
     let MatchCounts { matched, missed, ambiguous, spurious } = matches;
@@ -45,7 +43,6 @@ pub(super) fn table(evaluation: &Evaluation) -> Document {
 /// A figure of a score: its name, and its value.
 pub(super) type ScoreRow = (&'static str, fn(&Score) -> Value);
 
-/// The figures of a score.
 pub(super) const ROWS: [ScoreRow; 18] = [
     ("commands", |score| score.commands.into()),
     ("truth among the candidates", |score| Within(score.precision, score.intervals.precision)),
@@ -70,7 +67,6 @@ pub(super) const ROWS: [ScoreRow; 18] = [
     }),
 ];
 
-/// A part of the commands of a score, with its interval.
 fn part(part: u64, score: &Score, interval: Interval) -> Value {
     (score.commands > 0).then(|| Within(part as f64 / score.commands as f64, interval)).into()
 }
@@ -134,7 +130,6 @@ fn calibration(bins: &[CalibrationBin]) -> Document {
     figure(&Figure::new("calibration", "probability | answers | mean probability | right", bins.iter().map(row)))
 }
 
-/// A share with its interval.
 fn decimals_within(share: f64, Interval { low, high }: Interval) -> String {
     format!("{share:.3} ({low:.2}–{high:.2})")
 }

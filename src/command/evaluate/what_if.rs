@@ -17,7 +17,6 @@ use crate::command::document::{Document, blank, figure, paragraph};
 use crate::command::evaluation_input::EvaluationInput;
 use crate::command::failure::Failure;
 
-/// What is evaluated without padding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unpadded<'a> {
     pub(super) input: &'a EvaluationInput,
@@ -30,9 +29,7 @@ pub(super) struct Unpadded<'a> {
 /// The figures of the same commands if they were padded, against an observer who knows the policy.
 #[derive(Debug, Serialize)]
 pub(super) struct WhatIf {
-    /// The policy.
     policy: String,
-    /// What the padding costs.
     #[serde(flatten)]
     cost: PaddingOverhead,
     /// The bytes that padding adds, as a share of those without.
@@ -75,7 +72,6 @@ const SHOWN: [&str; 6] = [
     "credible set, mean size",
 ];
 
-/// The figures beside those without padding.
 pub(super) fn table(evaluation: &Evaluation, what_if: &WhatIf) -> Document {
     let WhatIf { policy, cost, overhead, before_pruning, after_pruning, .. } = what_if;
     let PaddingOverhead { commands, bytes, added_bytes } = cost;

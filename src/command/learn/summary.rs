@@ -201,7 +201,6 @@ fn reply_windows(model: &Model) -> Option<String> {
     })
 }
 
-/// The traffic other than commands, if the model has noise.
 fn noise(model: &Model) -> Option<String> {
     let kinds = &model.noise.as_ref()?.to_gateway;
     let answers = kinds.iter().fold(0_u64, |sum, kind| sum.saturating_add(kind.answers));

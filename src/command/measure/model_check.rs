@@ -11,7 +11,6 @@ use sizeleak_pipeline::Pipeline;
 use crate::command::failure::Failure;
 use crate::command::labelled_captures::LabelledCaptures;
 
-/// A model on labelled commands.
 #[derive(Debug, Serialize)]
 pub(crate) struct ModelCheck {
     /// The captures that the model was learned from, of those that are audited.
@@ -30,7 +29,6 @@ pub(crate) struct ModelCheck {
     pub(super) fault: Option<String>,
 }
 
-/// The figures of each secret.
 #[derive(Debug, Serialize)]
 pub(super) struct ModelFigures {
     pub(super) command: ModelFigure,
@@ -62,7 +60,6 @@ impl ModelFigure {
 }
 
 impl ModelCheck {
-    /// The model's observer on the commands of these captures.
     pub(crate) fn of(
         captures: &LabelledCaptures,
         pipeline: &Pipeline,
@@ -144,7 +141,6 @@ fn add(sum: &mut NamedSecrets, named: NamedSecrets) {
     sum.number += named.number;
 }
 
-/// The counts of the model's actions; `None` if a command has an action that the model does not have.
 fn counts_in(model: &Model, actions: &[String], command: &LabelledCommand) -> Option<Vec<u32>> {
     let mut counts = vec![0_u32; model.actions.len()];
     for (action, count) in actions.iter().zip(&command.counts).filter(|(_, count)| **count > 0) {

@@ -17,7 +17,6 @@ use crate::command::evaluation_input::order_remark;
 /// An upper bound of V above this bounds nothing.
 const NO_BOUND: f64 = 0.995;
 
-/// What labelled captures show.
 #[derive(Debug, Serialize)]
 pub(crate) struct MeasuredAudit {
     schema: u32,
@@ -27,9 +26,7 @@ pub(crate) struct MeasuredAudit {
     pub(crate) model_sentence: Option<String>,
     /// What cannot be concluded, and why.
     pub(crate) remarks: Vec<String>,
-    /// The names of the actions.
     actions: Vec<String>,
-    /// How labels and commands match.
     pub(crate) labels: MatchCounts,
     /// What an observer of sizes learns.
     pub(crate) by_size: MeasuredSecrets,
@@ -47,15 +44,12 @@ pub(crate) struct MeasuredAudit {
 /// What an observer learns of each secret.
 #[derive(Debug, Serialize)]
 pub(crate) struct MeasuredSecrets {
-    /// Of the command.
     pub(crate) command: MeasuredLeak,
-    /// Of the number of actions.
     pub(crate) number: MeasuredLeak,
     /// Of which kinds of device are addressed; `None` without an inventory, or if it is known of no command.
     pub(crate) kinds: Option<MeasuredLeak>,
 }
 
-/// The secrets of all commands.
 struct Secrets<'a> {
     commands: &'a [LabelledCommand],
     command: SecretNumbers,
@@ -160,7 +154,6 @@ fn within(Interval { low, high }: Interval) -> String {
     format!("{:.0}–{:.0} %", (100.0 * low).floor(), (100.0 * high).ceil())
 }
 
-/// The labels that are left out.
 fn unmatched_remark(labels: &MatchCounts) -> Option<String> {
     let MatchCounts { missed, ambiguous, .. } = labels;
     (missed + ambiguous > 0).then(|| {
@@ -271,10 +264,8 @@ fn model_remarks(check: &ModelCheck) -> Vec<String> {
     remarks
 }
 
-/// What an observer sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SeenBy {
-    /// The size.
     Sizes,
     /// Also the number of replies.
     ReplyCount,
@@ -300,7 +291,6 @@ pub(super) fn command_secrets(commands: &[LabelledCommand]) -> SecretNumbers {
     SecretNumbers::new(&commands.iter().map(|command| &command.counts).collect::<Vec<_>>())
 }
 
-/// How many actions each label has.
 pub(super) fn number_secrets(commands: &[LabelledCommand]) -> SecretNumbers {
     let number = |counts: &Vec<u32>| counts.iter().map(|count| u64::from(*count)).sum::<u64>();
     SecretNumbers::new(&commands.iter().map(|command| number(&command.counts)).collect::<Vec<_>>())

@@ -9,7 +9,6 @@ use super::model_check::{ModelCheck, ModelFigure};
 use super::report::{MeasuredAudit, MeasuredSecrets, p_in_words};
 use crate::command::document::{Document, figure, numbers, paragraph, spaced};
 
-/// The report.
 pub(super) fn table(report: &MeasuredAudit) -> Document {
     let sentences: Vec<&str> =
         [Some(&report.sentence), report.model_sentence.as_ref()].into_iter().flatten().map(String::as_str).collect();
@@ -17,7 +16,6 @@ pub(super) fn table(report: &MeasuredAudit) -> Document {
     spaced([paragraph(sentences.join(" "), 0), remarks.collect(), figure(&named(report)), measures(&report.by_size)])
 }
 
-/// Who names what how often.
 pub(crate) fn named(report: &MeasuredAudit) -> Figure {
     type Shown = fn(&MeasuredLeak) -> Value;
     let within = |share: MeasuredShare| Value::Within(share.share, share.interval);
@@ -58,7 +56,6 @@ pub(crate) fn named(report: &MeasuredAudit) -> Figure {
 /// A measure: its name, and how it is shown.
 struct MeasureRow(&'static str, fn(&MeasuredLeak) -> String);
 
-/// What there is to measure.
 const COUNTS: [MeasureRow; 3] = [
     MeasureRow("labelled commands", |leak| leak.commands.to_string()),
     MeasureRow("  different", |leak| leak.secrets.to_string()),

@@ -15,10 +15,8 @@ use crate::command::document::{Document, paragraph, spaced};
 use crate::command::failure::Failure;
 use crate::command::report_format::ReportForm;
 
-/// Buckets that are shown.
 const SHOWN: usize = 24;
 
-/// Which table is looked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
     pub(super) goal: Goal,
@@ -27,7 +25,6 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The best table.
     pub(super) fn table(&self, home: &PaddedHome) -> Result<(PaddingPolicy, JudgedPolicy), Failure> {
         let search = TableSearch { rows: home.table_rows(), objective: self.objective, rules: self.rules };
         exact_table(home, &search, self.goal).map_err(|why| unmet(self.goal, home, why))
@@ -79,17 +76,14 @@ impl<'a> Best<'a> {
         })
     }
 
-    /// As a policy file.
     pub(super) fn json(&self) -> Result<String, Failure> {
         PolicyFile::new(self.policy.clone(), Some(self.sentence.clone())).to_json().map_err(Failure::usage)
     }
 
-    /// As source code.
     pub(super) fn source(&self, language: SourceLanguage) -> String {
         table_source(&self.policy, language, &self.sentence).unwrap_or_default()
     }
 
-    /// In this format.
     pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
         Ok(form.written(self, None, || spaced(self.parts()))?)
     }
@@ -111,7 +105,6 @@ impl<'a> Best<'a> {
     }
 }
 
-/// Why no table is found.
 fn unmet(goal: Goal, home: &PaddedHome, why: NoTable) -> Failure {
     let guessing = percent(home.unpadded.command.guessing);
     Failure::usage(match goal {
@@ -129,7 +122,6 @@ fn unmet(goal: Goal, home: &PaddedHome, why: NoTable) -> Failure {
     })
 }
 
-/// What is in a table.
 fn shown(policy: &PaddingPolicy) -> String {
     let buckets = if let PaddingPolicy::Table { buckets } = policy { buckets.as_slice() } else { &[] };
     let sizes: Vec<String> = buckets.iter().take(SHOWN).map(u64::to_string).collect();

@@ -17,7 +17,6 @@ use crate::command::failure::Failure;
 use crate::command::learning_options::PaddingOption;
 use crate::command::report_format::ReportForm;
 
-/// What countermeasures are judged for.
 #[derive(Debug)]
 pub(crate) struct JudgedHome<'a> {
     pub(crate) traffic: &'a HomeTraffic,
@@ -42,7 +41,6 @@ const LEAKS: [Row; 9] = [
     ("smallest anonymity set", "set", |effect| Count(effect.by_size.command.smallest_set)),
 ];
 
-/// What that costs.
 const COSTS: [Row; 7] = [
     ("bytes to the gateway, a command", "bytes", |effect| Change(effect.cost.added_bytes, 1)),
     ("bytes of replies, a command", "of replies", |effect| {
@@ -102,7 +100,6 @@ impl<'a> CountermeasureReport<'a> {
         })
     }
 
-    /// In this format.
     pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
         Ok(form.written(self, None, || spaced(self.parts()))?)
     }
@@ -119,7 +116,6 @@ impl<'a> CountermeasureReport<'a> {
         parts
     }
 
-    /// What the figures rest on.
     fn remarks(&self) -> Vec<String> {
         let Countermeasures { sending, dummies, replies, .. } = self.named;
         let mut remarks = Vec::new();
@@ -160,7 +156,6 @@ impl<'a> CountermeasureReport<'a> {
     }
 }
 
-/// All countermeasures, compared.
 #[derive(Debug, Serialize)]
 pub(crate) struct Comparison<'a> {
     schema: u32,
@@ -171,7 +166,6 @@ pub(crate) struct Comparison<'a> {
     countermeasures: Vec<Compared>,
 }
 
-/// Countermeasures with their effect.
 #[derive(Debug, Serialize)]
 struct Compared {
     name: String,
@@ -199,7 +193,6 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// In this format.
     pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
         Ok(form.written(self, Some("countermeasures"), || spaced(self.parts()))?)
     }
@@ -298,7 +291,6 @@ pub(super) struct CountermeasureOptions {
 }
 
 impl CountermeasureOptions {
-    /// Adds the file with the policy.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
         let file = self.policy.as_ref().and_then(PaddingOption::file);
         if let Some(path) = file {
@@ -306,12 +298,10 @@ impl CountermeasureOptions {
         }
     }
 
-    /// The policy that is named.
     pub(super) fn policy(&self) -> Result<Option<PaddingPolicy>, Failure> {
         self.policy.as_ref().map(|policy| policy.policy().map_err(Failure::usage)).transpose()
     }
 
-    /// Whether all are to be compared.
     pub(super) fn are_compared(&self) -> bool {
         self.countermeasures
     }

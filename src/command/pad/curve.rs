@@ -14,7 +14,6 @@ use crate::command::document::{Document, figure, paragraph, spaced};
 use crate::command::failure::Failure;
 use crate::command::report_format::ReportForm;
 
-/// Units of multiples.
 const MULTIPLES: [u64; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
 
 /// Units of TLS 1.3 record padding.
@@ -44,7 +43,6 @@ pub(crate) struct Curve<'a> {
     points: Vec<Point>,
 }
 
-/// A policy.
 #[derive(Serialize)]
 struct Point {
     policy: String,
@@ -82,7 +80,6 @@ impl<'a> Curve<'a> {
         })
     }
 
-    /// In this format.
     pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
         Ok(form.written(self, Some("points"), || self.document())?)
     }
@@ -102,7 +99,6 @@ impl<'a> Curve<'a> {
         spaced([figure(&self.figure()), paragraph(explained, 0)].into_iter().chain(guard))
     }
 
-    /// The policies.
     pub(crate) fn figure(&self) -> Figure {
         let columns = "policy | bytes | more | MB a day | named | bits | number named | attacks found";
         let row = |point: &Point| {

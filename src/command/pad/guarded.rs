@@ -27,10 +27,8 @@ const LEARNED_DAYS: u32 = 42;
 /// Days that remain for attacks, at least: those of all kinds apart, and some to find the last one.
 const ATTACKED_DAYS: u32 = 18;
 
-/// The seed of the first home.
 const FIRST_SEED: u64 = 1;
 
-/// Whether detection is measured.
 #[derive(Debug, Args)]
 pub(super) struct GuardOptions {
     /// Also measure what the home's own detector still finds, in homes that live by this scenario
@@ -55,7 +53,6 @@ impl GuardOptions {
         self.detect.iter().for_each(|scenario| files.reads("the scenario", scenario));
     }
 
-    /// Whether it is measured.
     pub(super) fn is_asked_for(&self) -> bool {
         self.detect.is_some()
     }
@@ -86,7 +83,6 @@ impl GuardOptions {
     }
 }
 
-/// Homes with a detector.
 pub(super) struct GuardedHomes<'a> {
     options: &'a GuardOptions,
     model: &'a Model,
@@ -113,7 +109,6 @@ impl GuardedHomes<'_> {
         Ok(kinds.iter().map(|kind| share(*kind)).sum::<f64>() / kinds.len() as f64)
     }
 
-    /// The same without padding, and with a policy.
     pub(super) fn found_with(&self, policy: &PaddingPolicy) -> Result<AttacksFound, Failure> {
         Ok(AttacksFound { unpadded: self.found(&PaddingPolicy::None)?, padded: self.found(policy)? })
     }

@@ -31,7 +31,6 @@ pub(super) fn observer(tunnel: Option<&Tunnel>, without: &str) -> String {
     tunnel.map_or_else(|| without.to_owned(), |tunnel| format!("of a tunnel's packets ({})", tunnel.title()))
 }
 
-/// How a report on padding begins.
 pub(super) fn opening(sentence: &str, prior: &str) -> Vec<Document> {
     vec![paragraph(sentence, 0), paragraph(format!("prior: {prior}"), 7)]
 }
@@ -95,7 +94,6 @@ impl NamedWithReplies {
         Ok(as_they_are.zip(one_size).map(|(as_they_are, one_size)| Self { as_they_are, one_size }))
     }
 
-    /// As a sentence.
     pub(crate) fn sentence(self) -> String {
         format!(
             "Replies are not padded by it: an observer who sees them, too, names the exact command in {} of cases while \

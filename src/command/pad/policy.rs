@@ -91,7 +91,6 @@ impl<'a> PolicyReport<'a> {
         }
     }
 
-    /// In this format.
     pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
         Ok(form.written(self, None, || spaced(self.parts()))?)
     }

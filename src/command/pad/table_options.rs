@@ -51,7 +51,6 @@ pub(super) struct TableOptions {
 }
 
 impl TableOptions {
-    /// Adds the files that are written.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
         self.files.iter().for_each(|path| files.writes("`--table`", path));
     }
@@ -66,7 +65,6 @@ impl TableOptions {
         self.budget.map(Demand::Budget).or(self.target.map(Demand::Target))
     }
 
-    /// What must hold for each bucket.
     pub(super) fn rules(&self) -> TableRules {
         TableRules {
             most_posterior: self.most_posterior.unwrap_or(1.0),
@@ -74,7 +72,6 @@ impl TableOptions {
         }
     }
 
-    /// Writes the table to the files that are named.
     pub(super) fn write(&self, best: &Best<'_>) -> Result<(), Failure> {
         for path in &self.files {
             let written = language(path)?.map_or_else(|| best.json(), |language| Ok(best.source(language)))?;
@@ -115,7 +112,6 @@ pub(super) enum Budget {
 /// How often a command may be named at most.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Target {
-    /// In this share of cases.
     Share(f64),
     /// By this share of guessing more often than by guessing.
     AboveGuessing(f64),

@@ -18,13 +18,11 @@ const MAX_BYTES: u64 = 1 << 28;
 /// The longest line of JSON lines, like the largest frame: 16 MiB.
 const MAX_LINE: u64 = 1 << 24;
 
-/// What is drawn.
 pub(super) enum Content {
     /// Frames, JSON lines or Parquet.
     Answers(Answers),
     /// The text of a profile, or of what is none of the others.
     Profile(String),
-    /// The text of a model.
     Model(String),
     /// A JSON object that is no line of frames.
     Report(Value),
@@ -92,7 +90,6 @@ impl Content {
         }
     }
 
-    /// What it is, in a sentence.
     pub(super) fn what(&self) -> &'static str {
         match self {
             Self::Answers(_) => "a stream",
@@ -120,7 +117,6 @@ pub(crate) fn whole_text(input: impl Read) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum PictureKind {
     /// The commands and deviations of a stream over time
@@ -142,7 +138,6 @@ pub(super) enum PictureKind {
 }
 
 impl PictureKind {
-    /// Its name in a sentence.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Timeline => "timeline",

@@ -6,7 +6,6 @@ use anyhow::{anyhow, ensure};
 use sizeleak_habits::{ActionWeek, Home, Profile, Routine};
 use sizeleak_output::plot::{ActionHours, HomeHabits, RoutineRow};
 
-/// The profile of a text.
 pub(crate) fn parsed(text: &str) -> anyhow::Result<Profile> {
     // Its words hold what its source says.
     Profile::from_toml(text).map_err(|error| anyhow!("it is nothing that can be drawn, and {error}"))

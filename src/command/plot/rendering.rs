@@ -25,7 +25,6 @@ pub(super) fn rendered(svg: String, form: PictureForm) -> Result<Vec<u8>, Failur
     picture.map_err(failure)
 }
 
-/// The picture as a file.
 #[cfg(not(feature = "figures"))]
 #[expect(clippy::unnecessary_wraps, reason = "its other form may fail")]
 pub(super) fn rendered(svg: String, PictureForm::Svg: PictureForm) -> Result<Vec<u8>, Failure> {

@@ -55,7 +55,6 @@ pub(super) struct TimelineOptions {
     truth: TruthOptions,
 }
 
-/// What the commands really were.
 #[derive(Debug, Args)]
 struct TruthOptions {
     /// Draw the true actions over the commands, as labelled
@@ -81,7 +80,6 @@ impl TimelineOptions {
         self.truth.labels.iter().for_each(|path| files.reads("the labels", path));
     }
 
-    /// An option that only timelines have, if one is given.
     pub(super) fn given(&self) -> Option<&'static str> {
         let of_timelines = [
             ("--since", self.since.is_some()),
@@ -94,7 +92,6 @@ impl TimelineOptions {
         of_timelines.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
-    /// The labels, if there are any.
     pub(super) fn labels(&self) -> Result<Option<LabelFile>, Failure> {
         let times = self.truth.reading.times(&self.truth.clock, &[])?;
         let labels = self.truth.labels.as_deref().map(|path| LabelFile::read(path, &times));

@@ -13,7 +13,6 @@ use sizeleak_recording::Stop;
 use crate::command::failure::Failure;
 use crate::command::help::INPUT;
 
-/// All of it, for a recording.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordOptions<'a> {
     pub(super) command: &'a CommandOptions,
@@ -123,7 +122,6 @@ fn probability(text: &str) -> Result<f64, String> {
 }
 
 impl CommandOptions {
-    /// The devices that may be commanded.
     pub(super) fn commanded(&self, inventory: &Inventory) -> Result<Inventory, Failure> {
         let names = || inventory.devices.iter().map(|device| &device.name);
         if let Some(unknown) = self.include.iter().find(|name| names().all(|known| known != *name)) {
@@ -167,7 +165,6 @@ pub(super) fn planned(path: &Path, actions: &[String]) -> anyhow::Result<Vec<Vec
     Ok(planned)
 }
 
-/// Why a recording ends.
 pub(super) enum End {
     Decided(Stop),
     LabelsComplete,

@@ -28,13 +28,11 @@ const BETWEEN_CHECKS: Duration = Duration::from_millis(2);
 /// The most bytes of a program's messages that are repeated.
 const MAX_MESSAGE: u64 = 400;
 
-/// How commands are sent.
 pub(super) enum Sender {
     /// This shell command is started for each.
     Started(String),
     /// This process runs all the time: a line for each, and it answers by a line.
     Fed(Fed),
-    /// Somebody is asked.
     Asked(Person),
 }
 
@@ -174,7 +172,6 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// Nobody waits so long between the device and Enter: what came before was not this command, in nanoseconds.
 pub(super) const HANDS_NS: i64 = 30_000_000_000;
 
-/// A person and their answers.
 pub(super) struct Person {
     answers: Receiver<String>,
     interrupt: Interrupt,
@@ -183,7 +180,6 @@ pub(super) struct Person {
 }
 
 impl Person {
-    /// Whoever writes lines to stdin.
     pub(super) fn new(interrupt: Interrupt) -> Self {
         Self { answers: lines_of(io::stdin(), MAX_ANSWER), interrupt, takes_back_last: false }
     }

@@ -25,7 +25,6 @@ use crate::command::failure::Failure;
 use crate::command::line_channel::now_ns;
 use crate::command::output_option::{print_document, write};
 
-/// The steps of a recording.
 pub(super) const JOURNAL: &str = "record.json";
 
 /// After so many commands in a row that were not sent, the program that sends them does not work.
@@ -40,10 +39,8 @@ const MAX_SILENCES: u32 = 20;
 /// How many commands without a message are named.
 const SHOWN: usize = 20;
 
-/// A difference of clocks that is worth a word.
 const CLOCK_WORTH_A_WORD: i64 = 1_000_000_000;
 
-/// A recording.
 pub(super) struct Session<'a> {
     options: RecordOptions<'a>,
     folder: &'a Path,
@@ -110,7 +107,6 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Records until the end.
     pub(super) fn record(mut self) -> Result<ExitCode, Failure> {
         self.write_journal()?;
         if let Some(tap) = &mut self.tap
@@ -217,7 +213,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Waits until the gateway is silent.
     fn wait(&mut self) -> Result<(), Failure> {
         let silence = self.options.capture.silence;
         match &mut self.tap {
@@ -229,7 +224,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Checks that the capture sees the gateway.
     fn check_capture(&self) -> Result<(), Failure> {
         let sent = self.journal.steps.iter().skip(self.first).filter(|step| step.outcome == Outcome::Sent).count();
         match &self.tap {
@@ -243,7 +237,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Learns from everything so far.
     fn check(&mut self) -> Result<(), Failure> {
         self.write_labels()?;
         let Some((recording, labels)) = self.recording()? else { return Ok(()) };
@@ -283,7 +276,6 @@ impl<'a> Session<'a> {
         Ok(Some((recording.map_err(anyhow::Error::from)?, labels)))
     }
 
-    /// The labels of a half, if it has any.
     fn labels(&self, half: Half) -> Result<Option<LabelFile>, Failure> {
         if self.journal.sent(half).next().is_none() {
             return Ok(None);
@@ -465,7 +457,6 @@ impl<'a> Session<'a> {
     }
 }
 
-/// A command by its devices.
 pub(super) fn in_words(command: &PlannedCommand) -> String {
     let device = |device: &DeviceAction| {
         let DeviceAction { device, index, action } = device;

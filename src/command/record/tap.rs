@@ -42,7 +42,6 @@ struct Arrival {
     data: Vec<u8>,
 }
 
-/// A capture that is being written.
 pub(super) struct Tap {
     arrivals: Receiver<Arrival>,
     /// Gets a word when the capture's header was read.
@@ -70,7 +69,6 @@ enum Program {
     },
 }
 
-/// The file that packets go to.
 struct Output {
     file: File,
     writer: CaptureWriter<Blocks>,
@@ -93,7 +91,6 @@ impl Write for Blocks {
     }
 }
 
-/// The captures of a folder, in order.
 pub(super) fn captures(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut captures = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -192,7 +189,6 @@ impl Tap {
         Ok(&self.files)
     }
 
-    /// Why the capture has ended.
     pub(super) fn fault(&mut self) -> anyhow::Error {
         match &mut self.program {
             Program::Tcpdump(tcpdump) => tcpdump.fault().into(),

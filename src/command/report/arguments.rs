@@ -45,7 +45,6 @@ pub(crate) struct Arguments {
     pub(super) output: OutputOption,
 }
 
-/// The format of the report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReportForm {
     /// One page that loads nothing

@@ -19,10 +19,8 @@ use crate::command::operand::{Content, Operand};
 /// How much of a file is looked at.
 const HEAD: u64 = 1 << 12;
 
-/// What is named without an option.
 #[derive(Debug)]
 pub(super) struct Given {
-    /// Answers and deviations.
     pub(super) answers: AnswersInput,
     answer_files: Vec<PathBuf>,
     pub(super) profile: Option<PathBuf>,
@@ -74,7 +72,6 @@ impl Given {
         Ok(Self { answers: AnswersInput::of(answers.clone()), answer_files: answers, profile, has_captures })
     }
 
-    /// All files that are read, with what they are.
     pub(super) fn files(&self, arguments: &Arguments) -> Vec<(&'static str, PathBuf)> {
         let mut files: Vec<(&'static str, PathBuf)> = Vec::new();
         let captures = &arguments.captures;

@@ -25,17 +25,14 @@ const CREDIBLE: f64 = 0.95;
 /// The seed of permutations, as `sizeleak measure` has it.
 const SEED: u64 = 1;
 
-/// What labelled captures show.
 pub(super) struct CaptureFindings {
     pub(super) verdict: Verdict,
     /// Of the command, as a model's answers name it where there is a model; else of all secrets, by labels alone.
     pub(super) tiles: Vec<Tile>,
     pub(super) sections: Vec<Section>,
-    /// What is wrong with the captures.
     pub(super) damage: Option<Failure>,
 }
 
-/// Labelled captures with their pipeline.
 struct Labelled<'a> {
     arguments: &'a Arguments,
     /// The stages that find commands; what learns from them takes no model.
@@ -97,7 +94,6 @@ impl CaptureFindings {
 }
 
 impl Labelled<'_> {
-    /// The commands of labels.
     fn commands(&self) -> Result<LabelledCommands, Failure> {
         let mut notices = NoticeReport::default();
         let finding = self.pipeline.before(CORRECTOR);

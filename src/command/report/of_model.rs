@@ -27,7 +27,6 @@ const FIX: f64 = 1.05;
 /// The fewest commands of each size in the fix: alone in its size, a command is named for certain whatever the average is.
 const FEWEST: f64 = 2.0;
 
-/// What a model says.
 pub(super) struct ModelFindings {
     pub(super) verdict: Verdict,
     pub(super) tiles: Vec<Tile>,

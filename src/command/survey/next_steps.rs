@@ -12,7 +12,6 @@ use crate::command::document::{COLUMNS, Document, line, paragraph, quoted};
 /// What stdin may be saved as.
 const SAVED: &str = "capture.pcap";
 
-/// The lines for an address of these captures.
 pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf]) -> Document {
     let gateway = address.address;
     let commands = address.services.iter().map(commands_of).sum::<u64>();
@@ -51,7 +50,6 @@ fn command_line(command: &str, options: &str) -> Document {
     [line(format!("{command} \\")), line(format!("      {options}"))].concat()
 }
 
-/// How many messages of a service look like commands.
 fn commands_of(service: &SurveyedService) -> u64 {
     kind_of(service, "commands").map_or(0, |kind| kind.count)
 }
@@ -60,7 +58,6 @@ fn kind_of<'a>(service: &'a SurveyedService, name: &str) -> Option<&'a MessageKi
     service.traffic.kinds.iter().find(|kind| kind.kind == name)
 }
 
-/// Which messages look like commands.
 fn found(address: &SurveyedAddress, main: &SurveyedService, commands: u64) -> String {
     let of_main = commands_of(main);
     let replied = kind_of(main, "commands").and_then(|kind| kind.replied).unwrap_or_default();
@@ -76,7 +73,6 @@ fn found(address: &SurveyedAddress, main: &SurveyedService, commands: u64) -> St
     format!("  {commands} {verb}, {from}{doubt}{sized}. The first line below lists them, with their times.")
 }
 
-/// How many commands to label.
 fn labels(commands: u64) -> String {
     let enough = if commands >= MIN_COMMANDS as u64 {
         format!("of at least {MIN_COMMANDS} of them")
@@ -110,7 +106,6 @@ fn is_unsized(service: &SurveyedService) -> bool {
     service.protocol.is_none()
 }
 
-/// The option that keeps only this service.
 fn service_option(service: &SurveyedService) -> String {
     let addresses: std::collections::BTreeSet<String> =
         service.ends.iter().map(|end| format!("\"{}\"", end.ip())).collect();
@@ -126,7 +121,6 @@ fn name(service: &SurveyedService) -> String {
     }
 }
 
-/// The file that holds a capture.
 fn kept(capture: &Path) -> &Path {
     if capture.as_os_str() == "-" { Path::new(SAVED) } else { capture }
 }

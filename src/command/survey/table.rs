@@ -46,7 +46,6 @@ pub(super) fn table(
     parts.concat()
 }
 
-/// Whether an address is, or may be, a gateway.
 pub(super) fn may_be_gateway(address: &SurveyedAddress) -> bool {
     matches!(address.verdict, Verdict::Likely | Verdict::Possible)
 }

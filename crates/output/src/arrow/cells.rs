@@ -38,7 +38,6 @@ pub(super) struct Lists {
 }
 
 impl Cells {
-    /// A column without values.
     pub(super) fn of(content: ColumnType) -> Self {
         let fields = match content {
             ColumnType::Time => return Self::Times(TimestampNanosecondBuilder::new().with_timezone("UTC")),
@@ -166,7 +165,6 @@ fn data_type(content: ColumnType) -> DataType {
     }
 }
 
-/// A column.
 pub(super) fn field(name: &str, content: ColumnType) -> Field {
     Field::new(typed_name(name, content), data_type(content), true)
 }

@@ -18,7 +18,6 @@ pub(super) enum Field {
     List(List),
 }
 
-/// Values of one type.
 pub(super) struct Leaf {
     content: ColumnType,
     values: Values,
@@ -47,12 +46,10 @@ pub(super) struct List {
 }
 
 impl Field {
-    /// A column without values.
     pub(super) fn column(content: ColumnType) -> Self {
         Self::within(content, 0)
     }
 
-    /// A field within this many lists.
     fn within(content: ColumnType, depth: i16) -> Self {
         let inner = |content| Self::within(content, depth + 1);
         let fields = match content {
@@ -170,7 +167,6 @@ impl Leaf {
         2 * size_of::<i16>()
     }
 
-    /// Writes and clears its values.
     pub(super) fn write(&mut self, writer: &mut ColumnWriter<'_>) -> Result<()> {
         let (definitions, repetitions) = (Some(&*self.definitions), self.repetitions.as_deref());
         match (writer, &self.values) {

@@ -40,7 +40,6 @@ pub(super) struct Axis {
     pixels: f64,
 }
 
-/// A labelled time.
 pub(super) struct Tick {
     pub(super) x: f64,
     pub(super) time: String,

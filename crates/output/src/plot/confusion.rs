@@ -54,9 +54,6 @@ struct Row<'a> {
 
 impl ConfusionFigure {
     /// As SVG.
-    ///
-    /// # Errors
-    /// If the picture has no room for it.
     pub fn svg(&self, size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
         let drawn = self.drawn();
         let rows: Vec<Row<'_>> = drawn.iter().map(|at| self.row(*at, &drawn)).collect();

@@ -31,9 +31,6 @@ const MAX_IN_TITLE: usize = 200;
 const MIN_BAR: f64 = 4.0;
 
 /// A timeline as SVG, with times by the clock of `times`, below a title of its own unless one is given.
-///
-/// # Errors
-/// If the picture has no room for all lanes.
 pub fn svg_of(
     timeline: &Timeline,
     times: &TimeFormat,
@@ -238,7 +235,6 @@ impl<'a> Picture<'a> {
         group.add(diamond(x, y))
     }
 
-    /// The tooltip of a command.
     fn tooltip(&self, at: usize, mark: &Mark) -> String {
         let actions = match &mark.best {
             Some(best) => listed(&best.actions),

@@ -8,7 +8,6 @@ use sizeleak_text::shortened;
 use svg::node::element::{Group, Title};
 
 use super::page::{Key, Legend, MARGIN, PictureSize, TooSmall, page};
-use super::rate_scale::RateScale;
 use super::shapes::{COLOURS, TEXT, clean, rectangle, rule, text, text_around, text_before};
 
 /// Actions and routines beyond so many are only counted.
@@ -80,9 +79,6 @@ pub struct RoutineRow {
 }
 
 /// The habits of a home as SVG.
-///
-/// # Errors
-/// If the picture has no room for all actions.
 pub fn habits_svg(home: &HomeHabits, size: PictureSize, title: &str) -> Result<String, TooSmall> {
     let picture = Picture::new(home, size)?;
     let mut shade = "shade: expected commands an hour with the action".to_owned();
@@ -207,7 +203,6 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// What a shade means.
 fn key(name: String, colour: &str, width: f64) -> Key {
     let sample = rectangle(0.0, -11.0, width, 12.0).set("fill", colour).set("stroke", NEVER);
     Key { name, sample: Group::new().add(sample), width }
@@ -228,6 +223,39 @@ fn routine_row(routine: &RoutineRow, left: f64, y: f64) -> Group {
     let tooltip = Title::new(format!("{when}: {}", clean(command, MAX_IN_TITLE)));
     let group = Group::new().set("class", "routine").add(tooltip).add(bar(1.0, NEVER)).add(bar(*share, SHARE_COLOUR));
     group.add(text(left + 42.0, y, when)).add(text(left + 208.0, y, &named(command, COMMAND)))
+}
+
+/// The least and the greatest round number: 0.001 and 1,000,000.
+const NUMBERS: std::ops::RangeInclusive<i32> = -9..=18;
+
+/// Where the steps above the first begin.
+pub(super) struct RateScale([f64; COLOURS.len() - 1]);
+
+impl RateScale {
+    pub(super) fn new(greatest: f64) -> Self {
+        let last = NUMBERS.rev().find(|number| round(*number) <= greatest).unwrap_or(*NUMBERS.start());
+        Self([3, 2, 1, 0].map(|below| round(last - below)))
+    }
+
+    pub(super) fn colour(&self, rate: f64) -> &'static str {
+        let step = self.0.partition_point(|begin| *begin <= rate);
+        COLOURS.get(step).copied().unwrap_or_default()
+    }
+
+    /// Each step in words, with its colour. Rates are by the hour.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (String, &'static str)> {
+        let [first, .., last] = self.0;
+        let between = self.0.windows(2).map(|pair| format!("{} to {}", pair[0], pair[1]));
+        let names = [format!("below {first} an hour")].into_iter().chain(between).chain([format!("{last} and more")]);
+        names.zip(COLOURS)
+    }
+}
+
+/// Of the numbers 1, 2, 5, 10, 20 and so on, and 0.5, 0.2, 0.1 below them, the one in this place from 1.
+fn round(place: i32) -> f64 {
+    let digit = [1.0, 2.0, 5.0][place.rem_euclid(3) as usize];
+    let power = 10_f64.powi(place.div_euclid(3).abs());
+    if place < 0 { digit / power } else { digit * power }
 }
 
 #[cfg(test)]
@@ -270,5 +298,16 @@ mod tests {
         assert!((picture.width, picture.height.round()) == (400.0, least) && picture.columns == 1, "{small}");
         assert!(picture.legend_top() + picture.legend.height < least + 20.0, "{small}");
         assert!(small.to_string().starts_with("5 actions need a height of"), "{small}");
+    }
+
+    #[test]
+    fn steps_lie_between_round_numbers_up_to_the_greatest_rate() {
+        let names = |greatest: f64| RateScale::new(greatest).steps().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names(0.9), ["below 0.05 an hour", "0.05 to 0.1", "0.1 to 0.2", "0.2 to 0.5", "0.5 and more"]);
+        assert_eq!(names(49.0)[3..], ["10 to 20", "20 and more"]);
+        assert_eq!(names(0.0)[4], "0.001 and more");
+        let scale = RateScale::new(1.0);
+        let shown = [0.01, 0.1, 0.19, 0.2, 0.5, 0.99, 1.0, f64::INFINITY].map(|rate| scale.colour(rate));
+        assert_eq!(shown, [0, 1, 1, 2, 3, 3, 4, 4].map(|step| COLOURS[step]));
     }
 }

@@ -38,7 +38,6 @@ pub(super) struct Group {
     pub(super) lanes: Vec<Lane>,
 }
 
-/// All lanes, and what is in them.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     /// By gateway, and then by service; deviations come last.
@@ -56,9 +55,7 @@ pub(super) struct Lanes {
 /// What groups are ordered by: sections of models come first, unknown gateways and services last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum GroupKey {
-    /// A section of a model.
     Section(String),
-    /// A gateway and a service.
     Ends { has_no_gateway: bool, gateway: Option<IpAddr>, service: Service },
 }
 
@@ -71,11 +68,9 @@ enum Service {
     Unknown,
 }
 
-/// Lanes that are being found.
 struct Found {
     /// The actions of all groups in the order in which they are first seen.
     actions: Vec<Arc<str>>,
-    /// Each group's lanes.
     lanes: Vec<Vec<Lane>>,
 }
 
@@ -114,7 +109,6 @@ impl Lanes {
         self.groups.push(Group { name: "deviations".to_owned(), lanes });
     }
 
-    /// How many lanes there are.
     pub(super) fn count(&self) -> usize {
         self.groups.iter().map(|group| group.lanes.len()).sum()
     }
@@ -141,7 +135,6 @@ fn groups(timeline: &Timeline) -> (Vec<GroupKey>, BTreeMap<u64, usize>) {
     (keys, groups)
 }
 
-/// The names of the groups of these keys.
 fn group_names(timeline: &Timeline, keys: &[GroupKey], group_of_flow: &BTreeMap<u64, usize>) -> Vec<String> {
     let addresses = |group: usize| -> BTreeSet<SocketAddr> {
         let flows = group_of_flow.iter().filter(|(_, of_flow)| **of_flow == group);

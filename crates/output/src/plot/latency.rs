@@ -45,9 +45,6 @@ const SERIES: [Series; 2] = [
 ];
 
 /// The latencies of stages as SVG.
-///
-/// # Errors
-/// If the picture has no room for all stages.
 pub fn latency_svg(stages: &[StageLatency], size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
     let series = || SERIES.into_iter().filter(|Series { of, .. }| stages.iter().any(|stage| of(stage).is_some()));
     let mut keys: Vec<_> =

@@ -23,7 +23,6 @@ const SIZES: f64 = 3.0;
 /// The share of a lane that its highest bar takes.
 const BAR: f64 = 0.65;
 
-/// The places of a picture.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) all_width: f64,
@@ -44,7 +43,6 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The layout for this many commands and a legend.
     pub(super) fn new(size: PictureSize, lanes: &Lanes, commands: usize, keys: Vec<Key>) -> Result<Self, TooSmall> {
         let by_commands = LEFT + (commands as f64 * 3.0).clamp(900.0, 3000.0) + RIGHT;
         let all_width = size.width().unwrap_or(by_commands);
@@ -88,7 +86,6 @@ impl Layout {
         })
     }
 
-    /// The base line of a lane.
     pub(super) fn base(&self, lane: usize) -> f64 {
         self.bases.get(lane).copied().unwrap_or(self.bottom)
     }

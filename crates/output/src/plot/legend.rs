@@ -6,7 +6,6 @@ use super::page::Key;
 use super::shapes::{COLOURS, TEXT, UNEXPLAINED, circle, colour, diamond, outline, rectangle, rounded};
 use super::timeline::{Mark, Timeline, Truth};
 
-/// The width of a sample.
 const SAMPLE: f64 = 12.0;
 
 /// How the first candidate of a command compares with the label.
@@ -23,7 +22,6 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// Of each command.
     pub(super) fn all(timeline: &Timeline) -> Vec<Self> {
         let without = if timeline.truths.is_empty() { Self::Unknown } else { Self::Unlabelled };
         let mut all = vec![without; timeline.marks.len()];
@@ -60,19 +58,16 @@ fn of_truth<'a>(timeline: &'a Timeline, truth: &Truth) -> Option<&'a Mark> {
     timeline.marks.get(truth.command?)
 }
 
-/// An entry of the legend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Entry {
     /// Commands of a step of probability.
     Probability(usize),
     Unexplained,
-    /// Commands with a verdict.
     Verdict(Verdict),
     /// What was labelled.
     Label,
     /// A label that no command belongs to.
     LabelAlone,
-    /// A deviation.
     Deviation,
 }
 
@@ -126,7 +121,6 @@ impl Entry {
     }
 }
 
-/// The legend of a timeline.
 pub(super) fn keys(timeline: &Timeline, verdicts: &[Verdict]) -> Vec<Key> {
     let key = |entry: Entry| Key { name: entry.name().to_owned(), sample: entry.sample(), width: SAMPLE };
     Entry::of(timeline, verdicts).into_iter().map(key).collect()

@@ -17,7 +17,6 @@ const SAMPLE: f64 = 26.0;
 /// Above the base line: where samples are drawn.
 const SAMPLE_HEIGHT: f64 = 4.0;
 
-/// The shape of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Dot,
@@ -26,7 +25,6 @@ pub(super) enum Shape {
     Polygon(&'static [(i32, i32)]),
 }
 
-/// How a series is drawn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
     pub(super) colour: &'static str,
@@ -47,7 +45,6 @@ pub(super) const TRIANGLES: Style =
 pub(super) const DIAMONDS: Style =
     Style { colour: "#cc79a7", shape: Some(Shape::Polygon(&[(0, -52), (45, 0), (0, 52), (-45, 0)])), dashes: None };
 
-/// The styles of series of which nothing is known.
 pub(super) const SERIES: [Style; 8] = [
     DOTS,
     SQUARES,
@@ -69,12 +66,10 @@ pub(super) const fn reference(dashes: &'static str) -> Style {
 }
 
 impl Style {
-    /// The same with a line.
     pub(super) const fn joined(self) -> Self {
         Self { dashes: Some(""), ..self }
     }
 
-    /// A mark at this place.
     pub(super) fn mark(&self, x: f64, y: f64) -> Group {
         let round = || Circle::new().set("cx", rounded(x)).set("cy", rounded(y)).set("r", 3.8);
         // The white edge keeps marks apart that overlap.
@@ -92,7 +87,6 @@ impl Style {
         }
     }
 
-    /// A line through these places.
     pub(super) fn line(&self, places: impl Iterator<Item = (f64, f64)>) -> Path {
         let line = Path::new().set("d", path(places)).set("fill", "none").set("stroke", self.colour);
         let line = line.set("stroke-width", 1.6).set("stroke-linejoin", "round");
@@ -102,12 +96,10 @@ impl Style {
         }
     }
 
-    /// A straight line, of an interval.
     pub(super) fn straight(&self, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> Line {
         rule(x1, y1, x2, y2).set("stroke", self.colour).set("stroke-width", 1.2)
     }
 
-    /// What the series means.
     pub(super) fn key(&self, name: impl Into<String>) -> Key {
         let mut sample = Group::new();
         if self.dashes.is_some() {
@@ -117,7 +109,6 @@ impl Style {
     }
 }
 
-/// What a shade means.
 pub(super) fn shade_key(name: impl Into<String>, colour: &str) -> Key {
     let sample = rectangle(0.0, -10.0, 14.0, 11.0).set("fill", colour).set("stroke", TEXT).set("stroke-width", 0.4);
     Key { name: name.into(), sample: Group::new().add(sample), width: 14.0 }

@@ -28,9 +28,6 @@ struct Point {
 
 impl PaddingFigure {
     /// As SVG. Policies of one form are a series.
-    ///
-    /// # Errors
-    /// If the picture has no room for it.
     pub fn svg(&self, size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
         let costs = || self.points.iter().filter(|point| point.added_share > 0.0);
         let mut forms: Vec<&str> = Vec::new();

@@ -35,12 +35,10 @@ impl PictureSize {
         self.font.map_or(1.0, |font| f64::from(font) / FONT)
     }
 
-    /// The width to lay out.
     pub(super) fn width(&self) -> Option<f64> {
         self.width.map(|width| f64::from(width) / self.scale())
     }
 
-    /// The height to lay out.
     pub(super) fn height(&self) -> Option<f64> {
         self.height.map(|height| f64::from(height) / self.scale())
     }
@@ -60,7 +58,6 @@ pub struct TooSmall {
     pub(super) needs: String,
     pub(super) dimension: &'static str,
     pub(super) least: u32,
-    /// What needs less.
     pub(super) less: &'static str,
 }
 
@@ -90,33 +87,27 @@ pub(super) fn page(extent: (f64, f64), size: &PictureSize, title: &str, lines: [
         .add(text(MARGIN, 64.0, second))
 }
 
-/// About how wide a text is.
 pub(super) fn text_width(text: &str) -> f64 {
     width(text) as f64 * LETTER
 }
 
-/// What a sign means.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) name: String,
     /// The sign, drawn from 0 on, on the base line 0.
     pub(super) sample: Group,
-    /// Its width.
     pub(super) width: f64,
 }
 
-/// A legend in rows.
 #[derive(Debug)]
 pub(super) struct Legend {
     keys: Vec<Key>,
     columns: usize,
     column: f64,
-    /// The height of its rows.
     pub(super) height: f64,
 }
 
 impl Legend {
-    /// The legend of a picture of this width.
     pub(super) fn new(width: f64, keys: Vec<Key>) -> Self {
         let needs = |key: &Key| key.width + SAMPLE_GAP + text_width(&key.name) + LEGEND_GAP;
         let column = keys.iter().map(needs).fold(1.0, f64::max);

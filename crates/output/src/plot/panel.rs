@@ -33,7 +33,6 @@ const LEGEND_TOP: f64 = 18.0;
 const INSET: f64 = 7.0;
 const MIN_PANEL: f64 = 70.0;
 
-/// What is above a panel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heading<'a> {
     /// Of the user; an empty one leaves out all of the heading, for figures with a caption.
@@ -51,7 +50,6 @@ pub(super) struct Surroundings {
     pub(super) labels: f64,
     /// The height of labels above.
     pub(super) above: f64,
-    /// Whether there is an axis below.
     pub(super) has_axis: bool,
     /// How many rows there are; none has an axis of numbers.
     pub(super) rows: usize,
@@ -70,9 +68,6 @@ pub(super) struct Panel {
 
 impl Panel {
     /// A panel with what is around it.
-    ///
-    /// # Errors
-    /// If it would have no room.
     pub(super) fn new(
         size: PictureSize,
         heading: Heading<'_>,
@@ -121,7 +116,6 @@ impl Panel {
         Ok(panel)
     }
 
-    /// Draws something.
     pub(super) fn add(&mut self, node: impl Into<Box<dyn Node>>) {
         self.document.append(node);
     }
@@ -136,7 +130,6 @@ impl Panel {
         self.bottom() - INSET - scale.at(value)
     }
 
-    /// The length of the axis below.
     pub(super) fn x_length(&self) -> f64 {
         self.width - 2.0 * INSET
     }
@@ -160,7 +153,6 @@ impl Panel {
         self.add(text_around(self.left + self.width / 2.0, self.bottom() + AXIS - 4.0, title).set("class", "axis"));
     }
 
-    /// Draws the axis on the left.
     pub(super) fn axis_left(&mut self, scale: &Scale, title: &str) {
         for tick in scale.ticks() {
             let y = self.y(scale, *tick);
@@ -170,14 +162,12 @@ impl Panel {
         self.title_left(title);
     }
 
-    /// Writes what is on the left.
     pub(super) fn title_left(&mut self, title: &str) {
         let (x, y) = (MARGIN - 6.0, self.top + self.height / 2.0);
         let turned = format!("rotate(-90 {x} {y})");
         self.add(text_around(x, y, title).set("class", "axis").set("transform", turned));
     }
 
-    /// The picture.
     pub(super) fn svg(mut self) -> String {
         let frame: Rectangle = rectangle(self.left, self.top, self.width, self.height).set("fill", "none");
         self.add(frame.set("stroke", TEXT).set("stroke-width", 0.8));
@@ -192,7 +182,6 @@ pub(super) fn labels_width<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
     labels.map(text_width).fold(0.0, f64::max) + 14.0
 }
 
-/// The lines of a text that has to fit into a width.
 fn lines(text: &str, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

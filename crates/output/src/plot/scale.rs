@@ -59,7 +59,6 @@ impl Scale {
         (value - self.first) / (self.last - self.first) * self.pixels
     }
 
-    /// The ticks.
     pub(super) fn ticks(&self) -> &[f64] {
         &self.ticks
     }

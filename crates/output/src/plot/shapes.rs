@@ -10,7 +10,6 @@ pub(super) const DEVIATION: &str = "#aa3377";
 pub(super) const TEXT: &str = "#222222";
 const RULE: &str = "#dddddd";
 
-/// Which of [`COLOURS`] a probability has.
 pub(super) fn colour_step(probability: f64) -> usize {
     ((probability * COLOURS.len() as f64) as usize).min(COLOURS.len() - 1)
 }
@@ -42,7 +41,6 @@ pub(super) fn text_before(x: f64, y: f64, content: &str) -> Text {
     text(x, y, content).set("text-anchor", "end")
 }
 
-/// A text around this place.
 pub(super) fn text_around(x: f64, y: f64, content: &str) -> Text {
     text(x, y, content).set("text-anchor", "middle")
 }
@@ -57,7 +55,6 @@ pub(super) fn rectangle(x: f64, y: f64, width: f64, height: f64) -> Rectangle {
     corner.set("width", rounded(width)).set("height", rounded(height))
 }
 
-/// The outline of a rectangle, of a label.
 pub(super) fn outline(x: f64, y: f64, width: f64, height: f64) -> Rectangle {
     rectangle(x, y, width, height).set("fill", "none").set("stroke", TEXT)
 }
@@ -66,7 +63,6 @@ pub(super) fn circle(x: f64, y: f64) -> Circle {
     Circle::new().set("cx", rounded(x)).set("cy", rounded(y)).set("r", 2.5)
 }
 
-/// The sign of a deviation.
 pub(super) fn diamond(x: f64, y: f64) -> Path {
     let at = |dx: f64, dy: f64| (rounded(x + dx), rounded(y + dy));
     let corners = Data::new().move_to(at(0.0, -6.0)).line_to(at(5.0, 0.0)).line_to(at(0.0, 6.0)).line_to(at(-5.0, 0.0));

@@ -39,9 +39,6 @@ pub struct CommandSizes {
 
 impl CommandSizes {
     /// As SVG.
-    ///
-    /// # Errors
-    /// If the picture has no room for it.
     pub fn svg(&self, size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
         let colour = |commands: f64| {
             let band = BANDS.iter().position(|(most, _)| commands <= most + 0.5).unwrap_or(BANDS.len() - 1);

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use jiff::civil::DateTime;
 use sizeleak_frame::{Deviation, Frame, Identification};
 
-use super::command_filter::CommandFilter;
 use super::shapes::clean;
+use crate::TimeFormat;
 use crate::answers::AnswerSink;
 use crate::flow_names::FlowNames;
 use crate::line::deviation_words;
@@ -15,7 +17,6 @@ use crate::line::deviation_words;
 /// The words of a deviation are truncated to this many characters.
 const MAX_WORDS: usize = 400;
 
-/// A command in the plot.
 #[derive(Debug)]
 pub(super) struct Mark {
     pub(super) time_ns: i64,
@@ -25,7 +26,6 @@ pub(super) struct Mark {
     pub(super) best: Option<Answer>,
 }
 
-/// The first candidate of a command.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// The actions, each at least once.
@@ -33,12 +33,10 @@ pub(super) struct Answer {
     pub(super) probability: f64,
 }
 
-/// A deviation in the plot.
 #[derive(Debug)]
 pub(super) struct Incident {
     pub(super) time_ns: i64,
     pub(super) gateway: Option<IpAddr>,
-    /// Its kind.
     pub(super) what: String,
     /// The kind, how strange it is, what was seen and what would have been usual.
     pub(super) words: String,
@@ -120,7 +118,6 @@ impl Timeline {
         self.sections = self.flows().into_iter().filter_map(of_flow).collect();
     }
 
-    /// The gateway of a flow, if it is known.
     pub(super) fn gateway(&self, flow: u64) -> Option<IpAddr> {
         self.names.ends(flow)?.gateway
     }
@@ -172,7 +169,6 @@ impl Timeline {
         is_accepted && has_room
     }
 
-    /// Adds a deviation if the filter accepts it.
     fn add_deviation(&mut self, deviation: &Deviation) {
         let gateway = deviation.gateway.parse().ok();
         let flows = deviation.commands.iter().map(|command| command.flow);
@@ -182,7 +178,6 @@ impl Timeline {
         }
     }
 
-    /// Adds a command if the filter accepts it.
     fn add_command(&mut self, identification: &Identification) {
         let command = &identification.command;
         if !self.takes(command.time_ns, self.gateway(command.flow), [command.flow]) {
@@ -209,6 +204,60 @@ impl AnswerSink for Timeline {
 
     fn learn(&mut self, flow: u64, gateway: Option<&str>, service: Option<&str>) {
         self.names.learn(flow, gateway, service);
+    }
+}
+
+/// A time that a user gives, with or without an offset from UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimePoint {
+    /// With an offset.
+    Exact(Timestamp),
+    /// By a wall clock.
+    Wall(DateTime),
+}
+
+impl std::str::FromStr for TimePoint {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let exact = text.parse().map(Self::Exact);
+        let time = exact.or_else(|_| text.parse().map(Self::Wall));
+        time.map_err(|_| "write it like 2026-01-06, 2026-01-06T08:30 or 2026-01-06T08:30:00Z")
+    }
+}
+
+impl TimePoint {
+    /// In nanoseconds since 1970, by the clock of `times`; `None` before 1677 and after 2262.
+    pub fn nanoseconds(self, times: &TimeFormat) -> Option<i64> {
+        let time = match self {
+            Self::Exact(time) => time,
+            Self::Wall(time) => times.timestamp(time).ok()?,
+        };
+        i64::try_from(time.as_nanosecond()).ok()
+    }
+}
+
+/// Decides which commands and deviations are drawn; by default all.
+#[derive(Debug, Default)]
+pub struct CommandFilter {
+    /// Only commands from this time on.
+    pub from_ns: Option<i64>,
+    /// Only commands before this time.
+    pub until_ns: Option<i64>,
+    /// Only commands to these gateways; all if empty.
+    pub gateways: Vec<IpAddr>,
+    /// Only commands in these flows; all if empty.
+    pub flows: Vec<u64>,
+}
+
+impl CommandFilter {
+    /// Whether what happened at a time in some of these flows is drawn. Where the gateway is unknown it is drawn only if no
+    /// gateways are given.
+    pub(super) fn accepts(&self, time_ns: i64, gateway: Option<IpAddr>, flows: impl IntoIterator<Item = u64>) -> bool {
+        self.from_ns.is_none_or(|from| time_ns >= from)
+            && self.until_ns.is_none_or(|until| time_ns < until)
+            && (self.gateways.is_empty() || gateway.is_some_and(|gateway| self.gateways.contains(&gateway)))
+            && (self.flows.is_empty() || flows.into_iter().any(|flow| self.flows.contains(&flow)))
     }
 }
 
@@ -255,5 +304,15 @@ mod tests {
         let is_right = |at: usize, actions: &[(&str, u64)]| Timeline::is_right(&timeline.marks[at], &truth(actions));
         assert!(is_right(0, &[("off", 2), ("dim", 0), ("on", 2)]));
         assert!(!is_right(0, &[("off", 2), ("on", 1)]) && !is_right(0, &[("off", 2)]) && !is_right(1, &[]));
+    }
+
+    #[test]
+    fn time_points_are_exact_or_by_the_clock() {
+        let nanoseconds = |text: &str| text.parse::<TimePoint>().map(|time| time.nanoseconds(&TimeFormat::default()));
+        assert_eq!(nanoseconds("1970-01-02"), Ok(Some(86_400_000_000_000)));
+        assert_eq!(nanoseconds("1970-01-01T00:01"), Ok(Some(60_000_000_000)));
+        assert_eq!(nanoseconds("1970-01-01T02:00:00.5+02:00"), Ok(Some(500_000_000)));
+        assert_eq!(nanoseconds("9999-01-01"), Ok(None));
+        assert!(nanoseconds("tomorrow").is_err() && nanoseconds("").is_err());
     }
 }
