@@ -1,28 +1,15 @@
 //! The page of `sizeleak report` in a real browser: drawn, sorted and read without a mouse, in both themes, narrow and on
-//! paper, and without a request. And its script is what is committed.
+//! paper, and without a request.
 
 use std::env;
-use std::fs;
 use std::process::Command;
-use std::sync::Once;
 
 use support::programs::{GATEWAY, example, root, sizeleak, stdout};
 use support::tool;
 
-/// Installs the packages of the page, once.
-fn install() {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| {
-        let mut npm = Command::new("npm");
-        npm.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(root().join("crates/report/page"));
-        tool::output(&mut npm).unwrap();
-    });
-}
-
 #[test]
-#[ignore = "second tier: needs node, npm and chromium"]
+#[ignore = "second tier: needs node and chromium"]
 fn the_page_works_in_a_browser_without_a_request() {
-    install();
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
     let test = format!("{} --labels {} --gateway {GATEWAY}", example("test.pcap"), example("test.csv"));
@@ -37,17 +24,4 @@ fn the_page_works_in_a_browser_without_a_request() {
     let said = String::from_utf8(tool::output(&mut check).unwrap()).unwrap();
     assert!(said.contains(" 0 faults"), "{said}");
     println!("{said}");
-}
-
-#[test]
-#[ignore = "second tier: needs node and npm"]
-fn the_script_of_the_page_is_what_its_source_makes() {
-    install();
-    let page = root().join("crates/report/page");
-    let made = tempfile::NamedTempFile::new().unwrap();
-    tool::output(Command::new("node").arg(page.join("bundle.mjs")).arg(made.path())).unwrap();
-    assert!(
-        fs::read(made.path()).unwrap() == fs::read(page.join("bundle.js")).unwrap(),
-        "run crates/report/page/bundle.mjs"
-    );
 }

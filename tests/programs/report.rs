@@ -114,11 +114,14 @@ fn figures_are_those_of_the_commands_they_come_from() {
 #[test]
 fn the_page_loads_nothing_and_its_script_is_the_only_one_that_may_run() {
     let page = text(&format!("report --model {} --quick -q", example("model.toml")));
-    assert!(page.len() < 500_000, "{} bytes", page.len());
+    assert!(page.len() < 250_000, "{} bytes", page.len());
     let head = page.split("<style>").next().unwrap();
     assert!(head.contains("default-src 'none'; script-src 'sha256-"), "{head}");
     let own = page.split("<script>").nth(1).unwrap();
     let markup = page.replace(own.split("</script>").next().unwrap(), "");
+    assert!(own.split("</script>").next().unwrap().lines().count() <= 40, "{own}");
+    let charts = page.matches("<svg ").count();
+    assert!(charts >= 6 && page.matches("role=\"img\"").count() == charts, "{charts} charts");
     let asked = ["src=", "url(", "http:", "https:", "@import"].into_iter().find(|words| markup.contains(words));
     assert_eq!(asked, None, "{markup}");
     assert_eq!(page.matches("<script").count(), 1);

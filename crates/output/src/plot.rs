@@ -2,6 +2,7 @@
 
 mod axis;
 mod calibration;
+mod chart;
 mod confusion;
 mod drawing;
 mod habits;
@@ -21,6 +22,7 @@ mod sizes;
 mod timeline;
 
 pub use calibration::{CalibrationFigure, LearningCurveFigure};
+pub use chart::{ChartKind, ChartNumbers};
 pub use confusion::ConfusionFigure;
 pub use drawing::svg_of;
 pub use habits::{ActionHours, HomeHabits, RoutineRow, habits_svg};

@@ -1,8 +1,9 @@
 //! What a report holds, whatever form it is written in: a verdict, three tiles and sections, whose figures are tables that
 //! a chart may show.
 
-use serde::Serialize;
 use sizeleak_evaluation::statistics::{Interval, percent_within};
+pub use sizeleak_output::plot::ChartKind;
+use sizeleak_output::plot::ChartNumbers;
 use sizeleak_text::percent;
 
 /// A value that is not known.
@@ -111,7 +112,7 @@ pub enum Value {
 }
 
 /// How a table is drawn.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
     /// What is drawn.
     pub kind: ChartKind,
@@ -119,26 +120,6 @@ pub struct Chart {
     pub columns: &'static [usize],
     /// Where a line says what guessing reaches.
     pub guessing: Option<f64>,
-}
-
-/// What is drawn of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ChartKind {
-    /// A bar for each row: its name, and its length; or one for each of several lengths.
-    Bars,
-    /// A thin bar at each number: the number, its height, and how much of that is filled, if not all.
-    Spectrum,
-    /// A named point for each row: the name, what it costs, and what it leaves.
-    Points,
-    /// Points with their intervals, beside the diagonal: where, the value, and the ends of its interval.
-    Reliability,
-    /// The same, joined by a line; numbers double from point to point.
-    Growth,
-    /// A field of shaded cells: the hour, the row, and how dark it is.
-    Hours,
-    /// A range for each row, on a logarithmic axis: the name, the middle and the greatest value.
-    Ranges,
 }
 
 impl Figure {
@@ -164,6 +145,27 @@ impl Figure {
     #[must_use]
     pub fn drawn(self, kind: ChartKind, columns: &'static [usize]) -> Self {
         Self { chart: Some(Chart { kind, columns, guessing: None }), ..self }
+    }
+
+    /// The chart as SVG, for those who see it.
+    pub(crate) fn svg(&self) -> Option<String> {
+        let Chart { kind, columns, guessing } = self.chart.as_ref()?;
+        let drawn = |row: &[Value]| columns.iter().map(|at| row.get(*at).and_then(Value::number)).collect();
+        let name = |row: &[Value]| {
+            let drawn = || columns.iter().filter_map(|at| row.get(*at));
+            let words = drawn().find(|value| matches!(value, Value::Words(_)));
+            words.or(drawn().next()).map_or_else(String::new, Value::shown)
+        };
+        let column = |at: &usize| {
+            let is_share = |row: &Vec<Value>| row.get(*at).is_some_and(Value::is_share);
+            (self.columns.get(*at).map_or("", String::as_str), self.rows.iter().any(is_share))
+        };
+        kind.svg(&ChartNumbers {
+            title: &self.title,
+            columns: columns.iter().map(column).collect(),
+            rows: self.rows.iter().map(|row| (name(row), drawn(row))).collect(),
+            guessing: *guessing,
+        })
     }
 
     /// Which columns have numbers, which are aligned at their ends.
@@ -196,14 +198,24 @@ impl Value {
     pub fn exact(&self) -> String {
         match self {
             Self::Words(words) => sizeleak_text::escaped(words).into_owned(),
+            value => value.number().map_or_else(String::new, |number| number.to_string()),
+        }
+    }
+
+    fn number(&self) -> Option<f64> {
+        match self {
+            Self::Words(_) | Self::Unknown => None,
             Self::Count(number)
             | Self::Number(number, _)
             | Self::Change(number, _)
             | Self::Share(number)
             | Self::AtMost(number)
-            | Self::Within(number, _) => number.to_string(),
-            Self::Unknown => String::new(),
+            | Self::Within(number, _) => Some(*number),
         }
+    }
+
+    fn is_share(&self) -> bool {
+        matches!(self, Self::Share(_) | Self::AtMost(_) | Self::Within(..))
     }
 
     /// A number with about three digits.

@@ -204,7 +204,7 @@ impl Observed {
                     "Time of each stage for a frame",
                     "The dot is the median; the line goes on to the 99 % quantile, in microseconds.",
                 )
-                .drawn(ChartKind::Ranges, &[0, 2, 3]);
+                .drawn(ChartKind::Ranges, &[0, 2, 3, 4]);
             Section::new("latency", vec![text.to_owned()], vec![figure])
         })
     }

@@ -1,5 +1,5 @@
-//! The report as one HTML page, which loads nothing. It is complete as it is written; its script only draws the tables as
-//! charts, and lets people sort and download them.
+//! The report as one HTML page, which loads nothing. It is complete as it is written; its script only sorts tables, and turns
+//! between light and dark.
 
 use askama::Template;
 use base64::Engine as _;
@@ -9,8 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::document::{Figure, Report, TileRow};
 use crate::markdown::{Piece, pieces};
 
-/// What `page/bundle.mjs` makes of `page/report.ts`.
-const SCRIPT: &str = include_str!("../page/bundle.js");
+const SCRIPT: &str = include_str!("../page/page.js");
 
 const STYLE: &str = include_str!("../page/style.css");
 
@@ -52,9 +51,9 @@ fn code(text: &str) -> String {
 }
 
 impl Figure {
-    /// How it is drawn, for the script of the page.
-    fn chart_json(&self) -> String {
-        serde_json::to_string(&self.chart).unwrap_or_default()
+    /// Its chart, to stand in the page: as HTML has it, without the name of its language.
+    fn picture(&self) -> Option<String> {
+        Some(self.svg()?.replace(" xmlns=\"http://www.w3.org/2000/svg\"", ""))
     }
 }
 

@@ -14,16 +14,16 @@ const MAX_NAME: usize = 24;
 /// Policies against their cost, as far as they are drawn: what `sizeleak pad` writes as JSON.
 #[derive(Debug, Deserialize)]
 pub struct PaddingFigure {
-    prior: String,
-    guessing: f64,
-    points: Vec<Point>,
+    pub(super) prior: String,
+    pub(super) guessing: f64,
+    pub(super) points: Vec<PaddingPoint>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Point {
-    policy: String,
-    added_share: f64,
-    named: f64,
+pub(super) struct PaddingPoint {
+    pub(super) policy: String,
+    pub(super) added_share: f64,
+    pub(super) named: f64,
 }
 
 impl PaddingFigure {

@@ -1,0 +1,245 @@
+//! Charts of tables of numbers, as the page of a report has them.
+
+use svg::node::element::Path;
+use svg::node::element::path::Data;
+
+use super::latency::{Quantiles, StageLatency, latency_svg};
+use super::marks::{DOTS, reference, shade_key};
+use super::padding::{PaddingFigure, PaddingPoint};
+use super::page::{Key, PictureSize, TooSmall};
+use super::panel::{Heading, Panel, Surroundings, labels_width};
+use super::scale::Scale;
+use super::shapes::{COLOURS, clean, colour_step, rectangle, rounded, text_before};
+
+const MAX_NAME: usize = 30;
+/// Between two ticks below and on the left, in pixels.
+const BELOW: f64 = 40.0;
+const LEFT: f64 = 26.0;
+/// The share of a row that a bar takes.
+const BAR: f64 = 0.7;
+/// Of two lengths, the one that is compared with, and the other; of two heights, the whole and its part.
+const SHADES: [&str; 2] = [COLOURS[0], COLOURS[3]];
+const MAX_BAR: f64 = 10.0;
+
+/// What is drawn of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChartKind {
+    /// A bar for each row: its name, and its length; or one for each of several lengths.
+    Bars,
+    /// A thin bar at each number: the number, its height, and how much of that is filled, if not all.
+    Spectrum,
+    /// A point for each policy: its name, what it costs, and what it leaves.
+    Points,
+    /// Points with their intervals, beside the diagonal: where, the value, and the ends of its interval.
+    Reliability,
+    /// The same, joined by a line; numbers double from point to point.
+    Growth,
+    /// A field of shaded cells: the hour, the row, and how dark it is.
+    Hours,
+    /// A range for each row: its name, the middle, what most reach, and the greatest value, in microseconds.
+    Ranges,
+}
+
+/// What a chart shows.
+#[derive(Debug)]
+pub struct ChartNumbers<'a> {
+    /// What it is, for those who do not see it.
+    pub title: &'a str,
+    /// The columns in the order of the kind: their names, and whether they are shares.
+    pub columns: Vec<(&'a str, bool)>,
+    /// The names of the rows, and their values in these columns, as far as they are numbers and known.
+    pub rows: Vec<(String, Vec<Option<f64>>)>,
+    /// What guessing reaches.
+    pub guessing: Option<f64>,
+}
+
+impl ChartKind {
+    /// The chart as SVG; `None` if there is nothing to draw, or no room for it.
+    pub fn svg(self, numbers: &ChartNumbers<'_>) -> Option<String> {
+        if numbers.rows.is_empty() {
+            return None;
+        }
+        let drawn = match self {
+            Self::Bars => numbers.bars(),
+            Self::Spectrum => numbers.spectrum(),
+            Self::Points => numbers.points(),
+            Self::Reliability => numbers.intervals(|length| Scale::linear((0.0, 100.0), 1.0, length, BELOW)),
+            Self::Growth => numbers.intervals(|length| Scale::logarithmic(numbers.column(0), length, BELOW)),
+            Self::Hours => numbers.hours(),
+            Self::Ranges => numbers.ranges(),
+        };
+        drawn.ok()
+    }
+}
+
+impl ChartNumbers<'_> {
+    /// A value as it is drawn: shares in percent.
+    fn value(&self, row: &[Option<f64>], column: usize) -> Option<f64> {
+        let factor = if self.columns.get(column).is_some_and(|(_, is_share)| *is_share) { 100.0 } else { 1.0 };
+        row.get(column).copied().flatten().map(|value| factor * value)
+    }
+
+    fn column(&self, column: usize) -> impl Iterator<Item = f64> {
+        self.rows.iter().filter_map(move |(_, row)| self.value(row, column))
+    }
+
+    fn most(&self, columns: impl Iterator<Item = usize>) -> f64 {
+        columns.flat_map(|column| self.column(column)).fold(f64::MIN_POSITIVE, f64::max)
+    }
+
+    fn axis(&self, column: usize) -> String {
+        match self.columns.get(column) {
+            Some((name, true)) => format!("{name} (%)"),
+            Some((name, false)) => (*name).to_owned(),
+            None => String::new(),
+        }
+    }
+
+    /// A panel below nothing: the page has its title.
+    fn panel(&self, keys: Vec<Key>, around: Surroundings) -> Result<Panel, TooSmall> {
+        let heading = Heading { title: Some(""), own: self.title, about: "The table below has its figures." };
+        Panel::new(PictureSize::default(), heading, keys, Surroundings { has_axis: true, ..around })
+    }
+
+    /// A panel with names before its rows, and the height of a row.
+    fn named_panel(&self, names: &[String], rows: usize, keys: Vec<Key>) -> Result<(Panel, f64), TooSmall> {
+        let names: Vec<String> = names.iter().map(|name| clean(name, MAX_NAME)).collect();
+        let labels = labels_width(names.iter().map(String::as_str)) - 8.0;
+        let mut panel = self.panel(keys, Surroundings { labels, rows, ..Surroundings::default() })?;
+        let row = panel.height / names.len().max(1) as f64;
+        for (at, name) in names.iter().enumerate() {
+            panel.add(text_before(panel.left - 7.0, panel.top + (at as f64 + 0.5) * row + 4.0, name));
+        }
+        Ok((panel, row))
+    }
+
+    fn bars(&self) -> Result<String, TooSmall> {
+        let lengths = 1..self.columns.len();
+        let several = lengths.len() > 1;
+        let shade =
+            |column: usize| if several { SHADES.get(column - 1).copied().unwrap_or(SHADES[1]) } else { SHADES[1] };
+        let keys = lengths.clone().filter(|_| several);
+        let mut keys: Vec<_> =
+            keys.map(|at| shade_key(self.columns.get(at).map_or("", |(name, _)| name), shade(at))).collect();
+        let guessed = reference("4 3");
+        keys.extend(self.guessing.map(|_| guessed.key("guessing")));
+        let names: Vec<String> = self.rows.iter().map(|(name, _)| name.clone()).collect();
+        let (mut panel, row) = self.named_panel(&names, names.len() * lengths.len(), keys)?;
+        let most = self.most(lengths.clone());
+        let x = Scale::linear((0.0, most), most / 100.0, panel.x_length(), BELOW);
+        panel.axis_below(&x, &if several { "%".to_owned() } else { self.axis(1) });
+        let height = BAR * row / lengths.len() as f64;
+        for (at, (_, values)) in self.rows.iter().enumerate() {
+            let top = panel.top + (at as f64 + (1.0 - BAR) / 2.0) * row;
+            for column in lengths.clone() {
+                let Some(value) = self.value(values, column) else { continue };
+                let (from, to) = (panel.x(&x, 0.0), panel.x(&x, value.max(0.0)));
+                let bar = rectangle(from, top + (column - 1) as f64 * height, to - from, height);
+                panel.add(bar.set("fill", shade(column)));
+            }
+        }
+        if let Some(guessing) = self.guessing {
+            let x = panel.x(&x, 100.0 * guessing);
+            panel.add(guessed.line([(x, panel.top), (x, panel.bottom())].into_iter()));
+        }
+        Ok(panel.svg())
+    }
+
+    fn spectrum(&self) -> Result<String, TooSmall> {
+        let is_whole = self.columns.len() < 3;
+        let heights = if is_whole { &[(1, SHADES[1])][..] } else { &[(1, SHADES[0]), (2, SHADES[1])] };
+        let labels = labels_width(["axis", "10000"].into_iter());
+        let mut panel = self.panel(Vec::new(), Surroundings { labels, ..Surroundings::default() })?;
+        let is_clock = self.columns.first().is_some_and(|(name, _)| *name == "hour");
+        let (least, most) = (self.column(0).fold(f64::INFINITY, f64::min), self.most(0..1));
+        let x = if is_clock {
+            Scale::hours(panel.x_length())
+        } else {
+            Scale::linear((least, most), 1.0, panel.x_length(), BELOW)
+        };
+        let most = self.most(1..2);
+        let y = Scale::linear((0.0, most), most / 100.0, panel.y_length(), LEFT);
+        panel.axis_below(&x, &self.axis(0));
+        panel.axis_left(&y, &self.axis(1));
+        let width = ((x.at(1.0) - x.at(0.0)).abs() * 0.8).clamp(1.0, MAX_BAR);
+        for (column, shade) in heights {
+            let bars = self.rows.iter().filter_map(|(_, row)| Some((self.value(row, 0)?, self.value(row, *column)?)));
+            let bars = bars.fold(Data::new(), |bars, (at, height)| {
+                let foot = (rounded(panel.x(&x, at)), rounded(panel.y(&y, 0.0)));
+                bars.move_to(foot).vertical_line_to(rounded(panel.y(&y, height)))
+            });
+            panel.add(Path::new().set("d", bars).set("stroke", *shade).set("stroke-width", rounded(width)));
+        }
+        Ok(panel.svg())
+    }
+
+    /// Shares with their intervals; without a logarithm, beside the diagonal.
+    fn intervals(&self, x: impl Fn(f64) -> Scale) -> Result<String, TooSmall> {
+        let labels = labels_width(["axis", "100"].into_iter());
+        let mut panel = self.panel(Vec::new(), Surroundings { labels, ..Surroundings::default() })?;
+        let (x, y) = (x(panel.x_length()), Scale::linear((0.0, 100.0), 1.0, panel.y_length(), LEFT));
+        panel.axis_below(&x, &self.axis(0));
+        panel.axis_left(&y, &self.axis(1));
+        let is_diagonal = self.columns.first().is_some_and(|(_, is_share)| *is_share);
+        let known = self.rows.iter().filter_map(|(_, row)| Some((self.value(row, 0)?, self.value(row, 1)?, row)));
+        let known: Vec<_> = known.collect();
+        let place = |at: f64, value: f64| (panel.x(&x, at), panel.y(&y, value));
+        let line = if is_diagonal {
+            reference("4 3").line([place(0.0, 0.0), place(100.0, 100.0)].into_iter())
+        } else {
+            DOTS.line(known.iter().map(|(at, value, _)| place(*at, *value)))
+        };
+        let spans = known.iter().filter_map(|(at, _, row)| {
+            Some(DOTS.straight(place(*at, self.value(row, 2)?), place(*at, self.value(row, 3)?)))
+        });
+        let marks = known.iter().map(|(at, value, _)| place(*at, *value)).map(|(x, y)| DOTS.mark(x, y));
+        let (spans, marks): (Vec<_>, Vec<_>) = (spans.collect(), marks.collect());
+        panel.add(line);
+        spans.into_iter().for_each(|span| panel.add(span));
+        marks.into_iter().for_each(|mark| panel.add(mark));
+        Ok(panel.svg())
+    }
+
+    fn hours(&self) -> Result<String, TooSmall> {
+        let mut names: Vec<String> = Vec::new();
+        for (name, _) in &self.rows {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        let most = self.most(2..3);
+        let key = shade_key(format!("{most:.1} {}", self.axis(2)), COLOURS[COLOURS.len() - 1]);
+        let (mut panel, row) = self.named_panel(&names, names.len(), vec![key])?;
+        let x = Scale::hours(panel.x_length());
+        panel.axis_below(&x, &self.axis(0));
+        let width = x.at(1.0) - x.at(0.0);
+        for (name, values) in &self.rows {
+            let at = names.iter().position(|other| other == name).unwrap_or(0);
+            let (Some(hour), Some(value)) = (self.value(values, 0), self.value(values, 2)) else { continue };
+            let (left, top) = (panel.x(&x, hour), panel.top + at as f64 * row);
+            let colour = COLOURS.get(colour_step(value / most)).copied().unwrap_or_default();
+            panel.add(rectangle(left, top + 1.0, width - 1.0, row - 2.0).set("fill", colour));
+        }
+        Ok(panel.svg())
+    }
+
+    fn points(&self) -> Result<String, TooSmall> {
+        let point = |(policy, row): &(String, Vec<Option<f64>>)| {
+            let share = |column: usize| row.get(column).copied().flatten();
+            Some(PaddingPoint { policy: policy.clone(), added_share: share(1)?, named: share(2)? })
+        };
+        let points = self.rows.iter().filter_map(point).collect();
+        let figure = PaddingFigure { prior: String::new(), guessing: self.guessing.unwrap_or(0.0), points };
+        figure.svg(PictureSize::default(), Some(""))
+    }
+
+    fn ranges(&self) -> Result<String, TooSmall> {
+        let stage = |(stage, row): &(String, Vec<Option<f64>>)| {
+            let time = |column: usize| self.value(row, column).map(|microseconds| (1e3 * microseconds) as u64);
+            let service = Quantiles { median: time(1)?, p99: time(2)?, longest: time(3)? };
+            Some(StageLatency { stage: stage.clone(), service: Some(service), queue: None })
+        };
+        let stages: Vec<StageLatency> = self.rows.iter().filter_map(stage).collect();
+        latency_svg(&stages, PictureSize::default(), Some(""))
+    }
+}
