@@ -51,7 +51,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::runtime::program::EXIT_CODES;
@@ -118,7 +118,9 @@ pub fn find_gateway(pipeline: &mut Pipeline, interrupt: &Interrupt) -> Result<Op
 
 /// The command line of the program.
 fn command() -> Command {
-    Cli::command().mut_subcommands(help::with_exit_codes)
+    let command = Cli::command();
+    let of_all: Vec<Arg> = command.get_arguments().filter(|flag| flag.is_global_set()).cloned().collect();
+    command.mut_subcommands(|subcommand| help::without_flags_of_all(subcommand, &of_all))
 }
 
 /// Runs the program to its end; the first argument is its name.

@@ -1,7 +1,6 @@
 //! The help of every command: headings, a short text for `-h` that fits a screen, and everything for `--help`.
 
-use clap::Command;
-use sizeleak_platform::runtime::program::EXIT_CODES;
+use clap::{Arg, Command};
 
 pub(super) use sizeleak_platform::telemetry::headings::MEASURING;
 
@@ -26,10 +25,7 @@ pub(super) const COMPARISON: &str = "Options with several pipelines";
 /// Models of parts of the labels.
 pub(super) const FOLDS: &str = "Options with --folds";
 
-/// Adds the exit codes to the long help of a subcommand, unless it explains its own.
-pub(super) fn with_exit_codes(subcommand: Command) -> Command {
-    let long = subcommand.get_after_long_help().or(subcommand.get_after_help());
-    let examples = long.map(|text| format!("{text}\n\n")).unwrap_or_default();
-    let codes = if examples.contains("Exit code") { "" } else { EXIT_CODES };
-    subcommand.after_long_help(format!("{examples}{codes}").trim_end().to_owned())
+/// The help of a subcommand without the flags of all commands, which that of the program has.
+pub(super) fn without_flags_of_all(subcommand: Command, of_all: &[Arg]) -> Command {
+    subcommand.args(of_all.iter().cloned().map(|flag| flag.hide(true)))
 }

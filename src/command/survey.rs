@@ -10,7 +10,6 @@ use anyhow::anyhow;
 use clap::Args;
 use sizeleak_frame::{Notice, what};
 use sizeleak_platform::runtime::Interrupt;
-use sizeleak_platform::runtime::program::EXIT_CODES;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::Tally;
 use sizeleak_platform::telemetry::log::{self, say};
@@ -27,7 +26,7 @@ use super::text_style::ClockOption;
     after_help = "Examples:\n  \
     sizeleak survey home.pcap\n  \
     sizeleak survey captures --format json",
-    after_long_help = format!("Examples:\n  \
+    after_long_help = "Examples:\n  \
     sizeleak survey home.pcap\n  \
     sizeleak survey captures --format json\n  \
     sizeleak survey monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20\n  \
@@ -38,8 +37,7 @@ use super::text_style::ClockOption;
     What messages look like is the opinion of command-segmenter's algorithm `adaptive`, which has no model: commands are \
     what the service sends unprompted; reports what the gateway sends unprompted; replies follow one of these; answers \
     follow other messages; polls and keep-alives come by a timer; small ones have fewer bytes than `min-size`. Sizes are \
-    lengths on the wire. Connections without TLS are sized by bursts of their segments (`plain-tcp`).\n\n\
-{EXIT_CODES}")
+    lengths on the wire. Connections without TLS are sized by bursts of their segments (`plain-tcp`)."
 )]
 pub(crate) struct Arguments {
     /// The captures (pcap or pcapng, also compressed; `-` is stdin)
