@@ -120,7 +120,7 @@ pub fn find_gateway(pipeline: &mut Pipeline, interrupt: &Interrupt) -> Result<Op
 fn command() -> Command {
     let command = Cli::command();
     let of_all: Vec<Arg> = command.get_arguments().filter(|flag| flag.is_global_set()).cloned().collect();
-    command.mut_subcommands(|subcommand| help::without_flags_of_all(subcommand, &of_all))
+    command.mut_subcommands(|subcommand| help::of_subcommand(subcommand, &of_all))
 }
 
 /// Runs the program to its end; the first argument is its name.

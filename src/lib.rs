@@ -67,85 +67,15 @@ pub mod command;
 
 /// Pipelines judged by labels: an [`Evaluator`](evaluation::Evaluator) runs them, an
 /// [`Evaluation`](evaluation::Evaluation) has the figures.
-///
-/// ```
-/// use sizeleak::Pipeline;
-/// use sizeleak::evaluation::{Evaluation, Evaluator};
-/// use sizeleak::labels::{LabelFile, LabelTimes};
-/// use sizeleak::model::ModelSet;
-/// use sizeleak::pipeline::{InputSource, PipelineInput};
-///
-/// let models = ModelSet::read(&["examples/home/model.toml"])?;
-/// let labels = LabelFile::read("examples/home/test.csv".as_ref(), &LabelTimes::default())?;
-/// let mut pipeline = Pipeline::standard();
-/// pipeline.read_captures(&["examples/home/test.pcap".into()])?;
-/// pipeline.set("flow-filter", "gateway", vec!["192.168.1.20"])?;
-/// pipeline.use_model("examples/home/model.toml".as_ref())?;
-/// let input = PipelineInput::new(InputSource::Captures);
-/// let evaluator = Evaluator::new(models.sections(), &labels, labels.tolerance(None), 0.95, &input)?;
-/// let judged = evaluator.judge(&pipeline, &mut |notice| println!("{}", notice.what))?;
-/// let evaluation = Evaluation::new(&judged, evaluator.prior_bits(&pipeline));
-/// assert!(evaluation.commands > 300);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub use sizeleak_evaluation as evaluation;
 
 /// What flows between the stages: a [`Frame`](frame::Frame) of each kind, and readers and writers of streams.
-///
-/// ```
-/// use sizeleak::frame::{Command, Frame, FrameReader, FrameWriter, Hello, SCHEMA, Summary};
-///
-/// let mut writer = FrameWriter::new(Vec::new());
-/// let (stage, version) = ("mine".to_owned(), "1".to_owned());
-/// writer.write(&Frame::Hello(Box::new(Hello { schema: SCHEMA, stage, version, upstream: Vec::new() })))?;
-/// writer.write(&Command { flow: 7, size: 233, ..Default::default() }.into())?;
-/// writer.write(&Frame::Summary(Summary::default()))?;
-/// let stream = writer.into_output()?;
-/// let mut reader = FrameReader::new(&stream[..]);
-/// let mut sizes = Vec::new();
-/// while let Some(frame) = reader.next_frame()? {
-///     if let Frame::Command(command) = frame {
-///         sizes.push(command.size);
-///     }
-/// }
-/// assert_eq!(sizes, [233]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub use sizeleak_frame as frame;
 
 /// Labels: when which actions were sent, on a clock that is compared with that of the captures.
-///
-/// ```
-/// use sizeleak::labels::{LabelFile, LabelTimes};
-///
-/// let labels = LabelFile::read("examples/home/learn.csv".as_ref(), &LabelTimes::default())?;
-/// assert!(labels.labels().actions.iter().any(|action| action == "toggle"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub use sizeleak_labels as labels;
 
 /// From labelled captures to a model: a [`LearningRun`](learning::LearningRun) finds the commands and fits their sizes.
-///
-/// ```
-/// use sizeleak::Pipeline;
-/// use sizeleak::labels::{LabelFile, LabelTimes};
-/// use sizeleak::learning::{LearningRun, LearningSettings};
-/// use sizeleak::model::Inventory;
-/// use sizeleak::pipeline::{InputSource, PipelineInput};
-///
-/// let labels = LabelFile::read("examples/home/learn.csv".as_ref(), &LabelTimes::default())?;
-/// let inventory = Inventory::from_toml(&std::fs::read_to_string("examples/home/inventory.toml")?)?;
-/// let mut pipeline = Pipeline::standard().until("command-segmenter")?;
-/// pipeline.read_captures(&["examples/home/learn.pcap".into()])?;
-/// pipeline.set("flow-filter", "gateway", vec!["192.168.1.20"])?;
-/// let input = PipelineInput::new(InputSource::Captures);
-/// let settings = LearningSettings { inventory: Some(inventory), ..Default::default() };
-/// let tolerance = labels.tolerance(None);
-/// let run = LearningRun { labels: &labels, input: &input, tolerance, settings: &settings };
-/// let sections = run.learn(&pipeline, &mut |_| {})?.learned?;
-/// assert!(sections[0].model.actions.iter().any(|action| action.name == "toggle"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub use sizeleak_learning as learning;
 
 /// What was learned about a gateway: a [`ModelSet`](model::ModelSet) is a file, a [`Model`](model::Model) one section of it.
@@ -164,20 +94,6 @@ pub use sizeleak_model as model;
 
 /// Frames for people and other programs: an [`OutputWriter`](output::OutputWriter) writes them as a table, JSON, CSV,
 /// Parquet or a log.
-///
-/// ```
-/// use sizeleak::frame::Command;
-/// use sizeleak::output::{KindSelection, OutputFormat, OutputWriter, TextStyle};
-///
-/// let mut text = Vec::new();
-/// let style = TextStyle::default();
-/// let mut writer = OutputWriter::new(OutputFormat::Ndjson, KindSelection::Results, style, &mut text)?;
-/// writer.write(&Command { flow: 7, size: 233, ..Default::default() }.into())?;
-/// writer.finish()?;
-/// drop(writer);
-/// assert!(String::from_utf8(text)?.contains(r#""size":233"#));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub use sizeleak_output as output;
 
 /// Pipelines, and what runs and keeps them: [`Pipeline`], and its recordings.
@@ -245,15 +161,6 @@ pub use sizeleak_platform::runtime::Interrupt;
 pub use sizeleak_platform::telemetry::Progress;
 
 /// Labelled captures with real TLS, of a home that a [`Scenario`](simulator::Scenario) describes.
-///
-/// ```
-/// use sizeleak::simulator::{Scenario, simulate};
-///
-/// let scenario = Scenario::from_toml("[test]\ncommands = 20")?;
-/// let simulation = simulate(&scenario, 7)?;
-/// assert_eq!(simulation.test.truths.len(), 20);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[cfg(feature = "simulator")]
 pub use sizeleak_simulator as simulator;
 

@@ -5,24 +5,20 @@ use std::fmt::Display;
 use pyo3::prelude::*;
 use sizeleak::{ConfigError, RunError};
 
-/// The exception for an exit code of the program.
 pub(crate) fn failure(py: Python<'_>, sentence: impl Display, code: u8) -> PyErr {
     let made =
         py.import("sizeleak._errors").and_then(|errors| errors.call_method1("failure", (sentence.to_string(), code)));
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// The exception for an input or output that fails.
 pub(crate) fn input_failure(py: Python<'_>, sentence: impl Display) -> PyErr {
     failure(py, sentence, 1)
 }
 
-/// The exception for a pipeline that cannot be run.
 pub(crate) fn of_configuration(py: Python<'_>, error: &ConfigError) -> PyErr {
     failure(py, error, error.exit_code())
 }
 
-/// The exception for a run that failed.
 pub(crate) fn of_run(py: Python<'_>, error: &RunError) -> PyErr {
     failure(py, error, error.exit_code())
 }

@@ -63,7 +63,6 @@ fn body_of_unknown(unknown: &Unknown) -> Value {
     }
 }
 
-/// The frame that an object of Python stands for, as [`to_python`] makes it.
 pub(crate) fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Frame> {
     let py = object.py();
     let kind: String = object.getattr("kind")?.extract()?;

@@ -50,7 +50,6 @@ impl Relay {
         Ok(Self { interrupt, server: Mutex::new(Some(server)) })
     }
 
-    /// Ends it, and waits until its thread has ended.
     fn close(&self, py: Python<'_>) {
         self.interrupt.set();
         let server = self.server.lock().ok().and_then(|mut server| server.take());

@@ -145,7 +145,6 @@ impl Run {
         warn(py, &sink.notices)
     }
 
-    /// The exception with which the last stream ended, once.
     fn failure(&self) -> Option<PyErr> {
         self.failure.lock().ok().and_then(|mut failure| failure.take())
     }
@@ -158,7 +157,6 @@ impl Run {
     }
 }
 
-/// Writes frames to a file, and counts notices.
 struct FileSink {
     writer: OutputWriter<std::fs::File>,
     notices: NoticeTally,

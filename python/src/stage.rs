@@ -105,7 +105,6 @@ fn consumed(stage: &Bound<'_, PyAny>) -> PyResult<String> {
     stage.getattr_opt("consumes")?.map_or_else(|| Ok("record".to_owned()), |kind| kind.extract())
 }
 
-/// Puts a stage in the place of another.
 pub(crate) fn replace(pipeline: &mut Pipeline, name: &str, stage: &Bound<'_, PyAny>) -> PyResult<()> {
     let (py, kind) = (stage.py(), consumed(stage)?);
     let shared = Arc::new(stage.clone().unbind());

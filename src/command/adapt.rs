@@ -19,8 +19,6 @@ use super::traffic_input::{StageOptionArguments, TrafficInput};
 
 /// Adapt a model to messages that have become longer or shorter
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  \
-    sizeleak adapt today.pcap --model model.toml --gateway 192.168.1.20 -o adapted.toml")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak adapt today.pcap --model model.toml --gateway 192.168.1.20 -o adapted.toml\n  \
     sizeleak adapt --model model.toml --from records.frames.zst -o adapted.toml\n\n\

@@ -70,7 +70,6 @@ impl AnswersInput {
     }
 }
 
-/// Passes on what is of a time.
 struct Within<'a, S> {
     sink: &'a mut S,
     cut: TimeCut,

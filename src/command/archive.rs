@@ -37,8 +37,6 @@ use results::stopped;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Example:\n  \
-    sizeleak archive captures -o results --gateway 192.168.1.20 --model model.toml",
     after_long_help = "Examples:\n  \
     sizeleak archive captures -o results --gateway 192.168.1.20 --model model.toml\n  \
     sizeleak archive captures -o results --gateway 192.168.1.20 --model other.toml   # reads records, no packets\n  \
@@ -73,8 +71,8 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "OUT", required = true, value_hint = ValueHint::DirPath, help_heading = OUTPUT)]
     output: Option<PathBuf>,
 
-    /// The format of the answers
-    #[arg(long, value_enum, default_value_t, help_heading = OUTPUT)]
+    /// The format of the answers: parquet or ndjson
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true, help_heading = OUTPUT)]
     format: AnswerFormat,
 
     /// The pipeline file, instead of the standard pipeline
@@ -105,7 +103,7 @@ pub(crate) struct Arguments {
     /// Take each folder named as one capture point
     ///
     /// With all folders below it, such as one for each day: connections go on from folder to folder.
-    #[arg(long, hide_short_help = true, help_heading = INPUT)]
+    #[arg(long, help_heading = INPUT)]
     one_point: bool,
 
     #[command(flatten)]
@@ -117,7 +115,7 @@ pub(crate) struct Arguments {
     /// Give up what was found in captures that are gone, or outside of the range of time
     ///
     /// By default a point keeps its results when captures were deleted, and nothing is added to it.
-    #[arg(long, hide_short_help = true, help_heading = OUTPUT)]
+    #[arg(long, help_heading = OUTPUT)]
     forget: bool,
 
     #[command(flatten)]
@@ -221,7 +219,6 @@ fn duration(text: &str) -> Result<Duration, String> {
     duration.ok_or_else(|| "write it like 30s or 2m".to_owned())
 }
 
-/// A duration between two looks at the same thing.
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = duration(text)?;
     if interval < MIN_INTERVAL { Err("it must be 100ms or more".to_owned()) } else { Ok(interval) }
@@ -240,14 +237,13 @@ struct CaptureChoice {
     watch: bool,
 
     /// How often `--watch` looks for new files
-    #[arg(long, value_name = "TIME", value_parser = interval, default_value = "10s", hide_short_help = true,
-        requires = "watch", help_heading = INPUT)]
+    #[arg(long, value_name = "TIME", value_parser = interval, default_value = "10s", requires = "watch", help_heading = INPUT)]
     every: Duration,
 
     /// Leave files for a later call that were modified within this time [default: 30s with --watch, else 0s]
     ///
     /// They may still be growing. `status` lists them.
-    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = INPUT)]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = INPUT)]
     settle: Option<Duration>,
 
     #[command(flatten)]
@@ -305,7 +301,7 @@ struct LockFlags {
     /// Wait if another call is writing to OUT
     ///
     /// By default the call ends with an error, so that calls of a timer do not pile up.
-    #[arg(long, conflicts_with = "dry_run", hide_short_help = true, help_heading = OUTPUT)]
+    #[arg(long, conflicts_with = "dry_run", help_heading = OUTPUT)]
     wait: bool,
 }
 

@@ -29,9 +29,6 @@ use tunnel::TunnelReport;
 
 /// Compute what the sizes of commands give away, from a model
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    sizeleak audit --model model.toml\n  \
-    sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak audit --model model.toml\n  \
     sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75\n  \
@@ -102,16 +99,15 @@ const COVERED: &str = "the background is that from before the damage";
 #[derive(Debug, Args)]
 struct BackgroundOptions {
     /// So many other flows send through the tunnel, each like one of `--background-from`
-    #[arg(long, value_name = "FLOWS", hide_short_help = true, requires_all = ["background_from", "tunnel"],
+    #[arg(long, value_name = "FLOWS", requires_all = ["background_from", "tunnel"],
         value_parser = clap::value_parser!(u32).range(0..=64))]
     background: Option<u32>,
 
     /// A capture with the home's other traffic, or a folder of captures; flows of the model's services are left out
-    #[arg(long, value_name = "CAPTURE", hide_short_help = true, requires = "background")]
+    #[arg(long, value_name = "CAPTURE", requires = "background")]
     background_from: Option<PathBuf>,
 }
 
-/// Background flows, and what is wrong with their captures.
 struct ReadBackground {
     background: Background,
     damage: Option<RunError>,
@@ -125,7 +121,6 @@ impl BackgroundOptions {
         Ok(())
     }
 
-    /// All packets, of whoever opens a connection.
     fn pipeline(&self) -> Result<Pipeline, Failure> {
         let run = SurveyRun {
             captures: self.background_from.iter().cloned().collect(),

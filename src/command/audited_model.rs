@@ -15,7 +15,6 @@ use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use super::failure::Failure;
 
-/// The model, the devices and the prior.
 #[derive(Debug, Args)]
 pub(super) struct AuditedModel {
     /// The model of the gateway, made by `sizeleak learn`
@@ -23,19 +22,19 @@ pub(super) struct AuditedModel {
     model: Option<PathBuf>,
 
     /// Which section of a model of several services, from 1
-    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER")]
     section: Option<usize>,
 
     /// The devices, if they are others than those of the model
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 
-    /// How probable commands are before their size is seen [default: recurring]
-    #[arg(long, value_enum, default_value_t, hide_default_value = true, hide_short_help = true)]
+    /// How probable commands are before their size is seen: learned, recurring, devices or flat [default: recurring]
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t, hide_default_value = true)]
     prior: PriorName,
 
     /// How likely n + 1 actions are, compared with n [default: as learned]
-    #[arg(long, value_name = "SHARE", value_parser = decay, hide_short_help = true)]
+    #[arg(long, value_name = "SHARE", value_parser = decay)]
     decay: Option<f64>,
 }
 
@@ -69,12 +68,10 @@ impl AuditedModel {
         self.model.as_ref()
     }
 
-    /// What is taken to be known of commands.
     pub(super) fn premises(&self) -> Premises {
         Premises { prior: self.prior, decay: self.decay }
     }
 
-    /// How probable commands are taken to be.
     pub(super) fn prior(&self, model: &Model) -> PriorReport {
         let number = self.decay.map_or_else(
             || "the number of actions is as learned".to_owned(),
@@ -109,7 +106,6 @@ impl AuditedModel {
         model.learned.unfit_for_figures().map_or(Ok(model), |why| Err(anyhow!("{path}{why}").into()))
     }
 
-    /// The model's section, with the inventory that is named.
     pub(super) fn model(&self) -> Result<Model, Failure> {
         let Some(model) = &self.model else {
             return Err(Failure::usage(anyhow!("the model is missing: name it with `--model FILE`")));

@@ -30,11 +30,11 @@ pub(super) struct Continuation {
     /// those of one run over all captures, which must not overlap in time. A new state begins where there is no FILE. The
     /// run ends with the records; `sizeleak run RECORDS…` makes commands of all of them. FILE changes only if the run ends
     /// well.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "since", "until"], hide_short_help = true, help_heading = INPUT)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "since", "until"], help_heading = INPUT)]
     state: Option<PathBuf>,
 
     /// With `--state`: end all flows behind the captures, if any are named, and remove the state
-    #[arg(long, requires = "state", hide_short_help = true, help_heading = INPUT)]
+    #[arg(long, requires = "state", help_heading = INPUT)]
     finish: bool,
 }
 
@@ -101,7 +101,6 @@ impl Continuation {
         }
     }
 
-    /// Makes a prepared run continue from the state, and leave the next one.
     pub(super) fn begin(
         &self,
         prepared: &mut PreparedRun,
@@ -133,7 +132,6 @@ impl ContinuedRun<'_> {
         self.path
     }
 
-    /// Begins the file of the next state.
     pub(super) fn create(&mut self) -> Result<(), Failure> {
         if self.pending.is_some() {
             let mut file = OutputFile::create(self.path)?;

@@ -29,8 +29,6 @@ const MAX_DISORDER: i64 = 3_600_000_000_000;
 
 /// Find what is not as usual in a home, with few false alarms
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  \
-    sizeleak detect today.frames --profile home.profile.toml --budget 1/week")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak detect today.frames --profile home.profile.toml\n  \
     sizeleak detect march.ndjson --profile home.profile.toml --budget 1/month --format csv -o march.csv\n  \
@@ -56,8 +54,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     range: TimeRangeOption,
 
-    /// The format of the output [default: by the name of FILE, else table]
-    #[arg(long, value_enum, help_heading = OUTPUT)]
+    /// The format: table, ndjson, csv or parquet [default: by the name of FILE, else table]
+    #[arg(long, value_enum, hide_possible_values = true, help_heading = OUTPUT)]
     format: Option<DeviationFormat>,
 
     #[command(flatten)]

@@ -77,7 +77,6 @@ pub(super) fn indented(document: Document, by: usize) -> Document {
     document.into_iter().map(further).collect()
 }
 
-/// Parts with an empty line between each two.
 pub(super) fn spaced(parts: impl IntoIterator<Item = Document>) -> Document {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(&blank()[..])
 }
@@ -201,7 +200,6 @@ fn columns(stream: &(impl IsTerminal + AsFd)) -> usize {
 /// Narrower terminals break lines themselves: words of a table would be cut.
 const MIN_COLUMNS: usize = 40;
 
-/// A word as a POSIX shell reads it.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,%+@".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -42,8 +42,6 @@ use what_if::{Unpadded, WhatIf};
     operands.value_name("FILE|PIPELINE").help(about).long_help(format!("{about}\n\n{more}"))
 }))]
 #[command(mut_arg("inventory", |inventory| inventory.hide_short_help(true)))]
-#[command(after_help = "Example:\n  \
-    sizeleak evaluate test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak evaluate test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20\n  \
     sizeleak evaluate test.pcap --labels test.csv --model model.toml --pipeline pipeline.toml --format json\n  \
@@ -74,15 +72,7 @@ pub(crate) struct Arguments {
     folds: Option<FoldCount>,
 
     /// Which labels, in order of time, belong to the same part
-    #[arg(
-        long,
-        value_name = "ORDER",
-        value_enum,
-        default_value_t,
-        requires = "folds",
-        hide_short_help = true,
-        help_heading = FOLDS
-    )]
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t, requires = "folds", help_heading = FOLDS)]
     fold_order: FoldOrder,
 
     #[command(flatten, next_help_heading = FOLDS)]
@@ -105,11 +95,10 @@ pub(crate) struct Arguments {
     ///
     /// POLICY is a file that `sizeleak pad` wrote, or `multiple:BYTES`, `powers-of-two`, `padme`, `tls13:BYTES`,
     /// `constant:BYTES`, `random:MOST`. Sizes are changed after commands are found; the observer knows the policy.
-    #[arg(long, value_name = "POLICY", conflicts_with = "folds", hide_short_help = true, help_heading = OUTPUT)]
+    #[arg(long, value_name = "POLICY", conflicts_with = "folds", help_heading = OUTPUT)]
     what_if: Option<PaddingOption>,
 }
 
-/// An evaluation with what else was asked for.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     #[serde(flatten)]
@@ -171,7 +160,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
-    /// The first option that is given, and has no meaning for several pipelines.
     fn about_one_pipeline(&self) -> Option<&'static str> {
         let options = [
             (self.folds.is_some(), "--folds"),
@@ -248,7 +236,6 @@ impl Arguments {
     }
 }
 
-/// What is learned and tested part by part.
 struct FoldedRun<'a> {
     input: &'a EvaluationInput,
     learning: &'a LearningOptions,

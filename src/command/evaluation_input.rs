@@ -19,7 +19,6 @@ use super::operand::{Content, STANDARD};
 
 pub(super) const COVERED: &str = "the figures cover everything before the damage";
 
-/// Labelled captures, and the model that pipelines use.
 #[derive(Debug, Args)]
 pub(super) struct EvaluationInput {
     /// The model, made by `sizeleak learn` [default: that of the pipeline file]
@@ -32,7 +31,7 @@ pub(super) struct EvaluationInput {
     pub(super) captures: LabelledCaptures,
 
     /// The probability that a credible set holds
-    #[arg(long, value_name = "P", default_value = "0.95", value_parser = probability, hide_short_help = true)]
+    #[arg(long, value_name = "P", default_value = "0.95", value_parser = probability)]
     pub(super) credible: f64,
 }
 
@@ -42,7 +41,6 @@ fn probability(text: &str) -> Result<f64, String> {
 }
 
 impl EvaluationInput {
-    /// The pipelines that are named without an option.
     pub(super) fn variants(&self) -> Result<Vec<PipelineVariant>, Failure> {
         let operands = self.captures.traffic.operands.iter();
         let named = operands.filter(|operand| matches!(operand.content, Content::Pipeline | Content::Settings));
@@ -91,7 +89,6 @@ impl EvaluationInput {
     }
 }
 
-/// How a pipeline differs from the usual one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PipelineVariant {
     /// By options of stages, `stage.key=value` each; without any, not at all.

@@ -40,7 +40,6 @@ impl Failure {
         Self { code: damage.exit_code(), error: anyhow!("{damage}; {covered}") }
     }
 
-    /// The same failure, with what was being done.
     pub(super) fn context(self, context: String) -> Self {
         Self { code: self.code, error: self.error.context(context) }
     }

@@ -37,8 +37,8 @@ pub(crate) struct Arguments {
     #[arg(short = 'r', long, value_name = "FILE", conflicts_with = "file", help_heading = INPUT)]
     input: Option<PathBuf>,
 
-    /// The format of the output [default: by the name of FILE, else table]
-    #[arg(long, value_enum, help_heading = OUTPUT)]
+    /// The format: table, ndjson, json, csv, parquet or zeek [default: by the name of FILE, else table]
+    #[arg(long, value_enum, hide_possible_values = true, help_heading = OUTPUT)]
     format: Option<TextFormat>,
 
     /// Only frames of this kind, such as `record`; can be repeated
@@ -137,7 +137,6 @@ pub(super) fn check_columns(format: OutputFormat, selection: &KindSelection) -> 
     }
 }
 
-/// Checks that a Parquet file does not go to a terminal.
 pub(super) fn check_target(format: OutputFormat, output: &File) -> Result<(), Failure> {
     if format == OutputFormat::Parquet && output.is_terminal() {
         return Err(Failure::usage(anyhow!("a Parquet file cannot be shown on a terminal: send it to a file")));
@@ -176,7 +175,6 @@ fn copy(
     }
 }
 
-/// The name of a kind that this program knows.
 pub(super) fn known_kind(text: &str) -> Result<String, String> {
     let kind = kind(text)?;
     if KINDS.contains(&&*kind) { Ok(kind) } else { Err(unknown(&kind)) }

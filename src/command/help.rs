@@ -25,7 +25,86 @@ pub(super) const COMPARISON: &str = "Options with several pipelines";
 /// Models of parts of the labels.
 pub(super) const FOLDS: &str = "Options with --folds";
 
-/// The help of a subcommand without the flags of all commands, which that of the program has.
-pub(super) fn without_flags_of_all(subcommand: Command, of_all: &[Arg]) -> Command {
+/// The options that the short help has; others are in the long one.
+const SHOWN: [&str; 62] = [
+    "add",
+    "ask",
+    "budget",
+    "capture-with",
+    "certainty",
+    "countermeasures",
+    "curve",
+    "details",
+    "do",
+    "do-lines",
+    "drop-others",
+    "dry-run",
+    "folds",
+    "force",
+    "format",
+    "frames",
+    "from",
+    "gateway",
+    "help",
+    "include",
+    "input",
+    "interface",
+    "inventory",
+    "jobs",
+    "keep-dns",
+    "kind",
+    "labels",
+    "labels-only",
+    "max-commands",
+    "max-time",
+    "model",
+    "output",
+    "pcap",
+    "pipeline",
+    "plan",
+    "policy",
+    "profile",
+    "program",
+    "quick",
+    "quiet",
+    "reconnect",
+    "record",
+    "restore",
+    "scenario",
+    "sequence",
+    "serve",
+    "set",
+    "table",
+    "target",
+    "time-zone",
+    "timeout",
+    "title",
+    "verbose",
+    "version",
+    "watch",
+    "whole",
+    "width",
+    "audit tunnel",
+    "plot since",
+    "plot until",
+    "simulate padding",
+    "simulate seed",
+];
+
+/// The help of a subcommand: the flags of all commands are in that of the program, the short one has the first example
+/// and the options that people look for.
+pub(super) fn of_subcommand(subcommand: Command, of_all: &[Arg]) -> Command {
+    let long = subcommand.get_after_long_help().map(ToString::to_string);
+    let first = long.as_deref().and_then(|text| text.split_once(":\n")?.1.split('\n').next().map(str::to_owned));
+    let subcommand = match first.filter(|_| subcommand.get_after_help().is_none()) {
+        Some(example) => subcommand.after_help(format!("Example:\n{example}")),
+        None => subcommand,
+    };
+    let name = subcommand.get_name().to_owned();
+    let is_shown = |option: &str| SHOWN.iter().any(|shown| *shown == option || *shown == format!("{name} {option}"));
+    let subcommand = subcommand.mut_args(|argument| match argument.get_long() {
+        Some(option) if !is_shown(option) => argument.hide_short_help(true),
+        _ => argument,
+    });
     subcommand.args(of_all.iter().cloned().map(|flag| flag.hide(true)))
 }

@@ -96,7 +96,6 @@ fn table(head: &str, schema: &Value) -> String {
     text
 }
 
-/// The description of a property; of a choice, those of its values.
 fn description(property: &Value) -> String {
     let text = |value: &Value| value["description"].as_str().unwrap_or_default().to_owned();
     let choices = property["oneOf"].as_array().into_iter().flatten();
@@ -105,7 +104,6 @@ fn description(property: &Value) -> String {
     if choices.is_empty() { text(property) } else { format!("{}: {}", text(property), choices.join("; ")) }
 }
 
-/// The default of a property as TOML, or an example of its type.
 fn example_value(property: &Value) -> String {
     let default = property.get("default").or_else(|| property["examples"].get(0));
     let default = default.and_then(|default| toml::Value::try_from(default).ok());
@@ -119,7 +117,6 @@ fn example_value(property: &Value) -> String {
     )
 }
 
-/// A text as comment lines, wrapped between words.
 fn comment(text: &str) -> String {
     let mut lines = vec![String::from("#")];
     for word in text.split_whitespace() {
@@ -134,7 +131,6 @@ fn comment(text: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Two kinds of device as an example.
 fn devices() -> Inventory {
     let device = |name: &str, count, actions: &[&str]| Device {
         name: name.to_owned(),

@@ -17,7 +17,7 @@ use super::help::INPUT;
 #[derive(Debug, Args)]
 pub(super) struct LabelReading {
     /// Which events of a log, as of Home Assistant, are actions; `sizeleak labels LOG` writes it
-    #[arg(id = "label_map", long = "label-map", value_name = "FILE", hide_short_help = true, help_heading = INPUT)]
+    #[arg(id = "label_map", long = "label-map", value_name = "FILE", help_heading = INPUT)]
     map: Option<PathBuf>,
 
     /// The time zone of labels whose times name none, such as Europe/Berlin, +01:00 or UTC
@@ -26,29 +26,20 @@ pub(super) struct LabelReading {
         long = "label-zone",
         value_name = "ZONE",
         allow_hyphen_values = true,
-        hide_short_help = true,
         help_heading = INPUT
     )]
     zone: Option<LabelZone>,
 
     /// How the labels' dates are written, such as '%d/%m/%Y %H:%M' [default: the form that reads them all]
-    #[arg(id = "label_format", long = "label-format", value_name = "FORMAT", hide_short_help = true, help_heading = INPUT)]
+    #[arg(id = "label_format", long = "label-format", value_name = "FORMAT", help_heading = INPUT)]
     format: Option<DateFormat>,
 }
 
-/// What is added to the times of labels.
 #[derive(Debug, Args)]
 pub(super) struct LabelClockOption {
     /// What to add to the labels' times, such as 23s or -1h; `start`: they count from the first packet [default: what the
     /// commands show, if that is certain]
-    #[arg(
-        long,
-        value_name = "TIME",
-        allow_hyphen_values = true,
-        value_parser = offset,
-        hide_short_help = true,
-        help_heading = INPUT
-    )]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = offset, help_heading = INPUT)]
     label_offset: Option<Offset>,
 }
 

@@ -41,17 +41,16 @@ pub(super) struct LabelledCaptures {
     #[arg(
         long,
         conflicts_with_all = ["labels", "tolerance", "label_zone", "label_offset", "label_map"],
-        hide_short_help = true,
         help_heading = INPUT
     )]
     labels_from_names: bool,
 
     /// Where names have the action: a regular expression with a group (?<action>…), and perhaps one (?<count>…)
-    #[arg(long, value_name = "REGEX", requires = "labels_from_names", hide_short_help = true, help_heading = INPUT)]
+    #[arg(long, value_name = "REGEX", requires = "labels_from_names", help_heading = INPUT)]
     label_pattern: Option<NameRule>,
 
     /// How far a command may be from its label [default: 2s; 90s if the labels' times have no seconds]
-    #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = INPUT)]
+    #[arg(long, value_name = "TIME", help_heading = INPUT)]
     pub(super) tolerance: Option<Tolerance>,
 
     #[command(flatten)]
@@ -74,7 +73,6 @@ pub(super) struct LabelledCaptures {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadOrder {
     Together,
-    /// One after another.
     OneByOne,
 }
 
@@ -88,7 +86,6 @@ impl LabelledCaptures {
         files
     }
 
-    /// The digests of the files with traffic.
     pub(super) fn digests(&self, pipeline: &Pipeline) -> Result<Vec<CaptureDigest>, Failure> {
         let mut files = self.traffic.streams();
         if files.is_empty() {
@@ -141,7 +138,6 @@ impl LabelledCaptures {
         self.input_from(self.source(ReadOrder::Together, pipeline))
     }
 
-    /// The same, with captures read one after another.
     pub(super) fn input_by_capture(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
         self.input_from(self.source(ReadOrder::OneByOne, pipeline))
     }
@@ -166,7 +162,6 @@ impl LabelledCaptures {
         InputSource::CaptureByCapture(captures)
     }
 
-    /// The pipeline of a file, or else the standard one, over these captures, with these models and further options.
     pub(super) fn pipeline(
         &self,
         file: Option<&Path>,

@@ -33,10 +33,7 @@ use super::report_format::ReportFormatOption;
     "format" => argument.requires("curve").hide_short_help(true).help_heading(CURVE),
     _ => argument,
 }))]
-#[command(
-    after_help = "Example:\n  \
-    sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml",
-    after_long_help = "Examples:\n  \
+#[command(after_long_help = "Examples:\n  \
     sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml -o model.toml\n  \
     sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml --curve\n  \
     sizeleak learn monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper -o paper.toml\n  \
@@ -55,8 +52,7 @@ use super::report_format::ReportFormatOption;
     names the fewest commands to record next; `--record next.csv` writes them as labels to fill in.\n\n\
     --curve draws samples of the labels at random, the same ones every time. Its shares are the median of the models of \
     a row, with an interval from the lowest to the highest end of theirs (Wilson, 95 %); samples that no model can be \
-    learned from have no share, and are counted."
-)]
+    learned from have no share, and are counted.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,
@@ -75,7 +71,7 @@ pub(crate) struct Arguments {
     record: Option<PathBuf>,
 
     /// Learn from labelled commands alone, also where they leave sizes open
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     labelled_only: bool,
 
     /// Print how precision grows with the number of labels
@@ -93,23 +89,11 @@ pub(crate) struct Arguments {
     curve: Option<LabelCounts>,
 
     /// Test with --curve on this capture, not on the last third of the labels; can be repeated
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires_all = ["curve", "test_labels"],
-        hide_short_help = true,
-        help_heading = CURVE
-    )]
+    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_labels"], help_heading = CURVE)]
     test_input: Vec<PathBuf>,
 
     /// The labels of the captures to test on
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires_all = ["curve", "test_input"],
-        hide_short_help = true,
-        help_heading = CURVE
-    )]
+    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_input"], help_heading = CURVE)]
     test_labels: Option<PathBuf>,
 
     #[command(flatten)]
@@ -171,7 +155,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
-    /// Checks that the options fit each other.
     fn check_use(&self) -> Result<(), Failure> {
         if self.curve.is_some() && self.output.as_os_str() == "-" {
             return Err(Failure::usage(anyhow!("`--curve` prints to stdout: write the model to a file")));
@@ -216,7 +199,6 @@ impl Arguments {
         Ok(files.check()?)
     }
 
-    /// The pipeline over the captures to test on and their labels, if there are any.
     fn test(&self, mut pipeline: Pipeline) -> Result<(Pipeline, Option<LabelFile>), Failure> {
         let Some(labels) = &self.test_labels else { return Ok((pipeline, None)) };
         let times = self.captures.label_times(&pipeline)?;
@@ -238,7 +220,6 @@ const MIN_FOR_EACH_LABEL: usize = 2;
 /// The first stage that needs a model of sizes.
 const CORRECTOR: &str = "epsilon-corrector";
 
-/// What a model was learned from, and the model.
 #[derive(Debug)]
 struct Lesson {
     outcome: LearningOutcome,
@@ -318,7 +299,6 @@ impl LessonSettings<'_> {
         run.find(self.pipeline, &mut |notice| notices.add(notice))
     }
 
-    /// Learns from what the commands without labels said.
     fn learn_found(&self, found: FoundSizes) -> Result<Lesson, LearningError> {
         let tolerance = Tolerance::EXACT;
         let known: BTreeSet<&str> = self.learning.inventory.iter().flat_map(Inventory::action_names).collect();

@@ -20,26 +20,26 @@ pub(super) struct LearningOptions {
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 
-    /// How sizes are learned
-    #[arg(long, value_enum, default_value_t = FitMethod::Robust, hide_short_help = true)]
+    /// How sizes are learned: robust, or paper (its procedure)
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t = FitMethod::Robust)]
     method: FitMethod,
 
     /// The cipher suite, by its IANA name, of sessions whose handshake was not captured
-    #[arg(long, value_name = "SUITE", hide_short_help = true)]
+    #[arg(long, value_name = "SUITE")]
     cipher: Option<String>,
 
     /// Commands are padded, by this policy
     ///
     /// A file that `sizeleak pad` wrote, or `multiple:BYTES`, `powers-of-two`, `padme`, `tls13:BYTES`,
     /// `constant:BYTES`, `random:MOST`. Sizes are learned as ranges; the model holds the policy.
-    #[arg(long, value_name = "POLICY", hide_short_help = true)]
+    #[arg(long, value_name = "POLICY")]
     padding: Option<PaddingOption>,
 
     /// Every command between the first label and the last has a label
     ///
     /// What has none is learned as no command. Without this, only what is periodic, an answer or of a size that no
     /// actions make up is.
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     labels_are_complete: bool,
 }
 

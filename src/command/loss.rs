@@ -10,20 +10,12 @@ use super::help::MEASURING;
 /// The exit code of a run that lost more than the limit.
 pub(super) const LOSS_CODE: u8 = 4;
 
-/// The share of payload that may be lost.
 #[derive(Debug, Args)]
 pub(super) struct LossLimit {
     /// Exit with code 4 if more than PERCENT of the payload was not used
     ///
     /// Of the payload of all TLS connections and of QUIC: it is missing from the capture, was skipped, or nothing confirmed it.
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        default_value_t = 5.0,
-        value_parser = percent,
-        hide_short_help = true,
-        help_heading = MEASURING
-    )]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent, help_heading = MEASURING)]
     max_loss: f64,
 }
 

@@ -32,9 +32,6 @@ pub(super) const CORRECTOR: &str = "epsilon-corrector";
     _ => argument,
 }))]
 #[command(override_usage = "sizeleak measure [OPTIONS] --labels <FILE> [FILE]...")]
-#[command(after_help = "Examples:\n  \
-    sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20\n  \
-    sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20 --model model.toml")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20\n  \
     sizeleak measure test.pcap --labels test.csv --gateway 192.168.1.20 --model model.toml\n\n\
@@ -49,7 +46,7 @@ pub(crate) struct Arguments {
     audited: AuditedModel,
 
     /// The seed of permutations and bootstraps [default: 1]
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_default_value = true, hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_default_value = true)]
     seed: u64,
 
     #[command(flatten)]
@@ -83,7 +80,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
-    /// The labelled commands. What is to be said of labels goes to stderr.
     fn commands(&self, pipeline: &Pipeline) -> Result<LabelledCommands, Failure> {
         let traffic = self.captures.input(pipeline)?;
         let labels = self.captures.read_labels(&traffic, pipeline)?;

@@ -22,7 +22,6 @@ const FIRST: u64 = 16;
 pub(super) struct Operand {
     /// Where it is; `-` is stdin.
     pub(super) path: PathBuf,
-    /// What it holds.
     pub(super) content: Content,
 }
 
@@ -75,7 +74,6 @@ impl Operand {
         }
     }
 
-    /// Checks that it is not what an option names.
     pub(super) fn check_place(&self) -> Result<(), Failure> {
         let Content::ValueOf(NamedFile { what, option }) = self.content else { return Ok(()) };
         let file = self.path.display();

@@ -130,7 +130,6 @@ fn unknown<F: ValueEnum>(output: &Path, ending: &str, command: &str) -> Failure 
     ))
 }
 
-/// Refuses a picture with what draws it.
 fn no_picture(output: &Path, command: &str) -> Failure {
     let source = if command == "sizeleak run" { "frames" } else { "json" };
     let source = output.with_extension(source);

@@ -84,7 +84,6 @@ pub(super) fn write(path: &Path, result: &[u8]) -> anyhow::Result<()> {
     Ok(output.keep()?)
 }
 
-/// Writes what a command is for, and says so.
 pub(super) fn write_result(path: &Path, result: &[u8]) -> anyhow::Result<()> {
     write(path, result)?;
     if path.is_file() {
@@ -113,7 +112,6 @@ pub(super) fn print(result: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// A file, or what is compressed on its way into one.
 pub(super) struct EncodedFile {
     file: File,
     compression: Compression,

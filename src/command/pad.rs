@@ -37,11 +37,8 @@ use table_options::{Demand, TableOptions};
 /// Find the padding that hides commands, and what it costs
 #[derive(Debug, Args)]
 #[command(mut_arg("tunnel", |tunnel| tunnel.hide_short_help(true)))]
-#[command(after_help = "Examples:\n  \
-    sizeleak pad --model model.toml\n  \
-    sizeleak pad --model model.toml --budget 20% --table table.json\n  \
-    sizeleak pad --model model.toml --policy table.json")]
 #[command(after_long_help = "Examples:\n  \
+    sizeleak pad --model model.toml\n  \
     sizeleak pad --model model.toml -o curve.csv\n  \
     sizeleak pad --model model.toml --detect life.toml --alarms 1/week\n  \
     sizeleak pad --model model.toml --budget 20% --least-set 10 --table padding_table.c\n  \
@@ -177,7 +174,6 @@ impl Arguments {
         }
     }
 
-    /// Refuses what is not known of tunnels.
     fn check_tunnel(&self, question: &Question) -> Result<(), Failure> {
         let what = match question {
             Question::Countermeasures(_) | Question::Comparison(_) => "countermeasures beside padding",
@@ -215,16 +211,14 @@ impl Arguments {
 /// Commands a day, unless others are named.
 pub(crate) const COMMANDS_PER_DAY: u32 = 1000;
 
-/// What is taken to be known of commands.
 #[derive(Debug, Args)]
 struct HomeOptions {
     /// Commands a day, for the cost, and for how many share a record [default: 1000]
-    #[arg(long, value_name = "NUMBER", default_value_t = COMMANDS_PER_DAY, hide_default_value = true, hide_short_help = true,
-        value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", default_value_t = COMMANDS_PER_DAY, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..))]
     commands_per_day: u32,
 
     /// Take every command to have its size without ε
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     without_epsilon: bool,
 }
 
@@ -238,7 +232,6 @@ impl HomeOptions {
     }
 }
 
-/// Refuses models whose sizes are not those that padding starts from.
 pub(crate) fn check_sizes(model: &Model) -> Result<(), Failure> {
     let fault = match (&model.learned.basis, &model.learned.padding) {
         (_, Some(LearnedPadding::Modulo(bytes))) => {

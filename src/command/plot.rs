@@ -35,9 +35,6 @@ use timeline::TimelineOptions;
 
 /// Draw figures of what other commands write: SVG, PNG or PDF
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    sizeleak plot commands.frames -o timeline.svg\n  \
-    sizeleak plot evaluation.json --kind confusion -o confusion.pdf")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak run pipeline.toml --format frames | sizeleak plot -o timeline.svg\n  \
     sizeleak plot saved.ndjson --time local -o timeline.svg\n  \
@@ -84,7 +81,7 @@ pub(crate) struct Arguments {
     timeline: TimelineOptions,
 
     /// Which section of a model of several services, from 1
-    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER")]
     section: Option<usize>,
 
     #[command(flatten)]
@@ -102,11 +99,11 @@ struct PictureOptions {
     width: Option<u32>,
 
     /// The height in pixels [default: by what is drawn]
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(150..=20_000), hide_short_help = true, help_heading = OUTPUT)]
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(150..=20_000), help_heading = OUTPUT)]
     height: Option<u32>,
 
     /// The height of text in pixels [default: 12 or 18]
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(4..=200), hide_short_help = true, help_heading = OUTPUT)]
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(4..=200), help_heading = OUTPUT)]
     font_size: Option<u32>,
 }
 
@@ -166,11 +163,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is drawn, and how it is written.
 struct Drawing<'a> {
     arguments: &'a Arguments,
     form: PictureForm,
-    /// Of the input.
     name: &'a str,
 }
 

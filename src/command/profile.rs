@@ -20,9 +20,6 @@ use super::time_range::TimeRangeOption;
 
 /// Learn what a home usually does and when
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    sizeleak run january.pcap --gateway 192.168.1.20 --model model.toml -o january.frames\n  \
-    sizeleak profile january.frames --time-zone Europe/Berlin -o home.profile.toml")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak run january.pcap --gateway 192.168.1.20 --model model.toml -o january.frames\n  \
     sizeleak profile january.frames --time-zone Europe/Berlin -o home.profile.toml\n  \

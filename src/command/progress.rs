@@ -29,8 +29,8 @@ const NOTHING_KNOWN: &str = "{spinner} {elapsed}";
 
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ProgressFlags {
-    /// When a progress bar is drawn on stderr
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t, hide_short_help = true, help_heading = MESSAGES)]
+    /// When a terminal has a progress bar: auto (while rows go to a file), always (or to a pipe) or never
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, hide_possible_values = true, hide_default_value = true, help_heading = MESSAGES)]
     progress: ProgressMode,
 }
 
@@ -57,7 +57,6 @@ impl ProgressFlags {
         if is_mixed_with_rows { None } else { self.begin_alone(progress, screen) }
     }
 
-    /// The same for a command that prints no rows.
     pub(super) fn begin_alone(&self, progress: &Progress, screen: &Screen) -> Option<Bar> {
         let is_wanted = !matches!(self.progress, ProgressMode::Never);
         (is_for_people() && is_wanted && io::stderr().is_terminal())
@@ -103,7 +102,6 @@ impl Drop for Bar {
     }
 }
 
-/// Moves the bar below lines on the same screen.
 struct DrawnBar(ProgressBar);
 
 impl Drawing for DrawnBar {

@@ -27,12 +27,9 @@ const SHOWN: usize = 60;
 
 /// Command a home, capture it and learn its sizes, without a person
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  sizeleak record --inventory home.toml --do ./send.sh --interface eth1 \\\n    \
-                  --gateway 192.168.1.20 -o recorded",
-    after_long_help = "Examples:\n  \
-    sizeleak record --inventory home.toml --do ./send.sh --dry-run\n  \
+#[command(after_long_help = "Examples:\n  \
     sizeleak record --inventory home.toml --do ./send.sh --interface eth1 --gateway 192.168.1.20 -o recorded\n  \
+    sizeleak record --inventory home.toml --do ./send.sh --dry-run\n  \
     sizeleak record --inventory home.toml --do-lines ./sender.py --capture-with \
     'ssh router tcpdump -U --immediate-mode -w - host hub' --gateway 192.168.1.20 -o recorded\n  \
     sizeleak record --inventory home.toml --do ./send.sh --labels-only -o recorded\n  \
@@ -45,8 +42,7 @@ const SHOWN: usize = 60;
     more commands would not help; at a limit; or on Ctrl-C, after the command that is being sent. Named again, a folder \
     goes on where it was stopped, whatever stopped it.\n\n\
     The folder gets capture-*.pcapng, labels.csv, test.csv (held back), inventory.toml, model.toml and record.json \
-    (each command and why). docs/record.md shows how to drive gateways."
-)]
+    (each command and why). docs/record.md shows how to drive gateways.")]
 pub(crate) struct Arguments {
     /// The devices; those with `safe = false` are left out
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
@@ -62,7 +58,7 @@ pub(crate) struct Arguments {
     end: EndOptions,
 
     /// The seed of all choices
-    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
     /// Print which commands would be sent, and send none
@@ -105,7 +101,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
-    /// The journal of a folder, which may have been begun before.
     fn journal(&self, folder: &Path, experiment: &mut Experiment) -> Result<Journal, Failure> {
         let path = folder.join(JOURNAL);
         if !path.exists() {

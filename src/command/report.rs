@@ -94,7 +94,6 @@ fn check_files(arguments: &Arguments, given: &Given) -> Result<(), Failure> {
     Ok(files.check()?)
 }
 
-/// The home that is meant, and its clock.
 fn home(arguments: &Arguments, given: &Given) -> Result<(TimeZone, Option<Home>), Failure> {
     let Some(path) = &given.profile else { return Ok((TimeZone::UTC, None)) };
     let name = || path.display().to_string();

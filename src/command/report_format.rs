@@ -111,7 +111,6 @@ fn csv_of(report: &Value, rows: Option<&str>) -> anyhow::Result<Vec<u8>> {
     Ok(writer.into_inner()?)
 }
 
-/// All figures below a value with the keys that lead to them.
 fn figures(value: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     add_figures(value, &mut String::new(), &mut found);

@@ -31,11 +31,7 @@ use super::traffic_input::{StageOptionArguments, TrafficInput};
 
 /// Run a pipeline: captures in, the users' commands out
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  \
-    sizeleak run home.pcap --gateway 192.168.1.20 --model model.toml\n  \
-    sizeleak run pipeline.toml",
-    after_long_help = "Examples:\n  \
+#[command(after_long_help = "Examples:\n  \
     sizeleak run pipeline.toml\n  \
     sizeleak run monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20 --model model.toml -o commands.ndjson\n  \
     sizeleak run archive --gateway 192.168.1.20 --model model.toml\n  \
@@ -47,8 +43,7 @@ use super::traffic_input::{StageOptionArguments, TrafficInput};
     sizeleak run 08h.frames 09h.frames --model model.toml\n  \
     sizeleak run week.pcap --gateway 192.168.1.20 --model model.toml --until 2026-01-08 -o first.frames\n\n\
     Without a pipeline file, ./pipeline.toml is used if it exists, and said so, else the seven stages with their \
-    defaults. Files that are named replace the captures in a pipeline file. Where no input is named, stdin is read."
-)]
+    defaults. Files that are named replace the captures in a pipeline file. Where no input is named, stdin is read.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     input: TrafficInput,
@@ -72,12 +67,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", help_heading = STAGES)]
     profile: Option<PathBuf>,
 
-    /// Where the stages run [default: as in the pipeline file, else threads]
-    #[arg(long, value_enum, hide_short_help = true, help_heading = STAGES)]
+    /// Where the stages run: threads of one process, or processes [default: as in the pipeline file, else threads]
+    #[arg(long, value_enum, hide_possible_values = true, help_heading = STAGES)]
     mode: Option<Mode>,
 
-    /// The format of the output [default: by the name of FILE, else table]
-    #[arg(long, value_enum, help_heading = OUTPUT)]
+    /// The format: table, ndjson, json, csv, parquet, zeek or frames [default: by the name of FILE, else table]
+    #[arg(long, value_enum, hide_possible_values = true, help_heading = OUTPUT)]
     format: Option<OutputFormat>,
 
     /// Write frames of this kind, such as `record` or `command`; can be repeated
@@ -94,11 +89,11 @@ pub(crate) struct Arguments {
     style: TextStyleOptions,
 
     /// Print a table of the stages' latencies on stderr at the end
-    #[arg(long, hide_short_help = true, help_heading = MEASURING)]
+    #[arg(long, help_heading = MEASURING)]
     latency: bool,
 
     /// Write the latencies to FILE as an HdrHistogram interval log
-    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = MEASURING)]
+    #[arg(long, value_name = "FILE", help_heading = MEASURING)]
     latency_log: Option<PathBuf>,
 
     #[command(flatten)]
@@ -258,7 +253,6 @@ fn of_configuration(error: ConfigureError) -> Failure {
     Failure::with_code(error.exit_code(), error)
 }
 
-/// The pipeline of the file, with the options of the command line.
 fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pipeline, Failure> {
     let input = &arguments.input;
     if let Some(found) = arguments.without_model(found) {
@@ -415,7 +409,6 @@ impl OutputSink {
         if ending == RunEnding::Done { self.cut.report("rows") } else { Ok(()) }
     }
 
-    /// Says why no command came out, if none did.
     fn explain_silence(&self) {
         if self.cut.range.is_everything() && !self.has_any(&["command", "correction", "identification"]) {
             say("note", &format!("there is no command: {}", self.seen));

@@ -73,14 +73,7 @@ pub(crate) struct Arguments {
     pcap: Option<PathBuf>,
 
     /// With --serve, how far the capture's clock is ahead, as in 20s or -20s
-    #[arg(
-        long,
-        value_name = "TIME",
-        requires = "pcap",
-        default_value = "0s",
-        allow_hyphen_values = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "TIME", requires = "pcap", default_value = "0s", allow_hyphen_values = true)]
     clock_ahead: SignedDuration,
 }
 
@@ -186,7 +179,6 @@ impl Loopback {
         Ok(Self { gateway, service })
     }
 
-    /// Carries a flight from one end to the other.
     fn carry(&mut self, flight: &Flight) -> anyhow::Result<()> {
         let Self { gateway, service } = self;
         let (from, to) = if flight.is_from_gateway { (gateway, service) } else { (service, gateway) };
@@ -201,7 +193,6 @@ struct Served<'a> {
     folder: Option<&'a Path>,
     /// What crosses the loopback.
     pcap: Option<&'a Path>,
-    /// How far the clock of that is ahead.
     clock_ahead: SignedDuration,
 }
 

@@ -23,9 +23,7 @@ use super::output_option::keep_partial;
 
 /// Write a capture without its content, for the same sizes
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  sizeleak strip home.pcap --gateway 192.168.1.20 -o sizes-only.pcap",
-    after_long_help = "Examples:\n  \
+#[command(after_long_help = "Examples:\n  \
     sizeleak strip home.pcap --gateway 192.168.1.20 -o sizes-only.pcap\n  \
     sizeleak strip home.pcap --gateway 192.168.1.20 --drop-others -o sizes-only.pcap\n  \
     tcpdump -i eth1 -U -w - | sizeleak strip - --gateway 192.168.1.20 -o sizes-only.pcapng\n\n\
@@ -37,8 +35,7 @@ use super::output_option::keep_partial;
     out.\n\n\
     Both captures are read by flow-filter and record-sizer, and a message says whether they find the same records. They \
     may not where segments came in fragments of IP, or where packets contradict each other: zeroes agree. \
-    docs/ethics.md says what a capture without content still tells."
-)]
+    docs/ethics.md says what a capture without content still tells.")]
 pub(crate) struct Arguments {
     /// The captures (pcap or pcapng, also compressed; `-` is stdin); several become one, in order of time
     #[arg(value_name = "CAPTURE", required_unless_present = "input")]
@@ -53,7 +50,7 @@ pub(crate) struct Arguments {
     gateway: Vec<String>,
 
     /// Open only this tunnel, as `flow-filter` does
-    #[arg(long, value_name = "TUNNEL", value_delimiter = ',', hide_short_help = true)]
+    #[arg(long, value_name = "TUNNEL", value_delimiter = ',')]
     tunnel: Vec<String>,
 
     /// Leave out packets that are not from or to the gateway, so that nothing of other devices stays
@@ -182,7 +179,6 @@ impl SourceEmit for StrippedRun {
     }
 }
 
-/// What became of the capture, in sentences.
 fn describe(report: &StripReport) -> Vec<String> {
     let StripReport { packets, dropped_packets, kept_bytes, zeroed_bytes, .. } = *report;
     let dropped = if dropped_packets > 0 { format!(", {dropped_packets} left out") } else { String::new() };

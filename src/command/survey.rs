@@ -22,11 +22,7 @@ use super::text_style::ClockOption;
 
 /// Find gateways in captures, and show what they send and receive
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  \
-    sizeleak survey home.pcap\n  \
-    sizeleak survey captures --format json",
-    after_long_help = "Examples:\n  \
+#[command(after_long_help = "Examples:\n  \
     sizeleak survey home.pcap\n  \
     sizeleak survey captures --format json\n  \
     sizeleak survey monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20\n  \
@@ -37,8 +33,7 @@ use super::text_style::ClockOption;
     What messages look like is the opinion of command-segmenter's algorithm `adaptive`, which has no model: commands are \
     what the service sends unprompted; reports what the gateway sends unprompted; replies follow one of these; answers \
     follow other messages; polls and keep-alives come by a timer; small ones have fewer bytes than `min-size`. Sizes are \
-    lengths on the wire. Connections without TLS are sized by bursts of their segments (`plain-tcp`)."
-)]
+    lengths on the wire. Connections without TLS are sized by bursts of their segments (`plain-tcp`).")]
 pub(crate) struct Arguments {
     /// The captures (pcap or pcapng, also compressed; `-` is stdin)
     #[arg(value_name = "CAPTURE", required_unless_present = "input")]

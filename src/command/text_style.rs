@@ -11,8 +11,8 @@ use super::help::OUTPUT;
 
 #[derive(Debug, Args)]
 pub(super) struct ClockOption {
-    /// The clock of times in tables and pictures; JSON and CSV have nanoseconds since 1970, Parquet and Zeek UTC
-    #[arg(long, value_name = "CLOCK", value_enum, default_value_t, hide_short_help = true, help_heading = OUTPUT)]
+    /// The clock of times in tables and pictures, utc or local; JSON and CSV have nanoseconds since 1970, Parquet and Zeek UTC
+    #[arg(long, value_name = "CLOCK", value_enum, default_value_t, hide_possible_values = true, hide_default_value = true, help_heading = OUTPUT)]
     time: Clock,
 }
 
@@ -30,8 +30,8 @@ pub(super) struct TextStyleOptions {
     #[command(flatten)]
     clock: ClockOption,
 
-    /// When a table has colours
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t, hide_short_help = true, help_heading = OUTPUT)]
+    /// When a table has colours: auto (on a terminal, unless `NO_COLOR` is set), always or never
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, hide_possible_values = true, hide_default_value = true, help_heading = OUTPUT)]
     color: ColourMode,
 }
 
@@ -47,7 +47,6 @@ enum ColourMode {
 }
 
 impl TextStyleOptions {
-    /// The style of text that is written to `output`.
     pub(super) fn style(&self, binary: HexLength, output: &File) -> Result<TextStyle, Failure> {
         let choice = match self.color {
             ColourMode::Auto => AutoStream::choice(output),

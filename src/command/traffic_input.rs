@@ -16,7 +16,6 @@ use super::failure::Failure;
 use super::help::{INPUT, STAGES};
 use super::operand::{Content, Operand};
 
-/// Captures or saved streams, and the pipeline file.
 #[derive(Debug, Args)]
 pub(super) struct TrafficInput {
     /// Captures (`-` is stdin), saved streams or a pipeline file, recognised by content
@@ -72,7 +71,6 @@ impl Stdin {
 }
 
 impl TrafficInput {
-    /// Whether captures or streams are named with options.
     pub(super) fn names_more(&self) -> bool {
         !self.input.is_empty() || !self.from.is_empty()
     }
@@ -105,7 +103,6 @@ impl TrafficInput {
         self.from.iter().map(PathBuf::as_path).chain(self.holding(Content::Stream)).map(Path::to_owned).collect()
     }
 
-    /// The one pipeline file that is named.
     pub(super) fn pipeline(&self) -> Result<Option<&Path>, Failure> {
         if let Some(settings) = self.holding(Content::Settings).next() {
             let settings = settings.display();
@@ -198,7 +195,6 @@ impl TrafficInput {
         Ok(())
     }
 
-    /// Makes a pipeline read the captures that are named, if any are.
     pub(super) fn read_captures(&self, pipeline: &mut Pipeline) -> Result<(), Failure> {
         let captures = self.captures()?;
         if !captures.is_empty() {

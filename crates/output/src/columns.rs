@@ -10,7 +10,6 @@ pub(crate) const MAX_ROWS: usize = 1 << 16;
 #[cfg(any(feature = "parquet", feature = "arrow"))]
 pub(crate) const MAX_BYTES: usize = 4 << 20;
 
-/// A column of the frames of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
@@ -207,7 +206,6 @@ pub(crate) fn rows(body: &Value) -> impl Iterator<Item = &Value> {
     }
 }
 
-/// The value of a column in a row; `None` if it is null.
 pub(crate) fn cell<'a>(row: &'a Value, column: &str) -> Option<&'a Value> {
     let first = |list: &str| row.get(list).and_then(|list| list.get(0));
     let found = match column {
@@ -248,7 +246,6 @@ pub(crate) fn cell_text(value: &Value, content: ColumnType) -> String {
     }
 }
 
-/// The lengths of single replies: `114 118`.
 fn lengths(replies: &Value) -> String {
     let lengths = replies.as_array().into_iter().flatten().filter_map(|reply| reply.get(1));
     lengths.map(ToString::to_string).collect::<Vec<_>>().join(" ")

@@ -14,7 +14,6 @@ use crate::{HexLength, KindSelection, json};
 /// The column of when something was; before it, the same time is written as RFC 3339 in UTC.
 const TIME: &str = "time_ns";
 
-/// CSV of the one kind that is selected.
 pub(crate) struct Csv {
     columns: Vec<Column>,
     binary: HexLength,

@@ -9,7 +9,6 @@ use sizeleak_frame::{Flow, FlowId, Frame, Session, Transport};
 /// The names of at most this many flows are kept; beyond that the flow with the lowest number is evicted.
 const MAX_FLOWS: usize = 100_000;
 
-/// What flows and sessions say of a flow's ends.
 #[derive(Debug, Default)]
 pub(crate) struct FlowNames {
     flows: BTreeMap<u64, FlowEnds>,
@@ -30,7 +29,6 @@ impl FlowEnds {
         self.gateway.map(|gateway| gateway.to_string())
     }
 
-    /// The server name of the service, or else its address and port.
     pub(crate) fn service_name(&self) -> Option<String> {
         let name = self.server_name.as_deref().map(str::to_owned);
         name.or_else(|| self.service.map(|service| service.to_string()))

@@ -112,7 +112,6 @@ fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, columns: &mu
     group.close().map(drop)
 }
 
-/// The error of the output itself, if it is one.
 fn fault(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(source) => match source.downcast::<io::Error>() {

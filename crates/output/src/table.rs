@@ -26,7 +26,6 @@ pub(crate) struct IdentificationTable {
 /// Columns of names widen by this many characters, so that headings are seldom repeated.
 const STEP: usize = 8;
 
-/// The names of gateways or services so far.
 #[derive(Default)]
 enum NameColumn {
     #[default]

@@ -101,7 +101,6 @@ pub(crate) trait TextFormat: Send {
         Ok(())
     }
 
-    /// Writes what comes behind the last frame, once.
     fn write_footer(&mut self, _: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }

@@ -35,7 +35,6 @@ const FLOW_FIELDS: [(&str, &str); 8] = [
 /// The columns that are among [`FLOW_FIELDS`].
 const FLOW_COLUMNS: [&str; 5] = ["time_ns", "flow", "gateway", "service", "server_name"];
 
-/// A log of the one kind that is selected.
 pub(crate) struct ZeekLog {
     path: String,
     columns: Vec<Column>,

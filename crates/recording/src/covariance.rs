@@ -52,7 +52,6 @@ impl Covariance {
         cells.map(|(at, (row, along))| wrong(row.get(at).map_or(0.0, |cell| cell - along * along / variance))).sum()
     }
 
-    /// How many are expected to be wrong now.
     pub(crate) fn unsettled(&self) -> f64 {
         self.rows.iter().enumerate().skip(1).map(|(at, row)| wrong(row.get(at).copied().unwrap_or(0.0))).sum()
     }

@@ -307,7 +307,6 @@ impl Experiment {
         knowledge.certainty >= self.goal.certainty && are_longer_recorded && self.unchanged >= UNCHANGED_CHECKS
     }
 
-    /// How often a command was recorded to learn from.
     fn times(&self, counts: &[u32]) -> usize {
         self.learned_from.iter().filter(|other| *other == counts).count()
     }
@@ -325,7 +324,6 @@ impl Experiment {
         self.missing_for(&self.learned_from)
     }
 
-    /// The fewest commands that are missing for every size to be determined.
     fn missing_for(&self, commands: &[Vec<u32>]) -> ExperimentDesign {
         // The design depends on which commands there are, not on their sizes.
         let labelled = |counts: &Vec<u32>| LabelledCommand {

@@ -57,7 +57,6 @@ pub struct HeldOut {
 const MIN_SPREAD: f64 = 0.5;
 
 impl Knowledge {
-    /// What a model says of `actions`.
     pub(crate) fn of(learned: &LearnedModel, actions: &[String], unexplained: usize) -> Self {
         let model = &learned.model;
         let size = |(action, interval): (&sizeleak_model::Action, &[i64; 2])| ActionSize {

@@ -147,7 +147,6 @@ impl Figure {
         Self { chart: Some(Chart { kind, columns, guessing: None }), ..self }
     }
 
-    /// The chart as SVG, for those who see it.
     pub(crate) fn svg(&self) -> Option<String> {
         let Chart { kind, columns, guessing } = self.chart.as_ref()?;
         let drawn = |row: &[Value]| columns.iter().map(|at| row.get(*at).and_then(Value::number)).collect();

@@ -50,7 +50,6 @@ struct Commands {
     by_size: BTreeMap<u64, u64>,
     by_hour: [u64; 24],
     days: BTreeSet<Date>,
-    /// How many have answers, and how many of these no candidate.
     answers: u64,
     unexplained: u64,
     /// The sum of the probabilities p of first candidates, and that of p·(1 − p).

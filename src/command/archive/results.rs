@@ -71,7 +71,6 @@ pub(super) fn name(failures: &BTreeSet<(String, String)>) {
     }
 }
 
-/// What is wrong with a file or a point.
 pub(super) fn sentence(name: &str, fault: &str) -> String {
     // What a stage says of a file names it already.
     if fault.starts_with(name) { fault.to_owned() } else { format!("{name}: {fault}") }

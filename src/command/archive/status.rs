@@ -84,13 +84,11 @@ fn table(manifest: &Manifest) -> Document {
     text
 }
 
-/// The files with a verdict, and its reason.
 fn with(manifest: &Manifest, verdict: FileVerdict) -> impl Iterator<Item = (&str, String)> {
     let files = manifest.files.iter().map(|(_, file)| file).filter(move |file| file.verdict == verdict);
     files.filter_map(|file| Some((file.path.as_str(), file.fault()?)))
 }
 
-/// The end of a point's name, which tells it from others.
 fn end_of(name: &str) -> String {
     // Names of points are ASCII.
     match name.len().checked_sub(MAX_NAME).and_then(|cut| name.get(cut + 1..)) {
@@ -99,7 +97,6 @@ fn end_of(name: &str) -> String {
     }
 }
 
-/// Adds a list with a heading, if it has an entry.
 fn list<'a>(text: &mut Document, heading: &str, entries: impl Iterator<Item = (&'a str, String)>) {
     let mut entries = entries.peekable();
     if entries.peek().is_some() {

@@ -105,7 +105,6 @@ fn named(audit: &Audit) -> Document {
     figure(&Figure::new("named", "named correctly | command | number of actions | types of devices", rows))
 }
 
-/// A measure: its name, and its value.
 pub(super) type MeasureRow = (&'static str, fn(&Measures) -> Value);
 
 pub(super) const ROWS: [MeasureRow; 19] = [
@@ -130,13 +129,11 @@ pub(super) const ROWS: [MeasureRow; 19] = [
     ("smallest anonymity set", |measures| Count(measures.smallest_set)),
 ];
 
-/// All measures of what sizes give away.
 fn measures(learned: &Learned) -> Document {
     let rows = ROWS.iter().map(|(name, value)| of_secrets(name, learned, value));
     figure(&Figure::new("measures", "by size | command | number of actions | types of devices", rows))
 }
 
-/// Which commands of few actions look alike.
 fn collisions(audit: &Audit, model: &Model) -> Document {
     if audit.collisions.is_empty() {
         return line("no two commands of one or two actions have the same size");

@@ -29,11 +29,11 @@ const MIN_BEYOND: f64 = 5.0;
 #[derive(Debug, Args)]
 pub(super) struct ComparisonFlags {
     /// The probability that an interval holds the truth
-    #[arg(long, value_name = "SHARE", default_value = "0.95", hide_short_help = true)]
+    #[arg(long, value_name = "SHARE", default_value = "0.95")]
     confidence: Confidence,
 
     /// The seed of the bootstrap: the same seed produces the same figures
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
     /// How many samples the bootstrap draws
@@ -41,7 +41,6 @@ pub(super) struct ComparisonFlags {
         long,
         value_name = "NUMBER",
         default_value_t = 2000,
-        hide_short_help = true,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     samples: u32,
@@ -127,7 +126,6 @@ impl ComparedPipelines<'_> {
     }
 }
 
-/// The table of a comparison, below a list of the pipelines.
 fn table(comparison: &Comparison) -> Document {
     let Comparison { commands, confidence, pipelines, .. } = comparison;
     let names =

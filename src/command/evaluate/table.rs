@@ -12,7 +12,6 @@ use crate::command::document::{Document, blank, figure, line, name_cell, paragra
 
 const SHOWN: usize = 8;
 
-/// What an evaluation says, as a paragraph.
 pub(super) fn conclusion(evaluation: &Evaluation) -> Document {
     [paragraph(escaped(&evaluation.conclusion.sentence), 0), blank()].concat()
 }

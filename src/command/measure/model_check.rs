@@ -13,7 +13,6 @@ use crate::command::labelled_captures::LabelledCaptures;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct ModelCheck {
-    /// The captures that the model was learned from, of those that are audited.
     pub(super) learned_from: Vec<String>,
     /// How many labelled commands the model knows: the figures are of these.
     pub(super) commands: u64,
@@ -25,7 +24,6 @@ pub(crate) struct ModelCheck {
     pub(super) unknown_sizes: u64,
     /// `None` if the figures cannot be computed.
     pub(super) figures: Option<ModelFigures>,
-    /// Why they cannot.
     pub(super) fault: Option<String>,
 }
 
@@ -35,7 +33,6 @@ pub(super) struct ModelFigures {
     pub(super) number: ModelFigure,
 }
 
-/// How often the guess by size is right.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct ModelFigure {
     /// On the labelled commands, as measured.

@@ -22,7 +22,6 @@ pub(crate) struct MeasuredAudit {
     schema: u32,
     /// The figure that matters most, or why there is none.
     pub(crate) sentence: String,
-    /// What the model says of it, if there is one.
     pub(crate) model_sentence: Option<String>,
     /// What cannot be concluded, and why.
     pub(crate) remarks: Vec<String>,
@@ -36,12 +35,10 @@ pub(crate) struct MeasuredAudit {
     pub(crate) with_reply_bytes: MeasuredSecrets,
     /// Whether labels are independent of the order of commands.
     order: PermutationTest,
-    /// The model on these commands, if there is one.
     pub(crate) model: Option<ModelCheck>,
     seed: u64,
 }
 
-/// What an observer learns of each secret.
 #[derive(Debug, Serialize)]
 pub(crate) struct MeasuredSecrets {
     pub(crate) command: MeasuredLeak,
@@ -165,7 +162,6 @@ fn unmatched_remark(labels: &MatchCounts) -> Option<String> {
     })
 }
 
-/// The commands that cannot be learned from others.
 fn once_remark(leak: &MeasuredLeak, has_model: bool) -> Option<String> {
     let MeasuredLeak { commands, secrets_once, .. } = leak;
     let remedy =
@@ -178,7 +174,6 @@ fn once_remark(leak: &MeasuredLeak, has_model: bool) -> Option<String> {
     })
 }
 
-/// That nothing is known from above, where that matters.
 fn bound_remark(leak: &MeasuredLeak) -> Option<String> {
     (leak.vulnerability.high > NO_BOUND && leak.named.interval.high < NO_BOUND).then(|| {
         "so few commands with so many sizes set no limit to what a better observer would name: V may be 100 %"
@@ -238,7 +233,6 @@ fn model_sentence(check: &ModelCheck) -> Option<String> {
     ))
 }
 
-/// What limits the figures of a model.
 fn model_remarks(check: &ModelCheck) -> Vec<String> {
     let ModelCheck { learned_from, unknown_commands, other_ciphers, unknown_sizes, fault, .. } = check;
     let mut remarks = Vec::new();
@@ -296,7 +290,6 @@ pub(super) fn number_secrets(commands: &[LabelledCommand]) -> SecretNumbers {
     SecretNumbers::new(&commands.iter().map(|command| number(&command.counts)).collect::<Vec<_>>())
 }
 
-/// The commands whose kinds of device are known, and these as a secret.
 #[derive(Debug)]
 pub(super) struct KindSecrets {
     pub(super) commands: Vec<LabelledCommand>,

@@ -81,7 +81,6 @@ const FIGURES: [MeasureRow; 7] = [
     }),
 ];
 
-/// All measures of what sizes give away.
 fn measures(secrets: &MeasuredSecrets) -> Document {
     let row = |MeasureRow(name, shown): &MeasureRow, least: u64| {
         let cell = |leak: &MeasuredLeak| if leak.secrets >= least { shown(leak) } else { NONE.to_owned() };

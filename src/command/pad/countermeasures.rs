@@ -60,7 +60,6 @@ fn with_replies(effect: &CountermeasureEffect) -> Value {
     effect.with_replies.as_ref().map(named).into()
 }
 
-/// What countermeasures give away and cost, beside none.
 #[derive(Debug, Serialize)]
 pub(super) struct CountermeasureReport<'a> {
     schema: u32,
@@ -204,7 +203,6 @@ impl<'a> Comparison<'a> {
         parts
     }
 
-    /// What each gives away, and what it costs.
     pub(crate) fn figures(&self) -> [Figure; 2] {
         [
             self.figure("measures", "of a message", &LEAKS)
@@ -259,7 +257,6 @@ impl Compared {
 /// The longest delay: a day, in seconds.
 const MAX_DELAY: f64 = 86_400.0;
 
-/// A policy, and what is done beside padding.
 #[derive(Debug, Args)]
 #[group(id = "judged", conflicts_with = "table")]
 pub(super) struct CountermeasureOptions {
@@ -274,19 +271,19 @@ pub(super) struct CountermeasureOptions {
     countermeasures: bool,
 
     /// Judge batches: so many commands share a record, as soon as they have come
-    #[arg(long, value_name = "COMMANDS", hide_short_help = true, value_parser = clap::value_parser!(u32).range(2..=16))]
+    #[arg(long, value_name = "COMMANDS", value_parser = clap::value_parser!(u32).range(2..=16))]
     batch: Option<u32>,
 
     /// Judge dummy commands: this share of all commands sent, 30% for example
-    #[arg(long, value_name = "SHARE", hide_short_help = true, value_parser = dummies)]
+    #[arg(long, value_name = "SHARE", value_parser = dummies)]
     dummies: Option<f64>,
 
     /// Judge delay: messages are sent so many seconds apart, and commands between two share a record
-    #[arg(long, value_name = "SECONDS", hide_short_help = true, value_parser = delay, conflicts_with = "batch")]
+    #[arg(long, value_name = "SECONDS", value_parser = delay, conflicts_with = "batch")]
     delay: Option<f64>,
 
     /// Judge what replies look like
-    #[arg(long, value_enum, value_name = "FORM", hide_short_help = true)]
+    #[arg(long, value_enum, value_name = "FORM")]
     replies: Option<ReplyForm>,
 }
 

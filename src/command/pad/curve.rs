@@ -149,7 +149,6 @@ impl Point {
     }
 }
 
-/// The policies of a curve with their names.
 fn policies(home: &PaddedHome) -> Vec<(String, PaddingPolicy)> {
     let greatest = home.rows().last().map_or(1, |row| row.bytes.max(1));
     let mut policies = vec![PaddingPolicy::None, PaddingPolicy::PowersOfTwo, PaddingPolicy::Padme];

@@ -34,17 +34,16 @@ pub(super) struct GuardOptions {
     /// Also measure what the home's own detector still finds, in homes that live by this scenario
     ///
     /// With `[habits]` of at least 60 days, and the actions of the model.
-    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["table", "countermeasures", "batch", "dummies", "delay", "replies"], hide_short_help = true)]
+    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["table", "countermeasures", "batch", "dummies", "delay", "replies"])]
     detect: Option<PathBuf>,
 
     /// How many false alarms the detector may have [default: 1/week]
     #[arg(long, value_name = "ALARMS/TIME", default_value_t = Budget::WEEKLY, hide_default_value = true,
-        hide_short_help = true, requires = "detect")]
+        requires = "detect")]
     alarms: Budget,
 
     /// In how many homes it is measured [default: 10]
-    #[arg(long, value_name = "NUMBER", default_value_t = 10, hide_default_value = true, hide_short_help = true,
-        requires = "detect", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 10, hide_default_value = true, requires = "detect", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     homes: u64,
 }
 

@@ -12,7 +12,6 @@ use sizeleak_text::percent;
 
 use crate::command::document::{Document, numbers, paragraph};
 
-/// The main figure as a sentence, of padding that is described.
 pub(super) fn sentence(judged: &JudgedPolicy, home: &PaddedHome, padding: &str) -> String {
     let (padded, unpadded) = (&judged.by_size.command, &home.unpadded.command);
     format!(
@@ -78,7 +77,6 @@ pub(super) fn megabytes(megabytes: f64) -> String {
 pub(crate) struct NamedWithReplies {
     /// With replies as the gateway sends them.
     as_they_are: f64,
-    /// With replies that all have one size.
     one_size: f64,
 }
 

@@ -15,7 +15,6 @@ use crate::command::report_format::ReportForm;
 /// Commands of a kind after which random padding is judged.
 const OBSERVATIONS: [u32; 3] = [2, 10, 50];
 
-/// What a padding policy gives away and costs.
 #[derive(Debug, Serialize)]
 pub(super) struct PolicyReport<'a> {
     schema: u32,

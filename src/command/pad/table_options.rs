@@ -27,22 +27,15 @@ pub(super) struct TableOptions {
     target: Option<Target>,
 
     /// What the best table makes small [default: named]
-    #[arg(
-        long,
-        value_enum,
-        default_value_t,
-        hide_default_value = true,
-        conflicts_with = "target",
-        hide_short_help = true
-    )]
+    #[arg(long, value_enum, default_value_t, hide_default_value = true, conflicts_with = "target")]
     pub(super) objective: Objective,
 
     /// In each bucket of the table, the most probable command has at most this posterior probability
-    #[arg(long, value_name = "SHARE", hide_short_help = true, value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     most_posterior: Option<f64>,
 
     /// Each bucket of the table holds at least so many commands
-    #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     least_set: Option<u32>,
 
     /// Write the table: as JSON for `--policy` (.json), C (.c, .h) or Rust (.rs); can be repeated
@@ -55,7 +48,6 @@ impl TableOptions {
         self.files.iter().for_each(|path| files.writes("`--table`", path));
     }
 
-    /// Checks that the names of the files say what to write.
     pub(super) fn check_names(&self) -> Result<(), Failure> {
         self.files.iter().try_for_each(|path| language(path).map(drop))
     }
@@ -91,7 +83,6 @@ fn language(path: &Path) -> Result<Option<SourceLanguage>, Failure> {
     }
 }
 
-/// What a table is to be the best for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Demand {
     /// The least leakage for these bytes.
@@ -109,7 +100,6 @@ pub(super) enum Budget {
     Bytes(f64),
 }
 
-/// How often a command may be named at most.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Target {
     Share(f64),
@@ -138,7 +128,6 @@ impl Budget {
 }
 
 impl Target {
-    /// The probability, where guessing has this one.
     fn named(self, guessing: f64) -> f64 {
         match self {
             Self::Share(share) => share,
@@ -175,7 +164,6 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "it must be above 0 and at most 1, or 100%".to_owned())
 }
 
-/// A number that is neither negative nor infinite.
 fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }

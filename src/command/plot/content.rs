@@ -28,7 +28,6 @@ pub(super) enum Content {
     Report(Value),
 }
 
-/// Answers that are still to be read.
 pub(super) enum Answers {
     /// Frames or JSON lines.
     Stream(Box<dyn Read>),

@@ -11,7 +11,6 @@ pub(crate) fn parsed(text: &str) -> anyhow::Result<Profile> {
     Profile::from_toml(text).map_err(|error| anyhow!("it is nothing that can be drawn, and {error}"))
 }
 
-/// The only home of a profile, or that behind the one of these gateways; it has habits.
 pub(crate) fn home<'a>(profile: &'a Profile, gateways: &[IpAddr]) -> anyhow::Result<(&'a str, Home)> {
     let is_meant =
         |gateway: &&str| gateways.is_empty() || gateway.parse().is_ok_and(|it: IpAddr| gateways.contains(&it));

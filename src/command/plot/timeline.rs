@@ -40,11 +40,11 @@ pub(super) struct TimelineOptions {
     gateway: Vec<IpAddr>,
 
     /// Only commands and deviations of these flows, as JSON and CSV name them; can be repeated
-    #[arg(long, value_name = "FLOW", value_delimiter = ',', hide_short_help = true)]
+    #[arg(long, value_name = "FLOW", value_delimiter = ',')]
     flow: Vec<FlowId>,
 
     /// Draw only this many commands and deviations, the first ones [default: 10000]
-    #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: Option<u32>,
 
     /// The model of the answers: each of its sections has lanes
@@ -74,7 +74,6 @@ impl TimelineOptions {
         &self.gateway
     }
 
-    /// Adds what is read, besides the answers.
     pub(super) fn add_to(&self, files: &mut RunFiles) {
         self.model.iter().for_each(|path| files.reads("the model", path));
         self.truth.labels.iter().for_each(|path| files.reads("the labels", path));
@@ -98,12 +97,10 @@ impl TimelineOptions {
         labels.transpose().map_err(|error| anyhow!(error).into())
     }
 
-    /// The model that answered, if it is named.
     pub(super) fn model(&self) -> Result<Option<ModelSet>, Failure> {
         Ok(if self.model.is_empty() { None } else { Some(ModelSet::read(&self.model)?) })
     }
 
-    /// A timeline without anything in it yet.
     pub(super) fn timeline(&self, times: &TimeFormat) -> Result<Timeline, Failure> {
         let nanoseconds = |time: TimePoint| {
             let out_of_range = || Failure::usage(anyhow!("times of a capture are between the years 1678 and 2262"));
@@ -117,7 +114,6 @@ impl TimelineOptions {
     }
 }
 
-/// Gives the flows of each section of a model the same lanes.
 pub(super) fn add_sections(timeline: &mut Timeline, model: &ModelSet) {
     let scopes = model.scopes();
     let gateways = if timeline.gateways().len() > 1 { GatewaysSeen::Several } else { GatewaysSeen::One };
@@ -132,7 +128,6 @@ pub(super) fn add_sections(timeline: &mut Timeline, model: &ModelSet) {
     });
 }
 
-/// Adds the labels around the time of the commands, each with its command.
 pub(super) fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(), Failure> {
     let times = timeline.times();
     let tolerance = labels.tolerance(None);

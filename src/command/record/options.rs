@@ -61,7 +61,7 @@ pub(super) struct CommandOptions {
     pub(super) restore: Option<String>,
 
     /// The least time from one command to the next
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, hide_short_help = true)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub(super) pause: Duration,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct CaptureOptions {
     pub(super) gateway: Vec<String>,
 
     /// How long the gateway must be silent before a command and after it
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration, hide_short_help = true)]
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
     pub(super) silence: Duration,
 }
 
@@ -173,7 +173,6 @@ pub(super) enum End {
 }
 
 impl End {
-    /// Why, in words, and whether that is no interruption.
     pub(super) fn in_words(&self) -> (String, bool) {
         match self {
             Self::Decided(Stop::Settled) => {

@@ -36,7 +36,6 @@ pub(super) enum Sender {
     Asked(Person),
 }
 
-/// A process that is fed by lines.
 pub(super) struct Fed {
     text: String,
     child: Child,
@@ -44,14 +43,12 @@ pub(super) struct Fed {
     answers: Receiver<String>,
 }
 
-/// What the program is told, as JSON.
 fn told(step: &Step, actions: &[String]) -> Value {
     let counts = actions.iter().zip(&step.counts).filter(|(_, count)| **count > 0);
     let counts: Map<String, Value> = counts.map(|(name, count)| (name.clone(), json!(count))).collect();
     json!({ "number": step.number, "actions": counts, "devices": step.devices })
 }
 
-/// A shell that runs `text`.
 pub(super) fn shell(text: &str) -> Command {
     let mut command = Command::new("sh");
     // Ctrl-C does not reach it: the recording ends it.
@@ -66,7 +63,6 @@ pub(super) fn end(child: &mut Child) {
 }
 
 impl Sender {
-    /// Starts the program that is fed by lines.
     pub(super) fn fed(text: &str) -> anyhow::Result<Self> {
         let mut child = shell(text)
             .stdin(Stdio::piped())
@@ -95,7 +91,6 @@ impl Sender {
     }
 }
 
-/// Runs a program to its end, with this text on stdin.
 pub(super) fn run(text: &str, told: &str) -> Result<(), String> {
     let child = shell(text).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut child = child.map_err(|error| format!("`{text}` cannot be started: {error}"))?;

@@ -139,7 +139,6 @@ impl<'a> Session<'a> {
         self.finish(&end)
     }
 
-    /// Sends commands until there is no need of more.
     fn commands(&mut self) -> Result<End, Failure> {
         let mut failed = 0;
         loop {
@@ -171,7 +170,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Hands a command over, and waits for what follows.
     fn send(&mut self, command: &PlannedCommand) -> Result<bool, Failure> {
         let begun = Instant::now();
         self.journal.begin(command, now_ns());
@@ -290,7 +288,6 @@ impl<'a> Session<'a> {
         self.folder.join(if half == Half::Learn { "labels.csv" } else { "test.csv" })
     }
 
-    /// Says what was sent, and what is known.
     fn report(&self, command: &PlannedCommand, sent: bool) {
         let Some(step) = self.journal.steps.last() else { return };
         let mut line = in_words(command);
@@ -311,7 +308,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What is known of the sizes, in words.
     fn known(&self) -> String {
         match (self.experiment.knowledge(), &self.fault) {
             (Some(knowledge), _) if !knowledge.sizes.is_empty() => {
@@ -329,7 +325,6 @@ impl<'a> Session<'a> {
         Ok(write(&self.folder.join(JOURNAL), format!("{text}\n").as_bytes())?)
     }
 
-    /// Writes the labels of both halves, by the capture's clock.
     fn write_labels(&self) -> Result<(), Failure> {
         for half in [Half::Learn, Half::Test] {
             self.write_half(half, &labels_of(&self.journal.actions, self.journal.sent(half)))?;

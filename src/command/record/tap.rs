@@ -59,7 +59,6 @@ pub(super) struct Tap {
     pub(super) packets: u64,
 }
 
-/// What captures. It ends with the tap.
 enum Program {
     Tcpdump(Tcpdump),
     /// A command of the user's, which would not notice the end before its next packet.
@@ -105,7 +104,6 @@ pub(super) fn captures(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 impl Tap {
-    /// Captures an interface, into a folder that may hold earlier captures.
     pub(super) fn of_interface(interface: &str, folder: &Path, gateway: AddressSet) -> anyhow::Result<Self> {
         let (tcpdump, output) = Tcpdump::start(interface, None, None)?;
         Self::new(Program::Tcpdump(tcpdump), output, folder, gateway)
@@ -202,7 +200,6 @@ impl Tap {
         }
     }
 
-    /// Whether a packet carries data of the gateway.
     fn is_data(&self, arrival: &Arrival) -> bool {
         let frame = CapturedBytes::frame(&arrival.data, arrival.original_length);
         let packet = ip_bytes(arrival.link_type, frame).ok().and_then(IpPacket::read);

@@ -13,9 +13,6 @@ use crate::command::output_option::OutputOption;
 #[command(mut_arg("operands", |files| {
     files.help("Captures with `--labels`, answers, deviations or a profile, recognised by content; `-` is stdin")
 }))]
-#[command(after_help = "Examples:\n  \
-    sizeleak report --model model.toml -o report.html\n  \
-    sizeleak report answers.frames home.profile.toml -o report.md")]
 #[command(after_long_help = "Examples:\n  \
     sizeleak report --model model.toml -o report.html\n  \
     sizeleak report test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20 -o report.html\n  \
@@ -38,7 +35,7 @@ pub(crate) struct Arguments {
     pub(super) quick: bool,
 
     /// The format of the output: html or markdown [default: by the name of FILE, else html]
-    #[arg(long, value_enum, hide_possible_values = true, hide_short_help = true, help_heading = OUTPUT)]
+    #[arg(long, value_enum, hide_possible_values = true, help_heading = OUTPUT)]
     pub(super) format: Option<ReportForm>,
 
     #[command(flatten)]

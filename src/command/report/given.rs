@@ -28,7 +28,6 @@ pub(super) struct Given {
     pub(super) has_captures: bool,
 }
 
-/// What a file is for a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Capture,
@@ -37,7 +36,6 @@ enum Role {
 }
 
 impl Given {
-    /// Takes answers and a profile from among the captures.
     pub(super) fn take_from(captures: &mut LabelledCaptures) -> Result<Self, Failure> {
         let labelled = captures.are_labelled();
         let operands = std::mem::take(&mut captures.traffic.operands);

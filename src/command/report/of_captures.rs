@@ -103,7 +103,6 @@ impl Labelled<'_> {
         Ok(found?)
     }
 
-    /// How good the answers of a model are.
     fn evaluation(&self, model: &std::path::PathBuf) -> Result<Evaluation, Failure> {
         let files = std::slice::from_ref(model);
         let (models, mut pipeline) = (ModelSet::read(files)?, self.pipeline.clone());
@@ -160,7 +159,6 @@ fn by_secret(secrets: &MeasuredSecrets) -> [(&'static str, Option<&MeasuredLeak>
     [(command, Some(&secrets.command)), (number, Some(&secrets.number)), (types, secrets.kinds.as_ref())]
 }
 
-/// How often each secret is named, as measured.
 fn tiles(measured: &MeasuredAudit) -> Vec<Tile> {
     let row = |observer, share: Option<MeasuredShare>| TileRow {
         observer,
@@ -179,7 +177,6 @@ fn tiles(measured: &MeasuredAudit) -> Vec<Tile> {
     by_secret(&measured.by_size).into_iter().zip(by_secret(&measured.with_reply_bytes)).map(tile).collect()
 }
 
-/// What labelled commands show without a model.
 fn shown(measured: &MeasuredAudit) -> Section {
     let mut text = vec![measured.sentence.clone()];
     text.extend(measured.model_sentence.clone());

@@ -84,7 +84,6 @@ impl ModelFindings {
 }
 
 impl ModelFindings {
-    /// What is said of a model that is not fit for figures.
     fn without_figures(why: &str) -> Self {
         let (sentence, meaning) = why.split_once(": ").unwrap_or((why, ""));
         let missing = |id| Section::missing(id, format!("There are no figures, since {sentence}."));

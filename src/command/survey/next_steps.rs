@@ -40,7 +40,6 @@ pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf]) -> Document
     lines
 }
 
-/// A command line to copy, on two lines if it is long.
 fn command_line(command: &str, options: &str) -> Document {
     let command = format!("    {command}");
     let is_short = width(&command) + 1 + width(options) <= COLUMNS;

@@ -24,7 +24,6 @@ const MAX_OTHERS: usize = 5;
 const SIZES: usize = 46;
 const BAR: u64 = 22;
 
-/// A survey; `next` says what to do next with an address, if anything.
 pub(super) fn table(
     report: &SurveyReport,
     times: &TimeFormat,
@@ -138,7 +137,6 @@ fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> Document {
     parts.concat()
 }
 
-/// The ports whose connections had no messages.
 fn other_ports(ports: &[OtherPort]) -> Option<Document> {
     let named = ports.iter().take(MAX_OTHERS).map(|other| {
         let (transport, port) = (other.transport.to_uppercase(), other.port);
@@ -177,7 +175,6 @@ fn of_service(service: &SurveyedService, times: &TimeFormat) -> Document {
     [text, indented(connections, 4), more, blank(), kinds, blank(), histogram].concat()
 }
 
-/// What the connections to a service carry, in words.
 fn carried(service: &SurveyedService) -> String {
     let joined = service.joined_mid_stream;
     let mid_stream = match (joined, service.connections.len()) {

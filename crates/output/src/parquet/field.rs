@@ -11,7 +11,6 @@ use serde_json::Value;
 pub(super) use self::fast::without_candidates;
 use crate::columns::{ColumnType, entry_value};
 
-/// A column, or a field of a struct in one.
 pub(super) enum Field {
     Leaf(Leaf),
     /// A list, or a map as a list of its entries.
@@ -36,7 +35,6 @@ enum Values {
     Bytes(Vec<ByteArray>),
 }
 
-/// The fields of the entries of a list.
 pub(super) struct List {
     content: ColumnType,
     /// How many lists there are around an entry, this one included.
@@ -76,7 +74,6 @@ impl Field {
         }
     }
 
-    /// Its leaves, in the order of the schema.
     pub(super) fn leaves(&mut self) -> Vec<&mut Leaf> {
         match self {
             Self::Leaf(leaf) => vec![leaf],
@@ -130,7 +127,6 @@ impl List {
         fields.sum()
     }
 
-    /// Adds a list that is null or empty.
     fn push_none(&mut self, levels: Levels) -> usize {
         let fields = self.fields.iter_mut().flat_map(|(_, field)| field.leaves());
         fields.map(|leaf| leaf.push_level(levels)).sum()

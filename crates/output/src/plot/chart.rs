@@ -101,7 +101,6 @@ impl ChartNumbers<'_> {
         Panel::new(PictureSize::default(), heading, keys, Surroundings { has_axis: true, ..around })
     }
 
-    /// A panel with names before its rows, and the height of a row.
     fn named_panel(&self, names: &[String], rows: usize, keys: Vec<Key>) -> Result<(Panel, f64), TooSmall> {
         let names: Vec<String> = names.iter().map(|name| clean(name, MAX_NAME)).collect();
         let labels = labels_width(names.iter().map(String::as_str)) - 8.0;

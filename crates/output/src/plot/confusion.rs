@@ -34,7 +34,6 @@ struct Action {
     action: String,
 }
 
-/// Counts of actions, in the order of the actions.
 #[derive(Debug, Deserialize)]
 struct Confusion {
     /// How often each true action is taken for each action.
@@ -126,7 +125,6 @@ impl ConfusionFigure {
     }
 }
 
-/// A cell with its share as a number, if there is room.
 fn draw_cell(panel: &mut Panel, (x, y): (f64, f64), (width, height): (f64, f64), share: f64) {
     if share <= 0.0 {
         return;

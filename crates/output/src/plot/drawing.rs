@@ -139,7 +139,6 @@ impl<'a> Picture<'a> {
         group
     }
 
-    /// The lanes and the headings of their groups.
     fn groups(&self, mut drawing: Document) -> Document {
         for (group, y) in self.lanes.groups.iter().zip(&self.layout.headings) {
             let heading = text(20.0, *y, &clean(&group.name, MAX_IN_TITLE)).set("font-weight", "bold");

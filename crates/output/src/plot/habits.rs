@@ -197,7 +197,6 @@ impl<'a> Picture<'a> {
         group
     }
 
-    /// The base line of the legend's first row.
     fn legend_top(&self) -> f64 {
         self.height - self.legend.height + 6.0
     }
@@ -228,7 +227,6 @@ fn routine_row(routine: &RoutineRow, left: f64, y: f64) -> Group {
 /// The least and the greatest round number: 0.001 and 1,000,000.
 const NUMBERS: std::ops::RangeInclusive<i32> = -9..=18;
 
-/// Where the steps above the first begin.
 pub(super) struct RateScale([f64; COLOURS.len() - 1]);
 
 impl RateScale {

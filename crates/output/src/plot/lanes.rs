@@ -16,7 +16,6 @@ const MAX_GROUPS: usize = 20;
 /// The number of kinds of deviations with a lane of their own; the others share one.
 const MAX_KINDS: usize = 12;
 
-/// A lane, in the order of the plot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lane {
     /// Commands with this action, by the order in which actions are first seen.
@@ -27,7 +26,6 @@ pub(super) enum Lane {
     NoAction,
     /// Commands that no candidate explains.
     Unexplained,
-    /// Deviations of a kind, or of all that have no lane of their own.
     Deviation(String),
 }
 
@@ -59,7 +57,6 @@ enum GroupKey {
     Ends { has_no_gateway: bool, gateway: Option<IpAddr>, service: Service },
 }
 
-/// A service as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Service {
     Named(Box<str>),
@@ -114,7 +111,6 @@ impl Lanes {
     }
 }
 
-/// The groups in order, and the group of each flow.
 fn groups(timeline: &Timeline) -> (Vec<GroupKey>, BTreeMap<u64, usize>) {
     let key = |flow: u64| {
         if let Some(section) = timeline.sections.get(&flow) {
@@ -212,7 +208,6 @@ impl Found {
         self.lane(group, lane)
     }
 
-    /// The lane, which is added if it is new.
     fn lane(&mut self, group: usize, lane: Lane) -> Lane {
         if let Some(lanes) = self.lanes.get_mut(group)
             && !lanes.contains(&lane)

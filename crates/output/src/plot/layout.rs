@@ -90,7 +90,6 @@ impl Layout {
         self.bases.get(lane).copied().unwrap_or(self.bottom)
     }
 
-    /// The base line of the legend's first row.
     pub(super) fn legend_top(&self) -> f64 {
         self.bottom + AXIS + 4.0
     }

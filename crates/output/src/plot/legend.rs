@@ -15,7 +15,6 @@ pub(super) enum Verdict {
     Unknown,
     /// It has the actions of the label.
     Right,
-    /// It has others.
     Wrong,
     /// The command has no label.
     Unlabelled,
@@ -64,7 +63,6 @@ enum Entry {
     Probability(usize),
     Unexplained,
     Verdict(Verdict),
-    /// What was labelled.
     Label,
     /// A label that no command belongs to.
     LabelAlone,
@@ -72,7 +70,6 @@ enum Entry {
 }
 
 impl Entry {
-    /// The entries that a timeline needs, in order.
     fn of(timeline: &Timeline, verdicts: &[Verdict]) -> Vec<Self> {
         let is_answered = timeline.marks.iter().any(|mark| mark.best.is_some());
         let steps = (0..COLOURS.len()).filter(|_| is_answered).map(Self::Probability);

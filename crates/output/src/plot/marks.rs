@@ -60,7 +60,6 @@ pub(super) const SERIES: [Style; 8] = [
     Style { colour: GREY, shape: Some(Shape::Polygon(&[(-30, -50), (30, -50), (30, 50), (-30, 50)])), dashes: None },
 ];
 
-/// A line that series are compared with.
 pub(super) const fn reference(dashes: &'static str) -> Style {
     Style { colour: GREY, shape: None, dashes: Some(dashes) }
 }

@@ -61,7 +61,6 @@ pub struct TooSmall {
     pub(super) less: &'static str,
 }
 
-/// An empty picture of this width and height, without a title that can be seen.
 pub(super) fn sheet((width, height): (f64, f64), size: &PictureSize, title: &str, about: &str) -> Document {
     let scaled = |length: f64| rounded(length * size.scale());
     Document::new()
@@ -77,7 +76,6 @@ pub(super) fn sheet((width, height): (f64, f64), size: &PictureSize, title: &str
         .add(rectangle(0.0, 0.0, width, height).set("fill", "#ffffff"))
 }
 
-/// An empty picture with a title, and two lines below it.
 pub(super) fn page(extent: (f64, f64), size: &PictureSize, title: &str, lines: [&str; 2]) -> Document {
     let described = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ");
     let [first, second] = lines;
@@ -118,7 +116,6 @@ impl Legend {
         Self { keys, columns, column, height: LEGEND_ROW * rows as f64 }
     }
 
-    /// Draws it, with the base line of its first row here.
     pub(super) fn draw(&self, first: f64) -> Group {
         let mut group = Group::new().set("class", "legend");
         for (at, key) in self.keys.iter().enumerate() {

@@ -37,13 +37,11 @@ const MIN_PANEL: f64 = 70.0;
 pub(super) struct Heading<'a> {
     /// Of the user; an empty one leaves out all of the heading, for figures with a caption.
     pub(super) title: Option<&'a str>,
-    /// The title otherwise.
     pub(super) own: &'a str,
     /// From how much it was computed.
     pub(super) about: &'a str,
 }
 
-/// What is around a panel, and inside.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Surroundings {
     /// The width of labels on the left, of rows or the numbers of an axis.
@@ -67,7 +65,6 @@ pub(super) struct Panel {
 }
 
 impl Panel {
-    /// A panel with what is around it.
     pub(super) fn new(
         size: PictureSize,
         heading: Heading<'_>,
@@ -120,7 +117,6 @@ impl Panel {
         self.document.append(node);
     }
 
-    /// Where a value of the axis below is.
     pub(super) fn x(&self, scale: &Scale, value: f64) -> f64 {
         self.left + INSET + scale.at(value)
     }
@@ -134,7 +130,6 @@ impl Panel {
         self.width - 2.0 * INSET
     }
 
-    /// The length of the axis on the left.
     pub(super) fn y_length(&self) -> f64 {
         self.height - 2.0 * INSET
     }
@@ -143,7 +138,6 @@ impl Panel {
         self.top + self.height
     }
 
-    /// Draws the axis below; its title has the unit.
     pub(super) fn axis_below(&mut self, scale: &Scale, title: &str) {
         for tick in scale.ticks() {
             let x = self.x(scale, *tick);

@@ -17,7 +17,6 @@ pub(super) fn identification(flow: u64, actions: Option<Vec<(&str, u32)>>) -> Fr
     Identification { candidates, candidate_count: listed, listed, ..Identification::unanswered(command) }.into()
 }
 
-/// A deviation of this kind that is about a command of a flow.
 pub(super) fn deviation(what: &str, time_ns: i64, gateway: &str, flow: u64) -> Frame {
     let commands = vec![CommandAt { flow, time_ns }];
     let [what, gateway, expected, seen] = [what, gateway, "one an hour", "nine"].map(str::to_owned);

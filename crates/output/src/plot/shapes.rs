@@ -14,7 +14,6 @@ pub(super) fn colour_step(probability: f64) -> usize {
     ((probability * COLOURS.len() as f64) as usize).min(COLOURS.len() - 1)
 }
 
-/// The colour of a command by the probability of its first candidate.
 pub(super) fn colour(probability: Option<f64>) -> &'static str {
     let step = probability.map(colour_step);
     step.and_then(|step| COLOURS.get(step)).copied().unwrap_or(UNEXPLAINED)
@@ -36,7 +35,6 @@ pub(super) fn text(x: f64, y: f64, content: &str) -> Text {
     Text::new(content).set("x", rounded(x)).set("y", rounded(y))
 }
 
-/// A text that ends at this place.
 pub(super) fn text_before(x: f64, y: f64, content: &str) -> Text {
     text(x, y, content).set("text-anchor", "end")
 }

@@ -128,7 +128,6 @@ impl Timeline {
         of_commands.chain(self.incidents.iter().filter_map(|incident| incident.gateway)).collect()
     }
 
-    /// The flows of the commands that are drawn.
     pub(super) fn flows(&self) -> BTreeSet<u64> {
         self.marks.iter().map(|mark| mark.flow).collect()
     }
