@@ -59,27 +59,27 @@ for c in A B C; do
     measure "read $c" "$archive read $f"
     measure "walk $c" "$archive walk $f"
     measure "cat $c" "cat $f | cat > /dev/null"
-    measure "ours $c" "$run $folder/sizes.toml --input $f"
-    measure "ours $c, one processor" "taskset -c 0 $run $folder/sizes.toml --input $f"
+    measure "ours $c" "$run $folder/sizes.toml $f"
+    measure "ours $c, one processor" "taskset -c 0 $run $folder/sizes.toml $f"
     if [ -n "${OLD:-}" ]; then
-        measure "old $c" "$old_run $folder/sizes.toml --input $f"
-        measure "old $c, one processor" "taskset -c 0 $old_run $folder/sizes.toml --input $f"
-        measure "old four $c" "$old_run $folder/commands.toml --input $f"
+        measure "old $c" "$old_run $folder/sizes.toml $f"
+        measure "old $c, one processor" "taskset -c 0 $old_run $folder/sizes.toml $f"
+        measure "old four $c" "$old_run $folder/commands.toml $f"
         measure "old pipe $c" "$OLD/capture --quiet $f | $OLD/flow-filter --quiet --gateway $gateway | $OLD/record-sizer --quiet | $OLD/command-segmenter --quiet > /dev/null"
     fi
-    measure "four $c" "$run $folder/commands.toml --input $f"
+    measure "four $c" "$run $folder/commands.toml $f"
     measure "tcpdump $c" "tcpdump -r $f -w /dev/null host $gateway"
     stages="$bin/flow-filter --quiet --gateway $gateway | $bin/record-sizer --quiet | $bin/command-segmenter --quiet"
     measure "pipe $c" "$bin/capture --quiet $f | $stages > /dev/null"
     measure "pipe-only $c" "$bin/capture --quiet --only $gateway -- $f | $stages > /dev/null"
-    measure "ours $c 100 MB" "$run $folder/sizes.toml --input $folder/${c}100.pcap"
+    measure "ours $c 100 MB" "$run $folder/sizes.toml $folder/${c}100.pcap"
     if command -v tshark > /dev/null; then
         measure "tshark $c 100 MB" "tshark -n -r ${f%.pcap}100.pcap -Y tls.record -T fields -e tls.record.length"
     fi
 done
 if command -v ssldump > /dev/null; then measure "ssldump C 100 MB" "ssldump -n -r $folder/C100.pcap"; fi
 measure "size C" "taskset -c 0 $archive size $folder/C.pcap"
-measure "two files" "$run $folder/sizes.toml --input $folder/A.pcap $folder/A2.pcap"
+measure "two files" "$run $folder/sizes.toml $folder/A.pcap $folder/A2.pcap"
 
 results=$folder/results
 : > "$results"
@@ -141,8 +141,8 @@ if has 'ssldump C 100 MB'; then
     printf '%-44s %26s\n' 'times as fast as ssldump (100 MB)' "$(quotient "$(seconds 'ssldump C 100 MB')" "$(seconds 'ours C 100 MB')")"
 fi
 printf '%-44s %8s\n' 'two files, against one on one processor' "$(quotient "2 * $(seconds 'ours A, one processor')" "$(seconds 'two files')")"
-row 'user time a packet, ns' 'user_time "$run $folder/sizes.toml --input $folder/$c.pcap"'
-row 'the same on one processor' 'user_time "taskset -c 0 $run $folder/sizes.toml --input $folder/$c.pcap"'
+row 'user time a packet, ns' 'user_time "$run $folder/sizes.toml $folder/$c.pcap"'
+row 'the same on one processor' 'user_time "taskset -c 0 $run $folder/sizes.toml $folder/$c.pcap"'
 row 'the least loop: share of the read limit' 'quotient "$(seconds "read $c")" "$(seconds "walk $c")"'
 row 'the least loop: user time a packet, ns' 'user_time "$archive walk $folder/$c.pcap"'
 c=C
@@ -150,6 +150,6 @@ printf '%-44s %26s\n' 'the least sizing: share of the read limit' "$(quotient "$
 printf '%-44s %26s\n' 'the least sizing: user time a packet, ns' "$(user_time "taskset -c 0 $archive size $folder/C.pcap")"
 if [ -x /usr/bin/time ]; then
     peak() { /usr/bin/time -f %M bash -c "exec $1" 2>&1 | awk '{ printf "%.1f", $1 / 1024 }'; }
-    row 'peak memory, MB' 'peak "$run $folder/sizes.toml --input $folder/$c.pcap"'
-    row 'the same with the first four stages' 'peak "$run $folder/commands.toml --input $folder/$c.pcap"'
+    row 'peak memory, MB' 'peak "$run $folder/sizes.toml $folder/$c.pcap"'
+    row 'the same with the first four stages' 'peak "$run $folder/commands.toml $folder/$c.pcap"'
 fi

@@ -20,7 +20,7 @@ printf 'series\tamount\tpackets\tseconds\tmegabytes\n' > "$results"
 
 once() { # prints user and system time in seconds, and peak memory in KiB
     TIMEFORMAT='%3U %3S'
-    { time /usr/bin/time -f %M target/release/sizeleak run "$folder/sizes.toml" --input "$folder/capture.pcap" \
+    { time /usr/bin/time -f %M target/release/sizeleak run "$folder/sizes.toml" "$folder/capture.pcap" \
         --gateway 192.168.1.20 --quiet --format frames -o /dev/null; } 2>&1 | tac | paste -sd ' '
 }
 

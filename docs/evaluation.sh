@@ -48,7 +48,7 @@ simulate() {
 learn() {
     home=$work/$1 labels=$2 model=$3
     shift 3
-    "$sizeleak" learn --input "$home/learn.pcap" --labels "$labels" --gateway $gateway --quiet \
+    "$sizeleak" learn "$home/learn.pcap" --labels "$labels" --gateway $gateway --quiet \
         --inventory "$home/inventory.toml" -o "$model" "$@"
 }
 
@@ -56,7 +56,7 @@ learn() {
 evaluate() {
     home=$work/$1 model=$2
     shift 2
-    "$sizeleak" evaluate --model "$model" --input "$home/test.pcap" --labels "$home/test.csv" \
+    "$sizeleak" evaluate --model "$model" "$home/test.pcap" --labels "$home/test.csv" \
         --gateway $gateway --quiet --format json "$@"
 }
 
@@ -280,7 +280,7 @@ speed() {
     simulate speed '[learn]\nrepeats = 3\nrandom = 99958' '[command]\ninterval = { min = "1s", max = "3s" }' "$own_replies"
     [ ! -x /usr/bin/time ] || sizeleak="/usr/bin/time -f %es,%Us_user,%MkB $sizeleak"
     # Unquoted: a command with its arguments.
-    $sizeleak learn --input "$work/speed/learn.pcap" --labels "$work/speed/learn.csv" --gateway $gateway --quiet \
+    $sizeleak learn "$work/speed/learn.pcap" --labels "$work/speed/learn.csv" --gateway $gateway --quiet \
         --inventory "$work/speed/inventory.toml" -o "$work/speed/model.toml" 2>&1
 }
 

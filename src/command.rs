@@ -15,7 +15,6 @@ mod evaluate;
 mod evaluation_input;
 mod failure;
 mod frames;
-mod gateway_choice;
 mod help;
 mod init;
 mod label_reading;
@@ -64,7 +63,7 @@ use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
     version,
     after_help = "Exit code: 0 done, 1 bad input, 2 usage, 3 input cut short, 130 SIGINT.",
     after_long_help = format!(
-        "Example:\n  sizeleak run pipeline.toml  # for your own gateways, and research with consent\n\n{EXIT_CODES}"
+        "Example:\n  sizeleak run pipeline.toml  # for your own gateways, and research with consent\n\nThe flags for messages go with every command.\n\n{EXIT_CODES}"
     )
 )]
 pub(crate) struct Cli {
@@ -113,7 +112,7 @@ pub fn is_saved_stream(file: &Path) -> bool {
 /// # Errors
 /// A sentence and the exit code, if no gateway or several are found.
 pub fn find_gateway(pipeline: &mut Pipeline, interrupt: &Interrupt) -> Result<Option<String>, (String, u8)> {
-    gateway_choice::find_gateway(pipeline, interrupt).map_err(|failure| (failure.to_string(), failure.exit_code()))
+    traffic_input::find_gateway(pipeline, interrupt).map_err(|failure| (failure.to_string(), failure.exit_code()))
 }
 
 /// The command line of the program.

@@ -11,11 +11,10 @@ use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;
-use super::gateway_choice::choose_gateway;
 use super::help::{OUTPUT, STAGES};
 use super::notices::NoticeReport;
 use super::output_option::write_result;
-use super::traffic_input::{StageOptionArguments, TrafficInput};
+use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
 
 /// Adapt a model to messages that have become longer or shorter
 #[derive(Debug, Args)]

@@ -1,6 +1,5 @@
 //! `sizeleak archive`: an archive of rotated captures, processed once and completed by later calls.
 
-mod forget;
 mod results;
 mod status;
 
@@ -10,12 +9,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bytesize::ByteSize;
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use jiff::SignedDuration;
 use sizeleak_archive::{
     ArchiveError, ArchivePlan, ArchiveRun, ArchiveWatch, MissingCaptures, PartFormat, PointsOf, RoundResults,
-    RunResults,
+    RunResults, forget_point,
 };
+use sizeleak_output::OutputFormat;
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
@@ -23,11 +23,11 @@ use sizeleak_platform::telemetry::log::{Screen, complain, say};
 use sizeleak_text::{TimeRange, counted};
 
 use super::failure::Failure;
-use super::gateway_choice::choose_gateway;
 use super::help::{INPUT, OUTPUT, STAGES};
+use super::output_form::one_of;
 use super::output_option::print_document;
 use super::progress::ProgressFlags;
-use super::traffic_input::StageOptionArguments;
+use super::traffic_input::{StageOptionArguments, choose_gateway};
 use crate::command::document::{Document, blank, line, numbers};
 use crate::command::time_range::TimeRangeOption;
 use results::stopped;
@@ -72,8 +72,9 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 
     /// The format of the answers: parquet or ndjson
-    #[arg(long, value_enum, default_value_t, hide_possible_values = true, help_heading = OUTPUT)]
-    format: AnswerFormat,
+    #[arg(long, value_parser = one_of(&[OutputFormat::Parquet, OutputFormat::Ndjson]), default_value = "parquet",
+        hide_possible_values = true, help_heading = OUTPUT)]
+    format: OutputFormat,
 
     /// The pipeline file, instead of the standard pipeline
     ///
@@ -126,32 +127,28 @@ pub(crate) struct Arguments {
 enum Operation {
     /// Show what an archive holds, and which files are damaged or missing
     Status(status::Arguments),
-    /// Remove all that an archive holds of a capture point
-    Forget(forget::Arguments),
-}
+    /// Remove all that an archive holds of a capture point: answers, records and states
+    #[command(after_help = "Example:\n  sizeleak archive forget results captures+2026-01\n\n\
+        `sizeleak archive status OUT` lists the points. Remove the captures first: while their folder holds them, the next \
+        call over it brings everything back.")]
+    Forget {
+        /// The folder of results
+        #[arg(value_name = "OUT", value_hint = ValueHint::DirPath)]
+        out: PathBuf,
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum AnswerFormat {
-    /// Parquet, compressed by zstd
-    #[default]
-    Parquet,
-    /// One JSON object a line
-    Ndjson,
-}
-
-impl From<AnswerFormat> for PartFormat {
-    fn from(format: AnswerFormat) -> Self {
-        match format {
-            AnswerFormat::Parquet => Self::Parquet,
-            AnswerFormat::Ndjson => Self::Ndjson,
-        }
-    }
+        /// The name of the point
+        #[arg(value_name = "POINT")]
+        point: String,
+    },
 }
 
 pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
     match &arguments.operation {
         Some(Operation::Status(status)) => return status::run(status),
-        Some(Operation::Forget(forget)) => return forget::run(forget),
+        Some(Operation::Forget { out, point }) => {
+            forget_point(out, point)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         None => {}
     }
     let run = arguments.archive_run()?;
@@ -199,7 +196,7 @@ impl Arguments {
         choose_gateway(&mut pipeline)?;
         let out = self.output.clone().unwrap_or_default();
         Ok(ArchiveRun {
-            format: self.format.into(),
+            format: if self.format == OutputFormat::Ndjson { PartFormat::Ndjson } else { PartFormat::Parquet },
             jobs: self.jobs.get(),
             points_of: if self.one_point { PointsOf::Operands } else { PointsOf::Folders },
             missing: if self.forget { MissingCaptures::Forget } else { MissingCaptures::Keep },

@@ -32,7 +32,7 @@ use tunnel::TunnelReport;
 #[command(after_long_help = "Examples:\n  \
     sizeleak audit --model model.toml\n  \
     sizeleak audit --model model.toml --inventory larger-home.toml --prior devices --decay 0.75\n  \
-    sizeleak audit --model model.toml --tunnel wireguard --background 5 --background-from home.pcap\n\n\
+    sizeleak audit --model model.toml --tunnel wireguard --background 5:home.pcap\n\n\
     Nothing is sampled: all commands that the inventory allows are summed over, with what the model has learned of \
     their sizes, of ε and of replies. The observer has the model and the prior and guesses as well as these allow. \
     docs/audit.md explains every figure. `sizeleak measure` says what labelled captures show, and `sizeleak pad` what \
@@ -98,14 +98,18 @@ const COVERED: &str = "the background is that from before the damage";
 
 #[derive(Debug, Args)]
 struct BackgroundOptions {
-    /// So many other flows send through the tunnel, each like one of `--background-from`
-    #[arg(long, value_name = "FLOWS", requires_all = ["background_from", "tunnel"],
-        value_parser = clap::value_parser!(u32).range(0..=64))]
-    background: Option<u32>,
+    /// So many other flows send through the tunnel, each like one of this capture or folder of captures
+    ///
+    /// As in 5:home.pcap. Flows of the model's services are left out.
+    #[arg(long, value_name = "FLOWS:CAPTURE", requires = "tunnel", value_parser = background)]
+    background: Option<(u32, PathBuf)>,
+}
 
-    /// A capture with the home's other traffic, or a folder of captures; flows of the model's services are left out
-    #[arg(long, value_name = "CAPTURE", requires = "background")]
-    background_from: Option<PathBuf>,
+fn background(text: &str) -> Result<(u32, PathBuf), String> {
+    let parsed = text.split_once(':').and_then(|(flows, capture)| Some((flows.parse().ok()?, capture.into())));
+    parsed
+        .filter(|(flows, _)| *flows <= 64)
+        .ok_or_else(|| "write it like 5:home.pcap, with at most 64 flows".to_owned())
 }
 
 struct ReadBackground {
@@ -123,7 +127,7 @@ impl BackgroundOptions {
 
     fn pipeline(&self) -> Result<Pipeline, Failure> {
         let run = SurveyRun {
-            captures: self.background_from.iter().cloned().collect(),
+            captures: self.background.iter().map(|(_, capture)| capture.clone()).collect(),
             recursive: true,
             gateways: Vec::new(),
         };
@@ -132,7 +136,7 @@ impl BackgroundOptions {
 
     /// The flows that are asked for, through a tunnel of a gateway that `scope` names.
     fn read(&self, tunnel: &Tunnel, scope: &Scope) -> Result<Option<ReadBackground>, Failure> {
-        let Some(flows) = self.background else { return Ok(None) };
+        let Some((flows, capture)) = &self.background else { return Ok(None) };
         let mut reader = Reader { tunnel, scope, conversations: BTreeMap::new(), observed: ObservedFlows::default() };
         let (mut notices, mut fault) = (NoticeReport::default(), None);
         let input = PipelineInput::new(InputSource::Captures);
@@ -143,13 +147,12 @@ impl BackgroundOptions {
         });
         notices.print(&damage, Option::as_ref);
         let damage = damage?;
-        let found = fault.map_or(Ok(()), Err).and_then(|()| Background::new(&reader.observed, flows));
+        let found = fault.map_or(Ok(()), Err).and_then(|()| Background::new(&reader.observed, *flows));
         match (found, damage) {
             (Err(BackgroundError::NoFlow), Some(damage)) => Err(damage.into()),
             (found, damage) => {
-                let place =
-                    || self.background_from.as_ref().map_or_else(String::new, |path| path.display().to_string());
-                Ok(Some(ReadBackground { background: found.with_context(place)?, damage }))
+                let background = found.with_context(|| capture.display().to_string())?;
+                Ok(Some(ReadBackground { background, damage }))
             }
         }
     }

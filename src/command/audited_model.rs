@@ -11,9 +11,8 @@ use sizeleak_inference::space::{Premises, PriorName};
 use sizeleak_model::{Inventory, Model, ModelSet};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
-use super::failure::Failure;
+use super::failure::{Failure, parsed};
 
 #[derive(Debug, Args)]
 pub(super) struct AuditedModel {
@@ -93,10 +92,7 @@ impl AuditedModel {
     }
 
     pub(super) fn inventory(&self) -> Result<Option<Inventory>, Failure> {
-        let Some(path) = &self.inventory else { return Ok(None) };
-        let name = || path.display().to_string();
-        let text = read_text(path, MAX_WRITTEN_BYTES).with_context(name)?;
-        Ok(Some(Inventory::from_toml(&text).with_context(name)?))
+        Ok(self.inventory.as_ref().map(|path| parsed(path, Inventory::from_toml)).transpose()?)
     }
 
     /// The model's section, if its sizes are known well enough for a figure.

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sizeleak_detector::{Detector, DetectorInput};
 use sizeleak_frame::Frame;
 use sizeleak_habits::{Budget, Profile};
@@ -20,6 +19,7 @@ use super::answers_input::AnswersInput;
 use super::failure::Failure;
 use super::frames::check_target;
 use super::help::{INPUT, OUTPUT};
+use super::output_form::one_of;
 use super::output_option::{EncodedFile, OutputOption};
 use super::text_style::TextStyleOptions;
 use super::time_range::TimeRangeOption;
@@ -31,7 +31,7 @@ const MAX_DISORDER: i64 = 3_600_000_000_000;
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
     sizeleak detect today.frames --profile home.profile.toml\n  \
-    sizeleak detect march.ndjson --profile home.profile.toml --budget 1/month --format csv -o march.csv\n  \
+    sizeleak detect march.ndjson --profile home.profile.toml --alarms 1/month --format csv -o march.csv\n  \
     sizeleak detect today.frames --profile home.profile.toml --until 2026-03-01T18:00:00Z\n\n\
     A line for each incident: when, its kind, the share of usual days that are as strange, what was seen, and what would \
     have been usual. The kinds: action (rare or new), command (unusual now), burst, slow-burst, shifted-routine, overdue, \
@@ -49,14 +49,14 @@ pub(crate) struct Arguments {
 
     /// How many false alarms a home may have, such as 1/week, 1/month or 0.1/day
     #[arg(long, value_name = "ALARMS/TIME", default_value_t = Budget::WEEKLY)]
-    budget: Budget,
+    alarms: Budget,
 
     #[command(flatten)]
     range: TimeRangeOption,
 
     /// The format: table, ndjson, csv or parquet [default: by the name of FILE, else table]
-    #[arg(long, value_enum, hide_possible_values = true, help_heading = OUTPUT)]
-    format: Option<DeviationFormat>,
+    #[arg(long, value_parser = one_of(&FORMATS), hide_possible_values = true, help_heading = OUTPUT)]
+    format: Option<OutputFormat>,
 
     #[command(flatten)]
     output: OutputOption,
@@ -65,19 +65,9 @@ pub(crate) struct Arguments {
     style: TextStyleOptions,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct DeviationFormat(OutputFormat);
-
-impl ValueEnum for DeviationFormat {
-    fn value_variants<'a>() -> &'a [Self] {
-        use OutputFormat::{Csv, Ndjson, Parquet, Table};
-        &[Self(Table), Self(Ndjson), Self(Csv), Self(Parquet)]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        self.0.to_possible_value()
-    }
-}
+/// Those of deviations.
+const FORMATS: [OutputFormat; 4] =
+    [OutputFormat::Table, OutputFormat::Ndjson, OutputFormat::Csv, OutputFormat::Parquet];
 
 struct Watch {
     detector: Detector,
@@ -129,8 +119,7 @@ impl AnswerSink for Watch {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let format = arguments.output.form(arguments.format, "sizeleak detect")?;
-    let format = format.map_or(OutputFormat::Table, |DeviationFormat(format)| format);
+    let format = arguments.output.form(arguments.format, &FORMATS, "sizeleak detect")?.unwrap_or_default();
     let range = arguments.range.range()?;
     let mut files = RunFiles::new();
     arguments.answers.add_to(&mut files);
@@ -148,7 +137,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         style,
         EncodedFile::new(output, arguments.output.path()),
     )?;
-    let detector = Detector::new(profile, arguments.budget);
+    let detector = Detector::new(profile, arguments.alarms);
     let mut watch =
         Watch { detector, out: Vec::new(), last_ns: BTreeMap::new(), disorder: None, range, answers: 0, deviations: 0 };
     arguments.answers.read(TimeRange { since_ns: None, ..range }, &mut watch, |watch, file| {

@@ -10,6 +10,7 @@ use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 use sizeleak_pipeline::registry::{self, StageEntry};
 use sizeleak_pipeline::schema;
+use sizeleak_platform::runtime::program::EXIT_CODES;
 use sizeleak_platform::storage::replace;
 
 use super::failure::Failure;
@@ -57,9 +58,13 @@ pub(super) fn schema_text() -> String {
     format!("{:#}\n", schema::schema())
 }
 
-/// A command line whose options all have their texts in a manual page, also those that are not in the short help.
+/// A command line whose options all have their texts in a manual page, which is read alone: also those that the short help
+/// leaves out, those of all commands, and the exit codes.
 fn with_every_text(command: Command) -> Command {
-    command.mut_args(|argument| argument.hide_short_help(false)).mut_subcommands(with_every_text)
+    let end = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string).unwrap_or_default();
+    let codes = if end.contains("Exit code") { "" } else { EXIT_CODES };
+    let command = command.after_long_help(format!("{end}\n\n{codes}").trim().to_owned());
+    command.mut_args(|argument| argument.hide_short_help(false).hide(false)).mut_subcommands(with_every_text)
 }
 
 /// `sizeleak` is the command line of this program.

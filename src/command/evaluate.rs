@@ -2,9 +2,9 @@
 
 mod comparison;
 mod table;
-mod what_if;
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,12 +12,18 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use serde::Serialize;
 use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
-use sizeleak_evaluation::{Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, write_details};
+use sizeleak_evaluation::{
+    Conclusion, Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, PaddedInput, PaddingOverhead,
+    Score, write_details,
+};
+use sizeleak_labels::LabelFile;
 use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
-use sizeleak_model::{Model, ModelSet, command_mark};
-use sizeleak_pipeline::{ModelFit, Pipeline, RunError};
+use sizeleak_model::policies::PaddingPolicy;
+use sizeleak_model::{LearnedPadding, Model, ModelSet, command_mark};
+use sizeleak_pipeline::{ModelFit, Pipeline, PipelineInput, RunError};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_report::document::{Figure, Value};
+use sizeleak_text::percent;
 
 use super::document::Document;
 use super::evaluation_input::{COVERED, EvaluationInput, PipelineVariant, order_remark};
@@ -27,9 +33,9 @@ use super::learning_options::{LearningOptions, PaddingOption};
 use super::notices::NoticeReport;
 use super::output_option::{OutputOption, write};
 use super::report_format::{ReportForm, ReportFormatOption};
-use crate::command::document::{blank, figure, line};
+use crate::command::document::{blank, figure, line, paragraph};
 use comparison::{ComparedPipelines, ComparisonFlags};
-use what_if::{Unpadded, WhatIf};
+use table::ROWS;
 
 /// Compare the answers of a model with the true actions
 #[derive(Debug, Args)]
@@ -219,7 +225,7 @@ impl Arguments {
     ) -> anyhow::Result<()> {
         let document = || {
             let folds = folds.map_or_else(Document::new, folds_table);
-            let padded = what_if.map_or_else(Document::new, |what_if| what_if::table(evaluation, what_if));
+            let padded = what_if.map_or_else(Document::new, |what_if| what_if_table(evaluation, what_if));
             [table::conclusion(evaluation), folds, table::table(evaluation), padded].concat()
         };
         let report = Report { evaluation, folds, what_if };
@@ -302,4 +308,83 @@ fn folds_table(folds: &[Fold]) -> Document {
         blank(),
     ]
     .concat()
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Unpadded<'a> {
+    input: &'a EvaluationInput,
+    traffic: &'a PipelineInput,
+    pipeline: &'a Pipeline,
+    models: &'a ModelSet,
+    labels: &'a LabelFile,
+}
+
+/// The figures of the same commands if they were padded, against an observer who knows the policy.
+#[derive(Debug, Serialize)]
+struct WhatIf {
+    policy: String,
+    #[serde(flatten)]
+    cost: PaddingOverhead,
+    /// The bytes that padding adds, as a share of those without.
+    overhead: f64,
+    conclusion: Conclusion,
+    before_pruning: Option<Score>,
+    after_pruning: Score,
+}
+
+impl Unpadded<'_> {
+    /// Pads the commands, and evaluates the model that knows the policy.
+    fn padded_by(self, policy: &PaddingPolicy, prior_bits: Option<f64>) -> Result<WhatIf, Failure> {
+        let Self { input, traffic, pipeline, models, labels } = self;
+        let padded = PaddedInput::new(traffic, pipeline, models.sections(), policy)?;
+        let mut sections = models.sections().to_vec();
+        for model in &mut sections {
+            model.learned.padding = Some(LearnedPadding::Policy(policy.clone()));
+        }
+        let models = ModelSet::new(sections).map_err(anyhow::Error::new)?;
+        let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir().context("a temporary folder")?;
+        let file = folder.path().join("model.toml");
+        fs::write(&file, models.to_toml()).with_context(|| file.display().to_string())?;
+        let mut pipeline = pipeline.clone();
+        pipeline.use_models(&[&file])?;
+        let evaluator = input.evaluator(&models, labels, &padded.input)?;
+        let run = evaluator.judge(&pipeline, &mut |_| {}).and_then(JudgedRun::with_candidates)?;
+        let Evaluation { conclusion, before_pruning, after_pruning, .. } = Evaluation::new(&run, prior_bits);
+        let (policy, cost) = (policy.to_string(), padded.overhead);
+        Ok(WhatIf { policy, cost, overhead: cost.share(), conclusion, before_pruning, after_pruning })
+    }
+}
+
+/// Which of the figures of an evaluation are shown.
+const SHOWN_PADDED: [&str; 6] = [
+    "truth the first candidate",
+    "exactly one candidate",
+    "no candidate",
+    "candidates, mean",
+    "candidates, median",
+    "credible set, mean size",
+];
+
+fn what_if_table(evaluation: &Evaluation, what_if: &WhatIf) -> Document {
+    let WhatIf { policy, cost, overhead, before_pruning, after_pruning, .. } = what_if;
+    let PaddingOverhead { commands, bytes, added_bytes } = cost;
+    let mean = |bytes: &u64| *bytes as f64 / (*commands).max(1) as f64;
+    let rows = |name: &str, captured: &Score, padded: &Score| {
+        let title = [name, "", ""].map(Value::from);
+        let shown = ROWS.iter().filter(|row| SHOWN_PADDED.contains(&row.0));
+        let figures = shown.map(|(name, value)| [format!("  {name}").into(), value(captured), value(padded)]);
+        std::iter::once(title).chain(figures).collect::<Vec<_>>()
+    };
+    let by_size = evaluation.before_pruning.as_ref().zip(before_pruning.as_ref());
+    let mut all = by_size.map_or_else(Vec::new, |(captured, padded)| rows("by the size", captured, padded));
+    let name = if by_size.is_some() { "in the end" } else { "" };
+    all.extend(rows(name, &evaluation.after_pruning, after_pruning));
+    let sentence = format!(
+        "if commands were padded ({policy}): {added_bytes} bytes more in {commands} commands, {} of {bytes} ({:.1} on \
+         {:.1} bytes each); to an observer who knows the policy",
+        percent(*overhead),
+        mean(added_bytes),
+        mean(bytes),
+    );
+    [blank(), paragraph(sentence, 0), figure(&Figure::new("what-if", " | as captured | padded", all))].concat()
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::{Display, Formatter};
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use sizeleak_archive::ArchiveError;
 use sizeleak_audit::padding::CountermeasureError;
 use sizeleak_evaluation::EvaluationError;
@@ -17,6 +18,7 @@ use sizeleak_platform::storage::{FileConflict, OutputError};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_strip::StripError;
 use sizeleak_survey::SurveyError;
+use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 /// Why a command failed: one sentence for the user, and an exit code.
 #[derive(Debug)]
@@ -95,6 +97,15 @@ fn of_learning(error: &LearningError) -> u8 {
         LearningError::UnknownCipherSuite(_) | LearningError::Segmenter(_) => 2,
         _ => 1,
     }
+}
+
+/// What a file that people write holds.
+pub(super) fn parsed<T, E: Into<anyhow::Error>>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> anyhow::Result<T> {
+    let read = || parse(&read_text(path, MAX_WRITTEN_BYTES)?).map_err(Into::into);
+    read().with_context(|| path.display().to_string())
 }
 
 impl Display for Failure {

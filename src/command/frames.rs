@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sizeleak_frame::{Frame, FrameReader, KINDS, ReadError, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns, has_zeek_form};
 use sizeleak_pipeline::recording::open;
@@ -17,7 +16,8 @@ use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;
-use super::help::{INPUT, OUTPUT};
+use super::help::OUTPUT;
+use super::output_form::one_of;
 use super::output_option::{EncodedFile, OutputOption, keep_partial};
 use super::text_style::TextStyleOptions;
 
@@ -33,13 +33,9 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// The stream, as FILE names it
-    #[arg(short = 'r', long, value_name = "FILE", conflicts_with = "file", help_heading = INPUT)]
-    input: Option<PathBuf>,
-
     /// The format: table, ndjson, json, csv, parquet or zeek [default: by the name of FILE, else table]
-    #[arg(long, value_enum, hide_possible_values = true, help_heading = OUTPUT)]
-    format: Option<TextFormat>,
+    #[arg(long, value_parser = one_of(&FORMATS), hide_possible_values = true, help_heading = OUTPUT)]
+    format: Option<OutputFormat>,
 
     /// Only frames of this kind, such as `record`; can be repeated
     ///
@@ -59,29 +55,24 @@ pub(crate) struct Arguments {
     style: TextStyleOptions,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct TextFormat(OutputFormat);
-
-impl ValueEnum for TextFormat {
-    fn value_variants<'a>() -> &'a [Self] {
-        use OutputFormat::{Csv, Json, Ndjson, Parquet, Table, Zeek};
-        &[Self(Table), Self(Ndjson), Self(Json), Self(Csv), Self(Parquet), Self(Zeek)]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        self.0.to_possible_value()
-    }
-}
+/// All but frames.
+const FORMATS: [OutputFormat; 6] = [
+    OutputFormat::Table,
+    OutputFormat::Ndjson,
+    OutputFormat::Json,
+    OutputFormat::Csv,
+    OutputFormat::Parquet,
+    OutputFormat::Zeek,
+];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let selection =
         if arguments.kind.is_empty() { KindSelection::Traffic } else { KindSelection::Kinds(arguments.kind.clone()) };
-    let format = arguments.output.form(arguments.format, "sizeleak frames")?;
-    let format = format.map_or(OutputFormat::Table, |TextFormat(format)| format);
+    let format = arguments.output.form(arguments.format, &FORMATS, "sizeleak frames")?.unwrap_or_default();
     check_columns(format, &selection)?;
     let binary = if arguments.whole { HexLength::Whole } else { HexLength::default() };
     let mut files = RunFiles::new();
-    let stream = arguments.file.as_deref().or(arguments.input.as_deref());
+    let stream = arguments.file.as_deref();
     files.reads("the stream", stream.unwrap_or(Path::new("-")));
     arguments.output.add_to(&mut files);
     files.check()?;

@@ -26,7 +26,7 @@ pub(super) const COMPARISON: &str = "Options with several pipelines";
 pub(super) const FOLDS: &str = "Options with --folds";
 
 /// The options that the short help has; others are in the long one.
-const SHOWN: [&str; 62] = [
+const SHOWN: [&str; 63] = [
     "add",
     "ask",
     "budget",
@@ -68,7 +68,7 @@ const SHOWN: [&str; 62] = [
     "quick",
     "quiet",
     "reconnect",
-    "record",
+    "suggest",
     "restore",
     "scenario",
     "sequence",
@@ -85,6 +85,7 @@ const SHOWN: [&str; 62] = [
     "whole",
     "width",
     "audit tunnel",
+    "detect alarms",
     "plot since",
     "plot until",
     "simulate padding",

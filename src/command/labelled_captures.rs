@@ -16,11 +16,10 @@ use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::Failure;
-use super::gateway_choice::find_gateway;
 use super::help::INPUT;
 use super::label_reading::{LabelClockOption, LabelReading};
 use super::time_range::TimeRangeOption;
-use super::traffic_input::{SingleCaptures, StageOptionArguments, TrafficInput};
+use super::traffic_input::{SingleCaptures, StageOptionArguments, TrafficInput, find_gateway};
 
 #[derive(Debug, Args)]
 pub(super) struct LabelledCaptures {
@@ -36,18 +35,20 @@ pub(super) struct LabelledCaptures {
 
     /// Every capture or stream holds one command, and its file's name is the action
     ///
-    /// As in `toggle.pcap`, `toggle_001.pcap`, `2023-08-06_toggle-1.pcap`; or the name of its folder
-    /// (`toggle/001.pcap`). Only the order of its packets counts.
+    /// As in `toggle.pcap`, `toggle_001.pcap`, `2023-08-06_toggle-1.pcap`; or the name of its folder (`toggle/001.pcap`). Only
+    /// the order of its packets counts. REGEX says where else names have the action: a group (?<action>…), and perhaps one
+    /// (?<count>…).
     #[arg(
         long,
+        value_name = "REGEX",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        value_parser = name_rule,
         conflicts_with_all = ["labels", "tolerance", "label_zone", "label_offset", "label_map"],
         help_heading = INPUT
     )]
-    labels_from_names: bool,
-
-    /// Where names have the action: a regular expression with a group (?<action>…), and perhaps one (?<count>…)
-    #[arg(long, value_name = "REGEX", requires = "labels_from_names", help_heading = INPUT)]
-    label_pattern: Option<NameRule>,
+    labels_from_names: Option<NameRule>,
 
     /// How far a command may be from its label [default: 2s; 90s if the labels' times have no seconds]
     #[arg(long, value_name = "TIME", help_heading = INPUT)]
@@ -74,6 +75,10 @@ pub(super) struct LabelledCaptures {
 enum ReadOrder {
     Together,
     OneByOne,
+}
+
+fn name_rule(text: &str) -> Result<NameRule, String> {
+    if text.is_empty() { Ok(NameRule::default()) } else { text.parse().map_err(|error| format!("{error}")) }
 }
 
 impl LabelledCaptures {
@@ -110,24 +115,23 @@ impl LabelledCaptures {
     }
 
     pub(super) fn are_labelled(&self) -> bool {
-        self.labels.is_some() || self.labels_from_names
+        self.labels.is_some() || self.labels_from_names.is_some()
     }
 
     pub(super) fn read_labels(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<LabelFile, Failure> {
         if let Some(labels) = &self.labels {
             return Ok(LabelFile::read(labels, &self.label_times(pipeline)?)?.of_time(self.range.range()?));
         }
-        if !self.labels_from_names {
+        let Some(rule) = &self.labels_from_names else {
             return Err(Failure::usage(anyhow!(
                 "the labels are missing: name them with `--labels FILE`, or say `--labels-from-names` where each capture is \
                  named for its action"
             )));
-        }
-        let rule = self.label_pattern.clone().unwrap_or_default();
+        };
         let captures = input.parts(pipeline)?.into_iter();
         let captures: Vec<LabelledCapture> =
             captures.map(|InputPart { path, span, .. }| LabelledCapture { path, span }).collect();
-        Ok(LabelFile::of_names(&captures, &rule)?.of_time(self.range.range()?))
+        Ok(LabelFile::of_names(&captures, rule)?.of_time(self.range.range()?))
     }
 
     pub(super) fn label_times(&self, pipeline: &Pipeline) -> Result<LabelTimes, Failure> {
@@ -143,7 +147,7 @@ impl LabelledCaptures {
     }
 
     pub(super) fn input_from(&self, source: InputSource) -> Result<PipelineInput, Failure> {
-        let overlap = if self.labels_from_names { Overlap::Shifted } else { Overlap::Refused };
+        let overlap = if self.labels_from_names.is_some() { Overlap::Shifted } else { Overlap::Refused };
         Ok(PipelineInput::new(source).with_overlap(overlap).within(self.range.range()?))
     }
 
@@ -152,7 +156,7 @@ impl LabelledCaptures {
         if !streams.is_empty() {
             return InputSource::Streams(streams);
         }
-        if order == ReadOrder::Together && !self.labels_from_names {
+        if order == ReadOrder::Together && self.labels_from_names.is_none() {
             return InputSource::Captures;
         }
         let SingleCaptures { captures, skipped } = TrafficInput::single_captures(pipeline);

@@ -49,7 +49,7 @@ use super::report_format::ReportFormatOption;
     guessed. The model is written completely or not at all; if a capture is damaged, the model is learned from \
     everything before the damage, and the exit code is 1.\n\n\
     Labels that do not determine every size (actions that never occur, or only together with others) are an error that \
-    names the fewest commands to record next; `--record next.csv` writes them as labels to fill in.\n\n\
+    names the fewest commands to record next; `--suggest next.csv` writes them as labels to fill in.\n\n\
     --curve draws samples of the labels at random, the same ones every time. Its shares are the median of the models of \
     a row, with an interval from the lowest to the highest end of theirs (Wilson, 95 %); samples that no model can be \
     learned from have no share, and are counted.")]
@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     ///
     /// They are the fewest by which every size can be determined; without rows if nothing is missing.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    record: Option<PathBuf>,
+    suggest: Option<PathBuf>,
 
     /// Learn from labelled commands alone, also where they leave sizes open
     #[arg(long)]
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let LearningOutcome { learned, commands, labels, damage, .. } = outcome;
     let run = settings.run(&labels, tolerance);
     let training_set = run.training_set(&labels, &commands);
-    if let Some(path) = &arguments.record {
+    if let Some(path) = &arguments.suggest {
         let plan = match &learned {
             Ok(sections) => sections.first().map(|learned| learned.plan.clone()).unwrap_or_default(),
             Err(_) => training_set.plan()?,
@@ -164,7 +164,7 @@ impl Arguments {
         }
         let needing = [
             (self.curve.is_some(), "--curve"),
-            (self.record.is_some(), "--record"),
+            (self.suggest.is_some(), "--suggest"),
             (self.labelled_only, "--labelled-only"),
             (self.options.labels_are_complete(), "--labels-are-complete"),
             (self.options.method() == FitMethod::Paper, "--method paper"),
@@ -192,7 +192,7 @@ impl Arguments {
         self.test_input.iter().for_each(|path| files.reads("the capture", path));
         self.test_labels.iter().for_each(|path| files.reads("the labels", path));
         files.writes("`--output`", &self.output);
-        self.record.iter().for_each(|path| files.writes("`--record`", path));
+        self.suggest.iter().for_each(|path| files.writes("`--suggest`", path));
         if self.curve.is_some() {
             writes_stdout(&mut files);
         }

@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use sizeleak_learning::{CipherSuite, LearningSettings};
 use sizeleak_model::policies::{PaddingPolicy, PolicyFile};
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory};
 use sizeleak_platform::storage::RunFiles;
-use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
-use super::failure::Failure;
+use super::failure::{Failure, parsed};
 
 #[derive(Debug, Args)]
 pub(super) struct LearningOptions {
@@ -56,16 +55,9 @@ impl LearningOptions {
             method: self.method(),
             cipher: self.cipher.as_deref().map(CipherSuite::named).transpose()?,
             padding: self.padding.as_ref().map(PaddingOption::policy).transpose()?,
-            inventory: self.inventory()?,
+            inventory: self.inventory.as_ref().map(|path| parsed(path, Inventory::from_toml)).transpose()?,
             captures,
         })
-    }
-
-    fn inventory(&self) -> anyhow::Result<Option<Inventory>> {
-        let Some(path) = &self.inventory else { return Ok(None) };
-        let name = || path.display().to_string();
-        let text = read_text(path, MAX_WRITTEN_BYTES).with_context(name)?;
-        Inventory::from_toml(&text).with_context(name).map(Some)
     }
 
     pub(super) fn has_padding(&self) -> bool {
@@ -106,8 +98,6 @@ impl PaddingOption {
         if !file.exists() {
             bail!("`{}` is no file and no policy: {name}", self.0);
         }
-        let named = || file.display().to_string();
-        let text = read_text(&file, MAX_WRITTEN_BYTES).with_context(named)?;
-        Ok(PolicyFile::from_json(&text).with_context(named)?.policy)
+        Ok(parsed(&file, PolicyFile::from_json)?.policy)
     }
 }

@@ -7,8 +7,9 @@ pub(super) mod table;
 use std::process::ExitCode;
 
 use clap::Args;
+use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_learning::LabelledCommands;
-use sizeleak_pipeline::Pipeline;
+use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 
 use super::audited_model::AuditedModel;
@@ -84,12 +85,22 @@ impl Arguments {
         let traffic = self.captures.input(pipeline)?;
         let labels = self.captures.read_labels(&traffic, pipeline)?;
         let tolerance = labels.tolerance(self.captures.tolerance);
-        let mut notices = NoticeReport::default();
-        let finding = pipeline.before(CORRECTOR);
-        let found = LabelledCommands::find(&traffic, &finding, &labels, tolerance, &mut |notice| notices.add(notice));
-        notices.print(&found, |found| found.damage.as_ref());
-        let found = found?;
+        let found = labelled_commands(pipeline, &traffic, &labels, tolerance)?;
         found.remarks.iter().for_each(|remark| say("note", remark));
         Ok(found)
     }
+}
+
+/// The commands of labels.
+pub(super) fn labelled_commands(
+    pipeline: &Pipeline,
+    traffic: &PipelineInput,
+    labels: &LabelFile,
+    tolerance: Tolerance,
+) -> Result<LabelledCommands, Failure> {
+    let mut notices = NoticeReport::default();
+    let finding = pipeline.before(CORRECTOR);
+    let found = LabelledCommands::find(traffic, &finding, labels, tolerance, &mut |notice| notices.add(notice));
+    notices.print(&found, |found| found.damage.as_ref());
+    Ok(found?)
 }

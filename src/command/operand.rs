@@ -59,21 +59,6 @@ impl Operand {
         PathBufValueParser::new().map(Self::of)
     }
 
-    /// The file, if it is one that `--input` reads.
-    pub(super) fn as_input(&self) -> Result<&Path, Failure> {
-        let file = self.path.display();
-        match self.content {
-            // Whatever else it is, `capture` says that it is none.
-            Content::Capture | Content::Settings | Content::ValueOf(_) => Ok(&self.path),
-            Content::Stream => {
-                Err(Failure::usage(anyhow!("{file} is a saved frame stream: read it with `--from {file}`")))
-            }
-            Content::Pipeline => {
-                Err(Failure::usage(anyhow!("{file} is a pipeline file: name it with `--pipeline {file}`")))
-            }
-        }
-    }
-
     pub(super) fn check_place(&self) -> Result<(), Failure> {
         let Content::ValueOf(NamedFile { what, option }) = self.content else { return Ok(()) };
         let file = self.path.display();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sizeleak_pipeline::recording::Compression;
 
 use super::failure::Failure;
@@ -27,9 +28,17 @@ const ENDINGS: [(&str, &str); 12] = [
 /// Pictures, which are drawn from what other commands write.
 const PICTURES: [&str; 4] = ["svg", "pdf", "png", "jpg"];
 
-/// The format of an output; `None` if neither `--format` nor the name of the file says one. `command` writes it.
+/// Parses the name of one of these formats.
+pub(super) fn one_of<F: ValueEnum + Send + Sync + 'static>(formats: &'static [F]) -> impl TypedValueParser<Value = F> {
+    let values: Vec<PossibleValue> = formats.iter().filter_map(F::to_possible_value).collect();
+    PossibleValuesParser::new(values).try_map(|name| F::from_str(&name, false))
+}
+
+/// The one of these formats that an output has; `None` if neither `--format` nor the name of the file says one. `command`
+/// writes it.
 pub(super) fn chosen<F: ValueEnum>(
     named: Option<F>,
+    formats: &[F],
     output: Option<&Path>,
     command: &str,
 ) -> Result<Option<F>, Failure> {
@@ -37,7 +46,7 @@ pub(super) fn chosen<F: ValueEnum>(
     let (file, is_compressed) = plain_name(output);
     let format = match extension(&file) {
         None => named,
-        Some(ending) => by_ending(named, output, &ending, command)?,
+        Some(ending) => by_ending(named, formats, output, &ending, command)?,
     };
     if is_compressed && format.as_ref().is_some_and(|format| name_of(format) == "parquet") {
         let (output, file) = (output.display(), file.display());
@@ -75,22 +84,28 @@ impl PictureForm {
     }
 }
 
-fn by_ending<F: ValueEnum>(named: Option<F>, output: &Path, ending: &str, command: &str) -> Result<Option<F>, Failure> {
+fn by_ending<F: ValueEnum>(
+    named: Option<F>,
+    formats: &[F],
+    output: &Path,
+    ending: &str,
+    command: &str,
+) -> Result<Option<F>, Failure> {
     let shown = output.display();
     if PICTURES.contains(&ending) {
         return Err(no_picture(output, command));
     }
     let Some(wanted) = ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, format)| *format) else {
         // The user knows what the name means.
-        return if named.is_some() { Ok(named) } else { Err(unknown::<F>(output, ending, command)) };
+        return if named.is_some() { Ok(named) } else { Err(unknown(formats, output, ending, command)) };
     };
     if wanted == "text" && named.is_some() {
         return Ok(named);
     }
-    let by_name = F::from_str(wanted, false).ok();
+    let by_name = formats.iter().find(|format| has_name(*format, wanted)).cloned();
     match (named, by_name) {
         (None, Some(by_name)) => Ok(Some(by_name)),
-        (None, None) => Err(unknown::<F>(output, ending, command)),
+        (None, None) => Err(unknown(formats, output, ending, command)),
         (Some(named), by_name) if by_name.as_ref().map(name_of) == Some(name_of(&named)) => Ok(Some(named)),
         (Some(named), _) => Err(Failure::usage(anyhow!(
             "`--format {}` contradicts the name {shown}: leave out `--format`, or name the file otherwise",
@@ -112,15 +127,19 @@ fn extension(file: &Path) -> Option<String> {
     Some(file.extension()?.to_str()?.to_ascii_lowercase())
 }
 
+fn has_name<F: ValueEnum>(format: &F, name: &str) -> bool {
+    format.to_possible_value().is_some_and(|value| value.matches(name, false))
+}
+
 fn name_of<F: ValueEnum>(format: &F) -> String {
     format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// Refuses a name that says nothing that the command writes, with the list of those that do.
-fn unknown<F: ValueEnum>(output: &Path, ending: &str, command: &str) -> Failure {
-    let can_be = |format: &str| F::from_str(format, false).is_ok();
+fn unknown<F: ValueEnum>(formats: &[F], output: &Path, ending: &str, command: &str) -> Failure {
+    let can_be = |name: &str| formats.iter().any(|format| has_name(format, name));
     let known = ENDINGS.iter().filter(|(_, format)| can_be(format)).map(|(ending, _)| format!(".{ending}"));
-    let formats: Vec<String> = F::value_variants().iter().map(name_of).collect();
+    let formats: Vec<String> = formats.iter().map(name_of).collect();
     Failure::usage(anyhow!(
         "`{command}` does not know what to write into {}: name it with {}, or say `--format {}` ({} is none of them)",
         output.display(),

@@ -39,8 +39,13 @@ impl OutputOption {
     }
 
     /// The format of what `command` writes: as named, or by the name of the file.
-    pub(super) fn form<F: ValueEnum>(&self, named: Option<F>, command: &str) -> Result<Option<F>, Failure> {
-        output_form::chosen(named, self.path(), command)
+    pub(super) fn form<F: ValueEnum>(
+        &self,
+        named: Option<F>,
+        formats: &[F],
+        command: &str,
+    ) -> Result<Option<F>, Failure> {
+        output_form::chosen(named, formats, self.path(), command)
     }
 
     pub(super) fn create(&self) -> anyhow::Result<OutputFile> {

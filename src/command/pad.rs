@@ -7,7 +7,6 @@ pub(super) mod curve;
 #[cfg(feature = "simulator")]
 mod guarded;
 pub(super) mod judged;
-mod policy;
 mod table_options;
 
 use std::process::ExitCode;
@@ -30,8 +29,7 @@ use countermeasures::{Comparison, CountermeasureOptions, CountermeasureReport, J
 use curve::Curve;
 #[cfg(feature = "simulator")]
 use guarded::GuardOptions;
-use judged::NamedWithReplies;
-use policy::PolicyReport;
+use judged::{NamedWithReplies, PolicyReport};
 use table_options::{Demand, TableOptions};
 
 /// Find the padding that hides commands, and what it costs

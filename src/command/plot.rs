@@ -2,7 +2,6 @@
 //! model, and what reports say.
 
 pub(super) mod content;
-pub(super) mod profile;
 mod rendering;
 mod timeline;
 
@@ -26,7 +25,7 @@ use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::Latency;
 
 use super::failure::Failure;
-use super::help::{INPUT, OUTPUT};
+use super::help::OUTPUT;
 use super::output_form::PictureForm;
 use super::output_option::OutputOption;
 use super::text_style::ClockOption;
@@ -62,10 +61,6 @@ pub(crate) struct Arguments {
     /// Answers are frames, JSON lines or Parquet, as `sizeleak run`, `archive` and `detect` write them.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-
-    /// The same as FILE
-    #[arg(short = 'r', long, value_name = "FILE", conflicts_with = "file", help_heading = INPUT)]
-    input: Option<PathBuf>,
 
     /// What to draw [default: by what FILE is]
     #[arg(long, value_name = "KIND", value_enum, help_heading = OUTPUT)]
@@ -111,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let times = arguments.clock.times()?;
     let timeline = arguments.timeline.timeline(&times)?;
     let mut files = RunFiles::new();
-    let stream = arguments.file.as_deref().or(arguments.input.as_deref());
+    let stream = arguments.file.as_deref();
     files.reads("the stream", stream.unwrap_or(Path::new("-")));
     arguments.timeline.add_to(&mut files);
     arguments.output.add_to(&mut files);
@@ -201,10 +196,10 @@ impl Drawing<'_> {
 
     fn profile(&self, text: &str) -> Result<(), Failure> {
         let name = || self.name.to_owned();
-        let profile = profile::parsed(text).with_context(name)?;
-        let (gateway, home) = profile::home(&profile, self.arguments.timeline.gateways()).with_context(name)?;
+        let profile = content::parsed(text).with_context(name)?;
+        let (gateway, home) = content::home(&profile, self.arguments.timeline.gateways()).with_context(name)?;
         let (own_title, home) =
-            (format!("Habits of the home behind {gateway}"), profile::habits(&home, profile.zone()));
+            (format!("Habits of the home behind {gateway}"), content::habits(&home, profile.zone()));
         self.write(|size, title| habits_svg(&home, size, title.unwrap_or(&own_title)))
     }
 

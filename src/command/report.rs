@@ -9,6 +9,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
+use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use sizeleak_habits::Home;
 use sizeleak_platform::storage::RunFiles;
@@ -16,8 +17,7 @@ use sizeleak_report::document::{Report, Section};
 use sizeleak_report::{Form, Observed, habits, written};
 
 use super::failure::Failure;
-use super::plot::content::whole_text;
-use super::plot::profile;
+use super::plot::content::{home as home_of, parsed, whole_text};
 pub(crate) use arguments::Arguments;
 use arguments::ReportForm;
 use given::Given;
@@ -25,7 +25,11 @@ use of_captures::CaptureFindings;
 use of_model::ModelFindings;
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
-    let form = match arguments.output.form(arguments.format, "sizeleak report")?.unwrap_or_default() {
+    let form = match arguments
+        .output
+        .form(arguments.format, ReportForm::value_variants(), "sizeleak report")?
+        .unwrap_or_default()
+    {
         ReportForm::Html => Form::Page,
         ReportForm::Markdown => Form::Markdown,
     };
@@ -98,8 +102,8 @@ fn home(arguments: &Arguments, given: &Given) -> Result<(TimeZone, Option<Home>)
     let Some(path) = &given.profile else { return Ok((TimeZone::UTC, None)) };
     let name = || path.display().to_string();
     let text = whole_text(File::open(path).with_context(name)?).with_context(name)?;
-    let profile = profile::parsed(&text).with_context(name)?;
-    let (_, home) = profile::home(&profile, &arguments.captures.gateways()).with_context(name)?;
+    let profile = parsed(&text).with_context(name)?;
+    let (_, home) = home_of(&profile, &arguments.captures.gateways()).with_context(name)?;
     // A profile is read only if its zone is known.
     Ok((TimeZone::get(profile.zone()).unwrap_or(TimeZone::UTC), Some(home)))
 }

@@ -41,7 +41,7 @@ pub(super) struct ReportForm {
 impl ReportFormatOption {
     /// The form of what goes to an output: as named, or by the name of its file.
     pub(super) fn form(&self, output: &OutputOption, command: &str) -> Result<ReportForm, Failure> {
-        let format = output.form(self.format, command)?.unwrap_or_default();
+        let format = output.form(self.format, ReportFormat::value_variants(), command)?.unwrap_or_default();
         Ok(ReportForm { format, columns: if output.path().is_some() { COLUMNS } else { stdout_columns() } })
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_pipeline::{Mode, ModelFit, Pipeline, PreparedRun, RunEnding, RunReport, TrafficSeen};
@@ -18,7 +18,6 @@ use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 use super::continuation::{Continuation, ContinuedRun};
 use super::failure::{Failure, check_fit};
 use super::frames::{check_columns, check_target, known_kind};
-use super::gateway_choice::choose_gateway;
 use super::help::{MEASURING, OUTPUT, STAGES};
 use super::loss::{LossLimit, PayloadLoss};
 use super::notices::MAX_NOTES;
@@ -27,7 +26,7 @@ use super::progress::ProgressFlags;
 use super::start_point::{FoundPipeline, StartPoint, report_found, report_unsaved};
 use super::text_style::TextStyleOptions;
 use super::time_range::{TimeCut, TimeRangeOption};
-use super::traffic_input::{StageOptionArguments, TrafficInput};
+use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
 
 /// Run a pipeline: captures in, the users' commands out
 #[derive(Debug, Args)]
@@ -110,7 +109,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
-    let format = arguments.output.form(arguments.format, "sizeleak run")?.unwrap_or_default();
+    let format =
+        arguments.output.form(arguments.format, OutputFormat::value_variants(), "sizeleak run")?.unwrap_or_default();
     arguments.input.check()?;
     let found = FoundPipeline::of(&arguments.input)?;
     let pipeline = configure(arguments, found.as_ref())?;

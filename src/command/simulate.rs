@@ -18,9 +18,9 @@ use sizeleak_simulator::{
     BayesLimit, CommandedDevice, Flight, LiveHome, LiveSession, Scenario, SimulateError, Simulation, TestForm,
     bayes_limit, simulate_as,
 };
-use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
+use sizeleak_text::read_text;
 
-use super::failure::Failure;
+use super::failure::{Failure, parsed};
 use super::learning_options::PaddingOption;
 use crate::command::line_channel::{lines_of, now_ns};
 
@@ -81,13 +81,8 @@ pub(crate) struct Arguments {
 const MAX_SEQUENCE_BYTES: u64 = 64 << 20;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let mut scenario = match &arguments.scenario {
-        Some(path) => {
-            let text = read_text(path, MAX_WRITTEN_BYTES).with_context(|| path.display().to_string())?;
-            Scenario::from_toml(&text).with_context(|| path.display().to_string())?
-        }
-        None => Scenario::default(),
-    };
+    let scenario = arguments.scenario.as_ref().map(|path| parsed(path, Scenario::from_toml));
+    let mut scenario = scenario.transpose()?.unwrap_or_default();
     if let Some(path) = &arguments.sequence {
         let text = read_text(path, MAX_SEQUENCE_BYTES).with_context(|| path.display().to_string())?;
         scenario.play(&text).with_context(|| path.display().to_string())?;

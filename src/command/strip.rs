@@ -38,12 +38,8 @@ use super::output_option::keep_partial;
     docs/ethics.md says what a capture without content still tells.")]
 pub(crate) struct Arguments {
     /// The captures (pcap or pcapng, also compressed; `-` is stdin); several become one, in order of time
-    #[arg(value_name = "CAPTURE", required_unless_present = "input")]
+    #[arg(value_name = "CAPTURE", required = true)]
     captures: Vec<PathBuf>,
-
-    /// Read this capture, as CAPTURE does; can be repeated
-    #[arg(short = 'r', long, value_name = "FILE")]
-    input: Vec<PathBuf>,
 
     /// The gateway's address or network; can be repeated
     #[arg(long, value_name = "IP|CIDR", value_delimiter = ',')]
@@ -67,7 +63,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let captures = [&arguments.input[..], &arguments.captures].concat();
+    let captures = arguments.captures.clone();
     let mut files = RunFiles::new();
     for capture in &captures {
         files.reads("the capture", capture);

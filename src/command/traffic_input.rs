@@ -1,5 +1,6 @@
 //! What a command reads: captures, folders of them, or saved streams, and the pipeline over them.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::net::IpAddr;
 use std::os::unix::fs::FileTypeExt;
@@ -8,9 +9,11 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use sizeleak_capture::{content_below, is_capture};
-use sizeleak_pipeline::Pipeline;
-use sizeleak_platform::runtime::stdin;
+use sizeleak_model::ModelSet;
+use sizeleak_pipeline::{ConfigError, Pipeline};
+use sizeleak_platform::runtime::{Interrupt, stdin};
 use sizeleak_platform::telemetry::log::say;
+use sizeleak_survey::{SurveyRun, SurveyedAddress, Verdict};
 
 use super::failure::Failure;
 use super::help::{INPUT, STAGES};
@@ -22,23 +25,11 @@ pub(super) struct TrafficInput {
     #[arg(value_name = "FILE", value_parser = Operand::parser(), value_hint = ValueHint::AnyPath)]
     pub(super) operands: Vec<Operand>,
 
-    /// Read this capture, as FILE does; can be repeated
-    #[arg(
-        short = 'r',
-        long,
-        alias = "capture",
-        value_name = "FILE",
-        value_parser = Operand::parser(),
-        value_hint = ValueHint::AnyPath,
-        help_heading = INPUT
-    )]
-    input: Vec<Operand>,
-
     /// Continue from this saved frame stream
     ///
     /// It was saved or `tee`d after any stage, also compressed; the stages that made it are skipped. Can be repeated:
     /// streams are read one after another. Where they are labelled, all gateways but those of `--gateway` are left out.
-    #[arg(long, value_name = "FILE", conflicts_with = "input", help_heading = INPUT)]
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
     from: Vec<PathBuf>,
 
     /// The pipeline file, instead of the standard pipeline
@@ -71,16 +62,13 @@ impl Stdin {
 }
 
 impl TrafficInput {
-    pub(super) fn names_more(&self) -> bool {
-        !self.input.is_empty() || !self.from.is_empty()
+    pub(super) fn names_streams(&self) -> bool {
+        !self.from.is_empty()
     }
 
-    /// The captures and folders that are named, in the order in which `--input A B` names them.
-    pub(super) fn captures(&self) -> Result<Vec<PathBuf>, Failure> {
-        let named = self.input.iter().map(|operand| operand.as_input().map(Path::to_owned));
-        let mut captures = named.collect::<Result<Vec<_>, _>>()?;
-        captures.extend(self.holding(Content::Capture).map(Path::to_owned));
-        Ok(captures)
+    /// The captures and folders that are named.
+    pub(super) fn captures(&self) -> Vec<PathBuf> {
+        self.holding(Content::Capture).map(Path::to_owned).collect()
     }
 
     /// The captures that a pipeline reads, with those below the folders in place of these.
@@ -139,7 +127,7 @@ impl TrafficInput {
     /// that an option names.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.operands.iter().try_for_each(Operand::check_place)?;
-        let (captures, streams) = (self.captures()?, self.streams());
+        let (captures, streams) = (self.captures(), self.streams());
         match (captures.first(), streams.first()) {
             (Some(capture), Some(stream)) => {
                 let (capture, stream) = (capture.display(), stream.display());
@@ -175,7 +163,7 @@ impl TrafficInput {
     /// itself.
     fn check_rereadable(&self, pipeline: &Pipeline) -> Result<(), Failure> {
         self.check()?;
-        let (mut named, streams) = (self.captures()?, self.streams());
+        let (mut named, streams) = (self.captures(), self.streams());
         named.extend(streams);
         if named.is_empty() {
             named = pipeline.captures();
@@ -196,7 +184,7 @@ impl TrafficInput {
     }
 
     pub(super) fn read_captures(&self, pipeline: &mut Pipeline) -> Result<(), Failure> {
-        let captures = self.captures()?;
+        let captures = self.captures();
         if !captures.is_empty() {
             pipeline.read_captures(&captures)?;
         }
@@ -209,12 +197,11 @@ impl TrafficInput {
 
     /// Says that stdin, which may be meant as the input, is not read where the pipeline file names captures.
     pub(super) fn report_unread_stdin(&self, pipeline: &Pipeline) {
-        let is_named =
-            !self.input.is_empty() || !self.streams().is_empty() || self.holding(Content::Capture).next().is_some();
+        let is_named = !self.streams().is_empty() || self.holding(Content::Capture).next().is_some();
         let files = pipeline.captures();
         let reads_stdin = files.is_empty() || files.iter().any(|file| file == Path::new("-"));
         if !is_named && !reads_stdin && Stdin::of_process() == Stdin::Piped {
-            say("note", "stdin is not read: the pipeline file names captures (`--input -` reads stdin instead)");
+            say("note", "stdin is not read: the pipeline file names captures (`-` reads stdin instead)");
         }
     }
 }
@@ -254,4 +241,83 @@ impl StageOptionArguments {
     pub(super) fn set_others(&self, pipeline: &mut Pipeline) -> Result<(), ConfigError> {
         self.set.iter().try_for_each(|option| pipeline.set_text(option))
     }
+}
+
+/// The stage that is told, and the key.
+const FLOW_FILTER: &str = "flow-filter";
+const GATEWAY: &str = "gateway";
+
+/// So many addresses are described where none is clearly a gateway.
+const MAX_DESCRIBED: usize = 3;
+
+/// Sets the gateway of a pipeline that has none: that of its models, or else the only one that
+/// a survey of the captures finds. It is said which. The pipeline stays as it is where nothing is to be chosen.
+pub(super) fn choose_gateway(pipeline: &mut Pipeline) -> Result<(), Failure> {
+    if let Some(chosen) = find_gateway(pipeline, &Interrupt::on_signals()?)? {
+        say("sizeleak", &chosen);
+    }
+    Ok(())
+}
+
+/// Sets the gateway of a pipeline that has none: that of its models, or else the only one that a survey of its captures
+/// finds. Returns which, in words; `None` where nothing is to be chosen.
+pub(super) fn find_gateway(pipeline: &mut Pipeline, interrupt: &Interrupt) -> Result<Option<String>, Failure> {
+    if !pipeline.has(FLOW_FILTER) || pipeline.option(FLOW_FILTER, GATEWAY).is_some() {
+        return Ok(None);
+    }
+    let (found, reason) = match of_models(&pipeline.models()) {
+        Some(found) => (found, "as the model's"),
+        None => (vec![surveyed(pipeline.captures(), interrupt)?], "the only one that a survey finds"),
+    };
+    let chosen = format!("gateway {}, {reason}", found.join(", "));
+    pipeline.set(FLOW_FILTER, GATEWAY, found)?;
+    Ok(Some(chosen))
+}
+
+/// The gateways that models are for, if each is for one. What is wrong with a model, the stages that use it say.
+fn of_models(models: &[PathBuf]) -> Option<Vec<String>> {
+    if models.is_empty() {
+        return None;
+    }
+    let models = ModelSet::read(models).ok()?;
+    let gateways = models.sections().iter().map(|model| Some(model.scope.gateway?.to_string()));
+    let gateways: BTreeSet<String> = gateways.collect::<Option<_>>()?;
+    Some(gateways.into_iter().collect())
+}
+
+/// The only address of captures that looks like a gateway.
+fn surveyed(captures: Vec<PathBuf>, interrupt: &Interrupt) -> Result<String, Failure> {
+    let missing = "`--gateway IP|CIDR` is missing: name the gateway of these captures";
+    if captures.is_empty() || captures.iter().any(|capture| capture == Path::new("-")) {
+        return Err(Failure::usage(anyhow!(
+            "{missing}; `sizeleak survey CAPTURE` says which addresses look like gateways"
+        )));
+    }
+    let run = SurveyRun { captures, recursive: true, gateways: Vec::new() };
+    let report = run.survey(interrupt, &mut |_| {})?.report;
+    let likely = report.addresses.iter().filter(|address| address.verdict == Verdict::Likely);
+    let likely: Vec<String> = likely.map(|address| address.address.to_string()).collect();
+    match likely.as_slice() {
+        [only] => Ok(only.clone()),
+        [] => {
+            let seen = described(&report.addresses);
+            Err(Failure::usage(anyhow!("{missing}, as a survey finds no address that clearly looks like one{seen}")))
+        }
+        several => {
+            let seen = described(&report.addresses);
+            Err(Failure::usage(anyhow!("{missing}, as {} look like one{seen}", several.join(", "))))
+        }
+    }
+}
+
+/// The addresses that look most like a gateway, with what speaks for them, as the end of a sentence.
+fn described(addresses: &[SurveyedAddress]) -> String {
+    let line = |address: &SurveyedAddress| {
+        let reasons = address.reasons.iter().filter(|reason| reason.points > 0).map(|reason| reason.text.as_str());
+        let reasons = reasons.collect::<Vec<_>>().join("; ");
+        format!("{} ({} of 100 points: {reasons})", address.address, address.score)
+    };
+    let seen: Vec<String> =
+        addresses.iter().filter(|address| address.score > 0).take(MAX_DESCRIBED).map(line).collect();
+    if seen.is_empty() { String::new() } else { format!("; most like one is {}", seen.join(", then ")) }
 }

@@ -76,14 +76,14 @@ impl Learned {
 
     /// `run` over the test with a model.
     fn run(&self, model: &str, more: &[&str]) -> Command {
-        let mut command = sizeleak("run --format frames --input");
+        let mut command = sizeleak("run --format frames");
         command.arg(self.home.path("test.pcap")).args(["--gateway", GATEWAY, "--model"]).arg(self.home.path(model));
         command.args(more);
         command
     }
 
     fn adapt(&self, more: &[&str]) -> std::process::Output {
-        let mut command = sizeleak("adapt --capture");
+        let mut command = sizeleak("adapt");
         command.arg(self.home.path("test.pcap")).args(["--gateway", GATEWAY, "--model"]);
         command.arg(self.home.path("model.toml")).arg("-o").arg(self.home.path("adapted.toml"));
         run(command.args(more))

@@ -48,7 +48,7 @@ fn homes() -> [Home; 2] {
 /// A run over the home's test capture with a model.
 fn identify(home: &Home, model: &Path, more: &[&str]) -> Output {
     let mut command = sizeleak("run --format ndjson --kind identification");
-    command.arg("--input").arg(home.path("test.pcap")).args(["--gateway", GATEWAY]).arg("--model").arg(model);
+    command.arg(home.path("test.pcap")).args(["--gateway", GATEWAY]).arg("--model").arg(model);
     run(command.args(more))
 }
 
@@ -154,7 +154,7 @@ fn a_model_that_fits_one_of_two_gateways_succeeds_and_says_which_flow_it_does_no
     let [own, other] = homes();
     let fitting = identify(&own, &own.path("model.toml"), &[]);
     let both = {
-        let mut command = sizeleak("run --format ndjson --kind identification --input");
+        let mut command = sizeleak("run --format ndjson --kind identification");
         // Both homes have the same addresses, so that the second is taken for a later connection of the gateway.
         command.arg(own.path("test.pcap")).arg(other.path("test.pcap")).args(["--gateway", GATEWAY, "-v", "--model"]);
         run(command.arg(own.path("model.toml")))
@@ -178,7 +178,7 @@ fn a_model_of_other_services_alone_answers_nothing_and_fails() {
         assert!(said.contains("the model is not for these flows: 150 commands"), "{said}");
     }
     let mut table = sizeleak("run --format table");
-    table.arg("--input").arg(own.path("test.pcap")).args(["--gateway", GATEWAY, "--model"]);
+    table.arg(own.path("test.pcap")).args(["--gateway", GATEWAY, "--model"]);
     let output = run(table.arg(own.path("elsewhere.toml")));
     assert!(String::from_utf8_lossy(&output.stdout).contains("not answered"));
 }
@@ -191,7 +191,7 @@ fn a_gateway_under_a_new_address_is_answered_only_where_it_is_the_one_asked_for(
     fs::write(&moved, model.replace(&format!("gateway = \"{GATEWAY}\""), "gateway = \"192.168.1.77\"")).unwrap();
     let answered = |gateways: &str| {
         let mut command = sizeleak("run --format ndjson --kind identification -v");
-        command.args(["--input", &programs::example("test.pcap"), "--gateway", gateways, "--model"]).arg(&moved);
+        command.args([&programs::example("test.pcap"), "--gateway", gateways, "--model"]).arg(&moved);
         let output = run(&mut command);
         (best(&output).iter().filter(|best| **best > 0.0).count(), stderr(&output))
     };

@@ -44,7 +44,7 @@ fn identifications(stream: &[u8]) -> Vec<Identification> {
 
 /// `run` over the test up to a stage, as frames.
 fn run(home: &Home) -> Command {
-    let mut command = sizeleak("run --format frames --quiet --input");
+    let mut command = sizeleak("run --format frames --quiet");
     command.arg(home.path("test.pcap")).args(["--gateway", GATEWAY, "--model"]).arg(home.path("model.toml"));
     command
 }

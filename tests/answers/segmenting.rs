@@ -43,7 +43,7 @@ fn commands(home: &Home, algorithm: &str) -> Vec<Value> {
     );
     fs::write(&pipeline, stages).unwrap();
     let mut command = sizeleak("run");
-    command.arg(&pipeline).arg("--input").arg(home.path("test.pcap")).args(["--gateway", GATEWAY]);
+    command.arg(&pipeline).arg(home.path("test.pcap")).args(["--gateway", GATEWAY]);
     let output = run(command.args(["--format", "ndjson", "--kind", "command"]));
     assert!(output.status.success(), "{}", stderr(&output));
     let lines = String::from_utf8(output.stdout).unwrap();

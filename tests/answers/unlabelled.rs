@@ -31,7 +31,7 @@ fn scenario(framing: Framing, commands: u32) -> Scenario {
 /// `learn` from the home's captures without labels; `more` are further arguments.
 fn learn(home: &Home, model: &str, more: &[&str]) -> std::process::Output {
     let mut command = sizeleak("learn");
-    command.arg("--capture").arg(home.path("learn.pcap")).args(["--gateway", GATEWAY]);
+    command.arg(home.path("learn.pcap")).args(["--gateway", GATEWAY]);
     run(command.arg("-o").arg(home.path(model)).args(more))
 }
 

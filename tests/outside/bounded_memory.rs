@@ -60,8 +60,7 @@ fn a_million_flows_pass_through_one_process_within_bounds() {
     let stages = ["capture", "flow-filter", "record-sizer"].map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n"));
     std::fs::write(&pipeline, stages.concat()).unwrap();
     let sizeleak = env!("CARGO_BIN_EXE_sizeleak");
-    let arguments =
-        ["run", pipeline.to_str().unwrap(), "--input", "-", "--gateway", "192.0.2.20", "--format", "frames"];
+    let arguments = ["run", pipeline.to_str().unwrap(), "-", "--gateway", "192.0.2.20", "--format", "frames"];
     let mut run = start(sizeleak, &[&arguments[..], &["--quiet"]].concat(), RUN_BYTES, Stdio::piped());
     let input = run.stdin.take().unwrap();
     let flood = thread::spawn(move || write_flood_as_capture(BufWriter::new(input)));

@@ -158,7 +158,7 @@ fn attack(capture: &Path, model: &Path, more: &[&str]) -> Value {
     let mut command =
         sizeleak("evaluate --format=json --quiet --tolerance 5s --set command-segmenter.algorithm=record");
     command.args(["--set", "command-segmenter.answer-within=0ms", "--gateway"]);
-    command.arg(conversation::GATEWAY.to_string()).arg("--capture").arg(capture).arg("--model").arg(model);
+    command.arg(conversation::GATEWAY.to_string()).arg(capture).arg("--model").arg(model);
     command.arg("--labels").arg(capture.with_extension("csv")).args(more);
     let output = run(&mut command);
     assert!(output.status.success(), "{}", stderr(&output));

@@ -47,7 +47,7 @@ fn is_count(line: &str) -> bool {
 fn run_capture(said: &mut Transcript, capture: &Path) {
     let file = capture.display().to_string();
     for mode in ["threads", "processes"] {
-        run(said, sizeleak(&format!("run pipeline.toml --input {file} --mode {mode}")), 1);
+        run(said, sizeleak(&format!("run pipeline.toml {file} --mode {mode}")), 1);
     }
     run(said, with("capture", &file), 1);
 }
@@ -57,7 +57,7 @@ fn files_that_are_not_captures_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut said = Transcript::of_folder(folder.path(), "[folder]");
     for (name, content) in
-        [("text.pcap", &b"time,on,off\n1,1,0\n"[..]), ("short.pcap", b"\xd4\xc3\xb2"), ("zeros.pcap", &[0; 64])]
+        [("text.pcap", &b"on,off\n1,1,0\n"[..]), ("short.pcap", b"\xd4\xc3\xb2"), ("zeros.pcap", &[0; 64])]
     {
         run_capture(&mut said, &write(folder.path(), name, content));
     }
@@ -78,8 +78,7 @@ fn a_capture_cut_in_a_packet_is_processed_up_to_there() {
     run_capture(&mut said, &file);
     said.assert_shown("cut-capture");
     let all = stdout(&mut sizeleak("run pipeline.toml --format csv --quiet"));
-    let part =
-        sizeleak(&format!("run pipeline.toml --format csv --quiet --input {}", file.display())).output().unwrap();
+    let part = sizeleak(&format!("run pipeline.toml --format csv --quiet {}", file.display())).output().unwrap();
     let (all, part) = (String::from_utf8(all).unwrap(), String::from_utf8(part.stdout).unwrap());
     // The last command's replies may lie behind the cut.
     let whole_rows: Vec<&str> = part.lines().rev().skip(1).collect();
@@ -165,7 +164,7 @@ fn wrong_usage_is_exit_code_2() {
         "run pipeline.toml --set pruner.mod=paper",
         "run pipeline.toml --set pruner",
         "run pipeline.toml --mode fibres",
-        "run --input examples/home/test.pcap --set decomposer.limit=many",
+        "run examples/home/test.pcap --set decomposer.limit=many",
         "frames --format csv examples/home/test.pcap",
         "frames --format csv --kind no_such examples/home/test.pcap",
         "docs man --program nobody",
@@ -175,8 +174,7 @@ fn wrong_usage_is_exit_code_2() {
         assert_eq!(output.status.code(), Some(2), "{arguments}: {}", stderr(&output));
     }
     let folder = tempfile::tempdir().unwrap();
-    let outside =
-        program("sizeleak").current_dir(folder.path()).arg("run").arg("--input").arg("x.pcap").output().unwrap();
+    let outside = program("sizeleak").current_dir(folder.path()).arg("run").arg("x.pcap").output().unwrap();
     assert_eq!(outside.status.code(), Some(1), "{}", stderr(&outside));
     for stage in STAGES {
         assert_eq!(with(stage, "--no-such-flag").output().unwrap().status.code(), Some(2), "{stage}");

@@ -330,7 +330,7 @@ fn a_state_is_private_and_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let run = || {
-        let mut command = sizeleak("run --format frames --quiet --input");
+        let mut command = sizeleak("run --format frames --quiet");
         command.arg(example("test.pcap")).args(["--gateway", GATEWAY, "--model", &example("model.toml")]);
         command.arg("--state").arg(&state).output().unwrap()
     };

@@ -40,7 +40,7 @@ impl Found {
         let capture = write(folder.path(), "home.pcap", writer.into_writer());
         let mut command = sizeleak(&format!("run --gateway {GATEWAY} --model {} --quiet", example("model.toml")));
         // Each command is answered for itself: what differs is what packets say, not what earlier commands did.
-        command.args(["--set", "epsilon-corrector.fixed=true", "--format", "frames", "--input"]);
+        command.args(["--set", "epsilon-corrector.fixed=true", "--format", "frames"]);
         let stream = stdout(command.arg(capture));
         let mut found = Self { identifications: Vec::new(), notices: Vec::new() };
         let mut reader = FrameReader::new(&*stream);

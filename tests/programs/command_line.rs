@@ -70,7 +70,7 @@ fn a_pipeline_file_is_named_with_an_option_or_without() {
     for arguments in [
         "run --pipeline pipeline.toml".to_owned(),
         format!("run --gateway {GATEWAY} pipeline.toml"),
-        format!("run pipeline.toml --input {}", example("test.pcap")),
+        format!("run pipeline.toml {}", example("test.pcap")),
         format!("run {} pipeline.toml", example("test.pcap")),
         format!("run {}", file.display()),
     ] {
@@ -84,12 +84,10 @@ fn a_pipeline_file_is_named_with_an_option_or_without() {
 fn a_flag_takes_one_value_or_a_list_with_commas() {
     let (learn, test) = (example("learn.pcap"), example("test.pcap"));
     let run = |arguments: String| stdout(&mut sizeleak(&format!("run {arguments} {}", of_home())));
-    let one_by_one = run(format!("--input {learn} -r {test} --gateway 10.9.9.9 --set flow-filter.allow-absent=true"));
-    for arguments in [
-        format!("{learn} {test} --gateway 10.9.9.9"),
-        format!("--input {learn} {test} --gateway 10.9.9.9"),
-        format!("--gateway 10.9.9.9,10.0.0.0/30 {learn} {test}"),
-    ] {
+    let one_by_one = run(format!("{learn} {test} --gateway 10.9.9.9 --set flow-filter.allow-absent=true"));
+    for arguments in
+        [format!("--gateway 10.9.9.9 {learn} {test}"), format!("--gateway 10.9.9.9,10.0.0.0/30 {learn} {test}")]
+    {
         assert!(run(format!("{arguments} --set flow-filter.allow-absent=true")) == one_by_one, "{arguments}");
     }
     let kinds = |arguments: &str| stdout(&mut sizeleak(&format!("run --format ndjson --quiet {arguments}")));
@@ -103,7 +101,7 @@ fn learn_and_evaluate_take_captures_like_run() {
     let folder = tempfile::tempdir().unwrap();
     let model = folder.path().join("model.toml");
     let (learn, test) = (example("learn.pcap"), example("test.pcap"));
-    for captures in [format!("--capture {learn} {test}"), format!("{learn} -r {test}"), format!("{test} {learn}")] {
+    for captures in [format!("{learn} {test}"), format!("{test} {learn}")] {
         let labels = example("learn.csv");
         let learned = format!("learn {captures} --labels {labels} --gateway {GATEWAY} -w {}", model.display());
         stdout(&mut sizeleak(&learned));
@@ -116,7 +114,6 @@ fn learn_and_evaluate_take_captures_like_run() {
         stdout(&mut sizeleak(&given))
     };
     let by_name = figures(&format!("{test} --gateway {GATEWAY}"));
-    assert!(by_name == figures(&format!("--input {test} --gateway {GATEWAY}")));
     assert!(by_name == figures(&format!("{test} pipeline.toml")));
 }
 
@@ -128,7 +125,6 @@ fn arguments_missing_or_at_the_wrong_place_are_named() {
         format!("run {test} {model} --gateway {GATEWAY}"),
         format!("learn {test} {labels} --gateway {GATEWAY} -o x"),
         "run pipeline.toml pruner.mode=paper".to_owned(),
-        "run --input pipeline.toml".to_owned(),
         format!("evaluate {test} --model {model} --gateway {GATEWAY}"),
         format!("evaluate --labels {labels} --model {model} --gateway {GATEWAY}"),
         format!("learn - --labels {labels} --gateway {GATEWAY} -o x"),
@@ -228,7 +224,7 @@ fn traffic_that_is_named_is_not_answered_with_the_model_of_a_pipeline_that_is_fo
     let folder = project();
     stdout(&mut within(folder.path(), "run pipeline.toml --quiet --set record-sizer.save=records.frames -o all.txt"));
     let mut said = Transcript::default();
-    for input in ["test.pcap", "--input test.pcap", "records.frames", "--from records.frames", "-"] {
+    for input in ["test.pcap", "records.frames", "--from records.frames", "-"] {
         refused(&mut said, &mut within(folder.path(), &format!("run {input} --gateway {GATEWAY}")));
         let own = format!("run {input} --model model.toml --quiet --format ndjson");
         let named = format!("run {input} pipeline.toml --quiet --format ndjson");
@@ -273,11 +269,9 @@ fn saved_streams_are_recognised_and_continued() {
     assert!(continued.stdout == answers(), "{}", stderr(&continued));
     assert!(stderr(&continued).contains("records of record-sizer from"), "{}", stderr(&continued));
     let mut said = Transcript::of_folder(folder.path(), "[folder]");
-    for arguments in [
-        format!("--input {saved}"),
-        format!("{saved} {saved} --model {model}"),
-        format!("{saved} {} --model {model}", example("test.pcap")),
-    ] {
+    for arguments in
+        [format!("{saved} {saved} --model {model}"), format!("{saved} {} --model {model}", example("test.pcap"))]
+    {
         refused(&mut said, &mut sizeleak(&format!("run {arguments}")));
     }
     said.assert_shown("refused-saved-streams");

@@ -66,7 +66,7 @@ fn home_with_model(seed: u64) -> Home {
 fn compare(home: &Home, settings: &[&str], more: &[&str]) -> Output {
     let mut command = sizeleak("evaluate");
     command.args(settings).arg("--model").arg(home.path("model.toml")).args(["--gateway", GATEWAY]);
-    command.arg("--capture").arg(home.path("test.pcap")).arg("--labels").arg(home.path("test.csv"));
+    command.arg(home.path("test.pcap")).arg("--labels").arg(home.path("test.csv"));
     run(command.arg("--quiet").args(more))
 }
 
@@ -238,7 +238,7 @@ fn segmenter_in_python_is_compared() {
     let burst = segmenters::folder().join("burst.toml").display().to_string();
     let mut command = sizeleak("evaluate pipeline.toml");
     command.arg(&burst).args(["--model", &example("model.toml"), "--labels", &example("test.csv")]);
-    let output = run(command.args(["--capture", &example("test.pcap"), "--format", "json"]));
+    let output = run(command.args([&example("test.pcap"), "--format", "json"]));
     assert!(stderr(&output).contains("note: [2] 4 of 311 commands have no label"), "{}", stderr(&output));
     let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
     let count = |at: usize, key: &str| comparison["pipelines"][at][key].as_u64().unwrap();

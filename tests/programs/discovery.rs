@@ -74,7 +74,7 @@ fn template_of_init_runs_when_filled_in() {
     assert_eq!(names(&home), expected.into());
     let file = home.join("pipeline.toml").display().to_string();
     let (capture, model) = (example("test.pcap"), example("model.toml"));
-    let filled = format!("--input {capture} --gateway {GATEWAY} --model {model} --format ndjson --quiet");
+    let filled = format!("{capture} --gateway {GATEWAY} --model {model} --format ndjson --quiet");
     let ran = stdout(&mut sizeleak(&format!("run {file} {filled}")));
     assert!(ran == stdout(&mut sizeleak(&format!("run pipeline.toml {filled}"))), "the defaults differ");
     // Without changes, the error quotes the first line to fill in.

@@ -115,7 +115,7 @@ fn messages_about_hostile_names_are_one_line_of_text() {
     let path = write(folder.path(), &name, &capture[..100_000]);
     let missing = format!("{}.missing", path.display());
     let run = |arguments: &[&str], of: &Path| -> Output {
-        sizeleak("run pipeline.toml -v --input").arg(of).args(arguments).output().unwrap()
+        sizeleak("run pipeline.toml -v").arg(of).args(arguments).output().unwrap()
     };
     let outputs = [
         run(&[], &path),
@@ -168,14 +168,14 @@ fn names_of_actions_may_be_very_long() {
     let labels = write(folder.path(), "long.csv", format!("{}\n{rows}", header.replacen(first, &long, 1)));
     let model = folder.path().join("model.toml");
     let capture = example("learn.pcap");
-    let mut learn = sizeleak(&format!("learn --capture {capture} --gateway {GATEWAY} --labels"));
+    let mut learn = sizeleak(&format!("learn {capture} --gateway {GATEWAY} --labels"));
     let output = learn.arg(&labels).arg("-o").arg(&model).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let said = stderr(&output);
     let name = format!("  {}…  ", "x".repeat(29));
     assert!(said.lines().any(|line| line.starts_with(&name) && line.ends_with(" commands")), "{said}");
     assert!(said.lines().all(|line| line.chars().count() < 1000), "{said}");
-    let mut evaluate = sizeleak(&format!("evaluate --capture {capture} --gateway {GATEWAY} --quiet --labels"));
+    let mut evaluate = sizeleak(&format!("evaluate {capture} --gateway {GATEWAY} --quiet --labels"));
     let table = String::from_utf8(stdout(evaluate.arg(&labels).arg("--model").arg(&model))).unwrap();
     assert!(table.lines().all(|line| line.chars().count() < 1000) && table.contains("xxx…"), "{table}");
 }

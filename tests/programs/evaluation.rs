@@ -90,7 +90,7 @@ fn labels_without_a_command_are_in_the_first_sentence() {
 #[test]
 fn with_parts_of_the_labels_the_first_sentence_comes_first_too() {
     let home = home_with_model(3);
-    let mut command = sizeleak("evaluate --folds 3 --capture");
+    let mut command = sizeleak("evaluate --folds 3");
     command.arg(home.path("test.pcap")).arg("--labels").arg(home.path("test.csv")).args(["--gateway", GATEWAY]);
     let sentence = first_sentence(&run(&mut command));
     assert!(sentence.starts_with("An observer who sees only sizes and replies names"), "{sentence}");
@@ -335,13 +335,13 @@ fn commands_that_were_learned_are_named_whatever_their_capture() {
     half("even.csv", 0);
     let capture = home.path("learn.pcap");
     let mut learn = sizeleak("learn");
-    learn.arg("--capture").arg(&capture).arg("--labels").arg(home.path("odd.csv")).args(["--gateway", GATEWAY]);
+    learn.arg(&capture).arg("--labels").arg(home.path("odd.csv")).args(["--gateway", GATEWAY]);
     learn.arg("--inventory").arg(home.path("inventory.toml")).arg("-o").arg(home.path("odd.toml"));
     let output = run(&mut learn);
     assert!(output.status.success(), "{}", stderr(&output));
     let warned = |capture: &str, labels: &str| {
         let mut evaluate = sizeleak("evaluate");
-        evaluate.arg("--capture").arg(home.path(capture)).arg("--labels").arg(home.path(labels));
+        evaluate.arg(home.path(capture)).arg("--labels").arg(home.path(labels));
         evaluate.args(["--gateway", GATEWAY]).arg("--model").arg(home.path("odd.toml"));
         let output = run(&mut evaluate);
         assert!(output.status.success(), "{}", stderr(&output));

@@ -31,7 +31,7 @@ fn simulate_writes_the_bundled_captures() {
 fn learn_writes_the_bundled_model() {
     let file = |name: &str| root().join(FOLDER).join(name);
     let mut command = sizeleak("learn");
-    command.arg("--capture").arg(file("learn.pcap")).arg("--labels").arg(file("learn.csv"));
+    command.arg(file("learn.pcap")).arg("--labels").arg(file("learn.csv"));
     command.args(["--gateway", GATEWAY]).arg("--inventory").arg(file("inventory.toml")).args(["-o", "-"]);
     let output = run(&mut command);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -42,7 +42,7 @@ fn learn_writes_the_bundled_model() {
 fn evaluate_finds_the_truth_among_the_candidates() {
     let file = |name: &str| root().join(FOLDER).join(name);
     let mut command = sizeleak("evaluate");
-    command.arg("--model").arg(file("model.toml")).arg("--capture").arg(file("test.pcap"));
+    command.arg("--model").arg(file("model.toml")).arg(file("test.pcap"));
     let output = run(command.arg("--labels").arg(file("test.csv")).args(["--gateway", GATEWAY, "--format=json"]));
     assert!(output.status.success(), "{}", stderr(&output));
     let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

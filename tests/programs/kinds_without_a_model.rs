@@ -15,7 +15,7 @@ fn command(folder: &Path, more: &[&str]) -> Command {
 }
 
 fn over_captures(folder: &Path, kinds: &str) -> Output {
-    let mut command = command(folder, &["--gateway", GATEWAY, "--kind", kinds, "--input"]);
+    let mut command = command(folder, &["--gateway", GATEWAY, "--kind", kinds]);
     run(command.arg(root().join(example("test.pcap"))))
 }
 
@@ -89,7 +89,7 @@ fn a_kind_that_a_later_stage_consumes_is_missed_aloud() {
 #[test]
 fn saved_streams_go_on_to_the_kind() {
     let folder = tempfile::tempdir().unwrap();
-    let mut save = command(folder.path(), &["--gateway", GATEWAY, "--kind", "record", "--input"]);
+    let mut save = command(folder.path(), &["--gateway", GATEWAY, "--kind", "record"]);
     save.arg(root().join(example("test.pcap"))).args(["--set", "record-sizer.save=records.frames"]);
     assert_eq!(kinds(&run(&mut save)), [of("record", 1970)]);
     let from = |kinds: &str| run(&mut command(folder.path(), &["--from", "records.frames", "--kind", kinds]));
@@ -102,7 +102,7 @@ fn saved_streams_go_on_to_the_kind() {
 fn saves_of_later_stages_are_made_all_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let model = root().join(example("model.toml"));
-    let mut save = command(folder.path(), &["--gateway", GATEWAY, "--kind", "flow", "--input"]);
+    let mut save = command(folder.path(), &["--gateway", GATEWAY, "--kind", "flow"]);
     save.arg(root().join(example("test.pcap"))).args(["--set", "decomposer.save=answers.frames"]);
     let output = run(save.arg("--model").arg(model));
     assert_eq!(kinds(&output), [of("flow", 4)]);

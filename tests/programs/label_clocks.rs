@@ -22,7 +22,7 @@ fn retimed(home: &Home, labels: &str, change: impl Fn(usize, f64) -> f64) {
 
 fn learn(home: &Home, more: &[&str]) -> Output {
     let mut command = sizeleak("learn");
-    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
+    command.arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
     command.args(["--gateway", GATEWAY]).arg("--inventory").arg(home.path("inventory.toml"));
     run(command.arg("-o").arg(home.path("changed.toml")).args(more))
 }
@@ -30,7 +30,7 @@ fn learn(home: &Home, more: &[&str]) -> Output {
 fn evaluate(home: &Home, more: &[&str]) -> Output {
     let mut command = sizeleak("evaluate");
     command.arg("--model").arg(home.path("model.toml")).args(["--gateway", GATEWAY, "--format=json"]);
-    command.arg("--capture").arg(home.path("test.pcap")).arg("--labels").arg(home.path("changed.csv"));
+    command.arg(home.path("test.pcap")).arg("--labels").arg(home.path("changed.csv"));
     run(command.args(more))
 }
 

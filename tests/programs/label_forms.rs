@@ -19,7 +19,7 @@ fn model(home: &Home, labels: &str, more: &[&str]) -> String {
 fn learn(home: &Home, labels: &str, more: &[&str]) -> Output {
     fs::write(home.path("changed.csv"), labels).unwrap();
     let mut command = sizeleak("learn");
-    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
+    command.arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
     command.args(["--gateway", GATEWAY]).arg("--inventory").arg(home.path("inventory.toml"));
     run(command.arg("-o").arg(home.path("changed.toml")).args(more))
 }

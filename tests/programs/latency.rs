@@ -30,9 +30,7 @@ fn last_stage_of_a_unix_pipe_prints_all_latencies() {
 
 fn run(mode: &str) -> Command {
     let (capture, model) = (example("test.pcap"), example("model.toml"));
-    sizeleak(&format!(
-        "run pipeline.toml --input {capture} --gateway {GATEWAY} --model {model} --format frames --mode {mode}"
-    ))
+    sizeleak(&format!("run pipeline.toml {capture} --gateway {GATEWAY} --model {model} --format frames --mode {mode}"))
 }
 
 #[test]

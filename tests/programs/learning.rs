@@ -23,7 +23,7 @@ fn with_labels(home: &Home, change: impl Fn(String) -> String) -> Output {
     let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
     fs::write(home.path("changed.csv"), change(labels)).unwrap();
     let mut command = sizeleak("learn");
-    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
+    command.arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
     command.args(["--gateway", GATEWAY]).arg("--inventory").arg(home.path("inventory.toml"));
     run(command.arg("-o").arg(home.path("model.toml")))
 }
@@ -107,7 +107,7 @@ fn custom_pipeline_finds_the_commands() {
     let stages = stages.replace("\"flow-filter\"\n", &format!("\"flow-filter\"\ngateway = [\"{GATEWAY}\"]\n"));
     fs::write(home.path("pipeline.toml"), stages).unwrap();
     let mut command = sizeleak("learn");
-    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
+    command.arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
     command.arg("--pipeline").arg(home.path("pipeline.toml")).arg("--inventory").arg(home.path("inventory.toml"));
     let output = run(command.args(["-o", "-"]));
     assert!(output.status.success(), "{}", stderr(&output));
@@ -122,9 +122,9 @@ fn with_first_labels(home: &Home, labels: usize) -> (Output, Vec<Vec<u32>>) {
     let first: Vec<&str> = text.lines().take(labels + 1).collect();
     fs::write(home.path("changed.csv"), first.join("\n")).unwrap();
     let mut command = sizeleak("learn");
-    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
+    command.arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
     command.args(["--gateway", GATEWAY]).arg("--inventory").arg(home.path("inventory.toml"));
-    command.arg("--record").arg(home.path("next.csv"));
+    command.arg("--suggest").arg(home.path("next.csv"));
     let output = run(command.arg("-o").arg(home.path("model.toml")));
     let next = fs::read_to_string(home.path("next.csv")).unwrap();
     assert_eq!(next.lines().next(), text.lines().next(), "the header");
@@ -237,7 +237,7 @@ fn samples_of_labels_that_no_model_can_be_learned_from_are_in_their_row_with_the
 fn curve_needs_stdout_and_commands_to_test_on() {
     let home = Home::new(&small(), 3);
     let mut command = sizeleak("learn");
-    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
+    command.arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
     let output = run(command.args(["--gateway", GATEWAY, "--curve", "-o", "-"]));
     assert_fails(&output, 2, &["--curve", "stdout"]);
     for (wrong, word) in [
@@ -299,18 +299,18 @@ fn errors_are_one_sentence() {
     let labels = home.path("learn.csv").display().to_string();
     let learn = |capture: &str, gateway: &str| {
         let mut command = sizeleak("learn");
-        command.arg("--capture").arg(home.path(capture)).args(["--labels", &labels, "--gateway", gateway]);
+        command.arg(home.path(capture)).args(["--labels", &labels, "--gateway", gateway]);
         run(command.arg("-o").arg(home.path("model.toml")))
     };
     assert_fails(&learn("learn.pcap", "10.9.9.9"), 1, &["10.9.9.9"]);
     assert_fails(&learn("none.pcap", GATEWAY), 1, &["none.pcap"]);
-    assert_fails(&learn("learn.csv", GATEWAY), 1, &["learn.csv"]);
+    assert_fails(&learn("learn.csv", GATEWAY), 2, &["learn.csv is a file of labels, not a capture"]);
     fs::write(home.path("empty.pcap"), "").unwrap();
     assert_fails(&learn("empty.pcap", GATEWAY), 1, &["empty.pcap"]);
     assert_fails(&home.learn("no-such-folder/model.toml", &["--quiet"]), 1, &["no-such-folder"]);
     fs::write(home.path("inventory.toml"), "[[device]]\nname = \"plug\"\ncount = 0\nactions = [\"on\"]").unwrap();
     assert_fails(&home.learn("model.toml", &[]), 1, &["inventory.toml", "counts 0"]);
-    let without_gateway = run(sizeleak("learn").args(["--capture", "a", "--labels", "b", "-o", "c"]));
+    let without_gateway = run(sizeleak("learn").args(["a", "--labels", "b", "-o", "c"]));
     assert_eq!(without_gateway.status.code(), Some(1));
     assert!(stderr(&without_gateway).contains("a: "), "{}", stderr(&without_gateway));
     assert!(!home.path("model.toml").exists(), "no model remains");

@@ -45,11 +45,7 @@ fn command(folder: &Path, stages: &[&str], files: &[PathBuf], cores: usize) -> C
     let stages: Vec<String> = stages.iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).collect();
     std::fs::write(&pipeline, stages.concat()).unwrap();
     let mut command = Command::new("taskset");
-    command
-        .args(["-c", &processors::first(cores), env!("CARGO_BIN_EXE_sizeleak"), "run"])
-        .arg(&pipeline)
-        .arg("--input")
-        .args(files);
+    command.args(["-c", &processors::first(cores), env!("CARGO_BIN_EXE_sizeleak"), "run"]).arg(&pipeline).args(files);
     command.args(["--gateway", GATEWAY, "--format", "frames"]);
     // Without the summary, whose latencies differ from run to run.
     command.args(["--kind", "flow,segments,session,record,command,notice"]);
@@ -184,7 +180,7 @@ fn assert_lines(lines: &[String], expected: &[(&str, &str)]) {
 /// A run over captures with the bundled model.
 fn run_over(options: &str, inputs: &[PathBuf]) -> Output {
     let model = example("model.toml");
-    let mut command = sizeleak(&format!("run --gateway {GATEWAY} --model {model} --format ndjson {options} --input"));
+    let mut command = sizeleak(&format!("run --gateway {GATEWAY} --model {model} --format ndjson {options}"));
     command.args(inputs).output().unwrap()
 }
 
@@ -250,7 +246,7 @@ fn a_named_file_that_cannot_be_read_does_not_stop_the_others() {
     let model = folder.path().join("model.toml");
     let (labels, inventory) = (example("learn.csv"), example("inventory.toml"));
     let mut learn = sizeleak(&format!("learn --gateway {GATEWAY} --labels {labels} --inventory {inventory} -o"));
-    let output = learn.arg(&model).arg("--capture").args(named("learn.pcap")).output().unwrap();
+    let output = learn.arg(&model).args(named("learn.pcap")).output().unwrap();
     check(&output);
     let [bundled, learned] = [root().join(example("model.toml")), model].map(|file| fs::read_to_string(file).unwrap());
     let actions = |model: &str| model[model.find("[[action]]").unwrap()..model.find("[learned]").unwrap()].to_owned();
@@ -258,7 +254,7 @@ fn a_named_file_that_cannot_be_read_does_not_stop_the_others() {
     assert!(!learned.contains("gone.pcap"), "it names no capture that was not read");
 
     let (model, labels) = (example("model.toml"), example("test.csv"));
-    let mut evaluate = sizeleak(&format!("evaluate --gateway {GATEWAY} --model {model} --labels {labels} --capture"));
+    let mut evaluate = sizeleak(&format!("evaluate --gateway {GATEWAY} --model {model} --labels {labels}"));
     let output = evaluate.args(named("test.pcap")).output().unwrap();
     check(&output);
     assert!(String::from_utf8(output.stdout).unwrap().contains("307 labelled commands: 307 found"));
@@ -314,7 +310,7 @@ fn a_capture_whose_name_is_its_action_does_not_stop_the_others_where_it_is_gone(
     let learned = |files: &[PathBuf]| {
         let model = folder.path().join("model.toml");
         let mut learn = sizeleak(&format!("learn --gateway {GATEWAY} --labels-from-names -o"));
-        let output = learn.arg(&model).arg("--capture").args(files).output().unwrap();
+        let output = learn.arg(&model).args(files).output().unwrap();
         let model = fs::read_to_string(model).unwrap_or_else(|_| panic!("{}", stderr(&output)));
         let tuples = model.find("tuples = [").unwrap()..model.find("[scope]").unwrap();
         (output, model[tuples].to_owned())

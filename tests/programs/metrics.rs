@@ -82,9 +82,7 @@ impl Drop for Served {
 
 fn run(mode: &str) -> Command {
     let model = example("model.toml");
-    sizeleak(&format!(
-        "run pipeline.toml --input - --gateway {GATEWAY} --model {model} --mode {mode} --metrics 127.0.0.1:0"
-    ))
+    sizeleak(&format!("run pipeline.toml - --gateway {GATEWAY} --model {model} --mode {mode} --metrics 127.0.0.1:0"))
 }
 
 fn capture() -> Vec<u8> {

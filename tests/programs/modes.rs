@@ -14,7 +14,7 @@ use support::timeless::timeless;
 fn home(mode: &str) -> Command {
     let (capture, model) = (example("test.pcap"), example("model.toml"));
     sizeleak(&format!(
-        "run pipeline.toml --input {capture} --gateway {GATEWAY} --model {model} --format frames --quiet --mode {mode}"
+        "run pipeline.toml {capture} --gateway {GATEWAY} --model {model} --format frames --quiet --mode {mode}"
     ))
 }
 
@@ -53,7 +53,7 @@ fn output_does_not_depend_on_the_queue_depth() {
         settings.as_table_mut().unwrap().insert("queue-depth".into(), depth.into());
         let file = write(folder.path(), "pipeline.toml", table.to_string());
         let (capture, model) = (example("test.pcap"), example("model.toml"));
-        let arguments = format!("run {} --input {capture} --model {model} --format frames --quiet", file.display());
+        let arguments = format!("run {} {capture} --model {model} --format frames --quiet", file.display());
         timeless(&stdout(&mut sizeleak(&arguments)))
     });
     assert!(results[0] == results[1] && results[1] == results[2]);
@@ -168,7 +168,7 @@ fn sigint_ends_a_run_after_everything_read_is_processed() {
     let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
     for mode in ["threads", "processes"] {
         let mut command = sizeleak(&format!(
-            "run pipeline.toml --input - --gateway {GATEWAY} --model {} --format frames --quiet --mode {mode}",
+            "run pipeline.toml - --gateway {GATEWAY} --model {} --format frames --quiet --mode {mode}",
             example("model.toml")
         ));
         // Its stdin stays open: without the signal the run would wait forever.

@@ -13,14 +13,14 @@ const PAGE: &str = "\n<!doctype HTML>\n<html><head><title>Sign in</title></head>
 
 /// Commands that take a file in each of the ways there are.
 fn commands(file: &Path) -> [Command; 6] {
-    let learn = format!("learn --capture {} --gateway {GATEWAY} -o /dev/null --labels", example("test.pcap"));
+    let learn = format!("learn {} --gateway {GATEWAY} -o /dev/null --labels", example("test.pcap"));
     let given = |mut command: Command| {
         command.arg(file);
         command
     };
     [
         program("capture"),
-        sizeleak("run pipeline.toml --input"),
+        sizeleak("run pipeline.toml"),
         with("decomposer", "--model"),
         sizeleak(&learn),
         sizeleak("frames"),

@@ -26,7 +26,7 @@ fn pins() -> [String; 2] {
 /// A run of the first `stages` of three stages over a capture.
 fn run(stages: usize, pin: &str, capture: &Path, arguments: &str) -> Command {
     let mut command = run_of(stages, pin);
-    command.arg("--input").arg(capture).args(arguments.split_whitespace());
+    command.arg(capture).args(arguments.split_whitespace());
     command
 }
 

@@ -53,7 +53,7 @@ fn run_and_frames_write_what_the_name_says() {
     assert!(frames("-o y.ndjson").status.success());
     assert!(read("y.ndjson") == read("x.ndjson"));
     assert!(frames("-o y.txt").stdout.is_empty());
-    assert!(stdout(&mut within(folder.path(), "frames -r x.frames")) == read("y.txt"));
+    assert!(stdout(&mut within(folder.path(), "frames x.frames")) == read("y.txt"));
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl Experiment {
 }
 
 const RUN: &str = "run p.toml --quiet";
-const LABELLED: &str = "--capture a.pcap --labels labels.csv --gateway 192.168.1.20 --quiet";
+const LABELLED: &str = "a.pcap --labels labels.csv --gateway 192.168.1.20 --quiet";
 
 #[test]
 fn no_output_of_any_command_replaces_an_input() {
@@ -101,8 +101,8 @@ fn no_output_of_any_command_replaces_an_input() {
         (RUN, "-o p.toml"),
         (RUN, "-o mine.sh"),
         (RUN, "--mode processes -o a.pcap"),
-        (RUN, "--input folder --set capture.recursive=true -o folder/b.pcap"),
-        (RUN, "--input folder --set capture.recursive=true -o folder/new"),
+        (RUN, "folder --set capture.recursive=true -o folder/b.pcap"),
+        (RUN, "folder --set capture.recursive=true -o folder/new"),
         (RUN, "--latency-log a.pcap"),
         (RUN, "--set record-sizer.save=model.toml"),
         (RUN, "--from saved.frames -o saved.frames"),
@@ -113,8 +113,8 @@ fn no_output_of_any_command_replaces_an_input() {
         (&learn, "-o a.pcap"),
         (&learn, "-o labels.csv"),
         (&learn, "-o inventory.toml"),
-        (&learn, "-o m.toml --record labels.csv"),
-        (&learn, "-o m.toml --record m.toml"),
+        (&learn, "-o m.toml --suggest labels.csv"),
+        (&learn, "-o m.toml --suggest m.toml"),
         (&learn, "--pipeline p.toml -o p.toml"),
         (&evaluate, "--details labels.csv"),
         (&evaluate, "--details model.toml"),
@@ -152,7 +152,7 @@ fn redirected_stdin_and_stdout_are_files_too() {
         command.stdout(stdout.map_or(Stdio::null(), |name| append(name).into()));
         command
     };
-    fails(with("sizeleak", Some("a.pcap"), None), "run p.toml --input - -o a.pcap");
+    fails(with("sizeleak", Some("a.pcap"), None), "run p.toml - -o a.pcap");
     fails(with("sizeleak", Some("saved.frames"), None), "run p.toml --from - -o saved.frames");
     fails(with("sizeleak", None, Some("a.pcap")), "run p.toml");
     fails(with("sizeleak", None, Some("last.frames")), "run p.toml -o last.frames --latency-log /dev/stdout");
@@ -186,7 +186,7 @@ fn failing_run_leaves_the_earlier_output_and_its_own_beside_it() {
     }
     // What is found wrong before the run begins leaves nothing.
     let before = experiment.files();
-    let failed = experiment.sizeleak(RUN, "--input missing.pcap --format csv -o out.csv");
+    let failed = experiment.sizeleak(RUN, "missing.pcap --format csv -o out.csv");
     assert_eq!((failed.status.code(), experiment.files() == before), (Some(1), true), "{}", stderr(&failed));
     // Everything before the damage is whole: a picture is replaced although the exit code says what happened.
     let cut = fs::read(experiment.path("last.frames")).unwrap();
@@ -214,7 +214,7 @@ fn full_disk_leaves_the_earlier_output() {
 #[test]
 fn stopped_run_keeps_what_it_has_read() {
     let experiment = Experiment::new();
-    let mut run = experiment.command("sizeleak", &format!("{RUN} --input - --format ndjson -o out.ndjson"));
+    let mut run = experiment.command("sizeleak", &format!("{RUN} - --format ndjson -o out.ndjson"));
     let mut child = run.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&fs::read(experiment.path("a.pcap")).unwrap()).unwrap();

@@ -146,7 +146,7 @@ fn cut_input_makes_a_valid_file() {
 fn interrupted_run_makes_a_valid_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("commands.parquet");
-    let mut command = sizeleak("run pipeline.toml --input - --format parquet -o");
+    let mut command = sizeleak("run pipeline.toml - --format parquet -o");
     let mut child = command.arg(&file).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     // More than a pipe holds: once it is read, the run has started.

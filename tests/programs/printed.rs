@@ -46,13 +46,13 @@ fn reports_on_tunnels_are_what_they_were() {
     assert_printed(
         "tunnel",
         [
-            "audit --model HOME/model.toml --tunnel wireguard --background 5 --background-from HOME/test.pcap",
+            "audit --model HOME/model.toml --tunnel wireguard --background 5:HOME/test.pcap",
             "audit --model HOME/model.toml --tunnel esp-cbc --format markdown",
             "pad --model HOME/model.toml --tunnel wireguard --budget 20%",
             "pad --model HOME/model.toml --tunnel esp-gcm --format=csv",
             "pad --model HOME/model.toml --tunnel wireguard --policy random:32",
             "pad --model HOME/model.toml --tunnel wireguard --countermeasures",
-            "audit --model HOME/model.toml --background 5 --background-from HOME/test.pcap",
+            "audit --model HOME/model.toml --background 5:HOME/test.pcap",
             "audit --model HOME/model.toml --tunnel wireguard --background 5",
             "audit --model HOME/model.toml --tunnel vpn",
         ],

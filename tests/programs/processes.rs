@@ -27,7 +27,7 @@ fn pipeline(folder: &Path, script: &str) -> PathBuf {
 
 fn run(pipeline: &Path, mode: &str, input: &str) -> Command {
     let mut command = program("sizeleak");
-    command.arg("run").arg(pipeline).args(["--mode", mode, "--input", input, "--format", "frames"]);
+    command.arg("run").arg(pipeline).args(["--mode", mode, input, "--format", "frames"]);
     command
 }
 

@@ -128,14 +128,14 @@ fn a_profile_is_the_same_from_every_form_of_answers_and_in_parts() {
 fn files_and_options_that_cannot_be_used_are_named() {
     let answers = Answers::new();
     let run = |arguments: &str| sizeleak(arguments).current_dir(answers.folder.path()).output().unwrap();
-    let said = stderr(&run("detect attacked.frames --profile p.toml --budget 1/year"));
+    let said = stderr(&run("detect attacked.frames --profile p.toml --alarms 1/year"));
     assert!(said.contains("no alarm yet: ") && said.contains("to keep 1/year"), "{said}");
     assert!(said.contains("are not after those of the profile, and were passed over"), "{said}");
     let usage = |arguments: &str, words: &str| {
         let output = run(arguments);
         assert!(output.status.code() == Some(2) && stderr(&output).contains(words), "{}", stderr(&output));
     };
-    usage("detect attacked.frames --profile p.toml --budget often", "1/week");
+    usage("detect attacked.frames --profile p.toml --alarms often", "1/week");
     assert_fails(&run("detect attacked.frames --profile missing.toml"), 1, &["missing.toml"]);
     assert_fails(&run("detect attacked.frames --profile attacked.frames"), 1, &["attacked.frames"]);
     assert_fails(&run("profile learned.commands -o none.toml"), 1, &["no answer to learn from"]);

@@ -175,7 +175,7 @@ fn interrupted_run_leaves_no_file() {
     for mode in MODES {
         let folder = tempfile::tempdir().unwrap();
         let mut command = sizeleak(&format!(
-            "run pipeline.toml --input - --mode {mode} --format frames --set record-sizer.save={}/r.frames.zst",
+            "run pipeline.toml - --mode {mode} --format frames --set record-sizer.save={}/r.frames.zst",
             folder.path().display()
         ));
         let output = stop(&mut command, capture[..capture.len() / 2].to_vec(), 1, || {
@@ -252,7 +252,7 @@ fn unsuitable_stream_is_one_sentence() {
     let packed = folder.path().join("record-sizer.frames.zst");
     let from =
         |path: &Path, more: &str| home("threads", &format!("--from {} {more}", path.display())).output().unwrap();
-    let conflict = from(&packed, "--input x.pcap");
+    let conflict = from(&packed, "x.pcap");
     assert_eq!(conflict.status.code(), Some(2), "{}", stderr(&conflict));
     let short = write(folder.path(), "short.toml", "[[stage]]\nrun = \"capture\"\n");
     let other = sizeleak(&format!("run {} --from {}", short.display(), packed.display())).output().unwrap();
@@ -287,7 +287,7 @@ fn only_run_saves_streams_that_a_pipeline_file_names() {
     let file = write(folder.path(), "p.toml", text.replace("examples/", &format!("{}/examples/", root().display())));
     let (model, capture, labels) = (example("model.toml"), example("test.pcap"), example("test.csv"));
     let arguments =
-        format!("evaluate --pipeline {} --model {model} --capture {capture} --labels {labels} --quiet", file.display());
+        format!("evaluate --pipeline {} --model {model} {capture} --labels {labels} --quiet", file.display());
     stdout(&mut sizeleak(&arguments));
     assert_eq!(names(folder.path()), ["p.toml"]);
     stdout(&mut sizeleak(&format!("run {} --quiet", file.display())));

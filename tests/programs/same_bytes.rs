@@ -72,9 +72,8 @@ fn ways(Captures { files, stages, .. }: &Captures, folder: &Path) -> Vec<(String
     for one_processor in [true, false] {
         let way = |name: &str| format!("{name}, one processor: {one_processor}");
         for mode in ["threads", "processes"] {
-            let arguments = format!(
-                "sizeleak run {pipeline} --gateway {GATEWAY} {model} --quiet --format frames --mode {mode} --input"
-            );
+            let arguments =
+                format!("sizeleak run {pipeline} --gateway {GATEWAY} {model} --quiet --format frames --mode {mode}");
             let output = on(one_processor, &arguments).args(files).output().unwrap();
             ways.push((way(mode), up_to_summary(&output.stdout)));
         }

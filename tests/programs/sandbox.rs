@@ -47,10 +47,7 @@ fn programs_are_confined_while_they_run() {
         ("capture", "- --metrics 127.0.0.1:0"),
         ("flow-filter", &format!("--gateway {GATEWAY}")),
         ("record-sizer", ""),
-        (
-            "sizeleak",
-            &format!("run --input - --gateway {GATEWAY} --model {} --metrics 127.0.0.1:0", example("model.toml")),
-        ),
+        ("sizeleak", &format!("run - --gateway {GATEWAY} --model {} --metrics 127.0.0.1:0", example("model.toml"))),
     ] {
         assert_confinement(&mut with(name, arguments), ["1", "2"]);
         assert_confinement(with(name, arguments).arg("--no-sandbox"), ["0", "0"]);
@@ -63,7 +60,7 @@ fn pipeline_file_turns_the_sandbox_off() {
     let stage = "[[stage]]\nrun = \"capture\"\n";
     for (settings, expected) in [("", ["1", "2"]), ("[pipeline]\nsandbox = false\n", ["0", "0"])] {
         let file = write(folder.path(), "pipeline.toml", format!("{settings}{stage}"));
-        let run = format!("run {} --input - --format frames", file.display());
+        let run = format!("run {} - --format frames", file.display());
         assert_confinement(&mut sizeleak(&run), expected);
     }
 }
@@ -83,15 +80,7 @@ fn run_with_everything(folder: &Path, flags: &[&str]) -> Vec<Vec<u8>> {
     archive(&folder.join("archive"));
     symlink(folder.join("output/target.frames"), folder.join("link.frames")).unwrap();
     let mut run = program("sizeleak");
-    run.current_dir(folder).args([
-        "run",
-        "--input",
-        "archive",
-        "--set",
-        "capture.recursive=true",
-        "--gateway",
-        GATEWAY,
-    ]);
+    run.current_dir(folder).args(["run", "archive", "--set", "capture.recursive=true", "--gateway", GATEWAY]);
     run.arg("--model").arg(root().join(example("model.toml"))).args(["--format", "frames", "-o", "link.frames"]);
     run.args(["--set", "record-sizer.save=saves/records.frames.zst", "--latency-log", "logs/latency.hlog"]);
     run.args(["--metrics", "127.0.0.1:0", "--time", "local"]).args(flags);
@@ -132,7 +121,7 @@ fn pipes_without_a_name_and_devices_are_read_and_written() {
     ] {
         assert!(shell(input) == expected, "{input}");
     }
-    let run = format!("run --input {capture} --gateway {GATEWAY} --model {} -o /dev/null", example("model.toml"));
+    let run = format!("run {capture} --gateway {GATEWAY} --model {} -o /dev/null", example("model.toml"));
     let output = sizeleak(&run).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
 }
@@ -141,7 +130,7 @@ fn pipes_without_a_name_and_devices_are_read_and_written() {
 #[test]
 fn programs_that_a_run_starts_are_confined_by_themselves() {
     let mut run =
-        with("sizeleak", &format!("run --mode processes --input - --gateway {GATEWAY} --set capture.recursive=false"));
+        with("sizeleak", &format!("run --mode processes - --gateway {GATEWAY} --set capture.recursive=false"));
     run.args(["--model", &example("model.toml")]);
     for (flag, expected) in [(None, ["1", "2"]), (Some("--no-sandbox"), ["0", "0"])] {
         let mut child = start(run.args(flag));

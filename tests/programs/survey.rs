@@ -65,7 +65,7 @@ fn commands_of_run(capture: &Path, gateway: &str) -> u64 {
     let mut command = sizeleak("run --kind command --format ndjson --quiet");
     // Where no pipeline.toml names a model.
     command.current_dir(capture.parent().unwrap());
-    let output = run(command.args(["--gateway", gateway, "--input"]).arg(capture));
+    let output = run(command.args(["--gateway", gateway]).arg(capture));
     assert!(output.status.success(), "{}", stderr(&output));
     String::from_utf8(output.stdout).unwrap().lines().count() as u64
 }
@@ -370,7 +370,7 @@ fn a_flood_of_connections_hides_no_gateway_and_takes_bounded_memory() {
 
 #[test]
 fn a_missing_or_wrong_gateway_leads_to_the_survey() {
-    let labelled = ["--capture", &example("learn.pcap"), "--labels", &example("learn.csv")];
+    let labelled = [&example("learn.pcap"), "--labels", &example("learn.csv")];
     let wrong = ["--gateway", "10.99.99.99"];
     let model = example("model.toml");
     let learn = |more: &[&str]| run(sizeleak("learn -o /dev/null").args(labelled).args(more));
@@ -378,7 +378,7 @@ fn a_missing_or_wrong_gateway_leads_to_the_survey() {
     let input = example("test.pcap");
     let pipeline = tempfile::tempdir().unwrap();
     let run_in = |more: &[&str]| {
-        let mut command = sizeleak("run --input");
+        let mut command = sizeleak("run");
         command.arg(root().join(&input)).arg("--model").arg(root().join(&model)).current_dir(pipeline.path());
         run(command.args(more))
     };

@@ -32,7 +32,7 @@ impl RecordingPlan {
     pub(crate) fn in_words(&self) -> String {
         let shown: Vec<String> = self.commands.iter().take(SHOWN).map(|counts| self.command(counts)).collect();
         let more = self.commands.len().saturating_sub(SHOWN);
-        let more = if more > 0 { format!(" and {more} more (`--record` writes them all)") } else { String::new() };
+        let more = if more > 0 { format!(" and {more} more (`--suggest` writes them all)") } else { String::new() };
         format!("record next, three times each: {}{more}", shown.join("; "))
     }
 
@@ -71,6 +71,6 @@ mod tests {
         let template = String::from_utf8(plan.label_template().unwrap()).unwrap();
         assert_eq!(template, "time,on,\"a,b\"\n,1,0\n,1,0\n,1,0\n,2,1\n,2,1\n,2,1\n");
         let many = RecordingPlan::new(&["on".into()], (1..=14).map(|count| vec![count]).collect());
-        assert!(many.in_words().ends_with("; on=12 and 2 more (`--record` writes them all)"), "{}", many.in_words());
+        assert!(many.in_words().ends_with("; on=12 and 2 more (`--suggest` writes them all)"), "{}", many.in_words());
     }
 }

@@ -9,7 +9,7 @@ use sizeleak_report::document::Value::{Number, Share};
 use sizeleak_report::document::{ChartKind, Figure};
 use sizeleak_text::percent;
 
-use super::judged::observer;
+use super::judged::{GUARD, observer};
 use crate::command::document::{Document, figure, paragraph, spaced};
 use crate::command::failure::Failure;
 use crate::command::report_format::ReportForm;
@@ -24,11 +24,6 @@ const RANDOM: [u64; 3] = [8, 32, 128];
 
 /// Budgets of best tables, as shares of the bytes of commands.
 const BUDGETS: [f64; 9] = [0.005, 0.01, 0.02, 0.035, 0.05, 0.1, 0.2, 0.4, 0.8];
-
-/// What the column of detection says.
-pub(super) const GUARD: &str = "Attacks found: by `sizeleak detect` with the home's profile, within its budget of false alarms, in \
-    simulated homes; the mean over kinds of attack. It sees what an observer sees: what padding hides from the one, it \
-    hides from the other. A detector inside the gateway is not affected.";
 
 /// What padding policies give away against what they cost, by ascending cost.
 #[derive(Serialize)]

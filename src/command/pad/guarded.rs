@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use sizeleak_audit::guard::{Guard, GuardedHome, each_home};
 use sizeleak_audit::padding::PaddingPolicy;
@@ -16,10 +16,9 @@ use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_simulator::scenario::AttackKind;
 use sizeleak_simulator::{Scenario, SimulatedCapture};
-use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
-use super::policy::AttacksFound;
-use crate::command::failure::Failure;
+use super::judged::AttacksFound;
+use crate::command::failure::{Failure, parsed};
 
 /// How long a detector learns before the first attack: the budget of a week is kept by then.
 const LEARNED_DAYS: u32 = 42;
@@ -59,9 +58,7 @@ impl GuardOptions {
     /// The homes; `None` if nobody asked.
     pub(super) fn homes<'a>(&'a self, model: &'a Model) -> Result<Option<GuardedHomes<'a>>, Failure> {
         let Some(path) = &self.detect else { return Ok(None) };
-        let place = || path.display().to_string();
-        let text = read_text(path, MAX_WRITTEN_BYTES).with_context(place)?;
-        let scenario = Scenario::from_toml(&text).with_context(place)?;
+        let scenario = parsed(path, Scenario::from_toml)?;
         let days = scenario.habits.days;
         if days < LEARNED_DAYS + ATTACKED_DAYS {
             let least = LEARNED_DAYS + ATTACKED_DAYS;

@@ -1,12 +1,15 @@
 //! What a picture is drawn from, found by its content.
 
 use std::io::{BufRead, BufReader, Cursor, Read};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, ensure};
 use clap::ValueEnum;
 use serde_json::Value;
+use sizeleak_habits::{ActionWeek, Home, Profile, Routine};
 use sizeleak_output::AnswerSink;
+use sizeleak_output::plot::{ActionHours, HomeHabits, RoutineRow};
 use sizeleak_pipeline::recording::open;
 
 use crate::command::answers_input::{read_parquet, read_stream};
@@ -161,5 +164,47 @@ impl PictureKind {
             Self::Profile => "a profile: `sizeleak profile answers.frames -o home.profile.toml` writes it",
             Self::Latency => "frames to their end: `sizeleak run … -o answers.frames` writes them",
         }
+    }
+}
+
+pub(crate) fn parsed(text: &str) -> anyhow::Result<Profile> {
+    // Its words hold what its source says.
+    Profile::from_toml(text).map_err(|error| anyhow!("it is nothing that can be drawn, and {error}"))
+}
+
+pub(crate) fn home<'a>(profile: &'a Profile, gateways: &[IpAddr]) -> anyhow::Result<(&'a str, Home)> {
+    let is_meant =
+        |gateway: &&str| gateways.is_empty() || gateway.parse().is_ok_and(|it: IpAddr| gateways.contains(&it));
+    ensure!(profile.gateways().next().is_some(), "it holds no home: `sizeleak profile --add` adds answers");
+    let meant: Vec<&str> = profile.gateways().filter(is_meant).collect();
+    let [gateway] = meant[..] else {
+        let known = profile.gateways().map(gateway_name).collect::<Vec<_>>().join(", ");
+        return Err(anyhow!("a picture is of one home: name its gateway by `--gateway`; the profile has {known}"));
+    };
+    let home = profile.home(gateway);
+    ensure!(
+        home.learned_days() > 0,
+        "no whole day, from four in the morning to the next, is learned yet: `sizeleak profile --add` adds answers"
+    );
+    Ok((gateway_name(gateway), home))
+}
+
+fn gateway_name(gateway: &str) -> &str {
+    if gateway.is_empty() { "an unknown gateway" } else { gateway }
+}
+
+/// What is drawn of a home that lives by the clock of this zone.
+pub(super) fn habits(home: &Home, zone: &str) -> HomeHabits {
+    let (commands, days) = (home.sightings().count(), home.learned_days());
+    let hours = |ActionWeek { action, hours, weekly }| ActionHours { name: action, hours, weekly };
+    let row = |Routine { command, at, came, of, days }| RoutineRow {
+        command: command.to_string(),
+        when: format!("{at}  {came} of {of} {}", if days == "all" { "days" } else { days }),
+        share: f64::from(came) / f64::from(of.max(1)),
+    };
+    HomeHabits {
+        about: format!("{days} whole days, {commands} commands; clock: {zone}"),
+        actions: home.week().into_iter().map(hours).collect(),
+        routines: home.routines().into_iter().map(row).collect(),
     }
 }

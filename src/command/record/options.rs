@@ -46,7 +46,7 @@ pub(super) struct CommandOptions {
     #[arg(long, value_name = "NAME")]
     include: Vec<String>,
 
-    /// First record what `learn --record FILE` asked for
+    /// First record what `learn --suggest FILE` asked for
     #[arg(long, value_name = "FILE")]
     pub(super) plan: Option<PathBuf>,
 
@@ -139,7 +139,7 @@ impl CommandOptions {
     }
 }
 
-/// The commands of a plan that `learn --record` wrote: a column for each action, without times.
+/// The commands of a plan that `learn --suggest` wrote: a column for each action, without times.
 pub(super) fn planned(path: &Path, actions: &[String]) -> anyhow::Result<Vec<Vec<u32>>> {
     let name = || path.display().to_string();
     let mut reader = csv::Reader::from_path(path).with_context(name)?;

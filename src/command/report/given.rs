@@ -42,7 +42,8 @@ impl Given {
         let with_roles: Vec<(Operand, Role)> =
             operands.into_iter().map(|operand| (operand.clone(), role(&operand, labelled))).collect();
         // Labels are about captures. Where there are none, they are about saved streams.
-        let has_captures = with_roles.iter().any(|(_, role)| *role == Role::Capture) || captures.traffic.names_more();
+        let has_captures =
+            with_roles.iter().any(|(_, role)| *role == Role::Capture) || captures.traffic.names_streams();
         let (mut answers, mut profiles) = (Vec::new(), Vec::new());
         for (operand, role) in with_roles {
             match role {
@@ -74,7 +75,7 @@ impl Given {
         let mut files: Vec<(&'static str, PathBuf)> = Vec::new();
         let captures = &arguments.captures;
         if self.has_captures {
-            files.extend(captures.traffic.captures().unwrap_or_default().into_iter().map(|path| ("the capture", path)));
+            files.extend(captures.traffic.captures().into_iter().map(|path| ("the capture", path)));
             files.extend(captures.traffic.streams().into_iter().map(|path| ("the saved stream", path)));
             files.extend(captures.labels.clone().map(|path| ("the labels", path)));
         }

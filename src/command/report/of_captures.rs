@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use sizeleak_evaluation::measured_leak::{MeasuredLeak, MeasuredShare};
 use sizeleak_evaluation::{CurveInput, Evaluation, Evaluator, JudgedRun, LabelCounts, LearningCurve};
 use sizeleak_labels::{LabelFile, Tolerance};
-use sizeleak_learning::{LabelledCommands, LearningOutcome, LearningRun, LearningSettings};
+use sizeleak_learning::{LearningOutcome, LearningRun, LearningSettings};
 use sizeleak_model::{FitMethod, Model, ModelSet};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_report::document::{Section, Tile, TileRow, Verdict};
@@ -13,11 +13,10 @@ use sizeleak_report::{Observed, judged, leak};
 use super::arguments::Arguments;
 use crate::command::evaluation_input::COVERED;
 use crate::command::failure::Failure;
-use crate::command::measure::CORRECTOR;
 use crate::command::measure::model_check::ModelCheck;
 use crate::command::measure::report::{MeasuredAudit, MeasuredSecrets};
 use crate::command::measure::table::named;
-use crate::command::notices::NoticeReport;
+use crate::command::measure::{CORRECTOR, labelled_commands};
 
 /// How probable a credible set is to hold the truth, as `sizeleak evaluate` has it.
 const CREDIBLE: f64 = 0.95;
@@ -54,7 +53,7 @@ impl CaptureFindings {
         let labels = captures.read_labels(&traffic, &pipeline)?;
         let tolerance = labels.tolerance(captures.tolerance);
         let labelled = Labelled { arguments, pipeline, traffic, labels, tolerance };
-        let commands = labelled.commands()?;
+        let commands = labelled_commands(&labelled.pipeline, &labelled.traffic, &labelled.labels, tolerance)?;
         if observed.commands() == 0 {
             commands.seen().for_each(|(time_ns, bytes)| observed.add_command(time_ns, bytes));
             observed.end_of_file();
@@ -94,15 +93,6 @@ impl CaptureFindings {
 }
 
 impl Labelled<'_> {
-    fn commands(&self) -> Result<LabelledCommands, Failure> {
-        let mut notices = NoticeReport::default();
-        let finding = self.pipeline.before(CORRECTOR);
-        let on_notice = &mut |notice: &_| notices.add(notice);
-        let found = LabelledCommands::find(&self.traffic, &finding, &self.labels, self.tolerance, on_notice);
-        notices.print(&found, |found| found.damage.as_ref());
-        Ok(found?)
-    }
-
     fn evaluation(&self, model: &std::path::PathBuf) -> Result<Evaluation, Failure> {
         let files = std::slice::from_ref(model);
         let (models, mut pipeline) = (ModelSet::read(files)?, self.pipeline.clone());

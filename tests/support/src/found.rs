@@ -17,7 +17,7 @@ pub fn found(last: &str, inputs: &[&Path], more: &[&str]) -> Answers {
     let stages: Vec<String> = STAGES[..=end].iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).collect();
     let pipeline = write(folder.path(), "pipeline.toml", stages.concat());
     let mut command = sizeleak("run");
-    command.arg(pipeline).arg("--input").args(inputs).args(["--gateway", GATEWAY, "--format", "ndjson"]);
+    command.arg(pipeline).args(inputs).args(["--gateway", GATEWAY, "--format", "ndjson"]);
     command.args(["--kind", "flow,record,command,notice,summary"]).args(more);
     Answers::of(&command.output().unwrap())
 }

@@ -104,7 +104,7 @@ impl Home {
 
     fn learn_anew(&self, model: &str, more: &[&str]) -> Output {
         let mut command = sizeleak("learn");
-        command.arg("--capture").arg(self.path("learn.pcap")).arg("--labels").arg(self.path("learn.csv"));
+        command.arg(self.path("learn.pcap")).arg("--labels").arg(self.path("learn.csv"));
         command.args(["--gateway", GATEWAY]).arg("--inventory").arg(self.path("inventory.toml"));
         run(command.arg("-o").arg(self.path(model)).args(more))
     }
@@ -113,7 +113,7 @@ impl Home {
     pub fn evaluate(&self, model: &str, more: &[&str]) -> Output {
         let mut command = sizeleak("evaluate");
         command.arg("--model").arg(self.path(model)).args(["--gateway", GATEWAY]);
-        command.arg("--capture").arg(self.path("test.pcap")).arg("--labels").arg(self.path("test.csv"));
+        command.arg(self.path("test.pcap")).arg("--labels").arg(self.path("test.csv"));
         run(command.args(more))
     }
 
@@ -121,7 +121,7 @@ impl Home {
     pub fn compare(&self, model: &str, settings: &[String]) -> Value {
         let mut command = sizeleak("evaluate");
         command.args(settings).arg("--model").arg(self.path(model)).args(["--gateway", GATEWAY, "--quiet"]);
-        command.arg("--capture").arg(self.path("test.pcap")).arg("--labels").arg(self.path("test.csv"));
+        command.arg(self.path("test.pcap")).arg("--labels").arg(self.path("test.csv"));
         let output = run(command.args(["--format", "json"]));
         assert!(output.status.success(), "{}", stderr(&output));
         serde_json::from_slice(&output.stdout).unwrap()

@@ -110,7 +110,7 @@ pub fn tagged(vlan: u16, frame: &[u8]) -> Vec<u8> {
 
 /// Runs the bundled model over captures; `more` are further arguments.
 pub fn run(inputs: &[&Path], more: &[&str]) -> Output {
-    let mut command = sizeleak("run --input");
+    let mut command = sizeleak("run");
     command.args(inputs).args(["--gateway", GATEWAY, "--model", &example("model.toml")]);
     // Each command is answered for itself: what differs is what packets say, not what earlier commands did.
     command.args(["--format", "ndjson", "--set", "epsilon-corrector.fixed=true"]).args(more).output().unwrap()
