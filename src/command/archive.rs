@@ -101,9 +101,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     dry_run: bool,
 
-    /// Take each folder named as one capture point
-    ///
-    /// With all folders below it, such as one for each day: connections go on from folder to folder.
+    /// Take each folder named as one capture point. With all folders below it, such as one for each day: connections go
+    /// on from folder to folder.
     #[arg(long, help_heading = INPUT)]
     one_point: bool,
 
@@ -113,9 +112,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     lock: LockFlags,
 
-    /// Give up what was found in captures that are gone, or outside of the range of time
-    ///
-    /// By default a point keeps its results when captures were deleted, and nothing is added to it.
+    /// Give up what was found in captures that are gone, or outside of the range of time. By default a point keeps its
+    /// results when captures were deleted, and nothing is added to it.
     #[arg(long, help_heading = OUTPUT)]
     forget: bool,
 
@@ -237,9 +235,8 @@ struct CaptureChoice {
     #[arg(long, value_name = "TIME", value_parser = interval, default_value = "10s", requires = "watch", help_heading = INPUT)]
     every: Duration,
 
-    /// Leave files for a later call that were modified within this time [default: 30s with --watch, else 0s]
-    ///
-    /// They may still be growing. `status` lists them.
+    /// Leave files for a later call that were modified within this time [default: 30s with --watch, else 0s]. They may
+    /// still be growing. `status` lists them.
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = INPUT)]
     settle: Option<Duration>,
 
@@ -295,9 +292,8 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Args)]
 struct LockFlags {
-    /// Wait if another call is writing to OUT
-    ///
-    /// By default the call ends with an error, so that calls of a timer do not pile up.
+    /// Wait if another call is writing to OUT. By default the call ends with an error, so that calls of a timer do not
+    /// pile up.
     #[arg(long, conflicts_with = "dry_run", help_heading = OUTPUT)]
     wait: bool,
 }

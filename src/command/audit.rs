@@ -98,9 +98,8 @@ const COVERED: &str = "the background is that from before the damage";
 
 #[derive(Debug, Args)]
 struct BackgroundOptions {
-    /// So many other flows send through the tunnel, each like one of this capture or folder of captures
-    ///
-    /// As in 5:home.pcap. Flows of the model's services are left out.
+    /// So many other flows send through the tunnel, each like one of this capture or folder of captures. As in
+    /// 5:home.pcap. Flows of the model's services are left out.
     #[arg(long, value_name = "FLOWS:CAPTURE", requires = "tunnel", value_parser = background)]
     background: Option<(u32, PathBuf)>,
 }

@@ -149,8 +149,7 @@ impl AuditedModel {
 
 #[derive(Debug, Args)]
 pub(super) struct ObserverOption {
-    /// What who sees the packets of a tunnel learns: wireguard, esp-gcm, esp-cbc, or a policy by which it pads packets
-    ///
+    /// What who sees the packets of a tunnel learns: wireguard, esp-gcm, esp-cbc, or a policy by which it pads packets.
     /// Such as multiple:128. The observer counts the packets that are sent at once, and adds up their bytes.
     #[arg(long, value_name = "NAME")]
     tunnel: Option<TunnelKind>,

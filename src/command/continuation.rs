@@ -24,12 +24,10 @@ const LAST_KIND: &str = "record";
 /// Where the flows of a run come from, and go to.
 #[derive(Debug, Args)]
 pub(super) struct Continuation {
-    /// Continue the flows of an earlier run from the state in FILE, and leave the next state there
-    ///
-    /// For captures that arrive one by one: flows go on from each to the next, and the frames of all runs together are
-    /// those of one run over all captures, which must not overlap in time. A new state begins where there is no FILE. The
-    /// run ends with the records; `sizeleak run RECORDS…` makes commands of all of them. FILE changes only if the run ends
-    /// well.
+    /// Continue the flows of an earlier run from the state in FILE, and leave the next state there. For captures that
+    /// arrive one by one: flows go on from each to the next, and the frames of all runs together are those of one run
+    /// over all captures, which must not overlap in time. A new state begins where there is no FILE. The run ends with
+    /// the records; `sizeleak run RECORDS…` makes commands of all of them. FILE changes only if the run ends well.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "since", "until"], help_heading = INPUT)]
     state: Option<PathBuf>,
 
@@ -53,8 +51,8 @@ impl Continuation {
     }
 
     /// Whether the run only ends the flows of earlier ones.
-    pub(super) fn has_no_traffic(&self, input: &TrafficInput) -> Result<bool, Failure> {
-        Ok(self.finish && input.captures().is_empty())
+    pub(super) fn has_no_traffic(&self, input: &TrafficInput) -> bool {
+        self.finish && input.captures().is_empty()
     }
 
     /// The kinds that a pipeline has to make, given those that are asked for.

@@ -97,10 +97,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     details: Option<PathBuf>,
 
-    /// Also show the figures if commands were padded
-    ///
-    /// POLICY is a file that `sizeleak pad` wrote, or `multiple:BYTES`, `powers-of-two`, `padme`, `tls13:BYTES`,
-    /// `constant:BYTES`, `random:MOST`. Sizes are changed after commands are found; the observer knows the policy.
+    /// Also show the figures if commands were padded. POLICY is a file that `sizeleak pad` wrote, or `multiple:BYTES`,
+    /// `powers-of-two`, `padme`, `tls13:BYTES`, `constant:BYTES`, `random:MOST`. Sizes are changed after commands are
+    /// found; the observer knows the policy.
     #[arg(long, value_name = "POLICY", conflicts_with = "folds", help_heading = OUTPUT)]
     what_if: Option<PaddingOption>,
 }

@@ -1,4 +1,4 @@
-//! `sizeleak frames`: any frame stream as text.
+//! `sizeleak frames`: any frame stream as text; and the names of kinds of frames.
 
 use std::collections::BTreeSet;
 use std::fs::File;

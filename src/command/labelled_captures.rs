@@ -33,10 +33,9 @@ pub(super) struct LabelledCaptures {
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub(super) labels: Option<PathBuf>,
 
-    /// Every capture or stream holds one command, and its file's name is the action
-    ///
-    /// As in `toggle.pcap`, `toggle_001.pcap`, `2023-08-06_toggle-1.pcap`; or the name of its folder (`toggle/001.pcap`). Only
-    /// the order of its packets counts. REGEX says where else names have the action: a group (?<action>…), and perhaps one
+    /// Every capture or stream holds one command, and its file's name is the action. As in `toggle.pcap`,
+    /// `toggle_001.pcap`, `2023-08-06_toggle-1.pcap`; or the name of its folder (`toggle/001.pcap`). Only the order of
+    /// its packets counts. REGEX says where else names have the action: a group (?<action>…), and perhaps one
     /// (?<count>…).
     #[arg(
         long,
@@ -78,7 +77,7 @@ enum ReadOrder {
 }
 
 fn name_rule(text: &str) -> Result<NameRule, String> {
-    if text.is_empty() { Ok(NameRule::default()) } else { text.parse().map_err(|error| format!("{error}")) }
+    if text.is_empty() { Ok(NameRule::default()) } else { text.parse() }
 }
 
 impl LabelledCaptures {

@@ -27,17 +27,14 @@ pub(super) struct LearningOptions {
     #[arg(long, value_name = "SUITE")]
     cipher: Option<String>,
 
-    /// Commands are padded, by this policy
-    ///
-    /// A file that `sizeleak pad` wrote, or `multiple:BYTES`, `powers-of-two`, `padme`, `tls13:BYTES`,
-    /// `constant:BYTES`, `random:MOST`. Sizes are learned as ranges; the model holds the policy.
+    /// Commands are padded, by this policy. A file that `sizeleak pad` wrote, or `multiple:BYTES`, `powers-of-two`,
+    /// `padme`, `tls13:BYTES`, `constant:BYTES`, `random:MOST`. Sizes are learned as ranges; the model holds the
+    /// policy.
     #[arg(long, value_name = "POLICY")]
     padding: Option<PaddingOption>,
 
-    /// Every command between the first label and the last has a label
-    ///
-    /// What has none is learned as no command. Without this, only what is periodic, an answer or of a size that no
-    /// actions make up is.
+    /// Every command between the first label and the last has a label. What has none is learned as no command. Without
+    /// this, only what is periodic, an answer or of a size that no actions make up is.
     #[arg(long)]
     labels_are_complete: bool,
 }

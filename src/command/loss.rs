@@ -12,9 +12,8 @@ pub(super) const LOSS_CODE: u8 = 4;
 
 #[derive(Debug, Args)]
 pub(super) struct LossLimit {
-    /// Exit with code 4 if more than PERCENT of the payload was not used
-    ///
-    /// Of the payload of all TLS connections and of QUIC: it is missing from the capture, was skipped, or nothing confirmed it.
+    /// Exit with code 4 if more than PERCENT of the payload was not used. Of the payload of all TLS connections and of
+    /// QUIC: it is missing from the capture, was skipped, or nothing confirmed it.
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent, help_heading = MEASURING)]
     max_loss: f64,
 }

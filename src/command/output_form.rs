@@ -183,7 +183,8 @@ mod tests {
     }
 
     fn of_run(named: Option<OutputFormat>, file: &str) -> Result<Option<OutputFormat>, String> {
-        chosen(named, Some(Path::new(file)), "sizeleak run").map_err(|failure| failure.to_string())
+        chosen(named, OutputFormat::value_variants(), Some(Path::new(file)), "sizeleak run")
+            .map_err(|failure| failure.to_string())
     }
 
     #[test]
@@ -202,10 +203,11 @@ mod tests {
         ] {
             assert_eq!(of_run(None, file), Ok(format), "{file}");
         }
-        let figures = |file: &str| chosen::<Figures>(None, Some(Path::new(file)), "sizeleak evaluate").ok();
+        let figures =
+            |file: &str| chosen(None, Figures::value_variants(), Some(Path::new(file)), "sizeleak evaluate").ok();
         assert_eq!(figures("x.json"), Some(Some(Figures::Json)));
         assert_eq!(figures("x.csv"), None, "it would hold a table");
-        assert_eq!(chosen(Some(Figures::Text), None, "").ok(), Some(Some(Figures::Text)));
+        assert_eq!(chosen(Some(Figures::Text), &[], None, "").ok(), Some(Some(Figures::Text)));
     }
 
     #[test]

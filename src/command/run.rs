@@ -56,9 +56,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     options: StageOptionArguments,
 
-    /// The model of the gateway, made by `sizeleak learn`
-    ///
-    /// Can be repeated, for several services or gateways.
+    /// The model of the gateway, made by `sizeleak learn`; can be repeated, for several services
     #[arg(long, value_name = "FILE", help_heading = STAGES)]
     model: Vec<PathBuf>,
 
@@ -224,7 +222,7 @@ impl Arguments {
 
     fn start(&self) -> Result<StartPoint, Failure> {
         if self.continuation.is_used() {
-            return Ok(StartPoint::continued(self.continuation.has_no_traffic(&self.input)?));
+            return Ok(StartPoint::continued(self.continuation.has_no_traffic(&self.input)));
         }
         StartPoint::of(&self.input)
     }

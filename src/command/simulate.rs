@@ -35,9 +35,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
 
-    /// Pad commands by this policy, in place of the scenario's
-    ///
-    /// A file that `sizeleak pad` wrote, or a name, as in the scenario's `[padding]`.
+    /// Pad commands by this policy, in place of the scenario's. A file that `sizeleak pad` wrote, or a name, as in the
+    /// scenario's `[padding]`.
     #[arg(long, value_name = "POLICY")]
     padding: Option<PaddingOption>,
 

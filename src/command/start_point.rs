@@ -1,4 +1,4 @@
-//! Where `sizeleak run` starts: at the captures, or at saved streams.
+//! Where `sizeleak run` starts, at the captures or at saved streams, and the file ./pipeline.toml that it may find.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -11,16 +11,12 @@ use super::help::INPUT;
 
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(super) struct TimeRangeOption {
-    /// Only commands, answers and labels of this time or later, or captures that end then or later
-    ///
-    /// A date, which is its beginning in UTC, or a time of RFC 3339, such as 2026-01-06T08:00:00+01:00. Captures are read
-    /// whole.
+    /// Only commands, answers and labels of this time or later, or captures that end then or later: a date, which begins
+    /// in UTC, or a time as in 2026-01-06T08:00:00+01:00
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = INPUT)]
     since: Option<i64>,
 
-    /// Only what is, or captures that begin, before this time
-    ///
-    /// `--since 2026-01-06 --until 2026-01-07` is one day.
+    /// Only what is, or captures that begin, before this time. `--since 2026-01-06 --until 2026-01-07` is one day.
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = INPUT)]
     until: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! What a command reads: captures, folders of them, or saved streams, and the pipeline over them.
+//! What a command reads: captures, folders of them, or saved streams, with the pipeline, its options and its gateway.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -27,8 +27,8 @@ pub(super) struct TrafficInput {
 
     /// Continue from this saved frame stream
     ///
-    /// It was saved or `tee`d after any stage, also compressed; the stages that made it are skipped. Can be repeated:
-    /// streams are read one after another. Where they are labelled, all gateways but those of `--gateway` are left out.
+    /// Saved or `tee`d after any stage, also compressed. Several are read one after another. Where they are labelled, all
+    /// gateways but those of `--gateway` are left out.
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     from: Vec<PathBuf>,
 
@@ -213,9 +213,7 @@ pub(super) struct StageOptionArguments {
     #[arg(long, value_name = "IP|CIDR", value_delimiter = ',', help_heading = INPUT)]
     gateway: Vec<String>,
 
-    /// Set an option of a stage, as in pruner.keep=1
-    ///
-    /// `STAGE --help` lists them. It takes precedence over the pipeline file. Can be repeated.
+    /// Set an option of a stage, as in pruner.keep=1 (`STAGE --help` lists them); can be repeated
     #[arg(long, value_name = "STAGE.KEY=VALUE", help_heading = STAGES)]
     set: Vec<String>,
 }

@@ -30,9 +30,8 @@ const FIRST_SEED: u64 = 1;
 
 #[derive(Debug, Args)]
 pub(super) struct GuardOptions {
-    /// Also measure what the home's own detector still finds, in homes that live by this scenario
-    ///
-    /// With `[habits]` of at least 60 days, and the actions of the model.
+    /// Also measure what the home's own detector still finds, in homes that live by this scenario. With `[habits]` of
+    /// at least 60 days, and the actions of the model.
     #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["table", "countermeasures", "batch", "dummies", "delay", "replies"])]
     detect: Option<PathBuf>,
 

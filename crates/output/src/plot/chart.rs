@@ -194,8 +194,12 @@ impl ChartNumbers<'_> {
         let marks = known.iter().map(|(at, value, _)| place(*at, *value)).map(|(x, y)| DOTS.mark(x, y));
         let (spans, marks): (Vec<_>, Vec<_>) = (spans.collect(), marks.collect());
         panel.add(line);
-        spans.into_iter().for_each(|span| panel.add(span));
-        marks.into_iter().for_each(|mark| panel.add(mark));
+        for span in spans {
+            panel.add(span);
+        }
+        for mark in marks {
+            panel.add(mark);
+        }
         Ok(panel.svg())
     }
 
