@@ -220,9 +220,8 @@ impl Found {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command_filter::CommandFilter;
     use super::super::samples::{deviation, flow, identification};
-    use super::super::timeline::Truth;
+    use super::super::timeline::{CommandFilter, Truth};
     use super::*;
 
     fn timeline(frames: &[sizeleak_frame::Frame]) -> Timeline {

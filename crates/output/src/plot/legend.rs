@@ -125,8 +125,8 @@ pub(super) fn keys(timeline: &Timeline, verdicts: &[Verdict]) -> Vec<Key> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command_filter::CommandFilter;
     use super::super::samples::identification;
+    use super::super::timeline::CommandFilter;
     use super::*;
 
     #[test]
