@@ -4,7 +4,6 @@ use std::mem;
 
 use crate::{
     Command, Correction, Deviation, Flow, Hello, Identification, Notice, Packets, Record, Segments, Session, Summary,
-    Unknown,
 };
 
 /// One value of a stream. Rare and large kinds are boxed, so that records, the most frequent, move cheaply.
@@ -169,6 +168,14 @@ impl TryFrom<Frame> for Box<Identification> {
             other => Err(other),
         }
     }
+}
+
+/// A frame of an unknown kind. It is passed on byte for byte, so that newer stages work with this version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    pub kind: String,
+    /// The whole `MessagePack` value, the kind's name included.
+    pub value: Vec<u8>,
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ const SNAPLEN: u32 = 262_144;
 /// The resolution of pcapng's times: 10⁻⁹ s.
 const NANOSECONDS: u8 = 9;
 
-/// The format of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaptureFormat {
     /// For packets of one link type.
@@ -27,7 +26,6 @@ pub enum CaptureFormat {
     Pcapng,
 }
 
-/// Writes a capture to `W`.
 pub struct CaptureWriter<W: Write>(State<W>);
 
 enum State<W: Write> {

@@ -9,7 +9,6 @@ use sizeleak_packet::{CapturedBytes, GRE, IpPacket, TransportSegment, UDP, dns_m
 /// The flag by which GRE has a checksum (RFC 2784).
 const GRE_CHECKSUM: u8 = 0x80;
 
-/// The link type of Ethernet.
 const ETHERNET: u16 = 1;
 
 /// Bytes of Ethernet's header, which is kept even where less shows that no IP follows.

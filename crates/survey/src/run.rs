@@ -14,7 +14,6 @@ use crate::state::SurveyState;
 /// that opens it.
 const EVERY_ADDRESS: [&str; 2] = ["0.0.0.0/0", "::/0"];
 
-/// What to survey.
 #[derive(Debug, Clone, Default)]
 pub struct SurveyRun {
     /// The captures; `-` is stdin. They are read once.
@@ -43,7 +42,6 @@ pub enum Coverage {
     UntilStopped,
 }
 
-/// Why captures cannot be surveyed.
 #[derive(Debug, Error)]
 pub enum SurveyError {
     /// The captures cannot be read, or a gateway is no address.

@@ -177,7 +177,6 @@ fn reason(points: i32, text: &str) -> Reason {
     Reason { points, text: text.to_owned() }
 }
 
-/// Whether the messages of a service have sizes.
 fn is_sized(service: &Service<'_>) -> bool {
     service.protocol.is_some()
 }

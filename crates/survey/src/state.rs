@@ -31,7 +31,6 @@ const MAX_ANNOUNCED: usize = 65_536;
 /// Takes the frames of a pipeline up to `record-sizer`.
 pub(crate) struct SurveyState<'a> {
     segmenter: CommandSegmenter,
-    /// What came out of the segmenter.
     out: Vec<Frame>,
     announced: TwoGenerationCache<u64, Flow>,
     connections: BusiestTable<u64, Connection>,
@@ -166,7 +165,6 @@ impl<'a> SurveyState<'a> {
         }
     }
 
-    /// What was seen.
     pub(crate) fn finish(mut self) -> Result<SurveyReport, StageError> {
         self.segmenter.finish(&mut self.out)?;
         self.take_segmented();
