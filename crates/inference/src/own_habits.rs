@@ -66,6 +66,15 @@ pub(crate) struct OwnHabits {
     factors: HabitTable,
 }
 
+/// What a command says of habits.
+struct Evidence {
+    /// The probability of each number of actions, from 1.
+    of_numbers: Vec<f64>,
+    /// Of the log-likelihood, by the log-factors.
+    gradient: Vec<f64>,
+    curvature: Symmetric,
+}
+
 impl OwnHabits {
     /// Before the first command.
     pub(crate) fn new(pace: Pace, learned: &LearnedHabits, inference: &ReplyInference) -> Self {
@@ -104,43 +113,44 @@ impl OwnHabits {
         learned: &LearnedHabits,
         inference: &ReplyInference,
     ) {
+        let Some(Evidence { of_numbers, gradient, curvature }) = self.evidence(possible, learned) else {
+            if self.distance() > 0.0 {
+                self.refresh(learned, inference);
+            }
+            return;
+        };
+        self.step(&gradient, &curvature, share);
+        for (seen, own) in self.numbers.iter_mut().zip(&of_numbers) {
+            *seen = *seen * (1.0 - share / self.pace.memory) + share * own;
+        }
+        self.age += 1;
+        let distance = self.distance();
+        let size = self.mean.len();
+        let least = LEAST_PER_REFRESH.max((size * size / 8) as u32);
+        if distance > FAR || self.age >= if distance > NEAR { least } else { MOST_PER_REFRESH.max(least) } {
+            self.refresh(learned, inference);
+        }
+    }
+
+    /// What a command says of habits; `None` where none of what it may be has a weight at the mean.
+    fn evidence(&self, possible: &[(&[(u32, u32)], f64)], learned: &LearnedHabits) -> Option<Evidence> {
         let size = self.mean.len();
         // Moments at the mean, to first order from where they were computed: there, a command that tells nothing has a
         // gradient of 0.
         let moved: Vec<f64> = self.mean.iter().zip(&self.centre).map(|(mean, centre)| mean - centre).collect();
         let shifts: Vec<Vec<f64>> = self.moments.covariances.iter().map(|own| own.times(&moved)).collect();
-        let factors = self.number_factors(&moved, &shifts, learned);
-        let weight = |actions: &[(u32, u32)]| {
-            let along = |(action, count): &(u32, u32)| f64::from(*count) * self.mean[*action as usize];
-            factors[number_of(actions).min(factors.len()) - 1] * actions.iter().map(along).sum::<f64>().exp()
-        };
-        let weights: Vec<f64> = possible.iter().map(|(actions, prior)| prior * weight(actions)).collect();
-        let all: f64 = weights.iter().sum();
-        if !(all > 0.0 && all.is_finite()) {
-            if self.distance() > 0.0 {
-                self.refresh(learned, inference);
-            }
-            return;
-        }
-        let possible = || possible.iter().zip(&weights).map(|((actions, _), weight)| (*actions, weight / all));
+        let probabilities = self.probabilities(possible, &self.number_factors(&moved, &shifts, learned))?;
         let mut of_numbers = vec![0.0; self.numbers.len()];
-        for (actions, probability) in possible() {
-            if let Some(own) = of_numbers.get_mut(number_of(actions) - 1) {
-                *own += probability;
-            }
-        }
         let (mut gradient, mut curvature) = (vec![0.0; size], Symmetric::zero(size));
-        for (at, of_number) in of_numbers.iter().enumerate().filter(|(_, own)| **own > 0.0) {
-            curvature.add(&self.moments.covariances[at], *of_number);
-        }
         let mut difference = vec![0.0; size];
-        for (actions, probability) in possible() {
+        for ((actions, _), probability) in possible.iter().zip(probabilities) {
             let number = number_of(actions) - 1;
             let Some((mean, shift)) = self.moments.means.get(number).zip(shifts.get(number)) else { continue };
+            of_numbers[number] += probability;
             for ((own, mean), shift) in difference.iter_mut().zip(mean).zip(shift) {
                 *own = -mean - shift;
             }
-            for (action, count) in actions {
+            for (action, count) in *actions {
                 difference[*action as usize] += f64::from(*count);
             }
             curvature.add_square(&difference, -probability);
@@ -148,17 +158,24 @@ impl OwnHabits {
                 *all += probability * own;
             }
         }
+        for (at, of_number) in of_numbers.iter().enumerate().filter(|(_, own)| **own > 0.0) {
+            curvature.add(&self.moments.covariances[at], *of_number);
+        }
         curvature.add_square(&gradient, 1.0);
-        self.step(&gradient, &curvature, share);
-        for (seen, own) in self.numbers.iter_mut().zip(&of_numbers) {
-            *seen = *seen * (1.0 - share / self.pace.memory) + share * own;
-        }
-        self.age += 1;
-        let distance = self.distance();
-        let least = LEAST_PER_REFRESH.max((size * size / 8) as u32);
-        if distance > FAR || self.age >= if distance > NEAR { least } else { MOST_PER_REFRESH.max(least) } {
-            self.refresh(learned, inference);
-        }
+        Some(Evidence { of_numbers, gradient, curvature })
+    }
+
+    /// How probable each of some commands is at the mean, given what each number of actions weighs.
+    fn probabilities(&self, possible: &[(&[(u32, u32)], f64)], numbers: &[f64]) -> Option<Vec<f64>> {
+        let weight = |(actions, prior): &(&[(u32, u32)], f64)| {
+            let along = |(action, count): &(u32, u32)| f64::from(*count) * self.mean[*action as usize];
+            let number = number_of(actions).min(numbers.len()) - 1;
+            prior * numbers[number] * actions.iter().map(along).sum::<f64>().exp()
+        };
+        let mut weights: Vec<f64> = possible.iter().map(weight).collect();
+        let all: f64 = weights.iter().sum();
+        weights.iter_mut().for_each(|weight| *weight /= all);
+        (all > 0.0 && all.is_finite()).then_some(weights)
     }
 
     /// How far the mean is from where moments were computed.
