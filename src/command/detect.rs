@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     profile: PathBuf,
 
     /// How many false alarms a home may have, such as 1/week, 1/month or 0.1/day
-    #[arg(long, value_name = "ALARMS/TIME", default_value_t = Budget::WEEKLY)]
+    #[arg(long, alias = "budget", value_name = "ALARMS/TIME", default_value_t = Budget::WEEKLY)]
     alarms: Budget,
 
     #[command(flatten)]
