@@ -111,7 +111,9 @@ impl FilterCounters {
                 None => "inside a tunnel and outside".to_owned(),
             };
             let detail = format!(
-                "a connection between {gateway} and {service} was seen {place}: each is a flow of its own. To join them,                  name the tunnels that carry the gateway's traffic (`--tunnel`); `--tunnel none` opens none; more of                  these are only counted"
+                "a connection between {gateway} and {service} was seen {place}: each is a flow of its own. To join them, \
+                 name the tunnels that carry the gateway's traffic (`--tunnel`); `--tunnel none` opens none; more of \
+                 these are only counted"
             );
             Notice { flow: Some(*id), ..self.notice(what::ENCAPSULATED, None, detail) }
         })
@@ -125,14 +127,16 @@ impl FilterCounters {
             Resolution::Unasked => {
                 self.unasked_answers += 1;
                 let detail = format!(
-                    "addresses of a service that {resolver} told {client} were not taken: no such query of the gateway                      is in the capture; `--resolver {resolver}` believes it; {more}"
+                    "addresses of a service that {resolver} told {client} were not taken: no such query of the gateway \
+                     is in the capture; `--resolver {resolver}` believes it; {more}"
                 );
                 (self.unasked_answers, what::UNASKED, detail)
             }
             Resolution::Full => {
                 self.unkept_answers += 1;
                 let detail = format!(
-                    "of the addresses of a service that {resolver} told {client} not all were taken: no more than                      {MAX_RESOLVED} addresses and names are kept; {more}"
+                    "of the addresses of a service that {resolver} told {client} not all were taken: no more than \
+                     {MAX_RESOLVED} addresses and names are kept; {more}"
                 );
                 (self.unkept_answers, what::EVICTED, detail)
             }
