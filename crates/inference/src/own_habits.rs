@@ -174,7 +174,9 @@ impl OwnHabits {
         };
         let mut weights: Vec<f64> = possible.iter().map(weight).collect();
         let all: f64 = weights.iter().sum();
-        weights.iter_mut().for_each(|weight| *weight /= all);
+        for weight in &mut weights {
+            *weight /= all;
+        }
         (all > 0.0 && all.is_finite()).then_some(weights)
     }
 
