@@ -129,6 +129,7 @@ impl<T> TrafficClock<T> {
     }
 
     /// Adds an item that does not follow: [`next_event`](Self::next_event) returns it once its time is certain.
+    #[cold]
     pub fn add(&mut self, flow: u64, time_ns: i64, item: T) {
         match self.place(flow, time_ns) {
             Some(ahead_ns) => self.events.push_back(ClockEvent::Item { item, ahead_ns }),
