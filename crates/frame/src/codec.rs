@@ -10,7 +10,8 @@ use thiserror::Error;
 use crate::{Frame, MAX_DEPTH, Protocol, Unknown, fast};
 
 /// Appends the value `{kind: body}` of a frame to a buffer.
-#[inline]
+// Inlined, serde's part would be compiled with the callers, which are small and not fast.
+#[inline(never)]
 pub(crate) fn encode(frame: &Frame, buffer: &mut Vec<u8>) -> Result<(), encode::Error> {
     match frame {
         Frame::Record(body) if body.protocol == Protocol::Tls => Ok(fast::encode_record(body, buffer)?),
