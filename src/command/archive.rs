@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bytesize::ByteSize;
 use clap::{Args, Subcommand, ValueHint};
+use indicatif::DecimalBytes;
 use jiff::SignedDuration;
 use sizeleak_archive::{
     ArchiveError, ArchivePlan, ArchiveRun, ArchiveWatch, MissingCaptures, PartFormat, PointsOf, RoundResults,
@@ -284,7 +284,7 @@ fn files_of(files: usize, bytes: u64) -> String {
 }
 
 fn in_bytes(bytes: u64) -> String {
-    ByteSize(bytes).display().si().to_string()
+    DecimalBytes(bytes).to_string()
 }
 
 /// How often a call that waits looks whether the other one has ended.
