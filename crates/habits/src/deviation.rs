@@ -107,7 +107,9 @@ impl Deviation {
 
 /// An unusual command: which kind of deviation, what is usual, and what was seen.
 fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, String, String) {
-    let Some((actions, probability)) = learned.weights.first() else {
+    let first =
+        learned.weights.first().and_then(|(id, probability)| Some((*id, home.rates().actions(*id)?, probability)));
+    let Some((id, actions, probability)) = first else {
         return (What::Command, "another command".into(), "a command that nothing explains".into());
     };
     let seen = format!("{actions} at {} with probability {probability:.2}", clock(learned.at.second));
@@ -127,20 +129,18 @@ fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, Stri
         });
         return (What::Action, rarest, seen);
     }
-    let id = home.rates().known(actions);
-    let of_routine = |slot: &&Slot| Some(slot.command) == id && f64::from(slot.hits) >= ROUTINE * f64::from(slot.days);
+    let of_routine = |slot: &&Slot| slot.command == id && f64::from(slot.hits) >= ROUTINE * f64::from(slot.days);
     if let Some(slot) = home.not_come().find(of_routine) {
         return (What::ShiftedRoutine, usual_time(slot, actions), seen);
     }
-    let occurrences = id.map_or(&[][..], |id| home.rates().occurrences(id));
-    (What::Command, usual_hours(actions, occurrences, home), seen)
+    (What::Command, usual_hours(actions, home.rates().occurrences(id), home), seen)
 }
 
 fn overdue(slot: &Slot, home: &Home) -> (What, String, String) {
     let Some(actions) = home.rates().actions(slot.command) else {
         return (What::Overdue, "a command".into(), "none".into());
     };
-    let came = |learned: &LearnedCommand| learned.weights.first().is_some_and(|(own, _)| own == actions);
+    let came = |learned: &LearnedCommand| learned.weights.first().is_some_and(|(own, _)| *own == slot.command);
     let moved = home.last_commands().filter_map(|(_, learned)| learned).find(|learned| came(learned));
     let expected = usual_time(slot, actions);
     match moved {

@@ -317,10 +317,11 @@ impl Home {
             // Equal ones stay in their order.
             weights.sort_by(|(_, a), (_, b)| b.total_cmp(a));
             weights.retain(|(_, weight)| *weight > LEAST_WEIGHT);
+            let weights: Vec<(CommandId, f64)> =
+                weights.into_iter().map(|(actions, weight)| (self.rates.id(&actions), weight)).collect();
             self.score_command(time_ns, at, *surprise, &sighting.candidates, &weights, peaks);
             if let Some((top, _)) = weights.first() {
-                let top = self.rates.id(top);
-                self.previous = [Some(top), self.previous[0].filter(|_| context.previous[0].is_some())];
+                self.previous = [Some(*top), self.previous[0].filter(|_| context.previous[0].is_some())];
             }
             if let Some(today) = &mut self.today {
                 today.day.surprises.push(*surprise);
@@ -381,17 +382,15 @@ impl Home {
         at: LocalTime,
         surprise: f64,
         likelihoods: &[(Actions, f64)],
-        weights: &[(Actions, f64)],
+        weights: &[(CommandId, f64)],
         peaks: &mut Vec<Peak>,
     ) {
         self.score(Stream::Command, time_ns, surprise, Evidence::Commands(1), peaks);
         let rare =
             likelihoods.iter().map(|(actions, likelihood)| likelihood * self.rates.rarest_action(actions)).sum::<f64>();
         self.score(Stream::Action, time_ns, -rare.ln(), Evidence::Commands(1), peaks);
-        let ids: Vec<(CommandId, f64)> =
-            weights.iter().map(|(actions, weight)| (self.rates.id(actions), *weight)).collect();
         let Some(today) = &mut self.today else { return };
-        today.due.retain(|(_, slot)| !ids.iter().any(|(id, weight)| slot.is_met_by(*id, at.second, *weight)));
+        today.due.retain(|(_, slot)| !weights.iter().any(|(id, weight)| slot.is_met_by(*id, at.second, *weight)));
         let reference = &today.reference;
         if reference.is_empty() {
             return;
@@ -450,7 +449,7 @@ impl Home {
             // What is learned from less is as strange on every day.
             let peaks = (over.is_whole && self.learned_days() >= FIRST_DAYS).then_some(peaks);
             if over.is_whole {
-                self.rates.learn_day(over.number, &over.learned);
+                self.rates.learn_days([(over.number, &over.learned[..])]);
             }
             self.past.push_back(PastDay { day: over, peaks });
             self.forget();
@@ -486,19 +485,30 @@ impl Home {
             forgets = true;
         }
         if forgets {
-            // From the beginning: only then are numbers of commands that nobody sends any more free again.
-            let old = std::mem::replace(&mut self.rates, Rates::new(self.components));
-            let rates = &mut self.rates;
-            let mut renumber =
-                |id: Option<CommandId>| id.and_then(|id| old.actions(id)).map(|actions| rates.id(actions));
-            self.previous = self.previous.map(&mut renumber);
-            for learned in self.past.iter_mut().flat_map(|past| &mut past.day.learned) {
-                learned.context.previous = learned.context.previous.map(&mut renumber);
-            }
-            for day in self.past.iter().map(|past| &past.day).filter(|day| day.is_whole) {
-                self.rates.learn_day(day.number, &day.learned);
-            }
+            self.learn_anew();
         }
+    }
+
+    /// Learns what is remembered from the beginning: only then are numbers of commands that nobody sends any more free again.
+    fn learn_anew(&mut self) {
+        let old = std::mem::replace(&mut self.rates, Rates::new(self.components));
+        let rates = &mut self.rates;
+        let mut numbers: Vec<Option<CommandId>> = Vec::new();
+        let mut renumber = |id: CommandId| {
+            let at = id as usize;
+            numbers.resize(numbers.len().max(at + 1), None);
+            numbers[at] = numbers[at].or_else(|| old.actions(id).map(|actions| rates.id(actions)));
+            numbers[at]
+        };
+        self.previous = self.previous.map(|id| id.and_then(&mut renumber));
+        for learned in self.past.iter_mut().flat_map(|past| &mut past.day.learned) {
+            learned.context.previous = learned.context.previous.map(|id| id.and_then(&mut renumber));
+        }
+        for learned in self.past.iter_mut().flat_map(|past| &mut past.day.learned) {
+            learned.weights.retain_mut(|(id, _)| renumber(*id).map(|new| *id = new).is_some());
+        }
+        let days = self.past.iter().map(|past| &past.day).filter(|day| day.is_whole);
+        self.rates.learn_days(days.map(|day| (day.number, &day.learned[..])));
     }
 }
 

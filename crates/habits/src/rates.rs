@@ -17,6 +17,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use crate::calendar::{BINS, Calendar, LocalTime, apart};
 use crate::sighting::Actions;
 
@@ -72,20 +74,31 @@ pub(crate) struct Occurrence {
 pub(crate) struct LearnedCommand {
     pub(crate) at: LocalTime,
     pub(crate) context: Context,
-    /// What it was, each with its probability.
-    pub(crate) weights: Vec<(Actions, f64)>,
+    /// What it was, each with its probability, the most probable first.
+    pub(crate) weights: Vec<(CommandId, f64)>,
+}
+
+/// What is known of one command.
+#[derive(Debug, Clone)]
+struct Known {
+    actions: Actions,
+    /// How many actions it has.
+    number: usize,
+    /// The places of its actions in [`Rates::occurred`].
+    places: Vec<usize>,
+    occurrences: Vec<Occurrence>,
+    /// How often it was the most probable one.
+    times: f64,
 }
 
 /// The rates of a home's commands.
 #[derive(Debug, Clone)]
 pub(crate) struct Rates {
     components: Components,
-    ids: HashMap<Actions, CommandId>,
-    names: Vec<Actions>,
-    occurrences: Vec<Vec<Occurrence>>,
-    /// How often each command was the most probable one, and each pair of them in turn.
-    times: Vec<f64>,
-    pairs: HashMap<(CommandId, CommandId), f64>,
+    ids: HashMap<Actions, CommandId, RandomState>,
+    known: Vec<Known>,
+    /// How often each pair of commands was the most probable one in turn.
+    pairs: HashMap<(CommandId, CommandId), f64, RandomState>,
     /// How many commands there were in each interval of ten minutes, and how many that began a session, by kind of day.
     commands: [[f64; BINS]; 2],
     sessions: [[f64; BINS]; 2],
@@ -94,8 +107,9 @@ pub(crate) struct Rates {
     total: f64,
     /// How many were the first of their kind.
     first_times: f64,
-    /// By action: in how many commands it occurred, and in how many kinds of command.
-    occurred: HashMap<Arc<str>, [f64; 2]>,
+    places: HashMap<Arc<str>, usize, RandomState>,
+    /// By the action's place: in how many commands it occurred, and in how many kinds of command.
+    occurred: Vec<[f64; 2]>,
     /// The second numbers of all actions.
     in_kinds: f64,
     /// Commands by their number of actions, from 0.
@@ -108,17 +122,16 @@ impl Rates {
     pub(crate) fn new(components: Components) -> Self {
         Self {
             components,
-            ids: HashMap::new(),
-            names: Vec::new(),
-            occurrences: Vec::new(),
-            times: Vec::new(),
-            pairs: HashMap::new(),
+            ids: HashMap::default(),
+            known: Vec::new(),
+            pairs: HashMap::default(),
             commands: [[0.0; BINS]; 2],
             sessions: [[0.0; BINS]; 2],
             days: [0.0; 2],
             total: 0.0,
             first_times: 0.0,
-            occurred: HashMap::new(),
+            places: HashMap::default(),
+            occurred: Vec::new(),
             in_kinds: 0.0,
             numbers: Vec::new(),
             hourly: [[[1.0; BINS]; 2]; 2],
@@ -127,36 +140,41 @@ impl Rates {
 
     /// The number of a command, which it gets when it is asked for first.
     pub(crate) fn id(&mut self, actions: &Actions) -> CommandId {
-        if let Some(id) = self.known(actions) {
-            return id;
+        if let Some(id) = self.ids.get(actions) {
+            return *id;
         }
-        let id = self.names.len() as CommandId;
+        let id = self.known.len() as CommandId;
         self.ids.insert(actions.clone(), id);
-        self.names.push(actions.clone());
-        self.occurrences.push(Vec::new());
-        self.times.push(0.0);
+        let mut place = |name: &Arc<str>| {
+            *self.places.entry(Arc::clone(name)).or_insert_with(|| {
+                self.occurred.push([0.0; 2]);
+                self.occurred.len() - 1
+            })
+        };
+        let places = actions.iter().map(|(name, _)| place(name)).collect();
+        let (actions, number) = (actions.clone(), actions.total() as usize);
+        self.known.push(Known { actions, number, places, occurrences: Vec::new(), times: 0.0 });
         id
-    }
-
-    /// The number of a command that has one.
-    pub(crate) fn known(&self, actions: &Actions) -> Option<CommandId> {
-        self.ids.get(actions).copied()
     }
 
     /// The actions of a command.
     pub(crate) fn actions(&self, id: CommandId) -> Option<&Actions> {
-        self.names.get(id as usize)
+        self.known.get(id as usize).map(|known| &known.actions)
     }
 
     /// All commands, with the times that they were perhaps sent.
     pub(crate) fn all(&self) -> impl Iterator<Item = (CommandId, &Actions, &[Occurrence])> {
-        let both = self.names.iter().zip(&self.occurrences);
-        both.zip(0..).map(|((actions, occurrences), id)| (id, actions, occurrences.as_slice()))
+        (0..).zip(&self.known).map(|(id, known)| (id, &known.actions, &known.occurrences[..]))
     }
 
     /// The times that a command was perhaps sent.
     pub(crate) fn occurrences(&self, id: CommandId) -> &[Occurrence] {
-        self.occurrences.get(id as usize).map_or(&[], Vec::as_slice)
+        self.known.get(id as usize).map_or(&[], |known| &known.occurrences)
+    }
+
+    /// The times that some actions were perhaps sent.
+    fn occurrences_of(&self, actions: &Actions) -> &[Occurrence] {
+        self.ids.get(actions).map_or(&[], |id| self.occurrences(*id))
     }
 
     /// How many days were learned.
@@ -169,41 +187,40 @@ impl Rates {
         self.total
     }
 
-    /// Learns the commands of a whole day.
-    pub(crate) fn learn_day(&mut self, day: i64, commands: &[LearnedCommand]) {
-        let kind = usize::from(Calendar::is_weekend(day));
-        for command in commands {
-            self.learn(command, kind);
+    /// Learns the commands of whole days.
+    pub(crate) fn learn_days<'a>(&mut self, days: impl IntoIterator<Item = (i64, &'a [LearnedCommand])>) {
+        for (day, commands) in days {
+            let kind = usize::from(Calendar::is_weekend(day));
+            for command in commands {
+                self.learn(command, kind);
+            }
+            self.days[kind] += 1.0;
         }
-        self.days[kind] += 1.0;
         self.hourly = [self.smoothed(&self.commands), self.smoothed(&self.sessions)];
     }
 
     fn learn(&mut self, command: &LearnedCommand, kind: usize) {
-        let Some((top, _)) = command.weights.first() else { return };
-        for (actions, weight) in &command.weights {
-            let id = self.id(actions) as usize;
-            let occurrence = Occurrence { at: command.at, weight: *weight, context: command.context };
-            self.occurrences[id].push(occurrence);
-            let number = actions.total() as usize;
-            if number < 1 << 12 {
-                self.numbers.resize(self.numbers.len().max(number + 1), 0.0);
-                self.numbers[number] += weight;
+        let Some((top, _)) = command.weights.first().copied() else { return };
+        for (id, weight) in &command.weights {
+            let known = &mut self.known[*id as usize];
+            known.occurrences.push(Occurrence { at: command.at, weight: *weight, context: command.context });
+            if known.number < 1 << 12 {
+                self.numbers.resize(self.numbers.len().max(known.number + 1), 0.0);
+                self.numbers[known.number] += weight;
             }
-            for (name, _) in actions.iter() {
-                self.occurred.entry(Arc::clone(name)).or_default()[0] += weight;
+            for place in &known.places {
+                self.occurred[*place][0] += weight;
             }
         }
-        let id = self.id(top);
-        if self.times[id as usize] == 0.0 {
+        let known = &mut self.known[top as usize];
+        if known.times == 0.0 {
             self.first_times += 1.0;
-            for (name, _) in top.iter() {
-                self.occurred.entry(Arc::clone(name)).or_default()[1] += 1.0;
+            for place in &known.places {
+                self.occurred[*place][1] += 1.0;
                 self.in_kinds += 1.0;
             }
         }
-        let top = id;
-        self.times[top as usize] += 1.0;
+        known.times += 1.0;
         self.total += 1.0;
         if let [Some(previous), _] = command.context.previous {
             *self.pairs.entry((previous, top)).or_default() += 1.0;
@@ -241,21 +258,21 @@ impl Rates {
 
     /// The share of commands that had the rarest action of these, as if each had been seen half a time more.
     pub(crate) fn rarest_action(&self, actions: &Actions) -> f64 {
-        let share = |(name, _): (&Arc<str>, u32)| {
-            (self.occurred.get(name).map_or(0.0, |occurred| occurred[0]) + SHAPE) / (self.total + 1.0)
-        };
+        let share = |(name, _): (&Arc<str>, u32)| (self.occurred(name)[0] + SHAPE) / (self.total + 1.0);
         actions.iter().map(share).fold(1.0, f64::min)
+    }
+
+    fn occurred(&self, action: &Arc<str>) -> [f64; 2] {
+        self.places.get(action).map_or([0.0; 2], |place| self.occurred[*place])
     }
 
     /// The rate of a command in commands an hour.
     pub(crate) fn rate(&self, actions: &Actions, at: LocalTime, context: &Context) -> f64 {
         let kind = usize::from(Calendar::is_weekend(at.day));
         let unknown = self.any(at.day, at.bin()) * self.unseen_share(actions);
-        let id = self.known(actions);
-        let occurrences = id.map_or(&[][..], |id| self.occurrences(id));
         let is_ordered = self.components.order && context.previous[0].is_some();
         let (mut all, mut within, mut after) = (0.0, [0.0; STEPS.len()], [0.0; 2]);
-        for occurrence in occurrences {
+        for occurrence in self.occurrences_of(actions) {
             let Occurrence { at: then, weight, context: before } = occurrence;
             all += weight;
             if self.components.time {
@@ -289,7 +306,7 @@ impl Rates {
         match context.previous {
             [Some(previous), before] if is_ordered => {
                 let hours = 1.5 * context.pause.max(1.0) / 3_600.0;
-                let once = self.times.get(previous as usize).copied().unwrap_or(0.0);
+                let once = self.known.get(previous as usize).map_or(0.0, |known| known.times);
                 let twice = before.and_then(|before| self.pairs.get(&(before, previous))).copied().unwrap_or(0.0);
                 let first = posterior(after[0], once * hours, hourly);
                 f64::midpoint(rate, posterior(after[1], twice * hours, first))
@@ -301,8 +318,7 @@ impl Rates {
     /// How many times as frequent a command is at a time as it is all day.
     pub(crate) fn lift(&self, actions: &Actions, at: LocalTime, context: &Context) -> f64 {
         let hours = 24.0 * self.days();
-        let occurrences = self.known(actions).map_or(&[][..], |id| self.occurrences(id));
-        let all: f64 = occurrences.iter().map(|occurrence| occurrence.weight).sum();
+        let all: f64 = self.occurrences_of(actions).iter().map(|occurrence| occurrence.weight).sum();
         let of_any = posterior(self.total, hours, 1.0);
         self.rate(actions, at, context) / posterior(all, hours, of_any * self.unseen_share(actions))
     }
@@ -314,10 +330,11 @@ impl Rates {
         let numbers: f64 = self.numbers.iter().sum::<f64>() + SHAPE;
         let of_number =
             (self.numbers.get(number).copied().unwrap_or(0.0) + SHAPE * 0.5_f64.powf(number as f64)) / numbers;
-        let kinds = (self.occurred.len() + 1) as f64;
+        // A command of today may have actions that were not learned yet.
+        let kinds = (self.occurred.iter().filter(|occurred| occurred[0] > 0.0).count() + 1) as f64;
         let ln_factorial = |count: u32| (1..=count.min(1 << 12)).map(|factor| f64::from(factor).ln()).sum::<f64>();
         let of_action = |(name, count): (&Arc<str>, u32)| {
-            let own = self.occurred.get(name).map_or(0.0, |occurred| occurred[1]);
+            let own = self.occurred(name)[1];
             f64::from(count) * ((own + SHAPE) / (self.in_kinds + SHAPE * kinds)).ln() - ln_factorial(count)
         };
         let of_actions = ln_factorial(number as u32) + actions.iter().map(of_action).sum::<f64>();

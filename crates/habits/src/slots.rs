@@ -54,16 +54,16 @@ pub(crate) fn due(rates: &Rates, learned: &[i64], day: i64) -> Vec<Slot> {
     if learned.last().is_none_or(|last| *last < day - RECENT_DAYS) {
         return slots;
     }
+    let is_same_kind = |other: i64| Calendar::is_weekend(other) == Calendar::is_weekend(day);
+    let of_kind: Vec<i64> = learned.iter().copied().filter(|learned| is_same_kind(*learned)).collect();
     for (command, _, occurrences) in rates.all() {
         let recent = occurrences.partition_point(|occurrence| occurrence.at.day < day - RECENT_DAYS);
-        let recent = occurrences.get(recent..).unwrap_or_default();
-        for same_kind in [true, false] {
-            let counts = |other: i64| !same_kind || Calendar::is_weekend(other) == Calendar::is_weekend(day);
-            let days: Vec<i64> = learned.iter().copied().filter(|learned| counts(*learned)).collect();
-            let sure = recent.iter().filter(|occurrence| occurrence.weight >= 0.5 && counts(occurrence.at.day));
-            for last in sure {
-                slots.extend(slot(command, last, occurrences, &days, same_kind));
-            }
+        let sure = occurrences[recent..].iter().filter(|occurrence| occurrence.weight >= 0.5);
+        for last in sure.clone().filter(|occurrence| is_same_kind(occurrence.at.day)) {
+            slots.extend(slot(command, last, occurrences, &of_kind, true));
+        }
+        for last in sure {
+            slots.extend(slot(command, last, occurrences, learned, false));
         }
     }
     // The most telling one of a command's slots at a time.
