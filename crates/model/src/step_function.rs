@@ -27,7 +27,7 @@ const MAX_DISTANCE: i64 = 16;
 /// The number of levels searched.
 const LEVELS: usize = 2 * MAX_DISTANCE as usize + 1;
 
-/// After so many commands, it is looked whether costs have reached a limit.
+/// After so many residuals, it is looked whether costs have reached a limit.
 const CHECKED_EVERY: usize = 16;
 
 /// The step function that fits the residuals of commands best.
@@ -41,11 +41,22 @@ pub struct StepFunction {
     pub step_bytes: i64,
 }
 
+/// A residual of some commands with the same size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Residual {
+    /// The size of the commands in bytes.
+    pub size: i64,
+    /// The least and the greatest residual that they may have.
+    pub range: [i64; 2],
+    /// How many commands there are.
+    pub times: u32,
+}
+
 /// The cost of the best step function if a step costs so many bytes, in bytes of deviation. `None` if it is not below a limit,
-/// which is found sooner.
-pub fn step_cost(sizes: &[i64], residuals: &[[i64; 2]], step_bytes: i64, limit: f64) -> Option<f64> {
+/// which is found sooner. Residuals are in order of their sizes.
+pub fn step_cost(residuals: &[Residual], step_bytes: i64, limit: f64) -> Option<f64> {
     let most = (limit * BYTE as f64).ceil() as i64;
-    let costs = level_costs(sizes, residuals, step_bytes, most, |_, _, _| ());
+    let costs = level_costs(residuals, step_bytes, most, |_, _, _| ());
     let cost = costs.into_iter().min().unwrap_or(0) as f64 / BYTE as f64;
     (cost < limit).then_some(cost)
 }
@@ -73,13 +84,15 @@ impl StepFunction {
     fn at_price(sizes: &[i64], residuals: &[[i64; 2]], step_bytes: i64) -> Self {
         // For each command the level it came from, by the level it is at; in bytes, because there may be millions.
         let mut previous: Vec<[u8; LEVELS]> = vec![std::array::from_fn(|level| level as u8); residuals.len()];
-        let costs = level_costs(sizes, residuals, step_bytes, i64::MAX, |command, to, from| {
+        let single = |(size, range): (&i64, &[i64; 2])| Residual { size: *size, range: *range, times: 1 };
+        let residuals: Vec<Residual> = sizes.iter().zip(residuals).map(single).collect();
+        let costs = level_costs(&residuals, step_bytes, i64::MAX, |command, to, from| {
             if let Some(previous) = previous.get_mut(command).and_then(|levels| levels.get_mut(to)) {
                 *previous = from as u8;
             }
         });
         let (mut level, cost) = costs.iter().copied().enumerate().min_by_key(|(_, cost)| *cost).unwrap_or((0, 0));
-        let lowest = lowest_level(residuals);
+        let lowest = lowest_level(&residuals);
         let mut levels: Vec<i64> = Vec::with_capacity(residuals.len());
         for previous in previous.iter().rev() {
             levels.push(lowest + level.cast_signed() as i64);
@@ -90,11 +103,10 @@ impl StepFunction {
     }
 }
 
-/// Dynamic programming over the commands: the cost of ending at each level. Ends early where each costs `most` already.
-/// Reports every step as the command's index, the level after it and the level before it.
+/// Dynamic programming over the residuals: the cost of ending at each level. Ends early where each costs `most` already.
+/// Reports every step as the residual's index, the level after it and the level before it.
 fn level_costs(
-    sizes: &[i64],
-    residuals: &[[i64; 2]],
+    residuals: &[Residual],
     step_bytes: i64,
     most: i64,
     mut step: impl FnMut(usize, usize, usize),
@@ -103,38 +115,46 @@ fn level_costs(
     let mut costs = [0; LEVELS];
     let lowest = lowest_level(residuals);
     let mut last = None;
-    for (command, (size, residual)) in sizes.iter().zip(residuals).enumerate() {
+    for (at, Residual { size, range, times }) in residuals.iter().enumerate() {
         if last.is_some_and(|last| last != size) {
             let mut below = (0, costs[0]);
             for (level, cost) in costs.iter_mut().enumerate().skip(1) {
                 let stayed = *cost;
                 if below.1 + price < stayed {
                     *cost = below.1 + price;
-                    step(command, level, below.0);
+                    step(at, level, below.0);
                 }
                 if stayed < below.1 {
                     below = (level, stayed);
                 }
             }
         }
-        let residual = residual.map(|end| end - lowest);
+        let (range, times) = (range.map(|end| end - lowest), i64::from(*times));
         for (level, cost) in (0_i64..).zip(&mut costs) {
-            *cost += deviation(residual, level);
+            *cost += times * deviation(range, level);
         }
         last = Some(size);
-        // Now and then: it takes as long as a command.
-        if command % CHECKED_EVERY == 0 && costs.iter().all(|cost| *cost >= most) {
+        // Now and then: it takes as long as a residual.
+        if at % CHECKED_EVERY == 0 && costs.iter().all(|cost| *cost >= most) {
             break;
         }
     }
     costs
 }
 
-/// The lowest level searched.
-fn lowest_level(residuals: &[[i64; 2]]) -> i64 {
-    let mut sorted: Vec<i64> = residuals.iter().map(|[least, most]| least + (most - least) / 2).collect();
-    let middle = sorted.len() / 2;
-    if sorted.is_empty() { 0 } else { *sorted.select_nth_unstable(middle).1 - MAX_DISTANCE }
+/// The lowest level searched: so far below the median.
+fn lowest_level(residuals: &[Residual]) -> i64 {
+    let middle =
+        |Residual { range: [least, most], times, .. }: &Residual| (least + (most - least) / 2, *times as usize);
+    let mut sorted: Vec<(i64, usize)> = residuals.iter().map(middle).collect();
+    sorted.sort_unstable();
+    let half = sorted.iter().map(|(_, times)| times).sum::<usize>() / 2;
+    let mut reached = 0;
+    let median = sorted.iter().find(|(_, times)| {
+        reached += times;
+        reached > half
+    });
+    median.map_or(0, |(median, _)| median - MAX_DISTANCE)
 }
 
 /// The cost of a residual at a level.

@@ -1,7 +1,9 @@
 //! What remains of the commands' sizes without their actions, and how well a step function fits it.
 
+use std::collections::BTreeMap;
+
 use sizeleak_model::LabelledCommand;
-use sizeleak_model::step_function::{StepFunction, step_cost};
+use sizeleak_model::step_function::{Residual, StepFunction, step_cost};
 
 /// Bytes of the actions of a command: Σ |aᵢ|·nbᵢ.
 pub(crate) fn action_bytes(sizes: &[i64], counts: &[u32]) -> i64 {
@@ -40,12 +42,6 @@ impl Remainders {
         Self { action_bytes, ranges, commands }
     }
 
-    /// The cost of the best step function if a step costs so many bytes, in bytes of deviation; `None` if it is not below a
-    /// limit.
-    pub(crate) fn cost(&self, step_bytes: i64, limit: f64) -> Option<f64> {
-        step_cost(&self.action_bytes, &self.ranges, step_bytes, limit)
-    }
-
     /// What a step costs, in bytes: more where the remainders deviate much.
     pub(crate) fn step_bytes(&self) -> i64 {
         StepFunction::fit(&self.action_bytes, &self.ranges).step_bytes
@@ -62,5 +58,37 @@ impl Remainders {
             self.commands.iter().copied().zip(self.ranges.iter().zip(levels).map(fitted)).collect();
         ordered.sort_unstable_by_key(|(command, _)| *command);
         ordered.into_iter().map(|(_, remainder)| remainder).collect()
+    }
+}
+
+/// Labelled commands, those with the same actions together: there are few different ones.
+pub(crate) struct EqualCommands<'a> {
+    of_actions: Vec<(&'a [u32], SizesSeen)>,
+}
+
+/// The ranges of sizes that some commands have, each with how often.
+type SizesSeen = BTreeMap<[i64; 2], u32>;
+
+impl<'a> EqualCommands<'a> {
+    pub(crate) fn new(commands: &'a [LabelledCommand]) -> Self {
+        let mut of_actions: BTreeMap<&[u32], SizesSeen> = BTreeMap::new();
+        for LabelledCommand { counts, sizes, .. } in commands {
+            *of_actions.entry(counts).or_default().entry(*sizes).or_default() += 1;
+        }
+        Self { of_actions: of_actions.into_iter().collect() }
+    }
+
+    /// The cost of the best step function for these sizes of actions if a step costs so many bytes, in bytes of deviation;
+    /// `None` if it is not below a limit.
+    pub(crate) fn cost(&self, actions: &[i64], step_bytes: i64, limit: f64) -> Option<f64> {
+        let bytes = self.of_actions.iter().map(|(counts, _)| action_bytes(actions, counts));
+        let mut ordered: Vec<(i64, usize)> = bytes.zip(0..).collect();
+        ordered.sort_unstable();
+        let residuals = ordered.into_iter().flat_map(|(size, at)| {
+            let without = move |end: i64| end.saturating_sub(size);
+            let (_, seen) = &self.of_actions[at];
+            seen.iter().map(move |(range, times)| Residual { size, range: range.map(without), times: *times })
+        });
+        step_cost(&residuals.collect::<Vec<Residual>>(), step_bytes, limit)
     }
 }

@@ -11,7 +11,7 @@ use sizeleak_model::step_function::STEP_NATS;
 use sizeleak_model::{LabelledCommand, MAX_MESSAGE_SIZE};
 
 use super::fitted_sizes::{FitError, FittedSizes, median};
-use super::remainders::{Remainder, Remainders};
+use super::remainders::{EqualCommands, Remainder, Remainders};
 use super::size_sampling::{SampledSizes, thinned};
 use super::size_search::SizeSearch;
 use crate::experiment_design::undetermined_actions;
@@ -34,7 +34,8 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
     let searched = searched(commands);
     let start: Vec<i64> = start.iter().skip(1).map(|size| rounded(*size)).collect();
     let step_bytes = Remainders::new(&start, &searched).step_bytes();
-    let mut search = SizeSearch::new(start, |sizes, limit| Remainders::new(sizes, &searched).cost(step_bytes, limit));
+    let searched = EqualCommands::new(&searched);
+    let mut search = SizeSearch::new(start, |sizes, limit| searched.cost(sizes, step_bytes, limit));
     search.descend();
     let is_exact = commands.iter().all(|command| command.sizes[0] == command.sizes[1]);
     let (actions, sampled);
@@ -43,11 +44,12 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
         actions = search.sizes;
         let scale = scale(&actions, commands);
         let step_bytes = step_bytes.max((STEP_NATS * scale) as i64);
-        let cost =
-            |sizes: &[i64], limit: f64| Some(Remainders::new(sizes, &used).cost(step_bytes, limit * scale)? / scale);
+        let used = EqualCommands::new(&used);
+        let cost = |sizes: &[i64], limit: f64| Some(used.cost(sizes, step_bytes, limit * scale)? / scale);
         sampled = SampledSizes::sample(SizeSearch::new(actions.clone(), cost));
     } else {
-        let cost = |sizes: &[i64], limit: f64| Remainders::new(sizes, commands).cost(step_bytes, limit);
+        let all = EqualCommands::new(commands);
+        let cost = |sizes: &[i64], limit: f64| all.cost(sizes, step_bytes, limit);
         sampled = SampledSizes::sample(SizeSearch::new(search.sizes, cost));
         actions = sampled.means();
     }
@@ -109,10 +111,11 @@ fn rounded(size: f64) -> i64 {
 /// Shifts in bytes of all sizes together that cost no more than one further step. If all commands have one or two
 /// actions, a length field that grows between them cannot be distinguished from larger actions.
 fn ambiguous_shifts(actions: &[i64], commands: &[LabelledCommand], step_bytes: i64) -> Vec<i64> {
-    let Some(cost) = Remainders::new(actions, commands).cost(step_bytes, f64::INFINITY) else { return Vec::new() };
+    let commands = EqualCommands::new(commands);
+    let Some(cost) = commands.cost(actions, step_bytes, f64::INFINITY) else { return Vec::new() };
     let limit = cost + (2 * step_bytes) as f64;
     let shifted = |by: &i64| actions.iter().map(|size| size.saturating_add(*by)).collect::<Vec<_>>();
-    let fits = |by: &i64| Remainders::new(&shifted(by), commands).cost(step_bytes, limit).is_some();
+    let fits = |by: &i64| commands.cost(&shifted(by), step_bytes, limit).is_some();
     [-3, -2, -1, 1, 2, 3].into_iter().filter(fits).collect()
 }
 

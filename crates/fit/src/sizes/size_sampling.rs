@@ -139,6 +139,7 @@ mod tests {
     use sizeleak_model::step_function::MIN_STEP_BYTES;
 
     use super::*;
+    use crate::sizes::remainders::EqualCommands;
     use crate::testing::{SimulatedGateway, in_blocks};
 
     fn gateway(seed: u64) -> SimulatedGateway<'static> {
@@ -154,8 +155,9 @@ mod tests {
     }
 
     fn sample(seed: u64, commands: &[LabelledCommand]) -> SampledSizes {
+        let commands = EqualCommands::new(commands);
         SampledSizes::sample(SizeSearch::new(gateway(seed).actions, |sizes, limit| {
-            Remainders::new(sizes, commands).cost(MIN_STEP_BYTES, limit)
+            commands.cost(sizes, MIN_STEP_BYTES, limit)
         }))
     }
 

@@ -69,8 +69,13 @@ proptest! {
         let fit = StepFunction::at_price(&sizes, &residuals, MIN_STEP_BYTES);
         prop_assert_eq!(fit.cost, expected);
         let in_bytes = expected as f64 / BYTE as f64;
-        prop_assert_eq!(step_cost(&sizes, &residuals, MIN_STEP_BYTES, f64::INFINITY), Some(in_bytes));
-        prop_assert_eq!(step_cost(&sizes, &residuals, MIN_STEP_BYTES, in_bytes), None);
+        let residual = |of_size: &[(&i64, &[i64; 2])]| {
+            Residual { size: *of_size[0].0, range: *of_size[0].1, times: of_size.len() as u32 }
+        };
+        let single: Vec<(&i64, &[i64; 2])> = sizes.iter().zip(&residuals).collect();
+        let joined: Vec<Residual> = single.chunk_by(|one, other| one == other).map(residual).collect();
+        prop_assert_eq!(step_cost(&joined, MIN_STEP_BYTES, f64::INFINITY), Some(in_bytes));
+        prop_assert_eq!(step_cost(&joined, MIN_STEP_BYTES, in_bytes), None);
         prop_assert!(fit.levels.is_sorted());
     }
 }
