@@ -11,8 +11,8 @@
 //! Within a class, actions keep the ratio that they have by habits. So routines are followed, and nothing is learned from
 //! what cannot be told. Both kinds of habits are believed with each strength α; α = ∞ means that nothing comes again.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::explained::WeightedSum;
 use crate::habits::{Habits, LearnedHabits};
@@ -97,17 +97,26 @@ pub struct HabitBelief {
 /// How often classes were seen.
 #[derive(Debug, Clone)]
 struct SeenClasses {
-    /// By the sum of sizes, then by how many replies of each class.
-    by_sum: BTreeMap<i64, Vec<(Vec<u32>, Times)>>,
-    count: usize,
+    /// In the order of their sums.
+    classes: Vec<SeenClass>,
     all: Times,
     /// What a command counts for now in each memory: the older ones are not changed as they are forgotten.
     unit: Times,
 }
 
+/// A class as it was seen. Beliefs are copied whenever another state begins to be followed, so that copies are cheap.
+#[derive(Debug, Clone)]
+struct SeenClass {
+    /// The sum of the sizes of its actions in bytes.
+    sum: i64,
+    /// How many replies of each class it has.
+    class_counts: Arc<[u32]>,
+    times: Times,
+}
+
 impl Default for SeenClasses {
     fn default() -> Self {
-        Self { by_sum: BTreeMap::new(), count: 0, all: Times::default(), unit: [1.0; 2] }
+        Self { classes: Vec::new(), all: Times::default(), unit: [1.0; 2] }
     }
 }
 
@@ -177,13 +186,12 @@ impl HabitBelief {
     pub fn recurring(&self, sums: impl IntoIterator<Item = i64>) -> Vec<RecurringClass> {
         let fresh: f64 = self.weights.iter().map(|weights| self.fresh(weights)).sum();
         let again = self.again();
-        let class = |bytes: i64, (class_counts, times): &(Vec<u32>, Times)| RecurringClass {
-            bytes,
-            class_counts: class_counts.clone(),
+        let class = |SeenClass { sum, class_counts, times }: &SeenClass| RecurringClass {
+            bytes: *sum,
+            class_counts: class_counts.to_vec(),
             share: times.iter().zip(again).map(|(times, again)| times * again).sum::<f64>() / fresh,
         };
-        let of_sum = |bytes: i64| self.seen.by_sum.get(&bytes).into_iter().flatten().map(move |one| class(bytes, one));
-        sums.into_iter().flat_map(of_sum).collect()
+        sums.into_iter().flat_map(|sum| &self.seen.classes[self.seen.with_sum(sum)]).map(class).collect()
     }
 
     /// Of some weights, what is for commands that did not come again.
@@ -328,9 +336,15 @@ impl SeenClasses {
         1.0 / (strength * self.unit[memory as usize] + self.all[memory as usize])
     }
 
+    /// Where the classes with a sum are.
+    fn with_sum(&self, sum: i64) -> Range<usize> {
+        let begin = self.classes.partition_point(|class| class.sum < sum);
+        begin..begin + self.classes[begin..].iter().take_while(|class| class.sum == sum).count()
+    }
+
     fn times(&self, class: &PossibleClass) -> Times {
-        let of_sum = self.by_sum.get(&class.sum).into_iter().flatten();
-        of_sum.filter(|(counts, _)| *counts == class.class_counts).map(|(_, times)| *times).next().unwrap_or_default()
+        let mut of_sum = self.classes[self.with_sum(class.sum)].iter();
+        of_sum.find(|seen| *seen.class_counts == class.class_counts).map(|seen| seen.times).unwrap_or_default()
     }
 
     /// Forgets a little, before the next command.
@@ -340,7 +354,7 @@ impl SeenClasses {
         // Long before numbers end.
         if self.unit[latest] > 1e100 {
             let unit = std::mem::replace(&mut self.unit[latest], 1.0);
-            let of_classes = self.by_sum.values_mut().flatten().map(|(_, times)| times);
+            let of_classes = self.classes.iter_mut().map(|seen| &mut seen.times);
             of_classes.chain([&mut self.all]).for_each(|times| times[latest] /= unit);
         }
     }
@@ -352,30 +366,27 @@ impl SeenClasses {
         if share < LEAST_SHARE {
             return;
         }
-        let of_sum = self.by_sum.entry(class.sum).or_default();
-        if let Some((_, times)) = of_sum.iter_mut().find(|(counts, _)| *counts == class.class_counts) {
-            count(times);
+        let of_sum = self.with_sum(class.sum);
+        let end = of_sum.end;
+        if let Some(seen) = self.classes[of_sum].iter_mut().find(|seen| *seen.class_counts == class.class_counts) {
+            count(&mut seen.times);
         } else {
-            of_sum.push((class.class_counts.clone(), added));
-            self.count += 1;
+            let class_counts = class.class_counts.as_slice().into();
+            self.classes.insert(end, SeenClass { sum: class.sum, class_counts, times: added });
         }
-        if self.count > MAX_CLASSES {
+        if self.classes.len() > MAX_CLASSES {
             self.forget();
         }
     }
 
     /// Forgets the half that was seen least.
     fn forget(&mut self) {
-        let all = |(_, times): &(Vec<u32>, Times)| times[Memory::All as usize];
-        let mut times: Vec<f64> = self.by_sum.values().flatten().map(all).collect();
+        let all = |seen: &SeenClass| seen.times[Memory::All as usize];
+        let mut times: Vec<f64> = self.classes.iter().map(all).collect();
         times.sort_by(f64::total_cmp);
         let least = times[times.len() / 2];
-        for of_sum in self.by_sum.values_mut() {
-            of_sum.retain(|class| all(class) > least);
-        }
-        self.by_sum.retain(|_, of_sum| !of_sum.is_empty());
-        self.count = self.by_sum.values().map(Vec::len).sum();
-        let kept = self.by_sum.values().flatten().map(|(_, times)| times);
+        self.classes.retain(|class| all(class) > least);
+        let kept = self.classes.iter().map(|seen| seen.times);
         self.all = kept.fold(Times::default(), |[all, latest], times| [all + times[0], latest + times[1]]);
     }
 }

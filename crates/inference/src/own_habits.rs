@@ -63,7 +63,7 @@ pub(crate) struct OwnHabits {
     age: u32,
     /// Habits that stand for the belief, each as probable.
     listed: Arc<Vec<Habits>>,
-    factors: HabitTable,
+    factors: Arc<HabitTable>,
 }
 
 /// What a command says of habits.
@@ -88,7 +88,7 @@ impl OwnHabits {
             moments: Arc::new(learned.moments.clone()),
             age: 0,
             listed: Arc::default(),
-            factors: HabitTable::even(&[]),
+            factors: Arc::new(HabitTable::even(&[])),
         };
         own.refresh(learned, inference);
         own
@@ -226,7 +226,7 @@ impl OwnHabits {
         let numbers = self.number_shares(learned);
         let habits = |point: Vec<f64>| learned.habits(point.into_iter().map(f64::exp).collect(), &numbers, inference);
         self.listed = Arc::new(self.points().into_iter().filter_map(habits).collect());
-        self.factors = HabitTable::even(&self.listed);
+        self.factors = Arc::new(HabitTable::even(&self.listed));
     }
 
     /// P(n), from 1: a Dirichlet belief that starts halfway between learned and broad numbers.
