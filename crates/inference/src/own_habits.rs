@@ -142,24 +142,29 @@ impl OwnHabits {
         let probabilities = self.probabilities(possible, &self.number_factors(&moved, &shifts, learned))?;
         let mut of_numbers = vec![0.0; self.numbers.len()];
         let (mut gradient, mut curvature) = (vec![0.0; size], Symmetric::zero(size));
-        let mut difference = vec![0.0; size];
+        let mut counts = vec![vec![0.0; size]; self.numbers.len()];
         for ((actions, _), probability) in possible.iter().zip(probabilities) {
             let number = number_of(actions) - 1;
-            let Some((mean, shift)) = self.moments.means.get(number).zip(shifts.get(number)) else { continue };
+            let Some(counts) = counts.get_mut(number) else { continue };
             of_numbers[number] += probability;
-            for ((own, mean), shift) in difference.iter_mut().zip(mean).zip(shift) {
-                *own = -mean - shift;
-            }
             for (action, count) in *actions {
-                difference[*action as usize] += f64::from(*count);
+                counts[*action as usize] += probability * f64::from(*count);
             }
-            curvature.add_square(&difference, -probability);
-            for (all, own) in gradient.iter_mut().zip(&difference) {
-                *all += probability * own;
-            }
+            curvature.add_square_of(actions, -probability);
         }
-        for (at, of_number) in of_numbers.iter().enumerate().filter(|(_, own)| **own > 0.0) {
+        // Σ P · (A − μ)(A − μ)ᵀ over commands of one number, by the sums of P, P · A and P · A Aᵀ.
+        for (at, (of_number, counts)) in of_numbers.iter().zip(&counts).enumerate().filter(|(_, (own, _))| **own > 0.0)
+        {
+            let mean: Vec<f64> =
+                self.moments.means[at].iter().zip(&shifts[at]).map(|(mean, shift)| mean + shift).collect();
+            let observed: Vec<f64> = counts.iter().map(|count| count / of_number).collect();
+            let difference: Vec<f64> = observed.iter().zip(&mean).map(|(own, mean)| own - mean).collect();
+            curvature.add_square(&observed, *of_number);
+            curvature.add_square(&difference, -of_number);
             curvature.add(&self.moments.covariances[at], *of_number);
+            for (all, own) in gradient.iter_mut().zip(&difference) {
+                *all += of_number * own;
+            }
         }
         curvature.add_square(&gradient, 1.0);
         Some(Evidence { of_numbers, gradient, curvature })

@@ -36,6 +36,16 @@ impl Symmetric {
         }
     }
 
+    /// Adds v·vᵀ times a factor, given the places of v that are not 0, each with its number.
+    pub(crate) fn add_square_of(&mut self, numbers: &[(u32, u32)], factor: f64) {
+        for (row, one) in numbers {
+            for (column, other) in numbers {
+                self.values[*row as usize * self.size + *column as usize] +=
+                    factor * f64::from(*one) * f64::from(*other);
+            }
+        }
+    }
+
     /// Adds another matrix times a factor.
     pub(crate) fn add(&mut self, other: &Self, factor: f64) {
         for (value, other) in self.values.iter_mut().zip(&other.values) {
