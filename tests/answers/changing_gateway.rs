@@ -106,25 +106,37 @@ fn shifted(mut stream: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn answers_follow_new_firmware_from_the_second_command_on() {
-    for (framing, seed) in [(Framing::Websocket, 5_101), (Framing::Mqtt, 5_102), (Framing::Http, 5_103)] {
-        let learned = Learned::new(&new_firmware(framing), seed);
-        let [fixed, _] = learned.in_the_end("model.toml", &["--set", "epsilon-corrector.fixed=true"]);
-        let [followed, limit] = learned.in_the_end("model.toml", &[]);
-        eprintln!("{framing:?}, 6 bytes more: fixed {fixed:.3}, followed {followed:.3}, limit {limit:.3}");
-        assert!(fixed < 0.5 * limit && followed >= 0.95 * limit, "{framing:?}: {fixed} {followed} {limit}");
+fn answers_follow_new_firmware_in_websocket_frames() {
+    answers_follow_new_firmware_from_the_second_command_on(Framing::Websocket, 5_101);
+}
 
-        let output = run(&mut learned.run("model.toml", &["-v"]));
-        assert!(output.status.success() && !stderr(&output).contains("misfit"), "{}", stderr(&output));
-        let said = shifted(&output.stdout);
-        assert!(said.len() == 1 && said[0].contains("commands and replies are 6 bytes longer"), "{said:?}");
-        let answers = identifications(&output.stdout);
-        let first = answers.iter().position(|answer| answer.shifts.first().is_some_and(|shift| shift.bytes == 6));
-        let shift = &answers[first.unwrap()].shifts[0];
-        assert_eq!((shift.reply_bytes, shift.since_ns.is_some()), (6, true));
-        let since = answers.iter().position(|answer| Some(answer.command.time_ns) == shift.since_ns).unwrap();
-        assert!(since.abs_diff(answers.len() / 2) <= 2 && first.unwrap() - since <= 2, "{since} {first:?}");
-    }
+#[test]
+fn answers_follow_new_firmware_in_mqtt_messages() {
+    answers_follow_new_firmware_from_the_second_command_on(Framing::Mqtt, 5_102);
+}
+
+#[test]
+fn answers_follow_new_firmware_in_http_messages() {
+    answers_follow_new_firmware_from_the_second_command_on(Framing::Http, 5_103);
+}
+
+fn answers_follow_new_firmware_from_the_second_command_on(framing: Framing, seed: u64) {
+    let learned = Learned::new(&new_firmware(framing), seed);
+    let [fixed, _] = learned.in_the_end("model.toml", &["--set", "epsilon-corrector.fixed=true"]);
+    let [followed, limit] = learned.in_the_end("model.toml", &[]);
+    eprintln!("{framing:?}, 6 bytes more: fixed {fixed:.3}, followed {followed:.3}, limit {limit:.3}");
+    assert!(fixed < 0.5 * limit && followed >= 0.95 * limit, "{framing:?}: {fixed} {followed} {limit}");
+
+    let output = run(&mut learned.run("model.toml", &["-v"]));
+    assert!(output.status.success() && !stderr(&output).contains("misfit"), "{}", stderr(&output));
+    let said = shifted(&output.stdout);
+    assert!(said.len() == 1 && said[0].contains("commands and replies are 6 bytes longer"), "{said:?}");
+    let answers = identifications(&output.stdout);
+    let first = answers.iter().position(|answer| answer.shifts.first().is_some_and(|shift| shift.bytes == 6));
+    let shift = &answers[first.unwrap()].shifts[0];
+    assert_eq!((shift.reply_bytes, shift.since_ns.is_some()), (6, true));
+    let since = answers.iter().position(|answer| Some(answer.command.time_ns) == shift.since_ns).unwrap();
+    assert!(since.abs_diff(answers.len() / 2) <= 2 && first.unwrap() - since <= 2, "{since} {first:?}");
 }
 
 #[test]

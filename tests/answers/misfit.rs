@@ -1,7 +1,7 @@
 //! A model of another gateway: it is said not to fit, and its answers lose their probability; one that fits keeps both.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use support::programs;
 
@@ -104,25 +104,39 @@ const COINCIDENCES: [&str; 5] = [
     "[command]\nsecond-app = 1.0\n",
 ];
 
-#[test]
-fn what_only_a_coincidence_explains_is_not_believed() {
+/// Homes whose replies say nothing.
+fn by_sizes_alone(more: &str, seed: u64) -> Home {
     const SIZES_ALONE: &str = "learn = { random = 60 }\ntest = { commands = 200 }\n[replies]\nmode = \"none\"\n";
-    let home = |more: &str, seed| Home::new(&Scenario::from_toml(&format!("{SIZES_ALONE}{more}")).unwrap(), seed);
-    let own = home("", 34_301);
+    Home::new(&Scenario::from_toml(&format!("{SIZES_ALONE}{more}")).unwrap(), seed)
+}
+
+/// The model of a home whose replies say nothing.
+fn model_by_sizes_alone() -> (Home, PathBuf) {
+    let own = by_sizes_alone("", 34_301);
     assert!(own.learn("model.toml", &[]).status.success());
     let model = own.path("model.toml");
+    (own, model)
+}
+
+#[test]
+fn a_change_of_firmware_before_the_first_command_is_no_misfit() {
+    let (own, model) = model_by_sizes_alone();
     let fitting = identify(&own, &model, &[]);
     assert_eq!(fitting.status.code(), Some(0), "{}", stderr(&fitting));
     assert!(best(&fitting).iter().filter(|best| **best > 0.9).count() > 10);
-    // A change of firmware before the first command, by an inhabitant with the same habits, is none.
-    let longer = identify(&home("[firmware-change]\nafter = 0.0\nbytes = 5\n", 34_309), &model, &[]);
+    let longer = identify(&by_sizes_alone("[firmware-change]\nafter = 0.0\nbytes = 5\n", 34_309), &model, &[]);
     assert_eq!(longer.status.code(), Some(0), "{}", stderr(&longer));
     assert!(best(&longer).iter().skip(40).filter(|best| **best > 0.9).count() > 10);
+}
+
+#[test]
+fn coincidences_are_not_believed() {
+    let (_own, model) = model_by_sizes_alone();
     let other = OTHER.replace("learn = { random = 60 }\ntest = { commands = 150 }\n", "");
     let (mut answers, mut certain, mut said) = (0, 0, 0);
     let homes = COINCIDENCES.into_iter().chain([&*other]);
     for (coincidence, seed) in homes.flat_map(|home| [11, 12].map(|seed| (home, seed))) {
-        let output = identify(&home(coincidence, seed), &model, &[]);
+        let output = identify(&by_sizes_alone(coincidence, seed), &model, &[]);
         let later = &best(&output)[20..];
         answers += later.len();
         certain += later.iter().filter(|best| **best > 0.9).count();

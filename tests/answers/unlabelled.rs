@@ -63,42 +63,51 @@ fn sizes(home: &Home, model: &str) -> (i64, Vec<(String, i64)>) {
 }
 
 #[test]
-fn sizes_are_those_that_labels_give_and_seven_labels_name_them() {
-    for (framing, suite, version, seed) in [
-        (Framing::Websocket, Suite::Aes128Gcm, Version::Tls12, 22_301),
-        (Framing::Mqtt, Suite::ChaCha20Poly1305, Version::Tls12, 22_302),
-        (Framing::Http, Suite::Aes128Gcm, Version::Tls13, 22_303),
-    ] {
-        let mut scenario = scenario(framing, 400);
-        (scenario.tls.suite, scenario.tls.version) = (suite, version);
-        let home = Home::new(&scenario, seed);
-        let labelled = home.learn("labelled.toml", &[]);
-        assert!(labelled.status.success(), "{}", stderr(&labelled));
-        let (overhead, mut truth) = sizes(&home, "labelled.toml");
-        truth.sort_by_key(|(_, size)| *size);
+fn sizes_in_websocket_frames_are_those_that_labels_give() {
+    sizes_are_those_that_labels_give(Framing::Websocket, Suite::Aes128Gcm, Version::Tls12, 22_301);
+}
 
-        let output = learn(&home, "none.toml", &[]);
-        let said = stderr(&output);
-        assert!(output.status.success(), "{said}");
-        assert!(said.contains("sizes were found without labels"), "{said}");
-        assert!(said.contains("7 of 7 actions have no name"), "{said}");
-        let (found_overhead, found) = sizes(&home, "none.toml");
-        let found_sizes: Vec<i64> = found.iter().map(|(_, size)| *size).collect();
-        let true_sizes: Vec<i64> = truth.iter().map(|(_, size)| *size).collect();
-        assert_eq!((found_overhead, found_sizes), (overhead, true_sizes), "{framing:?}: {said}");
-        assert!(found.iter().all(|(name, _)| name.starts_with("action-")), "{found:?}");
+#[test]
+fn sizes_in_mqtt_messages_are_those_that_labels_give() {
+    sizes_are_those_that_labels_give(Framing::Mqtt, Suite::ChaCha20Poly1305, Version::Tls12, 22_302);
+}
 
-        let singles = write_singles(&home);
-        let output = learn(&home, "singles.toml", &["--labels", &singles]);
-        assert!(output.status.success(), "{}", stderr(&output));
-        let (_, mut named) = sizes(&home, "singles.toml");
-        named.sort_by_key(|(_, size)| *size);
-        assert_eq!(named, truth, "{framing:?}: {}", stderr(&output));
+#[test]
+fn sizes_in_http_messages_are_those_that_labels_give() {
+    sizes_are_those_that_labels_give(Framing::Http, Suite::Aes128Gcm, Version::Tls13, 22_303);
+}
 
-        let share = of_limit(&home.figures("singles.toml", &[]), &scenario);
-        eprintln!("{framing:?}, seven labels: {share:.3} of the limit");
-        assert!(share >= 0.95, "{framing:?}: {share}");
-    }
+/// Without a label, and seven labels name them.
+fn sizes_are_those_that_labels_give(framing: Framing, suite: Suite, version: Version, seed: u64) {
+    let mut scenario = scenario(framing, 400);
+    (scenario.tls.suite, scenario.tls.version) = (suite, version);
+    let home = Home::new(&scenario, seed);
+    let labelled = home.learn("labelled.toml", &[]);
+    assert!(labelled.status.success(), "{}", stderr(&labelled));
+    let (overhead, mut truth) = sizes(&home, "labelled.toml");
+    truth.sort_by_key(|(_, size)| *size);
+
+    let output = learn(&home, "none.toml", &[]);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("sizes were found without labels"), "{said}");
+    assert!(said.contains("7 of 7 actions have no name"), "{said}");
+    let (found_overhead, found) = sizes(&home, "none.toml");
+    let found_sizes: Vec<i64> = found.iter().map(|(_, size)| *size).collect();
+    let true_sizes: Vec<i64> = truth.iter().map(|(_, size)| *size).collect();
+    assert_eq!((found_overhead, found_sizes), (overhead, true_sizes), "{framing:?}: {said}");
+    assert!(found.iter().all(|(name, _)| name.starts_with("action-")), "{found:?}");
+
+    let singles = write_singles(&home);
+    let output = learn(&home, "singles.toml", &["--labels", &singles]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let (_, mut named) = sizes(&home, "singles.toml");
+    named.sort_by_key(|(_, size)| *size);
+    assert_eq!(named, truth, "{framing:?}: {}", stderr(&output));
+
+    let share = of_limit(&home.figures("singles.toml", &[]), &scenario);
+    eprintln!("{framing:?}, seven labels: {share:.3} of the limit");
+    assert!(share >= 0.95, "{framing:?}: {share}");
 }
 
 /// The share of the best possible first answers that was reached.
