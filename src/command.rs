@@ -112,7 +112,8 @@ pub fn is_saved_stream(file: &Path) -> bool {
 /// # Errors
 /// A sentence and the exit code, if no gateway or several are found.
 pub fn find_gateway(pipeline: &mut Pipeline, interrupt: &Interrupt) -> Result<Option<String>, (String, u8)> {
-    traffic_input::find_gateway(pipeline, interrupt).map_err(|failure| (failure.to_string(), failure.exit_code()))
+    traffic_input::find_gateway(pipeline, interrupt)
+        .map_err(|error| (failure::sentence(&error), failure::exit_code(&error)))
 }
 
 /// The command line of the program.
@@ -152,8 +153,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Subcommands::Init(arguments) => init::run(&arguments),
         Subcommands::Docs(arguments) => docs::run(&arguments, command()),
     };
-    result.unwrap_or_else(|failure| {
-        complain("sizeleak", &failure.to_string());
-        ExitCode::from(failure.exit_code())
-    })
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    let sentence = failure::sentence(&error);
+    if !sentence.is_empty() {
+        complain("sizeleak", &sentence);
+    }
+    ExitCode::from(failure::exit_code(&error))
 }

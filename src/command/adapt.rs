@@ -1,8 +1,8 @@
 //! `sizeleak adapt`: a model of a gateway whose messages have become longer or shorter.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Args;
 use sizeleak_learning::{Adaptation, AdaptationRun};
 use sizeleak_model::ModelSet;
@@ -10,7 +10,7 @@ use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
-use super::failure::Failure;
+use super::failure::damaged;
 use super::help::{OUTPUT, STAGES};
 use super::notices::NoticeReport;
 use super::output_option::write_result;
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     output: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let pipeline = arguments.configure()?;
     arguments.files(&pipeline).check()?;
     let models = ModelSet::read(std::slice::from_ref(&arguments.model))?;
@@ -57,13 +57,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     for change in &changes {
         say("sizeleak", &change.to_string());
     }
-    damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
-        Err(Failure::damaged(&damage, "the model was adapted to everything before the damage"))
-    })
+    damage.map_or(Ok(()), |damage| Err(damaged(&damage, "the model was adapted to everything before the damage")))
 }
 
 impl Arguments {
-    fn configure(&self) -> Result<Pipeline, Failure> {
+    fn configure(&self) -> Result<Pipeline> {
         let file = self.traffic.pipeline()?;
         let mut pipeline = self.traffic.rereadable(file, std::slice::from_ref(&self.model), &self.options)?;
         if self.traffic.streams().is_empty() {

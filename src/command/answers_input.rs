@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use sizeleak_frame::Frame;
 use sizeleak_output::{AnswerSink, read_answers};
@@ -12,7 +12,7 @@ use sizeleak_pipeline::recording::open;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_text::TimeRange;
 
-use super::failure::Failure;
+use super::failure::with_code;
 use super::help::INPUT;
 use super::time_range::TimeCut;
 
@@ -46,8 +46,8 @@ impl AnswersInput {
         &self,
         range: TimeRange,
         sink: &mut S,
-        mut file_ends: impl FnMut(&mut S, &Path) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        mut file_ends: impl FnMut(&mut S, &Path) -> Result<()>,
+    ) -> Result<()> {
         let mut within = Within { sink, cut: TimeCut::new(range) };
         for operand in &self.answers {
             if !operand.is_dir() {
@@ -59,7 +59,7 @@ impl AnswersInput {
             collect(operand, &mut files).with_context(|| operand.display().to_string())?;
             if files.is_empty() {
                 let known = ENDINGS.join(", ");
-                return Err(anyhow!("{} holds no answers: none of its files ends in {known}", operand.display()).into());
+                return Err(anyhow!("{} holds no answers: none of its files ends in {known}", operand.display()));
             }
             for file in files {
                 read_file(&file, &mut within)?;
@@ -102,7 +102,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn read_file(path: &Path, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
+fn read_file(path: &Path, sink: &mut dyn AnswerSink) -> Result<()> {
     if path.is_file() && is_parquet(path)? {
         return read_parquet(path, sink);
     }
@@ -111,14 +111,14 @@ fn read_file(path: &Path, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
 }
 
 /// Reads frames or JSON lines; everything before an error has been added.
-pub(super) fn read_stream(input: impl Read, name: &str, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
+pub(super) fn read_stream(input: impl Read, name: &str, sink: &mut dyn AnswerSink) -> Result<()> {
     read_answers(input, sink).map_err(|error| {
         let code = if error.is_cut() { 3 } else { 1 };
-        Failure::with_code(code, anyhow!("{name}: {error}"))
+        with_code(code, anyhow!("{name}: {error}"))
     })
 }
 
-fn is_parquet(path: &Path) -> anyhow::Result<bool> {
+fn is_parquet(path: &Path) -> Result<bool> {
     let mut magic = Vec::new();
     let file = File::open(path).with_context(|| path.display().to_string())?;
     file.take(4).read_to_end(&mut magic).with_context(|| path.display().to_string())?;
@@ -127,12 +127,12 @@ fn is_parquet(path: &Path) -> anyhow::Result<bool> {
 
 /// Reads a Parquet file; everything before an error has been added.
 #[cfg(feature = "parquet")]
-pub(super) fn read_parquet(path: &Path, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
+pub(super) fn read_parquet(path: &Path, sink: &mut dyn AnswerSink) -> Result<()> {
     let file = File::open(path).with_context(|| path.display().to_string())?;
-    sizeleak_output::read_parquet_answers(file, sink).map_err(|error| anyhow!("{}: {error}", path.display()).into())
+    sizeleak_output::read_parquet_answers(file, sink).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 
 #[cfg(not(feature = "parquet"))]
-pub(super) fn read_parquet(path: &Path, _: &mut dyn AnswerSink) -> Result<(), Failure> {
+pub(super) fn read_parquet(path: &Path, _: &mut dyn AnswerSink) -> Result<()> {
     Err(anyhow!("{}: this program was built without Parquet", path.display()).into())
 }

@@ -5,9 +5,9 @@ mod status;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use indicatif::DecimalBytes;
 use jiff::SignedDuration;
@@ -22,7 +22,6 @@ use sizeleak_platform::telemetry::Progress;
 use sizeleak_platform::telemetry::log::{Screen, complain, say};
 use sizeleak_text::{TimeRange, counted};
 
-use super::failure::Failure;
 use super::help::{INPUT, OUTPUT, STAGES};
 use super::output_form::one_of;
 use super::output_option::print_document;
@@ -140,19 +139,19 @@ enum Operation {
     },
 }
 
-pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<()> {
     match &arguments.operation {
         Some(Operation::Status(status)) => return status::run(status),
         Some(Operation::Forget { out, point }) => {
             forget_point(out, point)?;
-            return Ok(ExitCode::SUCCESS);
+            return Ok(());
         }
         None => {}
     }
     let run = arguments.archive_run()?;
     if arguments.dry_run {
         print_document(&plan_table(&run.plan()?))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let when_locked = arguments.lock.when_locked();
     if let Some(every) = arguments.choice.watched_every() {
@@ -178,12 +177,11 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     if results.is_stopped() {
         return Err(results::stopped());
     }
-    results::check(&failures, &results.manifest, &run.out)?;
-    Ok(ExitCode::SUCCESS)
+    results::check(&failures, &results.manifest, &run.out)
 }
 
 impl Arguments {
-    fn archive_run(&self) -> Result<ArchiveRun, Failure> {
+    fn archive_run(&self) -> Result<ArchiveRun> {
         let mut pipeline =
             self.pipeline.as_ref().map_or_else(|| Ok(Pipeline::standard()), |file| Pipeline::read(file))?;
         self.options.set_gateway(&mut pipeline)?;
@@ -255,7 +253,7 @@ impl CaptureChoice {
         self.settle.unwrap_or(if self.watch { WATCHED_SETTLE } else { Duration::ZERO })
     }
 
-    fn range(&self) -> Result<TimeRange, Failure> {
+    fn range(&self) -> Result<TimeRange> {
         self.range.range()
     }
 }
@@ -316,11 +314,7 @@ enum WhenLocked {
 
 impl WhenLocked {
     /// Does what needs the folder of results, again and again until no other call is writing to it.
-    fn attempt<T>(
-        mut self,
-        interrupt: &Interrupt,
-        mut attempt: impl FnMut() -> Result<T, ArchiveError>,
-    ) -> Result<T, Failure> {
+    fn attempt<T>(mut self, interrupt: &Interrupt, mut attempt: impl FnMut() -> Result<T, ArchiveError>) -> Result<T> {
         loop {
             match attempt() {
                 Err(ArchiveError::Locked(out)) if self != Self::Refuse => {
@@ -354,7 +348,7 @@ enum Round {
     Later,
 }
 
-fn watch_archive(archive: &WatchedArchive<'_>, when_locked: WhenLocked) -> Result<ExitCode, Failure> {
+fn watch_archive(archive: &WatchedArchive<'_>, when_locked: WhenLocked) -> Result<()> {
     let (run, every) = (archive.run, archive.every);
     let mut watch = when_locked.attempt(&run.interrupt, || ArchiveWatch::begin(run))?;
     let mut last = RunResults::default();
@@ -386,7 +380,7 @@ fn watch_archive(archive: &WatchedArchive<'_>, when_locked: WhenLocked) -> Resul
             break;
         }
     }
-    fault.map_or(Ok(()), |fault| Err(Failure::from(anyhow::anyhow!(fault))))?;
+    fault.map_or(Ok(()), |fault| Err(anyhow::anyhow!(fault)))?;
     results::check(&last.failures(), &last.manifest, &run.out)?;
     Err(results::stopped())
 }

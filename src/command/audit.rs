@@ -5,9 +5,8 @@ mod tunnel;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::leakage::Audit;
@@ -21,7 +20,7 @@ use sizeleak_platform::storage::RunFiles;
 use sizeleak_survey::SurveyRun;
 
 use super::audited_model::{AuditedModel, ObserverOption, PriorReport, actions};
-use super::failure::Failure;
+use super::failure::damaged;
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
 use crate::command::notices::NoticeReport;
@@ -65,7 +64,7 @@ struct Report<'a> {
     audit: &'a Audit,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { audited, observer, background, format, output } = arguments;
     let form = format.form(output, "sizeleak audit")?;
     let mut files = RunFiles::new();
@@ -79,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let report = TunnelReport::new(audited, &model, &tunnel, read.as_ref().map(|read| &read.background))?;
         output.write(&report.written(form)?)?;
         let damage = read.and_then(|read| read.damage);
-        return damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)));
+        return damage.map_or(Ok(()), |damage| Err(damaged(&damage, COVERED)));
     }
     let audit = Audit::new(&model, &audited.premises())?;
     let report = Report {
@@ -90,8 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         devices: model.inventory.as_ref().map(|inventory| inventory.devices.as_slice()),
         audit: &audit,
     };
-    output.write(&form.written(&report, None, || table::table(&audit, &model, &report.prior.sentence))?)?;
-    Ok(ExitCode::SUCCESS)
+    output.write(&form.written(&report, None, || table::table(&audit, &model, &report.prior.sentence))?)
 }
 
 const COVERED: &str = "the background is that from before the damage";
@@ -117,14 +115,14 @@ struct ReadBackground {
 }
 
 impl BackgroundOptions {
-    fn add_to(&self, files: &mut RunFiles) -> Result<(), Failure> {
+    fn add_to(&self, files: &mut RunFiles) -> Result<()> {
         if self.background.is_some() {
             files.extend(self.pipeline()?.files(None));
         }
         Ok(())
     }
 
-    fn pipeline(&self) -> Result<Pipeline, Failure> {
+    fn pipeline(&self) -> Result<Pipeline> {
         let run = SurveyRun {
             captures: self.background.iter().map(|(_, capture)| capture.clone()).collect(),
             recursive: true,
@@ -134,7 +132,7 @@ impl BackgroundOptions {
     }
 
     /// The flows that are asked for, through a tunnel of a gateway that `scope` names.
-    fn read(&self, tunnel: &Tunnel, scope: &Scope) -> Result<Option<ReadBackground>, Failure> {
+    fn read(&self, tunnel: &Tunnel, scope: &Scope) -> Result<Option<ReadBackground>> {
         let Some((flows, capture)) = &self.background else { return Ok(None) };
         let mut reader = Reader { tunnel, scope, conversations: BTreeMap::new(), observed: ObservedFlows::default() };
         let (mut notices, mut fault) = (NoticeReport::default(), None);

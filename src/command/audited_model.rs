@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::leakage::with_inventory;
@@ -12,7 +12,7 @@ use sizeleak_model::{Inventory, Model, ModelSet};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
-use super::failure::{Failure, parsed};
+use super::failure::{parsed, usage};
 
 #[derive(Debug, Args)]
 pub(super) struct AuditedModel {
@@ -91,33 +91,32 @@ impl AuditedModel {
         PriorReport { name: self.prior, decay: self.decay, sentence }
     }
 
-    pub(super) fn inventory(&self) -> Result<Option<Inventory>, Failure> {
-        Ok(self.inventory.as_ref().map(|path| parsed(path, Inventory::from_toml)).transpose()?)
+    pub(super) fn inventory(&self) -> Result<Option<Inventory>> {
+        self.inventory.as_ref().map(|path| parsed(path, Inventory::from_toml)).transpose()
     }
 
     /// The model's section, if its sizes are known well enough for a figure.
-    pub(super) fn fit_model(&self) -> Result<Model, Failure> {
+    pub(super) fn fit_model(&self) -> Result<Model> {
         let model = self.model()?;
         let path = self.path().map_or_else(String::new, |path| format!("{}: ", path.display()));
-        model.learned.unfit_for_figures().map_or(Ok(model), |why| Err(anyhow!("{path}{why}").into()))
+        model.learned.unfit_for_figures().map_or(Ok(model), |why| Err(anyhow!("{path}{why}")))
     }
 
-    pub(super) fn model(&self) -> Result<Model, Failure> {
+    pub(super) fn model(&self) -> Result<Model> {
         let Some(model) = &self.model else {
-            return Err(Failure::usage(anyhow!("the model is missing: name it with `--model FILE`")));
+            return Err(usage!("the model is missing: name it with `--model FILE`"));
         };
         let sections = ModelSet::read(&[model])?.into_sections();
         let count = sections.len();
         let number = match self.section {
             None if count > 1 => {
                 let fault = "the model is about several services: name one of its sections with";
-                return Err(Failure::usage(anyhow!("{fault} `--section`, from 1 to {count}")));
+                return Err(usage!("{fault} `--section`, from 1 to {count}"));
             }
             section => section.unwrap_or(1),
         };
         let section = number.checked_sub(1).and_then(|at| sections.into_iter().nth(at));
-        let model =
-            section.ok_or_else(|| Failure::usage(anyhow!("the model has no section {number}, only {count}")))?;
+        let model = section.ok_or_else(|| usage!("the model has no section {number}, only {count}"))?;
         if model.kinds.is_some() && !model.actions.is_empty() {
             say("note", "commands that the model knows only as kinds are left out: the audit is about sums of actions");
         }
@@ -133,7 +132,7 @@ impl AuditedModel {
         if model.actions.is_empty() {
             let path = path.display();
             let fault = "no device has an action that the model has sizes of: name actions as the model does";
-            return Err(Failure::usage(anyhow!("{path}: {fault}")));
+            return Err(usage!("{path}: {fault}"));
         }
         let unknown = model.inventory.as_ref().map(|inventory| inventory.unlearned(&model.actions).join(", "));
         let notes = [

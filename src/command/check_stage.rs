@@ -2,19 +2,16 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::SignedDuration;
-use sizeleak_conformance::{
-    ConformanceReport, ConsumedKind, RecordedStream, RecordedStreamError, TestedProgram, check,
-};
+use sizeleak_conformance::{ConformanceReport, ConsumedKind, RecordedStream, TestedProgram, check};
 
 use super::document::line;
-use super::failure::Failure;
+use super::failure::{silent, usage};
 use super::report_format::ReportFormatOption;
 
 /// Check a stage of your own against the contract of docs/frames.md
@@ -61,7 +58,7 @@ fn limit(text: &str) -> Result<Duration, String> {
     limit.ok_or_else(|| "it must be above 0 s".to_owned())
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { kind, ref command, timeout, .. } = *arguments;
     let input = match &arguments.input {
         Some(path) => RecordedStream::read(path)?,
@@ -69,31 +66,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     if kind != ConsumedKind::Nothing && input.consumed(kind).0 == 0 {
         let kind = kind.name();
-        return Err(Failure::usage(anyhow!("the recorded stream has no frame of kind `{kind}`; see `--kind`")));
+        return Err(usage!("the recorded stream has no frame of kind `{kind}`; see `--kind`"));
     }
     let program = TestedProgram { command: command.clone(), limit: timeout };
     let report = check(&program, &input, kind).map_err(|error| {
         let program = command.first().map(|program| program.display().to_string()).unwrap_or_default();
-        Failure::usage(anyhow!("`{program}` cannot be run: {error}"))
+        usage!("`{program}` cannot be run: {error}")
     })?;
     arguments.print(&report)?;
-    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    if report.is_clean() { Ok(()) } else { Err(silent(1)) }
 }
 
 impl Arguments {
-    fn print(&self, report: &ConformanceReport) -> anyhow::Result<()> {
+    fn print(&self, report: &ConformanceReport) -> Result<()> {
         let command: Vec<_> = self.command.iter().map(|part| part.to_string_lossy()).collect();
         let json = report.to_json(&command.join(" "), self.kind.name());
         self.format.printed().print(&json, Some("checks"), || report.to_string().lines().flat_map(line).collect())
-    }
-}
-
-impl From<RecordedStreamError> for Failure {
-    fn from(error: RecordedStreamError) -> Self {
-        match error {
-            RecordedStreamError::Config(error) => error.into(),
-            RecordedStreamError::Run(error) => error.into(),
-            error => anyhow::Error::from(error).into(),
-        }
     }
 }

@@ -4,14 +4,14 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use sizeleak_output::OutputFormat;
 use sizeleak_pipeline::{Checkpoint, CheckpointError, PendingCheckpoint, Pipeline, PreparedRun};
 use sizeleak_platform::storage::{OutputFile, RunFiles};
 use sizeleak_platform::telemetry::log::say;
 
-use super::failure::Failure;
+use super::failure::{usage, with_code};
 use super::help::INPUT;
 use super::traffic_input::TrafficInput;
 
@@ -68,9 +68,9 @@ impl Continuation {
         input: &TrafficInput,
         kinds: &[String],
         format: OutputFormat,
-    ) -> Result<Pipeline, Failure> {
+    ) -> Result<Pipeline> {
         let Some(path) = &self.state else { return Ok(pipeline) };
-        let usage = |fault: String| Err(Failure::usage(anyhow!(fault)));
+        let usage = |fault: String| Err(usage!(fault));
         if path.as_os_str() == "-" {
             return usage("`--state` names a file that is read and written, not `-`".to_owned());
         }
@@ -104,9 +104,9 @@ impl Continuation {
         prepared: &mut PreparedRun,
         pipeline: &Pipeline,
         has_traffic: bool,
-    ) -> Result<Option<ContinuedRun<'_>>, Failure> {
+    ) -> Result<Option<ContinuedRun<'_>>> {
         let Some(path) = &self.state else { return Ok(None) };
-        let named = |error: anyhow::Error| Failure::with_code(1, error).context(path.display().to_string());
+        let named = |error: anyhow::Error| with_code(1, error).context(path.display().to_string());
         match Checkpoint::read(path) {
             Ok(checkpoint) => {
                 let continued = prepared.continue_from(pipeline, &checkpoint);
@@ -130,7 +130,7 @@ impl ContinuedRun<'_> {
         self.path
     }
 
-    pub(super) fn create(&mut self) -> Result<(), Failure> {
+    pub(super) fn create(&mut self) -> Result<()> {
         if self.pending.is_some() {
             let mut file = OutputFile::create(self.path)?;
             // It holds segments with their content.
@@ -141,21 +141,21 @@ impl ContinuedRun<'_> {
     }
 
     /// Why a run whose output was not read to its end has failed.
-    pub(super) fn unread(&self) -> Failure {
+    pub(super) fn unread(&self) -> anyhow::Error {
         self.unchanged("the output was not read to its end")
     }
 
-    fn unchanged(&self, why: &str) -> Failure {
-        Failure::with_code(1, anyhow!("{} is unchanged: {why}", self.path.display()))
+    fn unchanged(&self, why: &str) -> anyhow::Error {
+        with_code(1, anyhow!("{} is unchanged: {why}", self.path.display()))
     }
 
     /// Keeps the next state, or removes the last one, after a run that has succeeded, and whose output is kept.
-    pub(super) fn keep(mut self) -> Result<(), Failure> {
+    pub(super) fn keep(mut self) -> Result<()> {
         let (Some(pending), Some(mut file)) = (self.pending.take(), self.file.take()) else {
             return match fs::remove_file(self.path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     let fault = format!("the flows are ended, but {} cannot be removed", self.path.display());
-                    Err(anyhow::Error::from(error).context(fault).into())
+                    Err(anyhow::Error::from(error).context(fault))
                 }
                 _ => Ok(()),
             };

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use sizeleak_detector::{Detector, DetectorInput};
 use sizeleak_frame::Frame;
@@ -16,7 +15,6 @@ use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::TimeRange;
 
 use super::answers_input::AnswersInput;
-use super::failure::Failure;
 use super::frames::check_target;
 use super::help::{INPUT, OUTPUT};
 use super::output_form::one_of;
@@ -118,7 +116,7 @@ impl AnswerSink for Watch {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let format = arguments.output.form(arguments.format, &FORMATS, "sizeleak detect")?.unwrap_or_default();
     let range = arguments.range.range()?;
     let mut files = RunFiles::new();
@@ -126,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     files.reads("the profile", &arguments.profile);
     arguments.output.add_to(&mut files);
     files.check()?;
-    let profile = Profile::read(&arguments.profile).map_err(anyhow::Error::from)?;
+    let profile = Profile::read(&arguments.profile)?;
     let mut file = arguments.output.create()?;
     let output = file.writer()?;
     check_target(format, &output)?;
@@ -142,10 +140,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Watch { detector, out: Vec::new(), last_ns: BTreeMap::new(), disorder: None, range, answers: 0, deviations: 0 };
     arguments.answers.read(TimeRange { since_ns: None, ..range }, &mut watch, |watch, file| {
         check_order(watch, file)?;
-        Ok(writer.write_all(&watch.take()).context("the output cannot be written")?)
+        writer.write_all(&watch.take()).context("the output cannot be written")
     })?;
     if let (Some(_), None, 0) = (range.since_ns, range.until_ns, watch.answers) {
-        return Err(anyhow!("no answer is {range}: say with `--until` how long the traffic was watched").into());
+        return Err(anyhow!("no answer is {range}: say with `--until` how long the traffic was watched"));
     }
     watch.detector.watched_until(range.until_ns, &mut watch.out);
     let written = writer.write_all(&watch.take()).and_then(|()| writer.finish());
@@ -163,12 +161,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if known > 0 {
         say("sizeleak", &format!("{known} answers are not after those of the profile, and were passed over"));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn check_order(watch: &Watch, file: &Path) -> Result<(), Failure> {
+fn check_order(watch: &Watch, file: &Path) -> Result<()> {
     let Some((time_ns, last_ns)) = watch.disorder else { return Ok(()) };
     let [time, last] = [time_ns, last_ns].map(sizeleak_text::utc);
-    Err(anyhow!("{}: an answer of {time} comes after one of {last}: name the answers in order of time", file.display())
-        .into())
+    Err(anyhow!("{}: an answer of {time} comes after one of {last}: name the answers in order of time", file.display()))
 }

@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
@@ -13,7 +12,7 @@ use sizeleak_pipeline::schema;
 use sizeleak_platform::runtime::program::EXIT_CODES;
 use sizeleak_platform::storage::replace;
 
-use super::failure::Failure;
+use super::failure::usage;
 use super::output_option::print;
 
 /// Print manual pages, completions for a shell, or the JSON Schema of pipeline.toml
@@ -68,7 +67,7 @@ fn with_every_text(command: Command) -> Command {
 }
 
 /// `sizeleak` is the command line of this program.
-pub(crate) fn run(arguments: &Arguments, sizeleak: Command) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments, sizeleak: Command) -> Result<()> {
     let mut programs: Vec<Command> = [sizeleak].into_iter().chain(registry::all().map(StageEntry::command)).collect();
     let Some(folder) = &arguments.output else {
         let names = programs.iter().map(Command::get_name).collect::<Vec<_>>().join(", ");
@@ -76,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments, sizeleak: Command) -> Result<ExitCode, 
         let program = programs
             .iter_mut()
             .find(|program| program.get_name() == wanted)
-            .ok_or_else(|| Failure::usage(anyhow!("there is no program `{wanted}`: the programs are {names}")))?;
+            .ok_or_else(|| usage!("there is no program `{wanted}`: the programs are {names}"))?;
         let mut text = Vec::new();
         match arguments.what {
             What::Man => clap_mangen::Man::new(with_every_text(program.clone())).render(&mut text)?,
@@ -84,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments, sizeleak: Command) -> Result<ExitCode, 
             What::Schema => text = schema_text().into_bytes(),
         }
         print(&text)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     };
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let made = tempfile::tempdir()?;
@@ -103,10 +102,10 @@ pub(crate) fn run(arguments: &Arguments, sizeleak: Command) -> Result<ExitCode, 
 }
 
 /// Writes the files of a folder into another, each completely or not at all.
-fn keep(made: &Path, folder: &Path) -> Result<ExitCode, Failure> {
+fn keep(made: &Path, folder: &Path) -> Result<()> {
     for entry in fs::read_dir(made)? {
         let entry = entry?;
         replace(&folder.join(entry.file_name()), &fs::read(entry.path())?)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -6,9 +6,8 @@ mod table;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
@@ -27,7 +26,7 @@ use sizeleak_text::percent;
 
 use super::document::Document;
 use super::evaluation_input::{COVERED, EvaluationInput, PipelineVariant, order_remark};
-use super::failure::{Failure, check_fit};
+use super::failure::{check_fit, damaged, usage};
 use super::help::{COMPARISON, FOLDS, OUTPUT};
 use super::learning_options::{LearningOptions, PaddingOption};
 use super::notices::NoticeReport;
@@ -114,13 +113,13 @@ struct Report<'a> {
     what_if: Option<&'a WhatIf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let input = &arguments.input;
     let form = arguments.format.form(&arguments.output, "sizeleak evaluate")?;
     let variants = input.variants()?;
     if variants.len() > 1 {
         if let Some(option) = arguments.about_one_pipeline() {
-            return Err(Failure::usage(anyhow!("`{option}` is about one pipeline: name no others")));
+            return Err(usage!("`{option}` is about one pipeline: name no others"));
         }
         let compared = ComparedPipelines { input, variants: &variants, flags: &arguments.comparison };
         return compared.compare(form, &arguments.output);
@@ -134,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let folded = FoldedRun { input, learning: &arguments.learning, count, order }.evaluate(&pipeline)?;
         let FoldedEvaluation { evaluation, folds } = folded.figures;
         arguments.print(&evaluation, Some(&folds), None, form)?;
-        return folded.damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)));
+        return folded.damage.map_or(Ok(()), |damage| Err(damaged(&damage, COVERED)));
     }
     let traffic = input.captures.input(&pipeline)?;
     let (models, labels) = input.read(&traffic, &pipeline)?;
@@ -159,7 +158,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let others = run.remarks().into_iter().chain(recurring.map(|commands| format!("as learned, {commands}")));
     notices.print_behind_answer(arguments.doubts(&models, &run, &pipeline)?, others.collect(), &error);
     if let Some(damage) = run.damage() {
-        return Err(Failure::damaged(damage, COVERED));
+        return Err(damaged(damage, COVERED));
     }
     check_fit(fit)
 }
@@ -175,7 +174,7 @@ impl Arguments {
     }
 
     /// Checks that the details replace no file that is read.
-    fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
+    fn check_files(&self, pipeline: &Pipeline) -> Result<()> {
         let mut files = self.input.captures.files(pipeline);
         self.learning.add_to(&mut files);
         if let Some(policy) = self.what_if.as_ref().and_then(PaddingOption::file) {
@@ -189,7 +188,7 @@ impl Arguments {
     }
 
     /// Why the figures may be better than those of other captures.
-    fn doubts(&self, models: &ModelSet, run: &JudgedRun, pipeline: &Pipeline) -> Result<Vec<String>, Failure> {
+    fn doubts(&self, models: &ModelSet, run: &JudgedRun, pipeline: &Pipeline) -> Result<Vec<String>> {
         let marks: BTreeSet<u32> = models.sections().iter().flat_map(|model| &model.learned.seen).copied().collect();
         let (seen, all) = (
             run.labelled_times().filter(|time| marks.contains(&command_mark(*time))).count(),
@@ -221,7 +220,7 @@ impl Arguments {
         folds: Option<&[Fold]>,
         what_if: Option<&WhatIf>,
         form: ReportForm,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let document = || {
             let folds = folds.map_or_else(Document::new, folds_table);
             let padded = what_if.map_or_else(Document::new, |what_if| what_if_table(evaluation, what_if));
@@ -232,7 +231,7 @@ impl Arguments {
         self.output.write(&written)
     }
 
-    fn write_details(&self, run: &JudgedRun) -> anyhow::Result<()> {
+    fn write_details(&self, run: &JudgedRun) -> Result<()> {
         let Some(path) = &self.details else { return Ok(()) };
         let name = || path.display().to_string();
         let mut details = Vec::new();
@@ -256,7 +255,7 @@ struct FoldedFigures {
 
 impl FoldedRun<'_> {
     /// Learns and tests; remarks on the model of all labels are printed.
-    fn evaluate(&self, pipeline: &Pipeline) -> Result<FoldedFigures, Failure> {
+    fn evaluate(&self, pipeline: &Pipeline) -> Result<FoldedFigures> {
         let captures = &self.input.captures;
         let traffic = match self.count {
             FoldCount::Captures => captures.input_by_capture(pipeline)?,
@@ -333,14 +332,14 @@ struct WhatIf {
 
 impl Unpadded<'_> {
     /// Pads the commands, and evaluates the model that knows the policy.
-    fn padded_by(self, policy: &PaddingPolicy, prior_bits: Option<f64>) -> Result<WhatIf, Failure> {
+    fn padded_by(self, policy: &PaddingPolicy, prior_bits: Option<f64>) -> Result<WhatIf> {
         let Self { input, traffic, pipeline, models, labels } = self;
         let padded = PaddedInput::new(traffic, pipeline, models.sections(), policy)?;
         let mut sections = models.sections().to_vec();
         for model in &mut sections {
             model.learned.padding = Some(LearnedPadding::Policy(policy.clone()));
         }
-        let models = ModelSet::new(sections).map_err(anyhow::Error::new)?;
+        let models = ModelSet::new(sections)?;
         let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir().context("a temporary folder")?;
         let file = folder.path().join("model.toml");
         fs::write(&file, models.to_toml()).with_context(|| file.display().to_string())?;

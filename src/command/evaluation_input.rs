@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter};
 use std::path::PathBuf;
 
-use anyhow::anyhow;
+use anyhow::Result;
 use clap::Args;
 use sizeleak_evaluation::Evaluator;
 use sizeleak_evaluation::measured_leak::PermutationTest;
@@ -12,7 +12,7 @@ use sizeleak_model::ModelSet;
 use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 
-use super::failure::Failure;
+use super::failure::usage;
 use super::help::STAGES;
 use super::labelled_captures::LabelledCaptures;
 use super::operand::{Content, STANDARD};
@@ -41,22 +41,22 @@ fn probability(text: &str) -> Result<f64, String> {
 }
 
 impl EvaluationInput {
-    pub(super) fn variants(&self) -> Result<Vec<PipelineVariant>, Failure> {
+    pub(super) fn variants(&self) -> Result<Vec<PipelineVariant>> {
         let operands = self.captures.traffic.operands.iter();
         let named = operands.filter(|operand| matches!(operand.content, Content::Pipeline | Content::Settings));
         let variants = named.map(|operand| operand.path.to_string_lossy().parse());
-        variants.collect::<Result<_, _>>().map_err(|fault: String| Failure::usage(anyhow!(fault)))
+        variants.collect::<Result<_, _>>().map_err(|fault: String| usage!(fault))
     }
 
-    pub(super) fn models(pipeline: &Pipeline) -> Result<ModelSet, Failure> {
+    pub(super) fn models(pipeline: &Pipeline) -> Result<ModelSet> {
         let models = pipeline.models();
         if models.is_empty() {
-            return Err(Failure::usage(anyhow!("the model is missing: name it with `--model FILE`")));
+            return Err(usage!("the model is missing: name it with `--model FILE`"));
         }
         Ok(ModelSet::read(&models)?)
     }
 
-    pub(super) fn read(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<(ModelSet, LabelFile), Failure> {
+    pub(super) fn read(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<(ModelSet, LabelFile)> {
         let models = Self::models(pipeline)?;
         let labels = self.captures.read_labels(input, pipeline)?;
         let unknown = labels.check_actions(models.sections())?;
@@ -71,14 +71,14 @@ impl EvaluationInput {
         models: &'a ModelSet,
         labels: &'a LabelFile,
         input: &'a PipelineInput,
-    ) -> Result<Evaluator<'a>, Failure> {
+    ) -> Result<Evaluator<'a>> {
         let tolerance = labels.tolerance(self.captures.tolerance);
         let evaluator = Evaluator::new(models.sections(), labels, tolerance, self.credible, input);
         Ok(evaluator?)
     }
 
     /// A pipeline with the models that are named, or else with its own. `keeps_own`: one that has models keeps them whatever is named.
-    pub(super) fn pipeline(&self, variant: &PipelineVariant, keeps_own: bool) -> Result<Pipeline, Failure> {
+    pub(super) fn pipeline(&self, variant: &PipelineVariant, keeps_own: bool) -> Result<Pipeline> {
         let (file, options) = match variant {
             PipelineVariant::Options(options) => (self.captures.traffic.pipeline_option(), options.as_slice()),
             PipelineVariant::File(file) => (Some(file.as_path()), &[][..]),

@@ -1,85 +1,110 @@
-//! Why a command failed, with the exit code of the contract.
+//! Why a command failed: an error of one sentence, with the exit code of the contract.
 
+use std::error::Error;
 use std::fmt::{Display, Formatter};
-use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use sizeleak_archive::ArchiveError;
 use sizeleak_audit::padding::CountermeasureError;
+#[cfg(feature = "simulator")]
+use sizeleak_conformance::RecordedStreamError;
 use sizeleak_evaluation::EvaluationError;
 use sizeleak_inference::space::SpaceError;
-use sizeleak_labels::LabelFileError;
 use sizeleak_learning::LearningError;
-use sizeleak_model::ModelError;
 use sizeleak_pipeline::{ConfigError, InputError, ModelFit, RunError};
-use sizeleak_platform::storage::{FileConflict, OutputError};
+use sizeleak_platform::runtime::ConfigureError;
+use sizeleak_platform::storage::FileConflict;
 use sizeleak_platform::telemetry::log::say;
+use sizeleak_recording::RecordingError;
 use sizeleak_strip::StripError;
 use sizeleak_survey::SurveyError;
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
-/// Why a command failed: one sentence for the user, and an exit code.
+/// An error with an exit code of its own.
 #[derive(Debug)]
-pub(crate) struct Failure {
+struct Coded {
     code: u8,
     error: anyhow::Error,
 }
 
-impl Failure {
-    /// The command line or `pipeline.toml` is invalid: exit code 2.
-    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
-        Self { code: 2, error: error.into() }
-    }
-
-    pub(crate) fn with_code(code: u8, error: impl Into<anyhow::Error>) -> Self {
-        Self { code, error: error.into() }
-    }
-
-    /// A damaged capture, although the result was written; `covered` says what the result covers.
-    pub(super) fn damaged(damage: &RunError, covered: &str) -> Self {
-        Self { code: damage.exit_code(), error: anyhow!("{damage}; {covered}") }
-    }
-
-    pub(super) fn context(self, context: String) -> Self {
-        Self { code: self.code, error: self.error.context(context) }
-    }
-
-    pub(crate) fn exit_code(&self) -> u8 {
-        self.code
+impl Display for Coded {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        self.error.fmt(formatter)
     }
 }
 
-/// Which exit code errors have.
-macro_rules! exit_codes {
-    ($($code:expr => $($error:ty),+;)+) => {$($(
-        impl From<$error> for Failure {
-            fn from(error: $error) -> Self {
+impl Error for Coded {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}
+
+pub(crate) fn with_code(code: u8, error: impl Into<anyhow::Error>) -> anyhow::Error {
+    Coded { code, error: error.into() }.into()
+}
+
+/// The command line or `pipeline.toml` is invalid: exit code 2.
+macro_rules! usage {
+    ($($words:tt)*) => { $crate::command::failure::with_code(2, anyhow::anyhow!($($words)*)) };
+}
+pub(crate) use usage;
+
+/// A damaged capture, although the result was written; `covered` says what the result covers.
+pub(super) fn damaged(damage: &RunError, covered: &str) -> anyhow::Error {
+    with_code(damage.exit_code(), anyhow!("{damage}; {covered}"))
+}
+
+/// Ends the program with this code where the reason is said already.
+pub(super) fn silent(code: u8) -> anyhow::Error {
+    with_code(code, anyhow!(""))
+}
+
+/// Which exit code the first cause has that has one; bad input and I/O have 1.
+pub(super) fn exit_code(error: &anyhow::Error) -> u8 {
+    error.chain().find_map(code_of).unwrap_or(1)
+}
+
+fn code_of(cause: &(dyn Error + 'static)) -> Option<u8> {
+    macro_rules! codes {
+        ($($(#[$attribute:meta])* $error:ty => $code:expr;)+) => {$(
+            $(#[$attribute])*
+            if let Some(error) = cause.downcast_ref::<$error>() {
                 let code: fn(&$error) -> u8 = $code;
-                Self { code: code(&error), error: error.into() }
+                return Some(code(error));
             }
-        }
-    )+)+};
-}
-
-exit_codes! {
-    // Bad input, or I/O.
-    |_| 1 => anyhow::Error, io::Error, csv::Error, LabelFileError, ModelError, OutputError;
-    |_| 2 => FileConflict, CountermeasureError;
-    |error| error.exit_code() => ConfigError, ArchiveError, RunError, InputError;
-    of_evaluation => EvaluationError;
-    of_learning => LearningError;
-    |error| match error {
-        SurveyError::Config(error) => error.exit_code(),
-        SurveyError::Damaged(error) => error.exit_code(),
-        _ => 1,
-    } => SurveyError;
-    |error| if let StripError::Configure(fault) = error { fault.exit_code() } else { 1 } => StripError;
-    |error| match error {
-        SpaceError::NoPrior | SpaceError::NoInventory(_) | SpaceError::NoNumbers => 2,
-        _ => 1,
-    } => SpaceError;
+        )+};
+    }
+    codes! {
+        Coded => |error| error.code;
+        FileConflict => |_| 2;
+        CountermeasureError => |_| 2;
+        ConfigError => ConfigError::exit_code;
+        ConfigureError => ConfigureError::exit_code;
+        ArchiveError => ArchiveError::exit_code;
+        RunError => RunError::exit_code;
+        InputError => InputError::exit_code;
+        RecordingError => |_| 1;
+        #[cfg(feature = "simulator")]
+        RecordedStreamError => |error| match error {
+            RecordedStreamError::Config(error) => error.exit_code(),
+            RecordedStreamError::Run(error) => error.exit_code(),
+            _ => 1,
+        };
+        EvaluationError => of_evaluation;
+        LearningError => of_learning;
+        SurveyError => |error| match error {
+            SurveyError::Config(error) => error.exit_code(),
+            SurveyError::Damaged(error) => error.exit_code(),
+            _ => 1,
+        };
+        StripError => |error| if let StripError::Configure(fault) = error { fault.exit_code() } else { 1 };
+        SpaceError => |error| match error {
+            SpaceError::NoPrior | SpaceError::NoInventory(_) | SpaceError::NoNumbers => 2,
+            _ => 1,
+        };
+    }
+    None
 }
 
 fn of_evaluation(error: &EvaluationError) -> u8 {
@@ -100,35 +125,30 @@ fn of_learning(error: &LearningError) -> u8 {
 }
 
 /// What a file that people write holds.
-pub(super) fn parsed<T, E: Into<anyhow::Error>>(
-    path: &Path,
-    parse: impl FnOnce(&str) -> Result<T, E>,
-) -> anyhow::Result<T> {
+pub(super) fn parsed<T, E: Into<anyhow::Error>>(path: &Path, parse: impl FnOnce(&str) -> Result<T, E>) -> Result<T> {
     let read = || parse(&read_text(path, MAX_WRITTEN_BYTES)?).map_err(Into::into);
     read().with_context(|| path.display().to_string())
 }
 
-impl Display for Failure {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        let mut before = self.error.to_string();
-        formatter.write_str(&before)?;
-        for cause in self.error.chain().skip(1).map(ToString::to_string) {
-            // Many errors quote their cause.
-            if !before.ends_with(&cause) {
-                write!(formatter, ": {cause}")?;
-                before = cause;
-            }
+/// An error in one sentence, with its causes. Many errors quote theirs.
+pub(super) fn sentence(error: &anyhow::Error) -> String {
+    let mut before = error.to_string();
+    let mut sentence = before.clone();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !before.ends_with(&cause) {
+            sentence.extend([": ", &cause]);
+            before = cause;
         }
-        Ok(())
     }
+    sentence
 }
 
 /// Fails where the model fits nothing, or was asked of nothing; says so where it does not fit some flows.
-pub(super) fn check_fit(fit: ModelFit) -> Result<ExitCode, Failure> {
+pub(super) fn check_fit(fit: ModelFit) -> Result<()> {
     match fit {
         ModelFit::All => {}
         ModelFit::Some { .. } => say("note", &fit.to_string()),
-        ModelFit::None { .. } | ModelFit::Elsewhere { .. } => return Err(Failure::with_code(1, anyhow!("{fit}"))),
+        ModelFit::None { .. } | ModelFit::Elsewhere { .. } => return Err(anyhow!("{fit}")),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use sizeleak_frame::{Frame, FrameReader, KINDS, ReadError, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns, has_zeek_form};
@@ -15,7 +14,7 @@ use sizeleak_pipeline::suggestion::did_you_mean;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
-use super::failure::Failure;
+use super::failure::{usage, with_code};
 use super::help::OUTPUT;
 use super::output_form::one_of;
 use super::output_option::{EncodedFile, OutputOption, keep_partial};
@@ -65,7 +64,7 @@ const FORMATS: [OutputFormat; 6] = [
     OutputFormat::Zeek,
 ];
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let selection =
         if arguments.kind.is_empty() { KindSelection::Traffic } else { KindSelection::Kinds(arguments.kind.clone()) };
     let format = arguments.output.form(arguments.format, &FORMATS, "sizeleak frames")?.unwrap_or_default();
@@ -92,19 +91,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Ok(None) => {
             file.keep()?;
             seen.report_absent(&arguments.kind);
-            Ok(ExitCode::SUCCESS)
+            Ok(())
         }
         Ok(Some(error)) => {
             keep_partial(file)?;
             let code = if error.is_cut() { 3 } else { 1 };
-            Err(Failure::with_code(code, anyhow!("{name}: {error}")))
+            Err(with_code(code, anyhow!("{name}: {error}")))
         }
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(anyhow!("the output cannot be written: {error}").into()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(anyhow!("the output cannot be written: {error}")),
     }
 }
 
-pub(super) fn check_columns(format: OutputFormat, selection: &KindSelection) -> Result<(), Failure> {
+pub(super) fn check_columns(format: OutputFormat, selection: &KindSelection) -> Result<()> {
     let name = match format {
         OutputFormat::Parquet => "Parquet",
         OutputFormat::Csv => "CSV",
@@ -115,22 +114,20 @@ pub(super) fn check_columns(format: OutputFormat, selection: &KindSelection) -> 
         Some(kind) if has_columns(kind) && format == OutputFormat::Zeek && !has_zeek_form(kind) => {
             let known: Vec<&str> = KINDS.into_iter().filter(|kind| has_zeek_form(kind)).collect();
             let known = known.join(", ");
-            Err(Failure::usage(anyhow!(
-                "a Zeek log has rows of flows, and `{kind}` has none: kinds with them are {known}"
-            )))
+            Err(usage!("a Zeek log has rows of flows, and `{kind}` has none: kinds with them are {known}"))
         }
         Some(kind) if has_columns(kind) => Ok(()),
         Some(kind) => {
             let known = KINDS.join(", ");
-            Err(Failure::usage(anyhow!("`{kind}` has no columns: kinds with columns are {known}")))
+            Err(usage!("`{kind}` has no columns: kinds with columns are {known}"))
         }
-        None => Err(Failure::usage(anyhow!("a {name} file holds one kind of frame: name it with `--kind`"))),
+        None => Err(usage!("a {name} file holds one kind of frame: name it with `--kind`")),
     }
 }
 
-pub(super) fn check_target(format: OutputFormat, output: &File) -> Result<(), Failure> {
+pub(super) fn check_target(format: OutputFormat, output: &File) -> Result<()> {
     if format == OutputFormat::Parquet && output.is_terminal() {
-        return Err(Failure::usage(anyhow!("a Parquet file cannot be shown on a terminal: send it to a file")));
+        return Err(usage!("a Parquet file cannot be shown on a terminal: send it to a file"));
     }
     Ok(())
 }

@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde_json::Value;
 use sizeleak_labels::{Label, Labels};
@@ -15,7 +14,6 @@ use sizeleak_platform::storage::replace;
 use sizeleak_platform::telemetry::log::say;
 
 use super::docs;
-use super::failure::Failure;
 
 /// Write a pipeline.toml and templates of inventory and labels
 #[derive(Debug, Args)]
@@ -41,7 +39,7 @@ const PLACEHOLDERS: [(&str, &str); 3] =
 /// The longest line of a comment.
 const WIDTH: usize = 110;
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let folder = &arguments.folder;
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let files = [
@@ -53,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // All or none: existing files are detected before the first one is written.
     if let Some((name, _)) = files.iter().find(|(name, _)| !arguments.force && folder.join(name).exists()) {
         let path = folder.join(name);
-        return Err(anyhow!("{} exists already: `--force` overwrites it", path.display()).into());
+        return Err(anyhow!("{} exists already: `--force` overwrites it", path.display()));
     }
     for (name, text) in &files {
         let path = folder.join(name);
@@ -61,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let names = files.map(|(name, _)| name).join(", ");
     say(&folder.display().to_string(), &names);
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The seven stages with all options; those in comments are the defaults.
@@ -141,7 +139,7 @@ fn devices() -> Inventory {
     Inventory { devices: vec![device("plug", 12, &["on", "off"]), device("lamp", 4, &["on", "off", "dim"])] }
 }
 
-fn inventory() -> Result<String, Failure> {
+fn inventory() -> Result<String> {
     let about = "The devices behind the gateway: a [[device]] for each kind, with their number and the actions of \
     one device. The actions are the columns of labels.csv. `sizeleak learn --inventory` reads this file.";
     let devices = toml::to_string(&devices()).context("the inventory")?;
@@ -149,7 +147,7 @@ fn inventory() -> Result<String, Failure> {
 }
 
 /// A header with the actions, and one command as an example.
-fn labels() -> Result<String, Failure> {
+fn labels() -> Result<String> {
     let actions: Vec<String> = devices().action_names().into_iter().map(str::to_owned).collect();
     let counts = (0..actions.len()).map(|at| u32::from(at == 0)).collect();
     let rows = vec![Label { time_ns: 1_767_600_000_000_000_000, counts, line: 2 }];

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use jiff::SignedDuration;
 use sizeleak_capture::CaptureReader;
 use sizeleak_labels::{DateFormat, LabelForm, LabelMap, LabelOffset, LabelTimes, LabelZone};
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
-use super::failure::Failure;
+use super::failure::usage;
 use super::help::INPUT;
 
 /// What labels look like, and how their clock is set.
@@ -61,17 +61,17 @@ fn offset(text: &str) -> Result<Offset, String> {
 }
 
 impl LabelReading {
-    pub(super) fn form(&self) -> Result<LabelForm, Failure> {
-        let read = |path: &PathBuf| -> Result<LabelMap, Failure> {
+    pub(super) fn form(&self) -> Result<LabelForm> {
+        let read = |path: &PathBuf| -> Result<LabelMap> {
             let text = read_text(path, MAX_WRITTEN_BYTES).with_context(|| path.display().to_string())?;
-            text.parse().map_err(|fault: String| anyhow!("{}: {fault}", path.display()).into())
+            text.parse().map_err(|fault: String| anyhow!("{}: {fault}", path.display()))
         };
         let map = self.map.as_ref().map(read).transpose()?;
         Ok(LabelForm { zone: self.zone.clone(), format: self.format.clone(), map })
     }
 
     /// The same with their clock; `captures` are those that are labelled.
-    pub(super) fn times(&self, clock: &LabelClockOption, captures: &[PathBuf]) -> Result<LabelTimes, Failure> {
+    pub(super) fn times(&self, clock: &LabelClockOption, captures: &[PathBuf]) -> Result<LabelTimes> {
         let offset = match clock.label_offset {
             Some(Offset::By(nanoseconds)) => Some(LabelOffset::By(nanoseconds)),
             Some(Offset::Start) => Some(LabelOffset::From(first_packet(captures)?)),
@@ -82,7 +82,7 @@ impl LabelReading {
 }
 
 /// The time of the first packet of all captures, in nanoseconds since the epoch.
-fn first_packet(captures: &[PathBuf]) -> Result<i64, Failure> {
+fn first_packet(captures: &[PathBuf]) -> Result<i64> {
     let mut first: Option<i64> = None;
     for capture in captures.iter().filter(|capture| capture.is_file()) {
         let file = File::open(capture).with_context(|| capture.display().to_string())?;
@@ -94,10 +94,10 @@ fn first_packet(captures: &[PathBuf]) -> Result<i64, Failure> {
         }
     }
     let missing = || {
-        Failure::usage(anyhow!(
+        usage!(
             "`--label-offset start` needs captures whose first packet can be read: name their files, or write the time of \
              the labels' start into them"
-        ))
+        )
     };
     first.ok_or_else(missing)
 }

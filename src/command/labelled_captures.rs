@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::Result;
 use clap::Args;
 use sizeleak_labels::{LabelFile, LabelTimes, LabelledCapture, NameRule, Tolerance};
 use sizeleak_learning::digest_captures;
@@ -15,7 +15,7 @@ use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
-use super::failure::Failure;
+use super::failure::usage;
 use super::help::INPUT;
 use super::label_reading::{LabelClockOption, LabelReading};
 use super::time_range::TimeRangeOption;
@@ -90,7 +90,7 @@ impl LabelledCaptures {
         files
     }
 
-    pub(super) fn digests(&self, pipeline: &Pipeline) -> Result<Vec<CaptureDigest>, Failure> {
+    pub(super) fn digests(&self, pipeline: &Pipeline) -> Result<Vec<CaptureDigest>> {
         let mut files = self.traffic.streams();
         if files.is_empty() {
             files = TrafficInput::single_captures(pipeline).captures;
@@ -103,7 +103,7 @@ impl LabelledCaptures {
         self.options.gateways()
     }
 
-    pub(super) fn learned_from(&self, models: &[Model], pipeline: &Pipeline) -> Result<Vec<String>, Failure> {
+    pub(super) fn learned_from(&self, models: &[Model], pipeline: &Pipeline) -> Result<Vec<String>> {
         let mut learned = models.iter().flat_map(|model| &model.learned.captures).peekable();
         if learned.peek().is_none() {
             // Captures may be large: none is read for its digest that nothing is compared with.
@@ -117,15 +117,15 @@ impl LabelledCaptures {
         self.labels.is_some() || self.labels_from_names.is_some()
     }
 
-    pub(super) fn read_labels(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<LabelFile, Failure> {
+    pub(super) fn read_labels(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<LabelFile> {
         if let Some(labels) = &self.labels {
             return Ok(LabelFile::read(labels, &self.label_times(pipeline)?)?.of_time(self.range.range()?));
         }
         let Some(rule) = &self.labels_from_names else {
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "the labels are missing: name them with `--labels FILE`, or say `--labels-from-names` where each capture is \
                  named for its action"
-            )));
+            ));
         };
         let captures = input.parts(pipeline)?.into_iter();
         let captures: Vec<LabelledCapture> =
@@ -133,19 +133,19 @@ impl LabelledCaptures {
         Ok(LabelFile::of_names(&captures, rule)?.of_time(self.range.range()?))
     }
 
-    pub(super) fn label_times(&self, pipeline: &Pipeline) -> Result<LabelTimes, Failure> {
+    pub(super) fn label_times(&self, pipeline: &Pipeline) -> Result<LabelTimes> {
         self.reading.times(&self.clock, &TrafficInput::single_captures(pipeline).captures)
     }
 
-    pub(super) fn input(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
+    pub(super) fn input(&self, pipeline: &Pipeline) -> Result<PipelineInput> {
         self.input_from(self.source(ReadOrder::Together, pipeline))
     }
 
-    pub(super) fn input_by_capture(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
+    pub(super) fn input_by_capture(&self, pipeline: &Pipeline) -> Result<PipelineInput> {
         self.input_from(self.source(ReadOrder::OneByOne, pipeline))
     }
 
-    pub(super) fn input_from(&self, source: InputSource) -> Result<PipelineInput, Failure> {
+    pub(super) fn input_from(&self, source: InputSource) -> Result<PipelineInput> {
         let overlap = if self.labels_from_names.is_some() { Overlap::Shifted } else { Overlap::Refused };
         Ok(PipelineInput::new(source).with_overlap(overlap).within(self.range.range()?))
     }
@@ -165,12 +165,7 @@ impl LabelledCaptures {
         InputSource::CaptureByCapture(captures)
     }
 
-    pub(super) fn pipeline(
-        &self,
-        file: Option<&Path>,
-        models: &[PathBuf],
-        options: &[String],
-    ) -> Result<Pipeline, Failure> {
+    pub(super) fn pipeline(&self, file: Option<&Path>, models: &[PathBuf], options: &[String]) -> Result<Pipeline> {
         let mut pipeline = self.traffic.rereadable(file, models, &self.options)?;
         options.iter().try_for_each(|option| pipeline.set_text(option))?;
         if self.traffic.streams().is_empty() {

@@ -3,16 +3,14 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use jiff::Timestamp;
 use sizeleak_labels::{Label, LabelError, Labels};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::listed;
 
-use super::failure::Failure;
 use super::label_reading::LabelReading;
 use super::output_option::OutputOption;
 
@@ -39,14 +37,14 @@ pub(crate) struct Arguments {
 /// How many actions the summary lists.
 const SHOWN: usize = 40;
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let path = arguments.file.display();
     let open = || File::open(&arguments.file).with_context(|| path.to_string());
     let form = arguments.reading.form()?;
     let labels = match Labels::read_in(open()?, &form) {
         Ok(labels) => labels,
         Err(error) if form.map.is_none() => {
-            let named = |error: LabelError| Failure::from(anyhow!("{path}: {error}"));
+            let named = |error: LabelError| anyhow!("{path}: {error}");
             let needs_map = matches!(error, LabelError::Log | LabelError::Header(_));
             let map = match Labels::map_of_log(open()?) {
                 Ok(map) => map,
@@ -58,12 +56,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                 "sizeleak",
                 &format!("{path} is a log of events: name its actions in this map, and give it as `--label-map`"),
             );
-            return Ok(ExitCode::SUCCESS);
+            return Ok(());
         }
-        Err(error) => return Err(anyhow!("{path}: {error}").into()),
+        Err(error) => return Err(anyhow!("{path}: {error}")),
     };
-    arguments.output.write(summary(&path.to_string(), &labels).as_bytes())?;
-    Ok(ExitCode::SUCCESS)
+    arguments.output.write(summary(&path.to_string(), &labels).as_bytes())
 }
 
 fn summary(path: &str, labels: &Labels) -> String {

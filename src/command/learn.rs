@@ -5,9 +5,8 @@ mod summary;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result};
 use clap::Args;
 use sizeleak_evaluation::{CurveInput, LabelCounts, LearningCurve};
 use sizeleak_labels::{LabelFile, Tolerance};
@@ -18,7 +17,7 @@ use sizeleak_platform::telemetry::log::{self, show};
 use sizeleak_text::TimeRange;
 
 use super::document::{as_text, stderr_columns};
-use super::failure::Failure;
+use super::failure::{damaged, usage};
 use super::help::{CURVE, OUTPUT};
 use super::labelled_captures::LabelledCaptures;
 use super::learning_options::LearningOptions;
@@ -100,7 +99,7 @@ pub(crate) struct Arguments {
     format: ReportFormatOption,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let captures = &arguments.captures;
     arguments.check_use()?;
     let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[], &[])?;
@@ -133,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let learned = learned.map_err(|error| match &damage {
         None => error.into(),
-        Some(damage) => Failure::damaged(damage, &format!("and from everything before that: {error}")),
+        Some(damage) => damaged(damage, &format!("and from everything before that: {error}")),
     })?;
     let models = ModelSet::new(learned.iter().map(|section| section.model.clone()).collect());
     let models = models.with_context(|| labels.path().display().to_string())?;
@@ -149,15 +148,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let input = CurveInput { training_set, model: &learned.model, pipeline, input: traffic, test, tolerance };
         arguments.print(&LearningCurve::measure(&input, counts)?)?;
     }
-    damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
-        Err(Failure::damaged(&damage, "the model was learned from everything before the damage"))
-    })
+    damage.map_or(Ok(()), |damage| Err(damaged(&damage, "the model was learned from everything before the damage")))
 }
 
 impl Arguments {
-    fn check_use(&self) -> Result<(), Failure> {
+    fn check_use(&self) -> Result<()> {
         if self.curve.is_some() && self.output.as_os_str() == "-" {
-            return Err(Failure::usage(anyhow!("`--curve` prints to stdout: write the model to a file")));
+            return Err(usage!("`--curve` prints to stdout: write the model to a file"));
         }
         if self.captures.are_labelled() {
             return Ok(());
@@ -171,12 +168,12 @@ impl Arguments {
             (self.options.has_padding(), "--padding"),
         ];
         match needing.into_iter().find(|(is_used, _)| *is_used) {
-            Some((_, option)) => Err(Failure::usage(anyhow!("`{option}` needs labels: name them with `--labels`"))),
+            Some((_, option)) => Err(usage!("`{option}` needs labels: name them with `--labels`")),
             None => Ok(()),
         }
     }
 
-    fn settings<'a>(&self, pipeline: &'a Pipeline, input: &'a PipelineInput) -> Result<LessonSettings<'a>, Failure> {
+    fn settings<'a>(&self, pipeline: &'a Pipeline, input: &'a PipelineInput) -> Result<LessonSettings<'a>> {
         Ok(LessonSettings {
             input,
             pipeline,
@@ -186,7 +183,7 @@ impl Arguments {
     }
 
     /// Checks that neither the model nor the plan replaces a file that is read.
-    fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
+    fn check_files(&self, pipeline: &Pipeline) -> Result<()> {
         let mut files = self.captures.files(pipeline);
         self.options.add_to(&mut files);
         self.test_input.iter().for_each(|path| files.reads("the capture", path));
@@ -199,14 +196,14 @@ impl Arguments {
         Ok(files.check()?)
     }
 
-    fn test(&self, mut pipeline: Pipeline) -> Result<(Pipeline, Option<LabelFile>), Failure> {
+    fn test(&self, mut pipeline: Pipeline) -> Result<(Pipeline, Option<LabelFile>)> {
         let Some(labels) = &self.test_labels else { return Ok((pipeline, None)) };
         let times = self.captures.label_times(&pipeline)?;
         pipeline.read_captures(&self.test_input)?;
         Ok((pipeline, Some(LabelFile::read(labels, &times)?)))
     }
 
-    fn print(&self, curve: &LearningCurve) -> anyhow::Result<()> {
+    fn print(&self, curve: &LearningCurve) -> Result<()> {
         self.format.printed().print(curve, Some("points"), || curve_table::table(curve))
     }
 }

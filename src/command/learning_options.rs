@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::Args;
 use sizeleak_learning::{CipherSuite, LearningSettings};
 use sizeleak_model::policies::{PaddingPolicy, PolicyFile};
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory};
 use sizeleak_platform::storage::RunFiles;
 
-use super::failure::{Failure, parsed};
+use super::failure::parsed;
 
 #[derive(Debug, Args)]
 pub(super) struct LearningOptions {
@@ -46,7 +46,7 @@ impl LearningOptions {
     }
 
     /// How is learned; `captures` are those that the model names.
-    pub(super) fn settings(&self, captures: Vec<CaptureDigest>) -> Result<LearningSettings, Failure> {
+    pub(super) fn settings(&self, captures: Vec<CaptureDigest>) -> Result<LearningSettings> {
         Ok(LearningSettings {
             labels_are_complete: self.labels_are_complete,
             method: self.method(),
@@ -86,7 +86,7 @@ impl PaddingOption {
         if self.0.parse::<PaddingPolicy>().is_ok() { None } else { Some(Path::new(&self.0)) }
     }
 
-    pub(super) fn policy(&self) -> anyhow::Result<PaddingPolicy> {
+    pub(super) fn policy(&self) -> Result<PaddingPolicy> {
         let name = match self.0.parse() {
             Ok(policy) => return Ok(policy),
             Err(error) => error,

@@ -1,10 +1,10 @@
 //! How much of the gateway's payload a run did not use, and from which share on that is a failure.
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use sizeleak_frame::{StageSummary, Summary};
 
-use super::failure::Failure;
+use super::failure::with_code;
 use super::help::MEASURING;
 
 /// The exit code of a run that lost more than the limit.
@@ -69,7 +69,7 @@ fn counter(stage: &StageSummary, name: &str) -> u64 {
 impl LossLimit {
     /// # Errors
     /// With exit code 4 if more was lost than the limit allows.
-    pub(super) fn check(&self, loss: Option<PayloadLoss>) -> Result<(), Failure> {
+    pub(super) fn check(&self, loss: Option<PayloadLoss>) -> Result<()> {
         let Some(loss) = loss.filter(|loss| loss.percent() > self.max_loss) else { return Ok(()) };
         let error = anyhow!(
             "{:.2} % of the payload was not used, more than the {} % that `--max-loss` allows: commands may be missing; \
@@ -77,7 +77,7 @@ impl LossLimit {
             loss.percent(),
             self.max_loss
         );
-        Err(Failure::with_code(LOSS_CODE, error))
+        Err(with_code(LOSS_CODE, error))
     }
 }
 

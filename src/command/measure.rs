@@ -4,8 +4,7 @@ pub(super) mod model_check;
 pub(super) mod report;
 pub(super) mod table;
 
-use std::process::ExitCode;
-
+use anyhow::Result;
 use clap::Args;
 use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_learning::LabelledCommands;
@@ -14,7 +13,7 @@ use sizeleak_platform::telemetry::log::say;
 
 use super::audited_model::AuditedModel;
 use super::evaluation_input::COVERED;
-use super::failure::Failure;
+use super::failure::damaged;
 use super::labelled_captures::LabelledCaptures;
 use super::notices::NoticeReport;
 use super::output_option::OutputOption;
@@ -57,7 +56,7 @@ pub(crate) struct Arguments {
     output: OutputOption,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { captures, audited, seed, format, output } = arguments;
     let form = format.form(output, "sizeleak measure")?;
     let pipeline =
@@ -77,11 +76,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let report = MeasuredAudit::new(&commands, inventory.as_ref(), check, *seed);
     output.write(&form.written(&report, None, || table::table(&report))?)?;
     // The figures cover what is before the damage.
-    commands.damage.as_ref().map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(damage, COVERED)))
+    commands.damage.as_ref().map_or(Ok(()), |damage| Err(damaged(damage, COVERED)))
 }
 
 impl Arguments {
-    fn commands(&self, pipeline: &Pipeline) -> Result<LabelledCommands, Failure> {
+    fn commands(&self, pipeline: &Pipeline) -> Result<LabelledCommands> {
         let traffic = self.captures.input(pipeline)?;
         let labels = self.captures.read_labels(&traffic, pipeline)?;
         let tolerance = labels.tolerance(self.captures.tolerance);
@@ -97,7 +96,7 @@ pub(super) fn labelled_commands(
     traffic: &PipelineInput,
     labels: &LabelFile,
     tolerance: Tolerance,
-) -> Result<LabelledCommands, Failure> {
+) -> Result<LabelledCommands> {
     let mut notices = NoticeReport::default();
     let finding = pipeline.before(CORRECTOR);
     let found = LabelledCommands::find(traffic, &finding, labels, tolerance, &mut |notice| notices.add(notice));

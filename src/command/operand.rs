@@ -3,11 +3,11 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::Result;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use sizeleak_pipeline::recording::open;
 
-use super::failure::Failure;
+use super::failure::usage;
 
 /// The name of the pipeline without any change.
 pub(super) const STANDARD: &str = "standard";
@@ -59,10 +59,10 @@ impl Operand {
         PathBufValueParser::new().map(Self::of)
     }
 
-    pub(super) fn check_place(&self) -> Result<(), Failure> {
+    pub(super) fn check_place(&self) -> Result<()> {
         let Content::ValueOf(NamedFile { what, option }) = self.content else { return Ok(()) };
         let file = self.path.display();
-        Err(Failure::usage(anyhow!("{file} is {what}, not a capture: name it with `{option} {file}`")))
+        Err(usage!("{file} is {what}, not a capture: name it with `{option} {file}`"))
     }
 }
 

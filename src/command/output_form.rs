@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::Result;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sizeleak_pipeline::recording::Compression;
 
-use super::failure::Failure;
+use super::failure::usage;
 
 /// The formats that the endings of names stand for. `text` is any format of text.
 const ENDINGS: [(&str, &str); 12] = [
@@ -41,7 +41,7 @@ pub(super) fn chosen<F: ValueEnum>(
     formats: &[F],
     output: Option<&Path>,
     command: &str,
-) -> Result<Option<F>, Failure> {
+) -> Result<Option<F>> {
     let Some(output) = output else { return Ok(named) };
     let (file, is_compressed) = plain_name(output);
     let format = match extension(&file) {
@@ -50,7 +50,7 @@ pub(super) fn chosen<F: ValueEnum>(
     };
     if is_compressed && format.as_ref().is_some_and(|format| name_of(format) == "parquet") {
         let (output, file) = (output.display(), file.display());
-        return Err(Failure::usage(anyhow!("Parquet is compressed inside, so {output} cannot be: write `-o {file}`")));
+        return Err(usage!("Parquet is compressed inside, so {output} cannot be: write `-o {file}`"));
     }
     Ok(format)
 }
@@ -66,7 +66,7 @@ pub(super) enum PictureForm {
 
 impl PictureForm {
     /// The form of a picture, by the name of its file; SVG if that has no ending.
-    pub(super) fn of(output: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn of(output: Option<&Path>) -> Result<Self> {
         let Some((file, ending)) = output.and_then(|file| Some((file, extension(file)?))) else { return Ok(Self::Svg) };
         match ending.as_str() {
             "svg" => Ok(Self::Svg),
@@ -78,7 +78,7 @@ impl PictureForm {
             "png" | "pdf" => Err(only_svg(file, &ending)),
             _ => {
                 let file = file.display();
-                Err(Failure::usage(anyhow!("`sizeleak plot` draws .svg, .png and .pdf, and {file} is not named so")))
+                Err(usage!("`sizeleak plot` draws .svg, .png and .pdf, and {file} is not named so"))
             }
         }
     }
@@ -90,7 +90,7 @@ fn by_ending<F: ValueEnum>(
     output: &Path,
     ending: &str,
     command: &str,
-) -> Result<Option<F>, Failure> {
+) -> Result<Option<F>> {
     let shown = output.display();
     if PICTURES.contains(&ending) {
         return Err(no_picture(output, command));
@@ -107,10 +107,10 @@ fn by_ending<F: ValueEnum>(
         (None, Some(by_name)) => Ok(Some(by_name)),
         (None, None) => Err(unknown(formats, output, ending, command)),
         (Some(named), by_name) if by_name.as_ref().map(name_of) == Some(name_of(&named)) => Ok(Some(named)),
-        (Some(named), _) => Err(Failure::usage(anyhow!(
+        (Some(named), _) => Err(usage!(
             "`--format {}` contradicts the name {shown}: leave out `--format`, or name the file otherwise",
             name_of(&named)
-        ))),
+        )),
     }
 }
 
@@ -136,38 +136,36 @@ fn name_of<F: ValueEnum>(format: &F) -> String {
 }
 
 /// Refuses a name that says nothing that the command writes, with the list of those that do.
-fn unknown<F: ValueEnum>(formats: &[F], output: &Path, ending: &str, command: &str) -> Failure {
+fn unknown<F: ValueEnum>(formats: &[F], output: &Path, ending: &str, command: &str) -> anyhow::Error {
     let can_be = |name: &str| formats.iter().any(|format| has_name(format, name));
     let known = ENDINGS.iter().filter(|(_, format)| can_be(format)).map(|(ending, _)| format!(".{ending}"));
     let formats: Vec<String> = formats.iter().map(name_of).collect();
-    Failure::usage(anyhow!(
+    usage!(
         "`{command}` does not know what to write into {}: name it with {}, or say `--format {}` ({} is none of them)",
         output.display(),
         known.collect::<Vec<_>>().join(", "),
         formats.join("|"),
         format_args!(".{ending}")
-    ))
+    )
 }
 
-fn no_picture(output: &Path, command: &str) -> Failure {
+fn no_picture(output: &Path, command: &str) -> anyhow::Error {
     let source = if command == "sizeleak run" { "frames" } else { "json" };
     let source = output.with_extension(source);
     let (source, shown) = (source.display(), output.display());
-    Failure::usage(anyhow!(
-        "`{command}` draws no pictures: write `-o {source}`, then `sizeleak plot {source} -o {shown}`"
-    ))
+    usage!("`{command}` draws no pictures: write `-o {source}`, then `sizeleak plot {source} -o {shown}`")
 }
 
 /// Refuses a picture that this program cannot make, with what makes it.
 #[cfg(any(test, not(feature = "figures")))]
-fn only_svg(output: &Path, ending: &str) -> Failure {
+fn only_svg(output: &Path, ending: &str) -> anyhow::Error {
     let (picture, source) = (output.display(), output.with_extension("svg"));
     let source = source.display();
     let other = if ending == "pdf" { "print it from a browser" } else { "open it in a browser" };
-    Failure::usage(anyhow!(
+    usage!(
         "this program was built without PNG and PDF: write `-o {source}`, then {other} or run `rsvg-convert -f {ending} \
          {source} -o {picture}`; or build the program with `--features figures`"
-    ))
+    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use sizeleak_pipeline::recording::{Compression, Recording};
 use sizeleak_platform::storage::{OutputFile, RunFiles, replace};
@@ -12,7 +12,6 @@ use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::escaped_lines;
 
 use super::document::{Document, as_text, stdout_columns};
-use super::failure::Failure;
 use super::help::OUTPUT;
 use super::output_form;
 
@@ -39,29 +38,24 @@ impl OutputOption {
     }
 
     /// The format of what `command` writes: as named, or by the name of the file.
-    pub(super) fn form<F: ValueEnum>(
-        &self,
-        named: Option<F>,
-        formats: &[F],
-        command: &str,
-    ) -> Result<Option<F>, Failure> {
+    pub(super) fn form<F: ValueEnum>(&self, named: Option<F>, formats: &[F], command: &str) -> Result<Option<F>> {
         output_form::chosen(named, formats, self.path(), command)
     }
 
-    pub(super) fn create(&self) -> anyhow::Result<OutputFile> {
+    pub(super) fn create(&self) -> Result<OutputFile> {
         Ok(match &self.output {
             Some(path) => OutputFile::create(path)?,
             None => OutputFile::stdout()?,
         })
     }
 
-    pub(super) fn write(&self, result: &[u8]) -> anyhow::Result<()> {
+    pub(super) fn write(&self, result: &[u8]) -> Result<()> {
         self.output.as_deref().map_or_else(|| print(result), |path| write_result(path, result))
     }
 }
 
 /// Leaves the earlier output of a run that failed as it is, and this one beside it.
-pub(super) fn keep_partial(file: OutputFile) -> Result<(), Failure> {
+pub(super) fn keep_partial(file: OutputFile) -> Result<()> {
     if let Some(path) = file.keep_partial()? {
         say("sizeleak", &format!("the output until the failure is in {}", path.display()));
     }
@@ -74,7 +68,7 @@ pub(super) fn writes_stdout(files: &mut RunFiles) {
 }
 
 /// Writes a complete result to a file, completely or not at all, and compressed if its name says so; `-` is stdout.
-pub(super) fn write(path: &Path, result: &[u8]) -> anyhow::Result<()> {
+pub(super) fn write(path: &Path, result: &[u8]) -> Result<()> {
     if path.as_os_str() == "-" {
         return print(result);
     }
@@ -89,7 +83,7 @@ pub(super) fn write(path: &Path, result: &[u8]) -> anyhow::Result<()> {
     Ok(output.keep()?)
 }
 
-pub(super) fn write_result(path: &Path, result: &[u8]) -> anyhow::Result<()> {
+pub(super) fn write_result(path: &Path, result: &[u8]) -> Result<()> {
     write(path, result)?;
     if path.is_file() {
         say("sizeleak", &format!("{} is written", path.display()));
@@ -97,12 +91,12 @@ pub(super) fn write_result(path: &Path, result: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn print_document(document: &Document) -> anyhow::Result<()> {
+pub(super) fn print_document(document: &Document) -> Result<()> {
     print(escaped_lines(&as_text(document, stdout_columns())).as_bytes())
 }
 
 /// Writes a complete result to stdout, as it is unless that is a terminal. It is not an error if the reader is gone.
-pub(super) fn print(result: &[u8]) -> anyhow::Result<()> {
+pub(super) fn print(result: &[u8]) -> Result<()> {
     let shown = String::from_utf8_lossy(result);
     let shown = if io::stdout().is_terminal() { escaped_lines(&shown) } else { "".into() };
     let result = if shown.is_empty() { result } else { shown.as_bytes() };

@@ -9,9 +9,7 @@ mod guarded;
 pub(super) mod judged;
 mod table_options;
 
-use std::process::ExitCode;
-
-use anyhow::anyhow;
+use anyhow::Result;
 use clap::Args;
 use sizeleak_audit::padding::{Countermeasures, HomeTraffic, PaddedHome, PaddingPolicy};
 use sizeleak_inference::channel::EpsilonKnowledge;
@@ -20,7 +18,7 @@ use sizeleak_model::{Basis, LearnedPadding, Model};
 use sizeleak_platform::storage::RunFiles;
 
 use super::audited_model::{AuditedModel, ObserverOption};
-use super::failure::Failure;
+use super::failure::usage;
 use super::help::PADDING;
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
@@ -84,7 +82,7 @@ enum Question {
     Curve,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.table.check_names()?;
     let mut files = RunFiles::new();
     arguments.audited.add_to(&mut files);
@@ -94,12 +92,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     arguments.guard.add_to(&mut files);
     arguments.output.add_to(&mut files);
     files.check()?;
-    arguments.output.write(&arguments.report()?)?;
-    Ok(ExitCode::SUCCESS)
+    arguments.output.write(&arguments.report()?)
 }
 
 impl Arguments {
-    fn question(&self) -> Result<Question, Failure> {
+    fn question(&self) -> Result<Question> {
         let policy = self.countermeasures.policy()?;
         if let Some(demand) = self.table.demand() {
             return Ok(Question::Table(demand));
@@ -116,7 +113,7 @@ impl Arguments {
     }
 
     /// The report; tables are written to their files.
-    fn report(&self) -> Result<Vec<u8>, Failure> {
+    fn report(&self) -> Result<Vec<u8>> {
         let question = self.question()?;
         let form = self.format.form(&self.output, "sizeleak pad")?;
         let model = self.audited.fit_model()?;
@@ -172,7 +169,7 @@ impl Arguments {
         }
     }
 
-    fn check_tunnel(&self, question: &Question) -> Result<(), Failure> {
+    fn check_tunnel(&self, question: &Question) -> Result<()> {
         let what = match question {
             Question::Countermeasures(_) | Question::Comparison(_) => "countermeasures beside padding",
             #[cfg(feature = "simulator")]
@@ -181,7 +178,7 @@ impl Arguments {
             }
             Question::Policy(_) | Question::Table(_) | Question::Curve => return Ok(()),
         };
-        Err(Failure::usage(anyhow!("{what} are computed for records alone: `--tunnel` judges policies and tables")))
+        Err(usage!("{what} are computed for records alone: `--tunnel` judges policies and tables"))
     }
 
     fn padded_home(
@@ -230,7 +227,7 @@ impl HomeOptions {
     }
 }
 
-pub(crate) fn check_sizes(model: &Model) -> Result<(), Failure> {
+pub(crate) fn check_sizes(model: &Model) -> Result<()> {
     let fault = match (&model.learned.basis, &model.learned.padding) {
         (_, Some(LearnedPadding::Modulo(bytes))) => {
             format!("it was learned on messages that are already padded to multiples of {bytes} bytes")
@@ -242,8 +239,8 @@ pub(crate) fn check_sizes(model: &Model) -> Result<(), Failure> {
         }
         (Basis::Plaintext { .. }, None) => return Ok(()),
     };
-    Err(Failure::usage(anyhow!(
+    Err(usage!(
         "padding starts from the plaintext sizes of messages, which this model does not have: {fault}; learn from a \
          capture with a handshake, a stream cipher or AES-GCM, and no padding"
-    )))
+    ))
 }

@@ -7,9 +7,8 @@ mod timeline;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde::de::DeserializeOwned;
 use sizeleak_frame::{Frame, Summary};
@@ -24,7 +23,7 @@ use sizeleak_output::{AnswerSink, TimeFormat};
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::Latency;
 
-use super::failure::Failure;
+use super::failure::{usage, with_code};
 use super::help::OUTPUT;
 use super::output_form::PictureForm;
 use super::output_option::OutputOption;
@@ -102,7 +101,7 @@ struct PictureOptions {
     font_size: Option<u32>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let times = arguments.clock.times()?;
     let timeline = arguments.timeline.timeline(&times)?;
     let mut files = RunFiles::new();
@@ -119,7 +118,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(option) = arguments.timeline.given().filter(|_| kind != PictureKind::Timeline) {
         let kind = kind.name();
         let words = anyhow!("`{option}` is about a timeline, and {name} is drawn as a {kind}: leave it out");
-        return Err(Failure::usage(words));
+        return Err(with_code(2, words));
     }
     match (kind, content) {
         (PictureKind::Timeline, Content::Answers(answers)) => {
@@ -152,10 +151,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         (kind, content) => {
             let what = content.what();
-            return Err(anyhow!("{name} is {what}, and a {} is drawn from {}", kind.name(), kind.source()).into());
+            return Err(anyhow!("{name} is {what}, and a {} is drawn from {}", kind.name(), kind.source()));
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 struct Drawing<'a> {
@@ -165,12 +164,12 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    fn write(&self, draw: impl FnOnce(PictureSize, Option<&str>) -> Result<String, TooSmall>) -> Result<(), Failure> {
+    fn write(&self, draw: impl FnOnce(PictureSize, Option<&str>) -> Result<String, TooSmall>) -> Result<()> {
         let PictureOptions { title, width, height, font_size } = &self.arguments.picture;
         let size = PictureSize { width: *width, height: *height, font: *font_size };
-        let svg = draw(size, title.as_deref()).map_err(Failure::usage)?;
+        let svg = draw(size, title.as_deref()).map_err(|error| with_code(2, error))?;
         let picture = rendering::rendered(svg, self.form)?;
-        Ok(self.arguments.output.write(&picture)?)
+        self.arguments.output.write(&picture)
     }
 
     fn timeline(
@@ -180,7 +179,7 @@ impl Drawing<'_> {
         times: &TimeFormat,
         labels: Option<LabelFile>,
         model: Option<&ModelSet>,
-    ) -> Result<ExitCode, Failure> {
+    ) -> Result<()> {
         let read = answers.read(self.name, &mut timeline);
         timeline::report_omissions(&timeline)?;
         if let Some(model) = model {
@@ -191,10 +190,10 @@ impl Drawing<'_> {
         }
         // Commands before the damage are drawn.
         self.write(|size, title| svg_of(&timeline, times, size, title))?;
-        read.map(|()| ExitCode::SUCCESS)
+        read
     }
 
-    fn profile(&self, text: &str) -> Result<(), Failure> {
+    fn profile(&self, text: &str) -> Result<()> {
         let name = || self.name.to_owned();
         let profile = content::parsed(text).with_context(name)?;
         let (gateway, home) = content::home(&profile, self.arguments.timeline.gateways()).with_context(name)?;
@@ -203,10 +202,10 @@ impl Drawing<'_> {
         self.write(|size, title| habits_svg(&home, size, title.unwrap_or(&own_title)))
     }
 
-    fn figure<F: DeserializeOwned>(&self, kind: PictureKind, report: serde_json::Value) -> Result<F, Failure> {
+    fn figure<F: DeserializeOwned>(&self, kind: PictureKind, report: serde_json::Value) -> Result<F> {
         let figure = serde_json::from_value(report);
         let (name, wanted, source) = (self.name, kind.name(), kind.source());
-        figure.map_err(|error| anyhow!("{name}: {error}; a {wanted} is drawn from {source}").into())
+        figure.map_err(|error| anyhow!("{name}: {error}; a {wanted} is drawn from {source}"))
     }
 }
 
@@ -223,7 +222,7 @@ impl AnswerSink for LastSummary {
     fn learn(&mut self, _: u64, _: Option<&str>, _: Option<&str>) {}
 }
 
-fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>, Failure> {
+fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>> {
     let mut last = LastSummary::default();
     answers.read(name, &mut last)?;
     let stages = last.0.map(|summary| summary.stages).unwrap_or_default();
@@ -238,7 +237,7 @@ fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>, Failu
         .collect();
     if latencies.is_empty() {
         let source = PictureKind::Latency.source();
-        return Err(anyhow!("{name} has no latencies, which a summary holds; they are drawn from {source}").into());
+        return Err(anyhow!("{name} has no latencies, which a summary holds; they are drawn from {source}"));
     }
     Ok(latencies)
 }
@@ -254,7 +253,7 @@ fn quantiles(histogram: &[u8]) -> Option<Quantiles> {
 const MAX_ACTIONS: u32 = 4;
 const MAX_LISTED: f64 = 100_000.0;
 
-fn sizes_of(text: &str, section: Option<usize>, name: &str) -> Result<CommandSizes, Failure> {
+fn sizes_of(text: &str, section: Option<usize>, name: &str) -> Result<CommandSizes> {
     let mut sections = ModelSet::from_toml(text).with_context(|| name.to_owned())?.into_sections();
     let count = sections.len();
     let number = match section {
@@ -262,14 +261,12 @@ fn sizes_of(text: &str, section: Option<usize>, name: &str) -> Result<CommandSiz
         None if count == 1 => 1,
         _ => {
             let words = "name one of its sections with";
-            return Err(Failure::usage(anyhow!("{name}: {words} `--section`, from 1 to {count}")));
+            return Err(usage!("{name}: {words} `--section`, from 1 to {count}"));
         }
     };
     let model = sections.swap_remove(number - 1);
     if model.actions.is_empty() {
-        return Err(
-            anyhow!("{name} knows no sizes of actions: `sizeleak learn … --labels labels.csv` finds them").into()
-        );
+        return Err(anyhow!("{name} knows no sizes of actions: `sizeleak learn … --labels labels.csv` finds them"));
     }
     let space = CommandSpace::new(&model, &Premises::default())?;
     let all: BTreeMap<u64, f64> = space.size_rows()?.into_iter().map(|row| (row.bytes, row.commands)).collect();

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use sizeleak_frame::Frame;
 use sizeleak_habits::{Budget, Profile, SeenFlows, Sighting};
@@ -13,7 +12,7 @@ use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
 use super::answers_input::AnswersInput;
-use super::failure::Failure;
+use super::failure::{usage, with_code};
 use super::help::{INPUT, OUTPUT};
 use super::output_option::write_result;
 use super::time_range::TimeRangeOption;
@@ -76,7 +75,7 @@ impl AnswerSink for Homes {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut files = RunFiles::new();
     arguments.answers.add_to(&mut files);
     // A profile may be replaced by itself with more.
@@ -93,29 +92,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if homes.sightings.is_empty() {
         return Err(anyhow!(
             "there is no answer to learn from: `sizeleak run CAPTURE --model MODEL -o answers.frames` writes some"
-        )
-        .into());
+        ));
     }
     for (gateway, sightings) in homes.sightings {
         profile.add(&gateway, sightings);
     }
     write_result(&arguments.output, profile.to_toml().as_bytes())?;
     report(&profile, homes.unanswered);
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 impl Arguments {
-    fn begun(&self) -> Result<Profile, Failure> {
+    fn begun(&self) -> Result<Profile> {
         let Some(path) = &self.add else {
-            return Profile::new(self.time_zone.as_deref().unwrap_or("UTC")).map_err(Failure::usage);
+            return Profile::new(self.time_zone.as_deref().unwrap_or("UTC")).map_err(|error| with_code(2, error));
         };
-        let profile = Profile::read(path).map_err(anyhow::Error::from)?;
+        let profile = Profile::read(path)?;
         if let Some(zone) = self.time_zone.as_ref().filter(|zone| *zone != profile.zone()) {
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "`--time-zone {zone}` contradicts {}, which goes by {}: leave it out, or learn all answers anew",
                 path.display(),
                 profile.zone()
-            )));
+            ));
         }
         Ok(profile)
     }

@@ -7,9 +7,8 @@ mod tap;
 
 use std::fs;
 use std::path::Path;
-use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use sizeleak_model::Inventory;
 use sizeleak_platform::storage::UNIQUE_LETTERS;
@@ -19,7 +18,7 @@ use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 use self::options::{CaptureOptions, CommandOptions, EndOptions, RecordOptions};
 use self::session::{JOURNAL, Session, in_words};
-use super::failure::Failure;
+use super::failure::usage;
 use super::help::{INPUT, OUTPUT};
 
 /// How many commands of a plan are printed.
@@ -70,7 +69,7 @@ pub(crate) struct Arguments {
     output: Option<std::path::PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let named = |path: &Path| path.display().to_string();
     let text = read_text(&arguments.inventory, MAX_WRITTEN_BYTES).with_context(|| named(&arguments.inventory))?;
     let inventory = Inventory::from_toml(&text).with_context(|| named(&arguments.inventory))?;
@@ -86,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let Some(folder) = arguments.output.as_deref().filter(|_| !arguments.dry_run) else {
         dry_run(experiment);
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     };
     fs::create_dir_all(folder).with_context(|| named(folder))?;
     remove_leftovers(folder).with_context(|| named(folder))?;
@@ -101,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
-    fn journal(&self, folder: &Path, experiment: &mut Experiment) -> Result<Journal, Failure> {
+    fn journal(&self, folder: &Path, experiment: &mut Experiment) -> Result<Journal> {
         let path = folder.join(JOURNAL);
         if !path.exists() {
             let captures = tap::captures(folder).with_context(|| folder.display().to_string())?;
@@ -109,7 +108,7 @@ impl Arguments {
                 None => Ok(Journal::new(experiment.actions(), self.seed)),
                 Some(capture) => {
                     let capture = capture.display();
-                    Err(Failure::usage(anyhow!("{capture} is of another recording: name an empty folder")))
+                    Err(usage!("{capture} is of another recording: name an empty folder"))
                 }
             };
         }

@@ -6,9 +6,8 @@ mod of_captures;
 mod of_model;
 
 use std::fs::File;
-use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use sizeleak_habits::Home;
@@ -16,7 +15,7 @@ use sizeleak_platform::storage::RunFiles;
 use sizeleak_report::document::{Report, Section};
 use sizeleak_report::{Form, Observed, habits, written};
 
-use super::failure::Failure;
+use super::failure::usage;
 use super::plot::content::{home as home_of, parsed, whole_text};
 pub(crate) use arguments::Arguments;
 use arguments::ReportForm;
@@ -24,7 +23,7 @@ use given::Given;
 use of_captures::CaptureFindings;
 use of_model::ModelFindings;
 
-pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
     let form = match arguments
         .output
         .form(arguments.format, ReportForm::value_variants(), "sizeleak report")?
@@ -77,7 +76,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
     verdicts.extend(observed.deviation_verdict());
     let Some(verdict) = verdicts.into_iter().next() else {
         let known = "name a model (`--model FILE`), labelled captures, answers or a profile";
-        return Err(Failure::usage(anyhow!("there is nothing to report on: {known}")));
+        return Err(usage!("there is nothing to report on: {known}"));
     };
     figures.splice(0..0, observed.figures());
     if !figures.is_empty() {
@@ -88,17 +87,17 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
     sections.extend(observed.deviations().into_iter().chain(observed.latencies()));
     let report = Report { verdict, tiles, fix, sections };
     arguments.output.write(written(report, form).as_bytes())?;
-    damage.map_or(Ok(ExitCode::SUCCESS), Err)
+    damage.map_or(Ok(()), Err)
 }
 
-fn check_files(arguments: &Arguments, given: &Given) -> Result<(), Failure> {
+fn check_files(arguments: &Arguments, given: &Given) -> Result<()> {
     let mut files = RunFiles::new();
     given.files(arguments).iter().for_each(|(role, path)| files.reads(role, path));
     arguments.output.add_to(&mut files);
     Ok(files.check()?)
 }
 
-fn home(arguments: &Arguments, given: &Given) -> Result<(TimeZone, Option<Home>), Failure> {
+fn home(arguments: &Arguments, given: &Given) -> Result<(TimeZone, Option<Home>)> {
     let Some(path) = &given.profile else { return Ok((TimeZone::UTC, None)) };
     let name = || path.display().to_string();
     let text = whole_text(File::open(path).with_context(name)?).with_context(name)?;

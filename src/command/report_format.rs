@@ -1,12 +1,12 @@
 //! How a report is written: for people, or for programs.
 
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 use sizeleak_text::{escaped_json, escaped_lines};
 
 use super::document::{COLUMNS, Document, as_markdown, as_text, stdout_columns};
-use super::failure::Failure;
 use super::help::OUTPUT;
 use super::output_option::{OutputOption, print};
 
@@ -40,7 +40,7 @@ pub(super) struct ReportForm {
 
 impl ReportFormatOption {
     /// The form of what goes to an output: as named, or by the name of its file.
-    pub(super) fn form(&self, output: &OutputOption, command: &str) -> Result<ReportForm, Failure> {
+    pub(super) fn form(&self, output: &OutputOption, command: &str) -> Result<ReportForm> {
         let format = output.form(self.format, ReportFormat::value_variants(), command)?.unwrap_or_default();
         Ok(ReportForm { format, columns: if output.path().is_some() { COLUMNS } else { stdout_columns() } })
     }
@@ -62,7 +62,7 @@ impl ReportForm {
         report: &impl Serialize,
         rows: Option<&str>,
         document: impl FnOnce() -> Document,
-    ) -> anyhow::Result<Vec<u8>> {
+    ) -> Result<Vec<u8>> {
         Ok(match self.format {
             ReportFormat::Text => escaped_lines(&as_text(&document(), self.columns)).into_owned().into_bytes(),
             ReportFormat::Markdown => escaped_lines(&as_markdown(&document())).into_owned().into_bytes(),
@@ -78,14 +78,14 @@ impl ReportForm {
         report: &impl Serialize,
         rows: Option<&str>,
         document: impl FnOnce() -> Document,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         print(&self.written(report, rows, document)?)
     }
 }
 
 /// The entries of the list at `rows` as rows, with a column for each of their figures. Without such a list, a row for each
 /// figure of the report.
-fn csv_of(report: &Value, rows: Option<&str>) -> anyhow::Result<Vec<u8>> {
+fn csv_of(report: &Value, rows: Option<&str>) -> Result<Vec<u8>> {
     let list = rows.map_or(Some(report), |key| report.get(key)).and_then(Value::as_array);
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let Some(rows) = list else {

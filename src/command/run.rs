@@ -2,8 +2,8 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
@@ -16,7 +16,7 @@ use sizeleak_platform::telemetry::metrics::MetricsServer;
 use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 
 use super::continuation::{Continuation, ContinuedRun};
-use super::failure::{Failure, check_fit};
+use super::failure::{check_fit, usage, with_code};
 use super::frames::{check_columns, check_target, known_kind};
 use super::help::{MEASURING, OUTPUT, STAGES};
 use super::loss::{LossLimit, PayloadLoss};
@@ -106,7 +106,7 @@ pub(crate) struct Arguments {
     progress: ProgressFlags,
 }
 
-pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<()> {
     let format =
         arguments.output.form(arguments.format, OutputFormat::value_variants(), "sizeleak run")?.unwrap_or_default();
     arguments.input.check()?;
@@ -188,7 +188,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         && report.ending != RunEnding::Closed
         && error.kind() != io::ErrorKind::BrokenPipe
     {
-        return Err(anyhow::anyhow!("the output cannot be written: {error}").into());
+        return Err(anyhow::anyhow!("the output cannot be written: {error}"));
     }
     sink.report_cut(report.ending)?;
     // Also of a run that was stopped: it has everything read until then.
@@ -197,30 +197,30 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     match report.ending {
         RunEnding::Done => {
             arguments.max_loss.check(loss)?;
-            let code = check_fit(report.summary.as_ref().map_or(ModelFit::All, ModelFit::of))?;
+            check_fit(report.summary.as_ref().map_or(ModelFit::All, ModelFit::of))?;
             // Last: unless the run succeeds, the same run again replaces its output.
             continued.map_or(Ok(()), ContinuedRun::keep)?;
-            Ok(code)
+            Ok(())
         }
-        RunEnding::Closed => continued.map_or(Ok(ExitCode::SUCCESS), |continued| Err(continued.unread())),
+        RunEnding::Closed => continued.map_or(Ok(()), |continued| Err(continued.unread())),
         RunEnding::Interrupted => {
             let stopped = anyhow::anyhow!("stopped; everything read until then is processed");
-            Err(Failure::with_code(130, stopped))
+            Err(with_code(130, stopped))
         }
     }
 }
 
 impl Arguments {
-    fn cut(&self) -> Result<TimeCut, Failure> {
+    fn cut(&self) -> Result<TimeCut> {
         let range = self.range.range()?;
         if !range.is_everything() && self.kind.iter().any(|kind| ["packets", "segments"].contains(&kind.as_str())) {
             let fault = "`--since` and `--until` choose records, commands and answers, not packets and segments";
-            return Err(Failure::usage(anyhow::anyhow!(fault)));
+            return Err(usage!(fault));
         }
         Ok(TimeCut::new(range))
     }
 
-    fn start(&self) -> Result<StartPoint, Failure> {
+    fn start(&self) -> Result<StartPoint> {
         if self.continuation.is_used() {
             return Ok(StartPoint::continued(self.continuation.has_no_traffic(&self.input)));
         }
@@ -241,17 +241,17 @@ impl Arguments {
         Some(access)
     }
 
-    fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>, Failure> {
+    fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>> {
         let served = self.metrics.serve(telemetry);
         served.map_err(of_configuration)
     }
 }
 
-fn of_configuration(error: ConfigureError) -> Failure {
-    Failure::with_code(error.exit_code(), error)
+fn of_configuration(error: ConfigureError) -> anyhow::Error {
+    with_code(error.exit_code(), error)
 }
 
-fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pipeline, Failure> {
+fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pipeline> {
     let input = &arguments.input;
     if let Some(found) = arguments.without_model(found) {
         found.check(input, &arguments.continuation.needed(&arguments.kind))?;
@@ -309,13 +309,13 @@ fn report_consumed(arguments: &Arguments, pipeline: &Pipeline) {
     }
 }
 
-fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport) -> Result<(), Failure> {
+fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport) -> Result<()> {
     let Some(summary) = &report.summary else { return Ok(()) };
     if arguments.latency {
         say_latency("sizeleak", summary);
     }
     let Some(log) = &pipeline.latency_log else { return Ok(()) };
-    save_latency_log(log, summary, report.start, report.clock).map_err(|message| anyhow::anyhow!(message).into())
+    save_latency_log(log, summary, report.start, report.clock).map_err(|message| anyhow::anyhow!(message))
 }
 
 /// Writes frames, and counts them for the summary on stderr.
@@ -403,7 +403,7 @@ impl OutputSink {
     }
 
     /// Says how many rows are of the time that was asked for; of a run that was stopped, nothing.
-    fn report_cut(&self, ending: RunEnding) -> Result<(), Failure> {
+    fn report_cut(&self, ending: RunEnding) -> Result<()> {
         if ending == RunEnding::Done { self.cut.report("rows") } else { Ok(()) }
     }
 

@@ -4,10 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use crossbeam_channel::RecvTimeoutError;
 use jiff::SignedDuration;
@@ -15,12 +14,12 @@ use serde::Deserialize;
 use sizeleak_platform::storage::{RunFiles, replace};
 use sizeleak_platform::telemetry::log::{self, say};
 use sizeleak_simulator::{
-    BayesLimit, CommandedDevice, Flight, LiveHome, LiveSession, Scenario, SimulateError, Simulation, TestForm,
-    bayes_limit, simulate_as,
+    BayesLimit, CommandedDevice, Flight, LiveHome, LiveSession, Scenario, Simulation, TestForm, bayes_limit,
+    simulate_as,
 };
 use sizeleak_text::read_text;
 
-use super::failure::{Failure, parsed};
+use super::failure::parsed;
 use super::learning_options::PaddingOption;
 use crate::command::line_channel::{lines_of, now_ns};
 
@@ -79,7 +78,7 @@ pub(crate) struct Arguments {
 /// The longest sequence that is read, in bytes: years of a home.
 const MAX_SEQUENCE_BYTES: u64 = 64 << 20;
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let scenario = arguments.scenario.as_ref().map(|path| parsed(path, Scenario::from_toml));
     let mut scenario = scenario.transpose()?.unwrap_or_default();
     if let Some(path) = &arguments.sequence {
@@ -95,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let served = Served { folder, pcap, clock_ahead: *clock_ahead };
         return serve(scenario, arguments.seed, &served);
     }
-    let Some(output) = &arguments.output else { return Ok(ExitCode::SUCCESS) };
+    let Some(output) = &arguments.output else { return Ok(()) };
     let mut files = RunFiles::new();
     if let Some(scenario) = &arguments.scenario {
         files.reads("the scenario", scenario);
@@ -120,7 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if !log::is_quiet() {
         say("best possible", &best_possible(&scenario));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// How often the best first answer to a command is right, or why that is not known.
@@ -137,12 +136,6 @@ fn best_possible(scenario: &Scenario) -> String {
             // Only what would change a figure.
             if neglected < 0.000_005 { figures } else { format!("{figures} (at most {} more)", shown(neglected)) }
         }
-    }
-}
-
-impl From<SimulateError> for Failure {
-    fn from(error: SimulateError) -> Self {
-        anyhow::Error::from(error).into()
     }
 }
 
@@ -173,7 +166,7 @@ impl Loopback {
         Ok(Self { gateway, service })
     }
 
-    fn carry(&mut self, flight: &Flight) -> anyhow::Result<()> {
+    fn carry(&mut self, flight: &Flight) -> Result<()> {
         let Self { gateway, service } = self;
         let (from, to) = if flight.is_from_gateway { (gateway, service) } else { (service, gateway) };
         let mut received = vec![0; flight.records.len()];
@@ -190,7 +183,7 @@ struct Served<'a> {
     clock_ahead: SignedDuration,
 }
 
-fn serve(scenario: Scenario, seed: u64, served: &Served<'_>) -> Result<ExitCode, Failure> {
+fn serve(scenario: Scenario, seed: u64, served: &Served<'_>) -> Result<()> {
     let home = LiveHome::new(scenario, seed)?;
     if let Some(folder) = served.folder {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
@@ -223,7 +216,7 @@ fn serve(scenario: Scenario, seed: u64, served: &Served<'_>) -> Result<ExitCode,
         let line = match lines.recv_timeout(next.min(MAX_WAIT)) {
             Ok(line) => Some(line),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return Ok(ExitCode::SUCCESS),
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
         let answer = line.map(|line| answer(&mut session, &line));
         let now = now_ns();

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use sizeleak_pipeline::registry::STAGES;
 use sizeleak_pipeline::{Pipeline, PreparedRun, RunEnding, RunReport, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
-use super::failure::Failure;
+use super::failure::{usage, with_code};
 use super::traffic_input::TrafficInput;
 
 #[derive(Debug)]
@@ -22,11 +22,11 @@ pub(super) struct StartPoint {
 }
 
 impl StartPoint {
-    pub(super) fn of(input: &TrafficInput) -> Result<Self, Failure> {
+    pub(super) fn of(input: &TrafficInput) -> Result<Self> {
         let from = input.streams();
         if let Some(again) = named_twice(&from) {
             let fault = anyhow!("{} is named twice: its traffic would count twice", again.display());
-            return Err(Failure::usage(fault));
+            return Err(with_code(2, fault));
         }
         Ok(Self { from, has_no_traffic: false })
     }
@@ -49,7 +49,7 @@ impl StartPoint {
         found: Option<&FoundPipeline>,
         mut files: RunFiles,
         interrupt: &Interrupt,
-    ) -> Result<PreparedRun, Failure> {
+    ) -> Result<PreparedRun> {
         let from = if !self.from.is_empty() {
             let replay = self.open_streams(interrupt)?;
             let position = pipeline.index_of(&replay)?;
@@ -75,17 +75,13 @@ impl StartPoint {
         Ok(pipeline.prepare_from(from)?)
     }
 
-    fn open_streams(&self, interrupt: &Interrupt) -> Result<SavedStream, Failure> {
+    fn open_streams(&self, interrupt: &Interrupt) -> Result<SavedStream> {
         let opened = match &*self.from {
             [only] => SavedStream::open(only, interrupt),
             several => SavedStream::joined(several, interrupt),
         };
         opened.map_err(|error| {
-            if interrupt.is_set() {
-                Failure::with_code(130, anyhow!("stopped before the first frame"))
-            } else {
-                error.into()
-            }
+            if interrupt.is_set() { with_code(130, anyhow!("stopped before the first frame")) } else { error.into() }
         })
     }
 }
@@ -127,7 +123,7 @@ pub(super) struct FoundPipeline(Pipeline);
 
 impl FoundPipeline {
     /// The pipeline of the current folder, if none is named and there is one.
-    pub(super) fn of(input: &TrafficInput) -> Result<Option<Self>, Failure> {
+    pub(super) fn of(input: &TrafficInput) -> Result<Option<Self>> {
         let file = Path::new(FILE);
         if input.pipeline()?.is_some() || !file.is_file() {
             return Ok(None);
@@ -141,22 +137,22 @@ impl FoundPipeline {
 
     /// Checks that captures which the user names are not answered with a model that only the file names: they may be of
     /// another gateway. Only the stages that make these kinds run.
-    pub(super) fn check(&self, input: &TrafficInput, kinds: &[String]) -> Result<(), Failure> {
+    pub(super) fn check(&self, input: &TrafficInput, kinds: &[String]) -> Result<()> {
         if input.captures().is_empty() { Ok(()) } else { refuse_model(&self.0.making(kinds, None)) }
     }
 
     /// Checks the same of a saved stream, which the stage at this index made.
-    pub(super) fn check_behind(&self, index: usize, kinds: &[String]) -> Result<(), Failure> {
+    pub(super) fn check_behind(&self, index: usize, kinds: &[String]) -> Result<()> {
         refuse_model(&self.0.making(kinds, Some(index)).behind(index))
     }
 }
 
-fn refuse_model(pipeline: &Pipeline) -> Result<(), Failure> {
+fn refuse_model(pipeline: &Pipeline) -> Result<()> {
     let Some(model) = STAGES.iter().find_map(|stage| pipeline.option(stage.name, MODEL)) else { return Ok(()) };
     let model = model.as_str().map_or_else(|| model.to_string(), str::to_owned);
-    Err(Failure::usage(anyhow!(
+    Err(usage!(
         "the input is named here, but its model only in ./{FILE} ({model}), which may be of another gateway: name the \
          model with `--model FILE`, use that pipeline with `sizeleak run {FILE} …`, or run the standard pipeline from \
          another folder"
-    )))
+    ))
 }

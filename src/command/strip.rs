@@ -3,9 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use sizeleak_capture::Capture;
 use sizeleak_frame::{Frame, Packets};
@@ -16,7 +15,7 @@ use sizeleak_strip::{
     CaptureFormat, CaptureWriter, DnsMessages, OtherPackets, StripError, StripOptions, StripReport, Stripper,
 };
 
-use super::failure::Failure;
+use super::failure::{usage, with_code};
 use super::help::OUTPUT;
 use super::notices::NoticeReport;
 use super::output_option::keep_partial;
@@ -62,7 +61,7 @@ pub(crate) struct Arguments {
     output: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let captures = arguments.captures.clone();
     let mut files = RunFiles::new();
     for capture in &captures {
@@ -71,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     files.writes("`--output`", &arguments.output);
     files.check()?;
     if arguments.output == Path::new("-") && io::stdout().is_terminal() {
-        return Err(Failure::usage(anyhow!("a capture is not for a terminal: name a file, or pipe it on")));
+        return Err(usage!("a capture is not for a terminal: name a file, or pipe it on"));
     }
     let stripper = Stripper::new(&arguments.options())?;
     let interrupt = Interrupt::on_signals()?;
@@ -82,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let (report, damage) = match run.finish(read) {
         Ok(finished) => finished,
         // Nobody reads it any more.
-        Err(StripError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+        Err(StripError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
         Err(error) => {
             keep_partial(output)?;
             return Err(error.into());
@@ -90,15 +89,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     if interrupt.is_set() {
         keep_partial(output)?;
-        return Err(Failure::with_code(130, anyhow!("stopped")));
+        return Err(with_code(130, anyhow!("stopped")));
     }
     output.keep()?;
     for line in describe(&report) {
         say("sizeleak", &line);
     }
-    damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
-        Err(Failure::with_code(1, anyhow!("{damage}; everything that could be read was written")))
-    })
+    damage.map_or(Ok(()), |damage| Err(with_code(1, anyhow!("{damage}; everything that could be read was written"))))
 }
 
 impl Arguments {

@@ -3,9 +3,8 @@
 mod table;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use sizeleak_frame::{Notice, Protocol, what};
 use sizeleak_learning::MIN_COMMANDS;
@@ -16,7 +15,7 @@ use sizeleak_platform::telemetry::log::{self, say};
 use sizeleak_survey::{Coverage, MessageKind, SurveyOutcome, SurveyRun, SurveyedAddress, SurveyedService};
 use sizeleak_text::{escaped, width};
 
-use super::failure::Failure;
+use super::failure::{damaged, with_code};
 use super::output_option::writes_stdout;
 use super::report_format::ReportFormatOption;
 use super::text_style::ClockOption;
@@ -52,7 +51,7 @@ pub(crate) struct Arguments {
     clock: ClockOption,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let captures = arguments.captures.clone();
     let run = SurveyRun { captures: captures.clone(), recursive: true, gateways: arguments.gateway.clone() };
     let times = arguments.clock.times()?;
@@ -82,13 +81,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     arguments.format.printed().print(&report, Some("addresses"), || table::table(&report, &times, next))?;
     match coverage {
-        Coverage::Whole => Ok(ExitCode::SUCCESS),
-        Coverage::UntilDamage(damage) => {
-            Err(Failure::damaged(&damage, "the survey covers everything before the damage"))
-        }
-        Coverage::UntilStopped => {
-            Err(Failure::with_code(130, anyhow!("stopped; the survey covers everything read until then")))
-        }
+        Coverage::Whole => Ok(()),
+        Coverage::UntilDamage(damage) => Err(damaged(&damage, "the survey covers everything before the damage")),
+        Coverage::UntilStopped => Err(with_code(130, anyhow!("stopped; the survey covers everything read until then"))),
     }
 }
 

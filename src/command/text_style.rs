@@ -3,10 +3,11 @@
 use std::fs::File;
 
 use anstream::{AutoStream, ColorChoice};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use sizeleak_output::{Clock, Colours, HexLength, TextStyle, TimeFormat};
 
-use super::failure::Failure;
+use super::failure::usage;
 use super::help::OUTPUT;
 
 #[derive(Debug, Args)]
@@ -17,10 +18,10 @@ pub(super) struct ClockOption {
 }
 
 impl ClockOption {
-    pub(super) fn times(&self) -> Result<TimeFormat, Failure> {
+    pub(super) fn times(&self) -> Result<TimeFormat> {
         TimeFormat::new(self.time).map_err(|error| {
             let advice = "set TZ to a zone such as Europe/Berlin, or omit `--time local`";
-            Failure::usage(anyhow::anyhow!("the local time zone is not known: {error}; {advice}"))
+            usage!("the local time zone is not known: {error}; {advice}")
         })
     }
 }
@@ -47,7 +48,7 @@ enum ColourMode {
 }
 
 impl TextStyleOptions {
-    pub(super) fn style(&self, binary: HexLength, output: &File) -> Result<TextStyle, Failure> {
+    pub(super) fn style(&self, binary: HexLength, output: &File) -> Result<TextStyle> {
         let choice = match self.color {
             ColourMode::Auto => AutoStream::choice(output),
             ColourMode::Always => ColorChoice::Always,

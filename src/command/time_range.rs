@@ -1,12 +1,12 @@
 //! `--since` and `--until`: of what time commands, answers and labels are.
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use sizeleak_frame::Frame;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::{TimeRange, parse_time};
 
-use super::failure::Failure;
+use super::failure::usage;
 use super::help::INPUT;
 
 #[derive(Debug, Clone, Copy, Default, Args)]
@@ -26,14 +26,14 @@ fn time(text: &str) -> Result<i64, String> {
 }
 
 impl TimeRangeOption {
-    pub(super) fn range(&self) -> Result<TimeRange, Failure> {
+    pub(super) fn range(&self) -> Result<TimeRange> {
         checked(self.since, self.until)
     }
 }
 
-pub(super) fn checked(since_ns: Option<i64>, until_ns: Option<i64>) -> Result<TimeRange, Failure> {
+pub(super) fn checked(since_ns: Option<i64>, until_ns: Option<i64>) -> Result<TimeRange> {
     if since_ns.zip(until_ns).is_some_and(|(since, until)| since >= until) {
-        return Err(Failure::usage(anyhow!("`--until` is not after `--since`: nothing is in that range")));
+        return Err(usage!("`--until` is not after `--since`: nothing is in that range"));
     }
     Ok(TimeRange { since_ns, until_ns })
 }
@@ -67,10 +67,10 @@ impl TimeCut {
     ///
     /// # Errors
     /// If none is left.
-    pub(super) fn report(&self, what: &str) -> Result<(), Failure> {
+    pub(super) fn report(&self, what: &str) -> Result<()> {
         let Self { range, all, kept } = self;
         if *kept == 0 && *all > 0 {
-            return Err(anyhow!("none of the {all} {what} is {range}").into());
+            return Err(anyhow!("none of the {all} {what} is {range}"));
         }
         if !range.is_everything() {
             say("sizeleak", &format!("{kept} of {all} {what} are {range}"));

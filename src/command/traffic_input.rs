@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::{Args, ValueHint};
 use sizeleak_capture::{content_below, is_capture};
 use sizeleak_model::ModelSet;
@@ -15,7 +15,7 @@ use sizeleak_platform::runtime::{Interrupt, stdin};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_survey::{SurveyRun, SurveyedAddress, Verdict};
 
-use super::failure::Failure;
+use super::failure::{usage, with_code};
 use super::help::{INPUT, STAGES};
 use super::operand::{Content, Operand};
 
@@ -91,13 +91,13 @@ impl TrafficInput {
         self.from.iter().map(PathBuf::as_path).chain(self.holding(Content::Stream)).map(Path::to_owned).collect()
     }
 
-    pub(super) fn pipeline(&self) -> Result<Option<&Path>, Failure> {
+    pub(super) fn pipeline(&self) -> Result<Option<&Path>> {
         if let Some(settings) = self.holding(Content::Settings).next() {
             let settings = settings.display();
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "{settings} is no file: options of stages are set with `--set`, and `sizeleak evaluate` compares pipelines if \
                  several are named"
-            )));
+            ));
         }
         let mut named = self.pipeline_option().into_iter().chain(self.holding(Content::Pipeline));
         let first = named.next();
@@ -108,7 +108,7 @@ impl TrafficInput {
                     first.display(),
                     second.display()
                 );
-                Err(Failure::usage(fault))
+                Err(with_code(2, fault))
             }
             _ => Ok(first),
         }
@@ -125,14 +125,14 @@ impl TrafficInput {
 
     /// Checks what no stage would: that captures and streams are not mixed, and that nothing stands among them
     /// that an option names.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self) -> Result<()> {
         self.operands.iter().try_for_each(Operand::check_place)?;
         let (captures, streams) = (self.captures(), self.streams());
         match (captures.first(), streams.first()) {
             (Some(capture), Some(stream)) => {
                 let (capture, stream) = (capture.display(), stream.display());
                 let fault = anyhow!("{stream} is a saved frame stream, and {capture} is not: read one kind of input");
-                Err(Failure::usage(fault))
+                Err(with_code(2, fault))
             }
             _ => Ok(()),
         }
@@ -145,7 +145,7 @@ impl TrafficInput {
         file: Option<&Path>,
         models: &[PathBuf],
         options: &StageOptionArguments,
-    ) -> Result<Pipeline, Failure> {
+    ) -> Result<Pipeline> {
         let mut pipeline = file.map_or_else(|| Ok(Pipeline::standard()), Pipeline::read)?;
         self.check_rereadable(&pipeline)?;
         self.read_captures(&mut pipeline)?;
@@ -161,7 +161,7 @@ impl TrafficInput {
 
     /// Checks the input of a command that reads it more than once, by a pipeline of which it takes captures if it names none
     /// itself.
-    fn check_rereadable(&self, pipeline: &Pipeline) -> Result<(), Failure> {
+    fn check_rereadable(&self, pipeline: &Pipeline) -> Result<()> {
         self.check()?;
         let (mut named, streams) = (self.captures(), self.streams());
         named.extend(streams);
@@ -173,17 +173,15 @@ impl TrafficInput {
             named => named.iter().any(|file| file == Path::new("-")),
         };
         if is_stdin {
-            return Err(Failure::usage(anyhow!("the input is read more than once: write stdin to a file first")));
+            return Err(usage!("the input is read more than once: write stdin to a file first"));
         }
         if named.is_empty() {
-            return Err(Failure::usage(anyhow!(
-                "no capture is named: write its name, or that of a pipeline file that names it"
-            )));
+            return Err(usage!("no capture is named: write its name, or that of a pipeline file that names it"));
         }
         Ok(())
     }
 
-    pub(super) fn read_captures(&self, pipeline: &mut Pipeline) -> Result<(), Failure> {
+    pub(super) fn read_captures(&self, pipeline: &mut Pipeline) -> Result<()> {
         let captures = self.captures();
         if !captures.is_empty() {
             pipeline.read_captures(&captures)?;
@@ -250,7 +248,7 @@ const MAX_DESCRIBED: usize = 3;
 
 /// Sets the gateway of a pipeline that has none: that of its models, or else the only one that
 /// a survey of the captures finds. It is said which. The pipeline stays as it is where nothing is to be chosen.
-pub(super) fn choose_gateway(pipeline: &mut Pipeline) -> Result<(), Failure> {
+pub(super) fn choose_gateway(pipeline: &mut Pipeline) -> Result<()> {
     if let Some(chosen) = find_gateway(pipeline, &Interrupt::on_signals()?)? {
         say("sizeleak", &chosen);
     }
@@ -259,7 +257,7 @@ pub(super) fn choose_gateway(pipeline: &mut Pipeline) -> Result<(), Failure> {
 
 /// Sets the gateway of a pipeline that has none: that of its models, or else the only one that a survey of its captures
 /// finds. Returns which, in words; `None` where nothing is to be chosen.
-pub(super) fn find_gateway(pipeline: &mut Pipeline, interrupt: &Interrupt) -> Result<Option<String>, Failure> {
+pub(super) fn find_gateway(pipeline: &mut Pipeline, interrupt: &Interrupt) -> Result<Option<String>> {
     if !pipeline.has(FLOW_FILTER) || pipeline.option(FLOW_FILTER, GATEWAY).is_some() {
         return Ok(None);
     }
@@ -284,12 +282,10 @@ fn of_models(models: &[PathBuf]) -> Option<Vec<String>> {
 }
 
 /// The only address of captures that looks like a gateway.
-fn surveyed(captures: Vec<PathBuf>, interrupt: &Interrupt) -> Result<String, Failure> {
+fn surveyed(captures: Vec<PathBuf>, interrupt: &Interrupt) -> Result<String> {
     let missing = "`--gateway IP|CIDR` is missing: name the gateway of these captures";
     if captures.is_empty() || captures.iter().any(|capture| capture == Path::new("-")) {
-        return Err(Failure::usage(anyhow!(
-            "{missing}; `sizeleak survey CAPTURE` says which addresses look like gateways"
-        )));
+        return Err(usage!("{missing}; `sizeleak survey CAPTURE` says which addresses look like gateways"));
     }
     let run = SurveyRun { captures, recursive: true, gateways: Vec::new() };
     let report = run.survey(interrupt, &mut |_| {})?.report;
@@ -299,11 +295,11 @@ fn surveyed(captures: Vec<PathBuf>, interrupt: &Interrupt) -> Result<String, Fai
         [only] => Ok(only.clone()),
         [] => {
             let seen = described(&report.addresses);
-            Err(Failure::usage(anyhow!("{missing}, as a survey finds no address that clearly looks like one{seen}")))
+            Err(usage!("{missing}, as a survey finds no address that clearly looks like one{seen}"))
         }
         several => {
             let seen = described(&report.addresses);
-            Err(Failure::usage(anyhow!("{missing}, as {} look like one{seen}", several.join(", "))))
+            Err(usage!("{missing}, as {} look like one{seen}", several.join(", ")))
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use sizeleak_archive::{ArchiveRun, FileVerdict, Manifest, ManifestPoint, PartFormat, RunResults};
 use sizeleak_frame::what;
 use sizeleak_platform::telemetry::log::{complain, say};
 use sizeleak_text::counted;
 
-use crate::command::failure::Failure;
+use crate::command::failure::with_code;
 
 /// At most this many files and points that failed are named; `status` names all.
 const MAX_NAMED: usize = 20;
@@ -123,18 +123,18 @@ pub(super) fn name_doubts(manifest: &Manifest, out: &Path) {
     }
 }
 
-pub(super) fn check(failures: &BTreeSet<(String, String)>, manifest: &Manifest, out: &Path) -> Result<(), Failure> {
+pub(super) fn check(failures: &BTreeSet<(String, String)>, manifest: &Manifest, out: &Path) -> Result<()> {
     let shown = out.display();
     if !failures.is_empty() {
-        return Err(anyhow!("files are damaged or missing; `sizeleak archive status {shown}` lists them").into());
+        return Err(anyhow!("files are damaged or missing; `sizeleak archive status {shown}` lists them"));
     }
     if manifest.is_silent() {
         let fault = "no packet of any point is from or to a gateway that is named";
-        return Err(anyhow!("{fault}; `sizeleak survey CAPTURE` says which addresses look like gateways").into());
+        return Err(anyhow!("{fault}; `sizeleak survey CAPTURE` says which addresses look like gateways"));
     }
     Ok(())
 }
 
-pub(super) fn stopped() -> Failure {
-    Failure::with_code(130, anyhow!("stopped; the results are whole, and the same call completes them"))
+pub(super) fn stopped() -> anyhow::Error {
+    with_code(130, anyhow!("stopped; the results are whole, and the same call completes them"))
 }

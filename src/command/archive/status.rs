@@ -1,8 +1,8 @@
 //! `sizeleak archive status`: what an archive holds, and what is wrong with it.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use sizeleak_archive::{FileVerdict, Manifest};
@@ -11,7 +11,6 @@ use sizeleak_text::{escaped, utc};
 
 use super::results::{doubts, sentence, silence};
 use crate::command::document::{Document, blank, line, name_cell, numbers, paragraph};
-use crate::command::failure::Failure;
 use crate::command::report_format::ReportFormatOption;
 
 /// At most this many files that are no captures are listed; all that failed are.
@@ -33,10 +32,9 @@ pub(crate) struct Arguments {
     format: ReportFormatOption,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let manifest = Manifest::read(&arguments.out)?;
-    arguments.format.printed().print(&as_json(&manifest)?, Some("points"), || table(&manifest))?;
-    Ok(ExitCode::SUCCESS)
+    arguments.format.printed().print(&as_json(&manifest)?, Some("points"), || table(&manifest))
 }
 
 fn table(manifest: &Manifest) -> Document {
@@ -107,7 +105,7 @@ fn list<'a>(text: &mut Document, heading: &str, entries: impl Iterator<Item = (&
     }
 }
 
-fn as_json(manifest: &Manifest) -> anyhow::Result<Value> {
+fn as_json(manifest: &Manifest) -> Result<Value> {
     let mut files = Vec::new();
     for (point, file) in &manifest.files {
         let mut value = serde_json::to_value(file)?;

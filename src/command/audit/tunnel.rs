@@ -1,5 +1,6 @@
 //! The audit of a gateway behind a tunnel: what sizes give away without it and through it, side by side.
 
+use anyhow::Result;
 use serde::Serialize;
 use sizeleak_audit::leakage::{Learned, share_in_words};
 use sizeleak_audit::tunnel::{Background, Tunnel, TunnelAudit, flows_in_words};
@@ -11,7 +12,6 @@ use sizeleak_survey::in_words;
 use super::table::{ROWS, named_paragraph};
 use crate::command::audited_model::{AuditedModel, PriorReport, actions};
 use crate::command::document::{Document, figure, paragraph, spaced};
-use crate::command::failure::Failure;
 use crate::command::report_format::ReportForm;
 
 #[derive(Debug, Serialize)]
@@ -35,15 +35,15 @@ impl<'a> TunnelReport<'a> {
         model: &'a Model,
         tunnel: &'a Tunnel,
         background: Option<&'a Background>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let audit = TunnelAudit::new(model, &audited.premises(), tunnel, background)?;
         let sentence = audit.sentence(tunnel, background);
         let (prior, actions) = (audited.prior(model), actions(model));
         Ok(Self { schema: 1, sentence, prior, actions, tunnel, background, audit })
     }
 
-    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
-        Ok(form.written(self, None, || self.document())?)
+    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>> {
+        form.written(self, None, || self.document())
     }
 
     fn document(&self) -> Document {

@@ -1,8 +1,6 @@
 //! Several pipelines over the same labelled captures, and how certain their differences are.
 
-use std::process::ExitCode;
-
-use anyhow::anyhow;
+use anyhow::Result;
 use clap::Args;
 use sizeleak_evaluation::statistics::{Confidence, Interval};
 use sizeleak_evaluation::{
@@ -18,7 +16,7 @@ use sizeleak_text::{escaped, percent};
 
 use crate::command::document::{Document, blank, line, numbers, paragraph};
 use crate::command::evaluation_input::{COVERED, EvaluationInput, PipelineVariant};
-use crate::command::failure::Failure;
+use crate::command::failure::{damaged, usage};
 use crate::command::notices::NoticeReport;
 use crate::command::output_option::OutputOption;
 use crate::command::report_format::ReportForm;
@@ -54,12 +52,12 @@ pub(super) struct ComparedPipelines<'a> {
 }
 
 impl ComparedPipelines<'_> {
-    pub(super) fn compare(&self, form: ReportForm, output: &OutputOption) -> Result<ExitCode, Failure> {
+    pub(super) fn compare(&self, form: ReportForm, output: &OutputOption) -> Result<()> {
         let ComparisonFlags { confidence, seed, samples } = *self.flags;
         if f64::from(samples) * confidence.tail() < MIN_BEYOND {
             let fewest = (MIN_BEYOND / confidence.tail()).ceil();
             let share = confidence.share();
-            return Err(Failure::usage(anyhow!("an interval of {share} needs at least `--samples {fewest}`")));
+            return Err(usage!("an interval of {share} needs at least `--samples {fewest}`"));
         }
         let first = self.check_files(output)?;
         let traffic = self.input.captures.input(&first)?;
@@ -79,11 +77,11 @@ impl ComparedPipelines<'_> {
             written = form.written(&comparison, None, || table(&comparison))?;
         }
         output.write(&written)?;
-        first_damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)))
+        first_damage.map_or(Ok(()), |damage| Err(damaged(&damage, COVERED)))
     }
 
     /// Checks that the figures replace no file that a pipeline reads. Returns the first pipeline.
-    fn check_files(&self, output: &OutputOption) -> Result<Pipeline, Failure> {
+    fn check_files(&self, output: &OutputOption) -> Result<Pipeline> {
         let (mut files, mut first) = (RunFiles::new(), None);
         for variant in self.variants {
             let pipeline = self.input.pipeline(variant, true);
@@ -103,7 +101,7 @@ impl ComparedPipelines<'_> {
         labels: &LabelFile,
         number: usize,
         variant: &PipelineVariant,
-    ) -> Result<(ComparedRun, Option<RunError>), Failure> {
+    ) -> Result<(ComparedRun, Option<RunError>)> {
         let pipeline = self.input.pipeline(variant, true)?;
         let models = EvaluationInput::models(&pipeline)?;
         let evaluator = self.input.evaluator(&models, labels, traffic)?;

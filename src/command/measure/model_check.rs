@@ -1,5 +1,6 @@
 //! How often an observer who knows a model is right about labelled commands, beside what the model says.
 
+use anyhow::Result;
 use serde::Serialize;
 use sizeleak_audit::leakage::{ModelObserver, NamedSecrets};
 use sizeleak_evaluation::measured_leak::MeasuredShare;
@@ -8,7 +9,6 @@ use sizeleak_learning::LabelledCommands;
 use sizeleak_model::{LabelledCommand, LearnedPadding, Model};
 use sizeleak_pipeline::Pipeline;
 
-use crate::command::failure::Failure;
 use crate::command::labelled_captures::LabelledCaptures;
 
 #[derive(Debug, Serialize)]
@@ -63,7 +63,7 @@ impl ModelCheck {
         model: &Model,
         premises: &Premises,
         commands: &LabelledCommands,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let learned = captures.learned_from(std::slice::from_ref(model), pipeline)?;
         Ok(Self::new(model, premises, commands, learned))
     }

@@ -1,6 +1,6 @@
 //! The report on the best padding table.
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use serde::Serialize;
 use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{
@@ -12,7 +12,7 @@ use sizeleak_text::percent;
 
 use super::judged::{NamedWithReplies, opening, sentence, table};
 use crate::command::document::{Document, paragraph, spaced};
-use crate::command::failure::Failure;
+use crate::command::failure::with_code;
 use crate::command::report_format::ReportForm;
 
 const SHOWN: usize = 24;
@@ -25,7 +25,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn table(&self, home: &PaddedHome) -> Result<(PaddingPolicy, JudgedPolicy), Failure> {
+    pub(super) fn table(&self, home: &PaddedHome) -> Result<(PaddingPolicy, JudgedPolicy)> {
         let search = TableSearch { rows: home.table_rows(), objective: self.objective, rules: self.rules };
         exact_table(home, &search, self.goal).map_err(|why| unmet(self.goal, home, why))
     }
@@ -58,7 +58,7 @@ impl<'a> Best<'a> {
         request: &Request,
         prior: &'a str,
         with_replies: impl Fn(&PaddingPolicy) -> Result<Option<NamedWithReplies>, CountermeasureError>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let (policy, padded) = request.table(home)?;
         Ok(Self {
             with_replies: with_replies(&policy)?,
@@ -76,16 +76,16 @@ impl<'a> Best<'a> {
         })
     }
 
-    pub(super) fn json(&self) -> Result<String, Failure> {
-        PolicyFile::new(self.policy.clone(), Some(self.sentence.clone())).to_json().map_err(Failure::usage)
+    pub(super) fn json(&self) -> Result<String> {
+        PolicyFile::new(self.policy.clone(), Some(self.sentence.clone())).to_json().map_err(|error| with_code(2, error))
     }
 
     pub(super) fn source(&self, language: SourceLanguage) -> String {
         table_source(&self.policy, language, &self.sentence).unwrap_or_default()
     }
 
-    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
-        Ok(form.written(self, None, || spaced(self.parts()))?)
+    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>> {
+        form.written(self, None, || spaced(self.parts()))
     }
 
     fn parts(&self) -> Vec<Document> {
@@ -105,21 +105,24 @@ impl<'a> Best<'a> {
     }
 }
 
-fn unmet(goal: Goal, home: &PaddedHome, why: NoTable) -> Failure {
+fn unmet(goal: Goal, home: &PaddedHome, why: NoTable) -> anyhow::Error {
     let guessing = percent(home.unpadded.command.guessing);
-    Failure::usage(match goal {
-        _ if why == NoTable::Rules => anyhow!(
-            "no table is found that obeys `--most-posterior` and `--least-set`: raise the one, or lower the other; all \
+    with_code(
+        2,
+        match goal {
+            _ if why == NoTable::Rules => anyhow!(
+                "no table is found that obeys `--most-posterior` and `--least-set`: raise the one, or lower the other; all \
              commands in one bucket have a posterior of {guessing}"
-        ),
-        Goal::Budget(bytes) => {
-            anyhow!("no table is within the budget of {bytes:.1} bytes a command: raise it")
-        }
-        Goal::Target(target) => anyhow!(
-            "no table reaches the target of {}: raise it; guessing alone is right in {guessing} of cases",
-            percent(target)
-        ),
-    })
+            ),
+            Goal::Budget(bytes) => {
+                anyhow!("no table is within the budget of {bytes:.1} bytes a command: raise it")
+            }
+            Goal::Target(target) => anyhow!(
+                "no table reaches the target of {}: raise it; guessing alone is right in {guessing} of cases",
+                percent(target)
+            ),
+        },
+    )
 }
 
 fn shown(policy: &PaddingPolicy) -> String {

@@ -1,5 +1,6 @@
 //! The reports on countermeasures beside padding: one of them against none, and all compared.
 
+use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::padding::{
@@ -13,7 +14,7 @@ use sizeleak_text::percent;
 use super::judged::opening;
 use super::table_options::share;
 use crate::command::document::{Document, figure, paragraph, spaced};
-use crate::command::failure::Failure;
+use crate::command::failure::with_code;
 use crate::command::learning_options::PaddingOption;
 use crate::command::report_format::ReportForm;
 
@@ -75,7 +76,7 @@ pub(super) struct CountermeasureReport<'a> {
 }
 
 impl<'a> CountermeasureReport<'a> {
-    pub(super) fn new(home: &JudgedHome<'a>, named: &'a Countermeasures) -> Result<Self, Failure> {
+    pub(super) fn new(home: &JudgedHome<'a>, named: &'a Countermeasures) -> Result<Self> {
         let (before, after) = (home.traffic.effect(&Countermeasures::NONE)?, home.traffic.effect(named)?);
         let command = &after.by_size.command;
         let sentence = format!(
@@ -99,8 +100,8 @@ impl<'a> CountermeasureReport<'a> {
         })
     }
 
-    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
-        Ok(form.written(self, None, || spaced(self.parts()))?)
+    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>> {
+        form.written(self, None, || spaced(self.parts()))
     }
 
     fn parts(&self) -> Vec<Document> {
@@ -192,8 +193,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
-        Ok(form.written(self, Some("countermeasures"), || spaced(self.parts()))?)
+    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>> {
+        form.written(self, Some("countermeasures"), || spaced(self.parts()))
     }
 
     fn parts(&self) -> Vec<Document> {
@@ -295,8 +296,8 @@ impl CountermeasureOptions {
         }
     }
 
-    pub(super) fn policy(&self) -> Result<Option<PaddingPolicy>, Failure> {
-        self.policy.as_ref().map(|policy| policy.policy().map_err(Failure::usage)).transpose()
+    pub(super) fn policy(&self) -> Result<Option<PaddingPolicy>> {
+        self.policy.as_ref().map(|policy| policy.policy().map_err(|error| with_code(2, error))).transpose()
     }
 
     pub(super) fn are_compared(&self) -> bool {

@@ -1,5 +1,6 @@
 //! What padding policies give away against what they cost.
 
+use anyhow::Result;
 use serde::Serialize;
 use sizeleak_audit::padding::{
     Draw, Goal, JudgedPolicy, Objective, PaddedHome, PaddingPolicy, TableRules, TableSearch,
@@ -11,7 +12,6 @@ use sizeleak_text::percent;
 
 use super::judged::{GUARD, observer};
 use crate::command::document::{Document, figure, paragraph, spaced};
-use crate::command::failure::Failure;
 use crate::command::report_format::ReportForm;
 
 const MULTIPLES: [u64; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
@@ -57,12 +57,12 @@ impl<'a> Curve<'a> {
     pub(crate) fn new(
         home: &'a PaddedHome,
         prior: &'a str,
-        found: impl Fn(&PaddingPolicy) -> Result<Option<f64>, Failure>,
-    ) -> Result<Self, Failure> {
+        found: impl Fn(&PaddingPolicy) -> Result<Option<f64>>,
+    ) -> Result<Self> {
         let point = |(name, policy): (String, PaddingPolicy)| {
-            Ok::<_, Failure>(Point::new(home, name, &policy, found(&policy)?))
+            Ok::<_, anyhow::Error>(Point::new(home, name, &policy, found(&policy)?))
         };
-        let mut points = policies(home).into_iter().map(point).collect::<Result<Vec<Point>, Failure>>()?;
+        let mut points = policies(home).into_iter().map(point).collect::<Result<Vec<Point>>>()?;
         points.sort_by(|a, b| a.added_bytes.total_cmp(&b.added_bytes).then(b.named.total_cmp(&a.named)));
         Ok(Self {
             schema: 1,
@@ -75,8 +75,8 @@ impl<'a> Curve<'a> {
         })
     }
 
-    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
-        Ok(form.written(self, Some("points"), || self.document())?)
+    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>> {
+        form.written(self, Some("points"), || self.document())
     }
 
     fn document(&self) -> Document {

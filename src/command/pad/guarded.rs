@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::anyhow;
+use anyhow::Result;
 use clap::Args;
 use sizeleak_audit::guard::{Guard, GuardedHome, each_home};
 use sizeleak_audit::padding::PaddingPolicy;
@@ -18,7 +18,7 @@ use sizeleak_simulator::scenario::AttackKind;
 use sizeleak_simulator::{Scenario, SimulatedCapture};
 
 use super::judged::AttacksFound;
-use crate::command::failure::{Failure, parsed};
+use crate::command::failure::{parsed, usage};
 
 /// How long a detector learns before the first attack: the budget of a week is kept by then.
 const LEARNED_DAYS: u32 = 42;
@@ -55,24 +55,24 @@ impl GuardOptions {
     }
 
     /// The homes; `None` if nobody asked.
-    pub(super) fn homes<'a>(&'a self, model: &'a Model) -> Result<Option<GuardedHomes<'a>>, Failure> {
+    pub(super) fn homes<'a>(&'a self, model: &'a Model) -> Result<Option<GuardedHomes<'a>>> {
         let Some(path) = &self.detect else { return Ok(None) };
         let scenario = parsed(path, Scenario::from_toml)?;
         let days = scenario.habits.days;
         if days < LEARNED_DAYS + ATTACKED_DAYS {
             let least = LEARNED_DAYS + ATTACKED_DAYS;
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "{}: its home lives for {days} days, and {least} are needed: write `days = {least}` below `[habits]`",
                 path.display()
-            )));
+            ));
         }
         let names = scenario.action_names();
         if let Some(unknown) = names.iter().find(|name| !model.actions.iter().any(|action| action.name == **name)) {
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "{}: its home has the action `{unknown}`, which the model does not know: take a scenario of the gateway \
                  that the model was learned from",
                 path.display()
-            )));
+            ));
         }
         Ok(Some(GuardedHomes { options: self, model, scenario }))
     }
@@ -86,7 +86,7 @@ pub(super) struct GuardedHomes<'a> {
 
 impl GuardedHomes<'_> {
     /// The share of attacks that is found where commands are padded by a policy: the mean over their kinds.
-    pub(super) fn found(&self, policy: &PaddingPolicy) -> Result<f64, Failure> {
+    pub(super) fn found(&self, policy: &PaddingPolicy) -> Result<f64> {
         let mut scenario = self.scenario.clone();
         scenario.padding.policy = policy.clone();
         let mut model = self.model.clone();
@@ -104,22 +104,22 @@ impl GuardedHomes<'_> {
         Ok(kinds.iter().map(|kind| share(*kind)).sum::<f64>() / kinds.len() as f64)
     }
 
-    pub(super) fn found_with(&self, policy: &PaddingPolicy) -> Result<AttacksFound, Failure> {
+    pub(super) fn found_with(&self, policy: &PaddingPolicy) -> Result<AttacksFound> {
         Ok(AttacksFound { unpadded: self.found(&PaddingPolicy::None)?, padded: self.found(policy)? })
     }
 
-    fn watch(&self, scenario: &Scenario, model: &Model, seed: u64) -> Result<GuardedHome, Failure> {
-        let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir().map_err(anyhow::Error::from)?;
+    fn watch(&self, scenario: &Scenario, model: &Model, seed: u64) -> Result<GuardedHome> {
+        let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir()?;
         let model_file = folder.path().join("model.toml");
-        fs::write(&model_file, model.to_toml()).map_err(anyhow::Error::from)?;
+        fs::write(&model_file, model.to_toml())?;
         let mut pipeline = Pipeline::standard();
         pipeline.use_models(&[model_file])?;
         let commands = folder.path().join("commands.frames");
-        let see = |test: &SimulatedCapture| -> Result<Vec<Sighting>, Failure> {
-            fs::write(&commands, &test.bytes).map_err(anyhow::Error::from)?;
+        let see = |test: &SimulatedCapture| -> Result<Vec<Sighting>> {
+            fs::write(&commands, &test.bytes)?;
             sightings(&pipeline, commands.clone())
         };
-        let home = Profile::new(&scenario.habits.time_zone).map_err(anyhow::Error::from)?;
+        let home = Profile::new(&scenario.habits.time_zone)?;
         let guard = Guard { scenario, days: LEARNED_DAYS, attacks: &visible_kinds() };
         guard.watch(seed, home.detector("", self.options.alarms), see)
     }
@@ -131,7 +131,7 @@ fn visible_kinds() -> Vec<AttackKind> {
 }
 
 /// What the observer of a stream of commands knows of them.
-fn sightings(pipeline: &Pipeline, commands: PathBuf) -> Result<Vec<Sighting>, Failure> {
+fn sightings(pipeline: &Pipeline, commands: PathBuf) -> Result<Vec<Sighting>> {
     let mut flows = SeenFlows::new(usize::MAX);
     let mut sightings = Vec::new();
     let input = PipelineInput::new(InputSource::Streams(vec![commands]));

@@ -1,5 +1,6 @@
 //! What a padding policy gives away and costs, in words and as a table.
 
+use anyhow::Result;
 use serde::Serialize;
 use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{
@@ -12,7 +13,6 @@ use sizeleak_report::document::NONE;
 use sizeleak_text::percent;
 
 use crate::command::document::{Document, numbers, paragraph, spaced};
-use crate::command::failure::Failure;
 use crate::command::report_format::ReportForm;
 
 /// What the column of detection says.
@@ -188,8 +188,8 @@ impl<'a> PolicyReport<'a> {
         }
     }
 
-    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>, Failure> {
-        Ok(form.written(self, None, || spaced(self.parts()))?)
+    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>> {
+        form.written(self, None, || spaced(self.parts()))
     }
 
     fn parts(&self) -> Vec<Document> {

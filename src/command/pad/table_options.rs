@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::anyhow;
+use anyhow::Result;
 use clap::Args;
 use sizeleak_audit::padding::{Goal, Objective, PaddedHome, SourceLanguage, TableRules};
 use sizeleak_platform::storage::RunFiles;
 
 use super::best::Best;
-use crate::command::failure::Failure;
+use crate::command::failure::usage;
 use crate::command::output_option::write;
 
 /// Which table is looked for, and where it is written.
@@ -48,7 +48,7 @@ impl TableOptions {
         self.files.iter().for_each(|path| files.writes("`--table`", path));
     }
 
-    pub(super) fn check_names(&self) -> Result<(), Failure> {
+    pub(super) fn check_names(&self) -> Result<()> {
         self.files.iter().try_for_each(|path| language(path).map(drop))
     }
 
@@ -64,7 +64,7 @@ impl TableOptions {
         }
     }
 
-    pub(super) fn write(&self, best: &Best<'_>) -> Result<(), Failure> {
+    pub(super) fn write(&self, best: &Best<'_>) -> Result<()> {
         for path in &self.files {
             let written = language(path)?.map_or_else(|| best.json(), |language| Ok(best.source(language)))?;
             write(path, written.as_bytes())?;
@@ -74,12 +74,12 @@ impl TableOptions {
 }
 
 /// The language of the source code in a file; `None` for JSON.
-fn language(path: &Path) -> Result<Option<SourceLanguage>, Failure> {
+fn language(path: &Path) -> Result<Option<SourceLanguage>> {
     match path.extension().and_then(OsStr::to_str) {
         Some("json") => Ok(None),
         Some("c" | "h") => Ok(Some(SourceLanguage::C)),
         Some("rs") => Ok(Some(SourceLanguage::Rust)),
-        _ => Err(Failure::usage(anyhow!("name the table .json, .c, .h or .rs, and not {}", path.display()))),
+        _ => Err(usage!("name the table .json, .c, .h or .rs, and not {}", path.display())),
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::ValueEnum;
 use serde_json::Value;
 use sizeleak_habits::{ActionWeek, Home, Profile, Routine};
@@ -13,7 +13,6 @@ use sizeleak_output::plot::{ActionHours, HomeHabits, RoutineRow};
 use sizeleak_pipeline::recording::open;
 
 use crate::command::answers_input::{read_parquet, read_stream};
-use crate::command::failure::Failure;
 
 /// The longest profile, model or report: 256 MiB, the diaries of hundreds of homes.
 const MAX_BYTES: u64 = 1 << 28;
@@ -39,7 +38,7 @@ pub(super) enum Answers {
 
 impl Content {
     /// Looks at a file, or at stdin; also gives its name.
-    pub(super) fn of(file: Option<&Path>) -> Result<(Self, String), Failure> {
+    pub(super) fn of(file: Option<&Path>) -> Result<(Self, String)> {
         let (input, name) = open(file)?;
         let mut input = BufReader::new(input);
         let first = input.fill_buf().with_context(|| name.clone())?;
@@ -47,7 +46,7 @@ impl Content {
         let content = match first.first() {
             Some(_) if is_parquet => match file.filter(|path| path.is_file()) {
                 Some(path) => Self::Answers(Answers::Parquet(path.to_owned())),
-                None => return Err(anyhow!("{name} is Parquet, whose end is read first: name a file").into()),
+                None => return Err(anyhow!("{name} is Parquet, whose end is read first: name a file")),
             },
             Some(b'{') => Self::of_json(input).with_context(|| name.clone())?,
             // Frames begin with a byte that is no text.
@@ -58,7 +57,7 @@ impl Content {
     }
 
     /// A report is one object, with the number of its schema; lines are objects without one.
-    fn of_json(mut input: impl BufRead + 'static) -> anyhow::Result<Self> {
+    fn of_json(mut input: impl BufRead + 'static) -> Result<Self> {
         let mut line = Vec::new();
         input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)?;
         let is_report = match serde_json::from_slice::<Value>(&line) {
@@ -104,7 +103,7 @@ impl Content {
 
 impl Answers {
     /// Reads the answers; everything before an error has been added.
-    pub(super) fn read(self, name: &str, sink: &mut dyn AnswerSink) -> Result<(), Failure> {
+    pub(super) fn read(self, name: &str, sink: &mut dyn AnswerSink) -> Result<()> {
         match self {
             Self::Stream(input) => read_stream(input, name, sink),
             Self::Parquet(path) => read_parquet(&path, sink),
@@ -112,7 +111,7 @@ impl Answers {
     }
 }
 
-pub(crate) fn whole_text(input: impl Read) -> anyhow::Result<String> {
+pub(crate) fn whole_text(input: impl Read) -> Result<String> {
     let mut text = String::new();
     input.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     ensure!(text.len() as u64 <= MAX_BYTES, "it is longer than 256 MiB");
@@ -167,12 +166,12 @@ impl PictureKind {
     }
 }
 
-pub(crate) fn parsed(text: &str) -> anyhow::Result<Profile> {
+pub(crate) fn parsed(text: &str) -> Result<Profile> {
     // Its words hold what its source says.
     Profile::from_toml(text).map_err(|error| anyhow!("it is nothing that can be drawn, and {error}"))
 }
 
-pub(crate) fn home<'a>(profile: &'a Profile, gateways: &[IpAddr]) -> anyhow::Result<(&'a str, Home)> {
+pub(crate) fn home<'a>(profile: &'a Profile, gateways: &[IpAddr]) -> Result<(&'a str, Home)> {
     let is_meant =
         |gateway: &&str| gateways.is_empty() || gateway.parse().is_ok_and(|it: IpAddr| gateways.contains(&it));
     ensure!(profile.gateways().next().is_some(), "it holds no home: `sizeleak profile --add` adds answers");

@@ -1,11 +1,13 @@
 //! A picture in the form that the name of its file asks for.
 
-use crate::command::failure::Failure;
+#[cfg(feature = "figures")]
+use crate::command::failure::with_code;
 use crate::command::output_form::PictureForm;
+use anyhow::Result;
 
 /// The picture as a file; says which characters it lacks.
 #[cfg(feature = "figures")]
-pub(super) fn rendered(svg: String, form: PictureForm) -> Result<Vec<u8>, Failure> {
+pub(super) fn rendered(svg: String, form: PictureForm) -> Result<Vec<u8>> {
     use sizeleak_output::plot::{Rendering, RenderingError};
     use sizeleak_platform::telemetry::log::say;
 
@@ -13,7 +15,7 @@ pub(super) fn rendered(svg: String, form: PictureForm) -> Result<Vec<u8>, Failur
         return Ok(svg.into_bytes());
     }
     let failure = |error: RenderingError| match error {
-        RenderingError::TooLarge(..) => Failure::usage(error),
+        RenderingError::TooLarge(..) => with_code(2, error),
         RenderingError::Failed(_) => anyhow::Error::from(error).into(),
     };
     let rendering = Rendering::new(&svg).map_err(failure)?;
@@ -27,6 +29,6 @@ pub(super) fn rendered(svg: String, form: PictureForm) -> Result<Vec<u8>, Failur
 
 #[cfg(not(feature = "figures"))]
 #[expect(clippy::unnecessary_wraps, reason = "its other form may fail")]
-pub(super) fn rendered(svg: String, PictureForm::Svg: PictureForm) -> Result<Vec<u8>, Failure> {
+pub(super) fn rendered(svg: String, PictureForm::Svg: PictureForm) -> Result<Vec<u8>> {
     Ok(svg.into_bytes())
 }

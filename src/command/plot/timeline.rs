@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use sizeleak_frame::FlowId;
 use sizeleak_labels::{LabelClock, LabelFile};
@@ -16,7 +16,7 @@ use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::{TimeRange, counted};
 
-use crate::command::failure::Failure;
+use crate::command::failure::usage;
 use crate::command::help::INPUT;
 use crate::command::label_reading::{LabelClockOption, LabelReading};
 use crate::command::time_range::checked;
@@ -91,19 +91,19 @@ impl TimelineOptions {
         of_timelines.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
-    pub(super) fn labels(&self) -> Result<Option<LabelFile>, Failure> {
+    pub(super) fn labels(&self) -> Result<Option<LabelFile>> {
         let times = self.truth.reading.times(&self.truth.clock, &[])?;
         let labels = self.truth.labels.as_deref().map(|path| LabelFile::read(path, &times));
-        labels.transpose().map_err(|error| anyhow!(error).into())
+        labels.transpose().map_err(|error| anyhow!(error))
     }
 
-    pub(super) fn model(&self) -> Result<Option<ModelSet>, Failure> {
+    pub(super) fn model(&self) -> Result<Option<ModelSet>> {
         Ok(if self.model.is_empty() { None } else { Some(ModelSet::read(&self.model)?) })
     }
 
-    pub(super) fn timeline(&self, times: &TimeFormat) -> Result<Timeline, Failure> {
+    pub(super) fn timeline(&self, times: &TimeFormat) -> Result<Timeline> {
         let nanoseconds = |time: TimePoint| {
-            let out_of_range = || Failure::usage(anyhow!("times of a capture are between the years 1678 and 2262"));
+            let out_of_range = || usage!("times of a capture are between the years 1678 and 2262");
             time.nanoseconds(times).ok_or_else(out_of_range)
         };
         let since_ns = self.since.map(nanoseconds).transpose()?;
@@ -128,7 +128,7 @@ pub(super) fn add_sections(timeline: &mut Timeline, model: &ModelSet) {
     });
 }
 
-pub(super) fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(), Failure> {
+pub(super) fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<()> {
     let times = timeline.times();
     let tolerance = labels.tolerance(None);
     let aligned = labels.aligned(&times, tolerance);
@@ -169,12 +169,10 @@ pub(super) fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(
 ///
 /// # Errors
 /// If it would show none of those that there are.
-pub(super) fn report_omissions(timeline: &Timeline) -> Result<(), Failure> {
+pub(super) fn report_omissions(timeline: &Timeline) -> Result<()> {
     let (drawn, accepted, rejected) = (timeline.drawn(), timeline.accepted(), timeline.rejected());
     if accepted == 0 && rejected > 0 {
-        return Err(
-            anyhow!("none of {rejected} commands and deviations has the times, gateways and flows to draw").into()
-        );
+        return Err(anyhow!("none of {rejected} commands and deviations has the times, gateways and flows to draw"));
     }
     let words = if accepted == 0 {
         "there is no identification to draw, which the decomposer and the pruner make, and no deviation".to_owned()

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use clap::builder::TypedValueParser;
 use jiff::SignedDuration;
 use sizeleak_model::Inventory;
 use sizeleak_recording::Stop;
 
-use crate::command::failure::Failure;
+use crate::command::failure::usage;
 use crate::command::help::INPUT;
 
 #[derive(Debug, Clone, Copy)]
@@ -122,25 +122,25 @@ fn probability(text: &str) -> Result<f64, String> {
 }
 
 impl CommandOptions {
-    pub(super) fn commanded(&self, inventory: &Inventory) -> Result<Inventory, Failure> {
+    pub(super) fn commanded(&self, inventory: &Inventory) -> Result<Inventory> {
         let names = || inventory.devices.iter().map(|device| &device.name);
         if let Some(unknown) = self.include.iter().find(|name| names().all(|known| known != *name)) {
             let known = names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-            return Err(Failure::usage(anyhow!("`--include {unknown}`: the inventory has {known}")));
+            return Err(usage!("`--include {unknown}`: the inventory has {known}"));
         }
         let devices = inventory.devices.iter().filter(|device| device.safe || self.include.contains(&device.name));
         let commanded = Inventory { devices: devices.cloned().collect() };
         if commanded.devices.is_empty() {
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "every device of the inventory has `safe = false`: name those to command with `--include`"
-            )));
+            ));
         }
         Ok(commanded)
     }
 }
 
 /// The commands of a plan that `learn --suggest` wrote: a column for each action, without times.
-pub(super) fn planned(path: &Path, actions: &[String]) -> anyhow::Result<Vec<Vec<u32>>> {
+pub(super) fn planned(path: &Path, actions: &[String]) -> Result<Vec<Vec<u32>>> {
     let name = || path.display().to_string();
     let mut reader = csv::Reader::from_path(path).with_context(name)?;
     let columns: Vec<Option<usize>> = {
@@ -157,7 +157,7 @@ pub(super) fn planned(path: &Path, actions: &[String]) -> anyhow::Result<Vec<Vec
             "" => Ok(0),
             count => count.parse::<u32>().map_err(|_| anyhow!("{}, line {line}: `{count}` is not a count", name())),
         };
-        let counts = columns.iter().map(count).collect::<anyhow::Result<Vec<u32>>>()?;
+        let counts = columns.iter().map(count).collect::<Result<Vec<u32>>>()?;
         if counts.iter().any(|count| *count > 0) {
             planned.push(counts);
         }

@@ -1,10 +1,9 @@
 //! A recording from its first command to its last: sends, waits, learns, and writes everything that was found.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use sizeleak_evaluation::Conclusion;
 use sizeleak_labels::{LabelFile, LabelOffset, LabelTimes, Labels};
 use sizeleak_model::Inventory;
@@ -21,7 +20,7 @@ use super::options::{End, RecordOptions};
 use super::sender::{self, HANDS_NS, Person, Sender};
 use super::tap::Tap;
 use crate::command::document::paragraph;
-use crate::command::failure::Failure;
+use crate::command::failure::{silent, usage, with_code};
 use crate::command::line_channel::now_ns;
 use crate::command::output_option::{print_document, write};
 
@@ -67,17 +66,17 @@ impl<'a> Session<'a> {
         inventory: Inventory,
         experiment: Experiment,
         journal: Journal,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let capture = options.capture;
-        let gateway = AddressSet::parse(&capture.gateway).map_err(Failure::usage)?;
+        let gateway = AddressSet::parse(&capture.gateway).map_err(|error| with_code(2, error))?;
         let captures = capture.capture_with.is_some() || capture.interface.is_some();
         if captures == capture.labels_only {
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "name what to capture with `--interface IF` or `--capture-with CMD`, or say `--labels-only`"
-            )));
+            ));
         }
         if captures && gateway.is_empty() {
-            return Err(Failure::usage(anyhow!("`--gateway IP|CIDR` is missing: name the gateway to record")));
+            return Err(usage!("`--gateway IP|CIDR` is missing: name the gateway to record"));
         }
         let interrupt = Interrupt::on_signals()?;
         let tap = match (&capture.capture_with, &capture.interface) {
@@ -107,12 +106,12 @@ impl<'a> Session<'a> {
         })
     }
 
-    pub(super) fn record(mut self) -> Result<ExitCode, Failure> {
+    pub(super) fn record(mut self) -> Result<()> {
         self.write_journal()?;
         if let Some(tap) = &mut self.tap
             && !tap.wait_for_begin()
         {
-            return Err(tap.fault().into());
+            return Err(tap.fault());
         }
         if let Some(reconnect) = &self.options.command.reconnect {
             sender::run(reconnect, "").map_err(|fault| anyhow!("`--reconnect`: {fault}"))?;
@@ -136,10 +135,13 @@ impl<'a> Session<'a> {
                 return Err(failure);
             }
         };
-        self.finish(&end)
+        let (_, is_whole) = end.in_words();
+        self.finish(&end)?;
+        // What was interrupted is whole as far as it goes, and was said.
+        if is_whole { Ok(()) } else { Err(silent(130)) }
     }
 
-    fn commands(&mut self) -> Result<End, Failure> {
+    fn commands(&mut self) -> Result<End> {
         let mut failed = 0;
         loop {
             if self.interrupt.is_set() {
@@ -160,7 +162,7 @@ impl<'a> Session<'a> {
             if failed >= MAX_FAILED {
                 let last = self.journal.steps.last().map(|step| step.outcome.clone());
                 let reason = if let Some(Outcome::Failed(reason)) = last { reason } else { String::new() };
-                return Err(anyhow!("{failed} commands in a row were not sent: {}", escaped_lines(&reason)).into());
+                return Err(anyhow!("{failed} commands in a row were not sent: {}", escaped_lines(&reason)));
             }
             self.check_capture()?;
             if sent && command.half == Half::Learn && self.tap.is_some() && self.experiment.wants_check() {
@@ -170,7 +172,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn send(&mut self, command: &PlannedCommand) -> Result<bool, Failure> {
+    fn send(&mut self, command: &PlannedCommand) -> Result<bool> {
         let begun = Instant::now();
         self.journal.begin(command, now_ns());
         // On the disk before the command is on its way: a recording that is killed does not count it.
@@ -211,34 +213,33 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn wait(&mut self) -> Result<(), Failure> {
+    fn wait(&mut self) -> Result<()> {
         let silence = self.options.capture.silence;
         match &mut self.tap {
             Some(tap) => {
                 let goes_on = tap.wait_for_silence(silence, silence * MAX_SILENCES)?;
-                if goes_on { Ok(()) } else { Err(tap.fault().into()) }
+                if goes_on { Ok(()) } else { Err(tap.fault()) }
             }
             None => Ok(()),
         }
     }
 
-    fn check_capture(&self) -> Result<(), Failure> {
+    fn check_capture(&self) -> Result<()> {
         let sent = self.journal.steps.iter().skip(self.first).filter(|step| step.outcome == Outcome::Sent).count();
         match &self.tap {
             Some(tap) if tap.packets == 0 && sent >= SENT_UNSEEN => Err(anyhow!(
                 "{sent} commands were sent, and the capture has no data of {}: is this the gateway, and does the capture \
                  see it? (`tcpdump` needs `-U --immediate-mode`)",
                 self.options.capture.gateway.join(", ")
-            )
-            .into()),
+            )),
             _ => Ok(()),
         }
     }
 
-    fn check(&mut self) -> Result<(), Failure> {
+    fn check(&mut self) -> Result<()> {
         self.write_labels()?;
         let Some((recording, labels)) = self.recording()? else { return Ok(()) };
-        match recording.learn(&labels).map_err(anyhow::Error::from)? {
+        match recording.learn(&labels)? {
             Ok(learned) => {
                 self.experiment.learned(Some(learned.knowledge.clone()));
                 let held_back = self.labels(Half::Test)?;
@@ -247,7 +248,7 @@ impl<'a> Session<'a> {
                 self.experiment.seen(seen, found.map_or(0, |found| found.rows.len()));
                 if self.experiment.wants_test()
                     && let Some(held_back) = held_back
-                    && let Some(tested) = recording.test(&learned, &held_back).map_err(anyhow::Error::from)?
+                    && let Some(tested) = recording.test(&learned, &held_back)?
                 {
                     self.experiment.tested(tested.held_out);
                 }
@@ -262,7 +263,7 @@ impl<'a> Session<'a> {
     }
 
     /// The captures so far and the labels to learn from; `None` while there are none.
-    fn recording(&mut self) -> Result<Option<(Recording, LabelFile)>, Failure> {
+    fn recording(&mut self) -> Result<Option<(Recording, LabelFile)>> {
         let Some(labels) = self.labels(Half::Learn)? else { return Ok(None) };
         let Some(tap) = &mut self.tap else { return Ok(None) };
         let files = tap.files()?.to_vec();
@@ -271,10 +272,10 @@ impl<'a> Session<'a> {
         }
         let gateway = &self.options.capture.gateway;
         let recording = Recording::new(&files, gateway, &self.inventory, &self.journal.steps);
-        Ok(Some((recording.map_err(anyhow::Error::from)?, labels)))
+        Ok(Some((recording?, labels)))
     }
 
-    fn labels(&self, half: Half) -> Result<Option<LabelFile>, Failure> {
+    fn labels(&self, half: Half) -> Result<Option<LabelFile>> {
         if self.journal.sent(half).next().is_none() {
             return Ok(None);
         }
@@ -320,44 +321,43 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn write_journal(&self) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(&self.journal).map_err(anyhow::Error::from)?;
-        Ok(write(&self.folder.join(JOURNAL), format!("{text}\n").as_bytes())?)
+    fn write_journal(&self) -> Result<()> {
+        let text = serde_json::to_string_pretty(&self.journal)?;
+        write(&self.folder.join(JOURNAL), format!("{text}\n").as_bytes())
     }
 
-    fn write_labels(&self) -> Result<(), Failure> {
+    fn write_labels(&self) -> Result<()> {
         for half in [Half::Learn, Half::Test] {
             self.write_half(half, &labels_of(&self.journal.actions, self.journal.sent(half)))?;
         }
         Ok(())
     }
 
-    fn write_half(&self, half: Half, labels: &Labels) -> Result<(), Failure> {
+    fn write_half(&self, half: Half, labels: &Labels) -> Result<()> {
         let mut text = Vec::new();
-        labels.write(&mut text).map_err(anyhow::Error::from)?;
-        Ok(write(&self.path(half), &text)?)
+        labels.write(&mut text)?;
+        write(&self.path(half), &text)
     }
 
     /// Writes what was found, and says what it is worth.
-    fn finish(mut self, end: &End) -> Result<ExitCode, Failure> {
+    fn finish(mut self, end: &End) -> Result<()> {
         let (reason, is_whole) = end.in_words();
         self.journal.end = Some(reason.clone());
         self.write_labels()?;
         self.write_journal()?;
         let commands = self.experiment.commands();
         say("record", &format!("{reason}: {commands} commands in {} s", self.begun.elapsed().as_secs()));
-        let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(130) };
         self.report_lateness();
         if self.tap.is_none() {
             say("next", "learn from the capture of the tap with labels.csv, and evaluate it with test.csv");
-            return Ok(code);
+            return Ok(());
         }
         self.check()?;
-        let Some((recording, _)) = self.recording()? else { return Ok(code) };
+        let Some((recording, _)) = self.recording()? else { return Ok(()) };
         let Some(learned) = self.learned.take() else {
             let fault = self.fault.take().unwrap_or_default();
             let folder = self.folder.display();
-            return Err(anyhow!("no model can be learned: {fault}; captures and labels are in {folder}").into());
+            return Err(anyhow!("no model can be learned: {fault}; captures and labels are in {folder}"));
         };
         let model = self.folder.join("model.toml");
         write(&model, learned.models.to_toml().as_bytes())?;
@@ -373,9 +373,9 @@ impl<'a> Session<'a> {
         let held_back = self.labels(Half::Test)?;
         let found = held_back.as_ref().map_or_else(Labels::default, |half| recording.found(half, &learned.times));
         self.note_unseen([&learned.found, &found])?;
-        let Some(held_back) = held_back else { return Ok(code) };
+        let Some(held_back) = held_back else { return Ok(()) };
         self.write_half(Half::Test, &found)?;
-        let Some(tested) = recording.test(&learned, &held_back).map_err(anyhow::Error::from)? else { return Ok(code) };
+        let Some(tested) = recording.test(&learned, &held_back)? else { return Ok(()) };
         let HeldOut { commands, explained } = tested.held_out;
         say("held back", &format!("{explained} of {commands} have their true actions among the candidates"));
         let Conclusion { sentence, interval, baseline, .. } = tested.evaluation.conclusion;
@@ -385,18 +385,17 @@ impl<'a> Session<'a> {
         if let Some(why) = unfit.or_else(|| is_worse.then_some(sentence.clone())) {
             let why = format!("{}: {why}", model.display());
             if is_whole {
-                return Err(anyhow!(why).into());
+                return Err(anyhow!(why));
             }
             say("warning", &why);
-            return Ok(code);
+            return Ok(());
         }
         say("next", &format!("sizeleak audit --model {}", model.display()));
-        print_document(&paragraph(sentence, 0))?;
-        Ok(code)
+        print_document(&paragraph(sentence, 0))
     }
 
     /// Notes, and says, which commands have no message. Rows of labels have the lines of their half.
-    fn note_unseen(&mut self, found: [&Labels; 2]) -> Result<(), Failure> {
+    fn note_unseen(&mut self, found: [&Labels; 2]) -> Result<()> {
         let mut lines = [2, 2];
         let mut unseen = Vec::new();
         for step in self.journal.steps.iter_mut().filter(|step| step.outcome == Outcome::Sent) {

@@ -4,7 +4,7 @@ use std::env;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::Result;
 use sizeleak_learning::digest_captures;
 use sizeleak_pipeline::recording::open;
 use sizeleak_report::document::{Figure, Section, Value};
@@ -12,7 +12,7 @@ use sizeleak_report::document::{Figure, Section, Value};
 use super::arguments::Arguments;
 use crate::command::answers_input::AnswersInput;
 use crate::command::document::quoted;
-use crate::command::failure::Failure;
+use crate::command::failure::usage;
 use crate::command::labelled_captures::LabelledCaptures;
 use crate::command::operand::{Content, Operand};
 
@@ -36,7 +36,7 @@ enum Role {
 }
 
 impl Given {
-    pub(super) fn take_from(captures: &mut LabelledCaptures) -> Result<Self, Failure> {
+    pub(super) fn take_from(captures: &mut LabelledCaptures) -> Result<Self> {
         let labelled = captures.are_labelled();
         let operands = std::mem::take(&mut captures.traffic.operands);
         let with_roles: Vec<(Operand, Role)> =
@@ -55,17 +55,17 @@ impl Given {
         let has_captures = has_captures || !captures.traffic.operands.is_empty();
         captures.traffic.check()?;
         if has_captures && !labelled {
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "captures need labels: name them with `--labels FILE`; without labels, name the answers that `sizeleak run \
                  CAPTURE --model model.toml -o answers.frames` writes"
-            )));
+            ));
         }
         if labelled && !has_captures {
-            return Err(Failure::usage(anyhow!("`--labels` needs the captures that they are about: name them")));
+            return Err(usage!("`--labels` needs the captures that they are about: name them"));
         }
         if let [one, other, ..] = profiles.as_slice() {
             let (one, other) = (one.display(), other.display());
-            return Err(Failure::usage(anyhow!("{one} and {other} are both profiles: a report is about one home")));
+            return Err(usage!("{one} and {other} are both profiles: a report is about one home"));
         }
         let profile = profiles.into_iter().next();
         Ok(Self { answers: AnswersInput::of(answers.clone()), answer_files: answers, profile, has_captures })
@@ -86,7 +86,7 @@ impl Given {
     }
 
     /// What the report was made from, by whom and how.
-    pub(super) fn provenance(&self, arguments: &Arguments) -> Result<Section, Failure> {
+    pub(super) fn provenance(&self, arguments: &Arguments) -> Result<Section> {
         let mut rows = Vec::new();
         for (role, path) in self.files(arguments) {
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();

@@ -1,6 +1,6 @@
 //! What labelled captures show: how good a model's answers are, what is learned without one, and how fast.
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use sizeleak_evaluation::measured_leak::{MeasuredLeak, MeasuredShare};
 use sizeleak_evaluation::{CurveInput, Evaluation, Evaluator, JudgedRun, LabelCounts, LearningCurve};
 use sizeleak_labels::{LabelFile, Tolerance};
@@ -12,7 +12,7 @@ use sizeleak_report::{Observed, judged, leak};
 
 use super::arguments::Arguments;
 use crate::command::evaluation_input::COVERED;
-use crate::command::failure::Failure;
+use crate::command::failure::damaged;
 use crate::command::measure::model_check::ModelCheck;
 use crate::command::measure::report::{MeasuredAudit, MeasuredSecrets};
 use crate::command::measure::table::named;
@@ -29,7 +29,7 @@ pub(super) struct CaptureFindings {
     /// Of the command, as a model's answers name it where there is a model; else of all secrets, by labels alone.
     pub(super) tiles: Vec<Tile>,
     pub(super) sections: Vec<Section>,
-    pub(super) damage: Option<Failure>,
+    pub(super) damage: Option<anyhow::Error>,
 }
 
 struct Labelled<'a> {
@@ -42,7 +42,7 @@ struct Labelled<'a> {
 }
 
 impl CaptureFindings {
-    pub(super) fn new(arguments: &Arguments, model: Option<&Model>, observed: &mut Observed) -> Result<Self, Failure> {
+    pub(super) fn new(arguments: &Arguments, model: Option<&Model>, observed: &mut Observed) -> Result<Self> {
         let captures = &arguments.captures;
         let pipeline = captures.pipeline(
             captures.traffic.pipeline()?,
@@ -87,13 +87,13 @@ impl CaptureFindings {
             verdict,
             tiles: evaluation.as_ref().map_or_else(|| tiles(&measured), |evaluation| vec![judged::tile(evaluation)]),
             sections,
-            damage: commands.damage.as_ref().map(|damage| Failure::damaged(damage, COVERED)),
+            damage: commands.damage.as_ref().map(|damage| damaged(damage, COVERED)),
         })
     }
 }
 
 impl Labelled<'_> {
-    fn evaluation(&self, model: &std::path::PathBuf) -> Result<Evaluation, Failure> {
+    fn evaluation(&self, model: &std::path::PathBuf) -> Result<Evaluation> {
         let files = std::slice::from_ref(model);
         let (models, mut pipeline) = (ModelSet::read(files)?, self.pipeline.clone());
         pipeline.use_models(files)?;
@@ -120,7 +120,7 @@ impl Labelled<'_> {
         }
     }
 
-    fn measured_curve(&self, settings: &LearningSettings) -> Result<LearningCurve, Failure> {
+    fn measured_curve(&self, settings: &LearningSettings) -> Result<LearningCurve> {
         let labels = match &settings.inventory {
             Some(inventory) => self.labels.clone().within(inventory)?,
             None => self.labels.clone(),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Result;
 use sizeleak_audit::leakage::Audit;
 use sizeleak_audit::padding::{
     Goal, HomeTraffic, Objective, PaddedHome, PaddingPolicy, TableRules, TableSearch, exact_table, seen_rows,
@@ -14,7 +15,6 @@ use sizeleak_report::leak;
 
 use super::arguments::Arguments;
 use crate::command::document::quoted;
-use crate::command::failure::Failure;
 use crate::command::pad::countermeasures::{Comparison, JudgedHome};
 use crate::command::pad::curve::Curve;
 use crate::command::pad::judged::NamedWithReplies;
@@ -37,7 +37,7 @@ pub(super) struct ModelFindings {
 }
 
 impl ModelFindings {
-    pub(super) fn new(model: &Model, arguments: &Arguments) -> Result<Self, Failure> {
+    pub(super) fn new(model: &Model, arguments: &Arguments) -> Result<Self> {
         if let Some(why) = model.learned.unfit_for_figures() {
             return Ok(Self::without_figures(&why));
         }
@@ -101,7 +101,7 @@ impl ModelFindings {
 }
 
 /// The cheapest table that leaves hardly more than guessing, in words.
-fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, arguments: &Arguments) -> Result<String, Failure> {
+fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, arguments: &Arguments) -> Result<String> {
     let rules = TableRules { fewest_commands: FEWEST, ..TableRules::default() };
     let search = TableSearch { rows: home.rows(), objective: Objective::Vulnerability, rules };
     let goal = Goal::Target(FIX * home.unpadded.command.guessing);
