@@ -37,6 +37,7 @@ mod record;
 mod report;
 mod report_format;
 mod run;
+mod session;
 #[cfg(feature = "simulator")]
 mod simulate;
 mod start_point;
@@ -50,11 +51,14 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::runtime::program::EXIT_CODES;
 use sizeleak_platform::telemetry::log::{LogFlags, complain, exit_with_usage};
+
+use session::Session;
 
 /// Shows what sizes of encrypted messages give away about people behind a gateway
 #[derive(Debug, Parser)]
@@ -101,6 +105,36 @@ enum Subcommands {
     Docs(docs::Arguments),
 }
 
+impl Subcommands {
+    fn run(self, session: &mut Session) -> Result<()> {
+        match self {
+            Self::Survey(arguments) => survey::run(&arguments, session),
+            Self::Run(arguments) => run::run(&arguments, session),
+            Self::Archive(arguments) => archive::run(&arguments, session),
+            Self::Labels(arguments) => labels::run(&arguments),
+            Self::Record(arguments) => record::run(&arguments),
+            Self::Learn(arguments) => learn::run(&arguments, session),
+            Self::Adapt(arguments) => adapt::run(&arguments, session),
+            Self::Evaluate(arguments) => evaluate::run(&arguments, session),
+            Self::Profile(arguments) => profile::run(&arguments),
+            Self::Detect(arguments) => detect::run(&arguments),
+            Self::Audit(arguments) => audit::run(&arguments, session),
+            Self::Measure(arguments) => measure::run(&arguments, session),
+            Self::Pad(arguments) => pad::run(&arguments),
+            Self::Frames(arguments) => frames::run(&arguments),
+            Self::Plot(arguments) => plot::run(&arguments),
+            Self::Report(arguments) => report::run(arguments, session),
+            Self::Strip(arguments) => strip::run(&arguments),
+            #[cfg(feature = "simulator")]
+            Self::Simulate(arguments) => simulate::run(&arguments, session),
+            #[cfg(feature = "simulator")]
+            Self::CheckStage(arguments) => check_stage::run(&arguments),
+            Self::Init(arguments) => init::run(&arguments),
+            Self::Docs(arguments) => docs::run(&arguments, command()),
+        }
+    }
+}
+
 /// Whether the program takes a file for a saved frame stream, by its content.
 pub fn is_saved_stream(file: &Path) -> bool {
     operand::Operand::of(file.to_owned()).content == operand::Content::Stream
@@ -125,34 +159,11 @@ fn command() -> Command {
 
 /// Runs the program to its end; the first argument is its name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let parsed = command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
-    let parsed = parsed.unwrap_or_else(|error| exit_with_usage(error));
+    let matches = command().try_get_matches_from(arguments).unwrap_or_else(|error| exit_with_usage(error));
+    let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| exit_with_usage(error));
     let screen = parsed.log.install("sizeleak");
-    let result = match parsed.command {
-        Subcommands::Survey(arguments) => survey::run(&arguments),
-        Subcommands::Run(arguments) => run::run(&arguments, &screen),
-        Subcommands::Archive(arguments) => archive::run(&arguments, &screen),
-        Subcommands::Labels(arguments) => labels::run(&arguments),
-        Subcommands::Record(arguments) => record::run(&arguments),
-        Subcommands::Learn(arguments) => learn::run(&arguments),
-        Subcommands::Adapt(arguments) => adapt::run(&arguments),
-        Subcommands::Evaluate(arguments) => evaluate::run(&arguments),
-        Subcommands::Profile(arguments) => profile::run(&arguments),
-        Subcommands::Detect(arguments) => detect::run(&arguments),
-        Subcommands::Audit(arguments) => audit::run(&arguments),
-        Subcommands::Measure(arguments) => measure::run(&arguments),
-        Subcommands::Pad(arguments) => pad::run(&arguments),
-        Subcommands::Frames(arguments) => frames::run(&arguments),
-        Subcommands::Plot(arguments) => plot::run(&arguments),
-        Subcommands::Report(arguments) => report::run(arguments),
-        Subcommands::Strip(arguments) => strip::run(&arguments),
-        #[cfg(feature = "simulator")]
-        Subcommands::Simulate(arguments) => simulate::run(&arguments),
-        #[cfg(feature = "simulator")]
-        Subcommands::CheckStage(arguments) => check_stage::run(&arguments),
-        Subcommands::Init(arguments) => init::run(&arguments),
-        Subcommands::Docs(arguments) => docs::run(&arguments, command()),
-    };
+    let (name, options) = matches.subcommand().unwrap_or(("", &matches));
+    let result = Session::of(name, options, screen).and_then(|mut session| parsed.command.run(&mut session));
     let Err(error) = result else { return ExitCode::SUCCESS };
     let sentence = failure::sentence(&error);
     if !sentence.is_empty() {

@@ -7,13 +7,13 @@ use clap::Args;
 use sizeleak_learning::{Adaptation, AdaptationRun};
 use sizeleak_model::ModelSet;
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::damaged;
 use super::help::{OUTPUT, STAGES};
 use super::notices::NoticeReport;
 use super::output_option::write_result;
+use super::session::Session;
 use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
 
 /// Adapt a model to messages that have become longer or shorter
@@ -42,9 +42,9 @@ pub(crate) struct Arguments {
     output: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let pipeline = arguments.configure()?;
-    arguments.files(&pipeline).check()?;
+    session.check(&pipeline)?;
     let models = ModelSet::read(std::slice::from_ref(&arguments.model))?;
     let streams = arguments.traffic.streams();
     let source = if streams.is_empty() { InputSource::Captures } else { InputSource::Streams(streams) };
@@ -68,13 +68,5 @@ impl Arguments {
             choose_gateway(&mut pipeline)?;
         }
         Ok(pipeline)
-    }
-
-    fn files(&self, pipeline: &Pipeline) -> RunFiles {
-        let mut files = RunFiles::new();
-        self.traffic.streams().iter().for_each(|path| files.reads("the saved stream", path));
-        files.extend(pipeline.files(None));
-        files.writes("`--output`", &self.output);
-        files
     }
 }

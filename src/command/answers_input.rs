@@ -9,7 +9,6 @@ use clap::Args;
 use sizeleak_frame::Frame;
 use sizeleak_output::{AnswerSink, read_answers};
 use sizeleak_pipeline::recording::open;
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_text::TimeRange;
 
 use super::failure::with_code;
@@ -32,10 +31,6 @@ pub(super) struct AnswersInput {
 impl AnswersInput {
     pub(super) fn of(answers: Vec<PathBuf>) -> Self {
         Self { answers }
-    }
-
-    pub(super) fn add_to(&self, files: &mut RunFiles) {
-        self.answers.iter().for_each(|path| files.reads("the answers", path));
     }
 
     /// Reads the answers of a time, file by file; `file_ends` is called behind each. Says how many there are.

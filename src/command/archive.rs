@@ -26,6 +26,7 @@ use super::help::{INPUT, OUTPUT, STAGES};
 use super::output_form::one_of;
 use super::output_option::print_document;
 use super::progress::ProgressFlags;
+use super::session::Session;
 use super::traffic_input::{StageOptionArguments, choose_gateway};
 use crate::command::document::{Document, blank, line, numbers};
 use crate::command::time_range::TimeRangeOption;
@@ -139,7 +140,7 @@ enum Operation {
     },
 }
 
-pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, session: &Session) -> Result<()> {
     match &arguments.operation {
         Some(Operation::Status(status)) => return status::run(status),
         Some(Operation::Forget { out, point }) => {
@@ -156,11 +157,11 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<()> {
     let when_locked = arguments.lock.when_locked();
     if let Some(every) = arguments.choice.watched_every() {
         let progress = &arguments.progress;
-        return watch_archive(&WatchedArchive { run: &run, every, progress, screen }, when_locked);
+        return watch_archive(&WatchedArchive { run: &run, every, progress, screen: &session.screen }, when_locked);
     }
     let results = when_locked.attempt(&run.interrupt, || {
         let progress = Progress::new();
-        let _bar = arguments.progress.begin_alone(&progress, screen);
+        let _bar = arguments.progress.begin_alone(&progress, &session.screen);
         run.run(&progress)
     })?;
     say("sizeleak", &results::counts(&results.manifest));

@@ -16,13 +16,13 @@ use sizeleak_audit::tunnel::{
 use sizeleak_frame::{Direction, Flow, Frame, Transport};
 use sizeleak_model::{Device, Scope};
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput, RunError};
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_survey::SurveyRun;
 
 use super::audited_model::{AuditedModel, ObserverOption, PriorReport, actions};
 use super::failure::damaged;
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
+use super::session::Session;
 use crate::command::notices::NoticeReport;
 use tunnel::TunnelReport;
 
@@ -64,14 +64,12 @@ struct Report<'a> {
     audit: &'a Audit,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let Arguments { audited, observer, background, format, output } = arguments;
     let form = format.form(output, "sizeleak audit")?;
-    let mut files = RunFiles::new();
-    audited.add_to(&mut files);
-    background.add_to(&mut files)?;
-    output.add_to(&mut files);
-    files.check()?;
+    if background.background.is_some() {
+        session.check(&background.pipeline()?)?;
+    }
     let model = audited.fit_model()?;
     if let Some(tunnel) = observer.tunnel(&model) {
         let read = background.read(&tunnel, &model.scope)?;
@@ -115,13 +113,6 @@ struct ReadBackground {
 }
 
 impl BackgroundOptions {
-    fn add_to(&self, files: &mut RunFiles) -> Result<()> {
-        if self.background.is_some() {
-            files.extend(self.pipeline()?.files(None));
-        }
-        Ok(())
-    }
-
     fn pipeline(&self) -> Result<Pipeline> {
         let run = SurveyRun {
             captures: self.background.iter().map(|(_, capture)| capture.clone()).collect(),

@@ -9,7 +9,6 @@ use sizeleak_audit::leakage::with_inventory;
 use sizeleak_audit::tunnel::{Tunnel, TunnelKind};
 use sizeleak_inference::space::{Premises, PriorName};
 use sizeleak_model::{Inventory, Model, ModelSet};
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{parsed, usage};
@@ -54,10 +53,6 @@ fn decay(text: &str) -> Result<f64, String> {
 }
 
 impl AuditedModel {
-    pub(super) fn add_to(&self, files: &mut RunFiles) {
-        self.files().for_each(|(role, path)| files.reads(role, &path));
-    }
-
     pub(super) fn files(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
         let named = [("the model", &self.model), ("the inventory", &self.inventory)];
         named.into_iter().filter_map(|(role, path)| Some((role, path.clone()?)))

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use sizeleak_output::OutputFormat;
 use sizeleak_pipeline::{Checkpoint, CheckpointError, PendingCheckpoint, Pipeline, PreparedRun};
-use sizeleak_platform::storage::{OutputFile, RunFiles};
+use sizeleak_platform::storage::OutputFile;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{usage, with_code};
@@ -91,12 +91,6 @@ impl Continuation {
             );
         }
         Ok(pipeline.until_records()?)
-    }
-
-    pub(super) fn add_to(&self, files: &mut RunFiles) {
-        if let Some(path) = &self.state {
-            files.writes("`--state`", path);
-        }
     }
 
     pub(super) fn begin(

@@ -10,7 +10,6 @@ use sizeleak_frame::Frame;
 use sizeleak_habits::{Budget, Profile};
 use sizeleak_output::{AnswerSink, HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_platform::runtime::Stage;
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::TimeRange;
 
@@ -119,11 +118,6 @@ impl AnswerSink for Watch {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let format = arguments.output.form(arguments.format, &FORMATS, "sizeleak detect")?.unwrap_or_default();
     let range = arguments.range.range()?;
-    let mut files = RunFiles::new();
-    arguments.answers.add_to(&mut files);
-    files.reads("the profile", &arguments.profile);
-    arguments.output.add_to(&mut files);
-    files.check()?;
     let profile = Profile::read(&arguments.profile)?;
     let mut file = arguments.output.create()?;
     let output = file.writer()?;

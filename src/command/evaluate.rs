@@ -32,6 +32,7 @@ use super::learning_options::{LearningOptions, PaddingOption};
 use super::notices::NoticeReport;
 use super::output_option::{OutputOption, write};
 use super::report_format::{ReportForm, ReportFormatOption};
+use super::session::Session;
 use crate::command::document::{blank, figure, line, paragraph};
 use comparison::{ComparedPipelines, ComparisonFlags};
 use table::ROWS;
@@ -113,7 +114,7 @@ struct Report<'a> {
     what_if: Option<&'a WhatIf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let input = &arguments.input;
     let form = arguments.format.form(&arguments.output, "sizeleak evaluate")?;
     let variants = input.variants()?;
@@ -122,12 +123,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             return Err(usage!("`{option}` is about one pipeline: name no others"));
         }
         let compared = ComparedPipelines { input, variants: &variants, flags: &arguments.comparison };
-        return compared.compare(form, &arguments.output);
+        return compared.compare(form, &arguments.output, session);
     }
     let named = input.captures.traffic.pipeline()?;
     let standard = PipelineVariant::Options(Vec::new());
     let pipeline = input.pipeline(&named.map_or(standard, |file| PipelineVariant::File(file.to_owned())), false)?;
-    arguments.check_files(&pipeline)?;
+    session.check(&pipeline)?;
     if let Some(count) = arguments.folds {
         let order = arguments.fold_order;
         let folded = FoldedRun { input, learning: &arguments.learning, count, order }.evaluate(&pipeline)?;
@@ -171,20 +172,6 @@ impl Arguments {
             (self.what_if.is_some(), "--what-if"),
         ];
         options.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
-    }
-
-    /// Checks that the details replace no file that is read.
-    fn check_files(&self, pipeline: &Pipeline) -> Result<()> {
-        let mut files = self.input.captures.files(pipeline);
-        self.learning.add_to(&mut files);
-        if let Some(policy) = self.what_if.as_ref().and_then(PaddingOption::file) {
-            files.reads("the padding policy", policy);
-        }
-        self.output.add_to(&mut files);
-        if let Some(details) = &self.details {
-            files.writes("`--details`", details);
-        }
-        Ok(files.check()?)
     }
 
     /// Why the figures may be better than those of other captures.

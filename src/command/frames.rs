@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -11,7 +11,6 @@ use sizeleak_frame::{Frame, FrameReader, KINDS, ReadError, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns, has_zeek_form};
 use sizeleak_pipeline::recording::open;
 use sizeleak_pipeline::suggestion::did_you_mean;
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{usage, with_code};
@@ -70,12 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let format = arguments.output.form(arguments.format, &FORMATS, "sizeleak frames")?.unwrap_or_default();
     check_columns(format, &selection)?;
     let binary = if arguments.whole { HexLength::Whole } else { HexLength::default() };
-    let mut files = RunFiles::new();
-    let stream = arguments.file.as_deref();
-    files.reads("the stream", stream.unwrap_or(Path::new("-")));
-    arguments.output.add_to(&mut files);
-    files.check()?;
-    let (input, name) = open(stream)?;
+    let (input, name) = open(arguments.file.as_deref())?;
     let mut file = arguments.output.create()?;
     let output = file.writer()?;
     check_target(format, &output)?;

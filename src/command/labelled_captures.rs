@@ -12,7 +12,6 @@ use sizeleak_learning::digest_captures;
 use sizeleak_model::{CaptureDigest, Model};
 use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput};
 use sizeleak_platform::runtime::Interrupt;
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::usage;
@@ -81,15 +80,6 @@ fn name_rule(text: &str) -> Result<NameRule, String> {
 }
 
 impl LabelledCaptures {
-    /// The files that are read: the captures or streams, their labels, and what the pipeline reads.
-    pub(super) fn files(&self, pipeline: &Pipeline) -> RunFiles {
-        let mut files = RunFiles::new();
-        self.labels.iter().for_each(|path| files.reads("the labels", path));
-        self.traffic.streams().iter().for_each(|path| files.reads("the saved stream", path));
-        files.extend(pipeline.files(None));
-        files
-    }
-
     pub(super) fn digests(&self, pipeline: &Pipeline) -> Result<Vec<CaptureDigest>> {
         let mut files = self.traffic.streams();
         if files.is_empty() {

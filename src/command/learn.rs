@@ -22,8 +22,9 @@ use super::help::{CURVE, OUTPUT};
 use super::labelled_captures::LabelledCaptures;
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
-use super::output_option::{write, write_result, writes_stdout};
+use super::output_option::{write, write_result};
 use super::report_format::ReportFormatOption;
+use super::session::Session;
 
 /// Learn a gateway's sizes from captures, with labels or without
 #[derive(Debug, Args)]
@@ -99,11 +100,11 @@ pub(crate) struct Arguments {
     format: ReportFormatOption,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let captures = &arguments.captures;
     arguments.check_use()?;
     let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[], &[])?;
-    arguments.check_files(&pipeline)?;
+    session.check(&pipeline)?;
     let traffic = captures.input(&pipeline)?;
     let settings = arguments.settings(&pipeline, &traffic)?;
     let mut labels = None;
@@ -180,20 +181,6 @@ impl Arguments {
             labelled_only: self.labelled_only,
             learning: self.options.settings(self.captures.digests(pipeline)?)?,
         })
-    }
-
-    /// Checks that neither the model nor the plan replaces a file that is read.
-    fn check_files(&self, pipeline: &Pipeline) -> Result<()> {
-        let mut files = self.captures.files(pipeline);
-        self.options.add_to(&mut files);
-        self.test_input.iter().for_each(|path| files.reads("the capture", path));
-        self.test_labels.iter().for_each(|path| files.reads("the labels", path));
-        files.writes("`--output`", &self.output);
-        self.suggest.iter().for_each(|path| files.writes("`--suggest`", path));
-        if self.curve.is_some() {
-            writes_stdout(&mut files);
-        }
-        Ok(files.check()?)
     }
 
     fn test(&self, mut pipeline: Pipeline) -> Result<(Pipeline, Option<LabelFile>)> {

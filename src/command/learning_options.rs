@@ -7,7 +7,6 @@ use clap::Args;
 use sizeleak_learning::{CipherSuite, LearningSettings};
 use sizeleak_model::policies::{PaddingPolicy, PolicyFile};
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory};
-use sizeleak_platform::storage::RunFiles;
 
 use super::failure::parsed;
 
@@ -40,11 +39,6 @@ pub(super) struct LearningOptions {
 }
 
 impl LearningOptions {
-    pub(super) fn add_to(&self, files: &mut RunFiles) {
-        self.inventory.iter().for_each(|path| files.reads("the inventory", path));
-        self.padding.iter().filter_map(PaddingOption::file).for_each(|path| files.reads("the padding policy", path));
-    }
-
     /// How is learned; `captures` are those that the model names.
     pub(super) fn settings(&self, captures: Vec<CaptureDigest>) -> Result<LearningSettings> {
         Ok(LearningSettings {

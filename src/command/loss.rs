@@ -84,6 +84,7 @@ impl LossLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::failure::exit_code;
 
     #[test]
     fn limit_is_a_percentage() {
@@ -98,6 +99,6 @@ mod tests {
         let limit = LossLimit { max_loss: 5.0 };
         let loss = |lost_bytes| Some(PayloadLoss { payload_bytes: 1000, lost_bytes, worst_percent: 0.0 });
         assert!(limit.check(None).is_ok() && limit.check(loss(50)).is_ok());
-        assert_eq!(limit.check(loss(51)).map_err(|failure| failure.exit_code()), Err(4));
+        assert_eq!(limit.check(loss(51)).map_err(|error| exit_code(&error)), Err(4));
     }
 }

@@ -18,6 +18,7 @@ use super::labelled_captures::LabelledCaptures;
 use super::notices::NoticeReport;
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
+use super::session::Session;
 use model_check::ModelCheck;
 use report::MeasuredAudit;
 
@@ -56,15 +57,12 @@ pub(crate) struct Arguments {
     output: OutputOption,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let Arguments { captures, audited, seed, format, output } = arguments;
     let form = format.form(output, "sizeleak measure")?;
     let pipeline =
         captures.pipeline(captures.traffic.pipeline()?, audited.path().map_or(&[], std::slice::from_ref), &[])?;
-    let mut files = captures.files(&pipeline);
-    audited.add_to(&mut files);
-    output.add_to(&mut files);
-    files.check()?;
+    session.check(&pipeline)?;
     let model = audited.path().map(|_| audited.model()).transpose()?;
     let inventory = match &model {
         Some(model) => model.inventory.clone(),

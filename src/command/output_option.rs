@@ -7,16 +7,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use sizeleak_pipeline::recording::{Compression, Recording};
-use sizeleak_platform::storage::{OutputFile, RunFiles, replace};
+use sizeleak_platform::storage::{OutputFile, replace};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::escaped_lines;
 
 use super::document::{Document, as_text, stdout_columns};
 use super::help::OUTPUT;
 use super::output_form;
-
-/// The role of stdout among the files of a run.
-const STDOUT: &str = "stdout";
 
 #[derive(Debug, Args)]
 pub(super) struct OutputOption {
@@ -26,13 +23,6 @@ pub(super) struct OutputOption {
 }
 
 impl OutputOption {
-    pub(super) fn add_to(&self, files: &mut RunFiles) {
-        match &self.output {
-            Some(path) => files.writes("`--output`", path),
-            None => writes_stdout(files),
-        }
-    }
-
     pub(super) fn path(&self) -> Option<&Path> {
         self.output.as_deref()
     }
@@ -60,11 +50,6 @@ pub(super) fn keep_partial(file: OutputFile) -> Result<()> {
         say("sizeleak", &format!("the output until the failure is in {}", path.display()));
     }
     Ok(())
-}
-
-/// Adds stdout to the files of a run: it may be a file.
-pub(super) fn writes_stdout(files: &mut RunFiles) {
-    files.writes(STDOUT, Path::new("-"));
 }
 
 /// Writes a complete result to a file, completely or not at all, and compressed if its name says so; `-` is stdout.

@@ -15,7 +15,6 @@ use sizeleak_audit::padding::{Countermeasures, HomeTraffic, PaddedHome, PaddingP
 use sizeleak_inference::channel::EpsilonKnowledge;
 use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_model::{Basis, LearnedPadding, Model};
-use sizeleak_platform::storage::RunFiles;
 
 use super::audited_model::{AuditedModel, ObserverOption};
 use super::failure::usage;
@@ -84,14 +83,6 @@ enum Question {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.table.check_names()?;
-    let mut files = RunFiles::new();
-    arguments.audited.add_to(&mut files);
-    arguments.countermeasures.add_to(&mut files);
-    arguments.table.add_to(&mut files);
-    #[cfg(feature = "simulator")]
-    arguments.guard.add_to(&mut files);
-    arguments.output.add_to(&mut files);
-    files.check()?;
     arguments.output.write(&arguments.report()?)
 }
 

@@ -6,7 +6,7 @@ mod rendering;
 mod timeline;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
@@ -20,7 +20,6 @@ use sizeleak_output::plot::{
     StageLatency, Timeline, TooSmall, habits_svg, latency_svg, svg_of,
 };
 use sizeleak_output::{AnswerSink, TimeFormat};
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::Latency;
 
 use super::failure::{usage, with_code};
@@ -104,15 +103,9 @@ struct PictureOptions {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let times = arguments.clock.times()?;
     let timeline = arguments.timeline.timeline(&times)?;
-    let mut files = RunFiles::new();
-    let stream = arguments.file.as_deref();
-    files.reads("the stream", stream.unwrap_or(Path::new("-")));
-    arguments.timeline.add_to(&mut files);
-    arguments.output.add_to(&mut files);
-    files.check()?;
     let form = PictureForm::of(arguments.output.path())?;
     let (labels, model) = (arguments.timeline.labels()?, arguments.timeline.model()?);
-    let (content, name) = Content::of(stream)?;
+    let (content, name) = Content::of(arguments.file.as_deref())?;
     let drawing = Drawing { arguments, form, name: &name };
     let kind = arguments.kind.unwrap_or_else(|| content.kind());
     if let Some(option) = arguments.timeline.given().filter(|_| kind != PictureKind::Timeline) {

@@ -8,7 +8,6 @@ use clap::Args;
 use sizeleak_frame::Frame;
 use sizeleak_habits::{Budget, Profile, SeenFlows, Sighting};
 use sizeleak_output::AnswerSink;
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
 use super::answers_input::AnswersInput;
@@ -76,14 +75,6 @@ impl AnswerSink for Homes {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let mut files = RunFiles::new();
-    arguments.answers.add_to(&mut files);
-    // A profile may be replaced by itself with more.
-    if let Some(add) = arguments.add.as_ref().filter(|add| **add != arguments.output) {
-        files.reads("`--add`", add);
-    }
-    files.writes("`--output`", &arguments.output);
-    files.check()?;
     let mut profile = arguments.begun()?;
     // All answers are held, so all flows may be.
     let flows = SeenFlows::new(usize::MAX);

@@ -11,19 +11,19 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use sizeleak_habits::Home;
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_report::document::{Report, Section};
 use sizeleak_report::{Form, Observed, habits, written};
 
 use super::failure::usage;
 use super::plot::content::{home as home_of, parsed, whole_text};
+use super::session::Session;
 pub(crate) use arguments::Arguments;
 use arguments::ReportForm;
 use given::Given;
 use of_captures::CaptureFindings;
 use of_model::ModelFindings;
 
-pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
+pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()> {
     let form = match arguments
         .output
         .form(arguments.format, ReportForm::value_variants(), "sizeleak report")?
@@ -33,7 +33,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         ReportForm::Markdown => Form::Markdown,
     };
     let given = Given::take_from(&mut arguments.captures)?;
-    check_files(&arguments, &given)?;
+    session.check_files(given.named(&arguments))?;
     let (zone, home) = home(&arguments, &given)?;
     let mut observed = Observed::new(zone);
     let mut damage = None;
@@ -88,13 +88,6 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
     let report = Report { verdict, tiles, fix, sections };
     arguments.output.write(written(report, form).as_bytes())?;
     damage.map_or(Ok(()), Err)
-}
-
-fn check_files(arguments: &Arguments, given: &Given) -> Result<()> {
-    let mut files = RunFiles::new();
-    given.files(arguments).iter().for_each(|(role, path)| files.reads(role, path));
-    arguments.output.add_to(&mut files);
-    Ok(files.check()?)
 }
 
 fn home(arguments: &Arguments, given: &Given) -> Result<(TimeZone, Option<Home>)> {

@@ -10,8 +10,7 @@ use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_pipeline::{Mode, ModelFit, Pipeline, PreparedRun, RunEnding, RunReport, TrafficSeen};
 use sizeleak_platform::runtime::program::{MetricsFlags, SandboxFlags, save_latency_log};
 use sizeleak_platform::runtime::{Access, ConfigureError, Interrupt, Sandbox};
-use sizeleak_platform::storage::RunFiles;
-use sizeleak_platform::telemetry::log::{self, Screen, say, say_latency};
+use sizeleak_platform::telemetry::log::{self, say, say_latency};
 use sizeleak_platform::telemetry::metrics::MetricsServer;
 use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 
@@ -23,6 +22,7 @@ use super::loss::{LossLimit, PayloadLoss};
 use super::notices::MAX_NOTES;
 use super::output_option::{EncodedFile, OutputOption, keep_partial};
 use super::progress::ProgressFlags;
+use super::session::Session;
 use super::start_point::{FoundPipeline, StartPoint, report_found, report_unsaved};
 use super::text_style::TextStyleOptions;
 use super::time_range::{TimeCut, TimeRangeOption};
@@ -106,16 +106,13 @@ pub(crate) struct Arguments {
     progress: ProgressFlags,
 }
 
-pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let format =
         arguments.output.form(arguments.format, OutputFormat::value_variants(), "sizeleak run")?.unwrap_or_default();
     arguments.input.check()?;
     let found = FoundPipeline::of(&arguments.input)?;
     let pipeline = configure(arguments, found.as_ref())?;
     let mut pipeline = arguments.continuation.limit(pipeline, &arguments.input, &arguments.kind, format)?;
-    let mut files = RunFiles::new();
-    arguments.output.add_to(&mut files);
-    arguments.continuation.add_to(&mut files);
     let selection = select(arguments, format, &pipeline);
     check_columns(format, &selection)?;
     let telemetry = Telemetry::new();
@@ -125,7 +122,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<()> {
         &mut pipeline,
         &arguments.continuation.needed(&arguments.kind),
         arguments.without_model(found.as_ref()),
-        files,
+        session,
         &interrupt,
     )?;
     let saves = prepared.saves();
@@ -141,7 +138,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<()> {
     // Before any thread starts, and after everything but the captures is open.
     let sandbox = access.as_ref().map(Sandbox::limit_files);
     let served = arguments.serve(&telemetry)?;
-    let bar = arguments.progress.begin(telemetry.progress(), screen, &output);
+    let bar = arguments.progress.begin(telemetry.progress(), &session.screen, &output);
     if served.is_some() || bar.is_some() {
         prepared.report_to(&telemetry);
     }

@@ -21,6 +21,7 @@ use sizeleak_text::read_text;
 
 use super::failure::parsed;
 use super::learning_options::PaddingOption;
+use super::session::Session;
 use crate::command::line_channel::{lines_of, now_ns};
 
 /// Make labelled captures of a simulated gateway, with real TLS
@@ -78,7 +79,7 @@ pub(crate) struct Arguments {
 /// The longest sequence that is read, in bytes: years of a home.
 const MAX_SEQUENCE_BYTES: u64 = 64 << 20;
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let scenario = arguments.scenario.as_ref().map(|path| parsed(path, Scenario::from_toml));
     let mut scenario = scenario.transpose()?.unwrap_or_default();
     if let Some(path) = &arguments.sequence {
@@ -96,20 +97,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let Some(output) = &arguments.output else { return Ok(()) };
     let mut files = RunFiles::new();
-    if let Some(scenario) = &arguments.scenario {
-        files.reads("the scenario", scenario);
-    }
-    if let Some(policy) = arguments.padding.as_ref().and_then(PaddingOption::file) {
-        files.reads("the padding policy", policy);
-    }
     let form = if arguments.frames { TestForm::Frames } else { TestForm::Capture };
     for name in Simulation::files(&scenario, form) {
         files.writes("the simulated file", &output.join(name));
     }
-    if let Some(sequence) = &arguments.sequence {
-        files.reads("the sequence", sequence);
-    }
-    files.check()?;
+    session.check_files(files)?;
     let simulation = simulate_as(&scenario, arguments.seed, form)?;
     simulation.write_to(output)?;
     let (learn, test) = (simulation.learn.truths.len(), simulation.test.truths.len());

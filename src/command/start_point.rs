@@ -7,10 +7,10 @@ use anyhow::{Result, anyhow};
 use sizeleak_pipeline::registry::STAGES;
 use sizeleak_pipeline::{Pipeline, PreparedRun, RunEnding, RunReport, SavedStream};
 use sizeleak_platform::runtime::Interrupt;
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{usage, with_code};
+use super::session::Session;
 use super::traffic_input::TrafficInput;
 
 #[derive(Debug)]
@@ -40,14 +40,14 @@ impl StartPoint {
         self.has_no_traffic
     }
 
-    /// Prepares the run of a pipeline whose other `files` these are, up to where it makes these kinds; `found` is a
+    /// Prepares the run of a pipeline up to where it makes these kinds; `found` is a
     /// pipeline whose model nobody named. Nothing is written if two files conflict.
     pub(super) fn prepare(
         &self,
         pipeline: &mut Pipeline,
         kinds: &[String],
         found: Option<&FoundPipeline>,
-        mut files: RunFiles,
+        session: &mut Session,
         interrupt: &Interrupt,
     ) -> Result<PreparedRun> {
         let from = if !self.from.is_empty() {
@@ -55,21 +55,17 @@ impl StartPoint {
             let position = pipeline.index_of(&replay)?;
             found.map_or(Ok(()), |found| found.check_behind(position, kinds))?;
             *pipeline = pipeline.making(kinds, Some(position));
-            self.from.iter().for_each(|file| files.reads("the saved stream", file));
-            files.extend(pipeline.files(Some(position + 1)));
-            files.check()?;
+            session.check_files(pipeline.files(Some(position + 1)))?;
             say("sizeleak", &format!("{} from {}", pipeline.output_of(position), replay.name()));
             Some((position, replay))
         } else if self.has_no_traffic {
             *pipeline = pipeline.making(kinds, None);
-            files.extend(pipeline.files(Some(1)));
-            files.check()?;
+            session.check_files(pipeline.files(Some(1)))?;
             let source = pipeline.resolved_stages().first().map_or("", |stage| stage.entry.name);
             Some((0, SavedStream::empty(source)?))
         } else {
             *pipeline = pipeline.making(kinds, None);
-            files.extend(pipeline.files(None));
-            files.check()?;
+            session.check(pipeline)?;
             None
         };
         Ok(pipeline.prepare_from(from)?)

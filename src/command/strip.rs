@@ -9,7 +9,7 @@ use clap::Args;
 use sizeleak_capture::Capture;
 use sizeleak_frame::{Frame, Packets};
 use sizeleak_platform::runtime::{Closed, Emit, Interrupt, Source, SourceEmit, StageError};
-use sizeleak_platform::storage::{OutputFile, RunFiles};
+use sizeleak_platform::storage::OutputFile;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_strip::{
     CaptureFormat, CaptureWriter, DnsMessages, OtherPackets, StripError, StripOptions, StripReport, Stripper,
@@ -63,12 +63,6 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let captures = arguments.captures.clone();
-    let mut files = RunFiles::new();
-    for capture in &captures {
-        files.reads("the capture", capture);
-    }
-    files.writes("`--output`", &arguments.output);
-    files.check()?;
     if arguments.output == Path::new("-") && io::stdout().is_terminal() {
         return Err(usage!("a capture is not for a terminal: name a file, or pipe it on"));
     }

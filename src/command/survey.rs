@@ -9,15 +9,14 @@ use clap::Args;
 use sizeleak_frame::{Notice, Protocol, what};
 use sizeleak_learning::MIN_COMMANDS;
 use sizeleak_platform::runtime::Interrupt;
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::Tally;
 use sizeleak_platform::telemetry::log::{self, say};
 use sizeleak_survey::{Coverage, MessageKind, SurveyOutcome, SurveyRun, SurveyedAddress, SurveyedService};
 use sizeleak_text::{escaped, width};
 
 use super::failure::{damaged, with_code};
-use super::output_option::writes_stdout;
 use super::report_format::ReportFormatOption;
+use super::session::Session;
 use super::text_style::ClockOption;
 use crate::command::document::{COLUMNS, Document, line, paragraph, quoted};
 
@@ -51,14 +50,11 @@ pub(crate) struct Arguments {
     clock: ClockOption,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let captures = arguments.captures.clone();
     let run = SurveyRun { captures: captures.clone(), recursive: true, gateways: arguments.gateway.clone() };
     let times = arguments.clock.times()?;
-    let mut files = RunFiles::new();
-    files.extend(run.pipeline()?.files(None));
-    writes_stdout(&mut files);
-    files.check()?;
+    session.check(&run.pipeline()?)?;
     let interrupt = Interrupt::on_signals()?;
     let mut notices = Tally::default();
     let is_verbose = log::is_verbose();

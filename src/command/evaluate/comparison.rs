@@ -9,7 +9,6 @@ use sizeleak_evaluation::{
 };
 use sizeleak_labels::LabelFile;
 use sizeleak_pipeline::{Pipeline, PipelineInput, RunError};
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_report::document::NONE;
 use sizeleak_text::{escaped, percent};
@@ -20,6 +19,7 @@ use crate::command::failure::{damaged, usage};
 use crate::command::notices::NoticeReport;
 use crate::command::output_option::OutputOption;
 use crate::command::report_format::ReportForm;
+use crate::command::session::Session;
 
 /// At least this many samples lie beyond either end of an interval; with fewer, its ends would be random.
 const MIN_BEYOND: f64 = 5.0;
@@ -52,14 +52,14 @@ pub(super) struct ComparedPipelines<'a> {
 }
 
 impl ComparedPipelines<'_> {
-    pub(super) fn compare(&self, form: ReportForm, output: &OutputOption) -> Result<()> {
+    pub(super) fn compare(&self, form: ReportForm, output: &OutputOption, session: &mut Session) -> Result<()> {
         let ComparisonFlags { confidence, seed, samples } = *self.flags;
         if f64::from(samples) * confidence.tail() < MIN_BEYOND {
             let fewest = (MIN_BEYOND / confidence.tail()).ceil();
             let share = confidence.share();
             return Err(usage!("an interval of {share} needs at least `--samples {fewest}`"));
         }
-        let first = self.check_files(output)?;
+        let first = self.check_files(session)?;
         let traffic = self.input.captures.input(&first)?;
         let (_, labels) = self.input.read(&traffic, &first)?;
         let (mut runs, mut first_damage) = (Vec::new(), None);
@@ -81,16 +81,14 @@ impl ComparedPipelines<'_> {
     }
 
     /// Checks that the figures replace no file that a pipeline reads. Returns the first pipeline.
-    fn check_files(&self, output: &OutputOption) -> Result<Pipeline> {
-        let (mut files, mut first) = (RunFiles::new(), None);
+    fn check_files(&self, session: &mut Session) -> Result<Pipeline> {
+        let mut first = None;
         for variant in self.variants {
             let pipeline = self.input.pipeline(variant, true);
             let pipeline = pipeline.map_err(|failure| failure.context(format!("with `{variant}`")))?;
-            files.extend(self.input.captures.files(&pipeline));
+            session.check(&pipeline)?;
             first = first.or(Some(pipeline));
         }
-        output.add_to(&mut files);
-        files.check()?;
         Ok(first.unwrap_or_else(Pipeline::standard))
     }
 

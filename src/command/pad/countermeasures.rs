@@ -6,7 +6,6 @@ use serde::Serialize;
 use sizeleak_audit::padding::{
     CountermeasureEffect, Countermeasures, HomeTraffic, MessageLeak, PaddingPolicy, ReplyForm, Sending,
 };
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_report::document::Value::{AtMost, Change, Count, Number, Share};
 use sizeleak_report::document::{ChartKind, Figure, Value};
 use sizeleak_text::percent;
@@ -289,13 +288,6 @@ pub(super) struct CountermeasureOptions {
 }
 
 impl CountermeasureOptions {
-    pub(super) fn add_to(&self, files: &mut RunFiles) {
-        let file = self.policy.as_ref().and_then(PaddingOption::file);
-        if let Some(path) = file {
-            files.reads("`--policy`", path);
-        }
-    }
-
     pub(super) fn policy(&self) -> Result<Option<PaddingPolicy>> {
         self.policy.as_ref().map(|policy| policy.policy().map_err(|error| with_code(2, error))).transpose()
     }

@@ -12,7 +12,6 @@ use sizeleak_habits::{Budget, Profile, SeenFlows, Sighting};
 use sizeleak_model::{LearnedPadding, Model};
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
 use sizeleak_platform::runtime::processors;
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_simulator::scenario::AttackKind;
 use sizeleak_simulator::{Scenario, SimulatedCapture};
@@ -46,10 +45,6 @@ pub(super) struct GuardOptions {
 }
 
 impl GuardOptions {
-    pub(super) fn add_to(&self, files: &mut RunFiles) {
-        self.detect.iter().for_each(|scenario| files.reads("the scenario", scenario));
-    }
-
     pub(super) fn is_asked_for(&self) -> bool {
         self.detect.is_some()
     }

@@ -7,7 +7,6 @@ use std::str::FromStr;
 use anyhow::Result;
 use clap::Args;
 use sizeleak_audit::padding::{Goal, Objective, PaddedHome, SourceLanguage, TableRules};
-use sizeleak_platform::storage::RunFiles;
 
 use super::best::Best;
 use crate::command::failure::usage;
@@ -44,10 +43,6 @@ pub(super) struct TableOptions {
 }
 
 impl TableOptions {
-    pub(super) fn add_to(&self, files: &mut RunFiles) {
-        self.files.iter().for_each(|path| files.writes("`--table`", path));
-    }
-
     pub(super) fn check_names(&self) -> Result<()> {
         self.files.iter().try_for_each(|path| language(path).map(drop))
     }

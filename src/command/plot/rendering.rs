@@ -16,7 +16,7 @@ pub(super) fn rendered(svg: String, form: PictureForm) -> Result<Vec<u8>> {
     }
     let failure = |error: RenderingError| match error {
         RenderingError::TooLarge(..) => with_code(2, error),
-        RenderingError::Failed(_) => anyhow::Error::from(error).into(),
+        RenderingError::Failed(_) => error.into(),
     };
     let rendering = Rendering::new(&svg).map_err(failure)?;
     let missing = rendering.missing();

@@ -12,7 +12,6 @@ use sizeleak_labels::{LabelClock, LabelFile};
 use sizeleak_model::{Choice, FlowEnds, GatewaysSeen, ModelSet};
 use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, Truth};
-use sizeleak_platform::storage::RunFiles;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::{TimeRange, counted};
 
@@ -72,11 +71,6 @@ impl TimelineOptions {
     /// The gateways whose commands or home is drawn; all if empty.
     pub(super) fn gateways(&self) -> &[IpAddr] {
         &self.gateway
-    }
-
-    pub(super) fn add_to(&self, files: &mut RunFiles) {
-        self.model.iter().for_each(|path| files.reads("the model", path));
-        self.truth.labels.iter().for_each(|path| files.reads("the labels", path));
     }
 
     pub(super) fn given(&self) -> Option<&'static str> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use sizeleak_learning::digest_captures;
 use sizeleak_pipeline::recording::open;
+use sizeleak_platform::storage::RunFiles;
 use sizeleak_report::document::{Figure, Section, Value};
 
 use super::arguments::Arguments;
@@ -82,6 +83,12 @@ impl Given {
         files.extend(arguments.audited.files());
         files.extend(self.answer_files.iter().map(|path| ("the answers", path.clone())));
         files.extend(self.profile.iter().map(|path| ("the profile", path.clone())));
+        files
+    }
+
+    pub(super) fn named(&self, arguments: &Arguments) -> RunFiles {
+        let mut files = RunFiles::new();
+        self.files(arguments).iter().for_each(|(role, path)| files.reads(role, path));
         files
     }
 

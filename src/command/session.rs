@@ -1,0 +1,98 @@
+//! What the program shares with the command that it runs: the files that its options name, and its screen.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::ArgMatches;
+use sizeleak_pipeline::Pipeline;
+use sizeleak_platform::storage::RunFiles;
+use sizeleak_platform::telemetry::log::Screen;
+
+use super::learning_options::PaddingOption;
+use super::operand::{Content, Operand};
+
+/// The options that name files to read, with what these are for people.
+const READ: [(&str, &str); 16] = [
+    ("add", "`--add`"),
+    ("answers", "the answers"),
+    ("captures", "the capture"),
+    ("detect", "the scenario"),
+    ("file", "the stream"),
+    ("from", "the saved stream"),
+    ("inventory", "the inventory"),
+    ("labels", "the labels"),
+    ("model", "the model"),
+    ("operands", "the saved stream"),
+    ("policy", "`--policy`"),
+    ("profile", "the profile"),
+    ("scenario", "the scenario"),
+    ("sequence", "the sequence"),
+    ("test_input", "the capture"),
+    ("test_labels", "the labels"),
+];
+
+/// The options that name files to write.
+const WRITTEN: [(&str, &str); 5] = [
+    ("details", "`--details`"),
+    ("output", "`--output`"),
+    ("state", "`--state`"),
+    ("suggest", "`--suggest`"),
+    ("table_files", "`--table`"),
+];
+
+/// The commands whose output is a folder.
+const WITH_FOLDERS: [&str; 4] = ["archive", "docs", "record", "simulate"];
+
+pub(crate) struct Session {
+    files: RunFiles,
+    pub(super) screen: Screen,
+}
+
+impl Session {
+    /// Of a subcommand and its options.
+    ///
+    /// # Errors
+    /// If an output is a file that is read, or another output.
+    pub(super) fn of(name: &str, options: &ArgMatches, screen: Screen) -> Result<Self> {
+        let mut files = RunFiles::new();
+        let paths = |id: &str| -> Vec<PathBuf> {
+            let paths = options.try_get_many::<PathBuf>(id).ok().flatten().into_iter().flatten().cloned();
+            let operands = options.try_get_many::<Operand>(id).ok().flatten().into_iter().flatten();
+            let streams = operands.filter(|operand| operand.content == Content::Stream);
+            paths.chain(streams.map(|operand| operand.path.clone())).collect()
+        };
+        for (id, role) in READ {
+            // A profile may be replaced by itself with more.
+            let read = paths(id).into_iter().filter(|path| id != "add" || !paths("output").contains(path));
+            read.for_each(|path| files.reads(role, &path));
+        }
+        for id in ["padding", "policy", "what_if"] {
+            let padding = options.try_get_one::<PaddingOption>(id).ok().flatten();
+            padding.and_then(PaddingOption::file).into_iter().for_each(|path| files.reads("the padding policy", path));
+        }
+        if options.try_contains_id("file").is_ok_and(|is_named| !is_named) {
+            files.reads_stdin();
+        }
+        for (id, role) in WRITTEN.into_iter().filter(|(id, _)| *id != "output" || !WITH_FOLDERS.contains(&name)) {
+            for path in paths(id) {
+                files.writes(role, &path);
+            }
+        }
+        // It may be a file.
+        if ["output", "curve"].map(|id| options.try_contains_id(id).unwrap_or(false)) != [true, false] {
+            files.writes("stdout", Path::new("-"));
+        }
+        files.check()?;
+        Ok(Self { files, screen })
+    }
+
+    /// Checks the same of the files of a pipeline, too.
+    pub(super) fn check(&mut self, pipeline: &Pipeline) -> Result<()> {
+        self.check_files(pipeline.files(None))
+    }
+
+    pub(super) fn check_files(&mut self, files: RunFiles) -> Result<()> {
+        self.files.extend(files);
+        Ok(self.files.check()?)
+    }
+}
