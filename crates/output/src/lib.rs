@@ -28,7 +28,6 @@ mod parquet;
 pub mod plot;
 mod table;
 mod text_style;
-mod time_format;
 mod writer;
 mod zeek;
 
@@ -38,7 +37,6 @@ pub use arrow::RecordBatchBuilder;
 pub use columns::has_columns;
 #[cfg(feature = "parquet")]
 pub use parquet::read_parquet_answers;
-pub use text_style::{Colours, HexLength, KindSelection, TextStyle};
-pub use time_format::{Clock, TimeFormat};
+pub use text_style::{Clock, Colours, HexLength, KindSelection, TextStyle, TimeFormat};
 pub use writer::{OutputFormat, OutputWriter};
 pub use zeek::has_zeek_form;

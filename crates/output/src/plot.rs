@@ -1,6 +1,5 @@
 //! Pictures as SVG: timelines of commands, what homes usually do, and figures of reports.
 
-mod axis;
 mod calibration;
 mod chart;
 mod confusion;
@@ -11,23 +10,20 @@ mod latency;
 mod layout;
 mod legend;
 mod marks;
-mod padding;
 mod page;
 mod panel;
 #[cfg(feature = "figures")]
 mod rendering;
 mod scale;
-mod shapes;
 mod sizes;
 mod timeline;
 
-pub use calibration::{CalibrationFigure, LearningCurveFigure};
+pub use calibration::{CalibrationFigure, LearningCurveFigure, PaddingFigure};
 pub use chart::{ChartKind, ChartNumbers};
 pub use confusion::ConfusionFigure;
 pub use drawing::svg_of;
 pub use habits::{ActionHours, HomeHabits, RoutineRow, habits_svg};
 pub use latency::{Quantiles, StageLatency, latency_svg};
-pub use padding::PaddingFigure;
 pub use page::{PictureSize, TooSmall};
 #[cfg(feature = "figures")]
 pub use rendering::{Rendering, RenderingError};

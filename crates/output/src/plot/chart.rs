@@ -3,13 +3,12 @@
 use svg::node::element::Path;
 use svg::node::element::path::Data;
 
+use super::calibration::{PaddingFigure, PaddingPoint};
 use super::latency::{Quantiles, StageLatency, latency_svg};
 use super::marks::{DOTS, reference, shade_key};
-use super::padding::{PaddingFigure, PaddingPoint};
-use super::page::{Key, PictureSize, TooSmall};
+use super::page::{COLOURS, Key, PictureSize, TooSmall, clean, colour_step, rectangle, rounded, text_before};
 use super::panel::{Heading, Panel, Surroundings, labels_width};
 use super::scale::Scale;
-use super::shapes::{COLOURS, clean, colour_step, rectangle, rounded, text_before};
 
 const MAX_NAME: usize = 30;
 /// Between two ticks below and on the left, in pixels.

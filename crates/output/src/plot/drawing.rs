@@ -6,15 +6,14 @@ use std::sync::Arc;
 use svg::Document;
 use svg::node::element::{Group, Title};
 
-use super::axis::Axis;
 use super::lanes::{Lane, Lanes};
 use super::layout::{LEFT, Layout, TOP};
 use super::legend::{Verdict, keys};
-use super::page::{PictureSize, TooSmall, page};
-use super::scale::Scale;
-use super::shapes::{
-    DEVIATION, TEXT, clean, colour, diamond, outline, rectangle, rule, text, text_around, text_before,
+use super::page::{
+    DEVIATION, PictureSize, TEXT, TooSmall, clean, colour, diamond, outline, page, rectangle, rule, text, text_around,
+    text_before,
 };
+use super::scale::{Axis, Scale};
 use super::timeline::{Incident, Mark, Timeline, Truth};
 use crate::TimeFormat;
 

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use sizeleak_text::shortened;
 use svg::node::element::{Group, Title};
 
-use super::page::{Key, Legend, MARGIN, PictureSize, TooSmall, page};
-use super::shapes::{COLOURS, TEXT, clean, rectangle, rule, text, text_around, text_before};
+use super::page::{
+    COLOURS, Key, Legend, MARGIN, PictureSize, TEXT, TooSmall, clean, page, rectangle, rule, text, text_around,
+    text_before,
+};
 
 /// Actions and routines beyond so many are only counted.
 const MAX_PANELS: usize = 12;

@@ -1,10 +1,9 @@
 //! Draws how long the stages of a pipeline take for a frame.
 
 use super::marks::{DIAMONDS, DOTS, SQUARES, Style};
-use super::page::{PictureSize, TooSmall};
+use super::page::{PictureSize, TooSmall, clean, rule, text_before};
 use super::panel::{Heading, Panel, Surroundings, labels_width};
 use super::scale::Scale;
-use super::shapes::{clean, rule, text_before};
 
 const MAX_NAME: usize = 24;
 

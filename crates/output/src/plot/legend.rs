@@ -2,8 +2,7 @@
 
 use svg::node::element::{Circle, Group, Path};
 
-use super::page::Key;
-use super::shapes::{COLOURS, TEXT, UNEXPLAINED, circle, colour, diamond, outline, rectangle, rounded};
+use super::page::{COLOURS, Key, TEXT, UNEXPLAINED, circle, colour, diamond, outline, rectangle, rounded};
 use super::timeline::{Mark, Timeline, Truth};
 
 const SAMPLE: f64 = 12.0;

@@ -4,8 +4,7 @@
 use svg::node::element::path::Data;
 use svg::node::element::{Circle, Group, Line, Path};
 
-use super::page::Key;
-use super::shapes::{TEXT, rectangle, rounded, rule};
+use super::page::{Key, TEXT, rectangle, rounded, rule};
 
 /// What is shown without being a series, as bars and cells without a value.
 pub(super) const PALE: &str = "#e3e3e3";

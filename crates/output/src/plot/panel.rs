@@ -3,9 +3,11 @@
 use svg::node::element::Rectangle;
 use svg::{Document, Node};
 
-use super::page::{Key, Legend, MARGIN, PictureSize, TooSmall, sheet, text_width};
+use super::page::{
+    Key, Legend, MARGIN, PictureSize, TEXT, TooSmall, clean, rectangle, rule, sheet, text, text_around, text_before,
+    text_width,
+};
 use super::scale::Scale;
-use super::shapes::{TEXT, clean, rectangle, rule, text, text_around, text_before};
 
 /// A column of a paper, 3.5 inches wide, at 183 pixels an inch: its text is 7 points high.
 const WIDTH: u32 = 640;

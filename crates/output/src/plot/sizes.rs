@@ -3,10 +3,9 @@
 use svg::node::element::Title;
 
 use super::marks::{DOTS, GREY, shade_key};
-use super::page::{PictureSize, TooSmall};
+use super::page::{COLOURS, PictureSize, TooSmall, clean, rectangle, rule, text, text_before};
 use super::panel::{Heading, Panel, Surroundings, labels_width};
 use super::scale::Scale;
-use super::shapes::{COLOURS, clean, rectangle, rule, text, text_before};
 
 const MAX_NAME: usize = 16;
 /// Between the names of two actions.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use sizeleak_frame::{Deviation, Frame, Identification};
 
-use super::shapes::clean;
+use super::page::clean;
 use crate::TimeFormat;
 use crate::answers::AnswerSink;
 use crate::flow_names::FlowNames;
