@@ -1,7 +1,6 @@
 //! `sizeleak archive`: an archive of rotated captures, processed once and completed by later calls.
 
 mod results;
-mod status;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -11,6 +10,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use indicatif::DecimalBytes;
 use jiff::SignedDuration;
+use results::stopped;
 use sizeleak_archive::{
     ArchiveError, ArchivePlan, ArchiveRun, ArchiveWatch, MissingCaptures, PartFormat, PointsOf, RoundResults,
     RunResults, forget_point,
@@ -23,14 +23,12 @@ use sizeleak_platform::telemetry::log::{Screen, complain, say};
 use sizeleak_text::{TimeRange, counted};
 
 use super::help::{INPUT, OUTPUT, STAGES};
-use super::output_form::one_of;
-use super::output_option::print_document;
+use super::output_option::{one_of, print_document};
 use super::progress::ProgressFlags;
 use super::session::Session;
 use super::traffic_input::{StageOptionArguments, choose_gateway};
 use crate::command::document::{Document, blank, line, numbers};
 use crate::command::time_range::TimeRangeOption;
-use results::stopped;
 
 /// Process rotated captures once, into answers by gateway and day
 #[derive(Debug, Args)]
@@ -124,7 +122,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Operation {
     /// Show what an archive holds, and which files are damaged or missing
-    Status(status::Arguments),
+    Status(results::Arguments),
     /// Remove all that an archive holds of a capture point: answers, records and states
     #[command(after_help = "Example:\n  sizeleak archive forget results captures+2026-01\n\n\
         `sizeleak archive status OUT` lists the points. Remove the captures first: while their folder holds them, the next \
@@ -142,7 +140,7 @@ enum Operation {
 
 pub(crate) fn run(arguments: &Arguments, session: &Session) -> Result<()> {
     match &arguments.operation {
-        Some(Operation::Status(status)) => return status::run(status),
+        Some(Operation::Status(status)) => return results::run(status),
         Some(Operation::Forget { out, point }) => {
             forget_point(out, point)?;
             return Ok(());

@@ -1,7 +1,6 @@
 //! `sizeleak audit`: what the sizes of a gateway's commands give away, computed over all commands of an inventory.
 
 mod table;
-mod tunnel;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,6 +16,7 @@ use sizeleak_frame::{Direction, Flow, Frame, Transport};
 use sizeleak_model::{Device, Scope};
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput, RunError};
 use sizeleak_survey::SurveyRun;
+use table::TunnelReport;
 
 use super::audited_model::{AuditedModel, ObserverOption, PriorReport, actions};
 use super::failure::damaged;
@@ -24,7 +24,6 @@ use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
 use super::session::Session;
 use crate::command::notices::NoticeReport;
-use tunnel::TunnelReport;
 
 /// Compute what the sizes of commands give away, from a model
 #[derive(Debug, Args)]

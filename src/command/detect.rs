@@ -16,8 +16,7 @@ use sizeleak_text::TimeRange;
 use super::answers_input::AnswersInput;
 use super::frames::check_target;
 use super::help::{INPUT, OUTPUT};
-use super::output_form::one_of;
-use super::output_option::{EncodedFile, OutputOption};
+use super::output_option::{EncodedFile, OutputOption, one_of};
 use super::text_style::TextStyleOptions;
 use super::time_range::TimeRangeOption;
 

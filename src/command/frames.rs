@@ -15,8 +15,7 @@ use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{usage, with_code};
 use super::help::OUTPUT;
-use super::output_form::one_of;
-use super::output_option::{EncodedFile, OutputOption, keep_partial};
+use super::output_option::{EncodedFile, OutputOption, keep_partial, one_of};
 use super::text_style::TextStyleOptions;
 
 /// Show a frame stream as text, at any point of a pipe

@@ -11,7 +11,7 @@ use sizeleak_labels::{Label, LabelError, Labels};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_text::listed;
 
-use super::label_reading::LabelReading;
+use super::labelled_captures::LabelReading;
 use super::output_option::OutputOption;
 
 /// Show how labels are read, or write the map of a log of events

@@ -1,6 +1,5 @@
 //! `sizeleak learn`: a model of a gateway, from captures whose commands are labelled, or few of them, or none.
 
-mod curve_table;
 mod summary;
 
 use std::collections::BTreeSet;
@@ -191,7 +190,7 @@ impl Arguments {
     }
 
     fn print(&self, curve: &LearningCurve) -> Result<()> {
-        self.format.printed().print(curve, Some("points"), || curve_table::table(curve))
+        self.format.printed().print(curve, Some("points"), || summary::curve_table(curve))
     }
 }
 

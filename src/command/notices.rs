@@ -2,10 +2,15 @@
 
 use std::fmt::Display;
 
-use sizeleak_frame::{Notice, what};
+use anyhow::{Result, anyhow};
+use clap::Args;
+use sizeleak_frame::{Notice, StageSummary, Summary, what};
 use sizeleak_pipeline::RunError;
 use sizeleak_platform::telemetry::log::{self, say};
 use sizeleak_platform::telemetry::{CaptureFaults, NoticeTally};
+
+use super::failure::with_code;
+use super::help::MEASURING;
 
 /// How many notes stand behind an answer.
 pub(super) const MAX_NOTES: usize = 5;
@@ -64,5 +69,101 @@ impl NoticeReport {
         if shown < notes.len() {
             say("note", &format!("{} more (-v prints all)", notes.len() - shown));
         }
+    }
+}
+
+/// The exit code of a run that lost more than the limit.
+const LOSS_CODE: u8 = 4;
+
+#[derive(Debug, Args)]
+pub(super) struct LossLimit {
+    /// Exit with code 4 if more than PERCENT of the payload was not used. Of the payload of all TLS connections and of
+    /// QUIC: it is missing from the capture, was skipped, or nothing confirmed it.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent, help_heading = MEASURING)]
+    max_loss: f64,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    let is_share = |percent: &f64| (0.0..=100.0).contains(percent);
+    number.ok().filter(is_share).ok_or_else(|| "a number from 0 to 100 is needed, such as 5 or 0.5".to_owned())
+}
+
+/// The payload of a run, by the summary of `record-sizer`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct PayloadLoss {
+    payload_bytes: u64,
+    lost_bytes: u64,
+    worst_percent: f64,
+}
+
+impl PayloadLoss {
+    /// What the summary says; `None` if no stage reports it, or there was no payload.
+    pub(super) fn of(summary: &Summary) -> Option<Self> {
+        let mut loss = Self { payload_bytes: 0, lost_bytes: 0, worst_percent: 0.0 };
+        for stage in &summary.stages {
+            let count = |name: &str| counter(stage, name);
+            loss.payload_bytes = loss.payload_bytes.saturating_add(count("payload_bytes"));
+            loss.lost_bytes = loss.lost_bytes.saturating_add(count("lost_bytes"));
+            loss.worst_percent = loss.worst_percent.max(count("worst_loss_millionths") as f64 / 10_000.0);
+        }
+        (loss.payload_bytes > 0).then_some(loss)
+    }
+
+    fn percent(self) -> f64 {
+        self.lost_bytes as f64 / self.payload_bytes as f64 * 100.0
+    }
+
+    /// For the line of counts on stderr; `None` if nothing was lost.
+    pub(super) fn describe(self) -> Option<String> {
+        let Self { payload_bytes, worst_percent, .. } = self;
+        let text = || {
+            format!(
+                "{:.2} % of {payload_bytes} bytes of payload not used (worst connection: {worst_percent:.2} %)",
+                self.percent()
+            )
+        };
+        (self.lost_bytes > 0).then(text)
+    }
+}
+
+fn counter(stage: &StageSummary, name: &str) -> u64 {
+    stage.counters.get(name).copied().unwrap_or_default()
+}
+
+impl LossLimit {
+    /// # Errors
+    /// With exit code 4 if more was lost than the limit allows.
+    pub(super) fn check(&self, loss: Option<PayloadLoss>) -> Result<()> {
+        let Some(loss) = loss.filter(|loss| loss.percent() > self.max_loss) else { return Ok(()) };
+        let error = anyhow!(
+            "{:.2} % of the payload was not used, more than the {} % that `--max-loss` allows: commands may be missing; \
+             the notices `gap`, `resync`, `unconfirmed` and `loss` say where (-v prints them)",
+            loss.percent(),
+            self.max_loss
+        );
+        Err(with_code(LOSS_CODE, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::failure::exit_code;
+
+    #[test]
+    fn limit_is_a_percentage() {
+        assert_eq!((percent("5"), percent("0.5%"), percent("100 %")), (Ok(5.0), Ok(0.5), Ok(100.0)));
+        for wrong in ["", "-1", "101", "NaN", "five", "inf"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn loss_beyond_the_limit_has_its_own_exit_code() {
+        let limit = LossLimit { max_loss: 5.0 };
+        let loss = |lost_bytes| Some(PayloadLoss { payload_bytes: 1000, lost_bytes, worst_percent: 0.0 });
+        assert!(limit.check(None).is_ok() && limit.check(loss(50)).is_ok());
+        assert_eq!(limit.check(loss(51)).map_err(|error| exit_code(&error)), Err(4));
     }
 }

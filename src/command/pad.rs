@@ -3,14 +3,15 @@
 
 mod best;
 pub(super) mod countermeasures;
-pub(super) mod curve;
 #[cfg(feature = "simulator")]
 mod guarded;
 pub(super) mod judged;
-mod table_options;
 
 use anyhow::Result;
+use best::{Best, Demand, Request, TableOptions};
 use clap::Args;
+use countermeasures::{Comparison, CountermeasureOptions, CountermeasureReport, JudgedHome};
+use judged::{Curve, NamedWithReplies, PolicyReport};
 use sizeleak_audit::padding::{Countermeasures, HomeTraffic, PaddedHome, PaddingPolicy};
 use sizeleak_inference::channel::EpsilonKnowledge;
 use sizeleak_inference::space::{CommandSpace, SpaceError};
@@ -21,13 +22,8 @@ use super::failure::usage;
 use super::help::PADDING;
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
-use best::{Best, Request};
-use countermeasures::{Comparison, CountermeasureOptions, CountermeasureReport, JudgedHome};
-use curve::Curve;
 #[cfg(feature = "simulator")]
 use guarded::GuardOptions;
-use judged::{NamedWithReplies, PolicyReport};
-use table_options::{Demand, TableOptions};
 
 /// Find the padding that hides commands, and what it costs
 #[derive(Debug, Args)]

@@ -2,7 +2,6 @@
 //! model, and what reports say.
 
 pub(super) mod content;
-mod rendering;
 mod timeline;
 
 use std::collections::BTreeMap;
@@ -10,6 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use content::{Answers, Content, PictureKind};
 use serde::de::DeserializeOwned;
 use sizeleak_frame::{Frame, Summary};
 use sizeleak_inference::space::{CommandSpace, Premises};
@@ -21,14 +21,14 @@ use sizeleak_output::plot::{
 };
 use sizeleak_output::{AnswerSink, TimeFormat};
 use sizeleak_platform::telemetry::Latency;
+use timeline::TimelineOptions;
 
 use super::failure::{usage, with_code};
 use super::help::OUTPUT;
-use super::output_form::PictureForm;
-use super::output_option::OutputOption;
+use super::output_option::{OutputOption, PictureForm};
 use super::text_style::ClockOption;
-use content::{Answers, Content, PictureKind};
-use timeline::TimelineOptions;
+#[cfg(feature = "figures")]
+use crate::command::failure::with_code;
 
 /// Draw figures of what other commands write: SVG, PNG or PDF
 #[derive(Debug, Args)]
@@ -161,7 +161,7 @@ impl Drawing<'_> {
         let PictureOptions { title, width, height, font_size } = &self.arguments.picture;
         let size = PictureSize { width: *width, height: *height, font: *font_size };
         let svg = draw(size, title.as_deref()).map_err(|error| with_code(2, error))?;
-        let picture = rendering::rendered(svg, self.form)?;
+        let picture = rendered(svg, self.form)?;
         self.arguments.output.write(&picture)
     }
 
@@ -292,4 +292,32 @@ fn sizes_of(text: &str, section: Option<usize>, name: &str) -> Result<CommandSiz
 /// How many ways there are to have at most so many of these actions.
 fn combinations(kinds: usize, actions: u32) -> f64 {
     (1..=actions).map(|at| (kinds as f64 + f64::from(at)) / f64::from(at)).product()
+}
+
+/// The picture as a file; says which characters it lacks.
+#[cfg(feature = "figures")]
+fn rendered(svg: String, form: PictureForm) -> Result<Vec<u8>> {
+    use sizeleak_output::plot::{Rendering, RenderingError};
+    use sizeleak_platform::telemetry::log::say;
+
+    if form == PictureForm::Svg {
+        return Ok(svg.into_bytes());
+    }
+    let failure = |error: RenderingError| match error {
+        RenderingError::TooLarge(..) => with_code(2, error),
+        RenderingError::Failed(_) => error.into(),
+    };
+    let rendering = Rendering::new(&svg).map_err(failure)?;
+    let missing = rendering.missing();
+    if !missing.is_empty() {
+        say("sizeleak", &format!("the font of PNG and PDF lacks {missing}: SVG has them"));
+    }
+    let picture = if form == PictureForm::Png { rendering.png() } else { rendering.pdf() };
+    picture.map_err(failure)
+}
+
+#[cfg(not(feature = "figures"))]
+#[expect(clippy::unnecessary_wraps, reason = "its other form may fail")]
+fn rendered(svg: String, PictureForm::Svg: PictureForm) -> Result<Vec<u8>> {
+    Ok(svg.into_bytes())
 }

@@ -14,16 +14,14 @@ use sizeleak_platform::telemetry::log::{self, say, say_latency};
 use sizeleak_platform::telemetry::metrics::MetricsServer;
 use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 
-use super::continuation::{Continuation, ContinuedRun};
 use super::failure::{check_fit, usage, with_code};
 use super::frames::{check_columns, check_target, known_kind};
 use super::help::{MEASURING, OUTPUT, STAGES};
-use super::loss::{LossLimit, PayloadLoss};
-use super::notices::MAX_NOTES;
+use super::notices::{LossLimit, MAX_NOTES, PayloadLoss};
 use super::output_option::{EncodedFile, OutputOption, keep_partial};
 use super::progress::ProgressFlags;
 use super::session::Session;
-use super::start_point::{FoundPipeline, StartPoint, report_found, report_unsaved};
+use super::start_point::{Continuation, ContinuedRun, FoundPipeline, StartPoint, report_found, report_unsaved};
 use super::text_style::TextStyleOptions;
 use super::time_range::{TimeCut, TimeRangeOption};
 use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};

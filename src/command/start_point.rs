@@ -1,15 +1,24 @@
-//! Where `sizeleak run` starts, at the captures or at saved streams, and the file ./pipeline.toml that it may find.
+//! Where `sizeleak run` starts: at the captures, at saved streams, or with `--state` where an earlier run has stopped; and the
+//! file ./pipeline.toml that it may find.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use sizeleak_output::OutputFormat;
 use sizeleak_pipeline::registry::STAGES;
-use sizeleak_pipeline::{Pipeline, PreparedRun, RunEnding, RunReport, SavedStream};
+use sizeleak_pipeline::{
+    Checkpoint, CheckpointError, PendingCheckpoint, Pipeline, PreparedRun, RunEnding, RunReport, SavedStream,
+};
 use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::storage::OutputFile;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{usage, with_code};
+use super::help::INPUT;
 use super::session::Session;
 use super::traffic_input::TrafficInput;
 
@@ -138,7 +147,7 @@ impl FoundPipeline {
     }
 
     /// Checks the same of a saved stream, which the stage at this index made.
-    pub(super) fn check_behind(&self, index: usize, kinds: &[String]) -> Result<()> {
+    fn check_behind(&self, index: usize, kinds: &[String]) -> Result<()> {
         refuse_model(&self.0.making(kinds, Some(index)).behind(index))
     }
 }
@@ -151,4 +160,153 @@ fn refuse_model(pipeline: &Pipeline) -> Result<()> {
          model with `--model FILE`, use that pipeline with `sizeleak run {FILE} …`, or run the standard pipeline from \
          another folder"
     ))
+}
+
+/// The kinds of frame that a run with a state writes.
+const KINDS: [&str; 6] = ["flow", "session", "record", "notice", "hello", "summary"];
+
+/// The last kind that such a run makes.
+const LAST_KIND: &str = "record";
+
+/// Where the flows of a run come from, and go to.
+#[derive(Debug, Args)]
+pub(super) struct Continuation {
+    /// Continue the flows of an earlier run from the state in FILE, and leave the next state there. For captures that
+    /// arrive one by one: flows go on from each to the next, and the frames of all runs together are those of one run
+    /// over all captures, which must not overlap in time. A new state begins where there is no FILE. The run ends with
+    /// the records; `sizeleak run RECORDS…` makes commands of all of them. FILE changes only if the run ends well.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "since", "until"], help_heading = INPUT)]
+    state: Option<PathBuf>,
+
+    /// With `--state`: end all flows behind the captures, if any are named, and remove the state
+    #[arg(long, requires = "state", help_heading = INPUT)]
+    finish: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct ContinuedRun<'a> {
+    path: &'a Path,
+    /// The states that it will leave; `None` if it ends all flows.
+    pending: Option<PendingCheckpoint>,
+    /// The file that becomes the next state.
+    file: Option<OutputFile>,
+}
+
+impl Continuation {
+    pub(super) fn is_used(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// Whether the run only ends the flows of earlier ones.
+    pub(super) fn has_no_traffic(&self, input: &TrafficInput) -> bool {
+        self.finish && input.captures().is_empty()
+    }
+
+    /// The kinds that a pipeline has to make, given those that are asked for.
+    pub(super) fn needed(&self, kinds: &[String]) -> Vec<String> {
+        if self.is_used() { vec![LAST_KIND.to_owned()] } else { kinds.to_vec() }
+    }
+
+    /// Lets a pipeline end where its state can be saved. Fails if other kinds are asked for, or the rows of the format
+    /// would say something of flows that an earlier run has seen.
+    pub(super) fn limit(
+        &self,
+        pipeline: Pipeline,
+        input: &TrafficInput,
+        kinds: &[String],
+        format: OutputFormat,
+    ) -> Result<Pipeline> {
+        let Some(path) = &self.state else { return Ok(pipeline) };
+        let usage = |fault: String| Err(usage!(fault));
+        if path.as_os_str() == "-" {
+            return usage("`--state` names a file that is read and written, not `-`".to_owned());
+        }
+        if let Some(stream) = input.streams().first() {
+            return usage(format!("{} is a saved stream: runs with `--state` read captures", stream.display()));
+        }
+        if let Some(kind) = kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
+            return usage(format!(
+                "a run with `--state` ends with the records, and makes no `{kind}`: write all its \
+                 frames to a file for each capture (`-o 1.frames`), and continue with `sizeleak run` over all these files"
+            ));
+        }
+        if format != OutputFormat::Frames {
+            return usage(
+                "a run with `--state` writes frames, as `-o records.frames` or `--format frames` does: rows of other \
+                 formats name the ends of a flow, which may be in the output of an earlier run"
+                    .to_owned(),
+            );
+        }
+        Ok(pipeline.until_records()?)
+    }
+
+    pub(super) fn begin(
+        &self,
+        prepared: &mut PreparedRun,
+        pipeline: &Pipeline,
+        has_traffic: bool,
+    ) -> Result<Option<ContinuedRun<'_>>> {
+        let Some(path) = &self.state else { return Ok(None) };
+        let named = |error: anyhow::Error| with_code(1, error).context(path.display().to_string());
+        match Checkpoint::read(path) {
+            Ok(checkpoint) => {
+                let continued = prepared.continue_from(pipeline, &checkpoint);
+                continued.map_err(|error| named(error.into()))?;
+            }
+            Err(CheckpointError::Io(error)) if error.kind() == ErrorKind::NotFound && has_traffic => {
+                say("sizeleak", &format!("there is no state in {}: a new one begins", path.display()));
+            }
+            Err(CheckpointError::Io(error)) if error.kind() == ErrorKind::NotFound => {
+                return Err(named(anyhow!("there is no such state, so no flows are left to end")));
+            }
+            Err(error) => return Err(named(error.into())),
+        }
+        let pending = if self.finish { None } else { Some(prepared.leave_state(pipeline)?) };
+        Ok(Some(ContinuedRun { path, pending, file: None }))
+    }
+}
+
+impl ContinuedRun<'_> {
+    pub(super) fn path(&self) -> &Path {
+        self.path
+    }
+
+    pub(super) fn create(&mut self) -> Result<()> {
+        if self.pending.is_some() {
+            let mut file = OutputFile::create(self.path)?;
+            // It holds segments with their content.
+            file.make_private()?;
+            self.file = Some(file);
+        }
+        Ok(())
+    }
+
+    /// Why a run whose output was not read to its end has failed.
+    pub(super) fn unread(&self) -> anyhow::Error {
+        self.unchanged("the output was not read to its end")
+    }
+
+    fn unchanged(&self, why: &str) -> anyhow::Error {
+        with_code(1, anyhow!("{} is unchanged: {why}", self.path.display()))
+    }
+
+    /// Keeps the next state, or removes the last one, after a run that has succeeded, and whose output is kept.
+    pub(super) fn keep(mut self) -> Result<()> {
+        let (Some(pending), Some(mut file)) = (self.pending.take(), self.file.take()) else {
+            return match fs::remove_file(self.path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    let fault = format!("the flows are ended, but {} cannot be removed", self.path.display());
+                    Err(anyhow::Error::from(error).context(fault))
+                }
+                _ => Ok(()),
+            };
+        };
+        let Some(checkpoint) = pending.taken() else { return Err(self.unchanged("a stage has left no state")) };
+        let written = checkpoint.to_bytes().map_err(anyhow::Error::from).and_then(|bytes| {
+            file.writer()?.write_all(&bytes)?;
+            Ok(())
+        });
+        written.with_context(|| format!("{} is unchanged", self.path.display()))?;
+        Ok(file.keep()?)
+    }
 }

@@ -1,6 +1,11 @@
-//! The report on the best padding table.
+//! The best padding table: which one is asked for, the search for it, and the report on it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Result, anyhow};
+use clap::Args;
 use serde::Serialize;
 use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{
@@ -12,7 +17,8 @@ use sizeleak_text::percent;
 
 use super::judged::{NamedWithReplies, opening, sentence, table};
 use crate::command::document::{Document, paragraph, spaced};
-use crate::command::failure::with_code;
+use crate::command::failure::{usage, with_code};
+use crate::command::output_option::write;
 use crate::command::report_format::ReportForm;
 
 const SHOWN: usize = 24;
@@ -131,4 +137,177 @@ fn shown(policy: &PaddingPolicy) -> String {
     let more = buckets.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more (`--table FILE` writes all)") } else { String::new() };
     format!("Messages are padded to the next of {}{more} bytes; beyond, to multiples of the last.", sizes.join(" "))
+}
+
+/// Which table is looked for, and where it is written.
+#[derive(Debug, Args)]
+#[group(id = "table", requires = "demand")]
+pub(super) struct TableOptions {
+    /// Find the best padding table that adds at most so much to commands: 20% of their bytes, or 12B a command
+    #[arg(long, value_name = "SHARE|BYTES", group = "demand")]
+    budget: Option<Budget>,
+
+    /// Find the cheapest padding table with which the command is named at most so often: in 8% of cases, or
+    /// 5%-of-guessing above guessing
+    #[arg(long, value_name = "SHARE", group = "demand")]
+    target: Option<Target>,
+
+    /// What the best table makes small [default: named]
+    #[arg(long, value_enum, default_value_t, hide_default_value = true, conflicts_with = "target")]
+    pub(super) objective: Objective,
+
+    /// In each bucket of the table, the most probable command has at most this posterior probability
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    most_posterior: Option<f64>,
+
+    /// Each bucket of the table holds at least so many commands
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    least_set: Option<u32>,
+
+    /// Write the table: as JSON for `--policy` (.json), C (.c, .h) or Rust (.rs); can be repeated
+    #[arg(id = "table_files", long = "table", value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+impl TableOptions {
+    pub(super) fn check_names(&self) -> Result<()> {
+        self.files.iter().try_for_each(|path| language(path).map(drop))
+    }
+
+    /// What the table is the best for; `None` if none is asked for.
+    pub(super) fn demand(&self) -> Option<Demand> {
+        self.budget.map(Demand::Budget).or(self.target.map(Demand::Target))
+    }
+
+    pub(super) fn rules(&self) -> TableRules {
+        TableRules {
+            most_posterior: self.most_posterior.unwrap_or(1.0),
+            fewest_commands: f64::from(self.least_set.unwrap_or(1)),
+        }
+    }
+
+    pub(super) fn write(&self, best: &Best<'_>) -> Result<()> {
+        for path in &self.files {
+            let written = language(path)?.map_or_else(|| best.json(), |language| Ok(best.source(language)))?;
+            write(path, written.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// The language of the source code in a file; `None` for JSON.
+fn language(path: &Path) -> Result<Option<SourceLanguage>> {
+    match path.extension().and_then(OsStr::to_str) {
+        Some("json") => Ok(None),
+        Some("c" | "h") => Ok(Some(SourceLanguage::C)),
+        Some("rs") => Ok(Some(SourceLanguage::Rust)),
+        _ => Err(usage!("name the table .json, .c, .h or .rs, and not {}", path.display())),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Demand {
+    /// The least leakage for these bytes.
+    Budget(Budget),
+    /// The fewest bytes for this leakage.
+    Target(Target),
+}
+
+/// The most bytes that padding may add to a command, as is expected.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Budget {
+    /// As a share of the command's bytes.
+    Share(f64),
+    /// In bytes.
+    Bytes(f64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Target {
+    Share(f64),
+    /// By this share of guessing more often than by guessing.
+    AboveGuessing(f64),
+}
+
+impl Demand {
+    /// In bytes and probability, for the commands of a home.
+    pub(super) fn goal(self, home: &PaddedHome) -> Goal {
+        match self {
+            Self::Budget(budget) => Goal::Budget(budget.bytes(home.command_bytes)),
+            Self::Target(target) => Goal::Target(target.named(home.unpadded.command.guessing)),
+        }
+    }
+}
+
+impl Budget {
+    /// In bytes, for commands of this many bytes.
+    fn bytes(self, command_bytes: f64) -> f64 {
+        match self {
+            Self::Share(share) => share * command_bytes,
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl Target {
+    fn named(self, guessing: f64) -> f64 {
+        match self {
+            Self::Share(share) => share,
+            Self::AboveGuessing(share) => guessing * (1.0 + share),
+        }
+    }
+}
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bytes = || text.strip_suffix('B').and_then(number).map(Self::Bytes);
+        let share = || text.strip_suffix('%').and_then(number).map(|percent| Self::Share(percent / 100.0));
+        share().or_else(bytes).ok_or_else(|| "write it like 20% or 12B".to_owned())
+    }
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let percent = |text: &str| text.strip_suffix('%').and_then(number).map(|percent| percent / 100.0);
+        let above = || text.strip_suffix("-of-guessing").and_then(percent).map(Self::AboveGuessing);
+        let share = || percent(text).filter(|share| *share <= 1.0).map(Self::Share);
+        above().or_else(share).ok_or_else(|| "write it like 8% or 5%-of-guessing".to_owned())
+    }
+}
+
+/// A share on the command line: 0.5 or 50%.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').and_then(number).map(|percent| percent / 100.0);
+    let share = percent.or_else(|| number(text)).filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "it must be above 0 and at most 1, or 100%".to_owned())
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_with_their_units() {
+        assert_eq!(
+            ["20%", "12B", "0%"].map(str::parse),
+            [Ok(Budget::Share(0.2)), Ok(Budget::Bytes(12.0)), Ok(Budget::Share(0.0))]
+        );
+        assert_eq!("50%".parse(), Ok(Target::Share(0.5)));
+        assert_eq!("50%-of-guessing".parse(), Ok(Target::AboveGuessing(0.5)));
+        assert!((Target::AboveGuessing(0.5).named(0.1) - 0.15).abs() < 1e-12);
+        assert_eq!((share("50%"), share("0.5")), (Ok(0.5), Ok(0.5)));
+        for wrong in ["", "20", "%", "-1%", "nan%", "inf%", "1e999%", "B"] {
+            assert!(wrong.parse::<Budget>().is_err(), "{wrong}");
+            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+        }
+        assert!("101%".parse::<Target>().is_err() && share("0").is_err() && share("1.1").is_err());
+    }
 }

@@ -6,12 +6,12 @@ use serde::Serialize;
 use sizeleak_audit::padding::{
     CountermeasureEffect, Countermeasures, HomeTraffic, MessageLeak, PaddingPolicy, ReplyForm, Sending,
 };
-use sizeleak_report::document::Value::{AtMost, Change, Count, Number, Share};
-use sizeleak_report::document::{ChartKind, Figure, Value};
+use sizeleak_report::document::Value::{self, AtMost, Change, Count, Number, Share};
+use sizeleak_report::document::{ChartKind, Figure};
 use sizeleak_text::percent;
 
+use super::best::share;
 use super::judged::opening;
-use super::table_options::share;
 use crate::command::document::{Document, figure, paragraph, spaced};
 use crate::command::failure::with_code;
 use crate::command::learning_options::PaddingOption;

@@ -17,7 +17,7 @@ use sizeleak_text::{TimeRange, counted};
 
 use crate::command::failure::usage;
 use crate::command::help::INPUT;
-use crate::command::label_reading::{LabelClockOption, LabelReading};
+use crate::command::labelled_captures::{LabelClockOption, LabelReading};
 use crate::command::time_range::checked;
 
 /// The most commands and deviations that are drawn by default.

@@ -10,7 +10,7 @@ use sizeleak_pipeline::recording::open;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_report::document::{Figure, Section, Value};
 
-use super::arguments::Arguments;
+use super::Arguments;
 use crate::command::answers_input::AnswersInput;
 use crate::command::document::quoted;
 use crate::command::failure::usage;
