@@ -27,8 +27,6 @@ use super::failure::{usage, with_code};
 use super::help::OUTPUT;
 use super::output_option::{OutputOption, PictureForm};
 use super::text_style::ClockOption;
-#[cfg(feature = "figures")]
-use crate::command::failure::with_code;
 
 /// Draw figures of what other commands write: SVG, PNG or PDF
 #[derive(Debug, Args)]
