@@ -146,7 +146,6 @@ pub fn find_gateway(pipeline: &mut Pipeline, interrupt: &Interrupt) -> Result<Op
         .map_err(|error| (failure::sentence(&error), failure::exit_code(&error)))
 }
 
-/// The command line of the program.
 fn command() -> Command {
     let command = Cli::command();
     let of_all: Vec<Arg> = command.get_arguments().filter(|flag| flag.is_global_set()).cloned().collect();

@@ -32,11 +32,9 @@ mod _native {
     #[pymodule_export]
     use crate::stage::serve;
 
-    /// The version of the package.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-    /// The keys of a text in TOML.
     #[pyfunction]
     fn read_toml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
         let table = text.parse::<toml::Table>().map_err(|error| input_failure(py, error))?;

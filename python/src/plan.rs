@@ -21,7 +21,6 @@ pub(crate) struct RunPlan {
 
 pub(crate) enum RunFailure {
     Run(RunError),
-    /// The exception is made.
     Raised(PyErr),
 }
 

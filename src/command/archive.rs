@@ -247,7 +247,6 @@ impl CaptureChoice {
         self.watch.then_some(self.every)
     }
 
-    /// How long files have been left alone before they are read.
     fn settle(&self) -> Duration {
         self.settle.unwrap_or(if self.watch { WATCHED_SETTLE } else { Duration::ZERO })
     }
@@ -296,16 +295,13 @@ struct LockFlags {
 }
 
 impl LockFlags {
-    /// What a call does while another one has the lock.
     fn when_locked(&self) -> WhenLocked {
         if self.wait { WhenLocked::Wait } else { WhenLocked::Refuse }
     }
 }
 
-/// What a call does while another one has the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WhenLocked {
-    /// It ends with an error.
     Refuse,
     Wait,
     WaitQuietly,
@@ -334,7 +330,6 @@ impl WhenLocked {
 
 struct WatchedArchive<'a> {
     run: &'a ArchiveRun,
-    /// The time between two looks.
     every: Duration,
     progress: &'a ProgressFlags,
     screen: &'a Screen,

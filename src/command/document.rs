@@ -26,9 +26,15 @@ pub(super) enum Block {
     /// A line as it is, such as a bar or a command line to copy.
     Line(String),
     /// A text that is broken into lines; all but the first are indented.
-    Paragraph { text: String, indent: usize },
-    /// A table without lines.
-    Table { header: Vec<String>, rows: Vec<Vec<String>>, indent: usize },
+    Paragraph {
+        text: String,
+        indent: usize,
+    },
+    Table {
+        header: Vec<String>,
+        rows: Vec<Vec<String>>,
+        indent: usize,
+    },
 }
 
 pub(super) fn blank() -> Document {
@@ -94,7 +100,6 @@ pub(super) fn as_text(document: &[Block], columns: usize) -> String {
     lines.collect()
 }
 
-/// The lines of a table. Cells are broken at spaces where it would be too wide.
 fn aligned(header: &[String], rows: &[Vec<String>], columns: usize) -> Vec<String> {
     let mut table = Table::new();
     let arrangement =

@@ -340,7 +340,6 @@ impl Unpadded<'_> {
     }
 }
 
-/// Which of the figures of an evaluation are shown.
 const SHOWN_PADDED: [&str; 6] = [
     "truth the first candidate",
     "exactly one candidate",

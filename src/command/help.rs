@@ -4,25 +4,18 @@ use clap::{Arg, Command};
 
 pub(super) use sizeleak_platform::telemetry::headings::MEASURING;
 
-/// What is read.
 pub(super) const INPUT: &str = "Input";
 
-/// How answers are found.
 pub(super) const STAGES: &str = "Stages";
 
-/// What is written.
 pub(super) const OUTPUT: &str = "Output";
 
-/// Padding, and what else hides commands.
 pub(super) const PADDING: &str = "Padding";
 
-/// How precision grows.
 pub(super) const CURVE: &str = "Learning curve";
 
-/// Differences between pipelines.
 pub(super) const COMPARISON: &str = "Options with several pipelines";
 
-/// Models of parts of the labels.
 pub(super) const FOLDS: &str = "Options with --folds";
 
 /// The options that the short help has; others are in the long one.

@@ -36,7 +36,6 @@ pub(crate) struct Arguments {
 const PLACEHOLDERS: [(&str, &str); 3] =
     [("files", "[\"capture.pcap\"]"), ("gateway", "[\"192.168.1.20\"]"), ("model", "\"model.toml\"")];
 
-/// The longest line of a comment.
 const WIDTH: usize = 110;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

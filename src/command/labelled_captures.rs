@@ -206,9 +206,7 @@ pub(super) struct LabelClockOption {
 
 #[derive(Debug, Clone, Copy)]
 enum Offset {
-    /// In nanoseconds.
     By(i64),
-    /// The time of the first packet.
     Start,
 }
 

@@ -34,7 +34,6 @@ pub(crate) struct Arguments {
     output: OutputOption,
 }
 
-/// How many actions the summary lists.
 const SHOWN: usize = 40;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

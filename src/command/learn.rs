@@ -200,7 +200,6 @@ const MIN_UNLABELLED: usize = 60;
 /// …and so many for each label.
 const MIN_FOR_EACH_LABEL: usize = 2;
 
-/// The first stage that needs a model of sizes.
 const CORRECTOR: &str = "epsilon-corrector";
 
 #[derive(Debug)]

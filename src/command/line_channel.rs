@@ -24,7 +24,6 @@ pub(super) fn lines_of(input: impl Read + Send + 'static, most: u64) -> Receiver
     lines
 }
 
-/// Now, in nanoseconds since 1970.
 pub(super) fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)

@@ -26,7 +26,6 @@ use super::report_format::ReportFormatOption;
 use super::session::Session;
 use crate::command::document::{Document, figure, numbers, paragraph, spaced};
 
-/// The first stage that needs a model of sizes.
 pub(super) const CORRECTOR: &str = "epsilon-corrector";
 
 /// Measure what sizes give away, on labelled captures
@@ -92,7 +91,6 @@ impl Arguments {
     }
 }
 
-/// The commands of labels.
 pub(super) fn labelled_commands(
     pipeline: &Pipeline,
     traffic: &PipelineInput,
@@ -150,7 +148,6 @@ pub(crate) fn named(report: &MeasuredAudit) -> Figure {
     )
 }
 
-/// A measure: its name, and how it is shown.
 struct MeasureRow(&'static str, fn(&MeasuredLeak) -> String);
 
 const COUNTS: [MeasureRow; 3] = [

@@ -15,19 +15,15 @@ const MAX_BYTES: usize = 16 << 20;
 /// Why the input cannot be read any further. Everything before it has been read.
 #[derive(Debug, Error)]
 pub enum AnswersError {
-    /// The frame stream is broken.
     #[error(transparent)]
     Frames(#[from] ReadError),
     /// A line is not JSON, or not the JSON of a frame.
     #[error("line {0}: {1}")]
     Malformed(u64, serde_json::Error),
-    /// The last line is incomplete.
     #[error("line {0} ends within its JSON")]
     Cut(u64),
-    /// A line is too long.
     #[error("line {0} is longer than 16 MiB")]
     TooLong(u64),
-    /// The input fails.
     #[error("the input cannot be read: {0}")]
     Io(#[from] io::Error),
 }

@@ -43,7 +43,6 @@ impl RecordBatchBuilder {
         })
     }
 
-    /// The columns of every batch.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
@@ -67,7 +66,6 @@ impl RecordBatchBuilder {
         self.rows >= MAX_ROWS || self.bytes >= MAX_BYTES
     }
 
-    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }

@@ -25,10 +25,8 @@ pub(crate) enum ColumnType {
     Float,
     Flag,
     Text,
-    /// Captured bytes.
     Bytes,
     Texts,
-    /// A map from names to numbers.
     Counts,
     Structs(&'static [(&'static str, ColumnType)]),
 }
@@ -193,7 +191,6 @@ pub(crate) fn flat_columns(kind: &str) -> Option<Vec<Column>> {
     columns(kind).map(|columns| columns.into_iter().filter(is_flat).collect())
 }
 
-/// Whether frames of a kind have columns.
 pub fn has_columns(kind: &str) -> bool {
     columns(kind).is_some()
 }

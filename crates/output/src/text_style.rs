@@ -11,12 +11,10 @@ use jiff::tz::TimeZone;
 use sizeleak_frame::Frame;
 use sizeleak_text::rfc_3339;
 
-/// How many bytes of a binary field are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HexLength {
     /// At most this many bytes, followed by `…` if there are more.
     AtMost(usize),
-    /// All bytes.
     Whole,
 }
 
@@ -29,11 +27,8 @@ impl Default for HexLength {
 /// The style of human-readable text. Machine-readable formats use only `binary`.
 #[derive(Debug, Clone, Default)]
 pub struct TextStyle {
-    /// How many bytes of binary fields are shown.
     pub binary: HexLength,
-    /// The format of times.
     pub times: TimeFormat,
-    /// Whether text is coloured.
     pub colours: Colours,
 }
 
@@ -52,10 +47,8 @@ pub(crate) fn hex(bytes: &[u8], length: HexLength) -> String {
     text
 }
 
-/// Whether a table is coloured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Colours {
-    /// No colours.
     #[default]
     Off,
     /// The colours of the terminal's palette.
@@ -109,7 +102,6 @@ pub(crate) trait TextFormat: Send {
     }
 }
 
-/// The kinds of frame to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KindSelection {
     /// All kinds, as a frame stream needs them.
@@ -118,12 +110,10 @@ pub enum KindSelection {
     Traffic,
     /// The results of the last stage: also without flows, sessions and notices.
     Results,
-    /// These kinds.
     Kinds(Vec<String>),
 }
 
 impl KindSelection {
-    /// Whether this kind is written.
     pub fn takes(&self, kind: &str) -> bool {
         match self {
             Self::All => true,
@@ -133,7 +123,6 @@ impl KindSelection {
         }
     }
 
-    /// The kind, if it is only one.
     pub fn only(&self) -> Option<&str> {
         match self {
             Self::Kinds(kinds) => kinds.first().filter(|_| kinds.len() == 1).map(String::as_str),
@@ -152,7 +141,6 @@ pub enum Clock {
     Local,
 }
 
-/// Formats times.
 #[derive(Debug, Clone)]
 pub struct TimeFormat {
     clock: Clock,
@@ -166,7 +154,6 @@ impl Default for TimeFormat {
 }
 
 impl TimeFormat {
-    /// Times in this clock.
     pub fn new(clock: Clock) -> Result<Self, jiff::Error> {
         let zone = match clock {
             Clock::Utc => TimeZone::UTC,
@@ -180,7 +167,6 @@ impl TimeFormat {
         time.to_zoned(self.zone.clone()).map(|zoned| zoned.timestamp())
     }
 
-    /// The heading of a column of times.
     pub fn heading(&self) -> &'static str {
         match self.clock {
             Clock::Utc => "time (UTC)",
@@ -212,10 +198,8 @@ impl TimeFormat {
         self.strftime(time_ns, "%H:%M:%S.%3f")
     }
 
-    /// The characters of a time of day.
     pub const TIME_OF_DAY_WIDTH: usize = 12;
 
-    /// A time in a format of `strftime`.
     pub fn strftime(&self, time_ns: i64, format: &str) -> String {
         match Timestamp::from_nanosecond(time_ns.into()) {
             Ok(time) => time.to_zoned(self.zone.clone()).strftime(format).to_string(),

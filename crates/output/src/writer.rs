@@ -37,7 +37,6 @@ pub enum OutputFormat {
     Frames,
 }
 
-/// Writes frames to an output.
 pub struct OutputWriter<W: Write + Send> {
     selection: KindSelection,
     target: Target<W>,
@@ -101,7 +100,6 @@ impl<W: Write + Send> OutputWriter<W> {
         }
     }
 
-    /// Writes the selected ones among these frames.
     pub fn write_all(&mut self, frames: &[Frame]) -> io::Result<()> {
         frames.chunk_by(Frame::is_same_kind).try_for_each(|frames| match frames {
             [first, ..] => self.write_kind(first.kind(), frames),
@@ -109,12 +107,10 @@ impl<W: Write + Send> OutputWriter<W> {
         })
     }
 
-    /// Writes a frame if it is selected.
     pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
         self.write_kind(frame.kind(), slice::from_ref(frame))
     }
 
-    /// Flushes the output.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.target {
             Target::Frames(writer) => Ok(writer.flush()?),

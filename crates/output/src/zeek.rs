@@ -41,9 +41,7 @@ pub(crate) struct ZeekLog {
     binary: HexLength,
     has_header: bool,
     names: FlowNames,
-    /// The time of the last row.
     last_ns: i64,
-    /// Whether the end of the stream was seen.
     is_complete: bool,
 }
 

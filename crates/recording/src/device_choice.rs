@@ -12,7 +12,6 @@ pub struct DeviceAction {
     pub device: String,
     /// Which device of this type, from 0.
     pub index: u32,
-    /// The action.
     pub action: String,
 }
 

@@ -37,7 +37,6 @@ const EXPECTED_SPREAD: f64 = 1.0;
 /// bytes, mostly the same, so a fit is surer. Experiments on simulated homes ended between 0.3 and 0.9.
 const EXPECTED_WRONG: f64 = 0.5;
 
-/// When an experiment ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goal {
     /// The posterior probability that all sizes are right.
@@ -52,7 +51,6 @@ impl Default for Goal {
     }
 }
 
-/// What a command is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Half {
@@ -62,29 +60,23 @@ pub enum Half {
     Test,
 }
 
-/// A command to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedCommand {
     /// How often each action occurs, in the order of [`Experiment::actions`].
     pub counts: Vec<u32>,
     /// Which device does what.
     pub devices: Vec<DeviceAction>,
-    /// What it is for.
     pub half: Half,
     /// Why it was chosen, in words.
     pub why: String,
 }
 
-/// What to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// Record this command.
     Send(PlannedCommand),
-    /// The experiment is over.
     Stop(Stop),
 }
 
-/// Why an experiment is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// All sizes are certain, and commands held back fit.
@@ -99,7 +91,6 @@ pub enum Stop {
     OffTogether,
     /// Several checks have found that sums of sizes do not hold, and why.
     WithoutSums(String),
-    /// As many commands as were allowed are recorded.
     MaxCommands,
 }
 
@@ -172,7 +163,6 @@ impl Experiment {
         self.held_out
     }
 
-    /// The commands that count.
     pub fn commands(&self) -> usize {
         self.learned_from.len() + self.held_back
     }
@@ -256,7 +246,6 @@ impl Experiment {
         2 * more.max(UNCHANGED_CHECKS.saturating_sub(self.unchanged))
     }
 
-    /// What to do next.
     pub fn next(&self) -> Decision {
         if let Some(stop) = self.stop() {
             return Decision::Stop(stop);

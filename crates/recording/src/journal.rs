@@ -9,28 +9,22 @@ use crate::experiment::{Experiment, Half, PlannedCommand};
 /// The version of the file's keys.
 const SCHEMA: u32 = 1;
 
-/// What became of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// It was handed over, and nothing more is known: a recording that was killed here does not count it.
     Pending,
-    /// It was sent.
     Sent,
     /// It was sent, and the capture has no message of it in its turn: it does not count.
     NotSeen,
-    /// It was not sent, for this reason.
     Failed(String),
 }
 
-/// One command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Its number, from 1.
     pub number: u64,
-    /// What it is for.
     pub half: Half,
-    /// Why it was chosen.
     pub why: String,
     /// How often each action occurs, in the order of [`Journal::actions`].
     pub counts: Vec<u32>,
@@ -42,7 +36,6 @@ pub struct Step {
     pub returned_ns: Option<i64>,
     /// How far this clock is ahead of the capture's, in nanoseconds; 0 while that is not known.
     pub clock_ahead_ns: i64,
-    /// What became of it.
     pub outcome: Outcome,
 }
 
@@ -59,12 +52,10 @@ impl Step {
     }
 }
 
-/// All steps of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Journal {
     schema: u32,
-    /// The seed of all choices.
     pub seed: u64,
     /// The actions, in the order of counts.
     pub actions: Vec<String>,
@@ -77,21 +68,13 @@ pub struct Journal {
 /// Why an experiment cannot go on from a journal.
 #[derive(Debug, Error)]
 pub enum JournalError {
-    /// The text is no journal.
     #[error("this is no record.json of `sizeleak record`: {0}")]
     Syntax(String),
-    /// The journal is of another home.
     #[error("it is of the actions {recorded}, and the inventory has {named}: name another folder")]
-    OtherActions {
-        /// Those of the journal.
-        recorded: String,
-        /// Those of the inventory.
-        named: String,
-    },
+    OtherActions { recorded: String, named: String },
 }
 
 impl Journal {
-    /// A journal without steps.
     pub fn new(actions: &[String], seed: u64) -> Self {
         Self { schema: SCHEMA, seed, actions: actions.to_vec(), steps: Vec::new(), end: None }
     }

@@ -7,7 +7,6 @@ use sizeleak_learning::LearnedModel;
 /// The size of an action as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionSize {
-    /// The action.
     pub action: String,
     /// Its most probable size, in bytes.
     pub size: i64,
@@ -40,14 +39,12 @@ pub struct Knowledge {
     pub unexplained: usize,
     /// Why no sum of sizes holds, however many commands are recorded.
     pub without_sums: Option<String>,
-    /// What may be wrong with the model, a sentence each.
     pub warnings: Vec<String>,
 }
 
 /// How the commands that were held back fit a model that has not seen them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldOut {
-    /// The commands held back.
     pub commands: u64,
     /// Those whose true actions are among the candidates.
     pub explained: u64,

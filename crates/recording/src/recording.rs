@@ -21,21 +21,16 @@ const CORRECTOR: &str = "epsilon-corrector";
 /// The probability that a credible set holds.
 const CREDIBLE: f64 = 0.95;
 
-/// Why nothing can be said of a recording.
 #[derive(Debug, Error)]
 pub enum RecordingError {
-    /// The options of the stages are wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The captures cannot be learned from.
     #[error(transparent)]
     Learning(#[from] LearningError),
-    /// The model cannot be tested.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
 }
 
-/// The captures of an experiment.
 #[derive(Debug)]
 pub struct Recording {
     pipeline: Pipeline,
@@ -45,12 +40,9 @@ pub struct Recording {
     turns: Vec<Turn>,
 }
 
-/// What was learned.
 #[derive(Debug)]
 pub struct Learned {
-    /// The model.
     pub models: ModelSet,
-    /// What it says of sizes.
     pub knowledge: Knowledge,
     /// The labels with the times of the commands that were found for them; those without one are left out.
     pub found: Labels,
@@ -58,12 +50,9 @@ pub struct Learned {
     pub times: Vec<i64>,
 }
 
-/// How the commands held back fit.
 #[derive(Debug)]
 pub struct Tested {
-    /// In numbers.
     pub held_out: HeldOut,
-    /// All figures.
     pub evaluation: Evaluation,
 }
 

@@ -16,60 +16,46 @@ const ROUNDING: f64 = 1e-9;
 pub(crate) const CAPTION: &str = "Nothing is decrypted for any of this: whoever sees the lengths of encrypted records can \
     do it. All figures are sums over many commands; nothing here names a single command, or the time of a single event.";
 
-/// A report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The figure that matters most.
     pub verdict: Verdict,
     /// Who names what how often.
     pub tiles: Vec<Tile>,
-    /// What would stop the leak at the least cost, or why that is not known.
     pub fix: String,
     /// Everything else, in the order of the page.
     pub sections: Vec<Section>,
 }
 
-/// What a report says in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// The sentence.
     pub sentence: String,
-    /// What it means.
     pub meaning: String,
 }
 
 /// How often a secret is named by observers who see more and more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tile {
-    /// The secret.
     pub title: &'static str,
-    /// Whether the shares were measured or computed, and of what.
     pub source: String,
     /// The observers; none if nothing is known of the secret.
     pub rows: Vec<TileRow>,
 }
 
-/// How often an observer names a secret.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TileRow {
-    /// What the observer sees.
     pub observer: &'static str,
-    /// The share of commands; `None` if it is not known.
     pub share: Option<f64>,
-    /// Its interval, where it is measured.
     pub interval: Option<Interval>,
-    /// Whether the share is an upper bound.
     pub is_bound: bool,
 }
 
 /// A part of a report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Section {
-    /// Its name in links.
     pub id: &'static str,
     /// What its figures show, a paragraph each, or what to give so that there are any. Words between backticks are code.
     pub text: Vec<String>,
-    /// Its figures.
     pub figures: Vec<Figure>,
 }
 
@@ -78,15 +64,11 @@ pub struct Section {
 pub struct Figure {
     /// Its name in links and files.
     pub id: &'static str,
-    /// What it shows.
     pub title: String,
     /// How it is read.
     pub note: String,
-    /// What the values of each column are.
     pub columns: Vec<String>,
-    /// The values of each row.
     pub rows: Vec<Vec<Value>>,
-    /// How it is drawn; `None` for a table alone.
     pub chart: Option<Chart>,
 }
 
@@ -95,26 +77,21 @@ pub struct Figure {
 pub enum Value {
     /// Words, which may come from outside.
     Words(String),
-    /// A whole number.
     Count(f64),
     /// A number of which so many decimals are shown.
     Number(f64, usize),
     /// A change, with its sign and so many decimals.
     Change(f64, usize),
-    /// A share, in percent.
     Share(f64),
     /// The same, which is at most so much.
     AtMost(f64),
     /// The same with its interval.
     Within(f64, Interval),
-    /// It is not known.
     Unknown,
 }
 
-/// How a table is drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// What is drawn.
     pub kind: ChartKind,
     /// Which columns of the table are drawn, in the order of the kind.
     pub columns: &'static [usize],
@@ -260,7 +237,6 @@ impl<V: Into<Self>> From<Option<V>> for Value {
 }
 
 impl TileRow {
-    /// The share as it is shown.
     pub fn shown(&self) -> String {
         let Some(share) = self.share else { return NONE.to_owned() };
         let bound = if self.is_bound { "≤ " } else { "" };
@@ -270,7 +246,6 @@ impl TileRow {
 }
 
 impl Section {
-    /// A section.
     pub fn new(id: &'static str, text: Vec<String>, figures: Vec<Figure>) -> Self {
         Self { id, text, figures }
     }

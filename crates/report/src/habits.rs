@@ -5,7 +5,6 @@ use sizeleak_habits::{ActionWeek, Home, Routine};
 use crate::document::{ChartKind, Figure, Section, Value, Verdict};
 use crate::observed::MIN_SHOWN;
 
-/// What a profile says in one sentence.
 pub fn verdict(home: &Home) -> Verdict {
     let (routines, days) = (home.routines().len(), home.learned_days());
     Verdict {

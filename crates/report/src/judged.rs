@@ -8,7 +8,6 @@ use crate::document::Value::{Number, Share};
 use crate::document::{ChartKind, Figure, Section, Tile, TileRow, Verdict};
 use crate::leak::{OBSERVERS, SECRETS};
 
-/// What an evaluation says in one sentence.
 pub fn verdict(evaluation: &Evaluation) -> Verdict {
     let Conclusion { sentence, named, interval, baseline } = &evaluation.conclusion;
     let meaning = match (named, interval, baseline) {
@@ -45,7 +44,6 @@ pub fn tile(evaluation: &Evaluation) -> Tile {
     }
 }
 
-/// Whether the probabilities of answers are right.
 pub fn calibration(evaluation: &Evaluation) -> Section {
     let calibration = &evaluation.after_pruning.calibration;
     let row = |bin: &CalibrationBin| {
@@ -78,7 +76,6 @@ pub fn calibration(evaluation: &Evaluation) -> Section {
     Section::new("calibration", vec![text], vec![figure])
 }
 
-/// How precision grows with the number of labels.
 pub fn learning_curve(curve: &LearningCurve) -> Section {
     let row = |point: &CurvePoint| {
         let top = point.after_pruning.as_ref().map(|score| score.top_1);

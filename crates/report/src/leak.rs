@@ -16,7 +16,6 @@ pub const SECRETS: [&str; 3] = ["Exact command", "Number of actions", "Types of 
 /// What observers see, as tiles name it.
 pub const OBSERVERS: [&str; 3] = ["guessing", "size", "size and replies"];
 
-/// What an audit says in one sentence.
 pub fn verdict(audit: &Audit) -> Verdict {
     let Measures { times_guessing, information_bits, prior_bits, .. } = audit.by_size.command;
     Verdict {
@@ -34,7 +33,6 @@ pub fn has_one_value(secret: &Measures) -> bool {
     secret.secrets <= 1.0
 }
 
-/// How often each secret is named.
 pub fn tiles(audit: &Audit) -> Vec<Tile> {
     let replies = [(Observer::Replies, &audit.with_replies), (Observer::ReplyCount, &audit.with_reply_count)];
     let seen = replies.iter().find_map(|(_, learned)| learned.as_ref());
@@ -86,7 +84,6 @@ pub fn fix(table: &JudgedPolicy, audit: &Audit, commands_per_day: f64) -> String
     )
 }
 
-/// How probable each size is by the model.
 pub fn expected_sizes(rows: &[SizeRow]) -> Figure {
     let row = |row: &SizeRow| [row.bytes.into(), Share(row.probability), Share(row.greatest), Count(row.commands)];
     Figure::new("expected-sizes", "bytes | share of commands | named | possible commands", rows.iter().map(row))
@@ -98,7 +95,6 @@ pub fn expected_sizes(rows: &[SizeRow]) -> Figure {
         .drawn(ChartKind::Spectrum, &[0, 1, 2])
 }
 
-/// The sizes of actions, and which commands have the same.
 pub fn sizes(audit: &Audit, model: &Model) -> Section {
     let actions = model.actions.iter().map(|action| {
         let [least, most] = action.size_range();
@@ -123,7 +119,6 @@ pub fn sizes(audit: &Audit, model: &Model) -> Section {
     Section::new("sizes", vec![text], vec![actions, collisions, by_number(audit)])
 }
 
-/// The commands by their number of actions.
 pub fn by_number(audit: &Audit) -> Figure {
     let rows = audit.by_number.iter().map(|row| {
         let [actions, commands, sizes] = [f64::from(row.actions), row.commands, row.sizes as f64].map(Count);
@@ -137,7 +132,6 @@ pub fn by_number(audit: &Audit) -> Figure {
         .drawn(ChartKind::Bars, &[0, 5])
 }
 
-/// How many commands look alike.
 pub fn anonymity_sets(audit: &Audit) -> Figure {
     let sets = audit.by_size.command.sets.iter().map(|set| {
         let [from, to] = [set.from, set.to].map(|commands| Count(commands).shown());

@@ -25,12 +25,9 @@ mod parts;
 use document::Report;
 pub use observed::Observed;
 
-/// The form of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// HTML.
     Page,
-    /// Markdown.
     Markdown,
 }
 

@@ -32,7 +32,6 @@ const DEVIATIONS: [(&str, &str); 9] = [
     ("other", "of a kind that this version does not know"),
 ];
 
-/// What was observed.
 #[derive(Debug)]
 pub struct Observed {
     zone: TimeZone,
@@ -102,17 +101,14 @@ impl Observed {
         }
     }
 
-    /// The name of the clock that hours are of.
     pub fn clock(&self) -> &str {
         self.zone.iana_name().unwrap_or("UTC")
     }
 
-    /// How many commands there are.
     pub fn commands(&self) -> u64 {
         self.all.by_size.values().sum()
     }
 
-    /// How many deviations there are.
     pub fn deviation_count(&self) -> u64 {
         self.deviations.iter().sum()
     }

@@ -43,12 +43,10 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    /// Whether it has no bound.
     pub fn is_everything(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a time is in it.
     pub fn contains(&self, time_ns: i64) -> bool {
         self.since_ns.is_none_or(|since| time_ns >= since) && self.until_ns.is_none_or(|until| time_ns < until)
     }

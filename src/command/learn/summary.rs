@@ -18,7 +18,6 @@ const SHOWN: usize = 6;
 /// Sizes of an action with a smaller share are not shown.
 const SHOWN_SHARE: f64 = 0.01;
 
-/// How many kinds of commands are shown.
 const MAX_KINDS: usize = 40;
 
 /// Longer names of actions are cut, in columns of a terminal.
@@ -110,7 +109,6 @@ fn count(commands: u64) -> String {
     counted(commands, "command", "commands")
 }
 
-/// The kinds of commands with the sizes they were seen with.
 fn kinds(model: &Model) -> Vec<String> {
     let Some(kinds) = &model.kinds else { return Vec::new() };
     let named = |kind: &Kind| escaped(&kind.in_words()).into_owned();
@@ -220,7 +218,6 @@ fn noise(model: &Model) -> Option<String> {
 /// How many actions may have the same reply before their sizes are in doubt.
 const MAX_ALIKE: usize = 2;
 
-/// How many other explanations are named.
 const MAX_OTHERS: usize = 3;
 
 /// The words for where labels came from, and what the actions are called.

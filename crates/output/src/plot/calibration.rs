@@ -47,7 +47,6 @@ struct Interval {
 }
 
 impl CalibrationFigure {
-    /// As SVG.
     pub fn svg(&self, size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
         let Score { commands, calibration } = &self.after_pruning;
         let most = calibration.bins.iter().map(|bin| bin.answers).max().unwrap_or(0);
@@ -129,7 +128,6 @@ const CURVES: [Series; 3] = [
 ];
 
 impl LearningCurveFigure {
-    /// As SVG.
     pub fn svg(&self, size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
         let about = format!(
             "models of so many of {} labels, drawn at random, answer {} other commands; bars are intervals of 95 %",
@@ -181,7 +179,6 @@ pub(super) struct PaddingPoint {
 }
 
 impl PaddingFigure {
-    /// As SVG. Policies of one form are a series.
     pub fn svg(&self, size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
         let costs = || self.points.iter().filter(|point| point.added_share > 0.0);
         let mut forms: Vec<&str> = Vec::new();

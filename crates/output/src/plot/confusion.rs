@@ -53,7 +53,6 @@ struct Row<'a> {
 }
 
 impl ConfusionFigure {
-    /// As SVG.
     pub fn svg(&self, size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
         let drawn = self.drawn();
         let rows: Vec<Row<'_>> = drawn.iter().map(|at| self.row(*at, &drawn)).collect();

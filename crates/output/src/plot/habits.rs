@@ -47,21 +47,17 @@ const LEGEND: f64 = 30.0;
 /// The width of a bar for a share.
 const SHARE: f64 = 34.0;
 
-/// What a home usually does.
 #[derive(Debug)]
 pub struct HomeHabits {
     /// What this was learned from, and by which clock its hours are.
     pub about: String,
-    /// Its actions, the most used ones first.
     pub actions: Vec<ActionHours>,
     /// What comes at about the same time, by the time of day.
     pub routines: Vec<RoutineRow>,
 }
 
-/// How often a home uses an action.
 #[derive(Debug)]
 pub struct ActionHours {
-    /// Its name.
     pub name: Arc<str>,
     /// The expected commands with it in each hour of each weekday from Monday on; `None` where it is not known.
     pub hours: [[Option<f64>; 24]; 7],
@@ -72,7 +68,6 @@ pub struct ActionHours {
 /// A command that comes at about the same time.
 #[derive(Debug)]
 pub struct RoutineRow {
-    /// Its actions.
     pub command: String,
     /// The time of day, and on how many of which days it came.
     pub when: String,
@@ -80,7 +75,6 @@ pub struct RoutineRow {
     pub share: f64,
 }
 
-/// The habits of a home as SVG.
 pub fn habits_svg(home: &HomeHabits, size: PictureSize, title: &str) -> Result<String, TooSmall> {
     let picture = Picture::new(home, size)?;
     let mut shade = "shade: expected commands an hour with the action".to_owned();
@@ -109,7 +103,6 @@ pub fn habits_svg(home: &HomeHabits, size: PictureSize, title: &str) -> Result<S
 }
 
 struct Picture<'a> {
-    /// The actions and routines that are drawn.
     panels: &'a [ActionHours],
     routines: &'a [RoutineRow],
     scale: RateScale,
@@ -117,7 +110,6 @@ struct Picture<'a> {
     columns: usize,
     width: f64,
     height: f64,
-    /// The height of a weekday.
     day: f64,
 }
 

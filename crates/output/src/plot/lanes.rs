@@ -44,7 +44,6 @@ pub(super) struct Lanes {
     pub(super) marks: Vec<Vec<(usize, u64)>>,
     /// The same of each label; none if it is not known which gateway it is of.
     pub(super) truths: Vec<Vec<(usize, u64)>>,
-    /// In which lane each deviation is.
     pub(super) incidents: Vec<usize>,
     /// The greatest number of one action in a command or label: the scale of all lanes.
     pub(super) most: u64,

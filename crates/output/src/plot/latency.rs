@@ -7,10 +7,8 @@ use super::scale::Scale;
 
 const MAX_NAME: usize = 24;
 
-/// How long a stage takes.
 #[derive(Debug)]
 pub struct StageLatency {
-    /// The stage's name.
     pub stage: String,
     /// The time for a frame; `None` if it is not known.
     pub service: Option<Quantiles>,
@@ -21,11 +19,8 @@ pub struct StageLatency {
 /// Times of frames, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantiles {
-    /// Half of the frames take no longer.
     pub median: u64,
-    /// 99 % of the frames take no longer.
     pub p99: u64,
-    /// The longest time.
     pub longest: u64,
 }
 
@@ -43,7 +38,6 @@ const SERIES: [Series; 2] = [
     Series { name: "wait of a frame", style: SQUARES, shift: 0.18, of: |stage| stage.queue },
 ];
 
-/// The latencies of stages as SVG.
 pub fn latency_svg(stages: &[StageLatency], size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
     let series = || SERIES.into_iter().filter(|Series { of, .. }| stages.iter().any(|stage| of(stage).is_some()));
     let mut keys: Vec<_> =

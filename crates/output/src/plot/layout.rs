@@ -33,11 +33,9 @@ pub(super) struct Layout {
     pub(super) sizes_height: f64,
     /// Where each group has its heading; empty if there is one group.
     pub(super) headings: Vec<f64>,
-    /// The base line of each lane.
     pub(super) bases: Vec<f64>,
     /// Of the highest bar in a lane.
     pub(super) bar_height: f64,
-    /// Where the lanes end.
     pub(super) bottom: f64,
     pub(super) legend: Legend,
 }

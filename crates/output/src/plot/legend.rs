@@ -10,7 +10,6 @@ const SAMPLE: f64 = 12.0;
 /// How the first candidate of a command compares with the label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
-    /// There are no labels.
     Unknown,
     /// It has the actions of the label.
     Right,

@@ -17,7 +17,6 @@ const LEGEND_ROW: f64 = 18.0;
 const LEGEND_GAP: f64 = 16.0;
 const SAMPLE_GAP: f64 = 6.0;
 
-/// How large a picture is to be, in pixels.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PictureSize {
     /// `None` for a width by what is drawn.

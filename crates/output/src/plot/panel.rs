@@ -48,7 +48,6 @@ pub(super) struct Heading<'a> {
 pub(super) struct Surroundings {
     /// The width of labels on the left, of rows or the numbers of an axis.
     pub(super) labels: f64,
-    /// The height of labels above.
     pub(super) above: f64,
     pub(super) has_axis: bool,
     /// How many rows there are; none has an axis of numbers.

@@ -21,21 +21,17 @@ const MAX_PIXELS: u64 = 1 << 27;
 /// A pixel of a picture is a point of a page, 1/72 inch, times this: a figure of 640 pixels is 3.5 inches wide.
 const POINTS: f32 = 252.0 / 640.0;
 
-/// Why a picture is not rendered.
 #[derive(Debug, Error)]
 pub enum RenderingError {
-    /// It takes too much memory.
     #[error(
         "a PNG of {0} × {1} pixels would take more than 512 MiB of memory: give a smaller `--width` or `--height`, or \
          write SVG or PDF"
     )]
     TooLarge(u32, u32),
-    /// The picture is not SVG, or of no size.
     #[error("the picture cannot be drawn: {0}")]
     Failed(String),
 }
 
-/// A picture that was laid out.
 #[derive(Debug)]
 pub struct Rendering(Tree);
 

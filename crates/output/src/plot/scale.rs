@@ -16,7 +16,6 @@ pub(super) struct Scale {
 const OF_DECADES: [&[f64]; 3] = [&[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
 
 impl Scale {
-    /// The hours of a day.
     pub(super) fn hours(pixels: f64) -> Self {
         let ticks = [0.0, 6.0, 12.0, 18.0, 24.0].to_vec();
         Self { first: 0.0, last: 24.0, pixels, ticks, is_logarithmic: false }

@@ -25,10 +25,8 @@ const BANDS: [(f64, &str); 5] = [
     (f64::INFINITY, "1000 and more"),
 ];
 
-/// The sizes of commands.
 #[derive(Debug)]
 pub struct CommandSizes {
-    /// What this is computed from.
     pub about: String,
     /// The actions, with the size in bytes of a command that has only this one.
     pub actions: Vec<(String, u64)>,
@@ -37,7 +35,6 @@ pub struct CommandSizes {
 }
 
 impl CommandSizes {
-    /// As SVG.
     pub fn svg(&self, size: PictureSize, title: Option<&str>) -> Result<String, TooSmall> {
         let colour = |commands: f64| {
             let band = BANDS.iter().position(|(most, _)| commands <= most + 0.5).unwrap_or(BANDS.len() - 1);

@@ -53,7 +53,6 @@ pub struct Truth {
     pub command: Option<usize>,
 }
 
-/// The commands and deviations to draw.
 #[derive(Debug)]
 pub struct Timeline {
     pub(super) marks: Vec<Mark>,
@@ -64,7 +63,6 @@ pub struct Timeline {
     pub(super) sections: BTreeMap<u64, String>,
     /// Commands and deviations that the filter accepts, including those beyond the limit.
     accepted: u64,
-    /// Commands and deviations that the filter rejects.
     rejected: u64,
     limit: usize,
     filter: CommandFilter,
@@ -77,7 +75,6 @@ impl Timeline {
         Self { marks, incidents, truths, names, sections: BTreeMap::new(), accepted: 0, rejected: 0, limit, filter }
     }
 
-    /// How many commands and deviations are drawn.
     pub fn drawn(&self) -> u64 {
         (self.marks.len() + self.incidents.len()) as u64
     }
@@ -87,7 +84,6 @@ impl Timeline {
         self.accepted
     }
 
-    /// How many commands and deviations the filter rejects.
     pub fn rejected(&self) -> u64 {
         self.rejected
     }
@@ -97,7 +93,6 @@ impl Timeline {
         self.marks.iter().map(|mark| mark.time_ns).collect()
     }
 
-    /// Draws labels over the commands.
     pub fn add_truth(&mut self, truth: Truth) {
         self.truths.push(truth);
     }
@@ -209,7 +204,6 @@ impl AnswerSink for Timeline {
 /// A time that a user gives, with or without an offset from UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimePoint {
-    /// With an offset.
     Exact(Timestamp),
     /// By a wall clock.
     Wall(DateTime),
@@ -239,9 +233,7 @@ impl TimePoint {
 /// Decides which commands and deviations are drawn; by default all.
 #[derive(Debug, Default)]
 pub struct CommandFilter {
-    /// Only commands from this time on.
     pub from_ns: Option<i64>,
-    /// Only commands before this time.
     pub until_ns: Option<i64>,
     /// Only commands to these gateways; all if empty.
     pub gateways: Vec<IpAddr>,
