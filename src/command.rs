@@ -42,6 +42,7 @@ mod survey;
 mod text_style;
 mod time_range;
 mod traffic_input;
+mod values;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use indicatif::DecimalBytes;
-use jiff::SignedDuration;
 use results::stopped;
 use sizeleak_archive::{
     ArchiveError, ArchivePlan, ArchiveRun, ArchiveWatch, MissingCaptures, PartFormat, PointsOf, RoundResults,
@@ -27,6 +26,7 @@ use super::output_option::{one_of, print_document};
 use super::progress::ProgressFlags;
 use super::session::Session;
 use super::traffic_input::{StageOptionArguments, choose_gateway};
+use super::values::duration;
 use crate::command::document::{Document, blank, line, numbers};
 use crate::command::time_range::TimeRangeOption;
 
@@ -183,11 +183,7 @@ impl Arguments {
     fn archive_run(&self) -> Result<ArchiveRun> {
         let mut pipeline =
             self.pipeline.as_ref().map_or_else(|| Ok(Pipeline::standard()), |file| Pipeline::read(file))?;
-        self.options.set_gateway(&mut pipeline)?;
-        if !self.model.is_empty() {
-            pipeline.use_models(&self.model)?;
-        }
-        self.options.set_others(&mut pipeline)?;
+        self.options.apply(&mut pipeline, &self.model)?;
         choose_gateway(&mut pipeline)?;
         let out = self.output.clone().unwrap_or_default();
         Ok(ArchiveRun {
@@ -205,11 +201,6 @@ impl Arguments {
 
 /// More often than this would be waiting by looking.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let duration = text.parse::<SignedDuration>().ok().and_then(|duration| Duration::try_from(duration).ok());
-    duration.ok_or_else(|| "write it like 30s or 2m".to_owned())
-}
 
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = duration(text)?;
@@ -411,12 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_a_unit_and_no_sign() {
-        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
-        assert_eq!((duration("0s"), duration("1m 5s")), (Ok(Duration::ZERO), Ok(Duration::from_secs(65))));
-        for text in ["", "30", "-1s", "soon"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
+    fn nobody_looks_all_the_time() {
         assert!(interval("0s").is_err() && interval("100ms").is_ok());
     }
 }

@@ -9,9 +9,12 @@ use sizeleak_audit::leakage::with_inventory;
 use sizeleak_audit::tunnel::{Tunnel, TunnelKind};
 use sizeleak_inference::space::{Premises, PriorName};
 use sizeleak_model::{Inventory, Model, ModelSet};
+use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::{parsed, usage};
+use super::labelled_captures::LabelledCaptures;
+use super::values::share;
 
 #[derive(Debug, Args)]
 pub(super) struct AuditedModel {
@@ -32,7 +35,7 @@ pub(super) struct AuditedModel {
     prior: PriorName,
 
     /// How likely n + 1 actions are, compared with n [default: as learned]
-    #[arg(long, value_name = "SHARE", value_parser = decay)]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     decay: Option<f64>,
 }
 
@@ -47,11 +50,6 @@ pub(super) fn actions(model: &Model) -> Vec<&str> {
     model.actions.iter().map(|action| action.name.as_str()).collect()
 }
 
-fn decay(text: &str) -> Result<f64, String> {
-    let decay = text.parse().ok().filter(|decay: &f64| *decay > 0.0 && *decay <= 1.0);
-    decay.ok_or_else(|| "it must be a number above 0, at most 1".to_owned())
-}
-
 impl AuditedModel {
     pub(super) fn files(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
         let named = [("the model", &self.model), ("the inventory", &self.inventory)];
@@ -60,6 +58,11 @@ impl AuditedModel {
 
     pub(super) fn path(&self) -> Option<&PathBuf> {
         self.model.as_ref()
+    }
+
+    /// That of labelled captures, with this model if one is named.
+    pub(super) fn pipeline(&self, captures: &LabelledCaptures) -> Result<Pipeline> {
+        captures.pipeline(captures.traffic.pipeline()?, self.model.as_slice(), &[])
     }
 
     pub(super) fn premises(&self) -> Premises {

@@ -16,6 +16,7 @@ use super::failure::usage;
 use super::help::STAGES;
 use super::labelled_captures::LabelledCaptures;
 use super::operand::{Content, STANDARD};
+use super::values::share;
 
 pub(super) const COVERED: &str = "the figures cover everything before the damage";
 
@@ -31,13 +32,8 @@ pub(super) struct EvaluationInput {
     pub(super) captures: LabelledCaptures,
 
     /// The probability that a credible set holds
-    #[arg(long, value_name = "P", default_value = "0.95", value_parser = probability)]
+    #[arg(long, value_name = "P", default_value = "0.95", value_parser = share)]
     pub(super) credible: f64,
-}
-
-fn probability(text: &str) -> Result<f64, String> {
-    let probability = text.parse().ok().filter(|probability| *probability > 0.0 && *probability <= 1.0);
-    probability.ok_or_else(|| "it must be above 0 and at most 1".to_owned())
 }
 
 impl EvaluationInput {

@@ -6,11 +6,12 @@ pub(super) mod report;
 use anyhow::Result;
 use clap::Args;
 use model_check::{ModelCheck, ModelFigure};
-use report::{MeasuredAudit, MeasuredSecrets, p_in_words};
+use report::{MeasuredAudit, MeasuredSecrets, p_in_words, whole_percents};
 use sizeleak_evaluation::measured_leak::{MeasuredLeak, MeasuredShare};
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_learning::LabelledCommands;
+use sizeleak_model::{Inventory, Model};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_report::document::{Figure, NONE, Value};
@@ -63,45 +64,49 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let Arguments { captures, audited, seed, format, output } = arguments;
     let form = format.form(output, "sizeleak measure")?;
-    let pipeline =
-        captures.pipeline(captures.traffic.pipeline()?, audited.path().map_or(&[], std::slice::from_ref), &[])?;
+    let pipeline = audited.pipeline(captures)?;
     session.check(&pipeline)?;
     let model = audited.path().map(|_| audited.model()).transpose()?;
-    let inventory = match &model {
-        Some(model) => model.inventory.clone(),
-        None => audited.inventory()?,
-    };
-    let commands = arguments.commands(&pipeline)?;
-    let check =
-        model.map(|model| ModelCheck::of(captures, &pipeline, &model, &audited.premises(), &commands)).transpose()?;
-    let report = MeasuredAudit::new(&commands, inventory.as_ref(), check, *seed);
-    output.write(&form.written(&report, None, || table(&report))?)?;
+    let Measured { commands, audit, .. } = Measured::new(captures, audited, pipeline, model.as_ref(), *seed)?;
+    commands.remarks.iter().for_each(|remark| say("note", remark));
+    output.write(&form.written(&audit, None, || table(&audit))?)?;
     // The figures cover what is before the damage.
     commands.damage.as_ref().map_or(Ok(()), |damage| Err(damaged(damage, COVERED)))
 }
 
-impl Arguments {
-    fn commands(&self, pipeline: &Pipeline) -> Result<LabelledCommands> {
-        let traffic = self.captures.input(pipeline)?;
-        let labels = self.captures.read_labels(&traffic, pipeline)?;
-        let tolerance = labels.tolerance(self.captures.tolerance);
-        let found = labelled_commands(pipeline, &traffic, &labels, tolerance)?;
-        found.remarks.iter().for_each(|remark| say("note", remark));
-        Ok(found)
-    }
+/// Labelled captures, the commands that were found for their labels, and what these show.
+pub(super) struct Measured {
+    /// The stages that find commands; what learns from them takes no model.
+    pub(super) pipeline: Pipeline,
+    pub(super) traffic: PipelineInput,
+    pub(super) labels: LabelFile,
+    pub(super) tolerance: Tolerance,
+    pub(super) inventory: Option<Inventory>,
+    pub(super) commands: LabelledCommands,
+    pub(super) audit: MeasuredAudit,
 }
 
-pub(super) fn labelled_commands(
-    pipeline: &Pipeline,
-    traffic: &PipelineInput,
-    labels: &LabelFile,
-    tolerance: Tolerance,
-) -> Result<LabelledCommands> {
-    let mut notices = NoticeReport::default();
-    let finding = pipeline.before(CORRECTOR);
-    let found = LabelledCommands::find(traffic, &finding, labels, tolerance, &mut |notice| notices.add(notice));
-    notices.print(&found, |found| found.damage.as_ref());
-    Ok(found?)
+impl Measured {
+    pub(super) fn new(
+        captures: &LabelledCaptures,
+        audited: &AuditedModel,
+        pipeline: Pipeline,
+        model: Option<&Model>,
+        seed: u64,
+    ) -> Result<Self> {
+        let inventory = model.map_or_else(|| audited.inventory(), |model| Ok(model.inventory.clone()))?;
+        let traffic = captures.input(&pipeline)?;
+        let labels = captures.read_labels(&traffic, &pipeline)?;
+        let tolerance = labels.tolerance(captures.tolerance);
+        let mut notices = NoticeReport::default();
+        let finding = pipeline.before(CORRECTOR);
+        let found = LabelledCommands::find(&traffic, &finding, &labels, tolerance, &mut |notice| notices.add(notice));
+        notices.print(&found, |found| found.damage.as_ref());
+        let commands = found?;
+        let check = model.map(|model| ModelCheck::of(captures, &pipeline, model, &audited.premises(), &commands));
+        let audit = MeasuredAudit::new(&commands, inventory.as_ref(), check.transpose()?, seed);
+        Ok(Self { pipeline, traffic, labels, tolerance, inventory, commands, audit })
+    }
 }
 
 pub(super) fn table(report: &MeasuredAudit) -> Document {
@@ -129,7 +134,7 @@ pub(crate) fn named(report: &MeasuredAudit) -> Figure {
         ("  from all other times", &report.by_size, |leak| {
             Value::Within(leak.from_others.share, leak.from_others.interval)
         }),
-        ("  by anybody, V", &report.by_size, |leak| range(leak.vulnerability).into()),
+        ("  by anybody, V", &report.by_size, |leak| whole_percents(leak.vulnerability).into()),
         ("by size and reply count", &report.with_reply_count, nearest),
         ("by size and reply bytes", &report.with_reply_bytes, nearest),
     ];
@@ -183,11 +188,6 @@ fn measures(secrets: &MeasuredSecrets) -> Document {
     };
     let rows = COUNTS.iter().map(|counts| row(counts, 1)).chain(FIGURES.iter().map(|figures| row(figures, 2)));
     numbers(["by size", "command", "number of actions", "types of devices"], rows)
-}
-
-/// An interval in whole percents, which is not cut.
-fn range(Interval { low, high }: Interval) -> String {
-    format!("{:.0}–{:.0} %", (100.0 * low).floor(), (100.0 * high).ceil())
 }
 
 fn decimals(Interval { low, high }: Interval) -> String {

@@ -257,14 +257,10 @@ fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pip
         (None, None) => Pipeline::standard(),
     };
     input.read_captures(&mut pipeline)?;
-    arguments.options.set_gateway(&mut pipeline)?;
-    if !arguments.model.is_empty() {
-        pipeline.use_models(&arguments.model)?;
-    }
     if let Some(profile) = &arguments.profile {
         pipeline.use_profile(profile)?;
     }
-    arguments.options.set_others(&mut pipeline)?;
+    arguments.options.apply(&mut pipeline, &arguments.model)?;
     if input.streams().is_empty() && pipeline.making(&arguments.kind, None).has("flow-filter") {
         choose_gateway(&mut pipeline)?;
     }

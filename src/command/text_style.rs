@@ -4,7 +4,7 @@ use std::fs::File;
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sizeleak_output::{Clock, Colours, HexLength, TextStyle, TimeFormat};
 
 use super::failure::usage;
@@ -30,31 +30,13 @@ impl ClockOption {
 pub(super) struct TextStyleOptions {
     #[command(flatten)]
     clock: ClockOption,
-
-    /// When a table has colours: auto (on a terminal, unless `NO_COLOR` is set), always or never
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t, hide_possible_values = true, hide_default_value = true, help_heading = OUTPUT)]
-    color: ColourMode,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum ColourMode {
-    /// On a terminal, unless `NO_COLOR` is set
-    #[default]
-    Auto,
-    /// Always, even with `NO_COLOR`
-    Always,
-    /// Never
-    Never,
 }
 
 impl TextStyleOptions {
     pub(super) fn style(&self, binary: HexLength, output: &File) -> Result<TextStyle> {
-        let choice = match self.color {
-            ColourMode::Auto => AutoStream::choice(output),
-            ColourMode::Always => ColorChoice::Always,
-            ColourMode::Never => ColorChoice::Never,
-        };
-        let colours = if choice == ColorChoice::Never { Colours::Off } else { Colours::On };
+        // On a terminal, unless `NO_COLOR` is set.
+        let is_plain = AutoStream::choice(output) == ColorChoice::Never;
+        let colours = if is_plain { Colours::Off } else { Colours::On };
         Ok(TextStyle { binary, times: self.clock.times()?, colours })
     }
 }

@@ -149,11 +149,7 @@ impl TrafficInput {
         let mut pipeline = file.map_or_else(|| Ok(Pipeline::standard()), Pipeline::read)?;
         self.check_rereadable(&pipeline)?;
         self.read_captures(&mut pipeline)?;
-        options.set_gateway(&mut pipeline)?;
-        if !models.is_empty() {
-            pipeline.use_models(models)?;
-        }
-        options.set_others(&mut pipeline)?;
+        options.apply(&mut pipeline, models)?;
         // Files that a pipeline writes belong to `sizeleak run`.
         pipeline.latency_log = None;
         Ok(pipeline.without_saves())
@@ -222,20 +218,20 @@ impl StageOptionArguments {
         self.gateway.iter().filter_map(|gateway| gateway.parse().ok()).collect()
     }
 
-    pub(super) fn set_gateway(&self, pipeline: &mut Pipeline) -> Result<(), ConfigError> {
-        if self.gateway.is_empty() {
-            return Ok(());
+    /// Sets these, and models, where they are named.
+    pub(super) fn apply(&self, pipeline: &mut Pipeline, models: &[PathBuf]) -> Result<(), ConfigError> {
+        if !self.gateway.is_empty() {
+            pipeline.set(FLOW_FILTER, GATEWAY, self.gateway.clone())?;
         }
-        pipeline.set("flow-filter", "gateway", self.gateway.clone())
+        if !models.is_empty() {
+            pipeline.use_models(models)?;
+        }
+        self.set.iter().try_for_each(|option| pipeline.set_text(option))
     }
 
     pub(super) fn name_a_model(&self) -> bool {
         let mut keys = self.set.iter().filter_map(|option| option.split_once('=')?.0.split_once('.'));
         keys.any(|(_, key)| key.trim() == "model")
-    }
-
-    pub(super) fn set_others(&self, pipeline: &mut Pipeline) -> Result<(), ConfigError> {
-        self.set.iter().try_for_each(|option| pipeline.set_text(option))
     }
 }
 

@@ -141,13 +141,13 @@ fn sentence(leak: &MeasuredLeak) -> String {
     format!(
         "An observer who sees only sizes names the exact command in {} of cases ({}; guessing: {}; {commands}){doubt}.",
         share_in_words(named.share),
-        within(named.interval),
+        whole_percents(named.interval),
         share_in_words(guessing.share)
     )
 }
 
 /// An interval in whole percents, which is not cut.
-fn within(Interval { low, high }: Interval) -> String {
+pub(super) fn whole_percents(Interval { low, high }: Interval) -> String {
     format!("{:.0}–{:.0} %", (100.0 * low).floor(), (100.0 * high).ceil())
 }
 
@@ -193,7 +193,7 @@ fn replies_remark(by_size: &MeasuredLeak, with_replies: [&MeasuredLeak; 2]) -> O
             p_in_words(&by_size.independence),
             p_in_words(&leak.independence),
             share_in_words(leak.named.share),
-            within(leak.named.interval)
+            whole_percents(leak.named.interval)
         )
     })
 }
@@ -229,7 +229,7 @@ fn model_sentence(check: &ModelCheck) -> Option<String> {
          what was measured, {}{meaning}.",
         share_in_words(named.share),
         share_in_words(expected),
-        within(named.interval)
+        whole_percents(named.interval)
     ))
 }
 

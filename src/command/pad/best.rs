@@ -20,6 +20,7 @@ use crate::command::document::{Document, paragraph, spaced};
 use crate::command::failure::{usage, with_code};
 use crate::command::output_option::write;
 use crate::command::report_format::ReportForm;
+use crate::command::values::{number, share};
 
 const SHOWN: usize = 24;
 
@@ -279,17 +280,6 @@ impl FromStr for Target {
     }
 }
 
-/// A share on the command line: 0.5 or 50%.
-pub(super) fn share(text: &str) -> Result<f64, String> {
-    let percent = text.strip_suffix('%').and_then(number).map(|percent| percent / 100.0);
-    let share = percent.or_else(|| number(text)).filter(|share| *share > 0.0 && *share <= 1.0);
-    share.ok_or_else(|| "it must be above 0 and at most 1, or 100%".to_owned())
-}
-
-fn number(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,11 +293,10 @@ mod tests {
         assert_eq!("50%".parse(), Ok(Target::Share(0.5)));
         assert_eq!("50%-of-guessing".parse(), Ok(Target::AboveGuessing(0.5)));
         assert!((Target::AboveGuessing(0.5).named(0.1) - 0.15).abs() < 1e-12);
-        assert_eq!((share("50%"), share("0.5")), (Ok(0.5), Ok(0.5)));
         for wrong in ["", "20", "%", "-1%", "nan%", "inf%", "1e999%", "B"] {
             assert!(wrong.parse::<Budget>().is_err(), "{wrong}");
             assert!(wrong.parse::<Target>().is_err(), "{wrong}");
         }
-        assert!("101%".parse::<Target>().is_err() && share("0").is_err() && share("1.1").is_err());
+        assert!("101%".parse::<Target>().is_err());
     }
 }

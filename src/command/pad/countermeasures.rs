@@ -10,12 +10,12 @@ use sizeleak_report::document::Value::{self, AtMost, Change, Count, Number, Shar
 use sizeleak_report::document::{ChartKind, Figure};
 use sizeleak_text::percent;
 
-use super::best::share;
 use super::judged::opening;
 use crate::command::document::{Document, figure, paragraph, spaced};
 use crate::command::failure::with_code;
 use crate::command::learning_options::PaddingOption;
 use crate::command::report_format::ReportForm;
+use crate::command::values::share;
 
 #[derive(Debug)]
 pub(crate) struct JudgedHome<'a> {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use clap::builder::TypedValueParser;
-use jiff::SignedDuration;
 use sizeleak_model::Inventory;
 use sizeleak_recording::Stop;
 
 use crate::command::failure::usage;
 use crate::command::help::INPUT;
+use crate::command::values::duration;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordOptions<'a> {
@@ -109,11 +109,6 @@ pub(super) struct EndOptions {
     /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) max_time: Option<Duration>,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let duration: SignedDuration = text.parse().map_err(|_| "write it like 2s or 500ms".to_owned())?;
-    Duration::try_from(duration).map_err(|_| "it must not be negative".to_owned())
 }
 
 fn probability(text: &str) -> Result<f64, String> {

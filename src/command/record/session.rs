@@ -20,7 +20,7 @@ use super::options::{End, RecordOptions};
 use super::sender::{self, HANDS_NS, Person, Sender};
 use super::tap::Tap;
 use crate::command::document::paragraph;
-use crate::command::failure::{silent, usage, with_code};
+use crate::command::failure::{sentence, silent, usage, with_code};
 use crate::command::line_channel::now_ns;
 use crate::command::output_option::{print_document, write};
 
@@ -129,7 +129,7 @@ impl<'a> Session<'a> {
         let end = match end {
             Ok(end) => end,
             Err(failure) => {
-                self.journal.end = Some(failure.to_string());
+                self.journal.end = Some(sentence(&failure));
                 self.write_labels()?;
                 self.write_journal()?;
                 return Err(failure);

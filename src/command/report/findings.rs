@@ -12,20 +12,17 @@ use sizeleak_evaluation::measured_leak::{MeasuredLeak, MeasuredShare};
 use sizeleak_evaluation::{CurveInput, Evaluation, Evaluator, JudgedRun, LabelCounts, LearningCurve};
 use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer};
 use sizeleak_inference::space::{CommandSpace, SpaceError};
-use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_learning::{LearningOutcome, LearningRun, LearningSettings};
 use sizeleak_model::{FitMethod, Model, ModelSet};
-use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_report::document::{Figure, Section, Tile, TileRow, Verdict};
 use sizeleak_report::{Observed, judged, leak};
 
 use super::Arguments;
 use crate::command::document::quoted;
 use crate::command::evaluation_input::COVERED;
-use crate::command::failure::damaged;
-use crate::command::measure::model_check::ModelCheck;
+use crate::command::failure::{damaged, sentence};
 use crate::command::measure::report::{MeasuredAudit, MeasuredSecrets};
-use crate::command::measure::{CORRECTOR, labelled_commands, named};
+use crate::command::measure::{CORRECTOR, Measured, named};
 use crate::command::pad::countermeasures::{Comparison, JudgedHome};
 use crate::command::pad::judged::{Curve, NamedWithReplies};
 use crate::command::pad::{COMMANDS_PER_DAY, check_sizes};
@@ -44,41 +41,16 @@ pub(super) struct CaptureFindings {
     pub(super) damage: Option<anyhow::Error>,
 }
 
-struct Labelled<'a> {
-    arguments: &'a Arguments,
-    /// The stages that find commands; what learns from them takes no model.
-    pipeline: Pipeline,
-    traffic: PipelineInput,
-    labels: LabelFile,
-    tolerance: Tolerance,
-}
-
 impl CaptureFindings {
     pub(super) fn new(arguments: &Arguments, model: Option<&Model>, observed: &mut Observed) -> Result<Self> {
-        let captures = &arguments.captures;
-        let pipeline = captures.pipeline(
-            captures.traffic.pipeline()?,
-            arguments.audited.path().map_or(&[], std::slice::from_ref),
-            &[],
-        )?;
-        let traffic = captures.input(&pipeline)?;
-        let labels = captures.read_labels(&traffic, &pipeline)?;
-        let tolerance = labels.tolerance(captures.tolerance);
-        let labelled = Labelled { arguments, pipeline, traffic, labels, tolerance };
-        let commands = labelled_commands(&labelled.pipeline, &labelled.traffic, &labelled.labels, tolerance)?;
+        let Arguments { captures, audited, .. } = arguments;
+        let labelled = Measured::new(captures, audited, audited.pipeline(captures)?, model, SEED)?;
+        let Measured { commands, audit: measured, .. } = &labelled;
         if observed.commands() == 0 {
             commands.seen().for_each(|(time_ns, bytes)| observed.add_command(time_ns, bytes));
             observed.end_of_file();
         }
-        let inventory = match model {
-            Some(model) => model.inventory.clone(),
-            None => arguments.audited.inventory()?,
-        };
-        let premises = arguments.audited.premises();
-        let check =
-            model.map(|model| ModelCheck::of(captures, &labelled.pipeline, model, &premises, &commands)).transpose()?;
-        let measured = MeasuredAudit::new(&commands, inventory.as_ref(), check, SEED);
-        let evaluation = arguments.audited.path().map(|path| labelled.evaluation(path)).transpose()?;
+        let evaluation = audited.path().map(|path| labelled.evaluation(path)).transpose()?;
         let verdict = match &evaluation {
             Some(evaluation) => judged::verdict(evaluation),
             None => Verdict {
@@ -88,23 +60,23 @@ impl CaptureFindings {
                     .to_owned(),
             },
         };
-        let mut sections = vec![shown(&measured)];
+        let mut sections = vec![shown(measured)];
         sections.extend(evaluation.as_ref().map(judged::calibration));
         sections.push(if arguments.quick {
             Section::missing("learning", "Left out by `--quick`.")
         } else {
-            labelled.learning_curve(inventory)
+            learning_curve(arguments, &labelled)
         });
         Ok(Self {
             verdict,
-            tiles: evaluation.as_ref().map_or_else(|| tiles(&measured), |evaluation| vec![judged::tile(evaluation)]),
+            tiles: evaluation.as_ref().map_or_else(|| tiles(measured), |evaluation| vec![judged::tile(evaluation)]),
             sections,
             damage: commands.damage.as_ref().map(|damage| damaged(damage, COVERED)),
         })
     }
 }
 
-impl Labelled<'_> {
+impl Measured {
     fn evaluation(&self, model: &std::path::PathBuf) -> Result<Evaluation> {
         let files = std::slice::from_ref(model);
         let (models, mut pipeline) = (ModelSet::read(files)?, self.pipeline.clone());
@@ -114,22 +86,6 @@ impl Labelled<'_> {
         let run = evaluator.judge(&pipeline, &mut |_| {}).and_then(JudgedRun::with_candidates)?;
         run.check_use()?;
         Ok(Evaluation::new(&run, evaluator.prior_bits(&pipeline)))
-    }
-
-    /// How precision grows with labels, or why that is not known.
-    fn learning_curve(&self, inventory: Option<sizeleak_model::Inventory>) -> Section {
-        let settings = self.arguments.captures.digests(&self.pipeline).map(|captures| LearningSettings {
-            labels_are_complete: false,
-            method: FitMethod::Robust,
-            cipher: None,
-            padding: None,
-            inventory,
-            captures,
-        });
-        match settings.and_then(|settings| self.measured_curve(&settings)) {
-            Ok(curve) => judged::learning_curve(&curve),
-            Err(fault) => Section::missing("learning", format!("It cannot be measured: {fault}.")),
-        }
     }
 
     fn measured_curve(&self, settings: &LearningSettings) -> Result<LearningCurve> {
@@ -152,6 +108,22 @@ impl Labelled<'_> {
             tolerance: self.tolerance,
         };
         Ok(LearningCurve::measure(&input, &LabelCounts::Growing)?)
+    }
+}
+
+/// How precision grows with labels, or why that is not known.
+fn learning_curve(arguments: &Arguments, labelled: &Measured) -> Section {
+    let settings = arguments.captures.digests(&labelled.pipeline).map(|captures| LearningSettings {
+        labels_are_complete: false,
+        method: FitMethod::Robust,
+        cipher: None,
+        padding: None,
+        inventory: labelled.inventory.clone(),
+        captures,
+    });
+    match settings.and_then(|settings| labelled.measured_curve(&settings)) {
+        Ok(curve) => judged::learning_curve(&curve),
+        Err(fault) => Section::missing("learning", format!("It cannot be measured: {}.", sentence(&fault))),
     }
 }
 
