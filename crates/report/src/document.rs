@@ -45,9 +45,8 @@ pub struct Tile {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TileRow {
     pub observer: &'static str,
-    pub share: Option<f64>,
-    pub interval: Option<Interval>,
-    pub is_bound: bool,
+    /// The share of commands.
+    pub named: Value,
 }
 
 /// A part of a report.
@@ -178,7 +177,7 @@ impl Value {
         }
     }
 
-    fn number(&self) -> Option<f64> {
+    pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Self::Words(_) | Self::Unknown => None,
             Self::Count(number)
@@ -236,12 +235,14 @@ impl<V: Into<Self>> From<Option<V>> for Value {
     }
 }
 
-impl TileRow {
-    pub fn shown(&self) -> String {
-        let Some(share) = self.share else { return NONE.to_owned() };
-        let bound = if self.is_bound { "≤ " } else { "" };
-        let shown = self.interval.map_or_else(|| percent(share), |interval| percent_within(share, interval));
-        format!("{bound}{shown}")
+/// What observers see, as tiles name it.
+const OBSERVERS: [&str; 3] = ["guessing", "size", "size and replies"];
+
+impl Tile {
+    /// How often each of the observers names a secret; `None` if nothing is known of it.
+    pub fn new(title: &'static str, source: String, named: Option<[Value; 3]>) -> Self {
+        let row = |(observer, named)| TileRow { observer, named };
+        Self { title, source, rows: OBSERVERS.into_iter().zip(named.into_iter().flatten()).map(row).collect() }
     }
 }
 

@@ -1,12 +1,11 @@
 //! What labelled captures say: the verdict on a model's answers, their calibration, and how fast a model is learned.
 
-use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{CalibrationBin, Conclusion, CurvePoint, Evaluation, LearningCurve, Score};
 use sizeleak_text::percent;
 
-use crate::document::Value::{Number, Share};
-use crate::document::{ChartKind, Figure, Section, Tile, TileRow, Verdict};
-use crate::leak::{OBSERVERS, SECRETS};
+use crate::document::Value::{Number, Share, Unknown, Within};
+use crate::document::{ChartKind, Figure, Section, Tile, Verdict};
+use crate::leak::SECRETS;
 
 pub fn verdict(evaluation: &Evaluation) -> Verdict {
     let Conclusion { sentence, named, interval, baseline } = &evaluation.conclusion;
@@ -26,22 +25,15 @@ pub fn verdict(evaluation: &Evaluation) -> Verdict {
 
 /// How often answers name the command, as measured. Without a pruner, replies are not used.
 pub fn tile(evaluation: &Evaluation) -> Tile {
-    let share = |score: &Score| (score.top_1 as f64 / score.commands.max(1) as f64, Some(score.intervals.top_1));
-    let guessing = evaluation.conclusion.baseline.as_ref().map(|baseline| (baseline.share, None));
+    let share = |score: &Score| Within(score.top_1 as f64 / score.commands.max(1) as f64, score.intervals.top_1);
+    let guessing = evaluation.conclusion.baseline.as_ref().map(|baseline| Share(baseline.share)).into();
     let after = share(&evaluation.after_pruning);
-    let with_replies = evaluation.before_pruning.as_ref().map(|before| [share(before), after]);
-    let [by_size, with_replies] = with_replies.map_or([Some(after), None], |shares| shares.map(Some));
-    let row = |(observer, share): (&'static str, Option<(f64, Option<Interval>)>)| TileRow {
-        observer,
-        share: share.map(|(share, _)| share),
-        interval: share.and_then(|(_, interval)| interval),
-        is_bound: false,
+    let named = match &evaluation.before_pruning {
+        Some(before) => [guessing, share(before), after],
+        None => [guessing, after, Unknown],
     };
-    Tile {
-        title: SECRETS[0],
-        source: format!("measured: the model's answers to {} labelled commands", evaluation.commands),
-        rows: OBSERVERS.into_iter().zip([guessing, by_size, with_replies]).map(row).collect(),
-    }
+    let source = format!("measured: the model's answers to {} labelled commands", evaluation.commands);
+    Tile::new(SECRETS[0], source, Some(named))
 }
 
 pub fn calibration(evaluation: &Evaluation) -> Section {

@@ -7,14 +7,11 @@ use sizeleak_inference::space::SizeRow;
 use sizeleak_model::Model;
 use sizeleak_text::percent;
 
-use crate::document::Value::{Count, Share};
-use crate::document::{ChartKind, Figure, Section, Tile, TileRow, Verdict};
+use crate::document::Value::{AtMost, Count, Share, Unknown};
+use crate::document::{ChartKind, Figure, Section, Tile, Verdict};
 
 /// The secrets of commands, as tiles name them.
 pub const SECRETS: [&str; 3] = ["Exact command", "Number of actions", "Types of devices"];
-
-/// What observers see, as tiles name it.
-pub const OBSERVERS: [&str; 3] = ["guessing", "size", "size and replies"];
 
 pub fn verdict(audit: &Audit) -> Verdict {
     let Measures { times_guessing, information_bits, prior_bits, .. } = audit.by_size.command;
@@ -40,23 +37,17 @@ pub fn tiles(audit: &Audit) -> Vec<Tile> {
         |(observer, learned): &(Observer, &Option<Learned>)| learned.is_none() && audit.too_many.contains(observer);
     // Replies that say nothing leave the observer with the size.
     let with_replies = seen.or_else(|| (!replies.iter().any(is_open)).then_some(&audit.by_size));
-    let row =
-        |observer, share, learned: &Learned| TileRow { observer, share, interval: None, is_bound: !learned.is_exact };
     let tile = |title, secret: &dyn Fn(&Learned) -> Option<Measures>| {
-        let [nothing, size, replies] = OBSERVERS;
-        let source = "computed from the model".to_owned();
-        let Some(by_size) = secret(&audit.by_size) else { return Tile { title, source, rows: Vec::new() } };
-        let known = |share: f64| (!has_one_value(&by_size)).then_some(share);
-        let named = with_replies.and_then(secret).and_then(|measures| known(measures.named));
-        Tile {
-            title,
-            source,
-            rows: vec![
-                row(nothing, known(by_size.guessing), &audit.by_size),
-                row(size, known(by_size.named), &audit.by_size),
-                row(replies, named, with_replies.unwrap_or(&audit.by_size)),
-            ],
-        }
+        let of_secret = |by_size: Measures| {
+            let named = |share, learned: &Learned| match learned.is_exact {
+                _ if has_one_value(&by_size) => Unknown,
+                true => Share(share),
+                false => AtMost(share),
+            };
+            let of_replies = with_replies.and_then(|learned| Some(named(secret(learned)?.named, learned)));
+            [named(by_size.guessing, &audit.by_size), named(by_size.named, &audit.by_size), of_replies.into()]
+        };
+        Tile::new(title, "computed from the model".to_owned(), secret(&audit.by_size).map(of_secret))
     };
     let [command, number, kinds] = SECRETS;
     vec![

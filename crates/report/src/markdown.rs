@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::document::{CAPTION, Figure, Report, TileRow};
+use crate::document::{CAPTION, Figure, Report};
 
 /// Rows of a table beyond so many are only counted: a wiki shows no longer ones, and the page has them.
 const MAX_ROWS: usize = 60;
@@ -34,7 +34,7 @@ fn write_tiles(text: &mut String, report: &Report) {
         "--:|".repeat(observers.len())
     );
     for tile in report.tiles.iter().filter(|tile| !tile.rows.is_empty()) {
-        let shown: Vec<String> = tile.rows.iter().map(TileRow::shown).collect();
+        let shown: Vec<String> = tile.rows.iter().map(|row| row.named.shown()).collect();
         let _ = writeln!(text, "| {} | {} | {} |", tile.title, shown.join(" | "), words(&tile.source));
     }
     text.push('\n');

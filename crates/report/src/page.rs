@@ -60,6 +60,6 @@ impl Figure {
 impl TileRow {
     /// The length of its bar in percent.
     fn width(&self) -> String {
-        format!("{:.1}", 100.0 * self.share.unwrap_or(0.0).clamp(0.0, 1.0))
+        format!("{:.1}", 100.0 * self.named.number().unwrap_or(0.0).clamp(0.0, 1.0))
     }
 }

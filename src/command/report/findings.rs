@@ -14,7 +14,7 @@ use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer};
 use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_learning::{LearningOutcome, LearningRun, LearningSettings};
 use sizeleak_model::{FitMethod, Model, ModelSet};
-use sizeleak_report::document::{Figure, Section, Tile, TileRow, Verdict};
+use sizeleak_report::document::{Figure, Section, Tile, Value, Verdict};
 use sizeleak_report::{Observed, judged, leak};
 
 use super::Arguments;
@@ -134,19 +134,11 @@ fn by_secret(secrets: &MeasuredSecrets) -> [(&'static str, Option<&MeasuredLeak>
 }
 
 fn tiles(measured: &MeasuredAudit) -> Vec<Tile> {
-    let row = |observer, share: Option<MeasuredShare>| TileRow {
-        observer,
-        share: share.map(|share| share.share),
-        interval: share.map(|share| share.interval),
-        is_bound: false,
-    };
-    let tile = |((title, size), (_, replies)): ((_, Option<&MeasuredLeak>), (_, Option<&MeasuredLeak>))| Tile {
-        title,
-        source: format!("measured on {} labelled commands", size.map_or(0, |leak| leak.commands)),
-        rows: size.map_or_else(Vec::new, |leak| {
-            let shares = [Some(leak.guessing), Some(leak.named), replies.map(|leak| leak.named)];
-            leak::OBSERVERS.into_iter().zip(shares).map(|(observer, share)| row(observer, share)).collect()
-        }),
+    let within = |share: MeasuredShare| Value::Within(share.share, share.interval);
+    let tile = |((title, size), (_, replies)): ((_, Option<&MeasuredLeak>), (_, Option<&MeasuredLeak>))| {
+        let source = format!("measured on {} labelled commands", size.map_or(0, |leak| leak.commands));
+        let replies = Value::from(replies.map(|leak| within(leak.named)));
+        Tile::new(title, source, size.map(|leak| [within(leak.guessing), within(leak.named), replies]))
     };
     by_secret(&measured.by_size).into_iter().zip(by_secret(&measured.with_reply_bytes)).map(tile).collect()
 }
