@@ -19,70 +19,20 @@ pub(super) const COMPARISON: &str = "Options with several pipelines";
 pub(super) const FOLDS: &str = "Options with --folds";
 
 /// The options that the short help has; others are in the long one.
-const SHOWN: [&str; 63] = [
-    "add",
-    "ask",
-    "budget",
-    "capture-with",
-    "certainty",
-    "countermeasures",
-    "curve",
-    "details",
-    "do",
-    "do-lines",
-    "drop-others",
-    "dry-run",
-    "folds",
-    "force",
-    "format",
-    "frames",
-    "from",
-    "gateway",
-    "help",
-    "include",
-    "input",
-    "interface",
-    "inventory",
-    "jobs",
-    "keep-dns",
-    "kind",
-    "labels",
-    "labels-only",
-    "max-commands",
-    "max-time",
-    "model",
-    "output",
-    "pcap",
-    "pipeline",
-    "plan",
-    "policy",
-    "profile",
-    "program",
-    "quick",
-    "quiet",
-    "reconnect",
-    "suggest",
-    "restore",
-    "scenario",
-    "sequence",
-    "serve",
-    "set",
-    "table",
-    "target",
-    "time-zone",
-    "timeout",
-    "title",
-    "verbose",
-    "version",
-    "watch",
-    "whole",
-    "width",
-    "audit tunnel",
-    "detect alarms",
-    "plot since",
-    "plot until",
-    "simulate padding",
-    "simulate seed",
+const SHOWN: &str = "add ask budget capture-with certainty countermeasures curve details do do-lines drop-others dry-run folds \
+    force format frames from gateway help include input interface inventory jobs keep-dns kind labels \
+    labels-only max-commands max-time model output pcap pipeline plan policy profile program quick quiet \
+    reconnect suggest restore scenario sequence serve set table target time-zone timeout title verbose version \
+    watch whole width";
+
+/// The same of one command.
+const SHOWN_OF: [(&str, &str); 6] = [
+    ("audit", "tunnel"),
+    ("detect", "alarms"),
+    ("plot", "since"),
+    ("plot", "until"),
+    ("simulate", "padding"),
+    ("simulate", "seed"),
 ];
 
 /// The help of a subcommand: the flags of all commands are in that of the program, the short one has the first example
@@ -95,7 +45,7 @@ pub(super) fn of_subcommand(subcommand: Command, of_all: &[Arg]) -> Command {
         None => subcommand,
     };
     let name = subcommand.get_name().to_owned();
-    let is_shown = |option: &str| SHOWN.iter().any(|shown| *shown == option || *shown == format!("{name} {option}"));
+    let is_shown = |option: &str| SHOWN.split(' ').any(|shown| shown == option) || SHOWN_OF.contains(&(&*name, option));
     let subcommand = subcommand.mut_args(|argument| match argument.get_long() {
         Some(option) if !is_shown(option) => argument.hide_short_help(true),
         _ => argument,

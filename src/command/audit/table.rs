@@ -13,7 +13,7 @@ use sizeleak_survey::in_words;
 use sizeleak_text::escaped;
 
 use crate::command::audited_model::{AuditedModel, PriorReport, actions};
-use crate::command::document::{Document, blank, figure, line, paragraph, spaced};
+use crate::command::document::{Document, figure, line, paragraph, spaced};
 use crate::command::report_format::ReportForm;
 
 /// Where the other lines of what is taken to be known begin.
@@ -22,22 +22,15 @@ const INDENT: usize = 2;
 const SHOWN: usize = 6;
 
 pub(super) fn table(audit: &Audit, model: &Model, prior: &str) -> Document {
-    [
+    spaced([
         paragraph(audit.sentence(), 0),
-        blank(),
         premises(audit, model, prior),
-        blank(),
         named(audit),
-        blank(),
         measures(&audit.by_size),
-        blank(),
         figure(&anonymity_sets(audit)),
-        blank(),
         figure(&by_number(audit)),
-        blank(),
         collisions(audit, model),
-    ]
-    .concat()
+    ])
 }
 
 fn premises(audit: &Audit, model: &Model, prior: &str) -> Document {

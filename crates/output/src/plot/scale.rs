@@ -89,29 +89,11 @@ const HOUR: i128 = 60 * MINUTE;
 const DAY: i128 = 24 * HOUR;
 
 /// Steps between ticks from one second to a year; shorter and longer steps are computed.
-const STEPS: [i128; 22] = [
-    SECOND,
-    2 * SECOND,
-    5 * SECOND,
-    10 * SECOND,
-    30 * SECOND,
-    MINUTE,
-    2 * MINUTE,
-    5 * MINUTE,
-    10 * MINUTE,
-    30 * MINUTE,
-    HOUR,
-    2 * HOUR,
-    3 * HOUR,
-    6 * HOUR,
-    12 * HOUR,
-    DAY,
-    2 * DAY,
-    7 * DAY,
-    30 * DAY,
-    90 * DAY,
-    180 * DAY,
-    365 * DAY,
+const STEPS: [(i128, &[i128]); 4] = [
+    (SECOND, &[1, 2, 5, 10, 30]),
+    (MINUTE, &[1, 2, 5, 10, 30]),
+    (HOUR, &[1, 2, 3, 6, 12]),
+    (DAY, &[1, 2, 7, 30, 90, 180, 365]),
 ];
 
 /// A time axis over a width in pixels.
@@ -168,7 +150,8 @@ impl Axis {
     fn step(&self, min_distance: f64) -> i128 {
         let least = (self.last - self.first) as f64 / self.pixels * min_distance;
         let below = [1, 2, 5, 10, 20, 50, 100, 200, 500].map(|milliseconds| milliseconds * SECOND / 1000);
-        let step = below.into_iter().chain(STEPS).find(|step| *step as f64 >= least);
+        let above = STEPS.iter().flat_map(|(unit, steps)| steps.iter().map(move |step| unit * step));
+        let step = below.into_iter().chain(above).find(|step| *step as f64 >= least);
         step.unwrap_or_else(|| (least / (365 * DAY) as f64).ceil() as i128 * 365 * DAY)
     }
 }
