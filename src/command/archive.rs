@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use indicatif::DecimalBytes;
-use results::stopped;
 use sizeleak_archive::{
     ArchiveError, ArchivePlan, ArchiveRun, ArchiveWatch, MissingCaptures, PartFormat, PointsOf, RoundResults,
     RunResults, forget_point,
@@ -29,6 +28,7 @@ use super::traffic_input::{StageOptionArguments, choose_gateway};
 use super::values::duration;
 use crate::command::document::{Document, blank, line, numbers};
 use crate::command::time_range::TimeRangeOption;
+use results::stopped;
 
 /// Process rotated captures once, into answers by gateway and day
 #[derive(Debug, Args)]

@@ -16,7 +16,6 @@ use sizeleak_frame::{Direction, Flow, Frame, Transport};
 use sizeleak_model::{Device, Scope};
 use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput, RunError};
 use sizeleak_survey::SurveyRun;
-use table::TunnelReport;
 
 use super::audited_model::{AuditedModel, ObserverOption, PriorReport, actions};
 use super::failure::damaged;
@@ -24,6 +23,7 @@ use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
 use super::session::Session;
 use crate::command::notices::NoticeReport;
+use table::TunnelReport;
 
 /// Compute what the sizes of commands give away, from a model
 #[derive(Debug, Args)]

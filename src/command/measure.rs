@@ -5,8 +5,6 @@ pub(super) mod report;
 
 use anyhow::Result;
 use clap::Args;
-use model_check::{ModelCheck, ModelFigure};
-use report::{MeasuredAudit, MeasuredSecrets, p_in_words, whole_percents};
 use sizeleak_evaluation::measured_leak::{MeasuredLeak, MeasuredShare};
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_labels::{LabelFile, Tolerance};
@@ -26,6 +24,8 @@ use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
 use super::session::Session;
 use crate::command::document::{Document, figure, numbers, paragraph, spaced};
+use model_check::{ModelCheck, ModelFigure};
+use report::{MeasuredAudit, MeasuredSecrets, p_in_words, whole_percents};
 
 pub(super) const CORRECTOR: &str = "epsilon-corrector";
 

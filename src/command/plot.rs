@@ -9,7 +9,6 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use content::{Answers, Content, PictureKind};
 use serde::de::DeserializeOwned;
 use sizeleak_frame::{Frame, Summary};
 use sizeleak_inference::space::{CommandSpace, Premises};
@@ -21,12 +20,13 @@ use sizeleak_output::plot::{
 };
 use sizeleak_output::{AnswerSink, TimeFormat};
 use sizeleak_platform::telemetry::Latency;
-use timeline::TimelineOptions;
 
 use super::failure::{usage, with_code};
 use super::help::OUTPUT;
 use super::output_option::{OutputOption, PictureForm};
 use super::text_style::ClockOption;
+use content::{Answers, Content, PictureKind};
+use timeline::TimelineOptions;
 
 /// Draw figures of what other commands write: SVG, PNG or PDF
 #[derive(Debug, Args)]

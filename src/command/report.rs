@@ -7,9 +7,6 @@ use std::fs::File;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use findings::CaptureFindings;
-use findings::ModelFindings;
-use given::Given;
 use jiff::tz::TimeZone;
 use sizeleak_habits::Home;
 use sizeleak_report::document::{Report, Section};
@@ -22,6 +19,8 @@ use crate::command::audited_model::AuditedModel;
 use crate::command::help::OUTPUT;
 use crate::command::labelled_captures::LabelledCaptures;
 use crate::command::output_option::OutputOption;
+use findings::{CaptureFindings, ModelFindings};
+use given::Given;
 
 pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()> {
     let form = match arguments
