@@ -1,7 +1,7 @@
 //! Answers of earlier runs as input: frames, JSON lines, Parquet, and folders of them.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
@@ -98,36 +98,46 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 }
 
 fn read_file(path: &Path, sink: &mut dyn AnswerSink) -> Result<()> {
-    if path.is_file() && is_parquet(path)? {
-        return read_parquet(path, sink);
-    }
     let (input, name) = open(Some(path))?;
-    read_stream(input, &name, sink)
+    Answers::of(BufReader::new(input), Some(path), &name)?.read(&name, sink)
 }
 
-/// Reads frames or JSON lines; everything before an error has been added.
-pub(super) fn read_stream(input: impl Read, name: &str, sink: &mut dyn AnswerSink) -> Result<()> {
-    read_answers(input, sink).map_err(|error| {
-        let code = if error.is_cut() { 3 } else { 1 };
-        with_code(code, anyhow!("{name}: {error}"))
-    })
+pub(super) enum Answers {
+    /// Frames or JSON lines.
+    Stream(Box<dyn Read>),
+    Parquet(PathBuf),
 }
 
-fn is_parquet(path: &Path) -> Result<bool> {
-    let mut magic = Vec::new();
-    let file = File::open(path).with_context(|| path.display().to_string())?;
-    file.take(4).read_to_end(&mut magic).with_context(|| path.display().to_string())?;
-    Ok(magic == b"PAR1")
+impl Answers {
+    pub(super) fn of(mut input: impl BufRead + 'static, file: Option<&Path>, name: &str) -> Result<Self> {
+        if !input.fill_buf().with_context(|| name.to_owned())?.starts_with(b"PAR1") {
+            return Ok(Self::Stream(Box::new(input)));
+        }
+        let file = file.filter(|path| path.is_file());
+        let file = file.ok_or_else(|| anyhow!("{name} is Parquet, whose end is read first: name a file"))?;
+        Ok(Self::Parquet(file.to_owned()))
+    }
+
+    /// Reads the answers; everything before an error has been added.
+    pub(super) fn read(self, name: &str, sink: &mut dyn AnswerSink) -> Result<()> {
+        match self {
+            Self::Stream(input) => read_answers(input, sink).map_err(|error| {
+                let code = if error.is_cut() { 3 } else { 1 };
+                with_code(code, anyhow!("{name}: {error}"))
+            }),
+            Self::Parquet(path) => read_parquet(&path, sink),
+        }
+    }
 }
 
 /// Reads a Parquet file; everything before an error has been added.
 #[cfg(feature = "parquet")]
-pub(super) fn read_parquet(path: &Path, sink: &mut dyn AnswerSink) -> Result<()> {
+fn read_parquet(path: &Path, sink: &mut dyn AnswerSink) -> Result<()> {
     let file = File::open(path).with_context(|| path.display().to_string())?;
     sizeleak_output::read_parquet_answers(file, sink).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 
 #[cfg(not(feature = "parquet"))]
-pub(super) fn read_parquet(path: &Path, _: &mut dyn AnswerSink) -> Result<()> {
-    Err(anyhow!("{}: this program was built without Parquet", path.display()).into())
+fn read_parquet(path: &Path, _: &mut dyn AnswerSink) -> Result<()> {
+    Err(anyhow!("{}: this program was built without Parquet", path.display()))
 }

@@ -31,6 +31,8 @@ pub(super) enum Content {
     Capture,
     /// Frames that were saved.
     Stream,
+    /// Answers as Parquet, or in lines of JSON.
+    Answers,
     Pipeline,
     /// What is named with an option, and is neither packets nor frames.
     ValueOf(NamedFile),
@@ -45,6 +47,7 @@ pub(super) struct NamedFile {
     option: &'static str,
 }
 
+const PROFILE: NamedFile = NamedFile { what: "a profile", option: "--profile" };
 const MODEL: NamedFile = NamedFile { what: "a model", option: "--model" };
 const INVENTORY: NamedFile = NamedFile { what: "an inventory", option: "--inventory" };
 const LABELS: NamedFile = NamedFile { what: "a file of labels", option: "--labels" };
@@ -57,6 +60,10 @@ impl Operand {
 
     pub(super) fn parser() -> impl TypedValueParser<Value = Self> {
         PathBufValueParser::new().map(Self::of)
+    }
+
+    pub(super) fn is_profile(&self) -> bool {
+        self.content == Content::ValueOf(PROFILE)
     }
 
     pub(super) fn check_place(&self) -> Result<()> {
@@ -83,6 +90,9 @@ fn content_of(path: &Path) -> Content {
     _ = input.by_ref().take(FIRST).read_to_end(&mut head);
     if begins_as_frames(&head) {
         return Content::Stream;
+    }
+    if head.starts_with(b"PAR1") || head.starts_with(b"{") {
+        return Content::Answers;
     }
     if head.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace()) {
         return Content::Capture;
@@ -111,6 +121,8 @@ fn content_of_text(text: &str) -> Option<Content> {
             Some(Content::ValueOf(MODEL))
         } else if is(&["[[device]]"]) {
             Some(Content::ValueOf(INVENTORY))
+        } else if is(&["time-zone", "[[home]]"]) {
+            Some(Content::ValueOf(PROFILE))
         } else {
             None
         }

@@ -21,11 +21,12 @@ use sizeleak_output::plot::{
 use sizeleak_output::{AnswerSink, TimeFormat};
 use sizeleak_platform::telemetry::Latency;
 
+use super::answers_input::Answers;
 use super::failure::{usage, with_code};
 use super::help::OUTPUT;
 use super::output_option::{OutputOption, PictureForm};
 use super::text_style::ClockOption;
-use content::{Answers, Content, PictureKind};
+use content::{Content, PictureKind};
 use timeline::TimelineOptions;
 
 /// Draw figures of what other commands write: SVG, PNG or PDF

@@ -120,7 +120,12 @@ impl TrafficInput {
     }
 
     fn holding(&self, content: Content) -> impl Iterator<Item = &Path> {
-        self.operands.iter().filter(move |operand| operand.content == content).map(|operand| &*operand.path)
+        let is = move |operand: &&Operand| match operand.content {
+            // Other commands do not take them: `capture` says so.
+            Content::Answers => content == Content::Capture,
+            other => other == content,
+        };
+        self.operands.iter().filter(is).map(|operand| &*operand.path)
     }
 
     /// Checks what no stage would: that captures and streams are not mixed, and that nothing stands among them

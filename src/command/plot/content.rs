@@ -2,17 +2,16 @@
 
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::ValueEnum;
 use serde_json::Value;
 use sizeleak_habits::{ActionWeek, Home, Profile, Routine};
-use sizeleak_output::AnswerSink;
 use sizeleak_output::plot::{ActionHours, HomeHabits, RoutineRow};
 use sizeleak_pipeline::recording::open;
 
-use crate::command::answers_input::{read_parquet, read_stream};
+use crate::command::answers_input::Answers;
 
 /// The longest profile, model or report: 256 MiB, the diaries of hundreds of homes.
 const MAX_BYTES: u64 = 1 << 28;
@@ -30,24 +29,14 @@ pub(super) enum Content {
     Report(Value),
 }
 
-pub(super) enum Answers {
-    /// Frames or JSON lines.
-    Stream(Box<dyn Read>),
-    Parquet(PathBuf),
-}
-
 impl Content {
     /// Looks at a file, or at stdin; also gives its name.
     pub(super) fn of(file: Option<&Path>) -> Result<(Self, String)> {
         let (input, name) = open(file)?;
         let mut input = BufReader::new(input);
         let first = input.fill_buf().with_context(|| name.clone())?;
-        let is_parquet = first.starts_with(b"PAR1");
         let content = match first.first() {
-            Some(_) if is_parquet => match file.filter(|path| path.is_file()) {
-                Some(path) => Self::Answers(Answers::Parquet(path.to_owned())),
-                None => return Err(anyhow!("{name} is Parquet, whose end is read first: name a file")),
-            },
+            Some(_) if first.starts_with(b"PAR1") => Self::Answers(Answers::of(input, file, &name)?),
             Some(b'{') => Self::of_json(input).with_context(|| name.clone())?,
             // Frames begin with a byte that is no text.
             Some(first) if first.is_ascii_graphic() => Self::of_toml(whole_text(input).with_context(|| name.clone())?),
@@ -97,16 +86,6 @@ impl Content {
             Self::Profile(_) => "text",
             Self::Model(_) => "a model",
             Self::Report(_) => "a report as JSON",
-        }
-    }
-}
-
-impl Answers {
-    /// Reads the answers; everything before an error has been added.
-    pub(super) fn read(self, name: &str, sink: &mut dyn AnswerSink) -> Result<()> {
-        match self {
-            Self::Stream(input) => read_stream(input, name, sink),
-            Self::Parquet(path) => read_parquet(&path, sink),
         }
     }
 }

@@ -1,12 +1,10 @@
 //! What a report is made from: files told apart by content, with their digests.
 
 use std::env;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use sizeleak_learning::digest_captures;
-use sizeleak_pipeline::recording::open;
 use sizeleak_platform::storage::RunFiles;
 use sizeleak_report::document::{Figure, Section, Value};
 
@@ -16,9 +14,6 @@ use crate::command::document::quoted;
 use crate::command::failure::usage;
 use crate::command::labelled_captures::LabelledCaptures;
 use crate::command::operand::{Content, Operand};
-
-/// How much of a file is looked at.
-const HEAD: u64 = 1 << 12;
 
 #[derive(Debug)]
 pub(super) struct Given {
@@ -113,28 +108,18 @@ impl Given {
 }
 
 fn role(operand: &Operand, labelled: bool) -> Role {
-    let path = &operand.path;
-    if path.is_dir() {
-        return if labelled { Role::Capture } else { Role::Answers };
-    }
     match operand.content {
-        Content::Stream => return Role::Answers,
-        Content::Capture | Content::Pipeline => {}
-        Content::ValueOf(_) | Content::Settings => return Role::Capture,
-    }
-    let mut head = Vec::new();
-    if path.is_file()
-        && let Ok((input, _)) = open(Some(path))
-    {
-        _ = input.take(HEAD).read_to_end(&mut head);
-    }
-    let text = String::from_utf8_lossy(&head);
-    let is_profile = text.lines().any(|line| line.starts_with("time-zone") || line.trim() == "[[home]]");
-    match head.as_slice() {
-        [b'P', b'A', b'R', b'1', ..] | [b'{', ..] => Role::Answers,
-        _ if is_profile => Role::Profile,
+        _ if operand.path.is_dir() => {
+            if labelled {
+                Role::Capture
+            } else {
+                Role::Answers
+            }
+        }
+        _ if operand.is_profile() => Role::Profile,
+        Content::Stream | Content::Answers => Role::Answers,
         // Nothing can be looked at without taking from it.
-        _ if path == Path::new("-") && !labelled => Role::Answers,
+        Content::Capture if operand.path == Path::new("-") && !labelled => Role::Answers,
         _ => Role::Capture,
     }
 }
