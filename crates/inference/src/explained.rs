@@ -208,10 +208,7 @@ impl<'a> Walk<'a> {
     fn begin(&mut self, terms: &[f64]) -> Result<(), TooMuchWork> {
         let mut terms = terms.to_vec();
         for at in 0..self.unsent_parts.len() {
-            let part = &mut self.parts[self.unsent_parts[at]];
-            let component = part.component;
-            let likelihoods = part.likelihoods(0, &self.class_counts, &[]);
-            terms.iter_mut().enumerate().for_each(|(at, term)| *term *= likelihoods[component.pattern_of(at)]);
+            self.parts[self.unsent_parts[at]].multiply(&mut terms, 0, &self.class_counts);
         }
         let none = Pmf::one(0, 1.0);
         self.descend(0, Decided { sums: &none, totals: Totals::default(), actions: 0, terms: &terms })
@@ -286,15 +283,14 @@ impl<'a> Walk<'a> {
             if !is_complete && sent() <= part.most_seen {
                 continue;
             }
+            if is_complete {
+                part.multiply(terms, level, &self.class_counts);
+                continue;
+            }
             let component = part.component;
             let likelihoods = part.likelihoods(level, &self.class_counts, &self.open[level]);
-            let likelihood_of = |interpretation| likelihoods[component.pattern_of(interpretation)];
-            if is_complete {
-                terms.iter_mut().enumerate().for_each(|(at, term)| *term *= likelihood_of(at));
-            } else {
-                let bound = terms.iter().enumerate().map(|(at, term)| term * likelihood_of(at)).sum();
-                least_sum = least_sum.min(bound);
-            }
+            let bound = terms.iter().enumerate().map(|(at, term)| term * likelihoods[component.pattern_of(at)]).sum();
+            least_sum = least_sum.min(bound);
         }
         least_sum.min(terms.iter().sum())
     }
@@ -317,6 +313,13 @@ impl<'a> Part<'a> {
         let peak = patterns.clone().map(|pattern| component.peak(pattern)).max().unwrap_or(0);
         let most_seen = patterns.map(|pattern| component.replies(pattern)).max().unwrap_or(0);
         Self { component, ln_greatest, complete_at, most_seen, peak, known: HashMap::default(), key: Vec::new() }
+    }
+
+    /// Multiplies the terms of interpretations with how likely their patterns are, behind the last group that matters.
+    fn multiply(&mut self, terms: &mut [f64], level: usize, class_counts: &[u32]) {
+        let component = self.component;
+        let likelihoods = self.likelihoods(level, class_counts, &[]);
+        terms.iter_mut().enumerate().for_each(|(at, term)| *term *= likelihoods[component.pattern_of(at)]);
     }
 
     /// How likely each pattern is at most behind a group, as a multiple of its greatest; exact where the numbers are known.
