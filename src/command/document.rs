@@ -83,6 +83,14 @@ pub(super) fn indented(document: Document, by: usize) -> Document {
     document.into_iter().map(further).collect()
 }
 
+/// What is said of entries that are not shown; nothing if all are.
+pub(super) fn rest(all: usize, shown: usize, words: impl FnOnce(usize) -> String) -> Document {
+    match all.checked_sub(shown) {
+        Some(more @ 1..) => line(words(more)),
+        _ => Document::new(),
+    }
+}
+
 pub(super) fn spaced(parts: impl IntoIterator<Item = Document>) -> Document {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(&blank()[..])
 }

@@ -33,7 +33,7 @@ use super::notices::NoticeReport;
 use super::output_option::{OutputOption, write};
 use super::report_format::{ReportForm, ReportFormatOption};
 use super::session::Session;
-use crate::command::document::{blank, figure, line, paragraph};
+use crate::command::document::{figure, line, paragraph, spaced};
 use comparison::{ComparedPipelines, ComparisonFlags};
 use table::ROWS;
 
@@ -211,7 +211,7 @@ impl Arguments {
         let document = || {
             let folds = folds.map_or_else(Document::new, folds_table);
             let padded = what_if.map_or_else(Document::new, |what_if| what_if_table(evaluation, what_if));
-            [table::conclusion(evaluation), folds, table::table(evaluation), padded].concat()
+            spaced([table::conclusion(evaluation), folds, table::table(evaluation), padded])
         };
         let report = Report { evaluation, folds, what_if };
         let written = form.written(&report, None, document)?;
@@ -285,14 +285,11 @@ fn folds_table(folds: &[Fold]) -> Document {
         let fault = fold.fault.as_deref()?;
         Some(line(format!("no model without part {at}: {fault}")))
     });
-    [
+    let table = figure(&Figure::new("folds", columns, (1..).zip(folds).map(row)));
+    spaced([
         line("every label is tested with a model of the other parts, over the same commands"),
-        blank(),
-        figure(&Figure::new("folds", columns, (1..).zip(folds).map(row))),
-        faults.flatten().collect(),
-        blank(),
-    ]
-    .concat()
+        table.into_iter().chain(faults.flatten()).collect(),
+    ])
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -370,5 +367,5 @@ fn what_if_table(evaluation: &Evaluation, what_if: &WhatIf) -> Document {
         mean(added_bytes),
         mean(bytes),
     );
-    [blank(), paragraph(sentence, 0), figure(&Figure::new("what-if", " | as captured | padded", all))].concat()
+    [paragraph(sentence, 0), figure(&Figure::new("what-if", " | as captured | padded", all))].concat()
 }

@@ -12,7 +12,7 @@ use sizeleak_platform::telemetry::log::{complain, say};
 use sizeleak_report::document::NONE;
 use sizeleak_text::{counted, escaped, utc};
 
-use crate::command::document::{Document, blank, line, name_cell, numbers, paragraph};
+use crate::command::document::{Document, line, name_cell, numbers, paragraph, rest, spaced};
 use crate::command::failure::with_code;
 use crate::command::report_format::ReportFormatOption;
 
@@ -185,32 +185,25 @@ fn table(manifest: &Manifest) -> Document {
         ]
     });
     let header = ["point", "captures", "packets", "from", "to", "commands", "answers"];
-    let mut text = numbers(header, rows);
     let points = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.fault.clone()?)));
     let files = manifest.failed_files().map(|(file, fault)| (file.path.as_str(), fault));
-    list(&mut text, "Failed", points.chain(files));
-    if let Some(silence) = silence(manifest) {
-        text.extend([blank(), paragraph(name_cell(&silence), 0)].concat());
-    }
     let doubtful = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), doubts(point)?)));
-    list(&mut text, "Doubtful or incomplete, by notices", doubtful);
     let waiting = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.waits.clone()?)));
-    list(&mut text, "Growing", waiting.chain(with(manifest, FileVerdict::Growing)));
-    let outside = manifest.count_of(FileVerdict::Outside);
-    if outside > 0 {
-        text.extend(
-            [blank(), line(format!("Outside of the range of time: {outside} captures, which `--format json` lists"))]
-                .concat(),
-        );
-    }
+    let outside = Some(manifest.count_of(FileVerdict::Outside)).filter(|outside| *outside > 0);
+    let outside = outside
+        .map(|outside| line(format!("Outside of the range of time: {outside} captures, which `--format json` lists")));
     let others: Vec<_> = with(manifest, FileVerdict::NoCapture).collect();
-    list(&mut text, "No captures", others.iter().take(MAX_OTHERS).cloned());
-    if let Some(more) = others.len().checked_sub(MAX_OTHERS).filter(|more| *more > 0) {
-        text.extend(line(format!("  and {more} more, which `--format json` lists")));
-    }
-    let checked = "This is what the last run found, as manifest.ndjson has it; no file was read again.";
-    text.extend([blank(), paragraph(checked, 0)].concat());
-    text
+    let more = rest(others.len(), MAX_OTHERS, |more| format!("  and {more} more, which `--format json` lists"));
+    spaced([
+        numbers(header, rows),
+        list("Failed", points.chain(files)),
+        silence(manifest).map_or_else(Document::new, |silence| paragraph(name_cell(&silence), 0)),
+        list("Doubtful or incomplete, by notices", doubtful),
+        list("Growing", waiting.chain(with(manifest, FileVerdict::Growing))),
+        outside.unwrap_or_default(),
+        [list("No captures", others.iter().take(MAX_OTHERS).cloned()), more].concat(),
+        paragraph("This is what the last run found, as manifest.ndjson has it; no file was read again.", 0),
+    ])
 }
 
 fn with(manifest: &Manifest, verdict: FileVerdict) -> impl Iterator<Item = (&str, String)> {
@@ -226,14 +219,10 @@ fn end_of(name: &str) -> String {
     }
 }
 
-fn list<'a>(text: &mut Document, heading: &str, entries: impl Iterator<Item = (&'a str, String)>) {
-    let mut entries = entries.peekable();
-    if entries.peek().is_some() {
-        text.extend([blank(), line(format!("{heading}:"))].concat());
-    }
-    for (name, fault) in entries {
-        text.extend(paragraph(format!("  {}", escaped(&sentence(name, &fault))), 4));
-    }
+fn list<'a>(heading: &str, entries: impl Iterator<Item = (&'a str, String)>) -> Document {
+    let entry = |(name, fault): (&str, String)| paragraph(format!("  {}", escaped(&sentence(name, &fault))), 4);
+    let entries: Document = entries.flat_map(entry).collect();
+    if entries.is_empty() { entries } else { [line(format!("{heading}:")), entries].concat() }
 }
 
 fn as_json(manifest: &Manifest) -> Result<Value> {

@@ -13,7 +13,7 @@ use sizeleak_survey::in_words;
 use sizeleak_text::escaped;
 
 use crate::command::audited_model::{AuditedModel, PriorReport, actions};
-use crate::command::document::{Document, figure, line, paragraph, spaced};
+use crate::command::document::{Document, figure, line, paragraph, rest, spaced};
 use crate::command::report_format::ReportForm;
 
 /// Where the other lines of what is taken to be known begin.
@@ -142,10 +142,7 @@ fn collisions(audit: &Audit, model: &Model) -> Document {
         paragraph(escaped(&format!("  {}", names.join(" = "))), 4)
     };
     let shown = audit.collisions.iter().take(SHOWN).flat_map(|collision| alike(&collision.commands));
-    let more = match audit.collisions.len().saturating_sub(SHOWN) {
-        0 => Document::new(),
-        more => line(format!("  and {more} sizes more (--format json lists all)")),
-    };
+    let more = rest(audit.collisions.len(), SHOWN, |more| format!("  and {more} sizes more (--format json lists all)"));
     let heading = line("commands of one or two actions that have the same size:");
     [heading, shown.collect(), more].concat()
 }

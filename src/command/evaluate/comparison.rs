@@ -13,7 +13,7 @@ use sizeleak_platform::telemetry::log::say;
 use sizeleak_report::document::NONE;
 use sizeleak_text::{escaped, percent};
 
-use crate::command::document::{Document, blank, line, numbers, paragraph};
+use crate::command::document::{Document, line, numbers, paragraph, spaced};
 use crate::command::evaluation_input::{COVERED, EvaluationInput, PipelineVariant};
 use crate::command::failure::{damaged, usage};
 use crate::command::notices::NoticeReport;
@@ -129,16 +129,12 @@ fn table(comparison: &Comparison) -> Document {
     let level = 100.0 * confidence.share();
     let explained =
         format!("{commands} labelled commands; intervals of {level} %; * marks a difference whose interval excludes 0");
-    [
+    spaced([
         names.flatten().collect(),
-        blank(),
         paragraph(explained, 0),
-        blank(),
         numbers(["", "", "", "interval"], rows(pipelines, 1, value)),
-        blank(),
         numbers(["less [1]", "", "", "", "interval", "p"], rows(pipelines, 2, difference)),
-    ]
-    .concat()
+    ])
 }
 
 /// The rows of all figures for the pipelines from this number on; the first row of each figure has its title.

@@ -8,35 +8,28 @@ use sizeleak_report::document::Value::{Number, Within};
 use sizeleak_report::document::{Figure, Value};
 use sizeleak_text::escaped;
 
-use crate::command::document::{Document, blank, figure, line, name_cell, paragraph};
+use crate::command::document::{Document, figure, line, name_cell, paragraph, spaced};
 
 const SHOWN: usize = 8;
 
 pub(super) fn conclusion(evaluation: &Evaluation) -> Document {
-    [paragraph(escaped(&evaluation.conclusion.sentence), 0), blank()].concat()
+    paragraph(escaped(&evaluation.conclusion.sentence), 0)
 }
 
 pub(super) fn table(evaluation: &Evaluation) -> Document {
     let Evaluation { commands, matches, actions, after_pruning, .. } = evaluation;
     let MatchCounts { matched, missed, ambiguous, spurious } = matches;
-    [
-        paragraph(
-            format!(
-                "{commands} labelled commands: {matched} found, {missed} missed, {ambiguous} ambiguous; {spurious} commands \
-                 unlabelled"
-            ),
-            0,
-        ),
-        blank(),
-        scores(evaluation),
-        line("in brackets: intervals of 95 % (Wilson)"),
-        blank(),
+    let found = format!(
+        "{commands} labelled commands: {matched} found, {missed} missed, {ambiguous} ambiguous; {spurious} commands \
+         unlabelled"
+    );
+    spaced([
+        paragraph(found, 0),
+        [scores(evaluation), line("in brackets: intervals of 95 % (Wilson)")].concat(),
         action_scores(actions),
         misattributions(actions, &evaluation.confusion),
-        blank(),
         calibration(&after_pruning.calibration.bins),
-    ]
-    .concat()
+    ])
 }
 
 /// A figure of a score: its name, and its value.
@@ -114,11 +107,7 @@ fn misattributions(actions: &[ActionScore], confusion: &Confusion) -> Document {
         line(format!("{times:>8.1} × {} for {}", name(*answer), name(*truth)))
     };
     let lines: Document = confusion.most_frequent(SHOWN).iter().flat_map(mistaken).collect();
-    if lines.is_empty() {
-        lines
-    } else {
-        [blank(), line("most often mistaken, in the first candidate"), lines].concat()
-    }
+    if lines.is_empty() { lines } else { [line("most often mistaken, in the first candidate"), lines].concat() }
 }
 
 fn calibration(bins: &[CalibrationBin]) -> Document {

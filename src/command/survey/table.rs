@@ -9,7 +9,7 @@ use sizeleak_survey::{
 };
 use sizeleak_text::{counted, escaped, width};
 
-use crate::command::document::{Document, blank, indented, line, numbers, paragraph};
+use crate::command::document::{Document, indented, line, numbers, paragraph, rest, spaced};
 
 /// How many addresses are listed, and how many of them are shown with their services.
 const MAX_ADDRESSES: usize = 10;
@@ -30,19 +30,14 @@ pub(super) fn table(
     next: impl Fn(&SurveyedAddress) -> Option<Document>,
 ) -> Document {
     let likely = report.addresses.iter().filter(|address| may_be_gateway(address)).count();
-    let mut parts = vec![conclusion(report, times)];
-    if !report.addresses.is_empty() {
-        parts.extend([blank(), addresses(&report.addresses)]);
-    }
+    let mut parts = vec![conclusion(report, times), addresses(&report.addresses)];
     // At least one, to show what there is; the likely and the possible ones come first.
     for address in report.addresses.iter().take(likely.clamp(1, MAX_SHOWN)) {
-        parts.extend([blank(), of_address(address, times)]);
-        if let Some(lines) = next(address) {
-            parts.extend([blank(), line(format!("Next, for {}:", address.address)), lines]);
-        }
+        parts.push(of_address(address, times));
+        parts.extend(next(address).map(|lines| [line(format!("Next, for {}:", address.address)), lines].concat()));
     }
     parts.extend([servers(&report.servers), omissions(report)]);
-    parts.concat()
+    spaced(parts)
 }
 
 pub(super) fn may_be_gateway(address: &SurveyedAddress) -> bool {
@@ -85,6 +80,9 @@ fn conclusion(report: &SurveyReport, times: &TimeFormat) -> Document {
 }
 
 fn addresses(addresses: &[SurveyedAddress]) -> Document {
+    if addresses.is_empty() {
+        return Document::new();
+    }
     let row = |address: &SurveyedAddress| {
         let messages = address.services.iter().map(|service| messages(&service.traffic)).sum::<u64>();
         [
@@ -97,10 +95,8 @@ fn addresses(addresses: &[SurveyedAddress]) -> Document {
     };
     let header = ["address", "gateway?", "score", "messages", "services"];
     let table = numbers(header, addresses.iter().take(MAX_ADDRESSES).map(row));
-    match addresses.len().checked_sub(MAX_ADDRESSES) {
-        Some(more @ 1..) => [table, line(format!("… {more} more (`--format json` has all)"))].concat(),
-        _ => table,
-    }
+    let more = rest(addresses.len(), MAX_ADDRESSES, |more| format!("… {more} more (`--format json` has all)"));
+    [table, more].concat()
 }
 
 fn verdict(verdict: Verdict) -> &'static str {
@@ -121,23 +117,17 @@ fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> Document {
     };
     let reasons = address.reasons.iter().map(|Reason { points, text }| paragraph(format!("{points:>+5}  {text}"), 7));
     let services = address.services.iter().take(MAX_SERVICES);
-    let services = services.map(|service| [blank(), of_service(service, times)].concat());
     let title = line(format!("{} {is}: {} of 100 points", address.address, address.score));
-    let mut parts: Vec<Document> = std::iter::once(title).chain(reasons).chain(services).collect();
-    if let Some(more @ 1..) = address.services.len().checked_sub(MAX_SERVICES) {
-        parts.extend([
-            blank(),
-            line(format!(
-                "  … {} with fewer messages (`--format json` has all)",
-                counted(more, "more service", "more services")
-            )),
-        ]);
-    }
-    parts.extend(other_ports(&address.other_ports));
-    parts.concat()
+    let mut parts = vec![title.into_iter().chain(reasons.flatten()).collect()];
+    parts.extend(services.map(|service| of_service(service, times)));
+    parts.push(rest(address.services.len(), MAX_SERVICES, |more| {
+        format!("  … {} with fewer messages (`--format json` has all)", counted(more, "more service", "more services"))
+    }));
+    parts.push(other_ports(&address.other_ports));
+    spaced(parts)
 }
 
-fn other_ports(ports: &[OtherPort]) -> Option<Document> {
+fn other_ports(ports: &[OtherPort]) -> Document {
     let named = ports.iter().take(MAX_OTHERS).map(|other| {
         let (transport, port) = (other.transport.to_uppercase(), other.port);
         format!("{transport} port {port} ({})", counted(other.connections, "connection", "connections"))
@@ -145,7 +135,7 @@ fn other_ports(ports: &[OtherPort]) -> Option<Document> {
     let named = named.collect::<Vec<_>>().join(", ");
     let more = if ports.len() > MAX_OTHERS { ", …" } else { "" };
     let text = format!("  without messages that could be sized: {named}{more}");
-    (!ports.is_empty()).then(|| [blank(), paragraph(text, 2)].concat())
+    if ports.is_empty() { Document::new() } else { paragraph(text, 2) }
 }
 
 fn of_service(service: &SurveyedService, times: &TimeFormat) -> Document {
@@ -165,14 +155,11 @@ fn of_service(service: &SurveyedService, times: &TimeFormat) -> Document {
         [&format!("began{}", times.heading().trim_start_matches("time")), "open for", "to it", "from it", "handshake"],
         shown.map(|connection| connection_row(connection, times)),
     );
-    let more = match service.connections.len().checked_sub(MAX_CONNECTIONS) {
-        Some(more @ 1..) => {
-            line(format!("    … {} with fewer messages", counted(more, "more connection", "more connections")))
-        }
-        _ => Document::new(),
-    };
+    let more = rest(service.connections.len(), MAX_CONNECTIONS, |more| {
+        format!("    … {} with fewer messages", counted(more, "more connection", "more connections"))
+    });
     let (kinds, histogram) = (indented(kinds(&traffic.kinds), 4), indented(histogram(&traffic.histogram), 4));
-    [text, indented(connections, 4), more, blank(), kinds, blank(), histogram].concat()
+    spaced([[text, indented(connections, 4), more].concat(), kinds, histogram])
 }
 
 fn carried(service: &SurveyedService) -> String {
@@ -280,7 +267,7 @@ fn servers(servers: &[Server]) -> Document {
     let named = named.collect::<Vec<_>>().join(", ");
     let advice = "if one of them is the gateway, name it with `--gateway`";
     let text = format!("Only others opened connections to: {named}{more}; {advice}.");
-    [blank(), paragraph(text, 0)].concat()
+    paragraph(text, 0)
 }
 
 fn omissions(report: &SurveyReport) -> Document {
@@ -292,7 +279,7 @@ fn omissions(report: &SurveyReport) -> Document {
     });
     let not_sized = report.not_sized.iter().map(|sentence| format!("{sentence}."));
     let sentences: Vec<String> = left_out.into_iter().chain(suppressed).chain(not_sized).collect();
-    if sentences.is_empty() { Document::new() } else { [blank(), paragraph(sentences.join(" "), 0)].concat() }
+    if sentences.is_empty() { Document::new() } else { paragraph(sentences.join(" "), 0) }
 }
 
 fn messages(traffic: &Traffic) -> u64 {
