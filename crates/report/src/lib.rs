@@ -5,12 +5,12 @@
 //! holds is in [`document`]. A report with the same parts is written as the same bytes.
 //!
 //! ```
-//! use sizeleak_report::{Form, document::{Report, Verdict}, written};
+//! use sizeleak_report::document::{Report, Verdict};
 //!
 //! let verdict = Verdict { sentence: "An action called <on> leaks.".into(), meaning: String::new() };
 //! let report = Report { verdict, tiles: Vec::new(), fix: String::new(), sections: Vec::new() };
-//! assert!(written(report.clone(), Form::Page).contains("<h1>An action called &#60;on&#62; leaks.</h1>"));
-//! assert!(written(report, Form::Markdown).contains(r"**An action called \<on\> leaks.**"));
+//! assert!(sizeleak_report::html(report.clone()).contains("<h1>An action called &#60;on&#62; leaks.</h1>"));
+//! assert!(sizeleak_report::markdown(report).contains(r"**An action called \<on\> leaks.**"));
 //! ```
 
 pub mod document;
@@ -20,22 +20,16 @@ pub mod leak;
 pub mod markdown;
 mod observed;
 mod page;
-mod parts;
 
 use document::Report;
 pub use observed::Observed;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    Page,
-    Markdown,
+/// The report as a page of HTML. What it lacks, it says how to give.
+pub fn html(report: Report) -> String {
+    page::page(&report.with_all_parts())
 }
 
-/// A report in this form. Sections that it lacks say what to give.
-pub fn written(report: Report, form: Form) -> String {
-    let report = report.with_all_parts();
-    match form {
-        Form::Page => page::page(&report),
-        Form::Markdown => markdown::markdown(&report),
-    }
+/// The same as Markdown.
+pub fn markdown(report: Report) -> String {
+    markdown::markdown(&report.with_all_parts())
 }
