@@ -44,13 +44,20 @@ pub(crate) fn run(mut arguments: Arguments, session: &mut Session) -> Result<()>
         }
         damage = Some(failure.context("the report covers what is before the damage".to_owned()));
     }
+    let captures = &arguments.captures;
     let model = arguments.audited.path().map(|_| arguments.audited.model()).transpose()?;
-    let of_model = model.as_ref().map(|model| ModelFindings::new(model, &arguments)).transpose()?;
-    let of_captures = given.has_captures.then(|| CaptureFindings::new(&arguments, model.as_ref(), &mut observed));
+    let of_model = model.as_ref().map(|model| ModelFindings::new(model, &arguments.audited)).transpose()?;
+    let of_captures =
+        given.has_captures.then(|| CaptureFindings::new(captures, &arguments.audited, model.as_ref(), &mut observed));
     let of_captures = of_captures.transpose()?;
     let (mut verdicts, mut sections, mut figures) = (Vec::new(), vec![given.provenance(&arguments)?], Vec::new());
     let (mut tiles, mut fix) = (Vec::new(), "A model tells what would stop the leak, and what that costs.".to_owned());
     if let Some(found) = of_captures {
+        sections.push(if arguments.quick {
+            Section::missing("learning", "Left out by `--quick`.")
+        } else {
+            found.learning_curve(captures)
+        });
         verdicts.push(found.verdict);
         sections.extend(found.sections);
         tiles = found.tiles;

@@ -17,10 +17,11 @@ use sizeleak_model::{FitMethod, Model, ModelSet};
 use sizeleak_report::document::{Figure, Section, Tile, Value, Verdict};
 use sizeleak_report::{Observed, judged, leak};
 
-use super::Arguments;
+use crate::command::audited_model::AuditedModel;
 use crate::command::document::quoted;
 use crate::command::evaluation_input::COVERED;
 use crate::command::failure::{damaged, sentence};
+use crate::command::labelled_captures::LabelledCaptures;
 use crate::command::measure::report::{MeasuredAudit, MeasuredSecrets};
 use crate::command::measure::{CORRECTOR, Measured, named};
 use crate::command::pad::countermeasures::{Comparison, JudgedHome};
@@ -39,11 +40,16 @@ pub(super) struct CaptureFindings {
     pub(super) tiles: Vec<Tile>,
     pub(super) sections: Vec<Section>,
     pub(super) damage: Option<anyhow::Error>,
+    labelled: Measured,
 }
 
 impl CaptureFindings {
-    pub(super) fn new(arguments: &Arguments, model: Option<&Model>, observed: &mut Observed) -> Result<Self> {
-        let Arguments { captures, audited, .. } = arguments;
+    pub(super) fn new(
+        captures: &LabelledCaptures,
+        audited: &AuditedModel,
+        model: Option<&Model>,
+        observed: &mut Observed,
+    ) -> Result<Self> {
         let labelled = Measured::new(captures, audited, audited.pipeline(captures)?, model, SEED)?;
         let Measured { commands, audit: measured, .. } = &labelled;
         if observed.commands() == 0 {
@@ -62,17 +68,30 @@ impl CaptureFindings {
         };
         let mut sections = vec![shown(measured)];
         sections.extend(evaluation.as_ref().map(judged::calibration));
-        sections.push(if arguments.quick {
-            Section::missing("learning", "Left out by `--quick`.")
-        } else {
-            learning_curve(arguments, &labelled)
-        });
         Ok(Self {
             verdict,
             tiles: evaluation.as_ref().map_or_else(|| tiles(measured), |evaluation| vec![judged::tile(evaluation)]),
             sections,
             damage: commands.damage.as_ref().map(|damage| damaged(damage, COVERED)),
+            labelled,
         })
+    }
+
+    /// How precision grows with labels, or why that is not known.
+    pub(super) fn learning_curve(&self, captures: &LabelledCaptures) -> Section {
+        let labelled = &self.labelled;
+        let settings = captures.digests(&labelled.pipeline).map(|captures| LearningSettings {
+            labels_are_complete: false,
+            method: FitMethod::Robust,
+            cipher: None,
+            padding: None,
+            inventory: labelled.inventory.clone(),
+            captures,
+        });
+        match settings.and_then(|settings| labelled.measured_curve(&settings)) {
+            Ok(curve) => judged::learning_curve(&curve),
+            Err(fault) => Section::missing("learning", format!("It cannot be measured: {}.", sentence(&fault))),
+        }
     }
 }
 
@@ -108,22 +127,6 @@ impl Measured {
             tolerance: self.tolerance,
         };
         Ok(LearningCurve::measure(&input, &LabelCounts::Growing)?)
-    }
-}
-
-/// How precision grows with labels, or why that is not known.
-fn learning_curve(arguments: &Arguments, labelled: &Measured) -> Section {
-    let settings = arguments.captures.digests(&labelled.pipeline).map(|captures| LearningSettings {
-        labels_are_complete: false,
-        method: FitMethod::Robust,
-        cipher: None,
-        padding: None,
-        inventory: labelled.inventory.clone(),
-        captures,
-    });
-    match settings.and_then(|settings| labelled.measured_curve(&settings)) {
-        Ok(curve) => judged::learning_curve(&curve),
-        Err(fault) => Section::missing("learning", format!("It cannot be measured: {}.", sentence(&fault))),
     }
 }
 
@@ -169,16 +172,16 @@ pub(super) struct ModelFindings {
 }
 
 impl ModelFindings {
-    pub(super) fn new(model: &Model, arguments: &Arguments) -> Result<Self> {
+    pub(super) fn new(model: &Model, audited: &AuditedModel) -> Result<Self> {
         if let Some(why) = model.learned.unfit_for_figures() {
             return Ok(Self::without_figures(&why));
         }
-        let premises = arguments.audited.premises();
+        let premises = audited.premises();
         let audit = Audit::new(model, &premises)?;
         let space = CommandSpace::new(model, &premises)?;
         let knowledge = EpsilonKnowledge::Distribution;
         let seen = Observation::new(&space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
-        let prior = arguments.audited.prior(model).sentence;
+        let prior = audited.prior(model).sentence;
         let mut sections = vec![leak::sizes(&audit, model), leak::anonymity(&audit)];
         if let Some(first) = sections.first_mut() {
             first.text.push(format!("How probable commands are before their size is seen: {prior}."));
@@ -203,7 +206,7 @@ impl ModelFindings {
             let compared = Comparison::new(&judged, &PaddingPolicy::None);
             let text = [compared.explained()].into_iter().chain(compared.faults()).collect();
             sections.push(Section::new("countermeasures", text, compared.figures().into()));
-            fix((&home, &traffic), &audit, arguments)?
+            fix((&home, &traffic), &audit, audited)?
         };
         Ok(Self {
             verdict: leak::verdict(&audit),
@@ -233,7 +236,7 @@ impl ModelFindings {
 }
 
 /// The cheapest table that leaves hardly more than guessing, in words.
-fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, arguments: &Arguments) -> Result<String> {
+fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, audited: &AuditedModel) -> Result<String> {
     let rules = TableRules { fewest_commands: FEWEST, ..TableRules::default() };
     let search = TableSearch { rows: home.rows(), objective: Objective::Vulnerability, rules };
     let goal = Goal::Target(FIX * home.unpadded.command.guessing);
@@ -245,7 +248,7 @@ fn fix((home, traffic): (&PaddedHome, &HomeTraffic), audit: &Audit, arguments: &
             let option = |(role, path): (&str, PathBuf)| {
                 format!(" --{} {}", role.trim_start_matches("the "), quoted(&path.to_string_lossy()))
             };
-            let options: String = arguments.audited.files().map(option).collect();
+            let options: String = audited.files().map(option).collect();
             format!(
                 "{words}{replies} `sizeleak pad{options} --target 5%-of-guessing --least-set {FEWEST} --table table.c` \
                  writes it as C."
