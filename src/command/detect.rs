@@ -17,7 +17,7 @@ use super::answers_input::AnswersInput;
 use super::frames::check_target;
 use super::help::{INPUT, OUTPUT};
 use super::output_option::{EncodedFile, OutputOption, one_of};
-use super::text_style::TextStyleOptions;
+use super::text_style::ClockOption;
 use super::time_range::TimeRangeOption;
 
 /// How far answers may go back in time, in nanoseconds: those of commands that overlap come out of order.
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     output: OutputOption,
 
     #[command(flatten)]
-    style: TextStyleOptions,
+    clock: ClockOption,
 }
 
 /// Those of deviations.
@@ -121,7 +121,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut file = arguments.output.create()?;
     let output = file.writer()?;
     check_target(format, &output)?;
-    let style = arguments.style.style(HexLength::default(), &output)?;
+    let style = arguments.clock.style(HexLength::default(), &output)?;
     let mut writer = OutputWriter::new(
         format,
         KindSelection::Kinds(vec!["deviation".into()]),

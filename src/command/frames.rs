@@ -16,7 +16,7 @@ use sizeleak_platform::telemetry::log::say;
 use super::failure::{usage, with_code};
 use super::help::OUTPUT;
 use super::output_option::{EncodedFile, OutputOption, keep_partial, one_of};
-use super::text_style::TextStyleOptions;
+use super::text_style::ClockOption;
 
 /// Show a frame stream as text, at any point of a pipe
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     whole: bool,
 
     #[command(flatten)]
-    style: TextStyleOptions,
+    clock: ClockOption,
 }
 
 /// All but frames.
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut file = arguments.output.create()?;
     let output = file.writer()?;
     check_target(format, &output)?;
-    let style = arguments.style.style(binary, &output)?;
+    let style = arguments.clock.style(binary, &output)?;
     let (mut reader, mut seen) = (FrameReader::new(input), KindsSeen::default());
     let output = EncodedFile::new(output, arguments.output.path());
     let is_live = output.is_plain();

@@ -22,7 +22,7 @@ use super::output_option::{EncodedFile, OutputOption, keep_partial};
 use super::progress::ProgressFlags;
 use super::session::Session;
 use super::start_point::{Continuation, ContinuedRun, FoundPipeline, StartPoint, report_found, report_unsaved};
-use super::text_style::TextStyleOptions;
+use super::text_style::ClockOption;
 use super::time_range::{TimeCut, TimeRangeOption};
 use super::traffic_input::{StageOptionArguments, TrafficInput, choose_gateway};
 
@@ -81,7 +81,7 @@ pub(crate) struct Arguments {
     output: OutputOption,
 
     #[command(flatten)]
-    style: TextStyleOptions,
+    clock: ClockOption,
 
     /// Print a table of the stages' latencies on stderr at the end
     #[arg(long, help_heading = MEASURING)]
@@ -132,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     continued.as_mut().map_or(Ok(()), ContinuedRun::create)?;
     let output = file.writer()?;
     check_target(format, &output)?;
-    let style = arguments.style.style(HexLength::default(), &output)?;
+    let style = arguments.clock.style(HexLength::default(), &output)?;
     // Before any thread starts, and after everything but the captures is open.
     let sandbox = access.as_ref().map(Sandbox::limit_files);
     let served = arguments.serve(&telemetry)?;

@@ -24,19 +24,11 @@ impl ClockOption {
             usage!("the local time zone is not known: {error}; {advice}")
         })
     }
-}
 
-#[derive(Debug, Args)]
-pub(super) struct TextStyleOptions {
-    #[command(flatten)]
-    clock: ClockOption,
-}
-
-impl TextStyleOptions {
     pub(super) fn style(&self, binary: HexLength, output: &File) -> Result<TextStyle> {
         // On a terminal, unless `NO_COLOR` is set.
         let is_plain = AutoStream::choice(output) == ColorChoice::Never;
         let colours = if is_plain { Colours::Off } else { Colours::On };
-        Ok(TextStyle { binary, times: self.clock.times()?, colours })
+        Ok(TextStyle { binary, times: self.times()?, colours })
     }
 }

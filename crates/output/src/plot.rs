@@ -22,7 +22,7 @@ pub use calibration::{CalibrationFigure, LearningCurveFigure, PaddingFigure};
 pub use chart::{ChartKind, ChartNumbers};
 pub use confusion::ConfusionFigure;
 pub use drawing::svg_of;
-pub use habits::{ActionHours, HomeHabits, RoutineRow, habits_svg};
+pub use habits::{HomeHabits, habits_svg};
 pub use latency::{Quantiles, StageLatency, latency_svg};
 pub use page::{PictureSize, TooSmall};
 #[cfg(feature = "figures")]

@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::ValueEnum;
 use serde_json::Value;
-use sizeleak_habits::{ActionWeek, Home, Profile, Routine};
-use sizeleak_output::plot::{ActionHours, HomeHabits, RoutineRow};
+use sizeleak_habits::{Home, Profile};
+use sizeleak_output::plot::HomeHabits;
 use sizeleak_pipeline::recording::open;
 
 use crate::command::answers_input::Answers;
@@ -174,15 +174,9 @@ fn gateway_name(gateway: &str) -> &str {
 /// What is drawn of a home that lives by the clock of this zone.
 pub(super) fn habits(home: &Home, zone: &str) -> HomeHabits {
     let (commands, days) = (home.sightings().count(), home.learned_days());
-    let hours = |ActionWeek { action, hours, weekly }| ActionHours { name: action, hours, weekly };
-    let row = |Routine { command, at, came, of, days }| RoutineRow {
-        command: command.to_string(),
-        when: format!("{at}  {came} of {of} {}", if days == "all" { "days" } else { days }),
-        share: f64::from(came) / f64::from(of.max(1)),
-    };
     HomeHabits {
         about: format!("{days} whole days, {commands} commands; clock: {zone}"),
-        actions: home.week().into_iter().map(hours).collect(),
-        routines: home.routines().into_iter().map(row).collect(),
+        actions: home.week(),
+        routines: home.routines(),
     }
 }

@@ -2,8 +2,8 @@
 //! the same time of the day.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
+use sizeleak_habits::{ActionWeek, Routine};
 use sizeleak_text::shortened;
 use svg::node::element::{Group, Title};
 
@@ -51,28 +51,9 @@ const SHARE: f64 = 34.0;
 pub struct HomeHabits {
     /// What this was learned from, and by which clock its hours are.
     pub about: String,
-    pub actions: Vec<ActionHours>,
+    pub actions: Vec<ActionWeek>,
     /// What comes at about the same time, by the time of day.
-    pub routines: Vec<RoutineRow>,
-}
-
-#[derive(Debug)]
-pub struct ActionHours {
-    pub name: Arc<str>,
-    /// The expected commands with it in each hour of each weekday from Monday on; `None` where it is not known.
-    pub hours: [[Option<f64>; 24]; 7],
-    /// The expected commands with it in a week.
-    pub weekly: f64,
-}
-
-/// A command that comes at about the same time.
-#[derive(Debug)]
-pub struct RoutineRow {
-    pub command: String,
-    /// The time of day, and on how many of which days it came.
-    pub when: String,
-    /// The share of these days, from 0 to 1.
-    pub share: f64,
+    pub routines: Vec<Routine>,
 }
 
 pub fn habits_svg(home: &HomeHabits, size: PictureSize, title: &str) -> Result<String, TooSmall> {
@@ -103,8 +84,8 @@ pub fn habits_svg(home: &HomeHabits, size: PictureSize, title: &str) -> Result<S
 }
 
 struct Picture<'a> {
-    panels: &'a [ActionHours],
-    routines: &'a [RoutineRow],
+    panels: &'a [ActionWeek],
+    routines: &'a [Routine],
     scale: RateScale,
     legend: Legend,
     columns: usize,
@@ -160,8 +141,8 @@ impl<'a> Picture<'a> {
     }
 
     /// The hours of a week in which an action is used.
-    fn panel(&self, action: &ActionHours, left: f64, top: f64) -> Group {
-        let name = text(left + LABELS, top + 16.0, &named(&action.name, NAME)).set("font-weight", "bold");
+    fn panel(&self, action: &ActionWeek, left: f64, top: f64) -> Group {
+        let name = text(left + LABELS, top + 16.0, &named(&action.action, NAME)).set("font-weight", "bold");
         let weekly = text_before(left + PANEL, top + 16.0, &format!("{:.1} a week", action.weekly));
         let (left, top) = (left + LABELS, top + TITLE);
         let field = rectangle(left, top, 24.0 * HOUR, 7.0 * self.day).set("fill", NEVER);
@@ -210,12 +191,14 @@ fn column_left(column: usize) -> f64 {
 }
 
 /// A line for a command that comes at about the same time; the bar is as full as it is sure.
-fn routine_row(routine: &RoutineRow, left: f64, y: f64) -> Group {
-    let RoutineRow { command, when, share } = routine;
+fn routine_row(routine: &Routine, left: f64, y: f64) -> Group {
+    let Routine { command, at, came, of, days } = routine;
+    let (command, share) = (command.to_string(), f64::from(*came) / f64::from((*of).max(1)));
+    let when = format!("{at}  {came} of {of} {}", if *days == "all" { "days" } else { *days });
     let bar = |share: f64, colour: &str| rectangle(left, y - 9.0, SHARE * share, 9.0).set("fill", colour);
-    let tooltip = Title::new(format!("{when}: {}", clean(command, MAX_IN_TITLE)));
-    let group = Group::new().set("class", "routine").add(tooltip).add(bar(1.0, NEVER)).add(bar(*share, SHARE_COLOUR));
-    group.add(text(left + 42.0, y, when)).add(text(left + 208.0, y, &named(command, COMMAND)))
+    let tooltip = Title::new(format!("{when}: {}", clean(&command, MAX_IN_TITLE)));
+    let group = Group::new().set("class", "routine").add(tooltip).add(bar(1.0, NEVER)).add(bar(share, SHARE_COLOUR));
+    group.add(text(left + 42.0, y, &when)).add(text(left + 208.0, y, &named(&command, COMMAND)))
 }
 
 /// The least and the greatest round number: 0.001 and 1,000,000.
@@ -252,14 +235,17 @@ fn round(place: i32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     /// A home with so many actions, which are used at noon on Mondays, and routines.
     fn home(actions: usize, routines: usize) -> HomeHabits {
         let mut hours = [[Some(0.0); 24]; 7];
         (hours[0][12], hours[6]) = (Some(0.5), [None; 24]);
-        let action = |at: usize| ActionHours { name: format!("action {at}").into(), hours, weekly: 0.5 };
-        let routine = |at: usize| RoutineRow { command: format!("{at} on"), when: "07:15".into(), share: 0.5 };
+        let action = |at: usize| ActionWeek { action: format!("action {at}").into(), hours, weekly: 0.5 };
+        let command = |at: usize| [(Arc::from("on"), at as u32)].into_iter().collect();
+        let routine = |at: usize| Routine { command: command(at), at: "07:15".into(), came: 1, of: 2, days: "all" };
         let (actions, routines) = ((0..actions).map(action).collect(), (0..routines).map(routine).collect());
         HomeHabits { about: "a week".into(), actions, routines }
     }
