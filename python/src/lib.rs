@@ -35,6 +35,7 @@ mod _native {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+    /// The keys of a text in TOML.
     #[pyfunction]
     fn read_toml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
         let table = text.parse::<toml::Table>().map_err(|error| input_failure(py, error))?;
