@@ -7,8 +7,6 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 use sizeleak_archive::ArchiveError;
 use sizeleak_audit::padding::CountermeasureError;
-#[cfg(feature = "simulator")]
-use sizeleak_conformance::RecordedStreamError;
 use sizeleak_evaluation::EvaluationError;
 use sizeleak_inference::space::SpaceError;
 use sizeleak_learning::LearningError;
@@ -18,7 +16,6 @@ use sizeleak_platform::storage::FileConflict;
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_recording::RecordingError;
 use sizeleak_strip::StripError;
-use sizeleak_survey::SurveyError;
 use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
 /// An error with an exit code of its own.
@@ -85,19 +82,8 @@ fn code_of(cause: &(dyn Error + 'static)) -> Option<u8> {
         RunError => RunError::exit_code;
         InputError => InputError::exit_code;
         RecordingError => |_| 1;
-        #[cfg(feature = "simulator")]
-        RecordedStreamError => |error| match error {
-            RecordedStreamError::Config(error) => error.exit_code(),
-            RecordedStreamError::Run(error) => error.exit_code(),
-            _ => 1,
-        };
         EvaluationError => of_evaluation;
         LearningError => of_learning;
-        SurveyError => |error| match error {
-            SurveyError::Config(error) => error.exit_code(),
-            SurveyError::Damaged(error) => error.exit_code(),
-            _ => 1,
-        };
         StripError => |error| if let StripError::Configure(fault) = error { fault.exit_code() } else { 1 };
         SpaceError => |error| match error {
             SpaceError::NoPrior | SpaceError::NoInventory(_) | SpaceError::NoNumbers => 2,

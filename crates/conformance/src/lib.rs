@@ -26,7 +26,7 @@ use std::io;
 
 pub use consumed_kind::ConsumedKind;
 pub use program::TestedProgram;
-pub use recorded_stream::{RecordedStream, RecordedStreamError};
+pub use recorded_stream::RecordedStream;
 pub use report::ConformanceReport;
 pub use rules::{Duty, RULES, Rule};
 

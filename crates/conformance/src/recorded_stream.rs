@@ -10,10 +10,9 @@ use sizeleak_frame::{
 };
 use sizeleak_pipeline::recording::decompressed;
 use sizeleak_pipeline::registry::STAGES;
-use sizeleak_pipeline::{ConfigError, Pipeline, RunError};
+use sizeleak_pipeline::{ConfigError, InputError, Pipeline};
 use sizeleak_platform::runtime::Interrupt;
-use sizeleak_simulator::{Scenario, SimulateError, simulate};
-use thiserror::Error;
+use sizeleak_simulator::{Scenario, simulate};
 
 use crate::consumed_kind::ConsumedKind;
 
@@ -25,27 +24,10 @@ pub struct RecordedStream {
     pub(crate) summary: Summary,
 }
 
-/// Why there is no stream to feed a stage with.
-#[derive(Debug, Error)]
-pub enum RecordedStreamError {
-    #[error("{file}: {fault}")]
-    File { file: String, fault: String },
-    #[error(transparent)]
-    Simulate(#[from] SimulateError),
-    #[error("a temporary file cannot be written: {0}")]
-    TemporaryFile(#[from] io::Error),
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error("the stages before the one under test did not end")]
-    Incomplete,
-    #[error(transparent)]
-    Run(#[from] RunError),
-}
-
 impl RecordedStream {
     /// Reads a stream that the user recorded, compressed or not.
-    pub fn read(path: &Path) -> Result<Self, RecordedStreamError> {
-        let fault = |fault: String| RecordedStreamError::File { file: path.display().to_string(), fault };
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let fault = |fault: String| ConfigError::input(format!("{}: {fault}", path.display()));
         let input = File::open(path).and_then(decompressed).map_err(|error| fault(error.to_string()))?;
         let mut reader = FrameReader::new(input);
         let mut frames = Vec::new();
@@ -57,7 +39,7 @@ impl RecordedStream {
     }
 
     /// Makes the input of a stage that consumes `kind` from a small simulated home.
-    pub fn simulated(kind: ConsumedKind) -> Result<Self, RecordedStreamError> {
+    pub fn simulated(kind: ConsumedKind) -> Result<Self, InputError> {
         if kind == ConsumedKind::Nothing {
             let hello = Hello { schema: 1, stage: String::new(), version: String::new(), upstream: Vec::new() };
             return Ok(Self { frames: Vec::new(), hello, summary: Summary::default() });
@@ -72,7 +54,8 @@ impl RecordedStream {
             }
             _ => with_several_records(simulated_frames(kind.name())?),
         };
-        Self::new(frames).ok_or(RecordedStreamError::Incomplete)
+        let incomplete = || ConfigError::input("the stages before the one under test did not end".to_owned());
+        Ok(Self::new(frames).ok_or_else(incomplete)?)
     }
 
     /// `None` if the frames do not start with a hello and end with a summary.
@@ -112,14 +95,16 @@ pub(crate) fn decode(bytes: &[u8]) -> (Vec<Frame>, Option<ReadError>) {
 }
 
 /// The output of the stages up to the one that makes `kind`, for a small simulated home.
-fn simulated_frames(kind: &str) -> Result<Vec<Frame>, RecordedStreamError> {
+fn simulated_frames(kind: &str) -> Result<Vec<Frame>, InputError> {
     let mut scenario = Scenario::default();
     scenario.learn.repeats = 1;
     scenario.learn.random = 0;
     scenario.test.commands = 12;
-    let folder = tempfile::tempdir()?;
+    let traffic = simulate(&scenario, 1).map_err(|error| ConfigError::input(error.to_string()))?.test.bytes;
+    let of_file = |error: io::Error| ConfigError::input(format!("a temporary file cannot be written: {error}"));
+    let folder = tempfile::tempdir().map_err(of_file)?;
     let capture = folder.path().join("home.pcap");
-    fs::write(&capture, simulate(&scenario, 1)?.test.bytes)?;
+    fs::write(&capture, traffic).map_err(of_file)?;
     let last = STAGES.iter().find(|entry| entry.makes == kind).map_or(kind, |entry| entry.name);
     let mut pipeline = Pipeline::standard().until(last)?;
     pipeline.read_captures(&[capture])?;

@@ -14,7 +14,7 @@
 //! let survey = run.survey(&Interrupt::new(), &mut |_notice| {})?;
 //! let first = &survey.report.addresses[0];
 //! assert_eq!((first.address.to_string().as_str(), first.verdict), ("192.168.1.20", Verdict::Likely));
-//! # Ok::<(), sizeleak_survey::SurveyError>(())
+//! # Ok::<(), sizeleak_pipeline::InputError>(())
 //! ```
 #![warn(clippy::indexing_slicing)]
 
@@ -32,5 +32,5 @@ pub use report::{
     MessageKind, OtherPort, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
     SurveyedService, TimesOfSize, Traffic, Verdict,
 };
-pub use run::{Coverage, SurveyError, SurveyOutcome, SurveyRun};
+pub use run::{Coverage, SurveyOutcome, SurveyRun};
 pub use score::in_words;

@@ -1,11 +1,11 @@
 //! Reads captures, and says what they hold.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use sizeleak_frame::Notice;
-use sizeleak_pipeline::{ConfigError, Pipeline, RunEnding, RunError};
-use sizeleak_platform::runtime::{ConfigureError, Interrupt, StageError};
-use thiserror::Error;
+use sizeleak_pipeline::{ConfigError, InputError, Pipeline, RunEnding, RunError};
+use sizeleak_platform::runtime::Interrupt;
 
 use crate::report::SurveyReport;
 use crate::state::SurveyState;
@@ -42,20 +42,6 @@ pub enum Coverage {
     UntilStopped,
 }
 
-#[derive(Debug, Error)]
-pub enum SurveyError {
-    /// The captures cannot be read, or a gateway is no address.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error("command-segmenter: {0}")]
-    Segmenter(#[from] ConfigureError),
-    #[error("command-segmenter: {0}")]
-    Stage(#[from] StageError),
-    /// The captures are damaged before the first packet of any use, or do not hold the gateway.
-    #[error(transparent)]
-    Damaged(RunError),
-}
-
 impl SurveyRun {
     /// The pipeline that reads the captures.
     pub fn pipeline(&self) -> Result<Pipeline, ConfigError> {
@@ -78,15 +64,16 @@ impl SurveyRun {
         &self,
         interrupt: &Interrupt,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<SurveyOutcome, SurveyError> {
+    ) -> Result<SurveyOutcome, InputError> {
+        let of_segmenter = |error: &dyn Display| ConfigError::input(format!("command-segmenter: {error}"));
         let prepared = self.pipeline()?.prepare()?;
-        let mut state = SurveyState::new(on_notice)?;
+        let mut state = SurveyState::new(on_notice).map_err(|error| of_segmenter(&error))?;
         let ended = prepared.run(interrupt, &mut state);
-        let report = state.finish()?;
+        let report = state.finish().map_err(|error| of_segmenter(&error))?;
         let coverage = match ended {
             Ok(run) if run.ending == RunEnding::Interrupted => Coverage::UntilStopped,
             Ok(_) => Coverage::Whole,
-            Err(error) if report.span_ns.is_none() => return Err(SurveyError::Damaged(error)),
+            Err(error) if report.span_ns.is_none() => return Err(error.into()),
             Err(error) => Coverage::UntilDamage(error),
         };
         Ok(SurveyOutcome { report, coverage })
