@@ -104,9 +104,10 @@ pub(crate) fn remove_parts(layout: &Layout, point: &str, kept: &BTreeSet<PathBuf
             for part in names.filter(|part| !kept.contains(part)) {
                 remove_file(&part)?;
             }
-            remove_if_empty(&day);
+            // One that holds something stays.
+            _ = fs::remove_dir(&day);
         }
-        remove_if_empty(&gateway);
+        _ = fs::remove_dir(&gateway);
     }
     Ok(())
 }
@@ -119,11 +120,6 @@ fn folders_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     };
     let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
     Ok(paths?.into_iter().filter(|path| path.is_dir()).collect())
-}
-
-/// A folder that holds something stays.
-fn remove_if_empty(folder: &Path) {
-    _ = fs::remove_dir(folder);
 }
 
 struct AnswerSink {

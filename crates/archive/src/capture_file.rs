@@ -62,7 +62,7 @@ pub struct CaptureFile {
 /// Metadata that changes whenever a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileState {
-    inode: u64,
+    pub(crate) inode: u64,
     pub(crate) bytes: u64,
     modified: (i64, i64),
     pub(crate) changed: (i64, i64),
@@ -71,11 +71,6 @@ pub(crate) struct FileState {
 impl FileState {
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         Ok(Self::from(&path.metadata()?))
-    }
-
-    /// Whether both are states of one file, whatever its name and content are.
-    pub(crate) fn is_of_the_same_file(&self, other: &Self) -> bool {
-        self.inode == other.inode
     }
 }
 

@@ -98,7 +98,7 @@ fn is_growing(capture: &DescribedFile, now: &[DescribedFile]) -> bool {
     growing.any(|file| {
         let state = || FileState::of(Path::new(&file.path)).ok();
         file.path == capture.file.path
-            || capture.state.is_some_and(|before| state().is_some_and(|now| now.is_of_the_same_file(&before)))
+            || capture.state.is_some_and(|before| state().is_some_and(|now| now.inode == before.inode))
     })
 }
 

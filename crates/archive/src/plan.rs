@@ -8,7 +8,7 @@ use crate::description::{DescribedFile, PointDescription};
 use crate::discovery::CapturePoint;
 use crate::found_file::FoundFile;
 use crate::keys::{answers_key, end_key, records_key};
-use crate::point_run::PointRun;
+use crate::point_run::{PointRun, is_by_time};
 use crate::unit_store::{UnitStore, unit_name};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl PointRun<'_> {
         let mut units = PlannedUnits {
             run: self,
             store: &store,
-            bounds: UnitBounds::new(self.is_by_time()),
+            bounds: UnitBounds::new(is_by_time(self.pipeline)),
             present: Vec::new(),
             state: None,
             is_unknown: false,

@@ -117,10 +117,6 @@ impl PointRun<'_> {
         description.write(self.layout).map_err(of_results)
     }
 
-    pub(crate) fn is_by_time(&self) -> bool {
-        is_by_time(self.pipeline)
-    }
-
     /// The files of a point in the order in which they are read: by their first packets, whatever their names, or by their
     /// paths where times are not used.
     pub(crate) fn find(
@@ -135,7 +131,7 @@ impl PointRun<'_> {
         let mut known: BTreeMap<PathBuf, DescribedFile> =
             all.map(|file| (PathBuf::from(&file.file.path), self.judged(file))).collect();
         let mut found: Vec<FoundFile> = point.files.iter().map(|path| self.find_file(path, &mut known)).collect();
-        if self.is_by_time() {
+        if is_by_time(self.pipeline) {
             found.sort_by(|one, other| (one.head_ns(), one.path()).cmp(&(other.head_ns(), other.path())));
         } else {
             found.sort_by(|one, other| one.path().cmp(other.path()));
@@ -191,7 +187,7 @@ impl PointRun<'_> {
     ) -> Result<PointRecords, String> {
         let (stages, progress, interrupt) = (&self.packet_stages, self.progress, self.interrupt);
         let maker = RecordMaker { store, stages, progress, interrupt };
-        let mut chain = Chain::new(maker, UnitBounds::new(self.is_by_time()));
+        let mut chain = Chain::new(maker, UnitBounds::new(is_by_time(self.pipeline)));
         let mut files = Vec::new();
         for head_ns in heads {
             chain.begin_capture(*head_ns)?;

@@ -1,6 +1,7 @@
 //! Makes the records of a unit: the output of the first three stages over its captures, as a compressed frame stream, and
 //! the state in which that leaves the flows.
 
+use std::fs;
 use std::io::{self, Write};
 
 use blake3::Hash;
@@ -90,7 +91,7 @@ impl RecordMaker<'_> {
     ) -> Result<(UnitDescription, Summary), String> {
         let target = self.store.records(&name);
         let of_target = self.of_target(&name);
-        self.store.create().map_err(&of_target)?;
+        fs::create_dir_all(&self.store.folder).map_err(&of_target)?;
         let mut pending = self.store.layout.begin(&target, Durability::Disposable).map_err(&of_target)?;
         let file = pending.file().try_clone().map_err(&of_target)?;
         let recording = Recording::new(file, Compression::Zstd).map_err(&of_target)?;
@@ -152,11 +153,14 @@ struct RecordSink {
 impl FrameSink for RecordSink {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         self.read.add();
-        for frame in frames.drain(..) {
-            let frame = match frame {
-                Frame::Summary(summary) => Frame::Summary(without_latencies(summary)),
-                other => other,
-            };
+        for mut frame in frames.drain(..) {
+            if let Frame::Summary(summary) = &mut frame {
+                // Latencies are the one difference between two runs.
+                for stage in &mut summary.stages {
+                    stage.latency.clear();
+                    stage.queue.clear();
+                }
+            }
             self.records += u64::from(matches!(frame, Frame::Record(_)));
             self.writer.write(&frame)?;
         }
@@ -169,15 +173,6 @@ impl RecordSink {
         self.read.add();
         self.writer.into_output()?.finish()
     }
-}
-
-/// Latencies are the one difference between two runs.
-fn without_latencies(mut summary: Summary) -> Summary {
-    for stage in &mut summary.stages {
-        stage.latency.clear();
-        stage.queue.clear();
-    }
-    summary
 }
 
 pub(crate) struct ReadShare {

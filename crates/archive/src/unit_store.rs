@@ -43,7 +43,7 @@ pub(crate) struct StoredState {
 #[derive(Debug)]
 pub(crate) struct UnitStore<'a> {
     pub(crate) layout: &'a Layout,
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 impl<'a> UnitStore<'a> {
@@ -83,10 +83,6 @@ impl<'a> UnitStore<'a> {
     pub(crate) fn describe(&self, unit: &UnitDescription) -> io::Result<()> {
         let path = self.file(&unit.name, DESCRIPTION);
         self.layout.write(&path, &to_checked_json(unit)?, Durability::Disposable)
-    }
-
-    pub(crate) fn create(&self) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)
     }
 
     /// The captures of all units, as far as they can have stayed as they were.

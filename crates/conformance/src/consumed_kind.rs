@@ -3,19 +3,12 @@
 /// The kind of frame that a stage consumes, which is its place in a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsumedKind {
-    /// The first stage: it reads no frames.
     Nothing,
-    /// Like flow-filter.
     Packets,
-    /// Like record-sizer.
     Segments,
-    /// Like command-segmenter.
     Record,
-    /// Like epsilon-corrector.
     Command,
-    /// Like decomposer.
     Correction,
-    /// Like pruner.
     Identification,
 }
 

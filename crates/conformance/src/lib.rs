@@ -40,13 +40,13 @@ pub fn check(program: &TestedProgram, input: &RecordedStream, kind: ConsumedKind
     for phase in RULES {
         let mut is_complete = true;
         for rule in phase.iter().filter(|rule| rule.applies_to(kind)) {
-            let fault = match rule.check(&trial) {
+            let fault = match (rule.check)(&trial) {
                 Ok(()) => None,
                 Err(CheckError::Violation(fault)) => Some(fault),
                 Err(CheckError::NotApplicable) => continue,
                 Err(CheckError::Io(error)) => return Err(error),
             };
-            is_complete &= fault.is_none() || !rule.is_prerequisite();
+            is_complete &= fault.is_none() || !rule.is_prerequisite;
             report.add(rule, fault);
         }
         if !is_complete {

@@ -15,9 +15,11 @@ pub struct Rule {
     pub section: &'static str,
     pub duty: Duty,
     pub demand: &'static str,
-    check: fn(&Trial<'_>) -> Result<(), CheckError>,
-    scope: Scope,
-    is_prerequisite: bool,
+    pub(crate) check: fn(&Trial<'_>) -> Result<(), CheckError>,
+    /// Whether it is only for stages that read frames.
+    is_for_readers: bool,
+    /// Whether rules of later phases can be checked only if this one is kept.
+    pub(crate) is_prerequisite: bool,
 }
 
 /// How binding a rule is.
@@ -29,24 +31,9 @@ pub enum Duty {
     Should,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    AllStages,
-    Readers,
-}
-
 impl Rule {
-    pub(crate) fn check(&self, trial: &Trial<'_>) -> Result<(), CheckError> {
-        (self.check)(trial)
-    }
-
     pub(crate) fn applies_to(&self, kind: ConsumedKind) -> bool {
-        self.scope == Scope::AllStages || kind != ConsumedKind::Nothing
-    }
-
-    /// Whether rules of later phases can be checked only if this one is kept.
-    pub(crate) fn is_prerequisite(&self) -> bool {
-        self.is_prerequisite
+        !self.is_for_readers || kind != ConsumedKind::Nothing
     }
 
     const fn should(self) -> Self {
@@ -64,7 +51,7 @@ const fn all(
     check: fn(&Trial<'_>) -> Result<(), CheckError>,
     demand: &'static str,
 ) -> Rule {
-    Rule { name, section, duty: Duty::Must, demand, check, scope: Scope::AllStages, is_prerequisite: false }
+    Rule { name, section, duty: Duty::Must, demand, check, is_for_readers: false, is_prerequisite: false }
 }
 
 const fn readers(
@@ -73,7 +60,7 @@ const fn readers(
     check: fn(&Trial<'_>) -> Result<(), CheckError>,
     demand: &'static str,
 ) -> Rule {
-    Rule { scope: Scope::Readers, ..all(name, section, check, demand) }
+    Rule { is_for_readers: true, ..all(name, section, check, demand) }
 }
 
 const STREAMS: &str = "1. Streams";

@@ -30,7 +30,7 @@ pub(crate) struct Connection {
     is_joined: Option<bool>,
     has_session: bool,
     /// What it carries, as a session, a record or a notice says.
-    carried: Option<String>,
+    pub(crate) carried: Option<String>,
     /// Whether lengths of segments stand for records.
     pub(crate) is_sized_by_segments: bool,
     pub(crate) to_gateway: Sizes,
@@ -137,15 +137,10 @@ impl Connection {
         (!self.is_opened_by_service).then(|| self.service.port())
     }
 
-    /// What it carries, as far as that was seen.
-    pub(crate) fn protocol(&self) -> Option<&str> {
-        self.carried.as_deref()
-    }
-
     /// Whether it had long been open when the capture began, or its handshake is missing; `None` if it carries no TLS,
     /// or no messages.
     pub(crate) fn joined_mid_stream(&self) -> Option<bool> {
-        self.is_joined.filter(|_| self.protocol().is_some_and(Protocol::has_tls_handshake))
+        self.is_joined.filter(|_| self.carried.as_deref().is_some_and(Protocol::has_tls_handshake))
     }
 
     /// From its first to its last record, in nanoseconds.

@@ -71,10 +71,11 @@ pub(crate) fn judge(address: IpAddr, tally: &AddressTally, services: &[Service<'
     let of_services = services.iter().map(|service| of_service(service, span_ns));
     // The first of several with as many points has the most messages.
     let best = of_services.reduce(|best, other| if sum(&other) > sum(&best) { other } else { best });
-    let reasons = [of_address(address), best.unwrap_or_default(), of_all_traffic(tally)].concat();
+    let of_address = is_private(address).then(|| reason(15, "its address is of a private network"));
+    let reasons = [of_address.as_slice(), &best.unwrap_or_default(), &of_all_traffic(tally)].concat();
     let score = sum(&reasons).clamp(0, 100).unsigned_abs();
     let is_enough = |service: &Service<'_>| {
-        service.messages.count() >= MIN_MESSAGES && duration_ns(service) >= SHORT_NS && is_sized(service)
+        service.messages.count() >= MIN_MESSAGES && duration_ns(service) >= SHORT_NS && service.protocol.is_some()
     };
     let verdict = match score {
         // Many short connections that show nothing of a gateway show that there is none.
@@ -85,11 +86,6 @@ pub(crate) fn judge(address: IpAddr, tally: &AddressTally, services: &[Service<'
         _ => Verdict::Unlikely,
     };
     Judgement { score, verdict, reasons }
-}
-
-fn of_address(address: IpAddr) -> Vec<Reason> {
-    let private = is_private(address).then(|| reason(15, "its address is of a private network"));
-    private.into_iter().collect()
 }
 
 /// What the connections to a service say.
@@ -175,10 +171,6 @@ fn of_all_traffic(tally: &AddressTally) -> Vec<Reason> {
 
 fn reason(points: i32, text: &str) -> Reason {
     Reason { points, text: text.to_owned() }
-}
-
-fn is_sized(service: &Service<'_>) -> bool {
-    service.protocol.is_some()
 }
 
 /// How long the longest of its connections was open.

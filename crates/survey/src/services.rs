@@ -116,11 +116,11 @@ pub(crate) fn services<'a>(connections: impl Iterator<Item = (u64, &'a Connectio
     for (flow, connection) in connections {
         let name = name(connection);
         let end = if name.is_none() { Some(connection.service.ip()) } else { None };
-        let key = (name, end, connection.service_port(), connection.transport, connection.protocol());
+        let key = (name, end, connection.service_port(), connection.transport, connection.carried.as_deref());
         let group = groups.entry(key).or_insert_with(|| Service {
             server_name: name.map(str::to_owned),
             transport: connection.transport,
-            protocol: connection.protocol(),
+            protocol: connection.carried.as_deref(),
             connections: Vec::new(),
             messages: MessageSums::default(),
         });

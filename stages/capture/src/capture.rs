@@ -11,21 +11,14 @@ use crate::capture_driver::{CaptureDriver, fast};
 use crate::dating::{Dating, LOST_BEFORE_NS};
 use crate::error::{CaptureError, Damage, Failures, NAME, notice};
 use crate::folder::{content_below, is_named_capture};
-use crate::merge::CaptureOrder;
-use crate::merge::Merge;
+use crate::merge::{CaptureOrder, Merge};
 use crate::packet_batcher::Selection;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Folders {
-    Read,
-    Refused,
-}
 
 /// Reads captures and emits their packets in order of time.
 #[derive(Debug)]
 pub struct Capture {
     files: Vec<PathBuf>,
-    folders: Folders,
+    reads_folders: bool,
     order: CaptureOrder,
     selection: Selection,
     bytes: u64,
@@ -36,14 +29,14 @@ pub struct Capture {
 impl Capture {
     /// Reads these files, and all files below those that are folders; `-` is stdin.
     pub fn new(files: Vec<PathBuf>) -> Self {
-        let (folders, order, selection) = (Folders::Read, CaptureOrder::Time, Selection::All);
-        Self { files, folders, order, selection, bytes: 0, packets: 0, counters: Vec::new() }
+        let (order, selection) = (CaptureOrder::Time, Selection::All);
+        Self { files, reads_folders: true, order, selection, bytes: 0, packets: 0, counters: Vec::new() }
     }
 
     /// Reports folders as files that cannot be read.
     #[must_use]
     pub(crate) fn without_folders(self) -> Self {
-        Self { folders: Folders::Refused, ..self }
+        Self { reads_folders: false, ..self }
     }
 
     #[must_use]
@@ -88,10 +81,15 @@ impl Source for Capture {
             out.emit(notice(what::CLOCK, None, &detail).into())?;
         }
         let mut driver = CaptureDriver::new(merge, &self.selection, &mut failures, out, interrupt);
-        match self.order {
-            CaptureOrder::Time => fast::run(&mut driver)?,
-            CaptureOrder::Given => driver.run_in_given_order(Dating::default())?,
-            CaptureOrder::Untimed => driver.run_in_given_order(Dating::untimed())?,
+        driver.dating = match self.order {
+            CaptureOrder::Time => None,
+            CaptureOrder::Given => Some(Dating::default()),
+            CaptureOrder::Untimed => Some(Dating::untimed()),
+        };
+        if driver.dating.is_some() {
+            driver.run()?
+        } else {
+            fast::run(&mut driver)?
         }
         let CaptureDriver { merge, batcher, .. } = driver;
         if self.order == CaptureOrder::Time
@@ -140,7 +138,7 @@ impl Capture {
                 found.files.push(file.clone());
                 continue;
             }
-            if self.folders == Folders::Refused {
+            if !self.reads_folders {
                 failures.report(CaptureError { file: file.clone(), damage: Damage::Folder }, None, out)?;
                 continue;
             }

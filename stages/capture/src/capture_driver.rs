@@ -18,6 +18,8 @@ pub(crate) struct CaptureDriver<'a> {
     pub(crate) batcher: PacketBatcher,
     pub(crate) prefetcher: Prefetcher,
     pub(crate) failures: &'a mut Failures,
+    /// Dates packets whose captures are read in the order given.
+    pub(crate) dating: Option<Dating>,
     out: &'a mut dyn SourceEmit,
     interrupt: &'a Interrupt,
 }
@@ -32,42 +34,11 @@ impl<'a> CaptureDriver<'a> {
     ) -> Self {
         let batcher = PacketBatcher::new(selection.clone());
         let prefetcher = Prefetcher::new(selection.clone(), interrupt.clone());
-        Self { merge, batcher, prefetcher, failures, out, interrupt }
+        Self { merge, batcher, prefetcher, failures, dating: None, out, interrupt }
     }
 
     pub(crate) fn run(&mut self) -> Result<(), StageError> {
         while self.step()?.is_continue() {}
-        self.finish()
-    }
-
-    /// Emits all packets, dated so that their order is that of the captures.
-    pub(crate) fn run_in_given_order(&mut self, mut dating: Dating) -> Result<(), StageError> {
-        while !self.interrupt.is_set() {
-            if self.merge.may_wait() {
-                self.send()?;
-                self.out.flush()?;
-            }
-            let error = match self.merge.next_packet() {
-                Ok(Next::Packet(packet)) => {
-                    let time_ns = dating.date(packet.capture, packet.time_ns);
-                    self.batcher.push(Packet { time_ns, ..packet });
-                    None
-                }
-                Ok(Next::Start) => self.merge.start_next().err(),
-                Ok(Next::End) => break,
-                Err(error) => Some(error),
-            };
-            if error.is_some() || self.batcher.is_due() {
-                self.send()?;
-            }
-            if let Some(error) = error {
-                self.failures.report(error, self.batcher.last_ns(), self.out)?;
-            }
-        }
-        if let Some(detail) = dating.describe(self.merge.read) {
-            self.send()?;
-            self.out.emit(notice(what::CLOCK, self.batcher.last_ns(), &detail).into())?;
-        }
         self.finish()
     }
 
@@ -83,18 +54,23 @@ impl<'a> CaptureDriver<'a> {
         }
         let error = match self.merge.next_packet() {
             Ok(Next::Packet(packet)) => {
-                self.batcher.push(packet);
+                let dated_ns = self.dating.as_mut().map(|dating| dating.date(packet.capture, packet.time_ns));
+                self.batcher.push(Packet { time_ns: dated_ns.unwrap_or(packet.time_ns), ..packet });
                 None
             }
             Ok(Next::Start) => self.start_next()?,
             Ok(Next::End) => return Ok(ControlFlow::Break(())),
             Err(error) => Some(error),
         };
-        if let Some(error) = error {
+        if error.is_some() || self.batcher.is_due() {
             self.send()?;
+        }
+        if let Some(error) = error {
             self.failures.report(error, self.batcher.last_ns(), self.out)?;
         }
-        if let Some((capture, before_ns)) = self.merge.current() {
+        if self.dating.is_none()
+            && let Some((capture, before_ns)) = self.merge.current()
+        {
             let send = |batch: Packets| self.out.emit(batch.into());
             self.batcher.take_buffered(capture, before_ns, self.interrupt, send)?;
         }
@@ -103,6 +79,9 @@ impl<'a> CaptureDriver<'a> {
     }
 
     fn start_next(&mut self) -> Result<Option<CaptureError>, StageError> {
+        if self.dating.is_some() {
+            return Ok(self.merge.start_next().err());
+        }
         // A batch starts with the capture, whichever thread reads it.
         self.send()?;
         match self.prefetcher.take_next(&self.merge.waiting, &self.batcher) {
@@ -128,6 +107,9 @@ impl<'a> CaptureDriver<'a> {
 
     fn finish(&mut self) -> Result<(), StageError> {
         self.send()?;
+        if let Some(detail) = self.dating.as_ref().and_then(|dating| dating.describe(self.merge.read)) {
+            self.out.emit(notice(what::CLOCK, self.batcher.last_ns(), &detail).into())?;
+        }
         Ok(self.batcher.report_absence(self.out)?)
     }
 

@@ -50,4 +50,4 @@ pub use open::is_capture;
 pub use options::Options;
 pub use packet::CapturedPacket;
 pub use reader::CaptureReader;
-pub use tcpdump::{Tcpdump, TcpdumpError};
+pub use tcpdump::Tcpdump;

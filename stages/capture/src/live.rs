@@ -9,8 +9,7 @@ use sizeleak_platform::runtime::{FileProgress, Interrupt, Progress, Source, Sour
 
 use crate::capture_driver::CaptureDriver;
 use crate::error::{CaptureError, Damage, Failures, NAME, notice};
-use crate::merge::CaptureOrder;
-use crate::merge::Merge;
+use crate::merge::{CaptureOrder, Merge};
 use crate::open_capture::OpenCapture;
 use crate::packet_batcher::Selection;
 use crate::reader::CaptureReader;
@@ -42,7 +41,7 @@ impl LiveCapture {
             Ok((CaptureReader::new(Box::new(progress.watch(output, 0)))?, handle))
         });
         let started = match opened {
-            Ok((reader, handle)) => merge.start(OpenCapture::of_stream(file, reader, handle)),
+            Ok((reader, handle)) => merge.advance(Box::new(OpenCapture::of_stream(file, reader, handle))),
             Err(damage) => Err(CaptureError { file, damage }),
         };
         (merge, started.err())

@@ -151,10 +151,6 @@ impl Merge {
         }
     }
 
-    pub(crate) fn start(&mut self, stream: OpenCapture) -> Result<(), CaptureError> {
-        self.advance(Box::new(stream))
-    }
-
     pub(crate) fn add(&mut self, capture: Box<OpenCapture>) {
         let reader = &capture.reader;
         if !reader.is_over {
@@ -192,7 +188,7 @@ impl Merge {
         self.current.as_ref().is_some_and(|current| current.may_wait())
     }
 
-    fn advance(&mut self, mut capture: Box<OpenCapture>) -> Result<(), CaptureError> {
+    pub(crate) fn advance(&mut self, mut capture: Box<OpenCapture>) -> Result<(), CaptureError> {
         if capture.reader.window.is_suspended() {
             self.make_room();
         }

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sizeleak_platform::runtime::{Interrupt, becomes_ready, is_ready};
-use thiserror::Error;
 
 /// What the kernel buffers in KiB: tcpdump's own 2 MiB are full after a fifth of a second at 100 Mbit/s.
 const KERNEL_BUFFER_KIB: &str = "8192";
@@ -27,13 +26,6 @@ pub struct Tcpdump {
     said: Option<ChildStderr>,
 }
 
-#[derive(Debug, Error)]
-#[error("{interface}: {fault}")]
-pub struct TcpdumpError {
-    interface: String,
-    fault: String,
-}
-
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Drops {
     pub(crate) kernel: u64,
@@ -43,11 +35,7 @@ pub(crate) struct Drops {
 impl Tcpdump {
     /// Starts to capture at most `snaplen` bytes of each packet that passes `filter`, tcpdump's own expression. Returns
     /// where it writes the capture, each packet at once.
-    pub fn start(
-        interface: &str,
-        snaplen: Option<u32>,
-        filter: Option<&str>,
-    ) -> Result<(Self, ChildStdout), TcpdumpError> {
+    pub fn start(interface: &str, snaplen: Option<u32>, filter: Option<&str>) -> io::Result<(Self, ChildStdout)> {
         let mut command = Command::new("tcpdump");
         command.args(["-i", interface, "-B", KERNEL_BUFFER_KIB, "-U", "--immediate-mode", "-w", "-"]);
         if let Some(snaplen) = snaplen {
@@ -58,7 +46,7 @@ impl Tcpdump {
         }
         // Ctrl-C does not reach it: whoever reads ends it, and then reads the rest.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let fault = |fault: String| TcpdumpError { interface: interface.to_owned(), fault };
+        let fault = |fault: String| io::Error::other(format!("{interface}: {fault}"));
         let mut child = command.spawn().map_err(|error| match error.kind() {
             ErrorKind::NotFound => fault(
                 "there is no tcpdump on the PATH, which captures interfaces: install it (Debian and Ubuntu: `apt-get \
@@ -84,7 +72,7 @@ impl Tcpdump {
 
     /// Waits for its end, which whoever has read all of its output does. Returns what was lost, and why it has ended
     /// unless that was asked for.
-    pub(crate) fn end(&mut self) -> (Drops, Result<(), TcpdumpError>) {
+    pub(crate) fn end(&mut self) -> (Drops, io::Result<()>) {
         let start = Instant::now();
         let status = loop {
             match self.child.try_wait() {
@@ -101,14 +89,14 @@ impl Tcpdump {
         };
         let words = message(&said);
         let colon = if words.is_empty() { "" } else { ": " };
-        let fault = format!("{fault}{colon}{words}; what was captured before is processed");
-        (drops(&said), Err(TcpdumpError { interface: self.interface.clone(), fault }))
+        let fault = format!("{}: {fault}{colon}{words}; what was captured before is processed", self.interface);
+        (drops(&said), Err(io::Error::other(fault)))
     }
 
     /// Why it has ended before it was asked to.
-    pub fn fault(&mut self) -> TcpdumpError {
-        let ended = TcpdumpError { interface: self.interface.clone(), fault: "tcpdump has ended".to_owned() };
-        self.end().1.err().unwrap_or(ended)
+    pub fn fault(&mut self) -> io::Error {
+        let ended = self.end().1.err();
+        ended.unwrap_or_else(|| io::Error::other(format!("{}: tcpdump has ended", self.interface)))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::options::Options;
 use crate::segment_writer::SegmentWriter;
 use crate::services::{Sender, ServiceSelection};
 use crate::tunnels::{TunnelSelection, TunnelTreatment};
-use crate::unsized_traffic::{Concern, UnsizedTraffic};
+use crate::unsized_traffic::UnsizedTraffic;
 
 /// Keeps the TCP segments and UDP datagrams of a gateway's flows.
 #[derive(Debug)]
@@ -40,27 +40,13 @@ pub struct FlowFilter {
     batches: BatchLimit,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Carrier {
-    Frame,
-    /// A tunnel with these gateways at its ends, if any. It keeps its flows apart, unless the user has named it.
-    Tunnel(Option<GatewayEnds>, Option<Encapsulation>),
-}
-
-impl Carrier {
-    fn gateways(self) -> Option<GatewayEnds> {
-        match self {
-            Self::Frame => None,
-            Self::Tunnel(gateways, _) => gateways,
-        }
-    }
-
-    fn encapsulation(self) -> Option<Encapsulation> {
-        match self {
-            Self::Frame => None,
-            Self::Tunnel(_, encapsulation) => encapsulation,
-        }
-    }
+/// What an IP packet came in: a frame, or a tunnel with these gateways at its ends, if any.
+#[derive(Debug, Clone, Copy, Default)]
+struct Carrier {
+    is_tunnel: bool,
+    gateways: Option<GatewayEnds>,
+    /// The tunnel that keeps its flows apart, unless the user has named it.
+    apart: Option<Encapsulation>,
 }
 
 struct Context<'a, 'b> {
@@ -122,7 +108,7 @@ impl FlowFilter {
         }
         let context = &mut Context { time_ns: packet.time_ns, number: packet.number, writer };
         let flow = match ip_bytes(packet.link_type, CapturedBytes::frame(packet.data, packet.original_length)) {
-            Ok(bytes) => self.ip_packet(bytes, Carrier::Frame, context)?,
+            Ok(bytes) => self.ip_packet(bytes, Carrier::default(), context)?,
             Err(reason) => self.no_ip(reason, context)?,
         };
         if let Some(flow) = flow {
@@ -145,13 +131,13 @@ impl FlowFilter {
         };
         let Some(fragment) = packet.fragment else { return self.whole_packet(&packet, carrier, context) };
         let is_gateways = self.gateway_ends(&packet, carrier).is_some();
-        if !is_gateways && (carrier != Carrier::Frame || !may_be_tunnel(packet.payload.protocol)) {
+        if !is_gateways && (carrier.is_tunnel || !may_be_tunnel(packet.payload.protocol)) {
             return Ok(None);
         }
         self.counters.fragments += 1;
         let mut incomplete = Vec::new();
         let reassembly = if is_gateways { &mut self.gateway_fragments } else { &mut self.other_fragments };
-        let added = reassembly.add(context.time_ns, &packet, carrier.encapsulation(), fragment, &mut incomplete);
+        let added = reassembly.add(context.time_ns, &packet, carrier.apart, fragment, &mut incomplete);
         self.report_incomplete(&incomplete, context.writer)?;
         if let Ok(Some(whole)) = &added {
             let (protocol, bytes) = (packet.payload.protocol, CapturedBytes::new(&whole.data, whole.length));
@@ -173,21 +159,21 @@ impl FlowFilter {
         if self.services.has_names() {
             self.resolve_names(packet, carrier, context)?;
         }
-        let no_ip = match (open_tunnel(packet), carrier) {
-            (Ok(None), _) => None,
-            (Ok(Some(tunnel)), Carrier::Frame) => return self.tunnel(packet, tunnel, context),
-            (Ok(Some(_)), Carrier::Tunnel(..)) => Some(NoIpHeader::Nested),
-            (Err(reason), _) => Some(reason),
+        let no_ip = match open_tunnel(packet) {
+            Ok(None) => None,
+            Ok(Some(_)) if carrier.is_tunnel => Some(NoIpHeader::Nested),
+            Ok(Some(tunnel)) => return self.tunnel(packet, tunnel, context),
+            Err(reason) => Some(reason),
         };
         let gateways = self.gateway_ends(packet, carrier);
         self.counters.gateway_packets += u64::from(gateways.is_some());
-        self.unsized_traffic.count(packet, if gateways.is_some() { Concern::Gateway } else { Concern::Others });
+        self.unsized_traffic.count(packet, gateways.is_some());
         if let Some(reason) = no_ip {
             return self.no_ip(reason, context);
         }
         let Some(gateways) = gateways else { return Ok(None) };
         match TransportSegment::read(packet) {
-            Ok(segment) => return self.segment(&segment, gateways, carrier.encapsulation(), context),
+            Ok(segment) => return self.segment(&segment, gateways, carrier.apart, context),
             Err(NoSegment::Damaged) => self.counters.damaged += 1,
             Err(NoSegment::OtherProtocol) => self.counters.other_protocols += 1,
         }
@@ -206,14 +192,14 @@ impl FlowFilter {
             TunnelTreatment::Joined => None,
             TunnelTreatment::Closed => {
                 self.counters.closed_tunnels += 1;
-                let gateways = self.gateway_ends(outer, Carrier::Frame);
+                let gateways = self.gateway_ends(outer, Carrier::default());
                 self.counters.gateway_packets += u64::from(gateways.is_some());
                 return Ok(None);
             }
         };
         self.counters.tunnelled += 1;
         let gateways = GatewayEnds::of(self.prefilter.addresses(), [outer.source, outer.destination]);
-        self.ip_packet(tunnel.bytes, Carrier::Tunnel(gateways, apart), context)
+        self.ip_packet(tunnel.bytes, Carrier { is_tunnel: true, gateways, apart }, context)
     }
 
     /// Learns the addresses of the selected names from a packet that may be a DNS message.
@@ -225,11 +211,11 @@ impl FlowFilter {
     ) -> Result<(), StageError> {
         let Some(message) = dns_message(packet) else { return Ok(()) };
         let ends = GatewayEnds::of(self.prefilter.addresses(), [packet.source, packet.destination]);
-        let sender = match ends.or(carrier.gateways()) {
+        let sender = match ends.or(carrier.gateways) {
             Some(GatewayEnds::Source | GatewayEnds::Both) => Sender::Gateway,
             Some(GatewayEnds::Destination) | None => Sender::Other,
         };
-        let resolution = self.services.resolve(&message, sender, carrier.encapsulation());
+        let resolution = self.services.resolve(&message, sender, carrier.apart);
         if let Some(notice) = self.counters.count_resolution(resolution, &message) {
             context.writer.emit(notice)?;
         }
@@ -244,7 +230,7 @@ impl FlowFilter {
         if gateways.is_none() && self.counters.gateway_packets == 0 {
             self.seen.count(ends);
         }
-        gateways.or(carrier.gateways())
+        gateways.or(carrier.gateways)
     }
 
     /// Keeps a segment and returns its flow, if its service is selected.
@@ -289,18 +275,9 @@ impl FlowFilter {
         self.counters.datagrams += u64::from(transport == Transport::Udp);
         let (time_ns, direction) = (context.time_ns, flow.direction(segment));
         let (length, payload) = (payload.length(), payload.data());
-        let flow_id = flow.id;
-        context.writer.push(Segment {
-            time_ns,
-            flow: flow_id,
-            direction,
-            sequence,
-            flags,
-            length,
-            payload,
-            acknowledgement,
-        });
-        Ok(Some(FlowRef { flow: flow.id, direction }))
+        let flow = flow.id;
+        context.writer.push(Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement });
+        Ok(Some(FlowRef { flow, direction }))
     }
 
     fn no_ip(&mut self, reason: NoIpHeader, context: &mut Context<'_, '_>) -> Result<Option<FlowRef>, StageError> {
@@ -341,6 +318,9 @@ impl FlowFilter {
         text
     }
 }
+
+/// What outlasts a batch; the cache of flows only saves time.
+type State = (ServiceSelection, FlowTable, [IpReassembly; 2], SeenAddresses, FilterCounters);
 
 impl Stage for FlowFilter {
     const NAME: &'static str = "flow-filter";
@@ -401,11 +381,21 @@ impl Stage for FlowFilter {
     }
 
     fn save(&self) -> Result<Option<Vec<u8>>, StateError> {
-        self.state().map(Some)
+        let Self { services, flows, gateway_fragments, other_fragments, seen, counters, .. } = self;
+        encode_state(&(services, flows, [gateway_fragments, other_fragments], seen, counters)).map(Some)
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
-        self.continue_from(state)
+        let (services, flows, [gateways, others], seen, counters): State = decode_state(state)?;
+        self.services = self.services.restored(services);
+        self.gateway_fragments = self.gateway_fragments.restored(gateways);
+        self.other_fragments = self.other_fragments.restored(others);
+        (self.flows, self.seen, self.counters) = (flows, seen, counters);
+        self.earlier = EarlierPackets::until(self.counters.last_ns());
+        if self.counters.gateway_packets > 0 {
+            self.prefilter.activate();
+        }
+        Ok(())
     }
 }
 
@@ -420,29 +410,6 @@ impl StageOptions for Options {
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         Ok(Box::new(Node::new(FlowFilter::new(self)?)))
-    }
-}
-
-/// What outlasts a batch; the cache of flows only saves time.
-type State = (ServiceSelection, FlowTable, [IpReassembly; 2], SeenAddresses, FilterCounters);
-
-impl FlowFilter {
-    pub(super) fn state(&self) -> Result<Vec<u8>, StateError> {
-        let Self { services, flows, gateway_fragments, other_fragments, seen, counters, .. } = self;
-        encode_state(&(services, flows, [gateway_fragments, other_fragments], seen, counters))
-    }
-
-    pub(super) fn continue_from(&mut self, state: &[u8]) -> Result<(), StateError> {
-        let (services, flows, [gateways, others], seen, counters): State = decode_state(state)?;
-        self.services = self.services.restored(services);
-        self.gateway_fragments = self.gateway_fragments.restored(gateways);
-        self.other_fragments = self.other_fragments.restored(others);
-        (self.flows, self.seen, self.counters) = (flows, seen, counters);
-        self.earlier = EarlierPackets::until(self.counters.last_ns());
-        if self.counters.gateway_packets > 0 {
-            self.prefilter.activate();
-        }
-        Ok(())
     }
 }
 

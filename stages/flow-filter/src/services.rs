@@ -23,7 +23,8 @@ pub(crate) struct ServiceSelection {
     /// Host names in lower case, and the aliases they lead to.
     names: BTreeSet<String>,
     resolved: BTreeSet<IpAddr>,
-    queries: NameQueries,
+    /// Queries for them. They stay after an answer: a mirrored answer comes twice, and the first may be forged.
+    queries: TwoGenerations<QueryKey, ()>,
     /// Whose answers count even if no query for them was seen.
     #[serde(skip)]
     resolvers: AddressSet,
@@ -56,7 +57,7 @@ impl ServiceSelection {
             }
         }
         let resolvers = AddressSet::parse(resolvers).map_err(|error| ConfigureError::Usage(error.to_string()))?;
-        let (resolved, queries) = (BTreeSet::new(), NameQueries::default());
+        let (resolved, queries) = (BTreeSet::new(), TwoGenerations::new(MAX_QUERIES));
         Ok(Self { addresses, names, resolved, queries, resolvers, ports: ports.to_vec() })
     }
 
@@ -95,8 +96,10 @@ impl ServiceSelection {
         let Ok(packet) = Packet::parse(message.bytes) else { return Resolution::Quiet };
         let query = QueryKey::new(message, encapsulation, &packet);
         if message.kind == DnsKind::Query {
-            if let Some(query) = query.filter(|query| sender == Sender::Gateway && self.names.contains(query.name())) {
-                self.queries.add(query);
+            if let Some(query) = query.filter(|query| sender == Sender::Gateway && self.names.contains(&query.name))
+                && self.queries.get(&query).is_none()
+            {
+                self.queries.insert(query, ());
             }
             return Resolution::Quiet;
         }
@@ -104,7 +107,7 @@ impl ServiceSelection {
         if !packet.answers.iter().any(|record| self.names.contains(&owner(record))) {
             return Resolution::Quiet;
         }
-        let is_asked = query.is_some_and(|query| self.queries.contains(&query));
+        let is_asked = query.is_some_and(|query| self.queries.get(&query).is_some());
         if !is_asked && !self.resolvers.contains(message.resolver) {
             return Resolution::Unasked;
         }
@@ -179,7 +182,7 @@ const MAX_QUERIES: usize = 8192;
 
 /// What a query and its answer have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(crate) struct QueryKey {
+struct QueryKey {
     client: SocketAddr,
     resolver: IpAddr,
     encapsulation: Option<Encapsulation>,
@@ -189,41 +192,13 @@ pub(crate) struct QueryKey {
 }
 
 impl QueryKey {
-    pub(crate) fn new(
+    fn new(
         message: &DnsMessage<'_>,
         encapsulation: Option<Encapsulation>,
         packet: &simple_dns::Packet<'_>,
     ) -> Option<Self> {
         let name = packet.questions.first()?.qname.to_string().to_ascii_lowercase();
         Some(Self { client: message.client, resolver: message.resolver, encapsulation, id: packet.id(), name })
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-/// Queries that were seen. They stay after an answer: a mirrored answer comes twice, and the first may be forged.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct NameQueries {
-    queries: TwoGenerations<QueryKey, ()>,
-}
-
-impl Default for NameQueries {
-    fn default() -> Self {
-        Self { queries: TwoGenerations::new(MAX_QUERIES) }
-    }
-}
-
-impl NameQueries {
-    pub(crate) fn add(&mut self, query: QueryKey) {
-        if self.queries.get(&query).is_none() {
-            self.queries.insert(query, ());
-        }
-    }
-
-    pub(crate) fn contains(&mut self, query: &QueryKey) -> bool {
-        self.queries.get(query).is_some()
     }
 }
 

@@ -10,9 +10,6 @@ const MAX_PAIRS: usize = 256;
 /// How many pairs of a protocol are shown.
 const SHOWN: usize = 3;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Pair([IpAddr; 2]);
-
 #[derive(Debug, Default)]
 pub(crate) struct UnsizedTraffic {
     packets: BTreeMap<UnsizedProtocol, Named>,
@@ -21,36 +18,27 @@ pub(crate) struct UnsizedTraffic {
 #[derive(Debug, Default)]
 struct Named {
     packets: u64,
-    pairs: BTreeSet<Pair>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Concern {
-    Gateway,
-    /// Only a tunnel between others, in which a gateway's packets may be, is counted.
-    Others,
+    pairs: BTreeSet<[IpAddr; 2]>,
 }
 
 impl UnsizedTraffic {
-    /// Counts a packet, if it is of such a protocol.
-    pub(crate) fn count(&mut self, packet: &IpPacket<'_>, concern: Concern) {
+    /// Counts a packet, if it is of such a protocol. Of others than gateways only tunnels count, in which a gateway's
+    /// packets may be.
+    pub(crate) fn count(&mut self, packet: &IpPacket<'_>, is_gateways: bool) {
         let [source, destination] = [packet.source, packet.destination];
-        let pair = Pair([source.min(destination), source.max(destination)]);
-        let Some(protocol) = UnsizedProtocol::of(packet) else { return };
-        if concern == Concern::Others && !protocol.is_tunnel() {
-            return;
-        }
+        let counts = |protocol: &UnsizedProtocol| is_gateways || protocol.is_tunnel();
+        let Some(protocol) = UnsizedProtocol::of(packet).filter(counts) else { return };
         let named = self.packets.entry(protocol).or_default();
         named.packets += 1;
         if named.pairs.len() < MAX_PAIRS {
-            named.pairs.insert(pair);
+            named.pairs.insert([source.min(destination), source.max(destination)]);
         }
     }
 
     /// One sentence for each protocol, with the number of its packets.
     pub(crate) fn sentences(&self) -> impl Iterator<Item = String> {
         self.packets.iter().map(|(protocol, named)| {
-            let shown = named.pairs.iter().take(SHOWN).map(|Pair([one, other])| format!("{one} and {other}"));
+            let shown = named.pairs.iter().take(SHOWN).map(|[one, other]| format!("{one} and {other}"));
             let more = match named.pairs.len().saturating_sub(SHOWN) {
                 0 => String::new(),
                 more => format!(", and {more} more"),
