@@ -1,14 +1,200 @@
-//! The units of a point, one after another: each continues the flows of the one before it. A unit that is there already is
-//! not read again.
+//! The units of a point, one after another: each continues the flows of the one before it. Of each the output of the first
+//! three stages over its captures is kept, as a compressed frame stream, and the state in which that leaves the flows. A
+//! unit that is there already is not read again.
 
-use std::mem;
+use std::io::{self, Write};
+use std::{fs, mem};
 
-use sizeleak_pipeline::Checkpoint;
+use blake3::Hash;
+use sizeleak_frame::{Frame, FrameSink, FrameWriter, Summary};
+use sizeleak_pipeline::recording::{Compression, Recording};
+use sizeleak_pipeline::{Checkpoint, ConfigError, Pipeline, PreparedRun, RunEnding, SavedStream};
+use sizeleak_platform::runtime::Interrupt;
+use sizeleak_platform::storage::{Durability, make_private};
+use sizeleak_platform::telemetry::{Progress, Telemetry};
 
 use crate::description::DescribedFile;
-use crate::keys::{end_key, records_key};
-use crate::records::RecordMaker;
-use crate::unit_store::{UnitDescription, unit_name};
+use crate::found_file::check_unchanged;
+use crate::keys::{end_key, reading, records_key};
+use crate::unit_store::{StoredState, UnitDescription, UnitStore, unit_name};
+
+const CAPTURE: &str = "capture";
+
+/// Captures were written while they were read.
+const OTHER_PACKETS: &str = "its captures have other packets than a moment ago";
+
+pub(crate) struct RecordMaker<'a> {
+    pub(crate) store: &'a UnitStore<'a>,
+    pub(crate) stages: &'a Pipeline,
+    pub(crate) progress: &'a Progress,
+    pub(crate) interrupt: &'a Interrupt,
+}
+
+impl RecordMaker<'_> {
+    /// Reads the captures of a unit, whose flows go on from the state `before`, and keeps its records and the state behind
+    /// it.
+    ///
+    /// # Errors
+    /// One sentence. Nothing is kept then.
+    pub(crate) fn make(
+        &self,
+        key: &Hash,
+        captures: &[DescribedFile],
+        before: Option<&Checkpoint>,
+    ) -> Result<(UnitDescription, Option<Checkpoint>), String> {
+        let stages = reading(&self.for_silent_captures()?, captures)?;
+        let mut prepared = stages.prepare().map_err(of_pipeline)?;
+        continue_from(&mut prepared, &stages, before)?;
+        let pending = prepared.leave_state(&stages).map_err(of_pipeline)?;
+        let failure = prepared.accept_damage();
+        let name = unit_name(captures.first().and_then(|first| first.head_ns), key);
+        let (mut unit, summary) = self.write(name, key, prepared, || captures.iter().try_for_each(check_unchanged))?;
+        if !has_all_packets(&summary, captures) {
+            return Err(failure.take().unwrap_or_else(|| OTHER_PACKETS.to_owned()));
+        }
+        let state = pending.taken().ok_or("its state was not saved")?;
+        let stored = self.write_state(&unit.name, &state)?;
+        (unit.state, unit.captures) = (Some(stored), captures.to_vec());
+        self.describe(&unit)?;
+        Ok((unit, Some(state)))
+    }
+
+    /// The stages, for which a point without a packet of a gateway is nothing wrong: another point may have them.
+    fn for_silent_captures(&self) -> Result<Pipeline, String> {
+        let mut stages = self.stages.clone();
+        stages.set("flow-filter", "allow-absent", true).map_err(of_pipeline)?;
+        Ok(stages)
+    }
+
+    /// Ends the flows behind the last unit.
+    pub(crate) fn end(&self, key: &Hash, last: &Checkpoint) -> Result<UnitDescription, String> {
+        let nothing = SavedStream::empty(CAPTURE).map_err(of_pipeline)?;
+        let stages = self.for_silent_captures()?;
+        let mut prepared = stages.prepare_from(Some((0, nothing))).map_err(of_pipeline)?;
+        continue_from(&mut prepared, &stages, Some(last))?;
+        let (unit, _) = self.write(unit_name(None, key), key, prepared, || Ok(()))?;
+        self.describe(&unit)?;
+        Ok(unit)
+    }
+
+    pub(crate) fn describe(&self, unit: &UnitDescription) -> Result<(), String> {
+        self.store.describe(unit).map_err(self.of_target(&unit.name))
+    }
+
+    /// Runs the stages and writes their records, which are kept if `check` finds nothing. Returns a unit without captures
+    /// and state.
+    fn write(
+        &self,
+        name: String,
+        key: &Hash,
+        mut prepared: PreparedRun,
+        check: impl FnOnce() -> Result<(), String>,
+    ) -> Result<(UnitDescription, Summary), String> {
+        let target = self.store.records(&name);
+        let of_target = self.of_target(&name);
+        fs::create_dir_all(&self.store.folder).map_err(&of_target)?;
+        let mut pending = self.store.layout.begin(&target, Durability::Disposable).map_err(&of_target)?;
+        let file = pending.file().try_clone().map_err(&of_target)?;
+        let recording = Recording::new(file, Compression::Zstd).map_err(&of_target)?;
+        let read = ReadShare::of(&mut prepared, self.progress);
+        let mut sink = RecordSink { writer: FrameWriter::new(recording), records: 0, read };
+        let report = prepared.run(&self.interrupt.of_part(), &mut sink).map_err(|error| error.to_string())?;
+        let summary = report.summary.filter(|_| report.ending == RunEnding::Done).ok_or("the run was stopped")?;
+        let records = sink.records;
+        sink.finish().map_err(&of_target)?;
+        let records_bytes = pending.file().metadata().map_err(&of_target)?.len();
+        check()?;
+        pending.keep_as(&target).map_err(&of_target)?;
+        let (key, captures) = (key.to_string(), Vec::new());
+        Ok((UnitDescription { name, key, captures, records, records_bytes, state: None }, summary))
+    }
+
+    fn write_state(&self, name: &str, state: &Checkpoint) -> Result<StoredState, String> {
+        let content = state.to_bytes().map_err(|error| error.to_string())?;
+        let digest = state.digest().map_err(|error| error.to_string())?;
+        let target = self.store.state_file(name);
+        let written = self.store.layout.begin(&target, Durability::Disposable).and_then(|mut pending| {
+            make_private(pending.file())?;
+            pending.file().write_all(&content)?;
+            pending.keep_as(&target)
+        });
+        written.map_err(self.of_target(name))?;
+        Ok(StoredState { digest, bytes: content.len() as u64 })
+    }
+
+    fn of_target(&self, name: &str) -> impl Fn(io::Error) -> String + use<> {
+        let target = self.store.records(name);
+        move |error| format!("{} cannot be written: {error}", target.display())
+    }
+}
+
+/// Whether all packets of captures were read, by the summary of the run.
+fn has_all_packets(summary: &Summary, captures: &[DescribedFile]) -> bool {
+    let packets: u64 = captures.iter().map(|capture| capture.file.packets).sum();
+    let read = summary.stages.iter().find(|stage| stage.stage == CAPTURE).map(|stage| stage.frames_in);
+    read == Some(packets)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn of_pipeline(error: ConfigError) -> String {
+    error.to_string()
+}
+
+fn continue_from(prepared: &mut PreparedRun, stages: &Pipeline, before: Option<&Checkpoint>) -> Result<(), String> {
+    before.map_or(Ok(()), |before| prepared.continue_from(stages, before)).map_err(of_pipeline)
+}
+
+/// Writes records, without what differs between two runs.
+struct RecordSink {
+    writer: FrameWriter<Recording>,
+    records: u64,
+    read: ReadShare,
+}
+
+impl FrameSink for RecordSink {
+    fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
+        self.read.add();
+        for mut frame in frames.drain(..) {
+            if let Frame::Summary(summary) = &mut frame {
+                // Latencies are the one difference between two runs.
+                for stage in &mut summary.stages {
+                    stage.latency.clear();
+                    stage.queue.clear();
+                }
+            }
+            self.records += u64::from(matches!(frame, Frame::Record(_)));
+            self.writer.write(&frame)?;
+        }
+        Ok(())
+    }
+}
+
+impl RecordSink {
+    fn finish(mut self) -> io::Result<()> {
+        self.read.add();
+        self.writer.into_output()?.finish()
+    }
+}
+
+pub(crate) struct ReadShare {
+    read: Progress,
+    added: u64,
+    all: Progress,
+}
+
+impl ReadShare {
+    pub(crate) fn of(run: &mut PreparedRun, all: &Progress) -> Self {
+        let telemetry = Telemetry::new();
+        run.report_to(&telemetry);
+        Self { read: telemetry.progress().clone(), added: 0, all: all.clone() }
+    }
+
+    pub(crate) fn add(&mut self) {
+        let read = self.read.read();
+        self.all.add(read.saturating_sub(self.added));
+        self.added = read;
+    }
+}
 
 /// Where units end: before a capture that begins later than everything before it. Where captures are not read by the
 /// times of their packets, all are one unit.

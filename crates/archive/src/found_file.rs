@@ -12,8 +12,7 @@ use sizeleak_capture::{CaptureReader, Damage};
 use sizeleak_platform::runtime::ProgressReader;
 use sizeleak_platform::telemetry::{FileProgress, Progress};
 
-use crate::capture_file::{CaptureFile, FileState, FileVerdict};
-use crate::description::DescribedFile;
+use crate::description::{CaptureFile, DescribedFile, FileState, FileVerdict};
 
 #[derive(Debug)]
 pub(crate) enum FoundFile {

@@ -7,8 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use sizeleak_text::TimeRange;
 
-use crate::capture_file::{CaptureFile, FileState, FileVerdict};
-use crate::description::{DescribedFile, PointDescription};
+use crate::description::{CaptureFile, DescribedFile, FileState, FileVerdict, PointDescription};
 
 /// Whether captures are given up with what was found in them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

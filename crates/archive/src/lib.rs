@@ -11,28 +11,25 @@
 
 mod answers;
 mod archive_run;
-mod capture_file;
 mod chain;
 mod description;
 mod discovery;
-mod error;
 mod found_file;
 mod keys;
 mod layout;
 mod left_out;
 mod manifest;
-mod partitions;
 mod plan;
 mod point_run;
-mod records;
 mod unit_store;
 mod watching;
 
 pub use archive_run::{ArchiveRun, RunResults, forget_point};
-pub use capture_file::{CaptureFile, DamagedPlace, FileVerdict};
-pub use description::{AnswersDescription, PartFormat, PointDescription, RecordsDescription};
+pub use description::{
+    AnswersDescription, CaptureFile, DamagedPlace, FileVerdict, PartFormat, PointDescription, RecordsDescription,
+};
 pub use discovery::PointsOf;
-pub use error::ArchiveError;
+pub use layout::ArchiveError;
 pub use left_out::MissingCaptures;
 pub use manifest::{Manifest, ManifestPoint};
 pub use plan::{ArchivePlan, PlannedFile, PlannedPoint};

@@ -8,10 +8,8 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::what;
 use sizeleak_platform::storage::Durability;
 
-use crate::capture_file::{CaptureFile, FileVerdict};
-use crate::description::PointDescription;
-use crate::error::ArchiveError;
-use crate::layout::Layout;
+use crate::description::{CaptureFile, FileVerdict, PointDescription};
+use crate::layout::{ArchiveError, Layout};
 use crate::left_out::Unprocessed;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

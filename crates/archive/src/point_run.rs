@@ -13,15 +13,15 @@ use sizeleak_platform::telemetry::Progress;
 use sizeleak_text::TimeRange;
 
 use crate::answers;
-use crate::capture_file::{CaptureFile, FileVerdict};
-use crate::chain::{Chain, UnitBounds};
-use crate::description::{AnswersDescription, DescribedFile, PartFormat, PointDescription, RecordsDescription};
+use crate::chain::{Chain, RecordMaker, UnitBounds};
+use crate::description::{
+    AnswersDescription, CaptureFile, DescribedFile, FileVerdict, PartFormat, PointDescription, RecordsDescription,
+};
 use crate::discovery::CapturePoint;
 use crate::found_file::FoundFile;
 use crate::keys::{answers_key, reading};
 use crate::layout::{Layout, remove_file};
 use crate::left_out::{MissingCaptures, Settling, Unprocessed, judge};
-use crate::records::RecordMaker;
 use crate::unit_store::{UnitDescription, UnitStore};
 
 pub(crate) struct PointRun<'a> {

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use sizeleak_platform::telemetry::Progress;
 
 use crate::archive_run::{ArchiveRun, RunResults};
-use crate::capture_file::{CaptureFile, FileState, FileVerdict};
+use crate::description::{CaptureFile, FileState, FileVerdict};
 use crate::discovery::{Absence, CapturePoint};
-use crate::error::ArchiveError;
-use crate::layout::LockedLayout;
+use crate::layout::{ArchiveError, LockedLayout};
 use crate::left_out::Settling;
 use crate::manifest::Manifest;
 

@@ -12,21 +12,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod consumed_kind;
 mod program;
 mod recorded_stream;
 mod report;
 mod rules;
 mod semantics;
-mod stage_output;
 mod trial;
 mod variation;
 
 use std::io;
 
-pub use consumed_kind::ConsumedKind;
 pub use program::TestedProgram;
-pub use recorded_stream::RecordedStream;
+pub use recorded_stream::{ConsumedKind, RecordedStream};
 pub use report::ConformanceReport;
 pub use rules::{Duty, RULES, Rule};
 

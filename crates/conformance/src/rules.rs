@@ -5,7 +5,7 @@ mod endings;
 mod variants;
 mod whole_stream;
 
-use crate::consumed_kind::ConsumedKind;
+use crate::recorded_stream::ConsumedKind;
 use crate::trial::{CheckError, Trial};
 
 #[derive(Debug)]

@@ -32,11 +32,8 @@
 
 mod capture_writer;
 mod layout;
-mod options;
-mod pipeline;
 mod read_streams;
 mod stripper;
 
 pub use capture_writer::{CaptureFormat, CaptureWriter};
-pub use options::{DnsMessages, OtherPackets, StripError, StripOptions};
-pub use stripper::{StripReport, Stripper};
+pub use stripper::{DnsMessages, OtherPackets, StripError, StripOptions, StripReport, Stripper};

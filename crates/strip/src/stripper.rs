@@ -5,14 +5,104 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::ops::Range;
 
-use sizeleak_frame::{Frame, Packet, Segment};
+use sizeleak_flow_filter::FlowFilter;
+use sizeleak_frame::{Frame, Packet, Packets, Segment, Segments};
 use sizeleak_packet::AddressSet;
-use sizeleak_platform::runtime::ConfigureError;
+use sizeleak_platform::runtime::{ConfigureError, Stage, StageError};
+use sizeleak_record_sizer::{RecordSizer, SizerInput};
+use thiserror::Error;
 
 use crate::layout::Layout;
-use crate::options::{DnsMessages, OtherPackets, StripError, StripOptions};
-use crate::pipeline::RecordPipeline;
 use crate::read_streams::{ReadStreams, StreamKey};
+
+/// What becomes of packets that are not from or to the gateway.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OtherPackets {
+    /// All their payload becomes zero.
+    #[default]
+    Zeroed,
+    /// They are left out.
+    Dropped,
+}
+
+/// What becomes of DNS messages of the gateway.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DnsMessages {
+    /// They become zero like any payload.
+    #[default]
+    Zeroed,
+    /// They stay, so that services can still be selected by name.
+    Kept,
+}
+
+/// Whose sizes are kept, and what becomes of other packets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StripOptions {
+    /// The addresses and networks of the gateways, as `flow-filter` reads them.
+    pub gateway: Vec<String>,
+    /// The tunnels to open, as `flow-filter` reads them; all if there are none.
+    pub tunnel: Vec<String>,
+    pub others: OtherPackets,
+    pub dns: DnsMessages,
+}
+
+#[derive(Debug, Error)]
+pub enum StripError {
+    #[error(transparent)]
+    Configure(#[from] ConfigureError),
+    /// A stage that looks for records failed: no packet is the gateway's, for example.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    #[error("the capture cannot be written")]
+    Write(#[from] io::Error),
+}
+
+/// `flow-filter` and `record-sizer`.
+#[derive(Debug)]
+pub(crate) struct RecordPipeline {
+    filter: FlowFilter,
+    pub(crate) sizer: RecordSizer,
+    /// What both found about the last packet, without its segments.
+    pub(crate) found: Vec<Frame>,
+}
+
+impl RecordPipeline {
+    pub(crate) fn new(options: &StripOptions) -> Result<Self, StripError> {
+        let filter = sizeleak_flow_filter::Options {
+            gateway: options.gateway.clone(),
+            tunnel: options.tunnel.clone(),
+            ..sizeleak_flow_filter::Options::default()
+        };
+        let sizer = RecordSizer::new(&sizeleak_record_sizer::Options::default())?.noting_read_bytes();
+        Ok(Self { filter: FlowFilter::new(&filter)?, sizer, found: Vec::new() })
+    }
+
+    /// Takes a packet; returns its segment, if it is one of the gateway's.
+    pub(crate) fn packet(&mut self, packet: Packet<'_>) -> Result<Option<Segments>, StageError> {
+        self.found.clear();
+        let (mut packets, mut frames) = (Packets::with_capacity(1), Vec::new());
+        packets.push(packet);
+        self.filter.process(packets, &mut frames)?;
+        let mut segments = None;
+        for frame in frames {
+            match frame {
+                Frame::Segments(batch) => {
+                    segments = Some((*batch).clone());
+                    self.sizer.process((*batch).into(), &mut self.found)?;
+                }
+                Frame::Flow(flow) => self.sizer.process(SizerInput::Flow(flow), &mut self.found)?,
+                frame => self.found.push(frame),
+            }
+        }
+        Ok(segments)
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<(), StageError> {
+        self.found.clear();
+        self.filter.finish(&mut self.found)?;
+        self.sizer.finish(&mut self.found)
+    }
+}
 
 /// Packets are held back as long as they need no more memory than this: until then it must be known what they are read
 /// for.

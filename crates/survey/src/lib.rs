@@ -19,13 +19,11 @@
 #![warn(clippy::indexing_slicing)]
 
 mod address;
-mod busiest;
 mod connection;
 mod report;
 mod run;
 mod score;
 mod services;
-mod sizes;
 mod state;
 
 pub use report::{

@@ -7,10 +7,9 @@ use std::net::SocketAddr;
 use sizeleak_command_segmenter::RecordRole;
 use sizeleak_frame::{Direction, Transport};
 
-use crate::busiest::Busy;
-use crate::connection::{Connection, Messages};
+use crate::address::Busy;
+use crate::connection::{Connection, Messages, Sizes};
 use crate::report::{MessageKind, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic};
-use crate::sizes::Sizes;
 
 /// A service and its connections, by their flows.
 #[derive(Debug)]

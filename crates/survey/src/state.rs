@@ -10,8 +10,7 @@ use sizeleak_frame::{Flow, Frame, FrameSink, Notice, Record, Summary, Transport,
 use sizeleak_packet::is_private;
 use sizeleak_platform::runtime::{ConfigureError, Stage, StageError, TwoGenerationCache};
 
-use crate::address::{AddressTally, MANY_CLIENTS};
-use crate::busiest::BusiestTable;
+use crate::address::{AddressTally, BusiestTable, MANY_CLIENTS};
 use crate::connection::Connection;
 use crate::report::{OtherPort, Server, SurveyReport, SurveyedAddress};
 use crate::score::judge;

@@ -13,10 +13,9 @@ use sizeleak_platform::runtime::{Access, ConfigureError, Runnable, SourceNode, S
 use crate::Capture;
 use crate::error::{CaptureError, Damage};
 use crate::folder::content_below;
-use crate::live::LiveCapture;
+use crate::live::{LiveCapture, Tcpdump};
 use crate::merge::CaptureOrder;
 use crate::packet_batcher::Selection;
-use crate::tcpdump::Tcpdump;
 
 /// Which captures to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use sizeleak_packet::AddressPrefilter;
 use sizeleak_platform::runtime::{Closed, Interrupt, SourceEmit};
 
 use crate::error::notice;
-use crate::open_capture::OpenCapture;
+use crate::merge::OpenCapture;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Selection {

@@ -13,8 +13,8 @@ use sizeleak_frame::Packets;
 use sizeleak_platform::runtime::{Closed, Interrupt, processors};
 
 use crate::error::{CaptureError, NAME};
+use crate::merge::{CaptureFile, OpenCapture};
 use crate::open::{Decompression, is_stream};
-use crate::open_capture::{CaptureFile, OpenCapture};
 use crate::packet_batcher::{PacketBatcher, Selection};
 
 /// The most parcels that may wait, of all captures together; each stands for about [`PARCEL_BYTES`] of memory.

@@ -11,7 +11,7 @@ use sizeleak_platform::runtime::{
     ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError, decode_state, encode_state,
 };
 
-use crate::counters::{FilterCounters, SeenAddresses};
+use crate::counters::{FilterCounters, SeenAddresses, UnsizedTraffic};
 use crate::earlier_packets::EarlierPackets;
 use crate::fast::FlowCache;
 use crate::flow_table::{FlowLookup, FlowRef, FlowTable, GatewayEnds};
@@ -20,7 +20,6 @@ use crate::options::Options;
 use crate::segment_writer::SegmentWriter;
 use crate::services::{Sender, ServiceSelection};
 use crate::tunnels::{TunnelSelection, TunnelTreatment};
-use crate::unsized_traffic::UnsizedTraffic;
 
 /// Keeps the TCP segments and UDP datagrams of a gateway's flows.
 #[derive(Debug)]

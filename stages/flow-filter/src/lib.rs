@@ -36,7 +36,6 @@ mod options;
 mod segment_writer;
 mod services;
 mod tunnels;
-mod unsized_traffic;
 
 pub use filter::FlowFilter;
 pub use options::Options;

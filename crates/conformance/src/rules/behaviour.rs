@@ -5,8 +5,7 @@ use sizeleak_frame::Frame;
 
 use crate::program::{ProgramEnd, ProgramStep, StdoutReader};
 use crate::recorded_stream::encode;
-use crate::stage_output::passed_on;
-use crate::trial::{CheckError, Trial};
+use crate::trial::{CheckError, Trial, passed_on};
 
 const SIGPIPE: i32 = 13;
 

@@ -5,8 +5,7 @@ use sizeleak_frame::{Frame, Hello, SCHEMA, what};
 
 use crate::program::ProgramEnd;
 use crate::recorded_stream::encode;
-use crate::stage_output::StageOutput;
-use crate::trial::{CheckError, Trial};
+use crate::trial::{CheckError, StageOutput, Trial};
 use crate::variation;
 
 /// Deep enough to overflow the stack of a recursive parser.

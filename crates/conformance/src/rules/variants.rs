@@ -4,8 +4,7 @@ use sizeleak_frame::{Frame, Unknown};
 
 use crate::program::{ProgramStep, StdoutReader};
 use crate::recorded_stream::{decode, encode};
-use crate::stage_output::is_same;
-use crate::trial::{CheckError, Trial};
+use crate::trial::{CheckError, Trial, is_same};
 use crate::variation::{self, UNKNOWN};
 
 /// Half of the limit of a value.

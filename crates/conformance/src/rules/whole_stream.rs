@@ -4,11 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_frame::{Frame, SCHEMA, StageSummary};
 
-use crate::consumed_kind::ConsumedKind;
-use crate::recorded_stream::encode;
+use crate::recorded_stream::{ConsumedKind, encode};
 use crate::semantics::{are_batches_within_limits, are_meaningful, are_times_of_input, is_word};
-use crate::stage_output::{StageOutput, is_same, passed_on};
-use crate::trial::{CheckError, Trial};
+use crate::trial::{CheckError, StageOutput, Trial, is_same, passed_on};
 
 pub(super) fn whole(trial: &Trial<'_>) -> Result<(), CheckError> {
     trial.output.ended_with(0)?;

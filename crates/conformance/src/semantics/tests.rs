@@ -1,8 +1,7 @@
 //! Tests of meaningful and impossible frames.
 
 use super::*;
-use crate::consumed_kind::ConsumedKind;
-use crate::recorded_stream::RecordedStream;
+use crate::recorded_stream::{ConsumedKind, RecordedStream};
 
 fn command(time_ns: i64) -> Command {
     Command {

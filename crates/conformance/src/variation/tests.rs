@@ -3,8 +3,7 @@
 use sizeleak_frame::FrameReader;
 
 use super::*;
-use crate::consumed_kind::ConsumedKind;
-use crate::recorded_stream::{RecordedStream, decode};
+use crate::recorded_stream::{ConsumedKind, RecordedStream, decode};
 
 fn read(bytes: &[u8]) -> Vec<Frame> {
     let (frames, fault) = decode(bytes);

@@ -9,7 +9,7 @@ use sizeleak_frame::SkippedPackets;
 use sizeleak_packet::AddressPrefilter;
 
 use super::PacketBatcher;
-use crate::open_capture::OpenCapture;
+use crate::merge::OpenCapture;
 use crate::packet::{CapturedPacket, PacketVisitor, Visited};
 
 /// The fewest bytes that a packet takes in a capture besides its data.
