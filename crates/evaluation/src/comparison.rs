@@ -62,7 +62,6 @@ pub struct Comparison {
     pub pipelines: Vec<PipelineFigures>,
 }
 
-/// The figures of one pipeline.
 #[derive(Debug, Serialize)]
 pub struct PipelineFigures {
     /// The pipeline, as the user named it.

@@ -34,7 +34,6 @@ pub struct Baseline {
     pub actions: Vec<GuessedAction>,
     /// How many labelled commands have it.
     pub commands: u64,
-    /// Their share.
     pub share: f64,
 }
 

@@ -107,7 +107,6 @@ struct JudgedLabels<'a> {
 /// Rows of a label file, and how a model answered for their commands.
 #[derive(Debug)]
 pub struct JudgedPart {
-    /// The rows.
     pub rows: Vec<usize>,
     /// The answers of their model to all commands; `None` if there is no model, so that nothing is found out.
     pub run: Option<JudgedRun>,

@@ -42,9 +42,6 @@ impl JudgedRun {
     }
 
     /// The run, if the pipeline makes candidates.
-    ///
-    /// # Errors
-    /// [`EvaluationError::NoCandidates`].
     pub fn with_candidates(self) -> Result<Self, EvaluationError> {
         if self.has_candidates { Ok(self) } else { Err(EvaluationError::NoCandidates) }
     }

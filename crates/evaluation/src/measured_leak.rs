@@ -69,9 +69,7 @@ pub struct MeasuredLeak {
 /// A share of the labelled commands.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MeasuredShare {
-    /// The share.
     pub share: f64,
-    /// Its interval.
     pub interval: Interval,
 }
 

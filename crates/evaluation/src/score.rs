@@ -36,7 +36,6 @@ pub struct Score {
     pub cut_lists: u64,
     /// How many candidates the found commands have.
     pub candidates: CandidateCounts,
-    /// The credible sets.
     pub credible_set: CredibleSet,
     /// Whether the probabilities of first candidates are right.
     pub calibration: Calibration,
@@ -77,7 +76,6 @@ pub struct CredibleSet {
 /// Numbers of candidates; all 0 if no command was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct CandidateCounts {
-    /// The mean.
     pub mean: f64,
     /// The median; for an even number of commands, the mean of the middle two.
     pub median: f64,
@@ -88,7 +86,6 @@ pub struct CandidateCounts {
 /// The figures of one action.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ActionScore {
-    /// The action.
     pub action: String,
     /// Labelled commands with it.
     pub commands: u64,

@@ -51,7 +51,6 @@ impl Unit {
 }
 
 impl Budget {
-    /// One alarm a week.
     pub const WEEKLY: Self = Self { alarms: 1.0, unit: Unit::Week };
 
     /// False alarms a day.

@@ -45,7 +45,6 @@ pub struct Detector {
 /// A day beside the days before it.
 #[derive(Debug, Clone)]
 struct UsualDays {
-    /// The day.
     day: i64,
     /// The greatest scores of it, at first, and of those before it, by stream.
     scores: [Vec<f64>; STREAMS],

@@ -104,18 +104,12 @@ type DiaryRow = (String, Vec<(f64, BTreeMap<String, u32>)>);
 
 impl Profile {
     /// A profile of no home, by the clock of a time zone: a name of the IANA database, or `UTC`.
-    ///
-    /// # Errors
-    /// [`ProfileError::Zone`].
     pub fn new(zone: &str) -> Result<Self, ProfileError> {
         time_zone(zone)?;
         Ok(Self { zone: zone.to_owned(), homes: BTreeMap::new() })
     }
 
     /// Reads a profile from a file.
-    ///
-    /// # Errors
-    /// [`ProfileError::File`].
     pub fn read(path: &Path) -> Result<Self, ProfileError> {
         let fault = |reason: String| ProfileError::File { path: path.to_owned(), reason };
         let text = read_text(path, MAX_FILE_BYTES).map_err(|error| fault(error.to_string()))?;
@@ -123,9 +117,6 @@ impl Profile {
     }
 
     /// Reads a profile.
-    ///
-    /// # Errors
-    /// [`ProfileError`].
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
         let file: ProfileFile = toml::from_str(text)?;
         if file.schema != SCHEMA {
@@ -342,7 +333,6 @@ fn usual(home: &Home) -> Vec<(&Actions, f64, [Vec<u32>; 2])> {
 /// A command that comes at about the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Routine {
-    /// Its actions.
     pub command: Actions,
     /// When it came last, as `07:15` by the clock of the home.
     pub at: String,

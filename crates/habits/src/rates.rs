@@ -69,7 +69,6 @@ pub(crate) struct Occurrence {
     context: Context,
 }
 
-/// A command that is learned.
 #[derive(Debug, Clone)]
 pub(crate) struct LearnedCommand {
     pub(crate) at: LocalTime,
@@ -157,7 +156,6 @@ impl Rates {
         id
     }
 
-    /// The actions of a command.
     pub(crate) fn actions(&self, id: CommandId) -> Option<&Actions> {
         self.known.get(id as usize).map(|known| &known.actions)
     }

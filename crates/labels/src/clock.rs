@@ -53,7 +53,6 @@ pub enum LabelClock {
 /// A shift of the clock of labels, and how certain it is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ClockFit {
-    /// The shift.
     #[serde(flatten)]
     pub shift: ClockShift,
     /// Labels with a command by this shift.

@@ -257,7 +257,6 @@ impl LabelFile {
         &self.labels
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -174,7 +174,6 @@ impl LabelMap {
         )
     }
 
-    /// The events of a log.
     pub(crate) fn events<'a>(&'a self, log: &'a EventLog) -> impl Iterator<Item = Event> + 'a {
         log.events(&self.time, &self.entity, &self.state)
     }

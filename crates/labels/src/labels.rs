@@ -181,9 +181,6 @@ impl Labels {
     }
 
     /// Writes labels, with times as epoch seconds to the nanosecond.
-    ///
-    /// # Errors
-    /// [`LabelError::Io`] if writing fails.
     pub fn write(&self, output: impl Write) -> Result<(), LabelError> {
         let mut writer = csv::Writer::from_writer(output);
         let actions = self.actions.iter().map(String::as_str);

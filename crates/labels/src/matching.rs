@@ -26,7 +26,6 @@ impl Tolerance {
         Self(nanoseconds.max(0))
     }
 
-    /// In nanoseconds.
     pub fn nanoseconds(self) -> i64 {
         self.0
     }

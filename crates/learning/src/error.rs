@@ -15,7 +15,6 @@ pub enum LearningError {
     /// A capture cannot be read, or is no file.
     #[error("{file}: {fault}")]
     File {
-        /// The file.
         file: String,
         /// The fault and its remedy.
         fault: String,

@@ -219,7 +219,6 @@ impl LearningRun<'_> {
         Ok(default)
     }
 
-    /// Labels and commands as a training set.
     pub fn training_set<'a>(&'a self, labels: &'a LabelFile, commands: &'a [ObservedCommand]) -> TrainingSet<'a> {
         TrainingSet { labels, commands, tolerance: self.tolerance, settings: self.settings }
     }

@@ -21,9 +21,6 @@ pub struct CipherSuite {
 
 impl CipherSuite {
     /// A suite by its IANA name.
-    ///
-    /// # Errors
-    /// [`LearningError::UnknownCipherSuite`].
     pub fn named(name: &str) -> Result<Self, LearningError> {
         let unknown = || LearningError::UnknownCipherSuite(name.to_owned());
         Ok(Self { name: name.to_owned(), record_overhead: record_overhead(name).ok_or_else(unknown)? })

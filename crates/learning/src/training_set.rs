@@ -45,7 +45,6 @@ pub struct LearningSettings {
 /// Labels, and the commands found in their captures.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingSet<'a> {
-    /// The labels.
     pub labels: &'a LabelFile,
     /// The commands, in the order of the captures.
     pub commands: &'a [ObservedCommand],
@@ -58,7 +57,6 @@ pub struct TrainingSet<'a> {
 /// A model, with remarks for the user.
 #[derive(Debug)]
 pub struct LearnedModel {
-    /// The model.
     pub model: Model,
     /// The number of labels.
     pub labels: usize,

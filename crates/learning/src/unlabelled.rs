@@ -50,7 +50,6 @@ pub struct UnlabelledRun<'a> {
 /// What sizes and replies alone say about the commands of a capture.
 #[derive(Debug)]
 pub struct FoundSizes {
-    /// The sizes.
     pub fit: BlindFit,
     /// The names of the fit's actions, in its order: those of labels, else `action-1` and so on.
     pub names: Vec<String>,

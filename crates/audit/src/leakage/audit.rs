@@ -70,9 +70,6 @@ pub struct Repeated {
 
 impl Audit {
     /// The audit of a model.
-    ///
-    /// # Errors
-    /// [`SpaceError`].
     pub fn new(model: &Model, premises: &Premises) -> Result<Self, SpaceError> {
         let space = CommandSpace::new(model, premises)?;
         let see = |observer, knowledge| Observation::new(&space, model, observer, knowledge);

@@ -21,7 +21,6 @@ pub struct NumberRow {
     pub actions: u32,
     /// How many commands have so many.
     pub commands: f64,
-    /// Their probability.
     pub probability: f64,
     /// How many different sizes they have.
     pub sizes: usize,

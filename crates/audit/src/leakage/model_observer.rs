@@ -36,7 +36,6 @@ struct Guess {
 /// How often secrets are named.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct NamedSecrets {
-    /// The command.
     pub command: f64,
     /// The number of its actions.
     pub number: f64,
@@ -44,9 +43,6 @@ pub struct NamedSecrets {
 
 impl<'a> ModelObserver<'a> {
     /// The observer of a model; `space` has its commands.
-    ///
-    /// # Errors
-    /// [`SpaceError::TooMany`].
     pub fn new(space: &'a CommandSpace, model: &Model) -> Result<Self, SpaceError> {
         let knowledge = EpsilonKnowledge::Distribution;
         let observation = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;

@@ -145,7 +145,6 @@ fn expected_replies(observation: &Observation) -> Vec<f64> {
     expected
 }
 
-/// The mean bytes of a reply of a class.
 fn mean_bytes(class: &ReplyClass) -> f64 {
     let all: f64 = class.sizes.iter().map(|(_, times)| *times as f64).sum();
     let bytes: f64 = class.sizes.iter().map(|(size, times)| *size as f64 * *times as f64).sum();

@@ -29,9 +29,6 @@ pub struct HomeTraffic {
 
 impl HomeTraffic {
     /// All commands of `space`, which is of this model, so many a day.
-    ///
-    /// # Errors
-    /// [`SpaceError`].
     pub fn new(
         space: &CommandSpace,
         model: &Model,
@@ -67,9 +64,6 @@ impl HomeTraffic {
     }
 
     /// What countermeasures give away and cost.
-    ///
-    /// # Errors
-    /// [`CountermeasureError`].
     pub fn effect(&self, countermeasures: &Countermeasures) -> Result<CountermeasureEffect, CountermeasureError> {
         let Countermeasures { policy, sending, dummies, replies } = countermeasures;
         let sent_per_second = self.commands.a_day / DAY / (1.0 - dummies);

@@ -62,15 +62,11 @@ fn expected_added(policy: &PaddingPolicy, bytes: u64, sent: impl Fn(u64) -> u64)
 pub(crate) struct SeenSizes {
     /// Command by command.
     pub(crate) observation: Observation,
-    /// By the size that is seen.
     pub(crate) rows: Vec<SizeRow>,
 }
 
 impl SeenSizes {
     /// The commands of `space`, which is of this model; `knowledge` is what the observer knows of ε.
-    ///
-    /// # Errors
-    /// [`SpaceError`].
     pub(crate) fn new(space: &CommandSpace, model: &Model, knowledge: EpsilonKnowledge) -> Result<Self, SpaceError> {
         let observation = Observation::new(space, model, Observer::Sizes, knowledge)?.ok_or(SpaceError::TooMany)?;
         let rows = seen_rows(&observation);
@@ -101,7 +97,6 @@ pub struct PaddedHome {
     pub unpadded: Learned,
     /// The expected bytes of a command.
     pub command_bytes: f64,
-    /// Commands a day.
     pub commands_per_day: f64,
     /// The tunnel through which they are seen, and whose bytes count.
     tunnel: Option<Tunnel>,
@@ -207,7 +202,6 @@ impl PaddedHome {
 /// A padding policy with what it gives away and costs.
 #[derive(Debug, Clone, Serialize)]
 pub struct JudgedPolicy {
-    /// Its name.
     pub name: String,
     /// The expected bytes that it adds to a command.
     pub added_bytes: f64,

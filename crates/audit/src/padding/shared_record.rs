@@ -54,9 +54,6 @@ struct SumDistribution {
 
 impl SharedRecord {
     /// The records of commands of these sizes, of which so many come a second; `None` if each has a record of its own.
-    ///
-    /// # Errors
-    /// [`CountermeasureError`].
     pub(crate) fn new(
         rows: &[SizeRow],
         sending: Sending,
@@ -111,9 +108,6 @@ impl SharedRecord {
 
     /// What is learned about the secrets of a channel of an observation of sizes, which are those of one command, from the
     /// size of the record that it shares.
-    ///
-    /// # Errors
-    /// [`CountermeasureError::TooManySizes`].
     pub(crate) fn figures(
         &self,
         observation: &Observation,

@@ -44,7 +44,6 @@ pub enum BackgroundError {
 pub struct Conversation {
     /// The device in the home, behind the tunnel.
     pub device: IpAddr,
-    /// The service.
     pub service: SocketAddr,
     /// The header of its transport with usual options, in bytes.
     pub transport_header: u64,
@@ -119,9 +118,6 @@ impl ObservedFlows {
 
 impl Background {
     /// So many flows like those of a capture.
-    ///
-    /// # Errors
-    /// [`BackgroundError::NoFlow`].
     pub fn new(observed: &ObservedFlows, flows: u32) -> Result<Self, BackgroundError> {
         let Some([first, last]) = observed.span.filter(|_| !observed.conversations.is_empty()) else {
             return Err(BackgroundError::NoFlow);

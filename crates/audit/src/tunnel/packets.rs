@@ -26,7 +26,6 @@ pub const TCP_HEADER: u64 = 20 + 12;
 /// tunnel that is otherwise WireGuard pads each packet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TunnelKind {
-    /// WireGuard.
     WireGuard,
     /// IPsec ESP in tunnel mode with AES-GCM.
     EspGcm,

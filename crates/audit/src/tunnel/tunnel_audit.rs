@@ -30,9 +30,6 @@ pub struct TunnelAudit {
 
 impl TunnelAudit {
     /// The audit of a model, whose gateway is behind the tunnel.
-    ///
-    /// # Errors
-    /// [`SpaceError`].
     pub fn new(
         model: &Model,
         premises: &Premises,

@@ -183,13 +183,11 @@ impl CommandOutcome<'_> {
     }
 }
 
-/// The value of a figure.
 #[derive(Debug, Serialize)]
 pub struct FigureValue {
     pub(super) figure: &'static str,
     /// `None` if the pipeline does not have the figure.
     pub value: Option<f64>,
-    /// The interval of the value.
     #[serde(flatten, serialize_with = "interval_ends")]
     pub interval: Option<Interval>,
     /// `None` in the first pipeline, and if one of the two does not have the figure.
@@ -201,7 +199,6 @@ pub struct FigureValue {
 pub struct FigureDifference {
     /// The figure less that of the first pipeline.
     pub value: f64,
-    /// The interval of the difference.
     #[serde(flatten, serialize_with = "interval_ends")]
     pub interval: Option<Interval>,
     /// Only for shares and counts.

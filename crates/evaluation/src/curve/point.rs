@@ -40,7 +40,6 @@ pub struct CurvePoint {
 /// A sentence about some of the draws.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DrawRemark {
-    /// One sentence.
     pub sentence: String,
     /// How many draws it is about.
     pub draws: usize,

@@ -62,7 +62,6 @@ struct PairTable<'a> {
 
 /// A mutual information in bits.
 struct Bits {
-    /// That of the counts.
     counted: f64,
     /// Less what so few commands seem to give away by chance.
     corrected: f64,

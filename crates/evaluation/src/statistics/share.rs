@@ -31,7 +31,6 @@ pub struct PairedJudgements {
 }
 
 impl PairedJudgements {
-    /// Counts pairs of judgements.
     pub fn count(judgements: impl Iterator<Item = (bool, bool)>) -> Self {
         let mut pairs = Self::default();
         for judgement in judgements {

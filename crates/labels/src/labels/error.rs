@@ -69,7 +69,6 @@ pub enum LabelError {
     /// A line of a log is no JSON.
     #[error("line {line}: this is not JSON: {error}")]
     Json {
-        /// The line.
         line: u64,
         /// What is wrong.
         error: String,
@@ -99,7 +98,6 @@ pub enum LabelError {
         text = short(.text)
     )]
     Time {
-        /// The line.
         line: u64,
         /// The text found.
         text: String,
@@ -110,7 +108,6 @@ pub enum LabelError {
         readings[0].0, readings[1].0, readings[0].1, readings[1].1, text = short(.text)
     )]
     AmbiguousDate {
-        /// The line.
         line: u64,
         /// The text found.
         text: String,
@@ -124,7 +121,6 @@ pub enum LabelError {
         text = short(.text)
     )]
     NoZone {
-        /// The line.
         line: u64,
         /// The text found.
         text: String,
@@ -135,7 +131,6 @@ pub enum LabelError {
         text = short(.text)
     )]
     SkippedTime {
-        /// The line.
         line: u64,
         /// The text found.
         text: String,
@@ -146,7 +141,6 @@ pub enum LabelError {
         text = short(.text)
     )]
     Unit {
-        /// The line.
         line: u64,
         /// The text found.
         text: String,
@@ -161,9 +155,7 @@ pub enum LabelError {
         text = short(.text), action = short(.action)
     )]
     Count {
-        /// The line.
         line: u64,
-        /// The action.
         action: String,
         /// The text found.
         text: String,
@@ -177,7 +169,6 @@ pub enum LabelError {
     /// A row is shorter or longer than the header.
     #[error("line {line} has a different number of fields ({fields}) from the header ({columns})")]
     Fields {
-        /// The line.
         line: u64,
         /// The number of fields found.
         fields: u64,

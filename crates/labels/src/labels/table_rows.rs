@@ -43,9 +43,6 @@ impl TableRows {
 }
 
 /// Checks how many rows and fields a text has, by what each of them begins or ends with.
-///
-/// # Errors
-/// [`LabelError::TooManyRows`].
 pub(crate) fn check_numbers(text: &[u8], of_rows: u8, of_fields: u8) -> Result<(), LabelError> {
     let count = |sign: u8| text.split(|byte| *byte == sign).count() - 1;
     if count(of_rows) > MAX_ROWS || count(of_fields) > MAX_VALUES { Err(LabelError::TooManyRows) } else { Ok(()) }
