@@ -88,9 +88,7 @@ impl CommandFrames {
         };
         self.frames.push(Summary { stages: vec![made] }.into());
         let mut writer = FrameWriter::new(Vec::new());
-        let failed =
-            |error: &dyn std::fmt::Display| SimulateError::Format { what: "a frame", reason: error.to_string() };
-        writer.write_all(&self.frames).map_err(|error| failed(&error))?;
-        writer.into_output().map_err(|error| failed(&error))
+        writer.write_all(&self.frames).map_err(SimulateError::encoding("a frame"))?;
+        writer.into_output().map_err(SimulateError::encoding("a frame"))
     }
 }

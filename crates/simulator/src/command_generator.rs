@@ -6,7 +6,6 @@ use rand_chacha::ChaCha20Rng;
 
 use crate::scenario::{CommandSettings, IdDraw, MessageId, Parameter, Recurring, Scenario};
 
-/// An action for one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeviceAction {
     /// The device's number, over all kinds.
@@ -83,7 +82,6 @@ impl CommandGenerator {
         generator
     }
 
-    /// Draws the parameters of commands.
     pub(crate) fn draw_parameters(&self, commands: &mut [WantedCommand], random: &mut ChaCha20Rng) {
         for action in commands.iter_mut().flat_map(|command| &mut command.actions) {
             if let Some(choices) = self.choices.get(action.action).filter(|choices| **choices > 0) {
@@ -179,7 +177,6 @@ impl CommandGenerator {
         self.devices.get(device as usize).is_some_and(|actions| actions.contains(&action))
     }
 
-    /// A device that has an action.
     pub(crate) fn device_with(&self, action: usize, random: &mut ChaCha20Rng) -> Option<u32> {
         let able: Vec<u32> = (0..self.device_count()).filter(|device| self.has_action(*device, action)).collect();
         able.get(random.random_range(0..able.len().max(1))).copied()
@@ -216,9 +213,7 @@ pub(crate) fn id_widths(id: MessageId) -> Vec<(u32, f64)> {
 /// A capture of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CapturePart {
-    /// The one to learn from.
     Learn,
-    /// The one to test on.
     Test,
 }
 

@@ -24,7 +24,6 @@ use drawn_home::{DrawnHome, DrawnRoutine};
 /// The least time between two commands.
 const LEAST_GAP: i64 = 2 * SECOND;
 
-/// A command of the home.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LivedCommand {
     pub(crate) time_ns: i64,
@@ -71,10 +70,10 @@ impl<'a> HomeLife<'a> {
         start_ns: i64,
         seed: Seed,
     ) -> Result<Self, SimulateError> {
-        let fault = |reason: String| SimulateError::Format { what: "a time of the home", reason };
-        let zone = TimeZone::get(&scenario.habits.time_zone).map_err(|error| fault(error.to_string()))?;
-        let start = Timestamp::from_nanosecond(start_ns.into()).map_err(|error| fault(error.to_string()))?;
-        let first = zone.to_datetime(start).date().tomorrow().map_err(|error| fault(error.to_string()))?;
+        let fault = SimulateError::encoding("a time of the home");
+        let zone = TimeZone::get(&scenario.habits.time_zone).map_err(fault)?;
+        let start = Timestamp::from_nanosecond(start_ns.into()).map_err(fault)?;
+        let first = zone.to_datetime(start).date().tomorrow().map_err(fault)?;
         Ok(Self { scenario, generator, zone, first, seed })
     }
 

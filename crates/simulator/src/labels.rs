@@ -18,17 +18,16 @@ pub(crate) fn csv<'a>(
     scenario: &Scenario,
     labels: impl Iterator<Item = LabelRow<'a>>,
 ) -> Result<String, SimulateError> {
-    let failed = |error: &dyn std::fmt::Display| SimulateError::Format { what: "labels", reason: error.to_string() };
     let mut writer = csv::Writer::from_writer(Vec::new());
     let header = std::iter::once("time").chain(scenario.action_names());
-    writer.write_record(header).map_err(|error| failed(&error))?;
+    writer.write_record(header).map_err(SimulateError::encoding("labels"))?;
     for label in labels {
         let time = seconds(label.time_ns, scenario.capture.resolution);
         let counts = label.counts.iter().map(u32::to_string);
-        writer.write_record(std::iter::once(time).chain(counts)).map_err(|error| failed(&error))?;
+        writer.write_record(std::iter::once(time).chain(counts)).map_err(SimulateError::encoding("labels"))?;
     }
-    let bytes = writer.into_inner().map_err(|error| failed(&error))?;
-    String::from_utf8(bytes).map_err(|error| failed(&error))
+    let bytes = writer.into_inner().map_err(SimulateError::encoding("labels"))?;
+    String::from_utf8(bytes).map_err(SimulateError::encoding("labels"))
 }
 
 /// The times of attacks as CSV: `time` in seconds since the epoch with decimals, and what happened.
@@ -44,8 +43,7 @@ pub(crate) fn inventory(devices: &[DeviceKind]) -> Result<String, SimulateError>
     struct InventoryFile<'a> {
         device: &'a [DeviceKind],
     }
-    toml::to_string(&InventoryFile { device: devices })
-        .map_err(|error| SimulateError::Format { what: "the inventory", reason: error.to_string() })
+    toml::to_string(&InventoryFile { device: devices }).map_err(SimulateError::encoding("the inventory"))
 }
 
 fn seconds(time_ns: i64, resolution: Resolution) -> String {

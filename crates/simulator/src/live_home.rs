@@ -1,6 +1,7 @@
 //! A home that is commanded one command at a time: the same service, gateway and TLS as in a simulated capture, at times
 //! that somebody else decides.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
@@ -37,7 +38,6 @@ pub struct CommandedDevice {
     pub device: String,
     /// Which device of this kind, from 0.
     pub index: u32,
-    /// The action.
     pub action: String,
 }
 
@@ -56,7 +56,7 @@ impl LiveHome {
     /// A home of a scenario.
     ///
     /// # Errors
-    /// [`SimulateError::Scenario`] if the scenario is invalid; [`SimulateError::Command`] if its service does not push.
+    /// If the scenario is invalid, or its service does not push.
     pub fn new(scenario: Scenario, seed: u64) -> Result<Self, SimulateError> {
         scenario.check()?;
         let seed = Seed::new(seed, 0);
@@ -71,17 +71,11 @@ impl LiveHome {
     }
 
     /// The devices, as an inventory file.
-    ///
-    /// # Errors
-    /// [`SimulateError::Format`].
     pub fn inventory(&self) -> Result<String, SimulateError> {
         crate::labels::inventory(&self.scenario.devices)
     }
 
     /// Opens the `number`th session of the gateway, which lasts a day at most.
-    ///
-    /// # Errors
-    /// [`SimulateError`].
     pub fn open(&self, number: u32, time_ns: i64) -> Result<LiveSession<'_>, SimulateError> {
         let Self { scenario, seed, hosts, .. } = self;
         let mut random = seed.stream(Purpose::Messages, number);
@@ -99,9 +93,8 @@ impl LiveHome {
         let connection =
             PlannedConnection { open_ns: time_ns, close_ns: time_ns + DAY, commands: Vec::new(), firmware: None };
         let input = MessageInput { scenario, encoder: &self.encoder, connection: &connection, ready_ns: tls.ready_ns };
-        let push = LivePush::begin(input, random)?.ok_or_else(|| {
-            SimulateError::Command("its gateway polls: choose the framing `websocket` or `mqtt`".to_owned())
-        })?;
+        let push = LivePush::begin(input, random)?
+            .ok_or_else(|| impossible("its gateway polls: choose the framing `websocket` or `mqtt`"))?;
         let key = Seed::new(0, 0).stream(Purpose::Padding, 0);
         let random = seed.stream(Purpose::Commands, number);
         let capture = seed.stream(Purpose::Capture, number);
@@ -118,14 +111,14 @@ impl LiveHome {
             let kind = self.scenario.devices.iter().find(|kind| kind.name == *device);
             let kind = kind.filter(|kind| *index < kind.count && kind.actions.contains(action));
             let at = names.iter().position(|name| name == action).filter(|_| kind.is_some());
-            let fault = |fault| SimulateError::Command(format!("{device} {index} {action}: {fault}"));
+            let fault = |fault| impossible(format_args!("{device} {index} {action}: {fault}"));
             let at = at.ok_or_else(|| fault("there is no such device, or it has no such action"))?;
             if wanted.iter().any(|other| other.device == first + index) {
                 return Err(fault("a command has one action for each device"));
             }
             wanted.push(DeviceAction::new(first + index, at));
         }
-        if wanted.is_empty() { Err(SimulateError::Command("it names no device".to_owned())) } else { Ok(wanted) }
+        if wanted.is_empty() { Err(impossible("it names no device")) } else { Ok(wanted) }
     }
 }
 
@@ -143,7 +136,6 @@ pub struct LiveSession<'a> {
 }
 
 impl LiveSession<'_> {
-    /// The flights of the handshake.
     pub fn handshake(&mut self) -> Vec<Flight> {
         let flights = std::mem::take(&mut self.tls.handshake);
         flights.into_iter().map(|(side, records)| flight(side, records)).collect()
@@ -152,7 +144,7 @@ impl LiveSession<'_> {
     /// Lets the service send a command at a time that is not before any other.
     ///
     /// # Errors
-    /// [`SimulateError::Command`] if there are no such devices.
+    /// If there are no such devices.
     pub fn command(&mut self, time_ns: i64, devices: &[CommandedDevice]) -> Result<(), SimulateError> {
         let settings = self.home.scenario.command.message_id;
         let mut wanted = [WantedCommand::new(self.home.wanted(devices)?)];
@@ -173,7 +165,7 @@ impl LiveSession<'_> {
     /// What both ends have written by a time, since it was last asked.
     ///
     /// # Errors
-    /// [`SimulateError`], for a message that does not fit its framing.
+    /// If a message does not fit its framing.
     pub fn flights(&mut self, until_ns: i64) -> Result<Vec<Flight>, SimulateError> {
         let Self { home, connection, push, key, tls, .. } = self;
         let messages = push.take_messages(input(home, connection, tls), until_ns, &mut key.clone())?;
@@ -188,9 +180,6 @@ impl LiveSession<'_> {
 
     /// The packets of these flights by a time, since it was last asked: records of a pcap file, of which the scenario's
     /// share is lost. Their clock is ahead by `ahead_ns`.
-    ///
-    /// # Errors
-    /// [`SimulateError::Format`].
     pub fn packets(&mut self, until_ns: i64, ahead_ns: i64) -> Result<Vec<u8>, SimulateError> {
         let packets = self.tls.take_packets(until_ns)?;
         let mut writer = PcapWriter::with_header(Vec::new(), PCAP_HEADER).map_err(format)?;
@@ -204,9 +193,6 @@ impl LiveSession<'_> {
     }
 
     /// The header of a pcap file of such packets.
-    ///
-    /// # Errors
-    /// [`SimulateError::Format`].
     pub fn pcap_header() -> Result<Vec<u8>, SimulateError> {
         Ok(PcapWriter::with_header(Vec::new(), PCAP_HEADER).map_err(format)?.into_writer())
     }
@@ -231,8 +217,12 @@ const PCAP_HEADER: PcapHeader = PcapHeader {
     endianness: Endianness::Little,
 };
 
-fn format(error: impl std::fmt::Display) -> SimulateError {
-    SimulateError::Format { what: "the capture", reason: error.to_string() }
+fn format(error: impl Display) -> SimulateError {
+    SimulateError::encoding("the capture")(error)
+}
+
+fn impossible(fault: impl Display) -> SimulateError {
+    SimulateError(format!("the home cannot do this: {fault}"))
 }
 
 fn flight(side: Side, records: Vec<u8>) -> Flight {

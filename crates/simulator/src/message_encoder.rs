@@ -84,12 +84,10 @@ impl MessageEncoder {
         }
     }
 
-    /// The replies to an action, as the padding of each.
     pub(crate) fn replies(&self, action: usize) -> &[ReplyPadding] {
         self.actions.get(action).map_or(&[], |action| &action.replies)
     }
 
-    /// The parameter of an action.
     pub(crate) fn parameter(&self, action: usize) -> Option<&Parameter> {
         self.actions.get(action).and_then(|action| action.parameter.as_ref())
     }

@@ -27,7 +27,6 @@ pub(crate) enum Purpose {
     Padding,
     /// The life of a home.
     Habits,
-    /// Attacks on it.
     Attacks,
 }
 

@@ -45,7 +45,6 @@ pub struct Scenario {
     pub session: SessionSettings,
     /// The form of commands.
     pub command: CommandSettings,
-    /// The kinds of device.
     #[serde(rename = "device")]
     pub devices: Vec<DeviceKind>,
     /// The JSON values of actions. The value of an action that is not listed is its name.

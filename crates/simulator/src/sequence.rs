@@ -17,16 +17,16 @@ impl Scenario {
     /// Takes devices and commands from a sequence: CSV with the columns `time` (RFC 3339, or a local time, taken in the
     /// home's time zone), `device` and `action`, in order of time. The devices replace the scenario's; those with the
     /// same actions are of one kind, which has the name of the first.
-    ///
-    /// # Errors
-    /// [`SimulateError::Sequence`], which names the line, and [`SimulateError::Scenario`] where it cannot be played.
     pub fn play(&mut self, sequence: &str) -> Result<(), SimulateError> {
         let zone = TimeZone::get(&self.habits.time_zone).unwrap_or(TimeZone::UTC);
         let mut actions: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut events = Vec::new();
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(sequence.as_bytes());
         for (row, line) in reader.deserialize().zip(2_u64..) {
-            let fault = |reason: String| SimulateError::Sequence { line, reason };
+            let fault = |reason: String| {
+                let needed = "it needs the columns time, device and action";
+                SimulateError(format!("the sequence, line {line}: {reason}; {needed}"))
+            };
             let (time, device, action): (String, String, String) = row.map_err(|error| fault(error.to_string()))?;
             let time_ns = parsed(&time, &zone).ok_or_else(|| fault(format!("`{time}` is not a time")))?;
             let of_device = actions.entry(device.clone()).or_default();

@@ -92,7 +92,7 @@ pub struct Truth {
 /// Simulates a scenario. The same scenario and seed produce the same bytes.
 ///
 /// # Errors
-/// [`SimulateError::Scenario`] if the scenario is invalid; the others report a message that does not fit its framing,
+/// [`SimulateError`], if the scenario is invalid, or a message does not fit its framing,
 /// or a bug of the simulator.
 pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Simulation, SimulateError> {
     simulate_as(scenario, seed, TestForm::Capture)
@@ -133,12 +133,10 @@ impl Simulation {
 
     /// Writes the captures, their labels, the inventory and the times of attacks into a folder, which is created if it does
     /// not exist.
-    ///
-    /// # Errors
-    /// [`SimulateError::Folder`] and [`SimulateError::File`].
     pub fn write_to(&self, folder: impl AsRef<Path>) -> Result<(), SimulateError> {
         let folder = folder.as_ref();
-        fs::create_dir_all(folder).map_err(|source| SimulateError::Folder { path: folder.to_owned(), source })?;
+        fs::create_dir_all(folder)
+            .map_err(|error| SimulateError(format!("{} cannot be created: {error}", folder.display())))?;
         let attacks = labels::attacks(&self.attacks);
         let contents: [(&str, &[u8]); 6] = [
             ("learn.pcap", &self.learn.bytes),

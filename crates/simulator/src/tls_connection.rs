@@ -23,7 +23,6 @@ pub(crate) struct ConnectionSetup<'a> {
     pub(crate) tcp_random: ChaCha20Rng,
 }
 
-/// A message as it was sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SentMessage {
     pub(crate) role: MessageRole,

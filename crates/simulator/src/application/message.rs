@@ -28,7 +28,6 @@ impl Message {
     }
 }
 
-/// The role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageRole {
     /// A command, by its index in its connection.

@@ -143,7 +143,11 @@ fn padded_body(
     loop {
         let target = padded(unpadded);
         let length = usize::try_from(target).ok().filter(|length| *length <= MAX_MESSAGE);
-        let length = length.ok_or(SimulateError::PaddedTooLong { length: target, limit: MAX_MESSAGE })?;
+        let length = length.ok_or_else(|| {
+            SimulateError(format!(
+                "a message is padded to {target} bytes, more than {MAX_MESSAGE}: choose a policy with less padding"
+            ))
+        })?;
         if let Some(fitting) = fitting(scenario, side, body, length)? {
             return Ok(fitting);
         }
@@ -169,7 +173,6 @@ fn fitting(scenario: &Scenario, side: Side, least: usize, padded: usize) -> Resu
     Ok(None)
 }
 
-/// The padding of each record of a message.
 fn record_padding(message: usize, tls: TlsSettings, padded: impl Fn(u64) -> u64) -> Vec<usize> {
     let chunk = record_plaintext(tls);
     let full = std::iter::repeat_n(chunk, message / chunk);

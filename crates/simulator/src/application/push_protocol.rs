@@ -27,7 +27,6 @@ pub(super) enum PushProtocol {
     },
 }
 
-/// An encoded message.
 #[derive(Debug)]
 pub(super) struct EncodedMessage {
     pub(super) bytes: Vec<u8>,

@@ -6,14 +6,12 @@ use crate::command_generator::DeviceAction;
 use crate::message_encoder::{App, BodyForm, MessageEncoder};
 use crate::scenario::{Parameter, ReplyMode, ReplyPadding, Scenario};
 
-/// An action.
 #[derive(Debug)]
 pub(super) struct ActionTraits {
     /// The bytes that a further one adds to a message of the first app, without its parameter.
     pub(super) bytes: usize,
     /// The length of its parameter.
     pub(super) parameter: Option<Pmf>,
-    /// The padding of each of its replies.
     pub(super) replies: Vec<ReplyPadding>,
 }
 

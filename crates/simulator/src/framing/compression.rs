@@ -1,7 +1,7 @@
 //! Compression of JSON bodies.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::Write;
 
 use flate2::write::ZlibEncoder;
 
@@ -13,7 +13,7 @@ const LEVEL: u32 = 6;
 
 /// A body as it is sent.
 pub(crate) fn compressed(body: &[u8], compression: Compression) -> Result<Cow<'_, [u8]>, SimulateError> {
-    let failed = |error: io::Error| SimulateError::Format { what: "a compressed body", reason: error.to_string() };
+    let failed = SimulateError::encoding("a compressed body");
     match compression {
         Compression::None => Ok(Cow::Borrowed(body)),
         Compression::Deflate => {

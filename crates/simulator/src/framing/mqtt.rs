@@ -54,7 +54,10 @@ pub(crate) const DISCONNECT: [u8; 2] = [0xe0, 0];
 
 fn packet(first: u8, body: &[u8]) -> Result<Vec<u8>, SimulateError> {
     if body.len() > MAX_REMAINING {
-        return Err(SimulateError::MessageTooLong { framing: "MQTT", length: body.len(), limit: MAX_REMAINING });
+        return Err(SimulateError(format!(
+            "a message of {} bytes is too long for MQTT, whose limit is {MAX_REMAINING}: shorten the values of actions",
+            body.len()
+        )));
     }
     let mut packet = vec![first];
     packet.extend(remaining_length(body.len()));

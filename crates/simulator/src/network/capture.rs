@@ -40,8 +40,7 @@ pub(crate) fn write_pcap(
         captured.push(packet);
     }
     captured.sort_by_key(|packet| packet.time_ns);
-    encode(&captured, capture.resolution)
-        .map_err(|error| SimulateError::Format { what: "the capture", reason: error.to_string() })
+    encode(&captured, capture.resolution).map_err(SimulateError::encoding("the capture"))
 }
 
 fn encode(packets: &[SimulatedPacket], resolution: Resolution) -> Result<Vec<u8>, pcap_file::PcapError> {

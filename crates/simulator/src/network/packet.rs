@@ -82,5 +82,5 @@ fn ip_headers(
 }
 
 pub(super) fn failed(error: impl std::fmt::Display) -> SimulateError {
-    SimulateError::Format { what: "a packet", reason: error.to_string() }
+    SimulateError::encoding("a packet")(error)
 }

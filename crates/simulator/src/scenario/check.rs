@@ -59,9 +59,6 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 impl Scenario {
     /// Checks the bounds that the types do not enforce. [`crate::simulate`] does this too.
-    ///
-    /// # Errors
-    /// [`ScenarioError::Value`], which names the key.
     pub fn check(&self) -> Result<(), ScenarioError> {
         let years = Timestamp::UNIX_EPOCH..=Timestamp::constant(3_450_000_000, 0);
         wanted("epoch", self.epoch, years.contains(&self.epoch), "between 1970 and early 2079")?;

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::duration_range::DurationRange;
 use super::variation::{Overlap, Parameter, Recurring, ReplyPadding};
 
-/// A kind of device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceKind {

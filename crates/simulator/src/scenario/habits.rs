@@ -59,7 +59,6 @@ impl Default for HabitSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Routine {
-    /// On which days.
     #[serde(default)]
     pub days: Days,
     /// When.
@@ -85,7 +84,6 @@ fn gap() -> SignedDuration {
     SignedDuration::from_secs(20)
 }
 
-/// The days of a routine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Days {
@@ -98,11 +96,9 @@ pub enum Days {
     Weekends,
 }
 
-/// A time of day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TimeOfDay {
-    /// By the clock.
     Clock(Time),
     /// By the sun, at about 50 degrees north.
     Sun(Sun),
@@ -134,7 +130,6 @@ pub struct Holiday {
 pub struct Attack {
     /// What happens.
     pub kind: AttackKind,
-    /// On which day.
     pub day: u32,
     /// When it begins [default: at a time of that day that suits it, drawn from the seed].
     #[serde(default)]
@@ -166,7 +161,6 @@ pub enum AttackKind {
 }
 
 impl AttackKind {
-    /// All kinds.
     pub const ALL: [Self; 9] = [
         Self::Burst,
         Self::SlowBurst,

@@ -10,7 +10,6 @@ use super::variation::Compression;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TlsSettings {
-    /// The version.
     pub version: Version,
     /// The cipher.
     pub suite: Suite,
@@ -18,7 +17,6 @@ pub struct TlsSettings {
     pub chunk: usize,
 }
 
-/// A version of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Version {
     /// RFC 5246.
@@ -120,11 +118,9 @@ pub struct ReplySettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplyMode {
-    /// One for each action.
     PerAction,
     /// One for the whole command.
     PerCommand,
-    /// None.
     None,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct ServerIdentity {
 
 impl ServerIdentity {
     pub(crate) fn new(name: &str, random: &mut ChaCha20Rng) -> Result<Self, SimulateError> {
-        let failed = |source| SimulateError::Certificate { name: name.to_owned(), source };
+        let failed = |error| SimulateError(format!("the certificate of `{name}` cannot be created: {error}"));
         let mut key = [0; 32];
         random.fill_bytes(&mut key);
         let key = PrivatePkcs8KeyDer::from([PKCS8_PREFIX.as_slice(), key.as_slice()].concat());

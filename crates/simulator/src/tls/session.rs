@@ -1,6 +1,6 @@
 //! A TLS session: both ends, their handshake, and the records of each message.
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,7 +125,7 @@ fn transfer<F: SideData, T: SideData>(
     let padding = padding.iter().copied().chain(std::iter::repeat(0));
     for (piece, padding) in message.chunks(chunk).zip(padding) {
         let _padding = RecordPadding::of_next_record(padding);
-        from.writer().write_all(piece).map_err(SimulateError::Record)?;
+        from.writer().write_all(piece).map_err(SimulateError::tls)?;
         records.extend(drain(from)?);
     }
     deliver(to, &records, message)?;
@@ -135,7 +135,7 @@ fn transfer<F: SideData, T: SideData>(
 fn drain<D: SideData>(end: &mut ConnectionCommon<D>) -> Result<Vec<u8>, SimulateError> {
     let mut bytes = Vec::new();
     while end.wants_write() {
-        end.write_tls(&mut bytes).map_err(SimulateError::Record)?;
+        end.write_tls(&mut bytes).map_err(SimulateError::tls)?;
     }
     Ok(bytes)
 }
@@ -148,14 +148,14 @@ fn deliver<D: SideData>(
 ) -> Result<(), SimulateError> {
     let mut read = Vec::with_capacity(message.len());
     while !records.is_empty() {
-        end.read_tls(&mut records).map_err(SimulateError::Record)?;
+        end.read_tls(&mut records).map_err(SimulateError::tls)?;
         let available = end.process_new_packets()?.plaintext_bytes_to_read();
-        end.reader().take(available as u64).read_to_end(&mut read).map_err(SimulateError::Record)?;
+        end.reader().take(available as u64).read_to_end(&mut read).map_err(SimulateError::tls)?;
     }
     if read == message {
         return Ok(());
     }
-    Err(SimulateError::Record(io::Error::other("a message was decrypted to other bytes")))
+    Err(SimulateError::tls("a message was decrypted to other bytes"))
 }
 
 /// The provider of ring, with the seeded generator and key exchange.
