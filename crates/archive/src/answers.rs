@@ -33,7 +33,6 @@ pub(crate) struct StagedAnswers {
 /// The most parcels of frames that wait between two stages: answers with all their candidates are large.
 const MAX_WAITING: usize = 1;
 
-/// The stage whose output records are.
 const RECORD_STAGE: &str = "record-sizer";
 
 /// Runs the stages behind the one that makes records over those of a point, which are in the files `records`, one after
@@ -69,7 +68,6 @@ pub(crate) fn make(
     Ok(StagedAnswers { description, parts })
 }
 
-/// The stages behind the one that makes records, over these records.
 fn prepared(pipeline: &Pipeline, records: &[PathBuf], interrupt: &Interrupt) -> Result<PreparedRun, ConfigError> {
     let stream = SavedStream::joined(records, interrupt)?;
     let stages = pipeline.resolved_stages();

@@ -33,7 +33,6 @@ pub struct ArchiveRun {
     /// How many points are processed at once.
     pub jobs: usize,
     pub points_of: PointsOf,
-    /// What happens to captures of the results that are not read any more.
     pub missing: MissingCaptures,
     /// How long files have been left alone before they are read; zero for all.
     pub settle: Duration,
@@ -45,7 +44,6 @@ pub struct ArchiveRun {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunResults {
     pub manifest: Manifest,
-    /// The points that were not processed because the run was stopped.
     pub stopped: BTreeSet<String>,
     /// The points that are not below what was named, and whose captures are gone: their results are kept.
     pub gone: BTreeSet<String>,
@@ -67,7 +65,6 @@ impl RunResults {
 }
 
 impl ArchiveRun {
-    /// Processes the captures below these folders into the folder `out`, point by point.
     pub fn new(operands: Vec<PathBuf>, pipeline: Pipeline, out: PathBuf) -> Self {
         Self {
             operands,
@@ -107,7 +104,6 @@ impl ArchiveRun {
         Ok((locked.map_or_else(|| layout.lock(), Ok)?, points))
     }
 
-    /// Processes some of all points and writes the manifest of all.
     pub(crate) fn process(
         &self,
         some: &[&CapturePoint],

@@ -164,12 +164,10 @@ impl CaptureFile {
 /// A file that changed within this many seconds before it was described may have changed again without a new time.
 const SETTLED_AFTER_S: i64 = 2;
 
-/// A capture point that has been processed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointDescription {
     /// Its name, which is part of file names.
     pub point: String,
-    /// The version of the program that processed it.
     pub version: String,
     /// Its files, captures or not, in order of their paths.
     pub(crate) files: Vec<DescribedFile>,
@@ -230,7 +228,6 @@ impl DescribedFile {
 }
 
 impl PointDescription {
-    /// The files, captures or not.
     pub fn files(&self) -> impl Iterator<Item = &CaptureFile> {
         self.files.iter().map(|described| &described.file)
     }

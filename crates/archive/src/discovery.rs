@@ -54,7 +54,6 @@ struct FoundPoints {
     links: Vec<(PathBuf, PathBuf)>,
 }
 
-/// The capture points of the files and folders named, by name.
 pub(crate) fn capture_points(named: NamedPaths, points: PointsOf) -> Result<Vec<CapturePoint>, ArchiveError> {
     let mut found = FoundPoints::default();
     for NamedPath { path, base } in named.paths {
@@ -125,7 +124,6 @@ impl FoundPoints {
         self.add_file(path, &folder, base);
     }
 
-    /// Adds a file of a folder that was found below `root`, or is it.
     fn add_file(&mut self, path: &Path, folder: &Path, root: &Path) {
         self.point(folder, root);
         let metadata = path.metadata().ok();

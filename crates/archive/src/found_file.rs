@@ -68,7 +68,6 @@ impl FoundFile {
         }
     }
 
-    /// Looks at it, if it is not known.
     pub(crate) fn look(self, progress: &Progress) -> Result<DescribedFile, String> {
         let described = match self {
             Self::Known(known) => return Ok(known),

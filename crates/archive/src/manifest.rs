@@ -14,16 +14,13 @@ use crate::left_out::Unprocessed;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// The points, by name.
     pub points: Vec<ManifestPoint>,
-    /// The files, by point and path.
     pub files: Vec<(String, CaptureFile)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestPoint {
     pub point: String,
-    /// The version of the program that processed it.
     pub version: String,
     /// Why the last run did not process it, or what is missing; its earlier results may be there.
     pub fault: Option<String>,
@@ -33,16 +30,13 @@ pub struct ManifestPoint {
     /// How many captures its records are made of.
     pub captures: u64,
     pub packets: u64,
-    /// The earliest time of a packet, in nanoseconds since 1970.
     pub first_ns: Option<i64>,
-    /// The latest time of a packet, in nanoseconds since 1970.
     pub last_ns: Option<i64>,
     pub records: u64,
     /// The commands in them; `None` if that is not known.
     pub commands: Option<u64>,
     /// The answers to them; `None` if there are none yet.
     pub identifications: Option<u64>,
-    /// How many notices there were of each kind.
     pub notices: BTreeMap<String, u64>,
 }
 
@@ -62,7 +56,6 @@ struct FileLine {
 }
 
 impl Manifest {
-    /// The manifest of all points that are described, and of those that were not processed.
     pub(crate) fn of(
         descriptions: BTreeMap<String, PointDescription>,
         unprocessed: &BTreeMap<String, Unprocessed>,
@@ -86,7 +79,6 @@ impl Manifest {
         manifest
     }
 
-    /// Reads the manifest in a folder of results.
     pub fn read(out: &Path) -> Result<Self, ArchiveError> {
         let path = Layout::new(out).manifest();
         let text = match fs::read_to_string(&path) {

@@ -20,7 +20,6 @@ pub struct ArchivePlan {
 pub struct PlannedPoint {
     pub point: String,
     pub files: usize,
-    /// Their size on disk in bytes.
     pub bytes: u64,
     /// Those of them that are read, at most: those that are new or have changed, and those whose flows may begin differently
     /// because of these.
@@ -46,7 +45,6 @@ impl ArchivePlan {
 }
 
 impl PlannedPoint {
-    /// The size of the files that are read, on disk in bytes.
     pub fn bytes_to_read(&self) -> u64 {
         self.files_to_read.iter().map(|file| file.bytes).sum()
     }
@@ -57,7 +55,6 @@ struct PlannedUnits<'a> {
     store: &'a UnitStore<'a>,
     bounds: UnitBounds,
     present: Vec<FoundFile>,
-    /// The digest of the state behind the last unit.
     state: Option<String>,
     /// Whether that state is not known, so that everything behind it is read.
     is_unknown: bool,
@@ -144,7 +141,6 @@ impl PlannedUnits<'_> {
         self.is_unknown || !self.state.as_ref().is_none_or(has_end)
     }
 
-    /// Whether the answers of a point with these records are made.
     fn changes_answers(&self, known: Option<&PointDescription>) -> bool {
         if self.captures.is_empty() {
             return false;

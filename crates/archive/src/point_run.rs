@@ -30,7 +30,6 @@ pub(crate) struct PointRun<'a> {
     /// Those of its stages that read packets.
     pub(crate) packet_stages: Pipeline,
     pub(crate) format: PartFormat,
-    /// What happens to captures of the results that are not read now.
     pub(crate) missing: MissingCaptures,
     pub(crate) settling: Settling,
     pub(crate) range: TimeRange,
@@ -153,7 +152,6 @@ impl PointRun<'_> {
         described
     }
 
-    /// Looks at a file, if it is not known.
     fn look(&self, file: FoundFile) -> Result<DescribedFile, String> {
         if self.interrupt.is_set() {
             return Err("the run was stopped".to_owned());

@@ -74,7 +74,6 @@ impl<'a> ArchiveWatch<'a> {
         points.filter(|point| point.fault.is_some()).map(|point| point.point.clone()).collect()
     }
 
-    /// Processes the points that have changed, and writes the manifest.
     pub fn process(&mut self, round: WatchRound, progress: &Progress) -> Result<RoundResults, ArchiveError> {
         self.run.check_stages(&round.points)?;
         let changed: Vec<&CapturePoint> =

@@ -22,7 +22,6 @@ pub struct Rule {
     pub(crate) is_prerequisite: bool,
 }
 
-/// How binding a rule is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duty {
     /// A stage that breaks it cannot be used.

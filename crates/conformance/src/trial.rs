@@ -172,7 +172,6 @@ pub(crate) struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// Runs the program on the whole stream.
     pub(crate) fn new(program: &'a TestedProgram, input: &'a RecordedStream, kind: ConsumedKind) -> io::Result<Self> {
         let output = StageOutput::new(program.feed(&encode(&input.frames))?);
         let made = output.made(&input.frames, kind);

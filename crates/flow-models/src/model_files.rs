@@ -23,7 +23,6 @@ impl JsonSchema for OneOrSeveral {
     }
 }
 
-/// Reads one file or a list of files.
 pub fn deserialize<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<PathBuf>, D::Error> {
     let read = OneOrSeveral::deserialize(value);
     let read = read.map_err(|_| serde::de::Error::custom("expected the name of a model file, or a list of them"))?;
@@ -33,7 +32,6 @@ pub fn deserialize<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<PathBuf>, 
     })
 }
 
-/// Writes one file as text, several as a list.
 pub fn serialize<S: Serializer>(files: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
     match files {
         [only] => only.serialize(serializer),
@@ -41,7 +39,6 @@ pub fn serialize<S: Serializer>(files: &[PathBuf], serializer: S) -> Result<S::O
     }
 }
 
-/// Makes relative paths relative to `folder`.
 pub fn resolve(files: &mut [PathBuf], folder: &Path) {
     for file in files {
         *file = folder.join(&*file);

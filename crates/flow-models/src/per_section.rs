@@ -36,7 +36,6 @@ pub struct Subject {
     pub flow: u64,
     /// Whether it is about a command or about a report.
     pub direction: Direction,
-    /// Nanoseconds since the epoch.
     pub time_ns: i64,
 }
 
@@ -46,11 +45,9 @@ impl From<&Command> for Subject {
     }
 }
 
-/// A stage for each section: frames go to that of their flow.
 #[derive(Debug)]
 pub struct PerSection<S> {
     flows: FlowModels,
-    /// One for each section, in their order.
     stages: Vec<S>,
     covered: u64,
     assumed: u64,

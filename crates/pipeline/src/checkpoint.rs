@@ -27,7 +27,6 @@ fn first_line() -> Vec<u8> {
     format!("sizeleak state {MEANING}\n").into_bytes()
 }
 
-/// Bytes of the digest at the end.
 const DIGEST: usize = blake3::OUT_LEN;
 
 /// The longest file, and the longest content, in bytes: some ten times what the default limits of the stages allow.
@@ -47,7 +46,6 @@ pub struct Checkpoint {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StageCheckpoint {
     pub(crate) name: String,
-    /// The digest of its options.
     pub(crate) options: [u8; DIGEST],
     /// Empty for a stage without a state.
     #[serde(with = "serde_bytes")]
@@ -122,7 +120,6 @@ impl Checkpoint {
     }
 }
 
-/// The stages whose state is saved, from the captures to the records.
 const STAGES: [&str; 3] = ["capture", "flow-filter", "record-sizer"];
 
 /// The option of `capture` that names what this run reads.
@@ -171,7 +168,6 @@ impl Pipeline {
         Ok(part)
     }
 
-    /// The stages whose state is saved, without their states.
     fn checkpointed(&self) -> Vec<StageCheckpoint> {
         let stages = self.resolved_stages().into_iter().map(|stage| {
             let options = stage.options.iter().filter(|(key, _)| *key != FILES);
@@ -185,7 +181,6 @@ impl Pipeline {
 }
 
 impl PreparedRun {
-    /// Makes the stages of this run, which is one of `pipeline`, continue from a checkpoint.
     pub fn continue_from(&mut self, pipeline: &Pipeline, checkpoint: &Checkpoint) -> Result<(), ConfigError> {
         let expected = pipeline.checkpointed();
         if !expected.iter().map(|stage| &stage.name).eq(checkpoint.stages.iter().map(|stage| &stage.name)) {

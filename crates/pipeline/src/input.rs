@@ -40,7 +40,6 @@ pub enum InputSource {
     Streams(Vec<PathBuf>),
 }
 
-/// The input of several runs.
 pub struct PipelineInput {
     source: InputSource,
     overlap: Overlap,

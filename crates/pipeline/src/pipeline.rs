@@ -44,7 +44,6 @@ pub struct ResolvedStage {
 }
 
 impl Pipeline {
-    /// The seven stages with their defaults.
     pub fn standard() -> Self {
         let stage = |entry| PipelineStage::new(StageKind::BuiltIn { entry, options: Table::new() });
         Self::new(STAGES.iter().map(stage).collect(), RunSettings::default())
@@ -130,7 +129,6 @@ impl Pipeline {
         self.set("capture", "files", files)
     }
 
-    /// Makes every stage that takes a model use this one.
     pub fn use_model(&mut self, model: &Path) -> Result<(), ConfigError> {
         self.use_models(std::slice::from_ref(&model))
     }

@@ -28,7 +28,6 @@ impl StageThread {
         Self { first: stage, fused: Vec::new(), recorder: None }
     }
 
-    /// Whether its output is batches of packets or segments.
     pub(crate) fn makes_batches(&self) -> bool {
         let last = self.fused.last().unwrap_or(&self.first);
         registry::find(last.name()).is_some_and(|entry| matches!(entry.makes, "packets" | "segments"))

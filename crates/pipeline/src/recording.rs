@@ -32,7 +32,6 @@ impl Recording {
         }))
     }
 
-    /// Writes what is buffered and closes the file.
     pub fn finish(self) -> io::Result<()> {
         match self.0 {
             Encoder::Plain(mut writer) => writer.flush(),

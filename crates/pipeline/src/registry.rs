@@ -12,13 +12,11 @@ use toml::{Table, Value};
 use crate::suggestion::explained;
 use crate::type_schema;
 
-/// A standard stage, as the runner and the command line use it.
 #[derive(Debug)]
 pub struct StageEntry {
     pub name: &'static str,
     /// The kind of frame it consumes; `None` for a source.
     pub consumes: Option<&'static str>,
-    /// The kind of frame it makes.
     pub makes: &'static str,
     about: &'static str,
     command: fn() -> Command,
@@ -26,7 +24,6 @@ pub struct StageEntry {
     configure: fn(Table) -> Result<Box<dyn StageConfig>, toml::de::Error>,
 }
 
-/// The stages in pipeline order.
 pub static STAGES: [StageEntry; 7] = [
     StageEntry::new::<sizeleak_capture::Options>(None, "packets"),
     StageEntry::new::<sizeleak_flow_filter::Options>(Some("packets"), "segments"),
@@ -69,12 +66,10 @@ impl StageEntry {
         (self.command)()
     }
 
-    /// What it does, in one sentence.
     pub fn about(&self) -> &'static str {
         self.about
     }
 
-    /// The JSON Schema of its options: an object with a property for each.
     pub fn schema(&self) -> serde_json::Value {
         (self.schema)()
     }
@@ -95,7 +90,6 @@ impl StageEntry {
         keys.filter(names_files).collect()
     }
 
-    /// The stage with these options, whose keys are named like its flags.
     pub fn configure(&self, options: Table) -> Result<Box<dyn StageConfig>, toml::de::Error> {
         (self.configure)(options)
     }
@@ -162,11 +156,9 @@ fn texts(value: &Value) -> Vec<OsString> {
     }
 }
 
-/// The options of any stage.
 pub trait StageConfig: Send {
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
 
-    /// What the stage opens while it runs.
     fn access(&self) -> Access;
 
     /// The options as a table, with relative paths made relative to the current folder instead of `folder`.

@@ -52,7 +52,6 @@ pub struct RunReport {
     pub clock: Instant,
 }
 
-/// A pipeline whose stages are built, ready to run.
 pub struct PreparedRun {
     /// The stream that replaces the first stages.
     pub(crate) head: Option<SavedStream>,
@@ -73,7 +72,6 @@ impl PreparedRun {
         }
     }
 
-    /// The files that its stages will save to.
     pub fn saves(&self) -> Vec<PathBuf> {
         self.saves.iter().map(|save| save.path.clone()).collect()
     }
@@ -232,7 +230,6 @@ fn wide_pipe() -> io::Result<(PipeReader, PipeWriter)> {
     Ok((reader, writer))
 }
 
-/// The outcomes of the stages, in the order in which they ended.
 #[derive(Default)]
 struct Outcomes(Mutex<Vec<StageOutcome>>);
 
@@ -251,7 +248,6 @@ impl Outcomes {
     }
 }
 
-/// Renames the saved files to their final names.
 fn keep(saves: Vec<PendingSave>) -> Result<Vec<PathBuf>, RunError> {
     let mut kept = Vec::new();
     for save in saves {

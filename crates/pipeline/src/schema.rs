@@ -6,7 +6,6 @@ use crate::registry::{self, StageEntry};
 use crate::settings::RunSettings;
 use crate::type_schema::of_type;
 
-/// The schema of a pipeline file, for editors and for programs that write one.
 pub fn schema() -> Value {
     let known = registry::all().map(of_stage);
     let own = json!({

@@ -23,7 +23,6 @@ pub(crate) struct PipelineStage {
 
 #[derive(Debug, Clone)]
 pub(crate) enum StageKind {
-    /// One of the seven standard stages.
     BuiltIn { entry: &'static StageEntry, options: Table },
     /// A stage of the embedding program, run in process.
     Embedded { name: &'static str, build: BuildStage },
@@ -31,7 +30,6 @@ pub(crate) enum StageKind {
     External { name: String, command: Vec<String> },
 }
 
-/// Builds a stage of the embedding program, once for every run.
 #[derive(Clone)]
 pub(crate) struct BuildStage(pub(crate) Arc<dyn Fn() -> Box<dyn Runnable> + Send + Sync>);
 
@@ -66,7 +64,6 @@ impl PipelineStage {
     }
 }
 
-/// The file that the value of `save` names.
 pub(crate) fn save_path(value: &Value) -> Result<PathBuf, String> {
     let path = value.as_str().filter(|path| !path.is_empty() && *path != "-").map(PathBuf::from);
     path.ok_or_else(|| "it is the file to write to, such as \"records.frames.zst\"".to_owned())

@@ -23,7 +23,6 @@ pub struct TrafficSeen {
 }
 
 impl TrafficSeen {
-    /// Takes a frame at the end of a pipeline.
     pub fn add(&mut self, frame: &Frame) {
         match frame {
             Frame::Flow(flow) => self.add_flow(flow),

@@ -17,7 +17,6 @@ use crate::saved_stream::SavedStream;
 /// A file of an input, and the time that it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputPart {
-    /// The file that the user named.
     pub path: PathBuf,
     /// The times of its first and last frame, in nanoseconds since the epoch; `None` if it holds nothing.
     pub span: Option<[i64; 2]>,

@@ -29,7 +29,6 @@ pub struct ChannelOutput {
     sender: Sender<Parcel>,
     parcel: Vec<Frame>,
     rows: usize,
-    /// Bytes of data in its batches.
     bytes: usize,
     waited: Duration,
 }

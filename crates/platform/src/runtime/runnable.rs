@@ -5,11 +5,9 @@ use sizeleak_frame::{Notice, Summary};
 use crate::runtime::{FailureSlot, Input, Interrupt, Output, StateError, StateSlot};
 use crate::telemetry::Meter;
 
-/// A stage or a source, ready to run.
 pub trait Runnable: Send {
     fn name(&self) -> &str;
 
-    /// Makes it publish its counters on this meter while it runs.
     fn set_meter(&mut self, meter: Meter) {
         let _ = meter;
     }
@@ -57,7 +55,6 @@ pub trait Runnable: Send {
 /// A stage that runs inside the stage before it. It processes batches at once, and single frames together, as many as a
 /// channel would carry, or fewer if the stage before waits for input: clocks are then read once for all of them.
 pub trait FusedStage: Output {
-    /// Ends it: no more frames follow.
     fn end(self: Box<Self>) -> Outcome;
 }
 

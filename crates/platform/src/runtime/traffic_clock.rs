@@ -57,20 +57,16 @@ pub enum ClockEvent<T> {
     /// An item is next in order; its times are to be reduced by `ahead_ns`.
     Item {
         item: T,
-        /// How far its times are ahead of the clock.
         ahead_ns: i64,
     },
     /// The times of a flow are ahead of those of all others, or behind if negative.
     Odd {
         flow: u64,
-        /// Its first such time.
         time_ns: i64,
-        /// How far it is ahead.
         ahead_ns: i64,
     },
     /// All traffic goes on at another time.
     Step {
-        /// The first flow there.
         flow: u64,
         from_ns: i64,
         to_ns: i64,
@@ -95,7 +91,6 @@ struct Leap {
 }
 
 impl<T> TrafficClock<T> {
-    /// A clock of traffic whose times may go back by `lag_ns`.
     pub fn new(lag_ns: i64) -> Self {
         Self {
             lag_ns,

@@ -85,7 +85,6 @@ impl<K: Eq + Hash + Clone, V> TwoGenerationCache<K, V> {
         }
     }
 
-    /// All values, in no particular order.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.young.values_mut().chain(self.old.values_mut()).map(|kept| &mut kept.value)
     }
