@@ -214,7 +214,6 @@ impl Partitions {
         Self { folder, format, flows: BTreeMap::new(), by_key: BTreeMap::new(), waiting_bytes: 0 }
     }
 
-    /// Remembers what a frame says of its flow.
     pub(crate) fn describe_flow(&mut self, flow: Box<Flow>) {
         let number = flow.flow;
         self.known(number).flow = Some(flow);
@@ -252,7 +251,6 @@ impl Partitions {
         if self.waiting_bytes > MAX_WAITING_BYTES { self.spill() } else { Ok(()) }
     }
 
-    /// Writes what waits to the files of the partitions.
     fn spill(&mut self) -> io::Result<()> {
         for Partition { number, waiting, .. } in self.by_key.values_mut() {
             if !waiting.is_empty() {
@@ -296,7 +294,6 @@ fn frames_path(folder: &Path, number: usize) -> PathBuf {
     folder.join(format!("{number}.frames"))
 }
 
-/// Appends frames. Returns how many bytes they have.
 fn append(waiting: &mut Vec<u8>, frames: impl IntoIterator<Item = Frame>) -> io::Result<usize> {
     let before = waiting.len();
     let mut writer = FrameWriter::new(&mut *waiting);

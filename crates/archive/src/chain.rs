@@ -32,10 +32,7 @@ pub(crate) struct RecordMaker<'a> {
 
 impl RecordMaker<'_> {
     /// Reads the captures of a unit, whose flows go on from the state `before`, and keeps its records and the state behind
-    /// it.
-    ///
-    /// # Errors
-    /// One sentence. Nothing is kept then.
+    /// it. Nothing is kept after an error, which is one sentence.
     pub(crate) fn make(
         &self,
         key: &Hash,

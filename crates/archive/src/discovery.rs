@@ -211,9 +211,7 @@ pub(crate) struct NamedPaths {
 /// Whether there must be something to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absence {
-    /// A pattern without a match is an error.
     IsError,
-    /// It may match later.
     IsAllowed,
 }
 
@@ -252,7 +250,6 @@ impl NamedPaths {
     }
 }
 
-/// The text of an operand that is a pattern.
 fn pattern(operand: &Path) -> Option<&str> {
     let text = operand.to_str().filter(|text| has_wildcard(text))?;
     operand.symlink_metadata().is_err().then_some(text)

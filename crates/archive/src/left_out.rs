@@ -157,7 +157,6 @@ pub(crate) enum Unprocessed {
     Failed(String),
     /// A file that is in its results is growing again. Nothing is wrong.
     Waits(String),
-    /// The call was stopped before.
     Stopped,
 }
 

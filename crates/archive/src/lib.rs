@@ -22,9 +22,8 @@ mod manifest;
 mod plan;
 mod point_run;
 mod unit_store;
-mod watching;
 
-pub use archive_run::{ArchiveRun, RunResults, forget_point};
+pub use archive_run::{ArchiveRun, ArchiveWatch, RoundResults, RunResults, WatchRound, forget_point};
 pub use description::{
     AnswersDescription, CaptureFile, DamagedPlace, FileVerdict, PartFormat, PointDescription, RecordsDescription,
 };
@@ -33,4 +32,3 @@ pub use layout::ArchiveError;
 pub use left_out::MissingCaptures;
 pub use manifest::{Manifest, ManifestPoint};
 pub use plan::{ArchivePlan, PlannedFile, PlannedPoint};
-pub use watching::{ArchiveWatch, RoundResults, WatchRound};

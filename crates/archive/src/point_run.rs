@@ -50,10 +50,7 @@ struct PointRecords {
 }
 
 impl PointRun<'_> {
-    /// Processes a point.
-    ///
-    /// # Errors
-    /// Units that were processed are kept for the next run, and so are earlier results, unless they were being
+    /// After an error, units that were processed are kept for the next run, and so are earlier results, unless they were being
     /// replaced.
     pub(crate) fn process(&self, point: &CapturePoint) -> Result<(), Unprocessed> {
         let store = UnitStore::of(self.layout, &point.name);

@@ -1,8 +1,6 @@
 //! The rules of the frame contract, as a table.
 
-mod behaviour;
 mod endings;
-mod variants;
 mod whole_stream;
 
 use crate::recorded_stream::ConsumedKind;
@@ -98,15 +96,15 @@ pub static RULES: [&[Rule]; 4] = [
             "Make the same output of the same input: no clock, no randomness, no hash table order.").prerequisite(),
     ],
     &[
-        readers("pieces", STREAMS, variants::pieces, "Accept values that arrive in pieces."),
-        readers("nulls", STREAMS, variants::nulls, "Accept null for every field that may be null."),
-        readers("encodings", STREAMS, variants::encodings,
+        readers("pieces", STREAMS, whole_stream::pieces, "Accept values that arrive in pieces."),
+        readers("nulls", STREAMS, whole_stream::nulls, "Accept null for every field that may be null."),
+        readers("encodings", STREAMS, whole_stream::encodings,
             "Accept every encoding that MessagePack allows: wide integers, fields in any order, null fields left out."),
-        readers("unknown-fields", VERSIONS, variants::unknown_fields,
+        readers("unknown-fields", VERSIONS, whole_stream::unknown_fields,
             "Ignore unknown fields, and unknown entries at the end of a row."),
-        readers("unknown-kinds", VERSIONS, variants::unknown_kinds,
+        readers("unknown-kinds", VERSIONS, whole_stream::unknown_kinds,
             "Pass on frames of unknown kinds, unchanged and in order."),
-        readers("large-values", LIMITS, variants::large_values, "Accept values of up to 16 MiB."),
+        readers("large-values", LIMITS, whole_stream::large_values, "Accept values of up to 16 MiB."),
         readers("empty-stream", END, endings::empty_stream,
             "Make a stream of a stream that holds only a hello and a summary."),
         readers("no-input", END, endings::no_input,
@@ -128,12 +126,12 @@ pub static RULES: [&[Rule]; 4] = [
         readers("behind-the-end", LIMITS, endings::behind_the_end, "Reject frames after the summary, and exit with 1."),
         readers("deep-nesting", LIMITS, endings::deep_nesting,
             "Accept or reject a value nested a million levels deep, but do not crash."),
-        all("closed-stdout", PROGRAMS, behaviour::closed_stdout,
+        all("closed-stdout", PROGRAMS, endings::closed_stdout,
             "End quietly and soon, with 0, when nobody reads stdout any more."),
-        readers("prompt", STREAMS, behaviour::prompt, "Send pending frames before waiting for input: flush stdout."),
-        readers("sigint", PROGRAMS, behaviour::sigint,
+        readers("prompt", STREAMS, endings::prompt, "Send pending frames before waiting for input: flush stdout."),
+        readers("sigint", PROGRAMS, endings::sigint,
             "Survive SIGINT: go on until the input ends, and end with its summary."),
-        readers("sigterm", PROGRAMS, behaviour::sigterm, "End on SIGTERM, at the latest when the input ends."),
+        readers("sigterm", PROGRAMS, endings::sigterm, "End on SIGTERM, at the latest when the input ends."),
     ],
 ];
 

@@ -24,7 +24,6 @@ mod report;
 mod run;
 mod score;
 mod services;
-mod state;
 
 pub use report::{
     MessageKind, OtherPort, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,

@@ -87,9 +87,9 @@ impl Source for Capture {
             CaptureOrder::Untimed => Some(Dating::untimed()),
         };
         if driver.dating.is_some() {
-            driver.run()?
+            driver.run()?;
         } else {
-            fast::run(&mut driver)?
+            fast::run(&mut driver)?;
         }
         let CaptureDriver { merge, batcher, .. } = driver;
         if self.order == CaptureOrder::Time
