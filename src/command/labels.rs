@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Ok(labels) => labels,
         Err(error) if form.map.is_none() => {
             let named = |error: LabelError| anyhow!("{path}: {error}");
-            let needs_map = matches!(error, LabelError::Log | LabelError::Header(_));
+            let needs_map = error.is_perhaps_log();
             let map = match Labels::map_of_log(open()?) {
                 Ok(map) => map,
                 // What is wrong with a table of labels says more.

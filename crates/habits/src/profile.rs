@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -40,28 +40,8 @@ const ROUTINE: (f64, u32) = (0.6, 5);
 
 /// Why a profile cannot be used.
 #[derive(Debug, Error)]
-pub enum ProfileError {
-    /// It cannot be read, or is no profile.
-    #[error("{}: {reason}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// It is not the TOML of a profile.
-    #[error("it is no profile: {}", in_one_line(.0))]
-    Syntax(#[from] toml::de::Error),
-    /// A later version has written it.
-    #[error("it is of schema {0}, and this version reads {SCHEMA}: use the version that wrote it")]
-    Schema(u32),
-    /// Its time zone is not known.
-    #[error("the time zone `{0}` is not known: write one like Europe/Berlin, or UTC")]
-    Zone(String),
-    /// A time of the diary cannot be read.
-    #[error("`{0}` is no time")]
-    Time(String),
-}
+#[error("{0}")]
+pub struct ProfileError(String);
 
 fn in_one_line(error: &toml::de::Error) -> String {
     let shown = error.to_string();
@@ -111,24 +91,28 @@ impl Profile {
 
     /// Reads a profile from a file.
     pub fn read(path: &Path) -> Result<Self, ProfileError> {
-        let fault = |reason: String| ProfileError::File { path: path.to_owned(), reason };
+        let fault = |reason: String| ProfileError(format!("{}: {reason}", path.display()));
         let text = read_text(path, MAX_FILE_BYTES).map_err(|error| fault(error.to_string()))?;
         Self::from_toml(&text).map_err(|error| fault(error.to_string()))
     }
 
     /// Reads a profile.
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
-        let file: ProfileFile = toml::from_str(text)?;
-        if file.schema != SCHEMA {
-            return Err(ProfileError::Schema(file.schema));
+        let fault = |error| ProfileError(format!("it is no profile: {}", in_one_line(&error)));
+        let ProfileFile { schema, time_zone, home } = toml::from_str(text).map_err(fault)?;
+        if schema != SCHEMA {
+            return Err(ProfileError(format!(
+                "it is of schema {schema}, and this version reads {SCHEMA}: use the version that wrote it"
+            )));
         }
-        let mut profile = Self::new(&file.time_zone)?;
-        for HomeFile { gateway, uses, diary } in file.home {
+        let mut profile = Self::new(&time_zone)?;
+        for HomeFile { gateway, uses, diary } in home {
             let has = |name: &str| uses.iter().any(|used| used == name);
             let components = Components { time: has("time"), order: has("order") };
             let sighting = |(time, candidates): DiaryRow| {
-                let parsed: Timestamp = time.parse().map_err(|_| ProfileError::Time(time.clone()))?;
-                let time_ns = i64::try_from(parsed.as_nanosecond()).map_err(|_| ProfileError::Time(time))?;
+                let parsed = time.parse::<Timestamp>().ok();
+                let time_ns = parsed.and_then(|parsed| i64::try_from(parsed.as_nanosecond()).ok());
+                let time_ns = time_ns.ok_or_else(|| ProfileError(format!("`{time}` is no time")))?;
                 let candidate = |(likelihood, actions): (f64, BTreeMap<String, u32>)| {
                     (actions.into_iter().map(|(name, count)| (Arc::from(name), count)).collect(), likelihood)
                 };
@@ -250,7 +234,8 @@ fn time_zone(name: &str) -> Result<TimeZone, ProfileError> {
     if name == "UTC" {
         return Ok(TimeZone::UTC);
     }
-    TimeZone::get(name).map_err(|_| ProfileError::Zone(name.to_owned()))
+    let unknown = |_| format!("the time zone `{name}` is not known: write one like Europe/Berlin, or UTC");
+    TimeZone::get(name).map_err(unknown).map_err(ProfileError)
 }
 
 fn quoted(text: &str) -> String {

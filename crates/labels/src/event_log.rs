@@ -61,7 +61,7 @@ impl EventLog {
         if [&b"name: "[..], b"Result: "].iter().any(|begin| text.starts_with(begin)) {
             let reason = "this is InfluxDB's table for people (`influx query --raw` and `influx -format csv` write one for \
                           programs)";
-            return Err(LabelError::UnknownLog { reason: reason.to_owned() });
+            return Err(LabelError::unknown_log(reason));
         }
         match text.trim_ascii_start().first() {
             _ if is_published(text) => log.add_published(&String::from_utf8_lossy(text))?,
@@ -85,7 +85,7 @@ impl EventLog {
             }
             match serde_json::from_slice(text) {
                 Ok(value) => self.add_all(value, Some(line), None),
-                Err(error) => self.faults.push(LabelError::Json { line, error: error.to_string() }),
+                Err(error) => self.faults.push(LabelError::of_line(line, format_args!("this is not JSON: {error}"))),
             }
         }
         Ok(())
@@ -178,7 +178,7 @@ impl EventLog {
     /// Why no map of it can be proposed.
     pub(crate) fn unknown(mut self) -> LabelError {
         let Some((_, first)) = self.objects.first() else {
-            let none = || LabelError::UnknownLog { reason: "there is no event in it".to_owned() };
+            let none = || LabelError::unknown_log("there is no event in it");
             return self.faults.drain(..).next().unwrap_or_else(none);
         };
         let has_time = |key: &String| key.bytes().filter(u8::is_ascii_digit).count() >= MIN_DIGITS;
@@ -188,7 +188,7 @@ impl EventLog {
         } else {
             format!("its columns or keys are {keys}, which do not show where a time, an entity and its state are")
         };
-        LabelError::UnknownLog { reason }
+        LabelError::unknown_log(&reason)
     }
 
     /// The events, each once, that have the keys of a time, an entity and a state; several of an entity are joined. A

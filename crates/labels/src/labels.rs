@@ -97,7 +97,12 @@ impl Labels {
         let (text, encoding) = decoded(&bytes);
         let mut labels = match &form.map {
             Some(map) => Self::of_log(EventLog::read(&text)?, map, form)?,
-            None if matches!(text.trim_ascii_start().first(), Some(b'[' | b'{')) => return Err(LabelError::Log),
+            None if matches!(text.trim_ascii_start().first(), Some(b'[' | b'{')) => {
+                return Err(LabelError::no_table(
+                    "this is a log of events: `sizeleak labels FILE -o map.toml` writes a map of them to fill in, and \
+                     `--label-map map.toml` reads them by it",
+                ));
+            }
             None => Self::of_table(TableRows::read(&text, 0)?, form)?,
         };
         labels.notes.extend(encoding.map(|encoding| format!("the text is read as {encoding}")));
@@ -144,7 +149,8 @@ impl Labels {
     }
 
     fn of_log(log: EventLog, map: &LabelMap, form: &LabelForm) -> Result<Self, LabelError> {
-        let together_ns = map.together_ns().map_err(LabelError::Map)?;
+        let together_ns =
+            map.together_ns().map_err(|fault| LabelError::new(format!("the label map is wrong: {fault}")))?;
         let (mut rows, mut others, mut all) = (Vec::new(), Vec::new(), 0);
         for event in map.events(&log) {
             all += 1;
@@ -154,11 +160,12 @@ impl Labels {
             }
         }
         if rows.is_empty() {
-            return Err(log
-                .faults
-                .into_iter()
-                .next()
-                .unwrap_or(LabelError::NoEvent { all, objects: log.objects.len() }));
+            let objects = log.objects.len();
+            let none = format!(
+                "none of {objects} rows is an action by the map ({all} have its keys of time, entity and state): correct its \
+                 keys, or its `[actions.\"ENTITY\"]`"
+            );
+            return Err(log.faults.into_iter().next().unwrap_or(LabelError::new(none)));
         }
         let mut read = ReadRows::new(Columns::list(), &rows, log.faults, form)?;
         if !others.is_empty() {
@@ -203,12 +210,15 @@ fn whole(input: impl Read) -> Result<Vec<u8>, LabelError> {
     let mut bytes = Vec::new();
     input.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(LabelError::TooLarge);
+        let fault = format!("the labels have more than {MAX_FILE_BYTES} bytes: split them by capture");
+        return Err(LabelError::new(fault));
     }
     let is_archive = ARCHIVES.iter().any(|begin| bytes.starts_with(begin));
     match stand_in(&bytes).or(is_archive.then_some(SPREADSHEET)) {
-        Some(what) => Err(LabelError::StandIn(what)),
-        None if bytes.trim_ascii().is_empty() => Err(LabelError::Empty),
+        Some(what) => Err(LabelError::new(format!("is {what}"))),
+        None if bytes.trim_ascii().is_empty() => Err(LabelError::new(
+            "line 1: the file is empty: labels begin with the header `time,<action>,<action>…` or `time,action[,count]`",
+        )),
         None => Ok(bytes),
     }
 }
@@ -247,26 +257,26 @@ impl<'a> ReadRows<'a> {
             None => own_format(&columns, records)?,
         };
         let (mut times, mut rows) = (TimeReader::new(form.zone.as_ref(), format), Vec::<Label>::new());
+        let mut count = faults.len();
         for (line, record) in records {
             if let Err(fault) = add_row(&mut rows, &mut columns, &mut times, record, *line) {
                 if !fault.is_of_one_line() {
                     return Err(fault);
                 }
-                faults.push(fault);
+                count += 1;
+                if faults.len() < MAX_FAULTS {
+                    faults.push(fault);
+                }
             }
         }
-        if faults.len() * MIN_READ_FOR_EACH_LEFT_OUT > records.len() {
+        if count * MIN_READ_FOR_EACH_LEFT_OUT > records.len() {
             return Err(faults.swap_remove(0));
         }
         let left_out = (!faults.is_empty()).then(|| {
             let first: Vec<String> = faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect();
-            let more = if faults.len() > MAX_FAULTS { "; …" } else { "" };
-            format!(
-                "{} of {} rows cannot be read and are left out: {}{more}",
-                faults.len(),
-                records.len(),
-                first.join("; ")
-            )
+            let more = if count > MAX_FAULTS { "; …" } else { "" };
+            let (all, first) = (records.len(), first.join("; "));
+            format!("{count} of {all} rows cannot be read and are left out: {first}{more}")
         });
         Ok(Self { columns, times, rows, notes: Vec::new(), left_out })
     }
@@ -436,7 +446,8 @@ mod tests {
             let log = log.repeat(error::MAX_ROWS + 1);
             let map = "time = \"t\"\nentity = [\"e\"]\nstate = \"s\"\n[actions.lamp]\non = \"on\"\n".parse().unwrap();
             let form = LabelForm { map: Some(map), ..LabelForm::default() };
-            assert!(matches!(Labels::read_in(log.as_bytes(), &form), Err(LabelError::TooManyRows)));
+            let fault = Labels::read_in(log.as_bytes(), &form).unwrap_err().to_string();
+            assert!(fault.contains("more than 2097152 rows"), "{fault}");
         }
     }
 

@@ -10,28 +10,10 @@ use toml::de::{DeTable, DeValue};
 /// Why a scenario cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ScenarioError {
-    /// The text is not a scenario: not TOML, an unknown key, or a value of the wrong type.
     #[error("the scenario cannot be read, line {line}, column {column}: {reason}")]
-    Syntax {
-        /// Line, from 1.
-        line: usize,
-        /// Column, in characters from 1.
-        column: usize,
-        /// What is wrong there.
-        reason: String,
-    },
-    /// The value of a key is out of bounds.
+    Syntax { line: usize, column: usize, reason: String },
     #[error("{}`{key}` of the scenario is {value}: it must be {wanted}", .line.map_or_else(String::new, |line| format!("line {line}: ")))]
-    Value {
-        /// The line of the key, where the scenario was read from text that has it.
-        line: Option<usize>,
-        /// The key, with its tables: `replies.loss`.
-        key: String,
-        /// The value found.
-        value: String,
-        /// The accepted values.
-        wanted: String,
-    },
+    Value { line: Option<usize>, key: String, value: String, wanted: String },
 }
 
 impl ScenarioError {

@@ -28,13 +28,10 @@ const TOLD_APART: Burst = Burst { packets: 1 << 40, bytes: 0 };
 /// Why nothing is known of background flows.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
 pub enum BackgroundError {
-    /// There are none.
     #[error("it holds no traffic but that which the model is about: name a capture of the home's other traffic")]
     NoFlow,
-    /// There are more than are counted.
     #[error("it holds more than a million connections: name a shorter capture")]
     TooManyFlows,
-    /// They send too much.
     #[error("it holds more than a million different bursts: name a shorter capture")]
     TooManyBursts,
 }

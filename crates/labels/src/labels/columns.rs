@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use csv::StringRecord;
 
-use super::error::{LabelError, MAX_COUNT, MAX_LISTED_ACTIONS, MAX_LISTED_COUNTS};
+use super::error::{LabelError, MAX_COUNT, MAX_LISTED_ACTIONS, MAX_LISTED_COUNTS, short};
 
 /// The columns of a file.
 pub(crate) struct Columns {
@@ -43,7 +43,11 @@ impl Columns {
         let is_index = |column: usize, name: &str| column == 0 && name.is_empty();
         let named = || header.iter().enumerate().filter(|(column, name)| !is_index(*column, name));
         let Some(time) = at("time").filter(|_| named().count() > 1) else {
-            return Err(LabelError::Header(header.iter().collect::<Vec<_>>().join(",")));
+            return Err(LabelError::no_table(format!(
+                "line 1: the header must be `time,<action>,<action>…` or `time,action[,count]`, it is `{}`; a log of events \
+                 needs a `--label-map`, which `sizeleak labels FILE -o map.toml` writes",
+                short(&header.iter().collect::<Vec<_>>().join(","))
+            )));
         };
         if let Some(action) = at("action") {
             let count = at("count");
@@ -54,11 +58,15 @@ impl Columns {
         let actions: Vec<(usize, String)> =
             named().filter(|(column, _)| *column != time).map(|(column, name)| (column, name.to_owned())).collect();
         if let Some((column, _)) = actions.iter().find(|(_, name)| name.is_empty()) {
-            return Err(LabelError::EmptyAction(column + 1));
+            let column = column + 1;
+            return Err(LabelError::at(
+                1,
+                format_args!("column {column} has no name: write `time,<action>,<action>…`"),
+            ));
         }
         let mut seen = BTreeSet::new();
         match actions.iter().find(|(_, name)| !seen.insert(name)) {
-            Some((_, name)) => Err(LabelError::DuplicateAction(name.clone())),
+            Some((_, name)) => Err(LabelError::at(1, format_args!("the action `{}` has two columns", short(name)))),
             None => Ok(Self { time, form: Form::Wide(actions), ignored: Vec::new() }),
         }
     }
@@ -115,10 +123,13 @@ impl Columns {
         match self.form {
             Form::Wide(actions) => Ok(actions.into_iter().map(|(_, name)| name).collect()),
             // Written with a column for each action, such a file would read as a list, or as one with two times.
-            Form::Long { listed, .. } if listed.names.iter().any(|name| is_name_of_a_column(name)) => {
-                Err(LabelError::NoListedAction)
+            Form::Long { listed, .. }
+                if listed.names.is_empty() || listed.names.iter().any(|name| is_name_of_a_column(name)) =>
+            {
+                Err(LabelError::new(
+                    "the list names no action: write one into the column `action` (other than `action` and `count`)",
+                ))
             }
-            Form::Long { listed, .. } if listed.names.is_empty() => Err(LabelError::NoListedAction),
             Form::Long { listed, .. } => Ok(listed.names),
         }
     }
@@ -133,7 +144,11 @@ impl ListedActions {
     /// Checks the size of the table that the list stands for.
     fn check_size(&self, line: u64) -> Result<(), LabelError> {
         let is_large = self.commands.saturating_mul(self.names.len()) > MAX_LISTED_COUNTS;
-        if is_large || self.names.len() > MAX_LISTED_ACTIONS { Err(LabelError::TooManyListed(line)) } else { Ok(()) }
+        if !is_large && self.names.len() <= MAX_LISTED_ACTIONS {
+            return Ok(());
+        }
+        let fault = format!("more than {MAX_LISTED_ACTIONS} actions or too many commands with them: split the labels");
+        Err(LabelError::at(line, fault))
     }
 
     /// The index of an action; `None` for a row that names none.
@@ -162,5 +177,9 @@ fn count(text: &str, action: &str, line: u64) -> Result<u32, LabelError> {
     let is_whole = fraction.bytes().all(|digit| digit == b'0');
     let count = if text.is_empty() { Some(0) } else { whole.parse().ok() };
     let count = count.filter(|count| is_whole && *count <= MAX_COUNT);
-    count.ok_or_else(|| LabelError::Count { line, action: action.to_owned(), text: text.to_owned() })
+    count.ok_or_else(|| {
+        let (text, action) = (short(text), short(action));
+        let fault = format!("`{text}` is not a count of `{action}`: a whole number from 0 to {MAX_COUNT}");
+        LabelError::of_line(line, fault)
+    })
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 
-use super::error::LabelError;
+use super::error::{LabelError, short};
 
 const DATES: [&str; 14] = [
     "%Y-%m-%d",
@@ -68,7 +68,7 @@ impl DateFormat {
     /// The form that reads the most of some times, each with its line; `None` if none reads any.
     ///
     /// # Errors
-    /// [`LabelError::AmbiguousDate`] if two forms read the same times as different ones.
+    /// If two forms read the same times as different ones.
     pub(crate) fn of_times(times: &[(&str, u64)]) -> Result<Option<Self>, LabelError> {
         let all = JOINTS.iter().flat_map(|joint| {
             DATES.iter().flat_map(move |date| TIMES.iter().map(move |time| Self(format!("{date}{joint}{time}"))))
@@ -85,15 +85,16 @@ impl DateFormat {
         for other in formats {
             let differs = times.iter().find(|(text, _)| format.read(text) != other.read(text));
             if let Some((text, line)) = differs {
-                return Err(LabelError::AmbiguousDate {
-                    line: *line,
-                    text: (*text).to_owned(),
-                    readings: [&format, &other].map(|format| {
-                        let read =
-                            format.read(text).map_or_else(|| "no time".to_owned(), |time| time.date().to_string());
-                        (read, format.0.clone())
-                    }),
+                let read = [&format, &other].map(|format| {
+                    format.read(text).map_or_else(|| "no time".to_owned(), |time| time.date().to_string())
                 });
+                let fault = format!(
+                    "`{}` may be {} or {}: say which with `--label-format '{format}'` or `--label-format '{other}'`",
+                    short(text),
+                    read[0],
+                    read[1]
+                );
+                return Err(LabelError::at(*line, fault));
             }
         }
         Ok(Some(format))

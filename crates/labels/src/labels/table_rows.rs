@@ -1,5 +1,7 @@
 //! The rows of a table with their lines, and those that cannot be read.
 
+use std::io;
+
 use csv::StringRecord;
 
 use super::error::{LabelError, MAX_ROW_BYTES, MAX_ROWS, MAX_VALUES};
@@ -24,7 +26,10 @@ impl TableRows {
         check_numbers(table.text, b'\n', table.separator)?;
         let mut rows = (1 + table.lines_above..).zip(table.text.split(|byte| *byte == b'\n'));
         if let Some((line, _)) = rows.find(|(_, row)| row.len() > MAX_ROW_BYTES) {
-            return Err(LabelError::LongRow(line));
+            return Err(LabelError::at(
+                line,
+                format_args!("it has more than {MAX_ROW_BYTES} bytes, which no label needs"),
+            ));
         }
         let mut lines = LineCounter::new(&table);
         let mut reader = csv::ReaderBuilder::new();
@@ -45,7 +50,11 @@ impl TableRows {
 /// Checks how many rows and fields a text has, by what each of them begins or ends with.
 pub(crate) fn check_numbers(text: &[u8], of_rows: u8, of_fields: u8) -> Result<(), LabelError> {
     let count = |sign: u8| text.split(|byte| *byte == sign).count() - 1;
-    if count(of_rows) > MAX_ROWS || count(of_fields) > MAX_VALUES { Err(LabelError::TooManyRows) } else { Ok(()) }
+    if count(of_rows) <= MAX_ROWS && count(of_fields) <= MAX_VALUES {
+        return Ok(());
+    }
+    let fault = format!("the labels have more than {MAX_ROWS} rows, or {MAX_VALUES} fields: split them by capture");
+    Err(LabelError::new(fault))
 }
 
 /// Counts the lines up to a record. The CSV library's own line numbers are wrong after empty lines and Windows line
@@ -85,10 +94,10 @@ impl<'a> LineCounter<'a> {
         let line = self.line_of(error.position());
         match error.kind() {
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                LabelError::Fields { line, fields: *len, columns: *expected_len }
+                LabelError::wrong_fields(line, *len, *expected_len)
             }
-            csv::ErrorKind::Utf8 { .. } => LabelError::Encoding(line),
-            _ => LabelError::Io(error.into()),
+            csv::ErrorKind::Utf8 { .. } => LabelError::of_line(line, "this is not UTF-8 text"),
+            _ => io::Error::from(error).into(),
         }
     }
 }

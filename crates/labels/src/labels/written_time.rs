@@ -13,7 +13,7 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
 use super::date_format::{DateFormat, without_zone};
-use super::error::LabelError;
+use super::error::{LabelError, short};
 
 static PARSER: DateTimeParser = DateTimeParser::new();
 
@@ -92,14 +92,15 @@ impl<'a> TimeReader<'a> {
         let unit = number.unit();
         let expected = *self.unit.get_or_insert(unit);
         if unit != expected {
-            let (unit, expected) = (unit.name, expected.name);
-            return Err(LabelError::Unit { line, text: text.to_owned(), unit, expected });
+            let (text, unit, expected) = (short(text), unit.name, expected.name);
+            let fault = format!("`{text}` has the magnitude of {unit}, but the times above it are in {expected}");
+            return Err(LabelError::at(line, fault));
         }
-        number.nanoseconds(unit).ok_or_else(|| LabelError::Time { line, text: text.to_owned() })
+        number.nanoseconds(unit).ok_or_else(|| LabelError::no_time(line, text))
     }
 
     fn calendar(&mut self, text: &str, line: u64) -> Result<i64, LabelError> {
-        let fault = || LabelError::Time { line, text: text.to_owned() };
+        let fault = || LabelError::no_time(line, text);
         if let Some(local) = self.format.as_ref().and_then(|format| format.read(text)) {
             self.are_without_seconds &= self.format.as_ref().is_some_and(|format| !format.has_seconds());
             // Other abbreviations mean several zones: they need the name of one.
@@ -130,15 +131,23 @@ fn in_zone(
     text: &str,
     line: u64,
 ) -> Result<i64, LabelError> {
-    let fault = || LabelError::Time { line, text: text.to_owned() };
-    let zone = zone.ok_or_else(|| LabelError::NoZone { line, text: text.to_owned() })?;
+    let fault = || LabelError::no_time(line, text);
+    let zone = zone.ok_or_else(|| {
+        let text = short(text);
+        let wanted = "name that of the labels' clock with `--label-zone` (such as Europe/Berlin, +01:00 or UTC)";
+        LabelError::at(line, format_args!("`{text}` has no time zone: {wanted}"))
+    })?;
     match zone.times_of(local).ok_or_else(fault)? {
         ZonedTime::Once(time) => Ok(time),
         // Rows are mostly in order of time, so the second pass over the hour is the one that goes on.
         ZonedTime::Twice(earlier, later) => {
             Ok(if before.is_some_and(|before| before > earlier) { later } else { earlier })
         }
-        ZonedTime::Never => Err(LabelError::SkippedTime { line, text: text.to_owned() }),
+        ZonedTime::Never => {
+            let text = short(text);
+            let fault = format!("`{text}` did not exist in the zone of the labels: clocks were put forward over it");
+            Err(LabelError::of_line(line, fault))
+        }
     }
 }
 
