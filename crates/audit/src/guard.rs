@@ -23,7 +23,6 @@ fn counted_days(kind: AttackKind) -> i64 {
 /// An attack that a detector met.
 #[derive(Debug, Clone)]
 pub struct MetAttack {
-    /// What happened.
     pub kind: AttackKind,
     /// When it began, in nanoseconds since the epoch.
     pub start_ns: i64,
@@ -40,20 +39,17 @@ pub struct GuardedHome {
     pub until_ns: i64,
     /// The alarms since then, without any attack: all are false.
     pub false_alarms: Vec<Deviation>,
-    /// The attacks, in order of time.
     pub attacks: Vec<MetAttack>,
     /// The home as the detector knows it at the end.
     pub home: Home,
 }
 
-/// A home and the attacks on it.
 #[derive(Debug)]
 pub struct Guard<'a> {
     /// How the home lives; attacks of its own are left out.
     pub scenario: &'a Scenario,
     /// For how many days a detector learns before the first attack.
     pub days: u32,
-    /// Which attacks it meets.
     pub attacks: &'a [AttackKind],
 }
 

@@ -39,17 +39,12 @@ pub struct Calibration {
 /// The answers whose probability lies in a range.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CalibrationBin {
-    /// The lower end of the range.
     pub from: f64,
-    /// The upper end of the range.
     pub to: f64,
-    /// How many answers there are.
     pub answers: u64,
-    /// Their mean probability.
     pub probability: f64,
     /// The share of them that is right.
     pub right: f64,
-    /// The 95 % interval of that share.
     pub interval: Interval,
 }
 

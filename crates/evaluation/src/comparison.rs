@@ -17,7 +17,6 @@ use calculation::{BootstrapFigures, Calculation};
 use figure::RunOutcomes;
 pub use figure::{FIGURES, Figure, FigureDifference, FigureValue, Unit};
 
-/// The version of the JSON keys.
 const SCHEMA: u32 = 1;
 
 const DAY_NS: f64 = 86_400e9;
@@ -27,18 +26,14 @@ const DAY_NS: f64 = 86_400e9;
 pub struct ComparisonOptions {
     /// The probability that an interval holds the truth.
     pub confidence: Confidence,
-    /// The seed of the bootstrap.
     pub seed: u64,
     /// How many samples the bootstrap draws.
     pub samples: u32,
 }
 
-/// One of the pipelines that are compared.
 #[derive(Debug)]
 pub struct ComparedRun {
-    /// The pipeline, as the user named it.
     pub pipeline: String,
-    /// Its answers.
     pub run: JudgedRun,
     /// `None` if the pipeline ends before candidates are made.
     pub evaluation: Option<Evaluation>,
@@ -48,7 +43,6 @@ pub struct ComparedRun {
 #[derive(Debug, Serialize)]
 pub struct Comparison {
     schema: u32,
-    /// Labelled commands.
     pub commands: usize,
     /// From the first to the last label or command.
     days: f64,
@@ -58,13 +52,11 @@ pub struct Comparison {
     samples: u32,
     /// How many commands a block of the bootstrap has.
     block_length: usize,
-    /// The pipelines, in the order given.
     pub pipelines: Vec<PipelineFigures>,
 }
 
 #[derive(Debug, Serialize)]
 pub struct PipelineFigures {
-    /// The pipeline, as the user named it.
     pub pipeline: String,
     #[serde(flatten)]
     matches: MatchCounts,

@@ -13,10 +13,8 @@ use crate::statistics::Interval;
 /// A guess of more different actions is not spelled out in the sentence.
 const MAX_SPELLED: usize = 4;
 
-/// What an evaluation says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Conclusion {
-    /// One sentence for people.
     pub sentence: String,
     /// The share of labelled commands whose first candidate is the truth; null if nothing can be concluded.
     pub named: Option<f64>,
@@ -37,10 +35,8 @@ pub struct Baseline {
     pub share: f64,
 }
 
-/// An action of a guess.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GuessedAction {
-    /// Its name.
     pub action: String,
     /// How often it occurs in the command.
     pub count: u32,
@@ -110,7 +106,6 @@ impl Baseline {
         Some(Self { actions, commands: most, share: most as f64 / labels.rows.len() as f64 })
     }
 
-    /// The guess in words.
     fn guess(&self) -> String {
         if self.actions.is_empty() {
             return " (no action)".to_owned();

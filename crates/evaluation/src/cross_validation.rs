@@ -55,11 +55,9 @@ pub struct FoldedEvaluation {
     /// Over all parts.
     #[serde(flatten)]
     pub evaluation: Evaluation,
-    /// Each part.
     pub folds: Vec<Fold>,
 }
 
-/// A part of the labels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fold {
     /// How many labels it has; they are tested.

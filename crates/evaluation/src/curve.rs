@@ -18,7 +18,6 @@ use label_counts::draws;
 pub use point::{CurvePoint, DrawRemark, MedianScore, MedianShare};
 use point::{Draw, TestedModel};
 
-/// The version of the JSON keys.
 const SCHEMA: u32 = 2;
 
 /// One in this many labels is held out if there are no captures to test on.
@@ -33,7 +32,6 @@ pub struct CurveInput<'a> {
     pub model: &'a Model,
     /// The pipeline over the captures to test on.
     pub pipeline: Pipeline,
-    /// The captures to test on.
     pub input: &'a PipelineInput,
     /// The labels to test on; `None` holds out the last of the labels to learn from.
     pub test: Option<LabelFile>,
@@ -41,7 +39,6 @@ pub struct CurveInput<'a> {
     pub tolerance: Tolerance,
 }
 
-/// The precision by number of labels.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct LearningCurve {
     schema: u32,

@@ -8,7 +8,6 @@ use sizeleak_model::InventoryError;
 use sizeleak_pipeline::{ConfigError, InputError};
 use thiserror::Error;
 
-/// Why a pipeline cannot be evaluated.
 #[derive(Debug, Error)]
 pub enum EvaluationError {
     #[error(transparent)]

@@ -10,23 +10,17 @@ use crate::judge::JudgedLabel;
 use crate::judged_run::{JudgedRun, MatchedCommands};
 use crate::score::{ActionScore, Score};
 
-/// The version of the JSON keys.
 const SCHEMA: u32 = 1;
 
-/// The figures of an evaluation.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Evaluation {
     schema: u32,
-    /// What the figures say.
     pub conclusion: Conclusion,
-    /// Labelled commands.
     pub commands: usize,
-    /// How labels and commands match.
     #[serde(flatten)]
     pub matches: MatchCounts,
     /// The score of the pruner's input; `None` if the pipeline has no pruner.
     pub before_pruning: Option<Score>,
-    /// The score of the pipeline's output.
     pub after_pruning: Score,
     /// The score of the pipeline's output by action.
     pub actions: Vec<ActionScore>,

@@ -19,7 +19,6 @@ const INFERENCE: [&str; 3] = ["epsilon-corrector", "decomposer", "pruner"];
 /// Judges pipelines by the same model and labels.
 #[derive(Debug)]
 pub struct Evaluator<'a> {
-    /// The sections of the model.
     models: &'a [Model],
     labels: &'a LabelFile,
     tolerance: Tolerance,

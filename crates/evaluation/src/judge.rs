@@ -43,7 +43,6 @@ impl TruthRank {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Judgement {
     pub(crate) rank: TruthRank,
-    /// The number of candidates, listed or not.
     pub(crate) candidates: u64,
     /// Whether some candidates are not listed.
     pub(crate) is_truncated: bool,
@@ -85,7 +84,6 @@ pub(crate) struct JudgedLabel<'a> {
 pub(crate) struct CandidateJudge<'a> {
     /// The sections of the model, with the commands that their inventories allow.
     sections: Vec<(&'a Model, Limits)>,
-    /// The labels' actions.
     actions: &'a [String],
     /// The probability that a credible set holds.
     credible: f64,

@@ -10,7 +10,6 @@ use crate::judge::{CandidateJudge, Judgement};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JudgedCommand {
     pub(crate) time_ns: i64,
-    /// The size on the wire, in bytes.
     pub(crate) size: u64,
     pub(crate) replies: u32,
     /// The label rows near the command, each with the judgement by it.
@@ -18,7 +17,6 @@ pub(crate) struct JudgedCommand {
 }
 
 impl JudgedCommand {
-    /// A command without an identification.
     pub(crate) fn unidentified(command: &Command) -> Self {
         Self { time_ns: command.time_ns, size: command.size, replies: command.replies, judgements: Vec::new() }
     }

@@ -94,7 +94,6 @@ pub(crate) struct MatchedCommands {
 }
 
 impl MatchedCommands {
-    /// Matches commands with labels.
     pub(crate) fn new(
         commands: Vec<JudgedCommand>,
         labels: &LabelFile,
@@ -108,14 +107,12 @@ impl MatchedCommands {
         times(&self.commands)
     }
 
-    /// The command of a label.
     pub(crate) fn command(&self, row: usize) -> Option<&JudgedCommand> {
         let pair = self.matching.pairs.binary_search_by_key(&row, |(label, _)| *label).ok()?;
         let (_, command) = self.matching.pairs.get(pair)?;
         self.commands.get(*command)
     }
 
-    /// The judgement of a label's command.
     pub(crate) fn judgement(&self, row: usize) -> Option<&Judgement> {
         self.command(row)?.judgement(row)
     }

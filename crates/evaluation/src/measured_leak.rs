@@ -33,13 +33,10 @@ pub const SIGNIFICANT: f64 = 0.05;
 /// How much an observer of some outputs learns of a secret, as far as labelled commands show.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MeasuredLeak {
-    /// How many labelled commands there are.
     pub commands: u64,
-    /// How many different secrets they have.
     pub secrets: u64,
     /// How many of them have a secret that no other has: nobody can learn it from the others.
     pub secrets_once: u64,
-    /// How many different outputs they have.
     pub outputs: u64,
     /// How often an observer who sees nothing is right: the share of the most frequent secret.
     pub guessing: MeasuredShare,
@@ -53,20 +50,17 @@ pub struct MeasuredLeak {
     pub from_others: MeasuredShare,
     /// V lies here: at least what is named, at most the smaller of the upper bounds.
     pub vulnerability: Interval,
-    /// Both upper bounds.
     pub upper_bounds: UpperBounds,
     /// How many times as often as by guessing.
     pub times_guessing: MeasuredRatio,
     /// Whether outputs say nothing.
     pub independence: PermutationTest,
-    /// The bits that outputs give away.
     pub information: MeasuredInformation,
     /// The fewest commands by which an observer who is always right could be told from one who guesses; `None` if all
     /// commands, or nearly all, have the same secret.
     pub fewest_commands: Option<u64>,
 }
 
-/// A share of the labelled commands.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MeasuredShare {
     pub share: f64,
@@ -158,17 +152,14 @@ impl SecretNumbers {
         Self { numbers: secrets.iter().map(number).collect(), count: known.len() }
     }
 
-    /// The number of each command's secret.
     pub fn numbers(&self) -> &[u32] {
         &self.numbers
     }
 
-    /// How many different secrets there are.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many commands have each secret.
     pub fn times(&self) -> Vec<u64> {
         let mut times = vec![0; self.count];
         self.numbers.iter().for_each(|number| times[*number as usize] += 1);

@@ -21,7 +21,6 @@ const CORRECTOR: &str = "epsilon-corrector";
 pub struct PaddedInput {
     /// The commands.
     pub input: PipelineInput,
-    /// What the padding costs.
     pub overhead: PaddingOverhead,
     /// Deleted with this.
     _folder: tempfile::TempDir,
@@ -30,11 +29,9 @@ pub struct PaddedInput {
 /// What padding costs, over all commands to gateways.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct PaddingOverhead {
-    /// How many commands were padded.
     pub commands: u64,
     /// Their bytes of plaintext without padding.
     pub bytes: u64,
-    /// The bytes that padding adds to them.
     pub added_bytes: u64,
 }
 

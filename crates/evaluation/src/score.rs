@@ -14,7 +14,6 @@ mod tests;
 /// The figures over all labelled commands, found or not.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Score {
-    /// Labelled commands.
     pub commands: u64,
     /// Those with the true actions among their candidates.
     pub among: u64,
@@ -34,7 +33,6 @@ pub struct Score {
     pub unexplained: u64,
     /// Those with a truncated list.
     pub cut_lists: u64,
-    /// How many candidates the found commands have.
     pub candidates: CandidateCounts,
     pub credible_set: CredibleSet,
     /// Whether the probabilities of first candidates are right.
@@ -83,7 +81,6 @@ pub struct CandidateCounts {
     pub max: u64,
 }
 
-/// The figures of one action.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ActionScore {
     pub action: String,
@@ -108,11 +105,8 @@ pub struct ActionScore {
 /// Wilson's 95 % intervals of an action's shares; 0 to 1 where there is no share.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ActionIntervals {
-    /// Of [`ActionScore::precision`].
     pub precision: Interval,
-    /// Of [`ActionScore::top_1_recall`].
     pub top_1_recall: Interval,
-    /// Of [`ActionScore::top_1_precision`].
     pub top_1_precision: Interval,
 }
 

@@ -12,9 +12,7 @@ use thiserror::Error;
 /// A confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
-    /// The lower end.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
 }
 
@@ -36,7 +34,6 @@ impl Interval {
         Self { low: self.low * factor, high: self.high * factor }
     }
 
-    /// Whether 0 lies outside.
     pub fn excludes_zero(self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }

@@ -53,7 +53,6 @@ impl Unit {
 impl Budget {
     pub const WEEKLY: Self = Self { alarms: 1.0, unit: Unit::Week };
 
-    /// False alarms a day.
     pub fn a_day(self) -> f64 {
         self.alarms / self.unit.days()
     }

@@ -6,7 +6,6 @@ use jiff::{Timestamp, ToSpan};
 const HOUR: i64 = 3_600;
 pub(crate) const DAY_SECONDS: f64 = 86_400.0;
 
-/// The hour at which a day begins.
 const FIRST_HOUR: i64 = 4;
 
 /// A time by the clock of a home.
@@ -40,7 +39,6 @@ pub(crate) fn bin_of(second: f64) -> usize {
     ((second.rem_euclid(DAY_SECONDS) / BIN_SECONDS) as usize).min(BINS - 1)
 }
 
-/// The clock of a home.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Calendar {
     zone: TimeZone,

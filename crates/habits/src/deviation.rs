@@ -8,18 +8,15 @@ use crate::rates::{LearnedCommand, Occurrence};
 use crate::sighting::{Actions, Sighting};
 use crate::slots::Slot;
 
-/// The most commands that a deviation names.
 const MOST_COMMANDS: usize = 64;
 
 /// A slot that has come on this share of days is a routine.
 const ROUTINE: f64 = 0.5;
 
-/// What kind of deviation it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// An action that is rare, or was never seen.
     Action,
-    /// A command that is unusual now.
     Command,
     /// Many commands within minutes.
     Burst,
@@ -62,7 +59,6 @@ impl fmt::Display for What {
 pub struct Deviation {
     /// When it was beyond what is usual, in nanoseconds since the epoch.
     pub time_ns: i64,
-    /// Its kind.
     pub what: What,
     /// The share of usual days that are at least as strange; at least one in the number of days that it is compared with.
     pub p_value: f64,

@@ -101,7 +101,6 @@ pub(crate) enum Evidence {
     Slot(Slot),
 }
 
-/// What happened on a day.
 #[derive(Debug, Clone)]
 struct Day {
     number: i64,
@@ -111,7 +110,6 @@ struct Day {
     surprises: Vec<f64>,
 }
 
-/// A day that is over.
 #[derive(Debug, Clone)]
 struct PastDay {
     day: Day,
@@ -206,7 +204,6 @@ impl Home {
         (count > 0.0).then(|| sum / count)
     }
 
-    /// All sightings that are remembered, in order.
     pub fn sightings(&self) -> impl Iterator<Item = &Sighting> {
         self.days().flat_map(|day| &day.sightings)
     }

@@ -27,7 +27,6 @@ use crate::slots;
 /// The largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 32 << 20;
 
-/// The version of the file.
 const SCHEMA: u32 = 1;
 
 const MICROSECOND: i64 = 1_000;
@@ -38,7 +37,6 @@ const MOST_LISTED: usize = 40;
 /// A routine has come on at least this share of days, and this many.
 const ROUTINE: (f64, u32) = (0.6, 5);
 
-/// Why a profile cannot be used.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct ProfileError(String);
@@ -56,7 +54,6 @@ pub struct Profile {
     homes: BTreeMap<String, Diary>,
 }
 
-/// The commands of a home.
 #[derive(Debug, Clone)]
 struct Diary {
     components: Components,
@@ -89,14 +86,12 @@ impl Profile {
         Ok(Self { zone: zone.to_owned(), homes: BTreeMap::new() })
     }
 
-    /// Reads a profile from a file.
     pub fn read(path: &Path) -> Result<Self, ProfileError> {
         let fault = |reason: String| ProfileError(format!("{}: {reason}", path.display()));
         let text = read_text(path, MAX_FILE_BYTES).map_err(|error| fault(error.to_string()))?;
         Self::from_toml(&text).map_err(|error| fault(error.to_string()))
     }
 
-    /// Reads a profile.
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
         let fault = |error| ProfileError(format!("it is no profile: {}", in_one_line(&error)));
         let ProfileFile { schema, time_zone, home } = toml::from_str(text).map_err(fault)?;
@@ -126,7 +121,6 @@ impl Profile {
         Ok(profile)
     }
 
-    /// The gateways whose homes it holds.
     pub fn gateways(&self) -> impl Iterator<Item = &str> {
         self.homes.keys().map(String::as_str)
     }
@@ -204,7 +198,6 @@ impl Profile {
         (Home::new(zone, components), known.map_or(&[], |diary| &diary.sightings))
     }
 
-    /// The file.
     pub fn to_toml(&self) -> String {
         let mut text = format!(
             "# What homes usually do, written by `sizeleak profile`. The program learns from the diary; the rest is for\n\

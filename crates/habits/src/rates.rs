@@ -37,14 +37,12 @@ const STEPS: [(f64, bool); 4] = [(5_400.0, false), (1_800.0, true), (480.0, true
 /// What the model of a home uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Components {
-    /// The time of day.
     pub time: bool,
     /// The commands before.
     pub order: bool,
 }
 
 impl Components {
-    /// All of them.
     pub const ALL: Self = Self { time: true, order: true };
 }
 
@@ -81,7 +79,6 @@ pub(crate) struct LearnedCommand {
 #[derive(Debug, Clone)]
 struct Known {
     actions: Actions,
-    /// How many actions it has.
     number: usize,
     /// The places of its actions in [`Rates::occurred`].
     places: Vec<usize>,
@@ -175,12 +172,10 @@ impl Rates {
         self.ids.get(actions).map_or(&[], |id| self.occurrences(*id))
     }
 
-    /// How many days were learned.
     pub(crate) fn days(&self) -> f64 {
         self.days.iter().sum()
     }
 
-    /// How many commands were learned.
     pub(crate) fn total(&self) -> f64 {
         self.total
     }
@@ -249,7 +244,6 @@ impl Rates {
         self.hourly[0][usize::from(Calendar::is_weekend(day))][bin % BINS]
     }
 
-    /// Sessions an hour.
     pub(crate) fn sessions(&self, day: i64, bin: usize) -> f64 {
         self.hourly[1][usize::from(Calendar::is_weekend(day))][bin % BINS]
     }

@@ -10,12 +10,10 @@ use sizeleak_frame::{Candidate, Identification};
 pub struct Actions(Arc<[(Arc<str>, u32)]>);
 
 impl Actions {
-    /// The actions with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, u32)> {
         self.0.iter().map(|(name, count)| (name, *count))
     }
 
-    /// How many actions there are in all.
     pub fn total(&self) -> u32 {
         self.0.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
@@ -54,7 +52,6 @@ impl std::fmt::Display for Actions {
 pub struct Sighting {
     /// When it began, in nanoseconds since the epoch.
     pub time_ns: i64,
-    /// The flow that carried it.
     pub flow: u64,
     /// What it may have been, each with P(observation | actions) as a multiple of any number that all share.
     pub candidates: Vec<(Actions, f64)>,
@@ -77,7 +74,6 @@ impl Sighting {
         self
     }
 
-    /// The most candidates of a command.
     pub const MAX_CANDIDATES: usize = 64;
 }
 

@@ -9,7 +9,6 @@ use crate::home::Home;
 /// How often a home uses an action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActionWeek {
-    /// Its name.
     pub action: Arc<str>,
     /// The expected commands with it in each hour of the clock, of each weekday from Monday on: the mean of the days that
     /// were learned, or `None` where none was.

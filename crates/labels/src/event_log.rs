@@ -32,7 +32,6 @@ const TABLE: &[u8] = b"\n#group,";
 /// A text with so many digits is a time, and no name of a column.
 const MIN_DIGITS: usize = 8;
 
-/// The most keys that an error names.
 const MAX_KEYS: usize = 12;
 
 /// An event, and its line in the log; in one JSON value its number.
@@ -47,7 +46,6 @@ pub(crate) struct Event {
 /// A log: its objects, or its rows as such, with their lines.
 pub(crate) struct EventLog {
     pub(crate) objects: Vec<(u64, Map<String, Value>)>,
-    /// The lines that cannot be read.
     pub(crate) faults: Vec<LabelError>,
 }
 

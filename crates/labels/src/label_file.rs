@@ -247,7 +247,6 @@ impl LabelFile {
         Self { range, ..self }
     }
 
-    /// An error that names this file.
     pub fn fault(&self, fault: String) -> LabelFileError {
         LabelFileError { file: self.path.display().to_string(), fault }
     }

@@ -31,7 +31,6 @@ use written_time::{TimeReader, has_own_format};
 
 const NS: u64 = 1_000_000_000;
 
-/// The labels of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Labels {
     /// The actions, in the order of the columns, or of their first mention in a list.
@@ -68,10 +67,8 @@ pub struct LabelForm {
     pub map: Option<LabelMap>,
 }
 
-/// The label of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// Nanoseconds since the Unix epoch.
     pub time_ns: i64,
     /// How often each action occurs, in the order of [`Labels::actions`]; all 0 for a message that carries none.
     pub counts: Vec<u32>,

@@ -21,7 +21,6 @@ impl Tolerance {
     /// are set by hand.
     pub const OF_MINUTES: Self = Self(90_000_000_000);
 
-    /// A tolerance of this many nanoseconds.
     pub fn of_nanoseconds(nanoseconds: i64) -> Self {
         Self(nanoseconds.max(0))
     }
@@ -69,16 +68,13 @@ impl Matching {
     }
 }
 
-/// How labels and commands match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MatchCounts {
-    /// Labels with a command.
     pub matched: u64,
     /// Labels without a command nearby.
     pub missed: u64,
     /// Labels that are only near commands of other labels.
     pub ambiguous: u64,
-    /// Commands without a label.
     pub spurious: u64,
 }
 
@@ -167,7 +163,6 @@ impl CommandTimes {
         Self { commands, tolerance: u64::try_from(tolerance_ns).unwrap_or(0) }
     }
 
-    /// Whether a command is near a time.
     fn has_near(&self, time: i64) -> bool {
         let (Some((first, _)), Some((last, _))) = (self.commands.first(), self.commands.last()) else { return false };
         // Most labels of a long list may be of other captures.

@@ -25,11 +25,9 @@ const MIN_COMMANDS: u64 = 3;
 pub struct AdaptationRun<'a> {
     /// The captures, or streams saved from them.
     pub input: &'a PipelineInput,
-    /// The models, which the pipeline uses too.
     pub models: ModelSet,
 }
 
-/// Models that were adapted.
 #[derive(Debug)]
 pub struct Adaptation {
     /// The models, with those that were changed.
@@ -43,7 +41,6 @@ pub struct Adaptation {
 /// A section of a model that was adapted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdaptedSection {
-    /// Its index.
     pub section: usize,
     /// What is longer.
     pub shift: Shift,

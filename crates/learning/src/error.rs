@@ -9,7 +9,6 @@ use sizeleak_pipeline::{ConfigError, InputError};
 use sizeleak_platform::runtime::ConfigureError;
 use thiserror::Error;
 
-/// Why no model can be learned.
 #[derive(Debug, Error)]
 pub enum LearningError {
     #[error("{file}: {fault}")]

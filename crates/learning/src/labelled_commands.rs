@@ -15,7 +15,6 @@ use crate::size_basis::{self, choose_basis};
 /// The commands that labels belong to, in order of time.
 #[derive(Debug)]
 pub struct LabelledCommands {
-    /// The names of the actions.
     pub actions: Vec<String>,
     /// The commands, with sizes of plaintext where the captures show the cipher, else on the wire.
     pub commands: Vec<LabelledCommand>,

@@ -60,7 +60,6 @@ pub struct LearningRun<'a> {
 pub struct LearningOutcome {
     /// The sections of the model, at least one, the one with the most labels first; or why there is none.
     pub learned: Result<Vec<LearnedModel>, LearningError>,
-    /// The commands that were found.
     pub commands: Vec<ObservedCommand>,
     /// The labels, on the clock of the commands.
     pub labels: LabelFile,
@@ -278,7 +277,6 @@ impl LearningRun<'_> {
         input.learn(commands, services)
     }
 
-    /// Checks that most labels have a command.
     fn check_use(&self, labels: &LabelFile, times: &[i64]) -> Result<(), LearningError> {
         let matching = labels.matching(times, self.tolerance)?;
         Ok(labels.check_use(&matching, times, self.tolerance)?)

@@ -23,7 +23,6 @@ impl RecordingPlan {
         &self.commands
     }
 
-    /// Whether nothing needs to be recorded.
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }

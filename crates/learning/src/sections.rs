@@ -205,7 +205,6 @@ impl SectionInput<'_> {
         !matching.pairs.is_empty() && fitting.count() as f64 >= FITTING_SHARE * matching.pairs.len() as f64
     }
 
-    /// A model of some of the commands.
     fn section(
         &self,
         commands: &[ObservedCommand],

@@ -30,7 +30,6 @@ const MAX_NOT_AS_PADDED: f64 = 0.05;
 pub struct LearningSettings {
     /// Whether every command between the first label and the last has a label: then what has none is no command.
     pub labels_are_complete: bool,
-    /// How sizes are learned.
     pub method: FitMethod,
     /// The cipher suite of sessions whose handshake was not captured.
     pub cipher: Option<CipherSuite>,
@@ -54,11 +53,9 @@ pub struct TrainingSet<'a> {
     pub settings: &'a LearningSettings,
 }
 
-/// A model, with remarks for the user.
 #[derive(Debug)]
 pub struct LearnedModel {
     pub model: Model,
-    /// The number of labels.
     pub labels: usize,
     /// What was left out or assumed, a sentence each.
     pub remarks: Vec<String>,
@@ -257,7 +254,6 @@ impl TrainingSet<'_> {
         Ok(self.missing_commands(&matching, &self.limits()?).0)
     }
 
-    /// An error that names the label file.
     fn fault(&self, fault: String) -> LearningError {
         self.labels.fault(fault).into()
     }
@@ -342,7 +338,6 @@ impl TrainingSet<'_> {
         remedy
     }
 
-    /// The labels that were left out.
     fn left_out(&self, sizes: &LearnedSizes, matching: &Matching) -> Option<String> {
         let count = sizes.outliers.len();
         (count > 0).then(|| {

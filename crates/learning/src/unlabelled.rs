@@ -55,7 +55,6 @@ pub struct FoundSizes {
     pub names: Vec<String>,
     /// The commands that they explain, with their most probable actions, as labels.
     pub labels: LabelFile,
-    /// How many commands the captures have.
     pub commands: usize,
     /// How many of them have a true label.
     pub labelled: usize,

@@ -18,7 +18,6 @@ use crate::{SimulateError, framing::http};
 pub(crate) const FIRMWARE: &str = "updates.example";
 pub(crate) const WEBSITE: &str = "www.example";
 
-/// Generates the background traffic of a capture.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BackgroundTraffic<'a> {
     pub(crate) scenario: &'a Scenario,

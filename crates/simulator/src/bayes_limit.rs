@@ -27,7 +27,6 @@ use crate::{ScenarioError, SimulateError};
 /// The largest probability of all that is left out: half a unit of the last digit that is shown.
 const MAX_LEFT_OUT: f64 = 0.002;
 
-/// Why a limit cannot be computed.
 #[derive(Debug, Error)]
 pub enum BayesLimitError {
     #[error(transparent)]

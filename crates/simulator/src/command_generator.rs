@@ -8,7 +8,6 @@ use crate::scenario::{CommandSettings, IdDraw, MessageId, Parameter, Recurring, 
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeviceAction {
-    /// The device's number, over all kinds.
     pub(crate) device: u32,
     /// The action's index in [`Scenario::action_names`].
     pub(crate) action: usize,
@@ -23,7 +22,6 @@ impl DeviceAction {
     }
 }
 
-/// A command that is to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WantedCommand {
     /// When; `None` for some time after the one before it.
@@ -162,12 +160,10 @@ impl CommandGenerator {
         command
     }
 
-    /// How many actions there are.
     pub(crate) fn action_count(&self) -> usize {
         self.actions
     }
 
-    /// How many devices there are.
     pub(crate) fn device_count(&self) -> u32 {
         self.devices.len() as u32
     }
@@ -182,7 +178,6 @@ impl CommandGenerator {
         able.get(random.random_range(0..able.len().max(1))).copied()
     }
 
-    /// How often each action occurs.
     pub(crate) fn counts(&self, command: &[DeviceAction]) -> Vec<u32> {
         let mut counts = vec![0; self.actions];
         for device in command {
@@ -233,7 +228,6 @@ pub(crate) fn growing_id(id: MessageId, part: CapturePart, index: usize, count: 
     (grown as u64).clamp(start, last)
 }
 
-/// Draws a message id.
 pub(crate) fn random_id(id: MessageId, random: &mut ChaCha20Rng) -> u64 {
     let (fewest, most) = match id.draw {
         IdDraw::Number => (id.min_digits, id.max_digits),

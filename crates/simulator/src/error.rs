@@ -7,7 +7,6 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Why a scenario cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ScenarioError {
     #[error("the scenario cannot be read, line {line}, column {column}: {reason}")]

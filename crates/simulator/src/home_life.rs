@@ -21,7 +21,6 @@ use crate::time::SECOND;
 
 use drawn_home::{DrawnHome, DrawnRoutine};
 
-/// The least time between two commands.
 const LEAST_GAP: i64 = 2 * SECOND;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +37,6 @@ enum Origin {
     Routine,
     /// An automation, by its number.
     Automation(usize),
-    /// Nothing that comes again.
     Free,
     Attack,
 }
@@ -46,9 +44,7 @@ enum Origin {
 /// When an attack took place, in nanoseconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttackTime {
-    /// What happened.
     pub kind: AttackKind,
-    /// When it began.
     pub start_ns: i64,
 }
 

@@ -27,14 +27,12 @@ use crate::{Scenario, SimulateError};
 pub struct Flight {
     /// Whether the gateway wrote it.
     pub is_from_gateway: bool,
-    /// Complete TLS records.
     pub records: Vec<u8>,
 }
 
 /// An action of one device.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct CommandedDevice {
-    /// The kind of device.
     pub device: String,
     /// Which device of this kind, from 0.
     pub index: u32,
@@ -101,7 +99,6 @@ impl LiveHome {
         Ok(LiveSession { home: self, connection, tls, push, random, capture, key, sent: 0 })
     }
 
-    /// A command as the generator needs it.
     fn wanted(&self, devices: &[CommandedDevice]) -> Result<Vec<DeviceAction>, SimulateError> {
         let names = self.scenario.action_names();
         let mut wanted: Vec<DeviceAction> = Vec::with_capacity(devices.len());

@@ -35,7 +35,6 @@ struct EncodedAction {
 pub(crate) struct MessageEncoder {
     /// In the order of [`Scenario::action_names`].
     actions: Vec<EncodedAction>,
-    /// Digits of a device's number.
     width: usize,
 }
 

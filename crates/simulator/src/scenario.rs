@@ -56,9 +56,7 @@ pub struct Scenario {
     pub test: TestSettings,
     /// The life of the home in the capture to test on, in place of random commands.
     pub habits: HabitSettings,
-    /// The accuracy of labels.
     pub labels: LabelSettings,
-    /// The gateway's replies to commands.
     pub replies: ReplySettings,
     /// To which sizes commands and replies are padded.
     pub padding: PaddingSettings,
@@ -66,7 +64,6 @@ pub struct Scenario {
     pub firmware_change: FirmwareChange,
     /// The gateway's unsolicited messages.
     pub telemetry: TelemetrySettings,
-    /// Background traffic.
     pub noise: NoiseSettings,
     /// Resolution and disturbances of the capture.
     pub capture: CaptureSettings,
@@ -126,7 +123,6 @@ impl Scenario {
         is_padded || self.tls.suite.is_padded()
     }
 
-    /// The number of devices of all kinds.
     pub(crate) fn device_count(&self) -> u32 {
         self.devices.iter().map(|device| device.count).fold(0, u32::saturating_add)
     }

@@ -183,7 +183,6 @@ impl<'a> Simulator<'a> {
         })
     }
 
-    /// A random command, or one that recurs.
     fn usual_command(&self, random: &mut ScheduleRandom) -> Vec<DeviceAction> {
         self.generator.usual_command(&mut random.commands, &mut random.variation)
     }
@@ -263,7 +262,6 @@ impl<'a> Simulator<'a> {
         BackgroundTraffic { scenario, hosts, firmware, website, seed }
     }
 
-    /// One connection of the gateway.
     fn connection(
         &self,
         seed: Seed,
@@ -291,7 +289,6 @@ impl<'a> Simulator<'a> {
         Ok((dns.into_iter().chain(traffic.packets).collect(), traffic.messages))
     }
 
-    /// The messages of a connection.
     fn messages(
         &self,
         seed: Seed,

@@ -16,7 +16,6 @@ pub(crate) struct ConnectionSetup<'a> {
     pub(crate) route: TcpRoute<'a>,
     pub(crate) identity: &'a ServerIdentity,
     pub(crate) tls: TlsSettings,
-    /// The application protocol, as named in ALPN.
     pub(crate) protocol: &'a str,
     pub(crate) open_ns: i64,
     pub(crate) tls_random: ChaCha20Rng,

@@ -16,11 +16,9 @@ const LISTED_ACTIONS: u32 = 2;
 /// What the sizes of commands give away.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Audit {
-    /// How many commands there are.
     pub commands: f64,
     /// How many different sizes they have, without ε.
     pub sizes: usize,
-    /// The most actions of a command.
     pub most_actions: u32,
     /// The probability of commands of more actions, which are left out.
     pub left_out: f64,
@@ -51,7 +49,6 @@ pub struct Audit {
 pub struct Learned {
     /// Whether the figures are exact; else they are those of an observer who sees more, and measures of leakage are upper bounds.
     pub is_exact: bool,
-    /// About the command.
     pub command: Measures,
     /// About the number of actions, which is the number of devices.
     pub number: Measures,
@@ -62,14 +59,12 @@ pub struct Learned {
 /// Several observations of the same command.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Repeated {
-    /// How many.
     pub observations: u32,
     /// The probability that the best guess is right; `None` if there are too many combinations.
     pub named: Option<f64>,
 }
 
 impl Audit {
-    /// The audit of a model.
     pub fn new(model: &Model, premises: &Premises) -> Result<Self, SpaceError> {
         let space = CommandSpace::new(model, premises)?;
         let see = |observer, knowledge| Observation::new(&space, model, observer, knowledge);

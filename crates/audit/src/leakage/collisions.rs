@@ -17,12 +17,10 @@ pub struct Collision {
 /// The commands of some number of actions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct NumberRow {
-    /// How many actions.
     pub actions: u32,
     /// How many commands have so many.
     pub commands: f64,
     pub probability: f64,
-    /// How many different sizes they have.
     pub sizes: usize,
     /// Which share of them, by probability, is alone in its size: no command of whatever number of actions has it too.
     pub alone: f64,

@@ -32,7 +32,6 @@ pub enum Objective {
 pub struct TableRules {
     /// The most that the most probable command of a bucket may have of its probability; 1 for any.
     pub most_posterior: f64,
-    /// The fewest commands in a bucket.
     pub fewest_commands: f64,
 }
 
@@ -123,7 +122,6 @@ const MIN_IMPROVEMENT: f64 = 1e-5;
 pub struct BucketTable {
     /// The sizes of the buckets in bytes, ascending; the last is the greatest size of all.
     pub buckets: Vec<u64>,
-    /// The leakage, by the objective.
     pub leakage: f64,
     /// The expected bytes added to a command.
     pub added_bytes: f64,
@@ -134,7 +132,6 @@ pub struct BucketTable {
 pub struct TableSearch<'a> {
     /// The commands of each size, by ascending size.
     pub rows: &'a [SizeRow],
-    /// Which leakage is to be small.
     pub objective: Objective,
     /// What must hold for each bucket.
     pub rules: TableRules,

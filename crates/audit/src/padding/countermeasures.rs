@@ -20,7 +20,6 @@ pub struct Countermeasures {
     /// The share of all commands sent that are dummies, from 0 to below 1. Each command is one with this probability,
     /// whatever the others are; dummies are drawn like real commands, sent and answered like them, and do nothing.
     pub dummies: f64,
-    /// What replies look like.
     pub replies: ReplyForm,
 }
 
@@ -40,7 +39,6 @@ pub enum Sending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum ReplyForm {
-    /// As the gateway sends them.
     #[cfg_attr(feature = "clap", value(skip))]
     AsTheyAre,
     /// All are as long as the greatest one; their number stays
@@ -53,7 +51,6 @@ pub enum ReplyForm {
 }
 
 impl Countermeasures {
-    /// Nothing is done.
     pub const NONE: Self =
         Self { policy: PaddingPolicy::None, sending: Sending::AtOnce, dummies: 0.0, replies: ReplyForm::AsTheyAre };
 }
@@ -82,7 +79,6 @@ impl Display for Countermeasures {
     }
 }
 
-/// Why countermeasures cannot be judged.
 #[derive(Debug, Error, Clone, Copy, PartialEq)]
 pub enum CountermeasureError {
     #[error(
@@ -149,7 +145,6 @@ fn mean_bytes(class: &ReplyClass) -> f64 {
     if all > 0.0 { bytes / all } else { 0.0 }
 }
 
-/// Seconds of a day.
 pub(crate) const DAY: f64 = 86_400.0;
 
 /// What countermeasures cost for each command that a user sends, as is expected, compared with none.
@@ -178,7 +173,6 @@ pub struct CountermeasureCost {
 pub(crate) struct CommandTraffic {
     /// The expected bytes of one.
     pub(crate) bytes: f64,
-    /// How many there are a day.
     pub(crate) a_day: f64,
     pub(crate) replies: ReplyTraffic,
 }

@@ -58,7 +58,6 @@ impl HomeTraffic {
         self.commands.replies
     }
 
-    /// The expected bytes of a command.
     pub fn command_bytes(&self) -> f64 {
         self.commands.bytes
     }
@@ -122,7 +121,6 @@ fn has_equal_numbers(replies: &SingleReplies) -> bool {
     sums.next().is_none_or(|first| sums.all(|sum| sum == first))
 }
 
-/// What countermeasures give away and cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CountermeasureEffect {
     /// What an observer of the size of one message learns.
@@ -132,7 +130,6 @@ pub struct CountermeasureEffect {
     pub with_replies: Option<MessageLeak>,
     /// How often it is right that a command is real, or none, by the best guess. Guessing reaches the same.
     pub real_named: f64,
-    /// What they cost.
     pub cost: CountermeasureCost,
 }
 
@@ -144,9 +141,7 @@ pub struct CountermeasureEffect {
 pub struct MessageLeak {
     /// Whether the figures are exact; else those of leakage are upper bounds.
     pub is_exact: bool,
-    /// About the command.
     pub command: KeyFigures,
-    /// About the number of its actions.
     pub number: KeyFigures,
     /// About which kinds of device it addresses; `None` without an inventory.
     pub kinds: Option<KeyFigures>,

@@ -73,7 +73,6 @@ impl SeenSizes {
         Ok(Self { observation, rows })
     }
 
-    /// What a policy costs.
     pub(crate) fn cost(&self, policy: &PaddingPolicy) -> PaddingCost {
         PaddingCost::of(&self.rows, policy)
     }
@@ -95,7 +94,6 @@ pub struct PaddedHome {
     pub groups: Vec<CommandGroup>,
     /// What is learned without padding.
     pub unpadded: Learned,
-    /// The expected bytes of a command.
     pub command_bytes: f64,
     pub commands_per_day: f64,
     /// The tunnel through which they are seen, and whose bytes count.
@@ -146,7 +144,6 @@ impl PaddedHome {
         self
     }
 
-    /// What a policy costs.
     fn cost(&self, policy: &PaddingPolicy) -> PaddingCost {
         match &self.tunnel {
             Some(tunnel) => PaddingCost::of_sent(self.rows(), policy, |bytes| tunnel.message(bytes).bytes),

@@ -7,7 +7,6 @@ use sizeleak_model::policies::PaddingPolicy;
 /// Columns of a line of sizes.
 const COLUMNS: usize = 100;
 
-/// The language of source code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceLanguage {
     /// C99, without anything but its headers.

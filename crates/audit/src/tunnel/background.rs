@@ -12,10 +12,8 @@ use crate::tunnel::packets::Burst;
 /// burst, in nanoseconds.
 pub const WINDOW_NS: i64 = 2 * 40_000_000;
 
-/// The most flows of captures.
 pub const MAX_FLOWS: usize = 1 << 20;
 
-/// The most different bursts of captures.
 const MAX_OBSERVED: usize = 1 << 20;
 
 /// The most bursts of one flow, and the most sums of two bursts for each flow: about a second of work.
@@ -25,7 +23,6 @@ const MAX_SUMS: usize = 1 << 22;
 /// What stands for bursts that are left out: it is told apart from all others, so that it hides nothing.
 const TOLD_APART: Burst = Burst { packets: 1 << 40, bytes: 0 };
 
-/// Why nothing is known of background flows.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
 pub enum BackgroundError {
     #[error("it holds no traffic but that which the model is about: name a capture of the home's other traffic")]
@@ -67,9 +64,7 @@ struct OpenWindow {
 /// as any other, and independent of the command and of the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Background {
-    /// How many flows there are.
     pub flows: u32,
-    /// How many conversations the capture has.
     pub conversations: usize,
     /// How long the capture is, in seconds.
     pub seconds: f64,

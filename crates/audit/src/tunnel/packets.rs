@@ -16,7 +16,6 @@ const RECORD_HEADER: u64 = 5;
 const IPV4_HEADER: u64 = 20;
 const IPV6_HEADER: u64 = 40;
 
-/// The UDP header, in bytes.
 pub const UDP_HEADER: u64 = 8;
 
 /// The TCP header with timestamps (RFC 7323, section 3.2), which servers send with every segment, in bytes.
@@ -46,10 +45,8 @@ pub struct TunnelError(String);
 /// How a tunnel carries the messages of a model's gateway.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tunnel {
-    /// Its name.
     #[serde(serialize_with = "as_text")]
     kind: TunnelKind,
-    /// How packets are padded.
     padding: PaddingPolicy,
     /// What is padded with each packet, in bytes.
     trailer: u64,
@@ -66,7 +63,6 @@ pub struct Tunnel {
 /// What an observer sees at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Burst {
-    /// The number of packets.
     pub packets: u64,
     /// Their bytes together: what UDP or IP carries.
     pub bytes: u64,
@@ -138,7 +134,6 @@ impl Tunnel {
         Self { kind, padding, trailer, added, mtu, headers, record_overhead: cipher + RECORD_HEADER }
     }
 
-    /// Its name as people write it.
     pub fn title(&self) -> String {
         match &self.kind {
             TunnelKind::WireGuard => "WireGuard".to_owned(),

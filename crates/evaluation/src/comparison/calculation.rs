@@ -69,7 +69,6 @@ pub(super) struct Calculation<'a> {
 }
 
 impl Calculation<'_> {
-    /// The figures of a pipeline.
     pub(super) fn figures(&self, at: usize) -> Vec<FigureValue> {
         let (Some(first), Some(run)) = (self.runs.first(), self.runs.get(at)) else { return Vec::new() };
         let figures = FIGURES.iter().enumerate();
@@ -116,7 +115,6 @@ impl Calculation<'_> {
         (run.matches.spurious as f64 * factor, Some(interval))
     }
 
-    /// The difference to the first pipeline.
     fn difference(
         &self,
         figure: &Figure,

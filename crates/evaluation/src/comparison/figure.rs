@@ -10,7 +10,6 @@ use crate::judged_run::JudgedRun;
 use crate::score::CandidateCounts;
 use crate::statistics::Interval;
 
-/// A figure of a pipeline.
 pub struct Figure {
     /// The name in JSON and CSV.
     pub key: &'static str,
@@ -37,11 +36,8 @@ pub(super) enum FigureKind {
     Share(fn(&CommandOutcome<'_>) -> bool, Requirement),
     /// Another figure over any of the labelled commands, given the entropy of what is known without sizes, in bits.
     Summary(fn(&[CommandOutcome<'_>], Option<f64>) -> Option<f64>),
-    /// The calibration error of first candidates.
     CalibrationError,
-    /// The number of commands without a label.
     SpuriousCount,
-    /// The same per day.
     SpuriousRate,
 }
 
@@ -170,7 +166,6 @@ impl<'a> RunOutcomes<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommandOutcome<'a> {
     is_found: bool,
-    /// Before pruning.
     before: Option<&'a Judgement>,
     /// `None` if no command was found.
     after: Option<&'a Judgement>,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 /// What an observer sees of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SeenOutput {
-    /// The size in bytes.
     pub size: u64,
     /// The number of replies, or their bytes; 0 if they are not seen.
     pub replies: u64,
@@ -41,7 +40,6 @@ impl OutputCells {
         Self { outputs, rows }
     }
 
-    /// The cell of each command.
     pub(super) fn of_rows(&self) -> Vec<usize> {
         let mut of_rows = vec![0; self.rows.iter().map(Vec::len).sum()];
         for (cell, rows) in self.rows.iter().enumerate() {

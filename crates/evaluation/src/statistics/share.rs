@@ -20,7 +20,6 @@ pub fn wilson(part: u64, whole: u64, confidence: Confidence) -> Interval {
 /// How often two yes-or-no judgements of the same commands agree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PairedJudgements {
-    /// Both say yes.
     pub both: u64,
     /// Only the first does.
     pub first: u64,
@@ -44,7 +43,6 @@ impl PairedJudgements {
         pairs
     }
 
-    /// The number of pairs.
     pub fn all(self) -> u64 {
         self.both + self.first + self.second + self.neither
     }

@@ -6,7 +6,6 @@ use csv::StringRecord;
 
 use super::error::{LabelError, MAX_COUNT, MAX_LISTED_ACTIONS, MAX_LISTED_COUNTS, short};
 
-/// The columns of a file.
 pub(crate) struct Columns {
     time: usize,
     form: Form,

@@ -60,7 +60,6 @@ impl DateFormat {
         DateTime::strptime(&self.0, without_zone(text).0).or_else(|_| DateTime::strptime(&self.0, text)).ok()
     }
 
-    /// Whether it shows seconds.
     pub(crate) fn has_seconds(&self) -> bool {
         ["%S", "%T", "%s"].iter().any(|part| self.0.contains(part))
     }

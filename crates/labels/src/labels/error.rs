@@ -7,7 +7,6 @@ use std::io;
 use sizeleak_text::shortened;
 use thiserror::Error;
 
-/// The largest count of an action.
 pub(crate) const MAX_COUNT: u32 = 1 << 20;
 
 /// The largest file that is read, in bytes.
@@ -44,7 +43,6 @@ pub struct LabelError {
 /// What an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// The whole file.
     File,
     /// The whole file, which is perhaps a log of events.
     PerhapsLog,

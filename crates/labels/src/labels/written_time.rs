@@ -47,7 +47,6 @@ pub(crate) struct TimeReader<'a> {
     /// The time before, to tell apart what a clock shows twice.
     before: Option<i64>,
     times: usize,
-    /// Whether all times are on whole minutes.
     are_whole_minutes: bool,
     /// Whether all times have been written without seconds.
     are_without_seconds: bool,
@@ -151,7 +150,6 @@ fn in_zone(
     }
 }
 
-/// Whether a time needs a [`DateFormat`].
 pub(crate) fn has_own_format(text: &str) -> bool {
     EpochNumber::parse(text).is_none()
         && [text.parse::<Timestamp>().is_ok(), text.parse::<Zoned>().is_ok(), text.parse::<DateTime>().is_ok()]

@@ -20,8 +20,11 @@ use crate::tls::Side;
 #[derive(Debug)]
 enum Event {
     /// JSON bodies that one side sends.
-    Bodies { side: Side, bodies: Vec<Vec<u8>>, role: MessageRole },
-    /// The gateway's keep-alive.
+    Bodies {
+        side: Side,
+        bodies: Vec<Vec<u8>>,
+        role: MessageRole,
+    },
     KeepAlive,
 }
 

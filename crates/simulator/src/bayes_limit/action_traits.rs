@@ -26,7 +26,6 @@ pub(super) struct AppTraits {
     pub(super) more_bytes: usize,
 }
 
-/// The actions and messages of a scenario.
 #[derive(Debug)]
 pub(super) struct ScenarioTraits {
     pub(super) actions: Vec<ActionTraits>,

@@ -18,7 +18,6 @@ pub(super) enum SeenReplies {
 /// Commands whose bodies have the same form: those before or after new firmware, with ids of one width if ids grow.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Period {
-    /// The share of commands.
     pub(super) share: f64,
     /// The bytes that new firmware adds to each body.
     pub(super) added_bytes: usize,

@@ -23,7 +23,6 @@ pub(super) struct DrawnHome {
     awake: [f64; 2],
 }
 
-/// A routine with its devices.
 #[derive(Debug, Clone)]
 pub(super) struct DrawnRoutine {
     pub(super) days: Days,

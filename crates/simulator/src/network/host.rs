@@ -16,7 +16,6 @@ pub(crate) struct Host {
 
 const ROUTER_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
 
-/// All hosts of a scenario.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hosts {
     pub(crate) gateway: Host,

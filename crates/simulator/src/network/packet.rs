@@ -18,7 +18,6 @@ pub(crate) struct SimulatedPacket {
 }
 
 impl SimulatedPacket {
-    /// A TCP segment.
     pub(crate) fn tcp(
         time_ns: i64,
         [from, to]: [Host; 2],
@@ -32,7 +31,6 @@ impl SimulatedPacket {
         Ok(Self { time_ns, data })
     }
 
-    /// A UDP datagram.
     pub(crate) fn udp(
         time_ns: i64,
         [from, to]: [Host; 2],

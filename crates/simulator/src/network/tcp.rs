@@ -96,7 +96,6 @@ struct Retransmission {
     payload: Vec<u8>,
 }
 
-/// A connection and its packets so far.
 #[derive(Debug)]
 pub(crate) struct TcpConnection<'a> {
     route: TcpRoute<'a>,

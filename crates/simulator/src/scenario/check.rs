@@ -17,7 +17,6 @@ use crate::ScenarioError;
 const MAX_COMMANDS: u32 = 100_000;
 /// The largest number of events of one recurring kind in a capture.
 const MAX_EVENTS: i64 = 1_000_000;
-/// The largest number of devices in total.
 const MAX_DEVICES: u32 = 10_000;
 /// The most different actions, as many as a model has.
 const MAX_ACTIONS: usize = 4_096;
@@ -27,20 +26,16 @@ const MAX_ACTIONS_OF_DEVICES: u64 = 100_000;
 const MAX_ACTIONS_OF_COMMANDS: u64 = 4_000_000;
 /// The largest JSON value of an action, in bytes.
 const MAX_VALUE_BYTES: usize = 1 << 20;
-/// The most names of a parameter.
 const MAX_NAMES: usize = 1_000;
 /// The longest name of a parameter, in bytes.
 const MAX_NAME_BYTES: usize = 256;
-/// The largest number of a parameter.
 const MAX_NUMBER: u64 = 10_u64.pow(18);
-/// The most replies to an action.
 const MAX_REPLIES: usize = 16;
 /// The most bytes that a reply is padded with, or that new firmware adds.
 const MAX_ADDED_BYTES: u32 = 1_024;
 /// The largest response in background traffic, in bytes.
 const MAX_RESPONSE_BYTES: usize = 1 << 24;
 
-/// The greatest share of dummies.
 const MAX_DUMMIES: f64 = 0.9;
 
 /// The most days of a home's life, and people or automations in it, and commands that they send freely a day.
@@ -48,7 +43,6 @@ const MAX_DAYS: u32 = 3_660;
 const MAX_PEOPLE: u32 = 20;
 const MAX_FREE_COMMANDS: f64 = 1_000.0;
 
-/// The most recurring commands.
 const MAX_RECURRING: u32 = 10_000;
 
 const ZERO: SignedDuration = SignedDuration::ZERO;

@@ -10,9 +10,7 @@ use super::variation::{Overlap, Parameter, Recurring, ReplyPadding};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceKind {
-    /// The kind's name.
     pub name: String,
-    /// The number of devices of this kind.
     pub count: u32,
     /// The actions of such a device; a command has at most one action for each device.
     pub actions: Vec<String>,
@@ -22,7 +20,6 @@ pub struct DeviceKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActionValue {
-    /// The action's name.
     pub name: String,
     /// The value to which the device is set. It determines the action's size.
     pub set: Value,
@@ -47,7 +44,6 @@ pub struct CommandSettings {
     pub decay: f64,
     /// The message id, whose width makes the paper's ε.
     pub message_id: MessageId,
-    /// How device ids are written in messages.
     pub device_ids: DeviceIds,
     /// The share of commands that a second app sends, whose bodies have other keys and so other sizes; in both captures.
     pub second_app: f64,
@@ -64,15 +60,12 @@ pub struct CommandSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MessageId {
-    /// The fewest digits.
     pub min_digits: u32,
-    /// The most digits.
     pub max_digits: u32,
     /// How it is drawn.
     pub draw: IdDraw,
 }
 
-/// How a message id is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdDraw {
@@ -109,7 +102,6 @@ pub struct LearnSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TestSettings {
-    /// The number of random commands.
     pub commands: u32,
 }
 

@@ -14,7 +14,6 @@ pub struct DurationRange {
 }
 
 impl DurationRange {
-    /// A range in milliseconds.
     pub const fn from_millis(min: i64, max: i64) -> Self {
         Self { min: SignedDuration::from_millis(min), max: SignedDuration::from_millis(max) }
     }

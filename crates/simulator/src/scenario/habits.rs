@@ -87,7 +87,6 @@ fn gap() -> SignedDuration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Days {
-    /// All.
     #[default]
     Daily,
     /// Monday to Friday.
@@ -110,7 +109,6 @@ pub enum TimeOfDay {
 pub enum Sun {
     /// It rises.
     Sunrise,
-    /// It sets.
     Sunset,
 }
 

@@ -9,13 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct NetworkSettings {
-    /// The gateway's address.
     pub gateway: IpAddr,
-    /// The service's address.
     pub service: IpAddr,
-    /// The service's TCP port.
     pub port: u16,
-    /// The service's name.
     pub name: String,
     /// The round-trip time from the capture point to the service.
     pub round_trip: SignedDuration,
@@ -27,7 +23,6 @@ pub struct NetworkSettings {
     pub retransmission: f64,
 }
 
-/// Where sequence numbers start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InitialSequence {
@@ -47,7 +42,6 @@ pub struct NoiseSettings {
     pub firmware_bytes: usize,
     /// Another host of the home fetches from a website, over TLS.
     pub host_period: SignedDuration,
-    /// Bytes of that response.
     pub host_bytes: usize,
     /// The gateway or another host looks up a name.
     pub dns_period: SignedDuration,
@@ -59,7 +53,6 @@ pub struct NoiseSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CaptureSettings {
-    /// The resolution of its times.
     pub resolution: Resolution,
     /// Whether it starts after the gateway's connection was opened.
     pub mid_stream: bool,
@@ -71,7 +64,6 @@ pub struct CaptureSettings {
     pub reordering: f64,
 }
 
-/// The resolution of a capture's times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resolution {

@@ -6,12 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::duration_range::DurationRange;
 use super::variation::Compression;
 
-/// TLS version and cipher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TlsSettings {
     pub version: Version,
-    /// The cipher.
     pub suite: Suite,
     /// The largest plaintext of a record, in bytes; 0 for the limit of TLS (16384).
     pub chunk: usize,
@@ -28,7 +26,6 @@ pub enum Version {
     Tls13,
 }
 
-/// A cipher with its authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suite {
@@ -60,11 +57,9 @@ impl Suite {
     }
 }
 
-/// The protocol inside TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SessionSettings {
-    /// The protocol.
     pub framing: Framing,
     /// The time between the gateway's pings (WebSocket, MQTT); 0 for none.
     pub keep_alive: SignedDuration,
@@ -74,7 +69,6 @@ pub struct SessionSettings {
     pub quality_of_service: QualityOfService,
     /// The time after which the gateway reconnects; 0 for never.
     pub reconnect_after: SignedDuration,
-    /// The compression of JSON bodies.
     pub compression: Compression,
 }
 
@@ -100,7 +94,6 @@ pub enum QualityOfService {
     AtLeastOnce,
 }
 
-/// The gateway's replies to commands.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReplySettings {

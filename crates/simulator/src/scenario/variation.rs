@@ -23,7 +23,6 @@ pub enum Parameter {
 }
 
 impl Parameter {
-    /// The number of different parameters.
     pub(crate) fn choices(&self) -> u64 {
         match self {
             Self::Number { min, max } => max.saturating_sub(*min).saturating_add(1),

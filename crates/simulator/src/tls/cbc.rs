@@ -124,7 +124,6 @@ impl<A: AesCipher, M: Mac + KeyInit + Clone> DirectionKeys<A, M> {
         Self { keys: A::new_from_slice(cipher).ok().zip(<M as KeyInit>::new_from_slice(mac).ok()) }
     }
 
-    /// The size of the MAC, in bytes.
     const MAC: usize = <M as OutputSizeUser>::OutputSize::USIZE;
 }
 

@@ -6,7 +6,6 @@ use x25519_dalek::{X25519_BASEPOINT_BYTES, x25519};
 
 use super::seeded_random::SeededRandom;
 
-/// The group X25519.
 #[derive(Debug)]
 pub(super) struct SeededX25519;
 
