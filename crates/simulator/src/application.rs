@@ -2,7 +2,6 @@
 
 mod long_poll;
 mod message;
-mod message_length;
 mod padding;
 mod push;
 mod push_protocol;

@@ -6,7 +6,6 @@
 //! with the same number of blocks look alike, and padding makes more sizes look alike.
 
 mod action_traits;
-mod observed_sizes;
 mod true_channel;
 
 use std::collections::BTreeMap;

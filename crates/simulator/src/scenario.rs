@@ -2,7 +2,6 @@
 
 mod check;
 mod commands;
-mod duration_range;
 mod habits;
 mod network;
 mod padding;
@@ -18,7 +17,6 @@ use sizeleak_model::policies::PaddingPolicy;
 pub use commands::{
     ActionValue, CommandSettings, DeviceIds, DeviceKind, IdDraw, LabelSettings, LearnSettings, MessageId, TestSettings,
 };
-pub use duration_range::DurationRange;
 pub use habits::{Attack, AttackKind, Days, HabitSettings, Holiday, PlayedAction, Routine, Sun, TimeOfDay};
 pub use network::{CaptureSettings, InitialSequence, NetworkSettings, NoiseSettings, Resolution};
 pub use padding::{PaddingLayer, PaddingSettings};
@@ -26,7 +24,7 @@ pub use protocols::{
     Framing, QualityOfService, ReplyMode, ReplySettings, SessionSettings, Suite, TelemetrySettings, TlsSettings,
     Version,
 };
-pub use variation::{Compression, FirmwareChange, Overlap, Parameter, Recurring, ReplyPadding};
+pub use variation::{Compression, DurationRange, FirmwareChange, Overlap, Parameter, Recurring, ReplyPadding};
 
 use crate::ScenarioError;
 

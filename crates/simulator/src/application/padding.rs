@@ -1,14 +1,15 @@
 //! Padding of commands and replies.
 
-use rand::{Rng, RngExt};
+use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use sizeleak_model::policies::{Draw, PaddingKey, PaddingPolicy};
 
 use super::message::MessageRole;
-use super::message_length::message_length;
+use super::push_protocol::PushProtocol;
 use crate::SimulateError;
+use crate::framing::http;
 use crate::message_encoder::with_blanks;
-use crate::scenario::{Framing, PaddingLayer, Scenario, TlsSettings};
+use crate::scenario::{Compression, Framing, PaddingLayer, Scenario, TlsSettings};
 use crate::schedule::PlannedCommand;
 use crate::tls::{MAX_PLAINTEXT, Side, record_plaintext};
 
@@ -194,6 +195,19 @@ fn can_add(framing: Framing, side: Side, rest: usize) -> bool {
         Framing::Http => rest <= MAX_REST,
         Framing::Mqtt => false,
     }
+}
+
+/// The length of a message with a body of `body` bytes, which is not compressed.
+fn message_length(scenario: &Scenario, side: Side, body: usize) -> Result<usize, SimulateError> {
+    let body = vec![b' '; body];
+    // Random numbers are only drawn for a mask, which has a fixed length.
+    let random = &mut ChaCha20Rng::seed_from_u64(0);
+    let message = match (PushProtocol::new(scenario), side) {
+        (Some(mut protocol), _) => protocol.message(side, &body, random)?.bytes,
+        (None, Side::Server) => http::found(0, &body, Compression::None, 0),
+        (None, Side::Client) => http::post(&scenario.network.name, &body, Compression::None, 0),
+    };
+    Ok(message.len())
 }
 
 #[cfg(test)]

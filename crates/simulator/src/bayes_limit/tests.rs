@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-use super::observed_sizes::ObservedSizes;
+use super::true_channel::ObservedSizes;
 use super::*;
 use crate::command_generator::{CommandGenerator, DeviceAction, random_id};
 use crate::framing::{http, mqtt, websocket};

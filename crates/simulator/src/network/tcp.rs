@@ -9,8 +9,7 @@ use etherparse::{TcpHeader, TcpOptionElement};
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
-use super::host::Host;
-use super::packet::{SimulatedPacket, failed};
+use super::packet::{Host, SimulatedPacket, failed};
 use crate::SimulateError;
 use crate::scenario::{InitialSequence, NetworkSettings};
 use crate::time::{MICROSECOND, MILLISECOND, nanoseconds};

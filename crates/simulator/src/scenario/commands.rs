@@ -4,8 +4,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::duration_range::DurationRange;
-use super::variation::{Overlap, Parameter, Recurring, ReplyPadding};
+use super::variation::{DurationRange, Overlap, Parameter, Recurring, ReplyPadding};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,10 +1,9 @@
 //! The settings of a scenario that make traffic vary beyond the paper's model, all off by default: parameters of
 //! actions, replies of actions, compression, recurring and overlapping commands, and a change of the firmware.
 
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use super::duration_range::DurationRange;
 
 /// A parameter of an action, sent beside its value. It is drawn anew for each device of each command, so that the size
 /// of the action varies; labels do not tell it.
@@ -124,6 +123,22 @@ impl Default for Overlap {
 impl Default for FirmwareChange {
     fn default() -> Self {
         Self { after: 0.5, bytes: 0 }
+    }
+}
+
+/// A range of durations, including both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DurationRange {
+    /// The shortest.
+    pub min: SignedDuration,
+    /// The longest.
+    pub max: SignedDuration,
+}
+
+impl DurationRange {
+    pub const fn from_millis(min: i64, max: i64) -> Self {
+        Self { min: SignedDuration::from_millis(min), max: SignedDuration::from_millis(max) }
     }
 }
 

@@ -16,15 +16,32 @@ use rustls::{
 
 use super::cbc;
 use super::identity::ServerIdentity;
-use super::key_exchange::SeededX25519;
 use super::padded_records::{self, RecordPadding};
-use super::seeded_random::{InstalledGenerator, SeededRandom};
-use super::side::Side;
+use super::seeded_random::{InstalledGenerator, SeededRandom, SeededX25519};
 use crate::SimulateError;
 use crate::scenario::{Suite, TlsSettings, Version};
 
 /// The largest plaintext of a TLS record, in bytes (RFC 8446 section 5.1).
 pub(crate) const MAX_PLAINTEXT: usize = 1 << 14;
+
+/// One end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The end that opened it: the gateway.
+    Client,
+    /// The end that accepted it: the service.
+    Server,
+}
+
+impl Side {
+    /// The other end.
+    pub(crate) fn peer(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
 
 /// Both ends of a session.
 #[derive(Debug)]
