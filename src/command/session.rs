@@ -12,7 +12,7 @@ use super::learning_options::PaddingOption;
 use super::operand::{Content, Operand};
 
 /// The options that name files to read, with what these are for people.
-const READ: [(&str, &str); 16] = [
+const READ: [(&str, &str); 18] = [
     ("add", "`--add`"),
     ("answers", "the answers"),
     ("captures", "the capture"),
@@ -20,9 +20,11 @@ const READ: [(&str, &str); 16] = [
     ("file", "the stream"),
     ("from", "the saved stream"),
     ("inventory", "the inventory"),
+    ("label_map", "`--label-map`"),
     ("labels", "the labels"),
     ("model", "the model"),
     ("operands", "the saved stream"),
+    ("plan", "`--plan`"),
     ("policy", "`--policy`"),
     ("profile", "the profile"),
     ("scenario", "the scenario"),
@@ -94,5 +96,24 @@ impl Session {
     pub(super) fn check_files(&mut self, files: RunFiles) -> Result<()> {
         self.files.extend(files);
         Ok(self.files.check()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::TypeId;
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn options_that_name_files_are_in_a_list_unless_a_pipeline_has_them() {
+        let known = |id: &str| READ.iter().chain(&WRITTEN).any(|(known, _)| *known == id);
+        let command = crate::command::command();
+        let options = command.get_subcommands().flat_map(clap::Command::get_arguments);
+        let paths = options.filter(|option| option.get_value_parser().type_id() == TypeId::of::<PathBuf>());
+        let others: BTreeSet<&str> = paths.map(|path| path.get_id().as_str()).filter(|id| !known(id)).collect();
+        // A folder, and what the simulator and the test of a stage have.
+        assert_eq!(others, ["folder", "input", "latency_log", "pcap", "pipeline"].into_iter().collect());
     }
 }
