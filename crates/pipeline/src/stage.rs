@@ -23,11 +23,20 @@ pub(crate) struct PipelineStage {
 
 #[derive(Debug, Clone)]
 pub(crate) enum StageKind {
-    BuiltIn { entry: &'static StageEntry, options: Table },
+    BuiltIn {
+        entry: &'static StageEntry,
+        options: Table,
+    },
     /// A stage of the embedding program, run in process.
-    Embedded { name: &'static str, build: BuildStage },
+    Embedded {
+        name: &'static str,
+        build: BuildStage,
+    },
     /// An external program that reads and writes frames.
-    External { name: String, command: Vec<String> },
+    External {
+        name: String,
+        command: Vec<String>,
+    },
 }
 
 #[derive(Clone)]

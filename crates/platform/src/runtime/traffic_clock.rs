@@ -55,22 +55,11 @@ pub struct TrafficClock<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClockEvent<T> {
     /// An item is next in order; its times are to be reduced by `ahead_ns`.
-    Item {
-        item: T,
-        ahead_ns: i64,
-    },
+    Item { item: T, ahead_ns: i64 },
     /// The times of a flow are ahead of those of all others, or behind if negative.
-    Odd {
-        flow: u64,
-        time_ns: i64,
-        ahead_ns: i64,
-    },
+    Odd { flow: u64, time_ns: i64, ahead_ns: i64 },
     /// All traffic goes on at another time.
-    Step {
-        flow: u64,
-        from_ns: i64,
-        to_ns: i64,
-    },
+    Step { flow: u64, from_ns: i64, to_ns: i64 },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
