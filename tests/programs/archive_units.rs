@@ -105,7 +105,7 @@ fn a_new_file_is_read_alone() {
     assert_eq!(before.len(), 5 * 3 + 2, "{before:?}");
     home.write([5]);
     let plan = String::from_utf8(stdout(home.archive("out").arg("--dry-run"))).unwrap();
-    assert!(plan.contains(&format!("In all: read 1 file ({:.1} kB)\n", home.content(5).len() as f64 / 1e3)), "{plan}");
+    assert!(plan.contains(&format!("In all: read 1 file ({:.2} kB)\n", home.content(5).len() as f64 / 1e3)), "{plan}");
     home.run("out");
     let after = home.made("out");
     let changed = before.iter().filter(|(name, made)| after.get(*name) != Some(made)).map(|(name, _)| name);
