@@ -6,7 +6,7 @@ use std::fs::File;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Error, Result};
 use clap::Args;
 use jiff::SignedDuration;
 use sizeleak_capture::CaptureReader;
@@ -19,9 +19,8 @@ use sizeleak_model::{CaptureDigest, Model};
 use sizeleak_pipeline::{InputPart, InputSource, Overlap, Pipeline, PipelineInput};
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_text::{MAX_WRITTEN_BYTES, read_text};
 
-use super::failure::usage;
+use super::failure::{parsed, usage};
 use super::help::INPUT;
 use super::time_range::TimeRangeOption;
 use super::traffic_input::{SingleCaptures, StageOptionArguments, TrafficInput, find_gateway};
@@ -221,10 +220,7 @@ fn offset(text: &str) -> Result<Offset, String> {
 
 impl LabelReading {
     pub(super) fn form(&self) -> Result<LabelForm> {
-        let read = |path: &PathBuf| -> Result<LabelMap> {
-            let text = read_text(path, MAX_WRITTEN_BYTES).with_context(|| path.display().to_string())?;
-            text.parse().map_err(|fault: String| anyhow!("{}: {fault}", path.display()))
-        };
+        let read = |path: &PathBuf| parsed(path, |text| text.parse::<LabelMap>().map_err(Error::msg));
         let map = self.map.as_ref().map(read).transpose()?;
         Ok(LabelForm { zone: self.zone.clone(), format: self.format.clone(), map })
     }

@@ -490,13 +490,13 @@ impl Home {
     fn learn_anew(&mut self) {
         let old = std::mem::replace(&mut self.rates, Rates::new(self.components));
         let rates = &mut self.rates;
-        let mut numbers: Vec<Option<CommandId>> = Vec::new();
+        let mut numbers = vec![None; old.all().count()];
         let mut renumber = |id: CommandId| {
-            let at = id as usize;
-            numbers.resize(numbers.len().max(at + 1), None);
-            numbers[at] = numbers[at].or_else(|| old.actions(id).map(|actions| rates.id(actions)));
-            numbers[at]
+            let number = &mut numbers[id as usize];
+            *number = number.or_else(|| old.actions(id).map(|actions| rates.id(actions)));
+            *number
         };
+        // What came before is numbered first: of commands that are as much due, or as alike, the lower number is named.
         self.previous = self.previous.map(|id| id.and_then(&mut renumber));
         for learned in self.past.iter_mut().flat_map(|past| &mut past.day.learned) {
             learned.context.previous = learned.context.previous.map(|id| id.and_then(&mut renumber));
