@@ -42,6 +42,12 @@ impl<T> From<Vec<T>> for SharedList<T> {
     }
 }
 
+impl<T> From<Arc<[T]>> for SharedList<T> {
+    fn from(list: Arc<[T]>) -> Self {
+        Self(list)
+    }
+}
+
 impl<T, const N: usize> From<[T; N]> for SharedList<T> {
     fn from(list: [T; N]) -> Self {
         Self(list.into())

@@ -4,6 +4,9 @@
 //! actions are tried whose best completion is above a threshold, which is lowered until what is listed has nearly all of
 //! the probability.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use sizeleak_model::{Pmf, SeenReplies};
 
 use crate::action_group::ActionGroup;
@@ -18,8 +21,13 @@ const FIRST_THRESHOLD: f64 = 1e-3;
 const LOWER: f64 = 0.1;
 const LAST_THRESHOLD: f64 = 1e-10;
 
-/// Below the first threshold there can be no more than this many.
+/// Above the first threshold there can be no more than this many.
 const FIRST_LISTED: usize = 1000;
+
+/// Of the commands of a class, so many are listed, or those that have this much of its probability. What habits make of it is
+/// as they make of these.
+const MAX_MEMBERS: usize = 64;
+const MEMBERS_SHARE: f64 = 0.99;
 
 /// The most steps of the search within known numbers.
 const MAX_STEPS: u64 = 1_000_000;
@@ -49,10 +57,34 @@ pub struct MostProbable {
 /// Numbers of actions, with their part of the total.
 #[derive(Debug)]
 struct Contribution<'a> {
-    numbers: &'a Numbers,
+    of_groups: &'a [u32],
+    /// What a multiset of these numbers weighs beside its own weight.
+    weight: f64,
+    /// P(replies | numbers), where it is part of the weight.
+    likelihood: f64,
     joint: f64,
+    /// The greatest weights of the groups before each one; computed when they are needed.
+    before: Cow<'a, [Pmf]>,
+}
+
+/// The sums that some numbers of actions have, whatever the replies.
+#[derive(Debug)]
+pub(crate) struct GroupSums {
+    of_groups: Vec<u32>,
+    /// The prior without the weights of sums.
+    prior: f64,
+    sums: Pmf,
     /// The greatest weights of the groups before each one.
     before: Vec<Pmf>,
+}
+
+/// A command of a class.
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// Indices of the actions in the model's list, each with how often it occurs.
+    pub(crate) actions: Vec<(u32, u32)>,
+    /// P(A) by the learned habits, without commands that recur, as if no others were in the class.
+    pub(crate) prior: f64,
 }
 
 impl ReplyInference {
@@ -70,24 +102,62 @@ impl ReplyInference {
         let range = [bytes().min().unwrap_or(0), bytes().max().unwrap_or(0)];
         Ok(self.explain(seen, sums, range, f64::NEG_INFINITY)?.most_probable(sums, limit))
     }
+
+    /// What numbers of actions are, whatever the replies.
+    pub(crate) fn group_sums(&self, Numbers { of_groups, prior, .. }: &Numbers) -> GroupSums {
+        let groups = &self.groups.list[..];
+        let of_number = |(group, number): (&ActionGroup, &u32)| group.sums.get(*number as usize).cloned();
+        let sums = groups
+            .iter()
+            .zip(of_groups)
+            .map(of_number)
+            .try_fold(Pmf::one(0, 1.0), |all, own| Some(all.convolve(&own?)));
+        GroupSums {
+            of_groups: of_groups.clone(),
+            prior: *prior,
+            sums: sums.unwrap_or_default(),
+            before: greatest_before(groups, of_groups),
+        }
+    }
+
+    /// The prior probability that the actions of a command have a sum and one of some numbers, with those that have most of
+    /// it.
+    pub(crate) fn members(&self, numbers: &[Arc<GroupSums>], sum: i64) -> (f64, Vec<Member>) {
+        let contributions = numbers.iter().map(|one| Contribution {
+            of_groups: &one.of_groups,
+            weight: one.prior,
+            likelihood: 1.0,
+            joint: one.prior * one.sums.at(sum),
+            before: Cow::Borrowed(&one.before[..]),
+        });
+        let mut all: Vec<Contribution<'_>> = contributions.collect();
+        let sums = [WeightedSum { bytes: sum, weight: 1.0 }];
+        let listed = Listed { limit: MAX_MEMBERS, share: MEMBERS_SHARE, are_all_tried: false };
+        let (total, found) = found(&self.groups.list, &mut all, &sums, listed);
+        (total, found.into_iter().map(|Found { actions, joint, .. }| Member { actions, prior: joint }).collect())
+    }
 }
 
 impl ExplainedReplies<'_> {
     /// The most probable actions with one of some sums: as many as matter, at most `limit`.
     pub fn most_probable(&self, sums: &[WeightedSum], limit: usize) -> MostProbable {
         let groups = &self.inference.groups.list[..];
-        let contribution = |numbers| Contribution { numbers, joint: Numbers::joint(numbers, sums), before: Vec::new() };
-        let mut all: Vec<Contribution<'_>> = self.numbers.iter().map(contribution).collect();
-        all.retain(|one| one.joint > 0.0);
-        all.sort_by(|a, b| b.joint.total_cmp(&a.joint));
-        let total: f64 = all.iter().map(|one| one.joint).sum();
+        let contributions = self.numbers.iter().map(|one| Contribution {
+            of_groups: &one.of_groups,
+            weight: one.prior,
+            likelihood: one.likelihood,
+            joint: one.joint(sums),
+            before: Cow::default(),
+        });
+        let mut all: Vec<Contribution<'_>> = contributions.collect();
+        let listed = Listed { limit, share: LISTED_SHARE, are_all_tried: true };
+        let (total, found) = found(groups, &mut all, sums, listed);
         let inferred = |Found { actions, sum, weight, joint }| InferredActions {
             actions,
             sum,
             ln_weight: f64::ln(weight),
             probability: f64::min(joint / total, 1.0),
         };
-        let found = if total > 0.0 { found(groups, &mut all, sums, total, limit) } else { Vec::new() };
         let mut listed: Vec<InferredActions> = found.into_iter().map(inferred).collect();
         listed.sort_by(|a, b| {
             b.probability.total_cmp(&a.probability).then_with(|| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)))
@@ -103,14 +173,32 @@ impl ExplainedReplies<'_> {
     }
 }
 
-/// The actions that have [`LISTED_SHARE`] together, or those above a threshold that is as low as there is room for.
+/// Which actions are listed.
+#[derive(Debug, Clone, Copy)]
+struct Listed {
+    /// At least so many have room.
+    limit: usize,
+    /// They have this share of the probability together, if there is room for them.
+    share: f64,
+    /// Whether the last threshold is tried first: mostly, there is room for all.
+    are_all_tried: bool,
+}
+
+/// The probability of all actions, and those that have the share of it, or that are above a threshold as low as there is
+/// room for.
 fn found(
     groups: &[ActionGroup],
-    all: &mut [Contribution<'_>],
+    all: &mut Vec<Contribution<'_>>,
     sums: &[WeightedSum],
-    total: f64,
-    limit: usize,
-) -> Vec<Found> {
+    Listed { limit, share, are_all_tried }: Listed,
+) -> (f64, Vec<Found>) {
+    all.retain(|one| one.joint > 0.0);
+    all.sort_by(|a, b| b.joint.total_cmp(&a.joint));
+    let total: f64 = all.iter().map(|one| one.joint).sum();
+    let mut found = Vec::new();
+    if total <= 0.0 {
+        return (total, found);
+    }
     let mut steps_left = MAX_STEPS;
     let mut above = |threshold: f64| {
         let (least, room) = (threshold * total, limit.max(FIRST_LISTED));
@@ -119,21 +207,22 @@ fn found(
         steps_left = listing.steps_left;
         listed.map(|()| listing.found)
     };
-    // Mostly, there is room for all.
-    if let Ok(found) = above(LAST_THRESHOLD) {
-        return found;
+    if are_all_tried && let Ok(found) = above(LAST_THRESHOLD) {
+        return (total, found);
     }
-    let mut found = Vec::new();
     let mut threshold = FIRST_THRESHOLD;
     // What is found without room for all above the threshold would be an arbitrary part of it.
     while let Ok(more) = above(threshold) {
         found = more;
-        if found.iter().map(|found| found.joint).sum::<f64>() >= LISTED_SHARE * total {
+        if found.len() >= limit || found.iter().map(|found: &Found| found.joint).sum::<f64>() >= share * total {
             break;
         }
         threshold *= LOWER;
+        if threshold < LAST_THRESHOLD {
+            break;
+        }
     }
-    found
+    (total, found)
 }
 
 /// Actions above the threshold.
@@ -165,7 +254,8 @@ struct Listing<'a> {
 
 /// What is fixed while the actions of one group after the other are chosen.
 struct Fixed<'a> {
-    numbers: &'a Numbers,
+    of_groups: &'a [u32],
+    likelihood: f64,
     before: &'a [Pmf],
     sum: usize,
 }
@@ -188,13 +278,14 @@ struct Position {
 impl Listing<'_> {
     fn list(&mut self, all: &mut [Contribution<'_>], sums: &[WeightedSum]) -> Result<(), TooMany> {
         let least = self.least;
-        for Contribution { numbers, before, .. } in all.iter_mut().take_while(|one| one.joint >= least) {
-            if before.is_empty() {
-                *before = greatest_before(self.groups, numbers);
+        for one in all.iter_mut().take_while(|one| one.joint >= least) {
+            if one.before.is_empty() {
+                one.before = greatest_before(self.groups, one.of_groups).into();
             }
+            let Contribution { of_groups, weight: of_numbers, likelihood, before, .. } = one;
             for (sum, WeightedSum { bytes, weight }) in sums.iter().enumerate() {
-                let joint = numbers.likelihood * numbers.prior * weight;
-                self.choose_sum(&Fixed { numbers, before, sum }, self.groups.len(), *bytes, joint)?;
+                let fixed = Fixed { of_groups, likelihood: *likelihood, before, sum };
+                self.choose_sum(&fixed, self.groups.len(), *bytes, *likelihood * *of_numbers * weight)?;
             }
         }
         Ok(())
@@ -208,7 +299,7 @@ impl Listing<'_> {
             }
             return Ok(());
         };
-        let number = fixed.numbers.of_groups.get(group).copied().unwrap_or(0);
+        let number = fixed.of_groups.get(group).copied().unwrap_or(0);
         let groups = self.groups;
         let (Some(own), Some(before)) = (groups.get(group), fixed.before.get(group)) else { return Ok(()) };
         let sums = own.greatest.first().and_then(|of_all| of_all.get(number as usize));
@@ -264,15 +355,15 @@ impl Listing<'_> {
         }
         let mut actions = self.chosen.clone();
         actions.sort_unstable();
-        self.found.push(Found { actions, sum: fixed.sum, weight: joint / fixed.numbers.likelihood, joint });
+        self.found.push(Found { actions, sum: fixed.sum, weight: joint / fixed.likelihood, joint });
         Ok(())
     }
 }
 
 /// The greatest weights that so many actions of the groups before each one have, by their sum.
-fn greatest_before(groups: &[ActionGroup], numbers: &Numbers) -> Vec<Pmf> {
+fn greatest_before(groups: &[ActionGroup], of_groups: &[u32]) -> Vec<Pmf> {
     let mut before = vec![Pmf::one(0, 1.0)];
-    for (group, number) in groups.iter().zip(&numbers.of_groups) {
+    for (group, number) in groups.iter().zip(of_groups) {
         let greatest = group.greatest.first().and_then(|of_all| of_all.get(*number as usize));
         let next = before.last().zip(greatest).map(|(before, own)| before.convolve_greatest(own));
         before.push(next.unwrap_or_default());

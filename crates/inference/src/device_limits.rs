@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Add;
 
 use foldhash::fast::RandomState;
-use sizeleak_model::{Condition, Limits, Pmf, Prior};
+use sizeleak_model::{Condition, Limits, Pmf, Prior, Weight};
 
 /// The most actions of a command that are counted, as in the decomposer's exact table.
 pub(crate) const MAX_ACTIONS: u32 = 64;
@@ -146,17 +146,26 @@ impl DeviceLimits {
 
     /// The weights of all multisets of each number of actions together, from 0, given those of k actions of each class.
     /// `None` where devices can be used up in too many ways.
-    pub(crate) fn number_totals(&self, of_class: &[Vec<f64>]) -> Option<Vec<f64>> {
-        let mut before = vec![1.0];
+    pub(crate) fn number_totals<W: Weight>(&self, of_class: &[Vec<W>]) -> Option<Vec<W>> {
+        let mut before: Option<Vec<W>> = None;
         for (class, layer) in self.order.iter().zip(self.layers()?) {
             let own = of_class.get(*class)?;
-            let mut next = vec![0.0; layer.width];
+            let mut next = vec![W::NONE; layer.width];
             for Step { from, to, number, factor } in &layer.steps {
-                next[*to] += before[*from] * factor * own.get(*number).copied().unwrap_or(0.0);
+                let Some(own) = own.get(*number) else { continue };
+                let mut both = W::NONE;
+                let all = match &before {
+                    Some(before) => {
+                        both.add_product(&before[*from], own);
+                        &both
+                    }
+                    None => own,
+                };
+                next[*to].add_scaled(all, *factor);
             }
-            before = next;
+            before = Some(next);
         }
-        Some(before)
+        before
     }
 
     /// What each number of actions weighs, from 0: P(n) over [`Self::number_totals`].

@@ -48,6 +48,8 @@ pub struct WeightedSum {
 pub(crate) struct Numbers {
     /// By group.
     pub(crate) of_groups: Vec<u32>,
+    /// How many replies of each class they should have.
+    pub(crate) class_counts: Vec<u32>,
     /// P(replies | numbers) as a multiple of the unit.
     pub(crate) likelihood: f64,
     /// The prior without the weights of sums.
@@ -268,8 +270,9 @@ impl<'a> Walk<'a> {
     fn push(&mut self, Decided { sums, totals, actions, terms }: Decided<'_>) {
         let prior = self.groups.number_weights[actions] * self.groups.devices.share_of(totals);
         if prior > 0.0 {
-            let (of_groups, likelihood) = (self.numbers.clone(), terms.iter().sum());
-            self.found.push(Numbers { of_groups, likelihood, prior, sums: sums.clone() });
+            let (of_groups, class_counts) = (self.numbers.clone(), self.class_counts.clone());
+            let likelihood = terms.iter().sum();
+            self.found.push(Numbers { of_groups, class_counts, likelihood, prior, sums: sums.clone() });
         }
     }
 

@@ -14,11 +14,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::explained::WeightedSum;
+use crate::command_class::CommandClass;
 use crate::habits::{Habits, LearnedHabits};
 use crate::inference::ReplyInference;
 use crate::own_habits::{OwnHabits, Pace};
-use crate::possible_commands::{PossibleClass, PossibleInStates};
+use crate::possible_commands::{PossibleInState, PossibleInStates};
 
 /// The share of commands that are odd: their size is that of any state, by chance. So one command speaks against a state
 /// by a factor of the number of states over this at most, which is less than the odds against a change.
@@ -177,8 +177,8 @@ impl HabitBelief {
         let fresh = self.weights.map(|weights| self.fresh(&weights));
         let all: f64 = fresh.iter().sum();
         self.own.iter().zip(fresh.into_iter().skip(1)).flat_map(move |(own, fresh)| {
-            let weight = fresh / all / own.listed().len() as f64;
-            own.listed().iter().map(move |habits| (weight, habits))
+            let weight = fresh / all / own.at_step().listed.len() as f64;
+            own.at_step().listed.iter().map(move |habits| (weight, habits))
         })
     }
 
@@ -210,17 +210,9 @@ impl HabitBelief {
         again
     }
 
-    /// P(class and its replies) by the own habits, without those that came again, for some classes of a list.
-    pub(crate) fn own_weights(&self, possible: &PossibleInStates, classes: Range<usize>) -> Vec<ByPace<f64>> {
-        let mut room = Vec::new();
-        let mut weight = |class: &PossibleClass| {
-            let members = &possible.commands[class.members.clone()];
-            self.own.each_ref().map(|own| {
-                let of_members = members.iter().map(|one| one.prior * own.factor(&one.actions, &mut room));
-                class.likelihood * of_members.sum::<f64>()
-            })
-        };
-        possible.classes[classes].iter().map(&mut weight).collect()
+    /// P(class) by the own habits, without those that came again.
+    pub(crate) fn own_weights(&self, class: &CommandClass) -> ByPace<f64> {
+        self.own.each_ref().map(|own| own.at_step().weight(class))
     }
 
     /// How probable a command is whose classes have these weights by the learned and by the own habits, and by how often
@@ -239,17 +231,17 @@ impl HabitBelief {
     }
 
     /// How often a class was seen.
-    pub(crate) fn times(&self, class: &PossibleClass) -> Times {
+    pub(crate) fn times(&self, class: &CommandClass) -> Times {
         self.seen.times(class)
     }
 
-    /// Learns from a command that may be of these classes, each with the weight of its sum.
+    /// Learns from what a command may be in the state.
     pub(crate) fn learn(
         &mut self,
         judgement: &Judgement,
         odd: f64,
         possible: &PossibleInStates,
-        sums: &[WeightedSum],
+        in_state: &PossibleInState,
         learned: &LearnedHabits,
         inference: &ReplyInference,
     ) {
@@ -258,7 +250,7 @@ impl HabitBelief {
         if !(is_true > 0.0 && all > 0.0) {
             return;
         }
-        let found = self.classes(possible, sums);
+        let found = self.classes(possible, in_state, inference.not_recurring());
         let before = self.weights;
         for (weights, likelihoods) in self.weights.iter_mut().zip(&judgement.likelihoods) {
             for (weight, likelihood) in weights.iter_mut().zip(likelihoods) {
@@ -267,12 +259,7 @@ impl HabitBelief {
         }
         let sum: f64 = self.weights.iter().flatten().sum();
         self.weights = self.weights.map(|weights| weights.map(|weight| weight / sum));
-        let members = |one: &FoundClass<'_>| {
-            let weight = one.weight * one.class.likelihood;
-            let members = possible.commands[one.class.members.clone()].iter();
-            members.map(move |own| (&own.actions[..], weight * own.prior)).collect::<Vec<_>>()
-        };
-        let listed: Vec<(&[(u32, u32)], f64)> = found.iter().flat_map(members).collect();
+        let listed: Vec<(&CommandClass, f64)> = found.iter().map(|one| (one.class, one.weight)).collect();
         let fresh = before.map(|weights| self.fresh(&weights));
         for (at, own) in self.own.iter_mut().enumerate() {
             let habit = at + 1;
@@ -288,34 +275,32 @@ impl HabitBelief {
         }
     }
 
-    /// The classes with some sums, each with what it weighs.
-    fn classes<'a>(&self, possible: &'a PossibleInStates, sums: &[WeightedSum]) -> Vec<FoundClass<'a>> {
-        let mut found = Vec::new();
+    /// The classes that a command may be of in a state, each with what it weighs.
+    fn classes<'a>(
+        &self,
+        possible: &'a PossibleInStates,
+        in_state: &PossibleInState,
+        not_recurring: f64,
+    ) -> Vec<FoundClass<'a>> {
         let (fresh, again) = (self.weights.map(|weights| self.fresh(&weights)), self.again());
-        for WeightedSum { bytes, weight } in sums {
-            let range = possible.with_sum(*bytes);
-            let own = self.own_weights(possible, range.clone());
-            for (class, own) in possible.classes[range].iter().zip(own) {
-                let times = self.seen.times(class);
-                let again = class.likelihood * times.iter().zip(again).map(|(times, again)| times * again).sum::<f64>();
-                let by_own: f64 = own.iter().zip(&fresh[1..]).map(|(own, fresh)| fresh * own).sum();
-                found.push(FoundClass {
-                    class,
-                    weight: *weight,
-                    all: weight * (fresh[0] * class.learned + by_own + again),
-                });
-            }
-        }
-        found
+        let found = |(at, weight): &(usize, f64)| {
+            let class = &*possible.classes[*at].class;
+            let times = self.seen.times(class);
+            let again: f64 = times.iter().zip(again).map(|(times, again)| times * again).sum();
+            let by_own: f64 = self.own_weights(class).iter().zip(&fresh[1..]).map(|(own, fresh)| fresh * own).sum();
+            let learned = not_recurring * class.prior + class.recurring;
+            FoundClass { class, weight: *weight, all: weight * (fresh[0] * learned + by_own + again) }
+        };
+        in_state.classes.iter().map(found).collect()
     }
 }
 
 /// A class with its weights in a state.
 struct FoundClass<'a> {
-    class: &'a PossibleClass,
-    /// Of its sum.
+    class: &'a CommandClass,
+    /// P(size, replies | class).
     weight: f64,
-    /// Whatever the habits.
+    /// The same times P(class), whatever the habits.
     all: f64,
 }
 
@@ -342,9 +327,9 @@ impl SeenClasses {
         begin..begin + self.classes[begin..].iter().take_while(|class| class.sum == sum).count()
     }
 
-    fn times(&self, class: &PossibleClass) -> Times {
+    fn times(&self, class: &CommandClass) -> Times {
         let mut of_sum = self.classes[self.with_sum(class.sum)].iter();
-        of_sum.find(|seen| *seen.class_counts == class.class_counts).map(|seen| seen.times).unwrap_or_default()
+        of_sum.find(|seen| seen.class_counts == class.class_counts).map(|seen| seen.times).unwrap_or_default()
     }
 
     /// Forgets a little, before the next command.
@@ -359,7 +344,7 @@ impl SeenClasses {
         }
     }
 
-    fn add(&mut self, class: &PossibleClass, share: f64) {
+    fn add(&mut self, class: &CommandClass, share: f64) {
         let added = self.unit.map(|unit| unit * share);
         let count = |times: &mut Times| times.iter_mut().zip(added).for_each(|(own, added)| *own += added);
         count(&mut self.all);
@@ -368,10 +353,10 @@ impl SeenClasses {
         }
         let of_sum = self.with_sum(class.sum);
         let end = of_sum.end;
-        if let Some(seen) = self.classes[of_sum].iter_mut().find(|seen| *seen.class_counts == class.class_counts) {
+        if let Some(seen) = self.classes[of_sum].iter_mut().find(|seen| seen.class_counts == class.class_counts) {
             count(&mut seen.times);
         } else {
-            let class_counts = class.class_counts.as_slice().into();
+            let class_counts = Arc::clone(&class.class_counts);
             self.classes.insert(end, SeenClass { sum: class.sum, class_counts, times: added });
         }
         if self.classes.len() > MAX_CLASSES {

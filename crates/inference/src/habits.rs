@@ -10,6 +10,8 @@
 //! g makes up for what the fₐ change in the number of actions, so that P'(n) is as wanted: it has E[Π fₐ^nbₐ | n], the
 //! mean over all multisets of n actions, as its divisor.
 
+use std::sync::Arc;
+
 use crate::inference::ReplyInference;
 use crate::number_moments::{ActionRows, NumberMoments};
 
@@ -21,9 +23,9 @@ const MAX_FACTORS: usize = 1 << 12;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Habits {
     /// By action, in the order of the model.
-    pub actions: Vec<f64>,
+    pub actions: Arc<[f64]>,
     /// By the number of actions, from 1. More have the last one.
-    pub numbers: Vec<f64>,
+    pub numbers: Arc<[f64]>,
 }
 
 /// Habits with their weights, ready for many commands.
@@ -159,7 +161,8 @@ impl LearnedHabits {
         let quotient = |(wanted, learned): (&f64, &f64)| if *learned > 0.0 { wanted / learned } else { 0.0 };
         let change = self.moments.totals.iter().zip(&totals).map(quotient);
         let numbers = numbers.iter().zip(&self.numbers).map(quotient).zip(change);
-        Some(Habits { actions, numbers: numbers.map(|(wanted, change)| wanted * change).collect() })
+        let numbers = numbers.map(|(wanted, change)| wanted * change).collect();
+        Some(Habits { actions: actions.into(), numbers })
     }
 }
 

@@ -9,14 +9,19 @@
 //! before does. Before each command, messages may change ([`CHANGE`]), and so may habits; after it, every state is weighed
 //! by the likelihood of the command.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sizeleak_model::SeenReplies;
 
 use crate::belief::{Belief, StateBelief};
-use crate::explained::WeightedSum;
+use crate::command_class::CommandClasses;
+use crate::explained::{Numbers, WeightedSum};
 use crate::habit_belief::{HabitBelief, Judgement, ODD};
 use crate::habits::LearnedHabits;
-use crate::inference::ReplyInference;
-use crate::possible_commands::{LongerActions, PossibleCommand, PossibleCommands};
+use crate::inference::{ExplainedReplies, ReplyInference};
+use crate::possible_commands::{LongerActions, MAX_BY_ONE_ACTION, PossibleClass, PossibleCommands, PossibleInState};
 
 /// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
 /// commands. Two commands that show a change clearly are just enough to believe it.
@@ -42,6 +47,20 @@ pub struct Hypotheses {
     longer_actions: LongerActions,
     /// `None` where habits cannot be told: the learned ones have to do.
     habits: Option<LearnedHabits>,
+    classes: RefCell<CommandClasses>,
+}
+
+/// Classes that are less probable beside all that explain a command are left out.
+const LEAST_SHARE: f64 = 1e-7;
+
+/// What explains a command's replies if they are longer by some bytes, with the states in which they are so.
+#[derive(Debug)]
+pub struct ExplainedStates<'a> {
+    pub explained: ExplainedReplies<'a>,
+    /// `None` where nothing is known of single replies.
+    pub replies: Option<SeenReplies>,
+    /// Each state by its index, with the sums that the command's actions may have in it.
+    pub states: Vec<(usize, Vec<WeightedSum>)>,
 }
 
 impl Hypotheses {
@@ -50,20 +69,71 @@ impl Hypotheses {
     pub fn new(arrivals: Vec<f64>, longer_actions: &[(u32, i64)], inference: &ReplyInference) -> Self {
         let of_all_messages = arrivals.len() - longer_actions.len();
         let longer_actions = LongerActions::new(longer_actions.iter().copied().zip(of_all_messages..));
-        Self { arrivals, of_all_messages, longer_actions, habits: LearnedHabits::new(inference) }
+        let (habits, classes) = (LearnedHabits::new(inference), RefCell::default());
+        Self { arrivals, of_all_messages, longer_actions, habits, classes }
     }
 
-    /// Adds the most probable commands in some states to what a command may be: the states are given with the sums that the
-    /// commands may have. The first state of all brings those with it in which one action alone is longer, where `farther`
-    /// commands explain a size too.
-    pub fn explain(
+    /// What a command may be. Its size and replies have a probability by the learned habits in each state, without commands
+    /// that recur, as a multiple of a unit that is given as a logarithm.
+    pub fn possible(
         &self,
-        command: &mut PossibleCommands,
-        commands: Vec<PossibleCommand>,
-        states: Vec<(usize, Vec<WeightedSum>)>,
-        farther: &[PossibleCommand],
-    ) {
-        command.add(commands, states, farther, &self.longer_actions, self.habits.as_ref());
+        by_habit: Vec<f64>,
+        ln_unit: f64,
+        explained: &[ExplainedStates<'_>],
+        inference: &ReplyInference,
+    ) -> PossibleCommands {
+        let mut possible = PossibleCommands::new(by_habit, inference.not_recurring());
+        for one in explained {
+            possible.add(self.classes(one, ln_unit, inference), &one.states, &self.longer_actions);
+        }
+        possible
+    }
+
+    /// The classes that matter, in the order of their sums.
+    fn classes(&self, one: &ExplainedStates<'_>, ln_unit: f64, inference: &ReplyInference) -> Vec<PossibleClass> {
+        let ExplainedStates { explained, replies, states } = one;
+        let own: BTreeSet<i64> = states.iter().flat_map(|(_, sums)| sums).map(|sum| sum.bytes).collect();
+        let as_learned = states.iter().filter(|(state, _)| *state == 0).flat_map(|(_, sums)| sums);
+        let by_one = |sum: &WeightedSum| {
+            let bytes = sum.bytes;
+            (-MAX_BY_ONE_ACTION..=MAX_BY_ONE_ACTION).map(move |longer| bytes.saturating_add(longer))
+        };
+        let near: BTreeSet<i64> = as_learned.flat_map(by_one).chain(own).collect();
+        let mut numbers: Vec<&Numbers> = explained.numbers.iter().collect();
+        // In an order that does not depend on the replies.
+        numbers.sort_by(|a, b| (&a.class_counts, &a.of_groups).cmp(&(&b.class_counts, &b.of_groups)));
+        let joint = |numbers: &[&Numbers], sum: i64| -> f64 {
+            numbers.iter().map(|one| one.joint(&[WeightedSum { bytes: sum, weight: 1.0 }])).sum()
+        };
+        let all: f64 = near.iter().map(|sum| joint(&numbers, *sum)).sum();
+        let habits = self.habits.as_ref();
+        let mut known = self.classes.borrow_mut();
+        let mut found = Vec::new();
+        for of_replies in numbers.chunk_by(|a, b| a.class_counts == b.class_counts) {
+            let likelihood = of_replies[0].likelihood * (explained.ln_unit - ln_unit).exp();
+            for sum in &near {
+                let is_recurring = || {
+                    inference
+                        .recurring
+                        .iter()
+                        .any(|one| one.sum == *sum && one.class_counts == of_replies[0].class_counts)
+                };
+                if joint(of_replies, *sum) > LEAST_SHARE * all || is_recurring() {
+                    let class = known.find(of_replies, *sum, inference, habits);
+                    found.extend(class.map(|class| PossibleClass { class, likelihood }));
+                }
+            }
+        }
+        for command in inference.recurring.iter().filter(|one| near.contains(&one.sum)) {
+            if !numbers.iter().any(|one| one.class_counts == command.class_counts) {
+                let ln_likelihood =
+                    replies.as_ref().map_or(0.0, |replies| replies.ln_likelihood(&command.class_counts));
+                let class = Arc::new(known.recurring(command, habits));
+                found.push(PossibleClass { class, likelihood: (ln_likelihood - ln_unit).exp() });
+            }
+        }
+        found.sort_by(|a, b| (a.class.sum, &a.class.class_counts).cmp(&(b.class.sum, &b.class.class_counts)));
+        found
     }
 
     /// The belief for a command at this time, in nanoseconds since the epoch, before it is seen.
@@ -105,7 +175,7 @@ impl Hypotheses {
         if odd.is_nan() || odd <= 0.0 {
             return;
         }
-        let judgements = judgements(command, belief);
+        let judgements = if self.habits.is_some() { judgements(command, belief) } else { BTreeMap::new() };
         for (at, state) in belief.states.iter_mut().enumerate() {
             let judged = judgements.get(&at);
             let learned = command.learned()[at];
@@ -137,10 +207,10 @@ impl Hypotheses {
         belief.followed.retain(|state, _| is_followed(state));
         belief.best = best;
         for possible in &command.in_states {
-            for (state, sums) in &possible.states {
-                let judged = belief.followed.get_mut(state).zip(judgements.get(state));
+            for in_state in &possible.states {
+                let judged = belief.followed.get_mut(&in_state.state).zip(judgements.get(&in_state.state));
                 if let Some((habits, judgement)) = judged {
-                    habits.learn(judgement, odd, possible, sums, learned, inference);
+                    habits.learn(judgement, odd, possible, in_state, learned, inference);
                 }
             }
         }
@@ -152,32 +222,23 @@ fn judgements(command: &PossibleCommands, belief: &Belief) -> BTreeMap<usize, Ju
     let mut found = BTreeMap::new();
     let Some(general) = belief.followed.get(&belief.best) else { return found };
     for possible in &command.in_states {
-        let of_general = general.own_weights(possible, 0..possible.classes.len());
-        for (state, weighted) in &possible.states {
-            // Each state that has habits of its own needs a few sums alone.
+        let weigh = |habits: &HabitBelief, at: usize| {
+            let class = &possible.classes[at].class;
+            (habits.own_weights(class), habits.times(class))
+        };
+        let of_general: Vec<_> = (0..possible.classes.len()).map(|at| weigh(general, at)).collect();
+        for PossibleInState { state, classes, scale } in &possible.states {
             let own = belief.followed.get(state).filter(|_| *state != belief.best);
-            let habits = own.unwrap_or(general);
             let (mut by_own, mut again) = ([0.0; 2], [0.0; 2]);
-            for WeightedSum { bytes, weight } in weighted {
-                let range = possible.with_sum(*bytes);
-                let alone = own.map(|own| own.own_weights(possible, range.clone()));
-                let weights = alone.as_deref().unwrap_or(&of_general[range.clone()]);
-                for of_class in weights {
-                    for (all, own) in by_own.iter_mut().zip(of_class) {
-                        *all += weight * own;
-                    }
-                }
-                for class in &possible.classes[range] {
-                    for (again, times) in again.iter_mut().zip(habits.times(class)) {
-                        *again += weight * class.likelihood * times;
-                    }
-                }
+            for (at, weight) in classes {
+                let (own, times) = own.map_or_else(|| of_general[*at], |own| weigh(own, *at));
+                by_own.iter_mut().zip(own).for_each(|(all, own)| *all += weight * own);
+                again.iter_mut().zip(times).for_each(|(all, times)| *all += weight * times);
             }
             // What is not listed matters as little by any habits.
-            let listed = possible.sum(weighted, PossibleCommand::by_habit);
-            let scale = if listed > 0.0 { command.by_habit[*state] / listed } else { 0.0 };
-            let [slow, fast] = by_own.map(|own| if listed > 0.0 { own * scale } else { command.by_habit[*state] });
-            found.insert(*state, habits.judge([command.learned[*state], slow, fast], again));
+            let [slow, fast] = by_own.map(|own| if *scale > 0.0 { own * scale } else { command.by_habit[*state] });
+            let base = [command.learned[*state], slow, fast];
+            found.insert(*state, own.unwrap_or(general).judge(base, again));
         }
     }
     found

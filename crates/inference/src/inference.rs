@@ -45,6 +45,18 @@ pub struct ReplyInference {
     too_large: i64,
     /// The greatest sum of those that are.
     greatest: i64,
+    /// Commands that recur by the model, as far as devices allow them.
+    pub(crate) recurring: Vec<RecurringCommand>,
+}
+
+/// A command that recurs by the model.
+#[derive(Debug)]
+pub(crate) struct RecurringCommand {
+    pub(crate) actions: Vec<(u32, u32)>,
+    pub(crate) sum: i64,
+    pub(crate) class_counts: Vec<u32>,
+    /// Its share of all commands.
+    pub(crate) share: f64,
 }
 
 impl ReplyInference {
@@ -77,12 +89,29 @@ impl ReplyInference {
         let list = groups(&actions, replies, prior, &devices);
         let per_command = replies.map(|replies| replies.per_command.clone()).unwrap_or_default();
         let groups = Groups { list, per_command, devices, number_weights };
-        Some(Self { groups, of_class, size_totals: OnceCell::new(), too_large, greatest })
+        let recurring = prior.recurring_within(&limits).map(|command| {
+            let counted = || command.counts.iter().copied().enumerate();
+            let bytes =
+                model.actions.iter().zip(&command.counts).map(|(action, count)| action.size * i64::from(*count));
+            RecurringCommand {
+                actions: (0..).zip(command.counts.iter().copied()).filter(|(_, count)| *count > 0).collect(),
+                sum: bytes.sum(),
+                class_counts: replies.map(|replies| replies.class_counts(counted())).unwrap_or_default(),
+                share: command.share,
+            }
+        });
+        let recurring = recurring.collect();
+        Some(Self { groups, of_class, size_totals: OnceCell::new(), too_large, greatest, recurring })
     }
 
     /// How many actions the model has.
     pub fn actions(&self) -> usize {
         self.groups.list.iter().map(|group| group.actions.len()).sum()
+    }
+
+    /// The share of commands that do not recur by the model.
+    pub(crate) fn not_recurring(&self) -> f64 {
+        1.0 - self.recurring.iter().map(|command| command.share).sum::<f64>()
     }
 
     /// P(n) for each number of actions, from 1, as far as they are counted, given the weights of all multisets of that

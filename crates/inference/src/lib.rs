@@ -20,6 +20,7 @@ mod action_group;
 mod belief;
 mod best_actions;
 pub mod channel;
+mod command_class;
 mod device_limits;
 mod explained;
 mod habit_belief;
@@ -31,6 +32,7 @@ mod own_habits;
 mod possible_commands;
 pub mod search;
 pub mod space;
+mod step_habits;
 mod symmetric;
 
 pub use belief::{Belief, StateBelief};
@@ -38,9 +40,9 @@ pub use best_actions::{InferredActions, MostProbable};
 pub use explained::WeightedSum;
 pub use habit_belief::{HabitBelief, RecurringClass};
 pub use habits::{HabitTable, Habits, LearnedHabits};
-pub use hypotheses::Hypotheses;
+pub use hypotheses::{ExplainedStates, Hypotheses};
 pub use inference::{Beyond, ExplainedReplies, ReplyInference};
-pub use possible_commands::{PossibleCommand, PossibleCommands};
+pub use possible_commands::{MAX_BY_ONE_ACTION, PossibleCommands};
 
 #[cfg(test)]
 mod tests;

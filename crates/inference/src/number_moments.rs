@@ -1,6 +1,6 @@
 //! How often each action occurs among all commands with so many actions: totals, means and covariances.
 
-use sizeleak_model::Pmf;
+use sizeleak_model::{Pmf, Weight};
 
 use crate::inference::ReplyInference;
 use crate::symmetric::Symmetric;
@@ -43,83 +43,139 @@ impl ReplyInference {
     /// The weights of all multisets of each number of actions, from 1, if the weight of each is multiplied by the factors
     /// of its actions, in the order of the model. `None` where devices can be used up in too many ways.
     pub(crate) fn number_totals(&self, rows: &ActionRows, factors: &[f64]) -> Option<Vec<f64>> {
-        let rows = rows.with(factors);
-        let of_class: Vec<Row> = (0..rows.most.len()).map(|class| rows.product(class, &[])).collect();
-        self.totals(&of_class)
+        let mut of_class: Vec<Row> = rows.most.iter().map(|most| one_at_first(1.0, *most)).collect();
+        for (class, row) in rows.with(factors) {
+            let all = &mut of_class[class];
+            // From the greatest number down: what is read is not yet changed.
+            for number in (0..all.len()).rev() {
+                all[number] = all[..=number].iter().zip(row[..=number].iter().rev()).map(|(all, own)| all * own).sum();
+            }
+        }
+        let mut totals = self.groups.devices.number_totals(&of_class)?;
+        totals.remove(0);
+        Some(totals)
     }
 
     /// The same with means and covariances.
     pub(crate) fn number_moments(&self, rows: &ActionRows, factors: &[f64]) -> Option<NumberMoments> {
-        let rows = rows.with(factors);
         let actions = rows.rows.len();
-        let plain: Vec<Row> = (0..rows.most.len()).map(|class| rows.product(class, &[])).collect();
-        let totals = self.totals(&plain)?;
-        // Of products of the numbers of some actions, by how many actions there are in all.
-        let expected = |some: &[usize]| -> Option<Vec<f64>> {
-            let mut of_class = plain.clone();
-            for action in some {
-                let class = rows.rows[*action].0;
-                of_class[class] = rows.product(class, some);
-            }
-            let weighed = self.totals(&of_class)?;
-            Some(weighed.iter().zip(&totals).map(|(own, all)| if *all > 0.0 { own / all } else { 0.0 }).collect())
-        };
-        let mut means = vec![vec![0.0; actions]; totals.len()];
-        let mut covariances = vec![Symmetric::zero(actions); totals.len()];
-        for action in 0..actions {
-            for (mean, own) in means.iter_mut().zip(expected(&[action])?) {
-                mean[action] = own;
-            }
-        }
-        for one in 0..actions {
-            for other in 0..=one {
-                for ((matrix, both), mean) in covariances.iter_mut().zip(expected(&[one, other])?).zip(&means) {
-                    let own = both - mean[one] * mean[other];
-                    matrix.values[one * actions + other] = own;
-                    matrix.values[other * actions + one] = own;
+        let mut of_class: Vec<Vec<Moments>> =
+            rows.most.iter().map(|most| one_at_first(Moments::one(actions), *most)).collect();
+        for (action, (class, row)) in rows.with(factors).enumerate() {
+            let all = &mut of_class[class];
+            for number in (0..all.len()).rev() {
+                let mut with = Moments::NONE;
+                for (before, (times, weight)) in all[..=number].iter().rev().zip(row.iter().enumerate()) {
+                    with.add_with_action(before, action, times as f64, *weight);
                 }
+                all[number] = with;
             }
         }
-        Some(NumberMoments { totals, means, covariances })
-    }
-
-    fn totals(&self, of_class: &[Row]) -> Option<Vec<f64>> {
-        let mut totals = self.groups.devices.number_totals(of_class)?;
-        totals.remove(0);
-        Some(totals)
+        let of_numbers = self.groups.devices.number_totals(&of_class)?;
+        let mut found = NumberMoments { totals: Vec::new(), means: Vec::new(), covariances: Vec::new() };
+        for Moments { weight, means, products } in of_numbers.into_iter().skip(1) {
+            let share = |own: Option<&f64>| own.filter(|_| weight > 0.0).map_or(0.0, |own| own / weight);
+            let means: Vec<f64> = (0..actions).map(|action| share(means.get(action))).collect();
+            let mut covariance = Symmetric::zero(actions);
+            for (one, other) in (0..actions).flat_map(|one| (0..=one).map(move |other| (one, other))) {
+                let own = share(products.get(place(one, other))) - means[one] * means[other];
+                covariance.values[one * actions + other] = own;
+                covariance.values[other * actions + one] = own;
+            }
+            found.totals.push(weight);
+            found.means.push(means);
+            found.covariances.push(covariance);
+        }
+        Some(found)
     }
 }
 
 impl ActionRows {
-    /// With a factor for each occurrence of an action.
-    fn with(&self, factors: &[f64]) -> Self {
-        let with = |((class, row), factor): (&(usize, Row), &f64)| {
-            let own = row.iter().zip(0..).map(|(weight, times)| weight * factor.powi(times));
-            (*class, own.collect())
-        };
-        Self { rows: self.rows.iter().zip(factors).map(with).collect(), most: self.most.clone() }
+    /// With a factor for each occurrence of an action, by action, each with its class.
+    fn with(&self, factors: &[f64]) -> impl Iterator<Item = (usize, Row)> {
+        self.rows.iter().zip(factors).map(|((class, row), factor)| {
+            let mut power = 1.0;
+            let weigh = |weight: &f64| {
+                let own = weight * power;
+                power *= factor;
+                own
+            };
+            (*class, row.iter().map(weigh).collect())
+        })
+    }
+}
+
+/// Something for no action, and nothing for 1, 2… `most`.
+fn one_at_first<W: Weight>(one: W, most: usize) -> Vec<W> {
+    let mut all = vec![W::NONE; most + 1];
+    all[0] = one;
+    all
+}
+
+/// The weight of some commands, with the sums over them of the numbers of each action, and of the products of two of these.
+#[derive(Debug, Clone)]
+struct Moments {
+    weight: f64,
+    means: Vec<f64>,
+    /// By [`place`].
+    products: Vec<f64>,
+}
+
+/// Where the product of the numbers of two actions is; the second is no later one.
+fn place(one: usize, other: usize) -> usize {
+    one * (one + 1) / 2 + other
+}
+
+impl Moments {
+    /// A command without an action.
+    fn one(actions: usize) -> Self {
+        Self { weight: 1.0, means: vec![0.0; actions], products: vec![0.0; place(actions, 0)] }
     }
 
-    /// The weights of k actions of a class, by k, times the numbers of some of the actions.
-    fn product(&self, class: usize, some: &[usize]) -> Row {
-        let mut all = vec![0.0; self.most[class] + 1];
-        all[0] = 1.0;
-        let mut is_first = true;
-        for (action, (_, row)) in self.rows.iter().enumerate().filter(|(_, (own, _))| *own == class) {
-            let weight = |nth: usize| {
-                let times = some.iter().filter(|one| **one == action).count();
-                row[nth] * (0..times).map(|_| nth as f64).product::<f64>()
-            };
-            let own: Row = (0..all.len()).map(weight).collect();
-            if std::mem::take(&mut is_first) {
-                all = own;
-                continue;
-            }
-            // From the greatest number down: what is read is not yet changed.
-            for number in (0..all.len()).rev() {
-                all[number] = all[..=number].iter().zip(own[..=number].iter().rev()).map(|(all, own)| all * own).sum();
+    /// Adds sums over other commands, times a factor.
+    fn add_sums(&mut self, other: &Self, factor: f64) {
+        self.means.resize(self.means.len().max(other.means.len()), 0.0);
+        self.products.resize(self.products.len().max(other.products.len()), 0.0);
+        self.means.iter_mut().zip(&other.means).for_each(|(all, own)| *all += factor * own);
+        self.products.iter_mut().zip(&other.products).for_each(|(all, own)| *all += factor * own);
+    }
+
+    /// Adds commands before, with an action that they do not have so many times, with a weight.
+    fn add_with_action(&mut self, before: &Self, action: usize, times: f64, weight: f64) {
+        if before.is_none() {
+            return;
+        }
+        self.add_scaled(before, weight);
+        let weight = weight * times;
+        self.means[action] += weight * before.weight;
+        for (other, mean) in before.means.iter().enumerate() {
+            self.products[place(action.max(other), action.min(other))] += weight * mean;
+        }
+        self.products[place(action, action)] += weight * times * before.weight;
+    }
+}
+
+impl Weight for Moments {
+    const NONE: Self = Self { weight: 0.0, means: Vec::new(), products: Vec::new() };
+
+    fn add_scaled(&mut self, other: &Self, factor: f64) {
+        self.weight += factor * other.weight;
+        self.add_sums(other, factor);
+    }
+
+    fn add_product(&mut self, one: &Self, other: &Self) {
+        self.weight += one.weight * other.weight;
+        self.add_sums(one, other.weight);
+        self.add_sums(other, one.weight);
+        for (row, (first, second)) in one.means.iter().zip(&other.means).enumerate() {
+            let columns = one.means.iter().zip(&other.means).take(row + 1);
+            for (all, (one, other)) in self.products[place(row, 0)..].iter_mut().zip(columns) {
+                *all += first * other + second * one;
             }
         }
-        all
+    }
+
+    fn is_none(&self) -> bool {
+        self.weight <= 0.0
     }
 }

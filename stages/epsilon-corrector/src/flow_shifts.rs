@@ -1,6 +1,7 @@
 //! The shift of each flow, and its habits: which values of ε its commands may have, and when a change is certain.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sizeleak_frame::{Command, HabitFactors, RecurringClass, SharedList, Shift, WeightedEpsilon};
 use sizeleak_inference::{Belief, HabitBelief, StateBelief};
@@ -164,8 +165,8 @@ impl ToldHabits {
         }
         let factors = known.own_habits().map(|(weight, habits)| HabitFactors {
             weight,
-            actions: habits.actions.clone().into(),
-            numbers: habits.numbers.clone().into(),
+            actions: Arc::clone(&habits.actions).into(),
+            numbers: Arc::clone(&habits.numbers).into(),
         });
         let class = |one: sizeleak_inference::RecurringClass| RecurringClass {
             bytes: one.bytes,

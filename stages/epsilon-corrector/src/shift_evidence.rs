@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sizeleak_frame::{Command, WeightedEpsilon};
 use sizeleak_inference::{
-    Beyond, ExplainedReplies, Hypotheses, InferredActions, PossibleCommand, PossibleCommands, ReplyInference,
+    Beyond, ExplainedReplies, ExplainedStates, Hypotheses, MAX_BY_ONE_ACTION, PossibleCommands, ReplyInference,
     WeightedSum,
 };
 use sizeleak_model::{Model, ReplyReader, SeenReplies, SingleReplies, WireSize};
@@ -14,17 +14,11 @@ use sizeleak_platform::runtime::TwoGenerationCache;
 
 use crate::shift_states::{ShiftState, ShiftStates, Shifted};
 
-/// The most possible actions of commands that are remembered: about 100 bytes each.
+/// The most classes of commands that are remembered, of about 100 bytes each with what they are in each state.
 const MAX_CACHED: usize = 1 << 18;
 
 /// The probabilities of so many states take as much.
 const STATES_PER_ENTRY: usize = 4;
-
-/// The most possible actions that are looked at for one command; what they show of habits does not depend on the rest.
-const MAX_POSSIBLE: usize = 1 << 10;
-
-/// One action alone is taken to be longer only in commands that are longer by at most as many bytes by it.
-const MAX_BY_ONE_ACTION: i64 = 16;
 
 /// Shifts whose likelihood is less by this many nats do not matter, and are not computed.
 const NEGLIGIBLE: f64 = 16.0;
@@ -36,10 +30,6 @@ pub(crate) struct ShiftEvidence {
     inference: ReplyInference,
     hypotheses: Hypotheses,
     overhead: i64,
-    /// Commands that recur by the model, each with its share and without a likelihood.
-    recurring: Vec<PossibleCommand>,
-    /// The model's.
-    single_replies: Option<SingleReplies>,
     /// The model's replies by how many bytes they are longer; none if they say nothing one by one.
     replies: BTreeMap<i64, ReplyReader>,
     /// By the sizes of a command and its replies: the commands of a home recur.
@@ -66,20 +56,6 @@ struct EqualReplies {
     states: SumsOfStates,
 }
 
-/// What a command may be in the states with one shift of replies.
-#[derive(Debug)]
-struct LookedAt<'a> {
-    /// `None` where nothing is known of single replies.
-    replies: Option<SeenReplies>,
-    states: SumsOfStates,
-    /// The sums that commands may have in these states, and those that they may have only if one action alone is longer
-    /// than in the first state of all; both in ascending order.
-    own: Vec<WeightedSum>,
-    farther: Vec<WeightedSum>,
-    /// `None` where actions are not told apart.
-    explained: Option<ExplainedReplies<'a>>,
-}
-
 impl ShiftEvidence {
     /// `None` for a model that does not say how probable sizes are, or that has kinds of commands beside sums.
     pub(crate) fn new(model: &Model) -> Option<Self> {
@@ -93,8 +69,7 @@ impl ShiftEvidence {
             Some((state.reply_bytes, ReplyReader::new(replies.longer_by(state.reply_bytes))))
         };
         let replies = states.list().iter().filter_map(longer).collect();
-        let (overhead, recurring, single_replies) = (model.overhead, recurring(model), model.single_replies.clone());
-        Some(Self { states, inference, hypotheses, overhead, recurring, single_replies, replies, known })
+        Some(Self { states, inference, hypotheses, overhead: model.overhead, replies, known })
     }
 
     pub(crate) fn states(&self) -> &ShiftStates {
@@ -135,104 +110,56 @@ impl ShiftEvidence {
         }
         let mut ln_learned = vec![f64::NEG_INFINITY; self.states.list().len()];
         let mut ln_unit = f64::NEG_INFINITY;
-        let mut looked_at = Vec::new();
+        let mut explained = Vec::new();
         for EqualReplies { reply_bytes, ln_bound, states } in self.by_replies(seen, epsilons) {
             if ln_bound < ln_unit - NEGLIGIBLE {
                 break;
             }
             let replies = self.replies.get(&reply_bytes).zip(seen.replies.as_ref());
-            let looked = self.look_at(replies.map(|(reader, sizes)| reader.read(sizes)), states, ln_unit)?;
-            for (at, sums) in &looked.states {
-                ln_learned[*at] = match (&looked.replies, &looked.explained) {
-                    (Some(_), Some(explained)) => explained.ln_joint(sums),
+            let replies = replies.map(|(reader, sizes)| reader.read(sizes));
+            let found = self.explain(replies.as_ref(), &states, ln_unit)?;
+            for (at, sums) in &states {
+                ln_learned[*at] = match (&replies, &found) {
+                    (Some(_), Some(found)) => found.ln_joint(sums),
                     _ => self.inference.ln_size(sums)?,
                 };
                 ln_unit = ln_unit.max(ln_learned[*at]);
             }
-            looked_at.push(looked);
+            explained.extend(found.map(|explained| ExplainedStates { explained, replies, states }));
         }
         if !ln_unit.is_finite() {
             return Ok(None);
         }
         let by_habit = ln_learned.iter().map(|ln_likelihood| (ln_likelihood - ln_unit).exp()).collect();
-        let not_recurring = 1.0 - self.recurring.iter().map(|known| known.recurring).sum::<f64>();
-        let mut possible = PossibleCommands::new(by_habit, not_recurring);
-        for LookedAt { replies, states, own, farther, explained } in looked_at {
-            let Some(explained) = explained else { continue };
-            let commands = self.commands(&explained, replies.as_ref(), &own, ln_unit);
-            // On a list of their own: next to frequent sums, the rare ones of a state would not be listed.
-            let farther = self.commands(&explained, replies.as_ref(), &farther, ln_unit);
-            self.hypotheses.explain(&mut possible, commands, states, &farther);
-        }
-        Ok(Some(possible))
+        Ok(Some(self.hypotheses.possible(by_habit, ln_unit, &explained, &self.inference)))
     }
 
-    /// Looks for what explains the replies, if they are known, in some states, beside others with a likelihood.
-    fn look_at(
+    /// What explains the replies, if they are known, in some states, beside others with a likelihood. `None` where actions
+    /// are not told apart.
+    fn explain(
         &self,
-        replies: Option<SeenReplies>,
-        states: SumsOfStates,
+        replies: Option<&SeenReplies>,
+        states: &SumsOfStates,
         ln_others: f64,
-    ) -> Result<LookedAt<'_>, Beyond> {
+    ) -> Result<Option<ExplainedReplies<'_>>, Beyond> {
         let own: BTreeSet<i64> = states.iter().flat_map(|(_, sums)| sums).map(|sum| sum.bytes).collect();
         let as_learned = states.iter().filter(|(state, _)| *state == 0).flat_map(|(_, sums)| sums);
-        let by_one = |sum: &WeightedSum| {
-            let bytes = sum.bytes;
-            (-MAX_BY_ONE_ACTION..=MAX_BY_ONE_ACTION).map(move |longer| bytes.saturating_add(longer))
-        };
-        let farther: BTreeSet<i64> = as_learned.flat_map(by_one).filter(|sum| !own.contains(sum)).collect();
-        let all = || own.iter().chain(&farther).copied();
-        let range = [all().min().unwrap_or(0), all().max().unwrap_or(0)];
-        let even = |sums: &BTreeSet<i64>| -> Vec<WeightedSum> {
-            sums.iter().map(|bytes| WeightedSum { bytes: *bytes, weight: 1.0 }).collect()
-        };
-        let (own, farther) = (even(&own), even(&farther));
-        let explained = match &replies {
-            Some(replies) => Some(self.inference.explain(replies, &own, range, ln_others)?),
+        // That one action alone is longer is asked too.
+        let near =
+            as_learned.flat_map(|sum| [-MAX_BY_ONE_ACTION, MAX_BY_ONE_ACTION].map(|by| sum.bytes.saturating_add(by)));
+        let all: BTreeSet<i64> = near.chain(own.iter().copied()).collect();
+        let range = [all.first().copied().unwrap_or(0), all.last().copied().unwrap_or(0)];
+        let own: Vec<WeightedSum> = own.into_iter().map(|bytes| WeightedSum { bytes, weight: 1.0 }).collect();
+        match replies {
+            Some(replies) => self.inference.explain(replies, &own, range, ln_others).map(Some),
             // Sizes alone say how probable states are, also where that is beyond what can be computed.
             None if self.replies.is_empty() => {
-                self.inference.explain(&SeenReplies::new(&SingleReplies::none(), &[]), &own, range, ln_others).ok()
+                let none = SeenReplies::new(&SingleReplies::none(), &[]);
+                Ok(self.inference.explain(&none, &own, range, ln_others).ok())
             }
             // The actions that a model with replies counts are not told apart without.
-            None => None,
-        };
-        Ok(LookedAt { replies, states, own, farther, explained })
-    }
-
-    /// The most probable commands with one of these sums, in ascending order, with replies, as multiples of a unit.
-    fn commands(
-        &self,
-        explained: &ExplainedReplies<'_>,
-        replies: Option<&SeenReplies>,
-        sums: &[WeightedSum],
-        ln_unit: f64,
-    ) -> Vec<PossibleCommand> {
-        let found = explained.most_probable(sums, MAX_POSSIBLE);
-        let command = |InferredActions { actions, sum, ln_weight, probability }| PossibleCommand {
-            class_counts: self.class_counts(&actions),
-            actions,
-            sum: sums[sum].bytes,
-            prior: ln_weight.exp(),
-            recurring: 0.0,
-            likelihood: probability * f64::exp(found.ln_total - ln_unit - ln_weight),
-        };
-        let mut commands: Vec<PossibleCommand> = found.listed.into_iter().map(command).collect();
-        let has_sum = |command: &&PossibleCommand| sums.binary_search_by_key(&command.sum, |sum| sum.bytes).is_ok();
-        for command in self.recurring.iter().filter(has_sum) {
-            if let Some(listed) = commands.iter_mut().find(|listed| listed.actions == command.actions) {
-                listed.recurring = command.recurring;
-            } else {
-                let ln_likelihood = replies.map_or(0.0, |replies| replies.ln_likelihood(&command.class_counts));
-                commands.push(PossibleCommand { likelihood: (ln_likelihood - ln_unit).exp(), ..command.clone() });
-            }
+            None => Ok(None),
         }
-        commands
-    }
-
-    /// How many replies of each class these actions should have; none where replies say nothing one by one.
-    fn class_counts(&self, actions: &[(u32, u32)]) -> Vec<u32> {
-        let counts = || actions.iter().map(|(action, count)| (*action as usize, *count));
-        self.single_replies.as_ref().map(|replies| replies.class_counts(counts())).unwrap_or_default()
     }
 
     /// The states by their shift of replies, those first that may be most likely.
@@ -267,24 +194,6 @@ impl ShiftEvidence {
         all.sort_by(|a, b| b.ln_bound.total_cmp(&a.ln_bound));
         all
     }
-}
-
-/// The commands of a model that recur, as far as devices allow them.
-fn recurring(model: &Model) -> Vec<PossibleCommand> {
-    let (Some(prior), Ok(limits)) = (&model.prior, model.limits()) else { return Vec::new() };
-    let known = |counts: &[u32], share: f64| {
-        let bytes = model.actions.iter().zip(counts).map(|(action, count)| action.size * i64::from(*count));
-        let counted = || counts.iter().copied().enumerate();
-        PossibleCommand {
-            actions: (0..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect(),
-            sum: bytes.sum(),
-            class_counts: model.single_replies.as_ref().map(|one| one.class_counts(counted())).unwrap_or_default(),
-            prior: 0.0,
-            recurring: share,
-            likelihood: 0.0,
-        }
-    };
-    prior.recurring_within(&limits).map(|command| known(&command.counts, command.share)).collect()
 }
 
 /// The ranges of the sizes of single replies, in ascending order; `None` where they say nothing, or are not all known.

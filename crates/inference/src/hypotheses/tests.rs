@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use sizeleak_model::{Model, SeenReplies, SingleReplies};
 
 use super::*;
+use crate::best_actions::Member;
+use crate::command_class::CommandClass;
 use crate::explained::WeightedSum;
 use crate::habits::HabitTable;
 use crate::own_habits::{OwnHabits, Pace};
-use crate::possible_commands::PossibleCommand;
 
 /// Up to three of two actions of 4 and 7 bytes; `on` is nine times as frequent.
 const MODEL: &str = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 9]]\n\
@@ -42,21 +43,18 @@ fn possible(hypotheses: &Hypotheses, inference: &ReplyInference, bytes: i64) -> 
         LONGER.iter().map(|longer| vec![WeightedSum { bytes: bytes - longer, weight: 1.0 }]).enumerate().collect();
     let sums: Vec<WeightedSum> = states.iter().map(|(_, sums)| sums[0]).collect();
     let seen = SeenReplies::new(&SingleReplies::none(), &[]);
-    let found = inference.most_probable(&seen, &sums, 100).unwrap();
-    let learned = sums.iter().map(|sum| inference.ln_size(&[*sum]).unwrap());
-    let unit = found.ln_total.exp();
-    let commands = found.listed.into_iter().map(|one| PossibleCommand {
-        sum: sums[one.sum].bytes,
-        class_counts: Vec::new(),
-        prior: one.ln_weight.exp(),
-        recurring: 0.0,
-        likelihood: 1.0 / unit,
-        actions: one.actions,
-    });
-    let commands = commands.collect();
-    let mut possible = PossibleCommands::new(learned.map(|ln| ln.exp() / unit).collect(), 1.0);
-    hypotheses.explain(&mut possible, commands, states, &[]);
-    possible
+    let range = [0, bytes + 2 * MAX_BY_ONE_ACTION];
+    let explained = inference.explain(&seen, &sums, range, f64::NEG_INFINITY).unwrap();
+    let ln_unit = inference.ln_size(&sums).unwrap().max(f64::MIN);
+    let learned = sums.iter().map(|sum| (inference.ln_size(&[*sum]).unwrap() - ln_unit).exp()).collect();
+    hypotheses.possible(learned, ln_unit, &[ExplainedStates { explained, replies: None, states }], inference)
+}
+
+/// A class of commands, each with its probability.
+fn class(id: usize, members: &[(&[(u32, u32)], f64)]) -> CommandClass {
+    let prior = members.iter().map(|(_, prior)| prior).sum();
+    let listed = members.iter().map(|(actions, prior)| Member { actions: actions.to_vec(), prior: *prior }).collect();
+    CommandClass { id, ..CommandClass::new(0, [].into(), prior, listed, [], None) }
 }
 
 /// The beliefs after commands of some bytes.
@@ -248,11 +246,12 @@ fn habits_are_distributions_and_follow_what_is_seen() {
         all.iter().find(|(counts, _)| *counts == [0, 2]).unwrap().1 / total
     };
     assert!((0.015..0.05).contains(&two_off(&|actions| learned.broad_factor(actions))));
-    assert!(two_off(&|actions| own.factor(actions, &mut Vec::new())) < 0.05);
+    assert!(two_off(&|actions| own.at_step().factor(actions, &mut Vec::new())) < 0.05);
+    let two = class(0, &[(&[(1, 2)], 1.0)]);
     for _ in 0..100 {
-        own.learn(&[(&[(1, 2)], 1.0)], 1.0, &learned, &inference);
+        own.learn(&[(&two, 1.0)], 1.0, &learned, &inference);
     }
-    assert!(two_off(&|actions| own.factor(actions, &mut Vec::new())) > 0.8);
+    assert!(two_off(&|actions| own.at_step().factor(actions, &mut Vec::new())) > 0.8);
 }
 
 /// Commands that may equally be two things, which no size tells apart, leave their ratio as it was.
@@ -261,10 +260,13 @@ fn nothing_is_learned_from_what_is_not_told() {
     let inference = INFERENCE.get();
     let learned = LearnedHabits::new(&inference).unwrap();
     let mut own = OwnHabits::new(Pace::SLOW, &learned, &inference);
-    let ratio = |own: &OwnHabits| own.factor(&[(0, 1)], &mut Vec::new()) / own.factor(&[(1, 1)], &mut Vec::new());
+    let ratio = |own: &OwnHabits| {
+        own.at_step().factor(&[(0, 1)], &mut Vec::new()) / own.at_step().factor(&[(1, 1)], &mut Vec::new())
+    };
     let before = ratio(&own);
+    let either = class(0, &[(&[(0, 1)], 0.9), (&[(1, 1)], 0.1)]);
     for _ in 0..500 {
-        own.learn(&[(&[(0, 1)], 0.9), (&[(1, 1)], 0.1)], 1.0, &learned, &inference);
+        own.learn(&[(&either, 1.0)], 1.0, &learned, &inference);
     }
     assert!((ratio(&own) / before - 1.0).abs() < 0.05, "{} {before}", ratio(&own));
 }

@@ -1,0 +1,169 @@
+//! Classes of commands: those with the same sum of sizes and the same replies, which nothing ever tells apart.
+//!
+//! What a class is follows from the model alone, so each is looked for once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+use crate::best_actions::{GroupSums, Member};
+use crate::explained::Numbers;
+use crate::habits::LearnedHabits;
+use crate::inference::{RecurringCommand, ReplyInference};
+
+/// The most members of all classes that are remembered, of about 100 bytes each. Beyond, they are looked for again.
+const MAX_MEMBERS: usize = 1 << 18;
+
+/// What a class takes besides its members, in members.
+const CLASS_MEMBERS: usize = 8;
+
+/// The most numbers of actions whose sums are remembered.
+const MAX_NUMBERS: usize = 1 << 12;
+
+/// Commands that no size and no reply tells apart.
+#[derive(Debug)]
+pub(crate) struct CommandClass {
+    /// No other class has it.
+    pub(crate) id: usize,
+    /// Σ |aᵢ|·nᵢ in bytes.
+    pub(crate) sum: i64,
+    /// How many replies of each class they should have; none where replies say nothing one by one.
+    pub(crate) class_counts: Arc<[u32]>,
+    /// P(class) by the learned habits, without commands that recur.
+    pub(crate) prior: f64,
+    /// The share of all commands that are such ones because they recur by the model.
+    pub(crate) recurring: f64,
+    /// P(class) by habits that leave nearly everything open.
+    pub(crate) broad: f64,
+    /// Those that matter.
+    pub(crate) members: Vec<Member>,
+    /// How often actions occur in it.
+    pub(crate) occurrences: Vec<Occurrence>,
+}
+
+/// The commands of a class in which an action occurs some times.
+#[derive(Debug)]
+pub(crate) struct Occurrence {
+    pub(crate) action: u32,
+    pub(crate) times: u32,
+    /// Their [`CommandClass::prior`].
+    pub(crate) prior: f64,
+    /// Their [`CommandClass::recurring`].
+    pub(crate) recurring: f64,
+}
+
+type BySum = HashMap<i64, Arc<CommandClass>, RandomState>;
+
+/// The classes that were looked for.
+#[derive(Debug, Default)]
+pub(crate) struct CommandClasses {
+    /// By the replies, then by the sum.
+    known: HashMap<Arc<[u32]>, BySum, RandomState>,
+    /// The members of those that are known.
+    members: usize,
+    next_id: usize,
+    /// By the numbers of actions of each group.
+    sums: HashMap<Vec<u32>, Arc<GroupSums>, RandomState>,
+}
+
+impl CommandClasses {
+    /// The class of commands with a sum among some numbers of actions: all those that have the same replies.
+    pub(crate) fn find(
+        &mut self,
+        numbers: &[&Numbers],
+        sum: i64,
+        inference: &ReplyInference,
+        habits: Option<&LearnedHabits>,
+    ) -> Option<Arc<CommandClass>> {
+        let class_counts = &numbers.first()?.class_counts[..];
+        if let Some(known) = self.known.get(class_counts).and_then(|of_replies| of_replies.get(&sum)) {
+            return Some(Arc::clone(known));
+        }
+        let of_numbers: Vec<Arc<GroupSums>> =
+            numbers.iter().map(|numbers| self.group_sums(numbers, inference)).collect();
+        let (prior, members) = inference.members(&of_numbers, sum);
+        let own = |one: &&RecurringCommand| one.sum == sum && one.class_counts == class_counts;
+        let mut class =
+            CommandClass::new(sum, class_counts.into(), prior, members, inference.recurring.iter().filter(own), habits);
+        class.id = self.next_id;
+        self.next_id += 1;
+        let members = class.members.len() + CLASS_MEMBERS;
+        self.members += members;
+        if self.members > MAX_MEMBERS {
+            self.known.clear();
+            self.members = members;
+        }
+        let class = Arc::new(class);
+        self.known.entry(Arc::clone(&class.class_counts)).or_default().insert(sum, Arc::clone(&class));
+        Some(class)
+    }
+
+    /// A command that recurs by the model, where its class does not matter otherwise.
+    pub(crate) fn recurring(&mut self, command: &RecurringCommand, habits: Option<&LearnedHabits>) -> CommandClass {
+        let RecurringCommand { sum, class_counts, .. } = command;
+        let class = CommandClass::new(*sum, class_counts[..].into(), 0.0, Vec::new(), [command], habits);
+        self.next_id += 1;
+        CommandClass { id: self.next_id - 1, ..class }
+    }
+
+    fn group_sums(&mut self, numbers: &Numbers, inference: &ReplyInference) -> Arc<GroupSums> {
+        if let Some(known) = self.sums.get(&numbers.of_groups) {
+            return Arc::clone(known);
+        }
+        if self.sums.len() >= MAX_NUMBERS {
+            self.sums.clear();
+        }
+        let found = Arc::new(inference.group_sums(numbers));
+        self.sums.insert(numbers.of_groups.clone(), Arc::clone(&found));
+        found
+    }
+}
+
+impl CommandClass {
+    pub(crate) fn new<'a>(
+        sum: i64,
+        class_counts: Arc<[u32]>,
+        prior: f64,
+        mut members: Vec<Member>,
+        recurring: impl IntoIterator<Item = &'a RecurringCommand>,
+        habits: Option<&LearnedHabits>,
+    ) -> Self {
+        let all: f64 = members.iter().map(|one| one.prior).sum();
+        for one in &mut members {
+            one.prior *= if all > 0.0 { prior / all } else { 0.0 };
+        }
+        let broad = |one: &Member| one.prior * habits.map_or(1.0, |habits| habits.broad_factor(&one.actions));
+        let mut class = Self {
+            id: 0,
+            sum,
+            class_counts,
+            prior,
+            recurring: 0.0,
+            broad: members.iter().map(broad).sum(),
+            occurrences: Vec::new(),
+            members,
+        };
+        let mut by_occurrence: BTreeMap<(u32, u32), [f64; 2]> = BTreeMap::new();
+        let mut count = |actions: &[(u32, u32)], prior: f64, recurring: f64| {
+            for occurrence in actions {
+                let [all_prior, all_recurring] = by_occurrence.entry(*occurrence).or_default();
+                *all_prior += prior;
+                *all_recurring += recurring;
+            }
+        };
+        class.members.iter().for_each(|one| count(&one.actions, one.prior, 0.0));
+        for one in recurring {
+            class.recurring += one.share;
+            count(&one.actions, 0.0, one.share);
+        }
+        let occurrence = |((action, times), [prior, recurring]): ((u32, u32), [f64; 2])| Occurrence {
+            action,
+            times,
+            prior,
+            recurring,
+        };
+        class.occurrences = by_occurrence.into_iter().map(occurrence).collect();
+        class
+    }
+}

@@ -1,0 +1,151 @@
+//! What follows from a belief about habits until its next step: moments at its mean, and habits that stand for it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use foldhash::fast::RandomState;
+
+use crate::best_actions::Member;
+use crate::command_class::CommandClass;
+use crate::habits::{HabitTable, Habits, LearnedHabits};
+use crate::inference::ReplyInference;
+use crate::number_moments::NumberMoments;
+use crate::symmetric::{Symmetric, dot};
+
+/// A belief with the mean and the covariance of one step.
+#[derive(Debug)]
+pub(crate) struct StepHabits {
+    mean: Vec<f64>,
+    /// At the mean.
+    pub(crate) moments: NumberMoments,
+    /// What commands of each number of actions, from 1, weigh beside their learned prior, but for the factors of their
+    /// actions.
+    of_numbers: Vec<f64>,
+    /// Habits that stand for the belief, each as probable.
+    pub(crate) listed: Vec<Habits>,
+    factors: HabitTable,
+    /// Of classes by their id: beliefs that were one share it until they step.
+    known: Mutex<KnownClasses>,
+}
+
+/// What classes weigh.
+#[derive(Debug, Default)]
+struct KnownClasses {
+    /// P(class) by the belief.
+    weights: HashMap<usize, f64, RandomState>,
+    at_mean: HashMap<usize, ClassMoments, RandomState>,
+}
+
+/// What the commands of a class weigh at the mean, and sums over them.
+#[derive(Debug, Clone)]
+pub(crate) struct ClassMoments {
+    /// By the number of actions, from 1.
+    pub(crate) of_numbers: Vec<f64>,
+    /// Of the numbers of each action: by the number of all actions, then by action.
+    pub(crate) counts: Vec<f64>,
+    /// Of the products of the numbers of two actions.
+    pub(crate) squares: Symmetric,
+}
+
+impl StepHabits {
+    /// With these shares of numbers of actions. Where devices can be used up in too many ways, moments are those before.
+    pub(crate) fn new(
+        mean: Vec<f64>,
+        covariance: &Symmetric,
+        numbers: &[f64],
+        before: &NumberMoments,
+        (learned, inference): (&LearnedHabits, &ReplyInference),
+    ) -> Self {
+        let factors: Vec<f64> = mean.iter().map(|own| own.exp()).collect();
+        let moments = inference.number_moments(&learned.rows, &factors).unwrap_or_else(|| before.clone());
+        let quotient = |own: f64, other: f64| if other > 0.0 { own / other } else { 0.0 };
+        let totals = learned.moments.totals.iter().zip(&moments.totals).map(|(all, own)| quotient(*all, *own));
+        let shares = numbers.iter().zip(&learned.numbers).map(|(own, learned)| quotient(*own, *learned));
+        let of_numbers = shares.zip(totals).map(|(share, total)| share * total).collect();
+        let habits = |point: Vec<f64>| learned.habits(point.into_iter().map(f64::exp).collect(), numbers, inference);
+        let listed: Vec<Habits> = points(&mean, covariance).into_iter().filter_map(habits).collect();
+        let factors = HabitTable::even(&listed);
+        Self { mean, moments, of_numbers, listed, factors, known: Mutex::default() }
+    }
+
+    /// P(class).
+    pub(crate) fn weight(&self, class: &CommandClass) -> f64 {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        *known.weights.entry(class.id).or_insert_with(|| {
+            let mut room = Vec::new();
+            class.members.iter().map(|one| one.prior * self.factor(&one.actions, &mut room)).sum()
+        })
+    }
+
+    /// The mean factor of a command on the learned prior.
+    pub(crate) fn factor(&self, actions: &[(u32, u32)], room: &mut Vec<f64>) -> f64 {
+        self.factors.factor(actions, room)
+    }
+
+    /// The moments of some classes together at the mean, each with its weight beside P(class).
+    pub(crate) fn moments_of(&self, classes: &[(&CommandClass, f64)]) -> ClassMoments {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = ClassMoments::none(self.mean.len(), self.of_numbers.len());
+        for (class, weight) in classes {
+            let new = || ClassMoments::new(class, &self.mean, &self.of_numbers);
+            all.add(known.at_mean.entry(class.id).or_insert_with(new), *weight);
+        }
+        all
+    }
+}
+
+impl ClassMoments {
+    fn none(actions: usize, numbers: usize) -> Self {
+        Self { of_numbers: vec![0.0; numbers], counts: vec![0.0; actions * numbers], squares: Symmetric::zero(actions) }
+    }
+
+    /// At a mean, given what each number of actions weighs.
+    fn new(class: &CommandClass, mean: &[f64], of_numbers: &[f64]) -> Self {
+        let size = mean.len();
+        let mut own = Self::none(size, of_numbers.len());
+        for Member { actions, prior } in &class.members {
+            let number = number_of(actions) - 1;
+            let Some(of_number) = of_numbers.get(number) else { continue };
+            let along = |(action, count): &(u32, u32)| f64::from(*count) * mean[*action as usize];
+            let weight = prior * of_number * actions.iter().map(along).sum::<f64>().exp();
+            own.of_numbers[number] += weight;
+            for (action, count) in actions {
+                own.counts[number * size + *action as usize] += weight * f64::from(*count);
+            }
+            own.squares.add_square_of(actions, weight);
+        }
+        own
+    }
+
+    fn add(&mut self, other: &Self, weight: f64) {
+        let add = |all: &mut [f64], own: &[f64]| all.iter_mut().zip(own).for_each(|(all, own)| *all += weight * own);
+        add(&mut self.of_numbers, &other.of_numbers);
+        add(&mut self.counts, &other.counts);
+        self.squares.add(&other.squares, weight);
+    }
+}
+
+/// Points with the mean and the covariance of the belief, each with its mirror image.
+fn points(mean: &[f64], covariance: &Symmetric) -> Vec<Vec<f64>> {
+    let size = mean.len();
+    // Rows of a Hadamard matrix: the columns of its second half are orthogonal, and each row has its negative.
+    let half = size.next_power_of_two();
+    let eigen = covariance.eigen();
+    let root = |signs: &[f64]| {
+        let mut point = mean.to_vec();
+        for (value, vector) in &eigen {
+            let along = value.max(0.0).sqrt() * dot(vector, signs);
+            for (own, one) in point.iter_mut().zip(vector) {
+                *own += along * one;
+            }
+        }
+        point
+    };
+    let sign =
+        |row: usize, column: usize| if (row & (half + column)).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
+    (0..2 * half).map(|row| root(&(0..size).map(|column| sign(row, column)).collect::<Vec<f64>>())).collect()
+}
+
+fn number_of(actions: &[(u32, u32)]) -> usize {
+    actions.iter().map(|(_, count)| *count as usize).sum::<usize>().max(1)
+}
