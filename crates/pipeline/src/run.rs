@@ -361,7 +361,7 @@ fn pass_to_sink(input: &mut dyn Input, mut sink: SinkOutput<'_>) -> (SinkOutcome
 #[cfg(test)]
 mod tests {
     use sizeleak_frame::Frame;
-    use sizeleak_platform::runtime::{Source, SourceEmit, SourceNode, StageError};
+    use sizeleak_platform::runtime::{Source, SourceCounts, SourceEmit, SourceNode, StageError};
 
     use super::*;
 
@@ -376,12 +376,8 @@ mod tests {
             Ok(())
         }
 
-        fn bytes_in(&self) -> u64 {
-            0
-        }
-
-        fn frames_in(&self) -> u64 {
-            0
+        fn counts(&self) -> SourceCounts {
+            SourceCounts::default()
         }
     }
 

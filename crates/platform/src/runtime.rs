@@ -57,7 +57,7 @@ pub use processors::{has_several_processors, processors};
 pub use runnable::{FusedStage, Runnable};
 pub use runnable::{Observer, Outcome, SilentObserver};
 pub use running_node::run_fused;
-pub use source::{Source, SourceEmit, SourceNode};
+pub use source::{Source, SourceCounts, SourceEmit, SourceNode};
 pub use stage::{FailureSlot, Slot, StateError, StateSlot, decode_state, encode_state, sorted_table};
 pub use stage::{Stage, StageError};
 pub use stream::{StreamInput, StreamOutput, widen_pipe};

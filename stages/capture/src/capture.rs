@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use sizeleak_frame::what;
-use sizeleak_platform::runtime::{Interrupt, Source, SourceEmit, StageError};
+use sizeleak_platform::runtime::{Interrupt, Source, SourceCounts, SourceEmit, StageError};
 
 use crate::capture_driver::{CaptureDriver, fast};
 use crate::dating::{Dating, LOST_BEFORE_NS};
@@ -21,16 +21,14 @@ pub struct Capture {
     reads_folders: bool,
     order: CaptureOrder,
     selection: Selection,
-    bytes: u64,
-    packets: u64,
-    counters: Vec<(&'static str, u64)>,
+    counts: SourceCounts,
 }
 
 impl Capture {
     /// Reads these files, and all files below those that are folders; `-` is stdin.
     pub fn new(files: Vec<PathBuf>) -> Self {
         let (order, selection) = (CaptureOrder::Time, Selection::All);
-        Self { files, reads_folders: true, order, selection, bytes: 0, packets: 0, counters: Vec::new() }
+        Self { files, reads_folders: true, order, selection, counts: SourceCounts::default() }
     }
 
     /// Reports folders as files that cannot be read.
@@ -97,8 +95,7 @@ impl Source for Capture {
         {
             out.emit(notice(what::CLOCK, batcher.last_ns(), &detail).into())?;
         }
-        (self.bytes, self.packets) = (merge.bytes, batcher.counts.packets);
-        self.counters = vec![
+        let counters = vec![
             ("files", file_count),
             ("snaplen_cut", batcher.counts.snaplen_cut),
             ("left_out", batcher.left_out()),
@@ -107,19 +104,12 @@ impl Source for Capture {
             ("skipped_files", skipped),
             ("damaged_files", failures.count() - unreadable_folders),
         ];
+        self.counts = SourceCounts { bytes_in: merge.bytes, frames_in: batcher.counts.packets, counters };
         failures.into_result()
     }
 
-    fn bytes_in(&self) -> u64 {
-        self.bytes
-    }
-
-    fn frames_in(&self) -> u64 {
-        self.packets
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.counters.clone()
+    fn counts(&self) -> SourceCounts {
+        self.counts.clone()
     }
 }
 

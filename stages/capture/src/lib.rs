@@ -44,7 +44,7 @@ pub use error::{CaptureError, Damage};
 pub use folder::{FolderContent, SpecialFile, content_below, is_named_capture};
 pub use live::Tcpdump;
 pub use merge::CaptureOrder;
-pub use open::is_capture;
+pub use open::{decompressed, is_capture};
 pub use options::Options;
 pub use packet::CapturedPacket;
 pub use reader::CaptureReader;

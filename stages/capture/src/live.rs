@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use sizeleak_frame::what;
 use sizeleak_platform::runtime::{
-    FileProgress, Interrupt, Progress, Source, SourceEmit, StageError, becomes_ready, is_ready,
+    FileProgress, Interrupt, Progress, Source, SourceCounts, SourceEmit, StageError, becomes_ready, is_ready,
 };
 
 use crate::capture_driver::CaptureDriver;
@@ -191,15 +191,13 @@ pub(crate) struct LiveCapture {
     tcpdump: Tcpdump,
     output: Option<ChildStdout>,
     selection: Selection,
-    bytes: u64,
-    packets: u64,
-    counters: Vec<(&'static str, u64)>,
+    counts: SourceCounts,
 }
 
 impl LiveCapture {
     /// Passes on this selection of the packets that a tcpdump captures.
     pub(crate) fn new((tcpdump, output): (Tcpdump, ChildStdout), selection: Selection) -> Self {
-        Self { tcpdump, output: Some(output), selection, bytes: 0, packets: 0, counters: Vec::new() }
+        Self { tcpdump, output: Some(output), selection, counts: SourceCounts::default() }
     }
 
     /// A merge of what tcpdump writes alone, and why that is no capture.
@@ -245,15 +243,15 @@ impl Source for LiveCapture {
         let mut driver = CaptureDriver::new(merge, &self.selection, &mut failures, out, &stop);
         driver.run()?;
         let CaptureDriver { merge, batcher, .. } = driver;
-        (self.bytes, self.packets) = (merge.bytes, batcher.counts.packets);
         let (drops, ended) = self.tcpdump.end();
         self.report_drops(drops, batcher.last_ns(), out)?;
-        self.counters = vec![
+        let counters = vec![
             ("snaplen_cut", batcher.counts.snaplen_cut),
             ("left_out", batcher.left_out()),
             ("kernel_drops", drops.kernel),
             ("interface_drops", drops.interface),
         ];
+        self.counts = SourceCounts { bytes_in: merge.bytes, frames_in: batcher.counts.packets, counters };
         if interrupt.is_set() {
             return Ok(());
         }
@@ -264,16 +262,8 @@ impl Source for LiveCapture {
         failures.into_result()
     }
 
-    fn bytes_in(&self) -> u64 {
-        self.bytes
-    }
-
-    fn frames_in(&self) -> u64 {
-        self.packets
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.counters.clone()
+    fn counts(&self) -> SourceCounts {
+        self.counts.clone()
     }
 }
 

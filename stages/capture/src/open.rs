@@ -27,7 +27,8 @@ pub(crate) fn is_stream(file: &Path) -> bool {
 
 /// Whether a file in a folder is a capture, whole or damaged, and not one of the other files there.
 pub fn is_capture(file: &Path) -> bool {
-    let opened = File::open(file).map_err(Damage::Open).and_then(|opened| decompress(Box::new(opened)));
+    let opened =
+        File::open(file).map_err(Damage::Open).and_then(|opened| decompressed(Box::new(opened)).map_err(Damage::Open));
     match opened.and_then(CaptureReader::new) {
         Err(Damage::Open(_)) => file.exists(),
         Err(Damage::NotCapture(_) | Damage::StandIn(_) | Damage::Empty) => is_named_capture(file),
@@ -48,7 +49,7 @@ impl CaptureReader {
         if opened.metadata().map_err(Damage::Open)?.is_dir() {
             return Err(Damage::Folder);
         }
-        Self::new(decompress(watch(opened))?)
+        Self::new(decompressed(watch(opened)).map_err(Damage::Open)?)
     }
 }
 
@@ -71,7 +72,7 @@ pub(crate) fn open(
         let input = open_stream(file).map_err(Damage::Open)?;
         let handle = input.as_fd().try_clone_to_owned().map_err(Damage::Open)?;
         let input = Box::new(Interruptible::new(progress.watch(input, 0), interrupt.clone()));
-        return Ok((CaptureReader::new(decompress(input)?)?, Some(handle)));
+        return Ok((CaptureReader::new(decompressed(input).map_err(Damage::Open)?)?, Some(handle)));
     }
     let source = match open_file(file, progress, 0)? {
         ByteSource::Stream(input) if decompression == Decompression::Threaded => {
@@ -88,22 +89,22 @@ pub(crate) fn open_file(file: &Path, progress: &FileProgress, offset: u64) -> Re
     if metadata.is_dir() {
         return Err(Damage::Folder);
     }
-    let magic = read_magic(&mut opened)?;
+    let magic = read_magic(&mut opened).map_err(Damage::Open)?;
     opened.rewind().map_err(Damage::Open)?;
     if Compression::of(&magic) == Compression::None && !is_skippable(&magic) {
         return Ok(ByteSource::File(PlainFile::new(opened, metadata.len(), offset, progress)));
     }
-    let mut input = decompress(Box::new(progress.watch(opened, 0)))?;
+    let mut input = decompressed(Box::new(progress.watch(opened, 0))).map_err(Damage::Open)?;
     io::copy(&mut input.by_ref().take(offset), &mut io::sink()).map_err(Damage::Open)?;
     Ok(ByteSource::Stream(input))
 }
 
 /// The stream itself, or its content if it is compressed. Several compressed members are one stream.
-fn decompress(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, Damage> {
+pub fn decompressed(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut magic = read_magic(&mut input)?;
     while is_skippable(&magic) {
         let mut whole = Cursor::new(magic).chain(input);
-        skip_frame(&mut whole).map_err(Damage::Open)?;
+        skip_frame(&mut whole)?;
         (_, input) = whole.into_inner();
         magic = read_magic(&mut input)?;
     }
@@ -113,22 +114,21 @@ fn decompress(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, D
         Compression::None => Box::new(whole),
         Compression::Gzip => Box::new(MultiGzDecoder::new(whole)),
         Compression::Zstd => {
-            let mut decoder = zstd::Decoder::new(whole).map_err(Damage::Open)?;
-            decoder.window_log_max(MAX_MEMORY_LOG).map_err(Damage::Open)?;
+            let mut decoder = zstd::Decoder::new(whole)?;
+            decoder.window_log_max(MAX_MEMORY_LOG)?;
             Box::new(decoder)
         }
         Compression::Xz => {
-            let stream = Stream::new_stream_decoder(1 << MAX_MEMORY_LOG, CONCATENATED);
-            let stream = stream.map_err(|error| Damage::Open(error.into()))?;
+            let stream = Stream::new_stream_decoder(1 << MAX_MEMORY_LOG, CONCATENATED)?;
             Box::new(XzDecoder::new_stream(whole, stream))
         }
         Compression::Lz4 => Box::new(Lz4Frames::new(whole)),
     })
 }
 
-fn read_magic(input: &mut impl Read) -> Result<Vec<u8>, Damage> {
+fn read_magic(input: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut magic = Vec::new();
-    input.take(6).read_to_end(&mut magic).map_err(Damage::Open)?;
+    input.take(6).read_to_end(&mut magic)?;
     Ok(magic)
 }
 

@@ -42,7 +42,7 @@ fn run(content: &[u8]) -> (Vec<Read>, Vec<Notice>, Counters, Option<String>) {
     let mut out: Vec<Frame> = Vec::new();
     let error = capture.run(&mut out, &Interrupt::new()).err().map(|error| error.to_string());
     let notices = out.iter().filter_map(|frame| Notice::try_from(frame.clone()).ok()).collect();
-    (out.into_iter().flat_map(packets).collect(), notices, Counters(capture.counters()), error)
+    (out.into_iter().flat_map(packets).collect(), notices, Counters(capture.counts().counters), error)
 }
 
 impl Counters {

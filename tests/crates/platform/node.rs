@@ -8,8 +8,8 @@ use sizeleak_frame::{
     Command, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
 };
 use sizeleak_platform::runtime::{
-    Closed, Emit, Input, Interrupt, Node, Outcome, Output, Runnable, SilentObserver, Source, SourceEmit, SourceNode,
-    Stage, StageError, StreamInput, StreamOutput, channel,
+    Closed, Emit, Input, Interrupt, Node, Outcome, Output, Runnable, SilentObserver, Source, SourceCounts, SourceEmit,
+    SourceNode, Stage, StageError, StreamInput, StreamOutput, channel,
 };
 use sizeleak_platform::telemetry::{FrameCounts, Latency, Telemetry};
 
@@ -209,12 +209,8 @@ impl Source for Counter {
         Ok(())
     }
 
-    fn bytes_in(&self) -> u64 {
-        0
-    }
-
-    fn frames_in(&self) -> u64 {
-        0
+    fn counts(&self) -> SourceCounts {
+        SourceCounts::default()
     }
 }
 

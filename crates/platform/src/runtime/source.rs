@@ -21,15 +21,16 @@ pub trait Source: Send {
     /// [`StageError`], after all complete frames have been emitted.
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError>;
 
-    fn bytes_in(&self) -> u64;
+    /// What it has read by then, for its row of `summary`.
+    fn counts(&self) -> SourceCounts;
+}
 
-    /// Frames it has read from its input, in the input's own unit (packets, for a capture).
-    fn frames_in(&self) -> u64;
-
-    /// Further counters, for its row of `summary`.
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
-    }
+#[derive(Debug, Clone, Default)]
+pub struct SourceCounts {
+    pub bytes_in: u64,
+    /// In the input's own unit: packets, for a capture.
+    pub frames_in: u64,
+    pub counters: Vec<(&'static str, u64)>,
 }
 
 /// The output of a source, which can flush before it waits for more input.
@@ -68,17 +69,18 @@ impl<S: Source> SourceNode<S> {
         let mut timed =
             TimedEmit { out, service: Latency::new(), since: Instant::now(), waited, traffic: FrameCounts::default() };
         let ran = self.source.run(&mut timed, interrupt);
-        timed.publish(self.source.frames_in());
+        let SourceCounts { bytes_in, frames_in, counters } = self.source.counts();
+        timed.publish(frames_in);
         match (ran, &self.failure) {
             (Err(StageError::Failed(error)), Some(slot)) => slot.put(error.to_string()),
             (ran, _) => ran?,
         }
         let own = StageSummary {
             stage: S::NAME.to_owned(),
-            frames_in: self.source.frames_in(),
+            frames_in,
             frames_out: timed.out.frames,
-            bytes_in: self.source.bytes_in(),
-            counters: self.source.counters().into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            bytes_in,
+            counters: counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
             latency: timed.service.to_bytes(),
             queue: Latency::new().to_bytes(),
         };
