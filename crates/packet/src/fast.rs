@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::address_set::AddressPair;
-use crate::captured_bytes::CapturedBytes;
+use crate::ip::CapturedBytes;
 use crate::protocol::{ACK, DNS_PORT, ETHERNET, TCP, UDP, is_tunnel_port, may_be_tunnel};
 
 const ETHERNET_HEADER: usize = 14;

@@ -29,8 +29,6 @@
 
 mod address_prefilter;
 mod address_set;
-mod captured_bytes;
-mod dns;
 pub mod fast;
 mod ip;
 mod link;
@@ -41,11 +39,9 @@ mod unsized_protocol;
 
 pub use address_prefilter::AddressPrefilter;
 pub use address_set::{AddressPair, AddressSet, InvalidAddress, is_private};
-pub use captured_bytes::CapturedBytes;
-pub use dns::{DnsKind, DnsMessage, dns_message};
-pub use ip::{Fragment, IpPacket, IpPayload};
+pub use ip::{CapturedBytes, Fragment, IpPacket, IpPayload};
 pub use link::{NoIpHeader, ip_bytes};
 pub use protocol::{GRE, UDP, may_be_tunnel};
-pub use transport::{NoSegment, TransportSegment};
+pub use transport::{DnsKind, DnsMessage, NoSegment, TransportSegment, dns_message};
 pub use tunnel::{Encapsulation, OpenedTunnel, TunnelKind, open_tunnel};
 pub use unsized_protocol::UnsizedProtocol;

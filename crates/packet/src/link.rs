@@ -5,7 +5,7 @@ use std::fmt::{Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-use crate::captured_bytes::CapturedBytes;
+use crate::ip::CapturedBytes;
 
 /// Why a frame or a tunnel has no readable IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -10,8 +10,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::captured_bytes::CapturedBytes;
-use crate::ip::{IpPacket, IpPayload};
+use crate::ip::{CapturedBytes, IpPacket, IpPayload};
 use crate::link::{IpPlace, NoIpHeader, after_ether_type, after_ethernet, after_wifi, big_endian, ip_at};
 use crate::protocol::{
     GENEVE_PORT, GRE, GRE_PORT, GUE_PORT, IPV4, IPV6, MPLS, MPLS_PORT, OLD_VXLAN_PORT, TCP, TZSP_PORT, UDP, VXLAN_PORT,

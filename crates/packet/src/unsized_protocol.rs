@@ -96,8 +96,7 @@ impl Display for UnsizedProtocol {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::captured_bytes::CapturedBytes;
-    use crate::ip::IpPayload;
+    use crate::ip::{CapturedBytes, IpPayload};
 
     fn named(protocol: u8, data: &[u8]) -> Option<UnsizedProtocol> {
         let payload = IpPayload { protocol, bytes: CapturedBytes::frame(data, 0) };

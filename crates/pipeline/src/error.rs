@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::traffic_seen::TrafficSeen;
+use crate::model_fit::TrafficSeen;
 
 /// Longer lines are quoted up to here, in characters.
 const MAX_QUOTE: usize = 160;

@@ -1,8 +1,6 @@
 //! What pipelines are run over: captures, or saved streams. They are read once; every later run continues from what
 //! was kept of them before the segmenter.
 
-mod gateway_filter;
-mod joined_parts;
 mod part;
 
 use std::fmt::{Debug, Formatter, Write};
@@ -21,11 +19,8 @@ use crate::error::{ConfigError, InputError, RunError};
 use crate::pipeline::Pipeline;
 use crate::run::PreparedRun;
 use crate::saved_stream::SavedStream;
-use gateway_filter::GatewayFilter;
-pub use joined_parts::Overlap;
-use joined_parts::join;
-pub use part::InputPart;
-use part::{PartRecorder, own_interrupt};
+use part::{GatewayFilter, PartRecorder, join, own_interrupt};
+pub use part::{InputPart, Overlap};
 
 /// The last stage whose output does not depend on how commands are found. It is small.
 const LAST_OF_FRONT: &str = "record-sizer";

@@ -10,8 +10,7 @@ use toml::{Table, Value};
 
 use crate::ConfigError;
 use crate::registry::{self, STAGES, StageEntry};
-use crate::settings::{Mode, RunSettings};
-use crate::stage::{BuildStage, PipelineStage, SAVE, StageKind, save_path};
+use crate::stage::{BuildStage, Mode, PipelineStage, RunSettings, SAVE, StageKind, save_path};
 use crate::suggestion::did_you_mean;
 
 /// The stage whose options a model has, and which takes no model itself.

@@ -1,11 +1,15 @@
-//! Where stages run: on a thread, in a process, or replaced by a forwarder of bytes. And what frames travel through from
-//! one to the next: a channel between threads, bytes wherever a process or a forwarder is involved.
+//! Where stages run: on a thread, in a process, or replaced by a forwarder of bytes. And what frames travel through
+//! from one to the next: a channel between threads, bytes wherever a process or a forwarder is involved.
+//!
+//! A forwarder passes a byte stream on unchanged between processes, and records it on the way. Next to an external
+//! program there always is one: it does not wait for what that program leaves behind. An external program may write
+//! fields that this version does not know and a later stage does: decoding and encoding would drop them.
 
-use std::io::{self, Read};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 
-use sizeleak_platform::runtime::{ChannelInput, Input, Interrupt, Runnable, StreamInput};
+use sizeleak_frame::{BATCH_BYTES, Frame, FrameReader, FrameWriter, ReadError, Summary};
+use sizeleak_platform::runtime::{ChannelInput, Input, Interrupt, Outcome, Runnable, StreamInput};
 
-use crate::forwarder::ByteForwarder;
 use crate::process::{ProgramOrigin, StageProgram};
 use crate::save::OutputRecorder;
 use crate::{SavedStream, registry};
@@ -87,3 +91,96 @@ impl LinkReceiver {
         }
     }
 }
+
+pub(crate) struct ByteForwarder {
+    pub(crate) stage: String,
+    pub(crate) recorder: Option<OutputRecorder>,
+}
+
+impl ByteForwarder {
+    /// Forwards the whole stream; the next stage reports faults in it. With `interrupt`, for a file that no process
+    /// upstream would end, the stream ends with a summary once that is set.
+    pub(crate) fn run(self, input: Box<dyn Read + Send>, output: impl Write, interrupt: Option<&Interrupt>) -> Outcome {
+        let mut output = BufWriter::with_capacity(BATCH_BYTES, output);
+        let ended = if self.recorder.is_none() && interrupt.is_none() {
+            forward_bytes(input, &mut output)
+        } else {
+            forward(FrameReader::new(input), &mut output, self.recorder, interrupt)
+        };
+        match ended.and_then(|outcome| output.flush().map(|()| outcome)) {
+            Ok(outcome) => outcome,
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Outcome::Closed,
+            Err(error) => Outcome::Failed(format!("the output cannot be written: {error}")),
+        }
+    }
+}
+
+fn forward(
+    mut reader: FrameReader<Box<dyn Read + Send>>,
+    output: &mut impl Write,
+    mut recorder: Option<OutputRecorder>,
+    interrupt: Option<&Interrupt>,
+) -> io::Result<Outcome> {
+    let (mut is_begun, mut is_ended) = (false, false);
+    loop {
+        let read = match reader.buffered_frame() {
+            Ok(Some(frame)) => {
+                let value = reader.last_value();
+                (is_begun, is_ended) = (true, matches!(frame, Frame::Summary(_)));
+                if let Some(recorder) = &mut recorder {
+                    recorder.write_all(value)?;
+                }
+                recorder.take_if(|_| is_ended).map_or(Ok(()), OutputRecorder::end)?;
+                output.write_all(value)?;
+                continue;
+            }
+            Ok(None) if is_begun && !is_ended && interrupt.is_some_and(Interrupt::is_set) => {
+                return end_early(output).map(|()| Outcome::Interrupted);
+            }
+            Ok(None) => {
+                output.flush()?;
+                reader.fill()
+            }
+            Err(error) => Err(error),
+        };
+        match read {
+            Ok(true) => {}
+            Ok(false) => return Ok(Outcome::Done),
+            Err(_) if is_begun && !is_ended && interrupt.is_some_and(Interrupt::is_set) => {
+                return end_early(output).map(|()| Outcome::Interrupted);
+            }
+            Err(error @ ReadError::Io { .. }) if error.is_cut() => return Ok(Outcome::Cut(error.to_string())),
+            Err(ReadError::Io { source, .. }) => return Ok(Outcome::Failed(format!("cannot be read on: {source}"))),
+            Err(_) => {
+                let (rest, mut input) = reader.into_rest();
+                output.write_all(&rest)?;
+                io::copy(&mut input, output)?;
+                return Ok(Outcome::Done);
+            }
+        }
+    }
+}
+
+fn forward_bytes(mut input: impl Read, output: &mut impl Write) -> io::Result<Outcome> {
+    let mut buffer = vec![0; BATCH_BYTES];
+    loop {
+        match input.read(&mut buffer) {
+            Ok(0) => return Ok(Outcome::Done),
+            Ok(length) => {
+                output.write_all(buffer.get(..length).unwrap_or_default())?;
+                output.flush()?;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Ok(Outcome::Failed(format!("cannot be read on: {error}"))),
+        }
+    }
+}
+
+/// Ends a stream after a whole frame, as an interrupted source does.
+fn end_early(output: &mut impl Write) -> io::Result<()> {
+    let mut writer = FrameWriter::new(output);
+    Ok(writer.write(&Summary::default().into()).and_then(|()| writer.flush())?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,13 +14,11 @@ use sizeleak_platform::runtime::{Access, ConfigureError, Node, Runnable, StageOp
 use toml::Value;
 use tracing::debug;
 
-use crate::forwarder::ByteForwarder;
-use crate::placement::{Placement, StageThread};
+use crate::placement::{ByteForwarder, Placement, StageThread};
 use crate::process::{ProgramOrigin, StageProgram};
 use crate::run::PreparedRun;
 use crate::save::{OutputRecorder, PendingSave};
-use crate::settings::fault_of_queue_depth;
-use crate::stage::{PipelineStage, SAVE, StageKind, check_order};
+use crate::stage::{PipelineStage, SAVE, StageKind, check_order, fault_of_queue_depth};
 use crate::{ConfigError, Mode, Pipeline, SavedStream};
 
 impl Pipeline {

@@ -17,13 +17,10 @@ use sizeleak_platform::runtime::{
 use sizeleak_platform::telemetry::Telemetry;
 use sizeleak_platform::telemetry::log::{complain, repeat};
 
-use crate::cause::{RunEnding, StageOutcome, first_cause};
-use crate::forwarder::ByteForwarder;
-use crate::held_pipe::{HeldPipe, ProgramEnd};
-use crate::placement::{LinkReceiver, Placement, StageThread};
-use crate::process::{ProgramOrigin, StageGroup, StageProcess, StageProgram};
+use crate::cause::{RunEnding, SinkOutcome, SinkOutput, StageOutcome, first_cause};
+use crate::placement::{ByteForwarder, LinkReceiver, Placement, StageThread};
+use crate::process::{HeldPipe, ProgramEnd, ProgramOrigin, StageGroup, StageProcess, StageProgram};
 use crate::save::{PendingSave, RecordedOutput};
-use crate::sink_output::{SinkOutcome, SinkOutput};
 use crate::{RunError, SavedStream};
 
 /// How often to check for an interrupt.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::registry::{self, StageEntry};
-use crate::settings::RunSettings;
+use crate::stage::RunSettings;
 use crate::type_schema::of_type;
 
 pub fn schema() -> Value {

@@ -30,7 +30,6 @@
 //! ```
 
 mod channel;
-mod configure;
 mod counters;
 mod interrupt;
 mod link;
@@ -38,28 +37,22 @@ mod node;
 mod processors;
 pub mod program;
 mod runnable;
-mod running_node;
 mod source;
 mod stage;
-mod stream;
 mod traffic_clock;
 mod two_generation_cache;
 
 pub use crate::sandbox::{Access, Sandbox};
 pub use crate::telemetry::{FileProgress, Progress, ProgressReader};
-pub use channel::{ChannelInput, ChannelOutput, channel};
-pub use configure::{ConfigureError, StageOptions};
+pub use channel::{ChannelInput, ChannelOutput, StreamInput, StreamOutput, channel, widen_pipe};
 pub use interrupt::{Interrupt, Interruptible, becomes_ready, becomes_ready_for, is_ready, open_stream, stdin};
-pub use link::{Closed, Emit, Output};
-pub use link::{Input, InputError, Received};
-pub use node::Node;
+pub use link::{Closed, Emit, Input, InputError, Output, Received};
+pub use node::{Node, run_fused};
 pub use processors::{has_several_processors, processors};
-pub use runnable::{FusedStage, Runnable};
-pub use runnable::{Observer, Outcome, SilentObserver};
-pub use running_node::run_fused;
+pub use runnable::{ConfigureError, FusedStage, Observer, Outcome, Runnable, SilentObserver, StageOptions};
 pub use source::{Source, SourceCounts, SourceEmit, SourceNode};
-pub use stage::{FailureSlot, Slot, StateError, StateSlot, decode_state, encode_state, sorted_table};
-pub use stage::{Stage, StageError};
-pub use stream::{StreamInput, StreamOutput, widen_pipe};
+pub use stage::{
+    FailureSlot, Slot, Stage, StageError, StateError, StateSlot, decode_state, encode_state, sorted_table,
+};
 pub use traffic_clock::{ClockEvent, STEP_NS, TrafficClock, describe_odd_time};
 pub use two_generation_cache::TwoGenerationCache;

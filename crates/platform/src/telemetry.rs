@@ -15,21 +15,13 @@
 //! assert_eq!(telemetry.meters()[0].counts().frames_out, 100);
 //! ```
 
-mod capture_faults;
-mod encoded_histogram;
 pub mod headings;
 mod latency;
-mod latency_report;
 pub mod log;
 mod meter;
 pub mod metrics;
-mod progress;
 mod tally;
 
-pub use capture_faults::CaptureFaults;
-pub use latency::{Latency, LatencyError};
-pub use latency_report::{LatencyTable, write_latency_log};
-pub use meter::Telemetry;
-pub use meter::{BOUNDS_NS, FrameCounts, Meter, TimeHistogram};
-pub use progress::{FileProgress, Progress, ProgressReader};
-pub use tally::{CountedNotice, NoticeTally, Tally};
+pub use latency::{Latency, LatencyError, LatencyTable, write_latency_log};
+pub use meter::{BOUNDS_NS, FileProgress, FrameCounts, Meter, Progress, ProgressReader, Telemetry, TimeHistogram};
+pub use tally::{CaptureFaults, CountedNotice, NoticeTally, Tally};

@@ -32,7 +32,6 @@ mod packet_batcher;
 mod pcap;
 mod pcapng;
 mod prefetch;
-mod read_ahead;
 mod reader;
 mod resync;
 #[cfg(test)]

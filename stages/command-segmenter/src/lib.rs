@@ -40,7 +40,6 @@
 mod adaptive;
 mod endpoints;
 mod flow_history;
-mod labelled_message;
 mod learned;
 mod message;
 mod noise_model;
@@ -52,7 +51,6 @@ mod reply_windows;
 mod reports;
 mod rules;
 mod segmenter;
-mod service_classifier;
 #[cfg(test)]
 mod testing;
 mod traffic_profile;

@@ -15,11 +15,10 @@ use sizeleak_platform::runtime::ConfigureError;
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, SizeClass, SizedRecord};
-use crate::labelled_message::{CommandLabels, MessageLabel, label_messages};
 use crate::noise_model::{command_range, size_in_basis};
 use crate::options::{CommandDirection, Options, TimeLimits};
 use crate::traffic_profile::TrafficProfile;
-use crate::training_counts::TrainingCounts;
+use crate::training_counts::{CommandLabels, MessageLabel, TrainingCounts, label_messages};
 
 /// Records with labelled commands among them.
 #[derive(Debug, Clone, Copy)]

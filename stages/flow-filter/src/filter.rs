@@ -16,10 +16,9 @@ use crate::earlier_packets::EarlierPackets;
 use crate::fast::FlowCache;
 use crate::flow_table::{FlowLookup, FlowRef, FlowTable, GatewayEnds};
 use crate::ip_reassembly::{FragmentLimits, IncompletePacket, IpReassembly};
-use crate::options::Options;
+use crate::options::{Options, TunnelSelection, TunnelTreatment};
 use crate::segment_writer::SegmentWriter;
 use crate::services::{Sender, ServiceSelection};
-use crate::tunnels::{TunnelSelection, TunnelTreatment};
 
 /// Keeps the TCP segments and UDP datagrams of a gateway's flows.
 #[derive(Debug)]

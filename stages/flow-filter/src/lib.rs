@@ -35,7 +35,6 @@ mod ip_reassembly;
 mod options;
 mod segment_writer;
 mod services;
-mod tunnels;
 
 pub use filter::FlowFilter;
 pub use options::Options;

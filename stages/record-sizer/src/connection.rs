@@ -8,11 +8,10 @@ mod declared;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Direction, OwnedSegment, Segment};
 
-use crate::counters::PayloadUse;
-use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
+use crate::findings::{Findings, Incident, PayloadUse, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
+use crate::framing::LengthFramer;
 use crate::handshake::HandshakeReader;
-use crate::length_framer::LengthFramer;
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
 use crate::per_direction::PerDirection;

@@ -7,15 +7,14 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Direction, Protocol};
 
 use crate::chunk::Chunk;
-use crate::counters::PayloadUse;
-use crate::dtls_flow::DtlsFlow;
-use crate::esp::EspFlow;
+use crate::dtls::DtlsFlow;
+use crate::findings::PayloadUse;
 use crate::matter::{MatterFlow, is_matter};
 use crate::message::{FlowEnds, FlowEvent, Found, MessageFramer};
 use crate::options::Declared;
 use crate::per_direction::PerDirection;
 use crate::quic::{QuicFlow, is_quic};
-use crate::wireguard::WireGuardFlow;
+use crate::tunnels::{EspFlow, WireGuardFlow};
 
 /// The most datagrams that speak for a protocol: one more of another in a row, and it is that. So many are held.
 const MOST: u8 = 16;

@@ -5,11 +5,10 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction};
 
 use crate::chunk::Chunk;
-use crate::counters::PayloadUse;
-use crate::findings::{Conflict, Findings, Incident, StreamBytes, TlsEvent};
+use crate::findings::{Conflict, Findings, Incident, PayloadUse, StreamBytes, TlsEvent};
+use crate::framing::LengthFramer;
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
 use crate::hello_scan::{HELLO, HelloScan, ScanOutcome, is_hello, ssl2_hello_length};
-use crate::length_framer::LengthFramer;
 use crate::message::{FlowEvent, Found, MessageFramer};
 use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer, SizedMessage};
 use crate::reassembly::OrderedStream;

@@ -8,10 +8,8 @@
 //! or ids it has, so that none takes another's place.
 
 mod header;
-mod initial;
 
-use header::{LongKind, LongPacket, Version};
-use initial::InitialReader;
+use header::{InitialReader, LongKind, LongPacket, Version};
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Protocol};
 

@@ -13,8 +13,7 @@
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::{OwnedSegment, Segment};
 
-use crate::chunk::Chunk;
-use crate::held_segments::HeldSegments;
+use crate::chunk::{Chunk, HeldSegments};
 use crate::record::{OpenRecord, is_whole_records};
 use crate::rivals::{Claim, Proof, Rivals, Run};
 use crate::stream_position::{StreamPosition, StreamStart, WINDOW, behind, first_bytes, header_digest, is_near};

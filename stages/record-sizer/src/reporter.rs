@@ -8,8 +8,7 @@ use sizeleak_frame::{Direction, Notice, Protocol, Record, Session, what};
 use sizeleak_platform::runtime::{Closed, Emit};
 
 use crate::connection::{Connection, Ending};
-use crate::counters::{PayloadUse, SizerCounters};
-use crate::findings::{Conflict, Findings, Incident, ReadBytes, StreamBytes, TlsEvent};
+use crate::findings::{Conflict, Findings, Incident, PayloadUse, ReadBytes, SizerCounters, StreamBytes, TlsEvent};
 use crate::handshake::Hello;
 use crate::message::{FlowEvent, Found, Message};
 use crate::messages::{MessageEnd, SizedMessage};

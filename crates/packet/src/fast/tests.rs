@@ -5,10 +5,9 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::*;
-use crate::dns::{DnsKind, dns_message};
 use crate::ip::IpPacket;
 use crate::link::ip_bytes;
-use crate::transport::TransportSegment;
+use crate::transport::{DnsKind, TransportSegment, dns_message};
 use crate::tunnel::open_tunnel;
 
 /// Reads a packet with the general parsers.

@@ -1,10 +1,10 @@
 //! Tests of `saved_stream`.
 
-use sizeleak_frame::{FrameWriter, SCHEMA};
+use sizeleak_frame::{FrameWriter, Hello, Notice, SCHEMA};
 
 use super::*;
 
-fn stream(stage: &str, upstream: &[&str]) -> SavedStream {
+fn begun_stream(stage: &str, upstream: &[&str]) -> SavedStream {
     let upstream = upstream.iter().map(|&stage| stage.to_owned()).collect();
     let hello = Hello { schema: SCHEMA, stage: stage.into(), version: "1".into(), upstream };
     let mut writer = FrameWriter::new(Vec::new());
@@ -22,9 +22,9 @@ fn pipeline(text: &str) -> Pipeline {
 #[test]
 fn index_of_finds_the_stage_named_by_hello() {
     let standard = Pipeline::standard();
-    assert_eq!(standard.index_of(&stream("record-sizer", &["capture", "flow-filter"])).unwrap(), 2);
-    assert_eq!(standard.index_of(&stream("pruner", &[])).unwrap(), 6);
-    let error = standard.index_of(&stream("burst", &["record-sizer"])).unwrap_err();
+    assert_eq!(standard.index_of(&begun_stream("record-sizer", &["capture", "flow-filter"])).unwrap(), 2);
+    assert_eq!(standard.index_of(&begun_stream("pruner", &[])).unwrap(), 6);
+    let error = standard.index_of(&begun_stream("burst", &["record-sizer"])).unwrap_err();
     assert_eq!(error.exit_code(), 2);
     assert!(error.to_string().contains("`burst` made this stream, and it is not in this pipeline"), "{error}");
 }
@@ -35,9 +35,9 @@ fn index_of_distinguishes_stages_of_the_same_name_by_upstream() {
         "[[stage]]\nrun = \"capture\"\n[[stage]]\nname = \"mine\"\ncommand = [\"cat\"]\n[[stage]]\nname = \
              \"mine\"\ncommand = [\"cat\"]\n",
     );
-    assert_eq!(twice.index_of(&stream("mine", &["capture"])).unwrap(), 1);
-    assert_eq!(twice.index_of(&stream("mine", &["capture", "mine"])).unwrap(), 2);
-    assert_eq!(twice.index_of(&stream("mine", &["mine", "mine", "mine"])).unwrap(), 2, "more than there are");
+    assert_eq!(twice.index_of(&begun_stream("mine", &["capture"])).unwrap(), 1);
+    assert_eq!(twice.index_of(&begun_stream("mine", &["capture", "mine"])).unwrap(), 2);
+    assert_eq!(twice.index_of(&begun_stream("mine", &["mine", "mine", "mine"])).unwrap(), 2, "more than there are");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn next_stage_of_another_kind_is_an_error() {
         "[[stage]]\nrun = \"capture\"\n[[stage]]\nname = \"record-sizer\"\ncommand = [\"cat\"]\n[[stage]]\nrun = \
              \"flow-filter\"\n",
     );
-    let error = odd.index_of(&stream("record-sizer", &["capture"])).unwrap_err().to_string();
+    let error = odd.index_of(&begun_stream("record-sizer", &["capture"])).unwrap_err().to_string();
     assert!(error.contains("kind `record`") && error.contains("works on `packets`"), "{error}");
 }
 
@@ -59,4 +59,60 @@ fn invalid_stream_is_an_error_that_names_the_file() {
     assert!(fault(file.path()).contains("value 1 of the frame stream"), "{}", fault(file.path()));
     assert!(fault(Path::new("/no/such.frames")).contains("/no/such.frames: No such file"));
     assert!(fault(Path::new("/")).contains("is a folder"));
+}
+
+fn stream(stage: &str, texts: &[&str], counted: Option<u64>) -> Vec<u8> {
+    let hello = Hello { schema: SCHEMA, stage: stage.into(), version: String::new(), upstream: Vec::new() };
+    let notice = |text: &&str| Notice {
+        time_ns: None,
+        stage: stage.to_owned().into(),
+        flow: None,
+        what: (*text).to_owned().into(),
+        bytes: None,
+        detail: None,
+    };
+    let counters = |count: u64| [("lost".to_owned(), count), ("worst_loss".to_owned(), count)].into();
+    let row = |count| StageSummary { stage: stage.into(), counters: counters(count), ..StageSummary::default() };
+    let summary = counted.map(|count| Frame::Summary(Summary { stages: vec![row(count)] }));
+    let frames: Vec<Frame> =
+        std::iter::once(hello.into()).chain(texts.iter().map(|text| notice(text).into())).chain(summary).collect();
+    let mut writer = FrameWriter::new(Vec::new());
+    writer.write_all(&frames).unwrap();
+    writer.into_output().unwrap()
+}
+
+fn joined(streams: Vec<Vec<u8>>) -> io::Result<Vec<u8>> {
+    let unopened = |(number, bytes): (u32, Vec<u8>)| UnopenedStream {
+        name: format!("{number}.frames"),
+        open: Box::new(|| Ok(Box::new(Cursor::new(bytes)))),
+    };
+    let mut bytes = Vec::new();
+    JoinedStreams::new((1..).zip(streams).map(unopened)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[test]
+fn joined_streams_are_one_with_all_frames_and_the_counts_of_all() {
+    let streams =
+        vec![stream("mine", &["a", "b"], Some(3)), stream("mine", &[], Some(9)), stream("mine", &["c"], Some(2))];
+    let bytes = joined(streams).unwrap();
+    let mut reader = FrameReader::new(&*bytes);
+    let mut frames = Vec::new();
+    while let Some(frame) = reader.next_frame().unwrap() {
+        frames.push(frame);
+    }
+    let kinds: Vec<&str> = frames.iter().map(Frame::kind).collect();
+    assert_eq!(kinds, ["hello", "notice", "notice", "notice", "summary"]);
+    let Some(Frame::Summary(summary)) = frames.pop() else { panic!("{frames:?}") };
+    assert_eq!(summary.stages.len(), 1);
+    assert_eq!((summary.stages[0].counters["lost"], summary.stages[0].counters["worst_loss"]), (14, 9));
+}
+
+#[test]
+fn a_stream_of_another_stage_or_without_its_end_is_named() {
+    let fault = |streams| joined(streams).unwrap_err().to_string();
+    let other = fault(vec![stream("mine", &[], Some(1)), stream("other", &[], Some(1))]);
+    assert!(other.starts_with("2.frames: `other` made it"), "{other}");
+    let cut = fault(vec![stream("mine", &["a"], None), stream("mine", &[], Some(1))]);
+    assert!(cut.starts_with("1.frames was cut"), "{cut}");
 }

@@ -1,12 +1,17 @@
-//! A stage's time per frame, as an HDR histogram.
+//! A stage's time per frame, as an HDR histogram: how it is encoded, and shown as a table for people and as a log for
+//! the viewers of `HdrHistogram`.
 
-use std::time::Duration;
+use std::fmt::{Display, Formatter};
+use std::io::{self, Read, Write};
+use std::time::{Duration, SystemTime};
 
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use sizeleak_frame::{StageSummary, Summary};
+use sizeleak_text::{escaped, fitted, width};
 use thiserror::Error;
-
-use crate::telemetry::encoded_histogram::checked;
 
 /// Nanoseconds per frame, from 1 ns to 60 s with three significant digits; longer times count as 60 s.
 #[derive(Debug, Clone)]
@@ -80,9 +85,191 @@ impl Default for Latency {
     }
 }
 
+/// The first bytes of `HdrHistogram`'s V2 encoding.
+const PLAIN: u32 = 0x1c84_9313;
+
+const COMPRESSED: u32 = 0x1c84_9314;
+
+/// Bytes before the counts: the cookie, the length of the counts, a normalising offset and the significant digits (four
+/// each), the lowest and the highest value and a ratio (eight each).
+const HEADER_BYTES: usize = 40;
+
+/// At most this many significant digits: a histogram of any range has at most [`MAX_COUNTS`] counts with them.
+const MAX_DIGITS: u32 = 3;
+
+/// Counts of a histogram from 1 to the largest value, with three significant digits: 1024 for each power of two.
+const MAX_COUNTS: u64 = 65 * 1024;
+
+const COUNT_BYTES: usize = 9;
+
+const MAX_BYTES: usize = HEADER_BYTES + MAX_COUNTS as usize * COUNT_BYTES;
+
+/// The plain encoding of a histogram that is safe to decode: what it declares is there, and is bounded.
+pub(crate) fn checked(bytes: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let plain = inflated(bytes)?;
+    if word(&plain, 0) != Some(PLAIN) {
+        return Err("it is not in the V2 encoding");
+    }
+    let (Some(length), Some(digits), Some(counts)) = (word(&plain, 4), word(&plain, 12), plain.get(HEADER_BYTES..))
+    else {
+        return Err("it ends within its header");
+    };
+    if digits > MAX_DIGITS {
+        return Err("it has more than three significant digits");
+    }
+    if usize::try_from(length).ok() != Some(counts.len()) {
+        return Err("the length it declares is not that of its counts");
+    }
+    check_counts(counts)?;
+    Ok(plain)
+}
+
+fn inflated(bytes: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let mut plain = Vec::new();
+    let read = match (word(bytes, 0), bytes.get(8..)) {
+        // The length of the compressed bytes follows the cookie; they end by themselves.
+        (Some(COMPRESSED), Some(rest)) => ZlibDecoder::new(rest).take(MAX_BYTES as u64 + 1).read_to_end(&mut plain),
+        _ => bytes.take(MAX_BYTES as u64 + 1).read_to_end(&mut plain),
+    };
+    match read {
+        Err(_) => Err("it cannot be decompressed"),
+        Ok(length) if length > MAX_BYTES => Err("it has more counts than any histogram of three significant digits"),
+        Ok(_) => Ok(plain),
+    }
+}
+
+/// A number below 0 stands for so many counts of zero: there cannot be more of them than counts.
+fn check_counts(mut counts: &[u8]) -> Result<(), &'static str> {
+    let mut number = 0_u64;
+    while !counts.is_empty() {
+        let (encoded, rest) = split_number(counts).ok_or("its last count is cut")?;
+        let is_zeros = encoded & 1 == 1;
+        number = number.saturating_add(if is_zeros { (encoded >> 1).saturating_add(1) } else { 1 });
+        if number > MAX_COUNTS {
+            return Err("it has more counts than any histogram of three significant digits");
+        }
+        counts = rest;
+    }
+    Ok(())
+}
+
+/// The first number of some bytes (`ZigZag` LEB128 of at most nine bytes, the last one with eight bits), and the rest.
+fn split_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = 0;
+    for (at, byte) in bytes.iter().take(COUNT_BYTES).enumerate() {
+        let is_last = at + 1 == COUNT_BYTES || byte & 0x80 == 0;
+        let bits = if at + 1 == COUNT_BYTES { *byte } else { byte & 0x7f };
+        number |= u64::from(bits) << (7 * at);
+        if is_last {
+            return Some((number, bytes.get(at + 1..)?));
+        }
+    }
+    None
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_be_bytes)
+}
+
+/// A table of each stage's time per frame and of the time frames waited for it.
+#[derive(Debug, Clone, Copy)]
+pub struct LatencyTable<'a>(pub &'a Summary);
+
+/// The names of stages are cut at this many columns.
+const MAX_COLUMNS: usize = 40;
+/// Longer names of stages are cut in tables and logs, in characters.
+const MAX_NAME: usize = 64;
+
+const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("max", 1.0)];
+
+impl Display for LatencyTable<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.0.stages.iter().map(|row| escaped(&row.stage)).collect();
+        let widest = names.iter().map(|name| width(name)).max().unwrap_or(0);
+        let columns = widest.clamp("stage".len(), MAX_COLUMNS);
+        write!(formatter, "{}  {:>11}  {:>11}", fitted("stage", columns), "frames in", "frames out")?;
+        for heading in ["service", "queue"] {
+            for (name, _) in QUANTILES {
+                write!(formatter, "  {:>12}", format!("{heading} {name}"))?;
+            }
+        }
+        for (row, name) in self.0.stages.iter().zip(&names) {
+            let name = fitted(name, columns);
+            write!(formatter, "\n{name}  {:>11}  {:>11}", row.frames_in, row.frames_out)?;
+            write_quantiles(formatter, &row.latency)?;
+            write_quantiles(formatter, &row.queue)?;
+        }
+        Ok(())
+    }
+}
+
+/// The beginning of a stage's name: names of streams can be as long as a frame.
+fn shown_name(name: &str) -> &str {
+    name.char_indices().nth(MAX_NAME).and_then(|(end, _)| name.get(..end)).unwrap_or(name)
+}
+
+fn write_quantiles(formatter: &mut Formatter<'_>, histogram: &[u8]) -> std::fmt::Result {
+    let latency = Latency::from_bytes(histogram).ok().filter(|latency| !latency.histogram().is_empty());
+    for (_, quantile) in QUANTILES {
+        let text = latency.as_ref().map_or_else(
+            || "-".to_owned(),
+            |latency| short(Duration::from_nanos(latency.histogram().value_at_quantile(quantile))),
+        );
+        write!(formatter, "  {text:>12}")?;
+    }
+    Ok(())
+}
+
+/// A duration in the unit that keeps it short.
+fn short(duration: Duration) -> String {
+    let ns = duration.as_nanos();
+    match ns {
+        0..10_000 => format!("{ns} ns"),
+        10_000..10_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
+        10_000_000..10_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
+
+/// Writes the histograms in the interval log format of `HdrHistogram` (version 1.3), in nanoseconds: one interval per
+/// histogram, tagged `STAGE.service` or `STAGE.queue`. Histograms that cannot be decoded are skipped.
+pub fn write_latency_log(
+    output: &mut impl Write,
+    summary: &Summary,
+    start: SystemTime,
+    duration: Duration,
+) -> io::Result<()> {
+    let mut serializer = V2DeflateSerializer::new();
+    let mut log = IntervalLogWriterBuilder::new()
+        .with_start_time(start)
+        .with_base_time(start)
+        .begin_log_with(output, &mut serializer)?;
+    for (tag, histogram) in summary.stages.iter().flat_map(tagged) {
+        let Ok(latency) = Latency::from_bytes(histogram) else { continue };
+        // Tags may not hold spaces or commas; names of external stages may.
+        let tag: String = tag.chars().map(|c| if c.is_whitespace() || c == ',' { '_' } else { c }).collect();
+        log.write_histogram(latency.histogram(), Duration::ZERO, duration, Tag::new(&tag))
+            .map_err(|error| io::Error::other(format!("{error:?}")))?;
+    }
+    Ok(())
+}
+
+fn tagged(row: &StageSummary) -> [(String, &[u8]); 2] {
+    let name = shown_name(&row.stage);
+    [(format!("{name}.service"), &row.latency), (format!("{name}.queue"), &row.queue)]
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::telemetry::Latency;
 
     #[test]
     fn histogram_survives_encoding() {
@@ -106,5 +293,118 @@ mod tests {
         assert!(Latency::from_bytes(&latency.to_bytes()).is_ok());
         latency.record_each(Duration::from_nanos(4), 1 << 62);
         assert!(Latency::from_bytes(&latency.to_bytes()).is_err());
+    }
+
+    fn encoded(length: u32, digits: u32, highest: u64, counts: &[u8]) -> Vec<u8> {
+        let mut plain = [PLAIN, length, 0, digits].map(u32::to_be_bytes).concat();
+        plain.extend([1, highest, 1.0_f64.to_bits()].map(u64::to_be_bytes).as_flattened());
+        plain.extend(counts);
+        plain
+    }
+
+    fn compressed(plain: &[u8]) -> Vec<u8> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(plain).unwrap();
+        let body = encoder.finish().unwrap();
+        [&COMPRESSED.to_be_bytes()[..], &(body.len() as u32).to_be_bytes(), &body].concat()
+    }
+
+    fn fault(bytes: &[u8]) -> String {
+        Latency::from_bytes(bytes).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn declared_counts_that_are_not_there_are_rejected() {
+        let declared = encoded(i32::MAX.cast_unsigned(), 3, 1 << 40, b"\x02");
+        assert!(fault(&declared).contains("the length it declares"));
+        assert!(fault(&compressed(&declared)).contains("the length it declares"));
+    }
+
+    #[test]
+    fn too_fine_or_too_long_histogram_is_rejected() {
+        assert!(fault(&encoded(1, 5, u64::MAX, b"\x02")).contains("significant digits"));
+        assert!(fault(&compressed(&vec![0; 1 << 30])).contains("more counts"));
+        // The smallest number: negating it overflows.
+        let zeros = [0xff; COUNT_BYTES];
+        assert!(fault(&encoded(9, 3, 1 << 40, &zeros)).contains("more counts"));
+        assert!(fault(&encoded(1, 3, 1 << 40, b"\x80")).contains("cut"));
+    }
+
+    #[test]
+    fn any_range_with_three_digits_is_accepted() {
+        for bytes in [encoded(1, 3, u64::MAX, b"\x02"), compressed(&encoded(2, 0, 2, b"\x02\x04"))] {
+            assert!(!Latency::from_bytes(&bytes).unwrap().histogram().is_empty());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_counts_and_bounds_never_panic(
+            digits in 0..6_u32,
+            highest: u64,
+            counts in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let plain = encoded(counts.len() as u32, digits, highest, &counts);
+            prop_assert_eq!(Latency::from_bytes(&plain).is_ok(), Latency::from_bytes(&compressed(&plain)).is_ok());
+        }
+    }
+
+    fn summary() -> Summary {
+        let mut latency = Latency::new();
+        latency.record_each(Duration::from_micros(20), 3);
+        let row = StageSummary {
+            stage: "my segmenter,x".into(),
+            frames_in: 3,
+            latency: latency.to_bytes(),
+            queue: b"broken".to_vec(),
+            ..StageSummary::default()
+        };
+        Summary { stages: vec![row] }
+    }
+
+    #[test]
+    fn table_shows_valid_histograms_and_dashes() {
+        let table = LatencyTable(&summary()).to_string();
+        let row = table.lines().nth(1).unwrap();
+        assert!(row.starts_with("my segmenter,x            3            0"), "{row}");
+        assert!(row.contains("20.0 µs") && row.ends_with('-'), "{row}");
+    }
+
+    /// Formatting to a width above 65,535 panics.
+    #[test]
+    fn very_long_and_hostile_names_are_cut_and_shown_as_text() {
+        let mut summary = summary();
+        for stage in ["x".repeat(100_000), "a\nb\u{1b}[2J".to_owned()] {
+            summary.stages.push(StageSummary { stage, ..StageSummary::default() });
+        }
+        let table = LatencyTable(&summary).to_string();
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 4);
+        assert!(lines.iter().all(|line| line.chars().count() == lines[0].chars().count()), "{table}");
+        assert!(lines[2].contains("xxx…  ") && lines[3].starts_with(r"a\nb\u{1b}[2J  "), "{table}");
+    }
+
+    #[test]
+    fn long_name_is_cut() {
+        let row = StageSummary { stage: "ä".repeat(100_000), ..StageSummary::default() };
+        let summary = Summary { stages: vec![row] };
+        let table = LatencyTable(&summary).to_string();
+        assert!(table.lines().all(|line| line.chars().count() < 250), "{} characters", table.len());
+        let mut log = Vec::new();
+        write_latency_log(&mut log, &summary, SystemTime::UNIX_EPOCH, Duration::from_secs(2)).unwrap();
+        assert!(log.len() < 10_000, "{} bytes", log.len());
+    }
+
+    #[test]
+    fn log_holds_the_valid_histograms() {
+        let mut log = Vec::new();
+        write_latency_log(&mut log, &summary(), SystemTime::UNIX_EPOCH, Duration::from_secs(2)).unwrap();
+        let tags: Vec<String> = IntervalLogIterator::new(&log)
+            .filter_map(|entry| match entry.unwrap() {
+                LogEntry::Interval(interval) => Some(interval.tag().unwrap().as_str().to_owned()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(tags, ["my_segmenter_x.service"]);
     }
 }

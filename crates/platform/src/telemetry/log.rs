@@ -1,8 +1,6 @@
 //! Messages on stderr: `tracing` events as lines for people or as JSON.
 
-mod screen;
 mod text;
-mod usage;
 
 use std::io;
 
@@ -13,15 +11,12 @@ use sizeleak_text::utc;
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, enabled, error, info};
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
-use tracing_subscriber::registry;
+use tracing_subscriber::{fmt, registry};
 
-pub use screen::{Drawing, Screen};
-pub use usage::exit_with_usage;
+pub use text::{Drawing, Screen, exit_with_usage};
 
-use screen::JsonScreen;
-use text::LineFormat;
+use text::{JsonScreen, LineFormat};
 
 use crate::telemetry::headings::MESSAGES;
 use crate::telemetry::{Latency, LatencyTable};

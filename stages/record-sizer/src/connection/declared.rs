@@ -1,8 +1,7 @@
 //! A connection with a framing of its own: declared for its ports, or shown by its bytes.
 
 use super::{Connection, Stream};
-use crate::framing::Framing;
-use crate::length_framer::LengthFramer;
+use crate::framing::{Framing, LengthFramer};
 use crate::per_direction::PerDirection;
 use crate::record::RecordWalker;
 
