@@ -12,7 +12,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod program;
 mod recorded_stream;
 mod report;
 mod rules;
@@ -22,10 +21,10 @@ mod variation;
 
 use std::io;
 
-pub use program::TestedProgram;
 pub use recorded_stream::{ConsumedKind, RecordedStream};
 pub use report::ConformanceReport;
 pub use rules::{Duty, RULES, Rule};
+pub use trial::TestedProgram;
 
 use trial::{CheckError, Trial};
 

@@ -29,7 +29,6 @@
 //! }
 //! ```
 
-mod channel;
 mod counters;
 mod interrupt;
 mod link;
@@ -44,9 +43,11 @@ mod two_generation_cache;
 
 pub use crate::sandbox::{Access, Sandbox};
 pub use crate::telemetry::{FileProgress, Progress, ProgressReader};
-pub use channel::{ChannelInput, ChannelOutput, StreamInput, StreamOutput, channel, widen_pipe};
 pub use interrupt::{Interrupt, Interruptible, becomes_ready, becomes_ready_for, is_ready, open_stream, stdin};
-pub use link::{Closed, Emit, Input, InputError, Output, Received};
+pub use link::{
+    ChannelInput, ChannelOutput, Closed, Emit, Input, InputError, Output, Received, StreamInput, StreamOutput, channel,
+    widen_pipe,
+};
 pub use node::{Node, run_fused};
 pub use processors::{has_several_processors, processors};
 pub use runnable::{ConfigureError, FusedStage, Observer, Outcome, Runnable, SilentObserver, StageOptions};

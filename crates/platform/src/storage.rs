@@ -18,10 +18,10 @@
 //! ```
 
 mod output_file;
-mod pending_file;
 mod run_files;
 
-pub use output_file::{OutputError, OutputFile, replace};
-pub use pending_file::{Durability, PendingFile, UNIQUE_LETTERS};
-pub use pending_file::{make_private, open_regular, read_regular, sync_folder};
+pub use output_file::{
+    Durability, OutputError, OutputFile, PendingFile, UNIQUE_LETTERS, make_private, open_regular, read_regular,
+    replace, sync_folder,
+};
 pub use run_files::{FileConflict, RunFiles};

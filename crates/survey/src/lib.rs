@@ -18,7 +18,6 @@
 //! ```
 #![warn(clippy::indexing_slicing)]
 
-mod address;
 mod connection;
 mod report;
 mod run;

@@ -13,8 +13,7 @@ use sizeleak_packet::is_private;
 use sizeleak_pipeline::{ConfigError, InputError, Pipeline, RunEnding, RunError};
 use sizeleak_platform::runtime::{ConfigureError, Interrupt, Stage, StageError, TwoGenerationCache};
 
-use crate::address::{AddressTally, BusiestTable, MANY_CLIENTS};
-use crate::connection::Connection;
+use crate::connection::{AddressTally, BusiestTable, Connection, MANY_CLIENTS};
 use crate::report::{OtherPort, Server, SurveyReport, SurveyedAddress};
 use crate::score::judge;
 use crate::services::{Service, services};

@@ -5,14 +5,14 @@
 //! large amounts. The points are a judgement, not a measurement: they order addresses, and the reasons are printed
 //! beside them.
 
-use sizeleak_frame::Protocol;
 use std::net::IpAddr;
 
 use sizeleak_command_segmenter::RecordRole;
+use sizeleak_frame::Protocol;
 use sizeleak_packet::is_private;
 use sizeleak_text::{escaped, shortened};
 
-use crate::address::{AddressTally, MANY_CLIENTS};
+use crate::connection::{AddressTally, MANY_CLIENTS};
 use crate::report::{Reason, Verdict};
 use crate::services::Service;
 

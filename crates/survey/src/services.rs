@@ -7,8 +7,7 @@ use std::net::SocketAddr;
 use sizeleak_command_segmenter::RecordRole;
 use sizeleak_frame::{Direction, Transport};
 
-use crate::address::Busy;
-use crate::connection::{Connection, Messages, Sizes};
+use crate::connection::{Busy, Connection, Messages, Sizes};
 use crate::report::{MessageKind, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic};
 
 /// A service and its connections, by their flows.

@@ -5,9 +5,8 @@ use rmpv::Value;
 use rustix::process::Signal;
 use sizeleak_frame::{Frame, Hello, SCHEMA, what};
 
-use crate::program::{ProgramEnd, ProgramStep, StdoutReader};
 use crate::recorded_stream::encode;
-use crate::trial::{CheckError, StageOutput, Trial, passed_on};
+use crate::trial::{CheckError, ProgramEnd, ProgramStep, StageOutput, StdoutReader, Trial, passed_on};
 use crate::variation;
 
 /// Deep enough to overflow the stack of a recursive parser.

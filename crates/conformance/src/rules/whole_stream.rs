@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_frame::{Frame, SCHEMA, StageSummary, Unknown};
 
-use crate::program::{ProgramStep, StdoutReader};
 use crate::recorded_stream::{ConsumedKind, decode, encode};
 use crate::semantics::{are_batches_within_limits, are_meaningful, are_times_of_input, is_word};
-use crate::trial::{CheckError, StageOutput, Trial, is_same, passed_on};
+use crate::trial::{CheckError, ProgramStep, StageOutput, StdoutReader, Trial, is_same, passed_on};
 use crate::variation::{self, UNKNOWN};
 
 pub(super) fn whole(trial: &Trial<'_>) -> Result<(), CheckError> {

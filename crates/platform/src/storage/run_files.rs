@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::storage::output_file::{descriptor, partial, resolved};
-use crate::storage::pending_file::folder_of;
+use crate::storage::output_file::{descriptor, folder_of, partial, resolved};
 
 /// An output would destroy another file of the same run.
 #[derive(Debug, PartialEq, Eq, Error)]

@@ -1,7 +1,7 @@
 //! Tests of `output_file`.
 
-use std::fs::Permissions;
-use std::io::Read;
+use std::fs::{self, Permissions};
+use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 use std::thread;
@@ -99,4 +99,30 @@ fn faults_are_sentences_that_name_the_file() {
         let error = replace(&path(name), b"x").unwrap_err().to_string();
         assert_eq!(error, format!("{} cannot be written: {fault}", path(name).display()));
     }
+}
+
+#[test]
+fn a_rename_that_fails_leaves_the_earlier_file_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("target");
+    for durability in [Durability::Lasting, Durability::Disposable] {
+        let mut pending = PendingFile::create(&target, durability).unwrap();
+        pending.file().write_all(b"new").unwrap();
+        // Something else has taken its name meanwhile.
+        fs::create_dir(&target).unwrap();
+        assert_eq!(pending.keep().unwrap_err().kind(), ErrorKind::IsADirectory);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        fs::remove_dir(&target).unwrap();
+    }
+    assert_eq!(PendingFile::create(&target.join("x"), Durability::Lasting).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn longest_name_is_no_obstacle() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("ä".repeat(127) + "x");
+    for _ in 0..3 {
+        PendingFile::create(&target, Durability::Lasting).unwrap().keep().unwrap();
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
