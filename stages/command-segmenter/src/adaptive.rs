@@ -1,4 +1,6 @@
-//! The algorithm `adaptive`: it learns from the records themselves, and looks ahead before it classifies them.
+//! The algorithm `adaptive`: it learns from the records themselves, and looks ahead before it classifies them. And
+//! reports, messages that the gateway sends unprompted: they are found in the same way with the two directions
+//! exchanged, so that periodic requests and answers of the gateway are none.
 
 use std::collections::VecDeque;
 
@@ -6,13 +8,11 @@ use sizeleak_frame::{Direction, Flow, Record};
 use sizeleak_platform::runtime::TwoGenerationCache;
 
 use crate::endpoints::{EndpointPair, Tunnels};
-use crate::flow_history::{FlowHistory, Request, ServiceBurst, SizeClass, SizedRecord};
+use crate::flow_history::{FlowHistory, MAX_FLOWS, Request, ServiceBurst, SizeClass, SizedRecord};
+use crate::open_commands::OpenCommands;
 use crate::options::{SAME_PACKET_NS, TimeLimits};
-use crate::record_class::{CommandCondition, Decision, RecordClass};
+use crate::record_class::{CommandCondition, Decision, RecordClass, ReportRole};
 use crate::traffic_profile::{GatewayLengthStats, LengthRole, ServiceLengthStats, TrafficProfile};
-
-/// The most flows with a remembered history; at least the half used last is kept.
-const MAX_FLOWS: usize = 100_000;
 
 /// The most pairs of endpoints with a remembered profile; at least the half used last is kept.
 const MAX_PROFILES: usize = 2_000;
@@ -23,7 +23,7 @@ const MAX_WAITING: usize = (1 << 16) - 1;
 
 #[derive(Debug, Default)]
 pub(crate) struct AdaptiveAlgorithm {
-    flows: ProfiledFlows,
+    pub(crate) flows: ProfiledFlows,
     /// By time, and by arrival where times are equal: first those that were learned from.
     waiting: VecDeque<Record>,
     learned: usize,
@@ -32,10 +32,6 @@ pub(crate) struct AdaptiveAlgorithm {
 }
 
 impl AdaptiveAlgorithm {
-    pub(crate) fn flows(&mut self) -> &mut ProfiledFlows {
-        &mut self.flows
-    }
-
     pub(crate) fn add(&mut self, record: &Record) {
         self.now_ns = self.now_ns.max(Some(record.time_ns));
         let unlearned = self.waiting.range(self.learned..).rev();
@@ -264,6 +260,54 @@ impl ProfileClassifier<'_> {
         };
         request.map(|(index, _)| index)
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommandRole {
+    InCommand,
+    None,
+}
+
+/// Reports, which are learned and classified as if the service had sent them.
+impl ProfiledFlows {
+    pub(crate) fn learn_report(&mut self, record: &Record, min_size: u64, limits: &TimeLimits) {
+        let reversed = reversed(record);
+        self.learn(SizedRecord::new(&reversed, SizeClass::of(record, min_size)), limits);
+    }
+
+    /// Adds a record to the open commands if it is a report or the reply to one.
+    pub(crate) fn classify_report(
+        &mut self,
+        sized: SizedRecord<'_>,
+        role: CommandRole,
+        commands: &mut OpenCommands,
+        limits: &TimeLimits,
+    ) -> ReportRole {
+        let record = sized.record;
+        let as_command = reversed(record);
+        let Decision { class, condition, .. } = self.classify(SizedRecord { record: &as_command, ..sized }, limits);
+        if role == CommandRole::InCommand {
+            return ReportRole::None;
+        }
+        match (record.direction, class) {
+            (Direction::FromGateway, RecordClass::CommandPart) if commands.extend(record, condition) => {
+                ReportRole::Part
+            }
+            (Direction::FromGateway, RecordClass::CommandStart | RecordClass::CommandPart) => {
+                commands.start(record, condition, limits);
+                ReportRole::Start
+            }
+            (Direction::ToGateway, RecordClass::Reply) if commands.add_reply(record) => ReportRole::Reply,
+            (Direction::FromGateway, RecordClass::KeepAlive) => ReportRole::Periodic,
+            (Direction::FromGateway, RecordClass::Answer) => ReportRole::Answer,
+            _ => ReportRole::None,
+        }
+    }
+}
+
+/// A record as if the other side had sent it.
+pub(crate) fn reversed(record: &Record) -> Record {
+    Record { direction: record.direction.reversed(), ..record.clone() }
 }
 
 #[cfg(test)]

@@ -8,8 +8,7 @@ use foldhash::fast::FixedState;
 use sizeleak_frame::Flow;
 use sizeleak_platform::runtime::TwoGenerationCache;
 
-/// The most flows with remembered endpoints; at least the half used last is kept.
-const MAX_FLOWS: usize = 100_000;
+use crate::flow_history::MAX_FLOWS;
 
 /// The most tunnels whose flows are taken together. In others each flow is taken alone.
 const MAX_TUNNELS: usize = 1_000;

@@ -6,6 +6,9 @@ use sizeleak_frame::{Direction, Record};
 
 use crate::periodic::Arrival;
 
+/// The most flows that are remembered, by any algorithm; at least the half used last is kept.
+pub(crate) const MAX_FLOWS: usize = 100_000;
+
 /// The most requests that wait for an answer at once; the oldest is dropped for a new one.
 const MAX_REQUESTS: usize = 32;
 

@@ -22,16 +22,13 @@ use sizeleak_model::{GatewayRecords, MIN_OCCURRENCES, RecordLayout, ServiceRecor
 use sizeleak_platform::runtime::TwoGenerationCache;
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
-use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
+use crate::flow_history::{FlowHistory, MAX_FLOWS, ServiceBurst, SizeClass, SizedRecord};
 use crate::message::{MessagePart, MessageReassembler, ReassembledMessage, Reassembly};
 use crate::noise_model::{NoiseModel, NoiseModels, WELL_KNOWN};
 use crate::options::{SAME_PACKET_NS, TimeLimits};
 use crate::periodic::{PeriodicTraffic, Timer};
 use crate::record_class::{CommandCondition, Decision, RecordClass};
 use crate::rules::RuleAlgorithm;
-
-/// The most flows with a remembered history; at least the half used last is kept.
-const MAX_FLOWS: usize = 100_000;
 
 /// The most timers that are remembered; at least the half used last is kept.
 const MAX_TIMERS: usize = 20_000;
@@ -98,7 +95,7 @@ impl LearnedAlgorithm {
         };
         let sized = SizedRecord { size: noise_model.size(sized.record), ..sized };
         let number = sized.record.flow;
-        if noise_model.has_interval_timers() {
+        if noise_model.has_interval_timers {
             // Only timers look up the endpoints, but every record counts as their use, so that active flows stay known.
             endpoints.of(number);
         }

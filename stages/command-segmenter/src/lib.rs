@@ -48,7 +48,6 @@ mod options;
 mod periodic;
 mod record_class;
 mod reply_windows;
-mod reports;
 mod rules;
 mod segmenter;
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(crate) const WELL_KNOWN: u64 = 8;
 pub(crate) struct NoiseModel {
     basis: Basis,
     pub(crate) noise: NoiseStatistics,
-    has_interval_timers: bool,
+    pub(crate) has_interval_timers: bool,
     /// Records to the gateway and from it by size. Only looked up, so the order of the tables never shows.
     service: HashMap<u32, ServiceRecords, RandomState>,
     gateway: HashMap<u32, GatewayRecords, RandomState>,
@@ -62,10 +62,6 @@ impl NoiseModel {
 
     pub(crate) fn size(&self, record: &Record) -> u32 {
         size_in_basis(&self.basis, record)
-    }
-
-    pub(crate) fn has_interval_timers(&self) -> bool {
-        self.has_interval_timers
     }
 
     pub(crate) fn service(&self, size: u32) -> Option<&ServiceRecords> {

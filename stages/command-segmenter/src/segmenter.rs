@@ -10,15 +10,14 @@ use sizeleak_model::{ModelSet, ReplyWindows};
 use sizeleak_platform::counters;
 use sizeleak_platform::runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
 
-use crate::adaptive::{AdaptiveAlgorithm, Queued};
-use crate::flow_history::{SizeClass, SizedRecord};
+use crate::adaptive::{AdaptiveAlgorithm, CommandRole, ProfiledFlows, Queued, reversed};
+use crate::flow_history::{MAX_FLOWS, SizeClass, SizedRecord};
 use crate::learned::LearnedAlgorithm;
 use crate::noise_model::NoiseModels;
 use crate::open_commands::{FinishedCommand, OpenCommands};
 use crate::options::{Algorithm, CommandDirection, Options, TimeLimits};
 use crate::record_class::{ClassifiedRecord, CommandCondition, Decision, RecordClass, ReportRole, RoleLog};
-use crate::reports::{CommandRole, ReportFinder, reversed};
-use crate::rules::{MAX_FLOWS, RuleAlgorithm};
+use crate::rules::RuleAlgorithm;
 
 /// How far times may go back in nanoseconds, besides the wait for missing bytes.
 const LAG_NS: i64 = 2_000_000_000;
@@ -37,7 +36,7 @@ pub struct CommandSegmenter {
     direction: CommandDirection,
     algorithm: AlgorithmState,
     /// With the direction `both`.
-    reports: Option<Box<ReportFinder>>,
+    reports: Option<Box<ProfiledFlows>>,
     commands: OpenCommands,
     clock: TrafficClock<Record>,
     silences: Silences,
@@ -76,7 +75,7 @@ impl AlgorithmState {
     fn add_flow(&mut self, flow: &Flow) {
         match self {
             Self::Rules(_) => {}
-            Self::Adaptive(adaptive) => adaptive.flows().add_flow(flow),
+            Self::Adaptive(adaptive) => adaptive.flows.add_flow(flow),
             Self::Learned(learned) => learned.add_flow(flow),
         }
     }
@@ -197,7 +196,7 @@ impl CommandSegmenter {
             if is_data {
                 adaptive.add(record);
             } else {
-                adaptive.flows().add_handshake(record.flow);
+                adaptive.flows.add_handshake(record.flow);
             }
             self.learn(Queued::Due);
             while let Some(record) = self.next_due() {
@@ -208,7 +207,7 @@ impl CommandSegmenter {
             self.advance(record, out)?;
             if is_data {
                 if let Some(reports) = &mut self.reports {
-                    reports.learn(record, self.min_size, &self.limits);
+                    reports.learn_report(record, self.min_size, &self.limits);
                 }
                 self.classify(record, out)?;
             }
@@ -222,7 +221,7 @@ impl CommandSegmenter {
             && let Some(record) = adaptive.learn_next(which, self.min_size, &self.limits)
         {
             if let Some(reports) = &mut self.reports {
-                reports.learn(record, self.min_size, &self.limits);
+                reports.learn_report(record, self.min_size, &self.limits);
             }
         }
     }
@@ -294,7 +293,7 @@ impl CommandSegmenter {
         let sized = SizedRecord::new(record, SizeClass::of(record, self.min_size));
         let Decision { class, condition, .. } = match &mut self.algorithm {
             AlgorithmState::Rules(rules) => rules.classify(sized).into(),
-            AlgorithmState::Adaptive(adaptive) => adaptive.flows().classify(sized, &self.limits),
+            AlgorithmState::Adaptive(adaptive) => adaptive.flows.classify(sized, &self.limits),
             AlgorithmState::Learned(learned) => learned.classify(sized, &self.limits),
         };
         let is_reply = class == RecordClass::Reply && self.commands.add_reply(record);
@@ -302,7 +301,7 @@ impl CommandSegmenter {
         let mut report_role = ReportRole::None;
         if let Some(reports) = &mut self.reports {
             let role = if is_reply || is_command { CommandRole::InCommand } else { CommandRole::None };
-            report_role = reports.classify(sized, role, &mut self.commands, &self.limits);
+            report_role = reports.classify_report(sized, role, &mut self.commands, &self.limits);
         }
         let unprompted = class == RecordClass::Reply && !is_reply;
         self.roles.add(record, if unprompted { RecordClass::Telemetry } else { class }, report_role);

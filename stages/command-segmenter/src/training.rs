@@ -44,7 +44,7 @@ impl LabelledTraffic<'_> {
         let limits = options.time_limits(model.reply_windows)?;
         let reversed: Vec<Record>;
         let records = if options.direction == Some(CommandDirection::From) {
-            reversed = self.records.iter().map(crate::reports::reversed).collect();
+            reversed = self.records.iter().map(crate::adaptive::reversed).collect();
             &reversed
         } else {
             self.records
@@ -85,7 +85,7 @@ impl LabelledTraffic<'_> {
         let counts = TrainingCounts::new(&messages, &first_pass, &undecided, &limits);
         Ok(NoiseStatistics {
             commands,
-            replied: counts.replied(),
+            replied: counts.replied,
             missing_labels: counts.missing_labels(),
             answer_within_ms: answer_within_ns.map(|ns| ns.unsigned_abs().div_ceil(1_000_000)),
             written: if is_in_parts { RecordLayout::Parts } else { RecordLayout::Whole },

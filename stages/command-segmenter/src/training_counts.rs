@@ -18,7 +18,7 @@ pub(crate) struct TrainingCounts {
     service: BTreeMap<u32, ServiceSize>,
     gateway: BTreeMap<u32, GatewaySize>,
     /// Labelled commands that the gateway replied to.
-    replied: u64,
+    pub(crate) replied: u64,
 }
 
 #[derive(Debug, Default)]
@@ -133,10 +133,6 @@ impl TrainingCounts {
         self.service.get(&size).is_some_and(|ServiceSize { records, parts, continued, .. }| {
             *continued >= MIN_OCCURRENCES && continued.saturating_mul(4) >= (records.commands + parts).saturating_mul(3)
         })
-    }
-
-    pub(crate) fn replied(&self) -> u64 {
-        self.replied
     }
 
     /// How many commands seem to have no label for 100 that have one. Noise recurs; commands of many actions hardly do.
