@@ -28,11 +28,11 @@ pub(crate) struct StageOutcome {
 }
 
 /// How the run ended, given the outcomes of its stages in the order in which they ended.
-pub(crate) fn first_cause(mut stages: Vec<StageOutcome>, sink: SinkOutcome) -> Result<RunEnding, RunError> {
-    if let SinkOutcome::Failed(error) = &sink {
+pub(crate) fn first_cause(mut stages: Vec<StageOutcome>, sink: Outcome) -> Result<RunEnding, RunError> {
+    if let Outcome::Failed(error) = &sink {
         return Err(RunError { stage: "output".into(), cause: format!("cannot be written: {error}"), code: 1 });
     }
-    let is_closed = matches!(sink, SinkOutcome::Closed);
+    let is_closed = matches!(sink, Outcome::Closed);
     // A built-in stage fails only for its own reason. An external one may also fail because its neighbour did, or
     // because the output was closed; among those the first to end is the cause.
     let failed: Vec<&StageOutcome> =
@@ -50,7 +50,7 @@ pub(crate) fn first_cause(mut stages: Vec<StageOutcome>, sink: SinkOutcome) -> R
             return Err(RunError { stage: stage.clone(), cause: cause.clone(), code: 3 });
         }
     }
-    if let SinkOutcome::Cut(cause) = sink {
+    if let Outcome::Cut(cause) = sink {
         let stage = stages.last().map_or_else(String::new, |last| last.stage.clone());
         return Err(RunError { stage, cause, code: 3 });
     }
@@ -63,21 +63,12 @@ pub(crate) fn first_cause(mut stages: Vec<StageOutcome>, sink: SinkOutcome) -> R
     }
 }
 
-#[derive(Debug)]
-pub(crate) enum SinkOutcome {
-    Complete,
-    /// The stream ended without its summary.
-    Cut(String),
-    Closed,
-    Failed(io::Error),
-}
-
 /// An output that passes frames to a sink. The stages on the sink's thread write to it directly.
 pub(crate) struct SinkOutput<'a> {
     sink: &'a mut dyn FrameSink,
     summary: Option<Summary>,
     /// How the sink ended, if that was before the stream did.
-    ended: Option<SinkOutcome>,
+    ended: Option<Outcome>,
     spent: Duration,
 }
 
@@ -86,7 +77,7 @@ impl<'a> SinkOutput<'a> {
         Self { sink, summary: None, ended: None, spent: Duration::ZERO }
     }
 
-    pub(crate) fn end(mut self, stream: SinkOutcome) -> (SinkOutcome, Option<Summary>) {
+    pub(crate) fn end(mut self, stream: Outcome) -> (Outcome, Option<Summary>) {
         let _outcome_is_kept = self.flush();
         (self.ended.unwrap_or(stream), self.summary)
     }
@@ -100,7 +91,7 @@ impl<'a> SinkOutput<'a> {
         self.spent += start.elapsed();
         result.map_err(|error| {
             let is_closed = error.kind() == io::ErrorKind::BrokenPipe;
-            self.ended = Some(if is_closed { SinkOutcome::Closed } else { SinkOutcome::Failed(error) });
+            self.ended = Some(if is_closed { Outcome::Closed } else { Outcome::Failed(error.to_string()) });
             Closed
         })
     }

@@ -78,7 +78,7 @@ impl LinkReceiver {
         match self {
             Self::Channel(input) => Box::new(input),
             Self::Bytes(bytes) => Box::new(StreamInput::new(bytes)),
-            Self::Saved(stream, interrupt) => Box::new(StreamInput::new(stream.into_input()).until(interrupt)),
+            Self::Saved(stream, interrupt) => Box::new(StreamInput::new(stream.input).until(interrupt)),
         }
     }
 
@@ -87,7 +87,7 @@ impl LinkReceiver {
         match self {
             Self::Channel(_) => Box::new(io::empty()),
             Self::Bytes(bytes) => bytes,
-            Self::Saved(stream, _) => stream.into_input(),
+            Self::Saved(stream, _) => stream.input,
         }
     }
 }

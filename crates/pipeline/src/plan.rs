@@ -47,7 +47,7 @@ impl Pipeline {
         let (saves, mut recorders) = self.begin_saves(first_save)?;
         let mut access = self.access(first, &placements, &saves);
         if let (Some(access), Some(stream)) = (&mut access, &head) {
-            stream.unopened().iter().for_each(|file| access.read(file));
+            stream.unopened.iter().for_each(|file| access.read(file));
         }
         let mut all = Vec::new();
         let of_head = skipped.and_then(|index| recorders.remove(&index));

@@ -17,7 +17,7 @@ use sizeleak_platform::runtime::{
 use sizeleak_platform::telemetry::Telemetry;
 use sizeleak_platform::telemetry::log::{complain, repeat};
 
-use crate::cause::{RunEnding, SinkOutcome, SinkOutput, StageOutcome, first_cause};
+use crate::cause::{RunEnding, SinkOutput, StageOutcome, first_cause};
 use crate::placement::{ByteForwarder, LinkReceiver, Placement, StageThread};
 use crate::process::{HeldPipe, ProgramEnd, ProgramOrigin, StageGroup, StageProcess, StageProgram};
 use crate::save::{PendingSave, RecordedOutput};
@@ -109,7 +109,7 @@ impl PreparedRun {
                     Err(RunError { stage: String::new(), cause: "a pipeline without a stage".into(), code: 2 })
                 }
             });
-            if !matches!(ended, Ok((SinkOutcome::Complete, Some(_)))) {
+            if !matches!(ended, Ok((Outcome::Done, Some(_)))) {
                 // The first stage may be waiting for input that never comes, and would not notice the end.
                 interrupt.set();
                 if let Some(group) = &first {
@@ -301,9 +301,9 @@ fn run_last(
     mut sink: SinkOutput<'_>,
     interrupt: &Interrupt,
     report: impl Fn(usize, &str, Outcome),
-) -> (SinkOutcome, Option<Summary>) {
+) -> (Outcome, Option<Summary>) {
     run_stages(thread, input, &mut sink, interrupt, report);
-    sink.end(SinkOutcome::Complete)
+    sink.end(Outcome::Done)
 }
 
 fn wait_for(program: &StageProgram, child: Child, end: &ProgramEnd) -> Outcome {
@@ -342,15 +342,15 @@ fn forward_signals(
     }
 }
 
-fn pass_to_sink(input: &mut dyn Input, mut sink: SinkOutput<'_>) -> (SinkOutcome, Option<Summary>) {
+fn pass_to_sink(input: &mut dyn Input, mut sink: SinkOutput<'_>) -> (Outcome, Option<Summary>) {
     let mut parcel = Vec::new();
     loop {
         let received = input.receive(&mut parcel, &mut || _ = sink.flush());
         let taken = sink.emit_all(&mut parcel);
         match received {
             Ok(Received::Frames { .. }) if taken.is_ok() => {}
-            Ok(_) => return sink.end(SinkOutcome::Complete),
-            Err(error) => return sink.end(SinkOutcome::Cut(error.to_string())),
+            Ok(_) => return sink.end(Outcome::Done),
+            Err(error) => return sink.end(Outcome::Cut(error.to_string())),
         }
     }
 }

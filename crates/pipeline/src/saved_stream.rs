@@ -18,9 +18,9 @@ pub struct SavedStream {
     name: String,
     /// The file, if the user named it.
     path: Option<PathBuf>,
-    unopened: Vec<PathBuf>,
+    pub(crate) unopened: Vec<PathBuf>,
     hello: Hello,
-    input: Box<dyn Read + Send>,
+    pub(crate) input: Box<dyn Read + Send>,
 }
 
 impl SavedStream {
@@ -91,17 +91,9 @@ impl SavedStream {
         self.path.as_deref()
     }
 
-    pub(crate) fn unopened(&self) -> &[PathBuf] {
-        &self.unopened
-    }
-
     /// Whether the user named the file, so that it need not be saved again.
     pub(crate) fn is_named(&self) -> bool {
         self.path.is_some()
-    }
-
-    pub(crate) fn into_input(self) -> Box<dyn Read + Send> {
-        self.input
     }
 }
 

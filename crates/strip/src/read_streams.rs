@@ -28,8 +28,8 @@ pub(crate) struct ReadStreams {
 }
 
 impl ReadStreams {
-    pub(crate) fn add(&mut self, read: &ReadBytes) {
-        let stream = (read.flow, read.direction);
+    pub(crate) fn add(&mut self, flow: u64, read: &ReadBytes) {
+        let stream = (flow, read.direction);
         let mut sequence = read.sequence;
         for piece in read.bytes.chunks(MAX_PIECE) {
             let pieces = self.pieces.entry(stream).or_default();
@@ -87,7 +87,7 @@ mod tests {
 
     fn read(sequence: u32, bytes: &[u8]) -> ReadStreams {
         let mut streams = ReadStreams::default();
-        streams.add(&ReadBytes { flow: 7, direction: Direction::ToGateway, sequence, bytes: bytes.into() });
+        streams.add(7, &ReadBytes { direction: Direction::ToGateway, sequence, bytes: bytes.into() });
         streams
     }
 
@@ -136,12 +136,7 @@ mod tests {
     fn memory_is_bounded_and_the_oldest_are_forgotten() {
         let mut streams = ReadStreams::default();
         for at in 0..1_000_000 {
-            streams.add(&ReadBytes {
-                flow: 7,
-                direction: Direction::ToGateway,
-                sequence: at * 8,
-                bytes: [1; 5].into(),
-            });
+            streams.add(7, &ReadBytes { direction: Direction::ToGateway, sequence: at * 8, bytes: [1; 5].into() });
         }
         assert!(streams.bytes <= MAX_BYTES && streams.order.len() <= MAX_BYTES / PIECE_COST);
         assert_eq!(streams.places(STREAM, 0, &[1; 5]), []);

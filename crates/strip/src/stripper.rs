@@ -150,7 +150,7 @@ impl Stripper {
     ) -> Result<(), StripError> {
         let segments = self.original.packet(packet)?;
         self.original_digests.add(&self.original.found);
-        self.original.sizer.take_read_bytes().iter().for_each(|read| self.read.add(read));
+        self.original.sizer.take_read_bytes().iter().for_each(|(flow, read)| self.read.add(*flow, read));
         let layout = Layout::of(packet.link_type, packet.data, packet.original_length);
         let is_gateways = layout.addresses.iter().any(|address| self.gateways.contains(*address));
         if !is_gateways && self.options.others == OtherPackets::Dropped {
@@ -188,7 +188,7 @@ impl Stripper {
     pub fn finish(mut self, write: &mut dyn FnMut(Packet<'_>) -> io::Result<()>) -> Result<StripReport, StripError> {
         self.original.finish()?;
         self.original_digests.add(&self.original.found);
-        self.original.sizer.take_read_bytes().iter().for_each(|read| self.read.add(read));
+        self.original.sizer.take_read_bytes().iter().for_each(|(flow, read)| self.read.add(*flow, read));
         while !self.held.is_empty() {
             self.let_out(write)?;
         }

@@ -72,10 +72,6 @@ impl Tcpdump {
         Ok((tcpdump, output))
     }
 
-    pub(crate) fn interface(&self) -> &str {
-        &self.interface
-    }
-
     /// What it writes. When `interrupt` is set it is asked to end, as by Ctrl-C, and the rest is read.
     pub(crate) fn until_interrupted(&self, output: ChildStdout, interrupt: &Interrupt) -> LiveOutput {
         LiveOutput { output, tcpdump: Pid::from_child(&self.child), interrupt: interrupt.clone(), asked: None }
@@ -204,7 +200,7 @@ impl LiveCapture {
     fn open(&mut self, progress: &FileProgress, interrupt: &Interrupt) -> (Merge, Option<CaptureError>) {
         let (mut merge, _) = Merge::new(Vec::new(), CaptureOrder::Time, &Interrupt::new(), &Progress::new());
         let Some(output) = self.output.take() else { return (merge, None) };
-        let file = PathBuf::from(self.tcpdump.interface());
+        let file = PathBuf::from(&self.tcpdump.interface);
         let opened = output.as_fd().try_clone_to_owned().map_err(Damage::Open).and_then(|handle| {
             let output = self.tcpdump.until_interrupted(output, interrupt);
             Ok((CaptureReader::new(Box::new(progress.watch(output, 0)))?, handle))
@@ -223,7 +219,7 @@ impl LiveCapture {
             let detail = format!(
                 "{}: {} packets were dropped ({kernel} by the kernel, {interface} by the interface): they came faster than \
                  they were read",
-                self.tcpdump.interface(),
+                self.tcpdump.interface,
                 kernel + interface
             );
             out.emit(notice(what::GAP, last_ns, &detail).into())?;

@@ -110,7 +110,7 @@ impl FlowFilter {
             Err(reason) => self.no_ip(reason, context)?,
         };
         if let Some(flow) = flow {
-            self.flow_cache.insert(packet, flow, self.flows.entries.generation());
+            self.flow_cache.insert(packet, flow, self.flows.entries.generation);
         }
         Ok(())
     }
@@ -244,7 +244,7 @@ impl FlowFilter {
             return Ok(None);
         }
         let lookup = self.flows.look_up(segment, gateways, encapsulation);
-        if self.flows.entries.evicted() > 0
+        if self.flows.entries.evicted > 0
             && let Some(notice) = self.counters.report_eviction(self.flows.entries.capacity())
         {
             context.writer.emit(notice)?;
@@ -331,7 +331,7 @@ impl Stage for FlowFilter {
             writer.emit(self.counters.notice_repeated(first.time_ns))?;
         }
         while rest.len() > 0 {
-            self.flow_cache.write_segments(self.flows.entries.generation(), &mut rest, &mut writer, &mut self.counters);
+            self.flow_cache.write_segments(self.flows.entries.generation, &mut rest, &mut writer, &mut self.counters);
             if !writer.is_full()
                 && let Some(packet) = rest.next()
             {
@@ -373,7 +373,7 @@ impl Stage for FlowFilter {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let mut counters = self.counters.all();
-        counters.push(("forgotten_flows", self.flows.entries.evicted()));
+        counters.push(("forgotten_flows", self.flows.entries.evicted));
         counters.push(("repeated_packets", self.earlier.passed_over()));
         counters
     }

@@ -190,8 +190,9 @@ pub(crate) struct TwoGenerations<K, V> {
     #[serde(with = "sorted_table")]
     old: HashMap<K, V, RandomState>,
     half: usize,
-    evicted: u64,
-    generation: u32,
+    pub(crate) evicted: u64,
+    /// The number of the young generation: entries used in it are not evicted as long as this number stays.
+    pub(crate) generation: u32,
 }
 
 impl<K: Eq + Hash, V: Copy> TwoGenerations<K, V> {
@@ -203,15 +204,6 @@ impl<K: Eq + Hash, V: Copy> TwoGenerations<K, V> {
 
     pub(crate) fn capacity(&self) -> usize {
         2 * self.half
-    }
-
-    pub(crate) fn evicted(&self) -> u64 {
-        self.evicted
-    }
-
-    /// The number of the young generation: entries used in it are not evicted as long as this number stays.
-    pub(crate) fn generation(&self) -> u32 {
-        self.generation
     }
 
     /// The value of a key, which counts as used.
@@ -315,7 +307,7 @@ mod tests {
             }
             assert!(map.young.len() + map.old.len() <= map.capacity());
         }
-        assert_eq!((map.get(&1), map.evicted()), (None, 1000 - (map.young.len() + map.old.len()) as u64));
-        assert!(map.generation() > 10);
+        assert_eq!((map.get(&1), map.evicted), (None, 1000 - (map.young.len() + map.old.len()) as u64));
+        assert!(map.generation > 10);
     }
 }

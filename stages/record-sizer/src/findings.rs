@@ -102,14 +102,7 @@ pub(crate) struct Findings {
     pub(crate) retransmitted: u64,
     pub(crate) out_of_order: u64,
     /// The bytes that were read, where somebody wants to know.
-    pub(crate) read: Option<Vec<StreamBytes>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StreamBytes {
-    pub(crate) direction: Direction,
-    pub(crate) sequence: u32,
-    pub(crate) bytes: Box<[u8]>,
+    pub(crate) read: Option<Vec<ReadBytes>>,
 }
 
 /// Sorts the events of both directions by time; those of one direction keep their order.
@@ -125,10 +118,9 @@ pub(crate) fn merge_directions(events: Vec<TlsEvent>) -> Vec<TlsEvent> {
     timed.into_iter().map(|(_, event)| event).collect()
 }
 
-/// Bytes of a TCP stream that were read.
+/// Bytes of one direction of a TCP stream that were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadBytes {
-    pub flow: u64,
     pub direction: Direction,
     /// The sequence number of the first of them.
     pub sequence: u32,

@@ -169,7 +169,7 @@ pub(crate) struct HeldFlows {
     by_deadline: BTreeSet<(i64, u64)>,
     /// Deadline and held bytes of each flow.
     by_flow: BTreeMap<u64, (i64, usize)>,
-    bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 impl HeldFlows {
@@ -203,10 +203,6 @@ impl HeldFlows {
 
     pub(crate) fn first(&self) -> Option<u64> {
         self.by_deadline.first().map(|(_, flow)| *flow)
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
     }
 }
 
@@ -268,11 +264,11 @@ mod tests {
         held.update(1, Some(30), 100);
         held.update(2, Some(20), 10);
         held.update(3, None, 1);
-        assert_eq!((held.bytes(), held.first(), held.overdue(19), held.overdue(20)), (111, Some(2), None, Some(2)));
+        assert_eq!((held.bytes, held.first(), held.overdue(19), held.overdue(20)), (111, Some(2), None, Some(2)));
         held.update(2, Some(40), 20);
-        assert_eq!((held.bytes(), held.first()), (121, Some(1)));
+        assert_eq!((held.bytes, held.first()), (121, Some(1)));
         held.update(1, None, 0);
         held.update(2, None, 0);
-        assert_eq!((held.bytes(), held.first(), held.overdue(i64::MAX)), (1, Some(3), None));
+        assert_eq!((held.bytes, held.first(), held.overdue(i64::MAX)), (1, Some(3), None));
     }
 }

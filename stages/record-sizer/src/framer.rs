@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction};
 
 use crate::chunk::Chunk;
-use crate::findings::{Conflict, Findings, Incident, PayloadUse, StreamBytes, TlsEvent};
+use crate::findings::{Conflict, Findings, Incident, PayloadUse, ReadBytes, TlsEvent};
 use crate::framing::LengthFramer;
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
 use crate::hello_scan::{HELLO, HelloScan, ScanOutcome, is_hello, ssl2_hello_length};
@@ -64,7 +64,7 @@ impl Framing {
 
     /// Bytes in which no hello was found that TLS would start with.
     pub(crate) fn bytes_before_hello(&self) -> u64 {
-        if let Self::HelloScan(scan) = self { scan.scanned() } else { 0 }
+        if let Self::HelloScan(scan) = self { scan.scanned } else { 0 }
     }
 
     fn search(version: Option<u8>) -> Self {
@@ -188,7 +188,7 @@ impl Framer<'_> {
         let is_hidden = chunk.hidden > 0 && chunk.payload.len() < HEADER;
         let is_unread = match self.framing {
             Framing::Unstarted => true,
-            Framing::Search(search) => search.searched() == 0,
+            Framing::Search(search) => search.searched == 0,
             _ => false,
         };
         if is_unread && is_hidden && !self.is_tls {
@@ -266,7 +266,7 @@ impl Framer<'_> {
                     (*left == 0).then(|| self.tls_starts(chunk))
                 }
                 Framing::HelloScan(scan) => {
-                    let before = scan.scanned();
+                    let before = scan.scanned;
                     let outcome = scan.chunk(chunk);
                     self.scanned(outcome, before, chunk)
                 }
@@ -434,7 +434,7 @@ impl Framer<'_> {
         self.handshake.bytes(bytes, found, |offset, bytes| {
             if let Some(read) = read {
                 let sequence = sequence.wrapping_add(offset as u32);
-                read.push(StreamBytes { direction, sequence, bytes: bytes.into() });
+                read.push(ReadBytes { direction, sequence, bytes: bytes.into() });
             }
         });
     }
@@ -456,7 +456,7 @@ impl Framer<'_> {
     /// Notes that bytes were read, if somebody wants to know.
     fn note_read(&mut self, sequence: u32, bytes: &[u8]) {
         if let Some(read) = &mut self.findings.read {
-            read.push(StreamBytes { direction: self.direction, sequence, bytes: bytes.into() });
+            read.push(ReadBytes { direction: self.direction, sequence, bytes: bytes.into() });
         }
     }
 

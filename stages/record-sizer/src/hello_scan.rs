@@ -46,7 +46,7 @@ pub(crate) struct HelloScan {
     #[serde(with = "serde_bytes")]
     tail: Vec<u8>,
     tail_ns: i64,
-    scanned: u64,
+    pub(crate) scanned: u64,
 }
 
 #[derive(Debug)]
@@ -60,10 +60,6 @@ pub(crate) enum ScanOutcome<'a> {
 impl HelloScan {
     pub(crate) fn new(first: [u8; HEADER], time_ns: i64) -> Self {
         Self { tail: first.to_vec(), tail_ns: time_ns, scanned: HEADER as u64 }
-    }
-
-    pub(crate) fn scanned(&self) -> u64 {
-        self.scanned
     }
 
     pub(crate) fn chunk<'a>(&mut self, mut chunk: Chunk<'a>) -> ScanOutcome<'a> {

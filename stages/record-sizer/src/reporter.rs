@@ -8,8 +8,7 @@ use sizeleak_frame::{Direction, Notice, Protocol, Record, Session, what};
 use sizeleak_platform::runtime::{Closed, Emit};
 
 use crate::connection::{Connection, Ending};
-use crate::findings::{Conflict, Findings, Incident, PayloadUse, ReadBytes, SizerCounters, StreamBytes, TlsEvent};
-use crate::handshake::Hello;
+use crate::findings::{Conflict, Findings, Incident, PayloadUse, ReadBytes, SizerCounters, TlsEvent};
 use crate::message::{FlowEvent, Found, Message};
 use crate::messages::{MessageEnd, SizedMessage};
 use crate::record::{HEADER, SizedRecord};
@@ -19,9 +18,9 @@ use crate::session::{RecordDetails, TlsSession};
 pub(crate) struct Reporter {
     pub(crate) counters: SizerCounters,
     pub(crate) notices: Notices,
-    /// The bytes that were read since they were last asked for, where somebody wants to know.
+    /// The bytes that were read since they were last asked for, by flow, where somebody wants to know.
     #[serde(skip)]
-    pub(crate) read: Vec<ReadBytes>,
+    pub(crate) read: Vec<(u64, ReadBytes)>,
     #[serde(skip)]
     pub(crate) datagram_read: Vec<Range<usize>>,
 }
@@ -36,9 +35,8 @@ impl Reporter {
         out: &mut dyn Emit,
     ) -> Result<(), Closed> {
         connection.conclude(findings);
-        for StreamBytes { direction, sequence, bytes } in findings.read.iter_mut().flat_map(|read| read.drain(..)) {
-            self.read.push(ReadBytes { flow, direction, sequence, bytes });
-        }
+        let read = findings.read.iter_mut().flat_map(|read| read.drain(..));
+        self.read.extend(read.map(|read| (flow, read)));
         self.counters.retransmitted += std::mem::take(&mut findings.retransmitted);
         self.counters.out_of_order += std::mem::take(&mut findings.out_of_order);
         for (time_ns, incident) in findings.incidents.drain(..) {
@@ -157,22 +155,13 @@ impl Reporter {
                 self.incident(flow, time_ns, Incident::Conflict(Conflict::Hello), out)
             }
             TlsEvent::Hello { time_ns, direction, hello, .. } => {
-                self.hello(flow, session, (*hello, direction, time_ns), out)
+                let shows_session = session.hello(*hello, direction, time_ns);
+                if shows_session { self.session(flow, session, time_ns, out) } else { Ok(()) }
             }
             TlsEvent::Other { time_ns, event, .. } => self.flow_event(flow, time_ns, event, out),
             // Of no session.
             TlsEvent::Message { .. } => Ok(()),
         }
-    }
-
-    fn hello(
-        &mut self,
-        flow: u64,
-        session: &mut TlsSession<'_>,
-        (hello, direction, time_ns): (Hello, Direction, i64),
-        out: &mut dyn Emit,
-    ) -> Result<(), Closed> {
-        if session.hello(hello, direction, time_ns) { self.session(flow, session, time_ns, out) } else { Ok(()) }
     }
 
     fn session(&mut self, flow: u64, session: &TlsSession<'_>, time_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {

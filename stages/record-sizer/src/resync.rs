@@ -45,7 +45,7 @@ pub(crate) struct BoundarySearch {
     tail_ns: i64,
     /// The version 3.x of records sized before in this direction.
     version: Option<u8>,
-    searched: u64,
+    pub(crate) searched: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -83,10 +83,6 @@ impl BoundarySearch {
     /// A search in a direction where records of version 3.`version` were sized before, if any were.
     pub(crate) fn new(version: Option<u8>) -> Self {
         Self { candidates: Vec::new(), tail: Vec::new(), tail_ns: 0, version, searched: 0 }
-    }
-
-    pub(crate) fn searched(&self) -> u64 {
-        self.searched
     }
 
     /// Searches the next chunk of the stream; adds the headers that it comes to believe to `believed`, with their sequence

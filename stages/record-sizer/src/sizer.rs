@@ -80,9 +80,9 @@ impl RecordSizer {
         self
     }
 
-    /// The bytes of TCP streams that were read since the last call. Those that prove a record boundary are known only
-    /// once it is proven.
-    pub fn take_read_bytes(&mut self) -> Vec<ReadBytes> {
+    /// The bytes of TCP streams that were read since the last call, by flow. Those that prove a record boundary are
+    /// known only once it is proven.
+    pub fn take_read_bytes(&mut self) -> Vec<(u64, ReadBytes)> {
         std::mem::take(&mut self.reporter.read)
     }
 
@@ -93,7 +93,7 @@ impl RecordSizer {
 
     /// Bytes of memory that segments out of order, incomplete hellos and the like need now.
     pub fn held_bytes(&self) -> usize {
-        self.held_flows.bytes()
+        self.held_flows.bytes
     }
 
     fn segment(&mut self, segment: Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
@@ -173,7 +173,7 @@ impl RecordSizer {
     /// Whether an acknowledgement may matter to any connection.
     #[inline]
     fn awaits_acknowledgements(&self) -> bool {
-        self.held_flows.bytes() > 0
+        self.held_flows.bytes > 0
     }
 
     fn acknowledgement(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
@@ -219,7 +219,7 @@ impl RecordSizer {
 
     /// Releases what flows hold together beyond the limit, that which waits for longest first.
     fn release_beyond_limits(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
-        while self.held_flows.bytes() > self.limits.bytes {
+        while self.held_flows.bytes > self.limits.bytes {
             let Some(flow) = self.held_flows.first() else { break };
             self.release(flow, out)?;
         }

@@ -23,23 +23,23 @@ fn the_first_failure_is_the_cause() {
         ended(1, ProgramOrigin::BuiltIn, failed("why")),
         ended(0, ProgramOrigin::External, failed("broken pipe")),
     ];
-    let error = first_cause(cascade, SinkOutcome::Cut("cut".into())).unwrap_err();
+    let error = first_cause(cascade, Outcome::Cut("cut".into())).unwrap_err();
     assert_eq!((error.to_string(), error.exit_code()), ("`s1`: why".into(), 1));
     let external = vec![
         ended(1, ProgramOrigin::External, failed("why")),
         ended(0, ProgramOrigin::External, failed("broken pipe")),
         ended(2, ProgramOrigin::BuiltIn, cut()),
     ];
-    assert_eq!(first_cause(external, SinkOutcome::Cut("cut".into())).unwrap_err().to_string(), "`s1`: why");
+    assert_eq!(first_cause(external, Outcome::Cut("cut".into())).unwrap_err().to_string(), "`s1`: why");
 }
 
 #[test]
 fn a_cut_is_reported_by_the_first_stage_that_saw_it() {
     let cascade = vec![ended(2, ProgramOrigin::BuiltIn, cut()), ended(1, ProgramOrigin::BuiltIn, cut())];
-    let error = first_cause(cascade, SinkOutcome::Cut("cut".into())).unwrap_err();
+    let error = first_cause(cascade, Outcome::Cut("cut".into())).unwrap_err();
     assert_eq!((error.stage.as_str(), error.exit_code()), ("s1", 3));
     let last = vec![ended(0, ProgramOrigin::External, Outcome::Done)];
-    assert_eq!(first_cause(last, SinkOutcome::Cut("no end".into())).unwrap_err().to_string(), "`s0`: no end");
+    assert_eq!(first_cause(last, Outcome::Cut("no end".into())).unwrap_err().to_string(), "`s0`: no end");
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn a_closed_output_is_not_a_failure() {
             ended(1, ProgramOrigin::BuiltIn, Outcome::Closed),
         ]
     };
-    assert_eq!(first_cause(closed(), SinkOutcome::Closed), Ok(RunEnding::Closed));
-    let full = SinkOutcome::Failed(io::Error::from(io::ErrorKind::StorageFull));
+    assert_eq!(first_cause(closed(), Outcome::Closed), Ok(RunEnding::Closed));
+    let full = Outcome::Failed(io::Error::from(io::ErrorKind::StorageFull).to_string());
     assert_eq!(first_cause(closed(), full).unwrap_err().stage, "output");
     let interrupted =
         vec![ended(0, ProgramOrigin::BuiltIn, Outcome::Interrupted), ended(1, ProgramOrigin::BuiltIn, Outcome::Done)];
-    assert_eq!(first_cause(interrupted, SinkOutcome::Complete), Ok(RunEnding::Interrupted));
-    assert_eq!(first_cause(Vec::new(), SinkOutcome::Complete), Ok(RunEnding::Done));
+    assert_eq!(first_cause(interrupted, Outcome::Done), Ok(RunEnding::Interrupted));
+    assert_eq!(first_cause(Vec::new(), Outcome::Done), Ok(RunEnding::Done));
 }

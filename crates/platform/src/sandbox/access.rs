@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 /// The files that a process opens after it is confined, and whether it ends a program that it has started before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
-    reads: Vec<PathBuf>,
-    writes: Vec<PathBuf>,
-    signals_programs: bool,
+    pub(crate) reads: Vec<PathBuf>,
+    pub(crate) writes: Vec<PathBuf>,
+    pub(crate) signals_programs: bool,
 }
 
 impl Access {
@@ -41,21 +41,6 @@ impl Access {
         self.reads.extend(other.reads);
         self.writes.extend(other.writes);
         self.signals_programs |= other.signals_programs;
-    }
-
-    #[cfg(target_os = "linux")]
-    pub(crate) fn reads(&self) -> &[PathBuf] {
-        &self.reads
-    }
-
-    #[cfg(target_os = "linux")]
-    pub(crate) fn signals_programs(&self) -> bool {
-        self.signals_programs
-    }
-
-    #[cfg(target_os = "linux")]
-    pub(crate) fn writes(&self) -> &[PathBuf] {
-        &self.writes
     }
 }
 

@@ -30,13 +30,13 @@ fn restrict(access: &Access) -> Result<RulesetStatus, RulesetError> {
         | AccessFs::Refer;
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     let mut scopes = Scope::from_all(VERSION);
-    if access.signals_programs() {
+    if access.signals_programs {
         scopes.remove(Scope::Signal);
     }
     let ruleset = ruleset.handle_access(AccessFs::from_all(VERSION))?.scope(scopes)?;
     let mut ruleset = ruleset.create()?;
-    let readable = access.reads().iter().map(|path| (path, reading));
-    for (path, rights) in readable.chain(access.writes().iter().map(|path| (path, writing))) {
+    let readable = access.reads.iter().map(|path| (path, reading));
+    for (path, rights) in readable.chain(access.writes.iter().map(|path| (path, writing))) {
         let Ok(file) = PathFd::new(path) else {
             // What is missing now is an error when it is opened.
             continue;

@@ -8,7 +8,7 @@ use crate::chunk::Chunk;
 use crate::connection::{Connection, Successor};
 use crate::connection_id::{KnownConnections, Sign};
 use crate::datagram_flow::{DatagramFlow, ProtocolFlow, Told};
-use crate::findings::{Findings, StreamBytes};
+use crate::findings::{Findings, ReadBytes};
 use crate::flow_table::FlowTable;
 use crate::matter;
 use crate::message::{FlowEnds, Found};
@@ -154,7 +154,7 @@ impl Told<'_> {
         if let Some(framing) = self.ends.and_then(|ends| self.declared.framing(ends)).or_else(shown) {
             if let (Some(read), Some(bytes)) = (&mut findings.read, framing.beginning_of(payload)) {
                 let Segment { direction, sequence, .. } = *segment;
-                read.push(StreamBytes { direction, sequence, bytes: bytes.into() });
+                read.push(ReadBytes { direction, sequence, bytes: bytes.into() });
             }
             return connection.declare(Some(framing), ports);
         }
