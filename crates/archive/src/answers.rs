@@ -209,7 +209,6 @@ pub(crate) struct Partitions {
 }
 
 impl Partitions {
-    /// Collects in this folder, which exists.
     pub(crate) fn new(folder: PathBuf, format: PartFormat) -> Self {
         Self { folder, format, flows: BTreeMap::new(), by_key: BTreeMap::new(), waiting_bytes: 0 }
     }

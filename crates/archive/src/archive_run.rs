@@ -20,8 +20,7 @@ use crate::keys::packet_stages;
 use crate::layout::{ArchiveError, Layout, LockedLayout, remove_file};
 use crate::left_out::{MissingCaptures, Settling, Unprocessed};
 use crate::manifest::Manifest;
-use crate::plan::ArchivePlan;
-use crate::point_run::{PointRun, is_by_time};
+use crate::point_run::{ArchivePlan, PointRun, is_by_time};
 
 #[derive(Debug, Clone)]
 pub struct ArchiveRun {
@@ -293,7 +292,6 @@ const AGAIN_AFTER: Duration = Duration::from_mins(1);
 pub struct ArchiveWatch<'a> {
     run: &'a ArchiveRun,
     locked: LockedLayout,
-    /// The files of each point when it was last processed.
     processed: BTreeMap<String, PointFiles>,
     /// What the round before has left; `None` before the first one.
     last: Option<RunResults>,

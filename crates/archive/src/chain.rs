@@ -63,7 +63,6 @@ impl RecordMaker<'_> {
         Ok(stages)
     }
 
-    /// Ends the flows behind the last unit.
     pub(crate) fn end(&self, key: &Hash, last: &Checkpoint) -> Result<UnitDescription, String> {
         let nothing = SavedStream::empty(CAPTURE).map_err(of_pipeline)?;
         let stages = self.for_silent_captures()?;
@@ -125,7 +124,6 @@ impl RecordMaker<'_> {
     }
 }
 
-/// Whether all packets of captures were read, by the summary of the run.
 fn has_all_packets(summary: &Summary, captures: &[DescribedFile]) -> bool {
     let packets: u64 = captures.iter().map(|capture| capture.file.packets).sum();
     let read = summary.stages.iter().find(|stage| stage.stage == CAPTURE).map(|stage| stage.frames_in);
@@ -244,7 +242,7 @@ impl<'a> Chain<'a> {
         self.end_unit()?;
         let Some(state) = self.units.last().and_then(|last| last.state.clone()) else { return Ok(self.units) };
         let key = end_key(&state.digest);
-        let end = if let Some(end) = self.maker.store.find(&unit_name(None, &key), &key) {
+        let end = if let Some(end) = self.maker.store.find(None, &key) {
             end
         } else {
             let last = self.last_state()?.ok_or("the flows have no state")?;
@@ -257,11 +255,10 @@ impl<'a> Chain<'a> {
     /// Processes the captures of the present unit, unless their records are there.
     fn end_unit(&mut self) -> Result<(), String> {
         let captures = mem::take(&mut self.next);
-        let Some(_) = captures.first() else { return Ok(()) };
+        let Some(head_ns) = captures.first().map(|first| first.head_ns) else { return Ok(()) };
         let before = self.units.last().and_then(|unit| unit.state.as_ref()).map(|state| state.digest.as_str());
         let key = records_key(self.maker.stages, &captures, before)?;
-        let name = unit_name(captures.first().and_then(|first| first.head_ns), &key);
-        let unit = if let Some(known) = self.maker.store.find(&name, &key) {
+        let unit = if let Some(known) = self.maker.store.find(head_ns, &key) {
             self.maker.progress.add(captures.iter().filter_map(|capture| capture.file.bytes).sum());
             self.state = None;
             self.renamed(known, captures)?

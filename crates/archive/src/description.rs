@@ -20,7 +20,6 @@ use crate::layout::Layout;
 /// What is named and is neither a file nor a folder, whichever it is.
 pub(crate) const SPECIAL: &str = "a named pipe, a socket or a device";
 
-/// At most this many damaged places of a file are listed.
 const MAX_PLACES: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -30,7 +29,6 @@ pub enum FileVerdict {
     Whole,
     /// A capture of which something is missing or damaged; the rest was read.
     Damaged,
-    /// Something else than a capture.
     NoCapture,
     Unreadable,
     /// It was modified so recently that it may still be growing; a later run reads it.
@@ -62,9 +60,7 @@ pub struct CaptureFile {
     /// The latest time of a packet, in nanoseconds since 1970.
     pub last_ns: Option<i64>,
     pub packets: u64,
-    /// The damaged places, the first ones.
     pub damage: Vec<DamagedPlace>,
-    /// How many damaged places there are.
     pub damaged_places: u64,
 }
 

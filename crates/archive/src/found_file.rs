@@ -104,7 +104,6 @@ fn refused(path: &Path, damage: &Damage) -> CaptureFile {
     CaptureFile { bytes: path.metadata().ok().map(|it| it.len()), ..CaptureFile::refused(path, damage) }
 }
 
-/// A file that is digested on its way to a reader.
 struct DigestedFile {
     file: ProgressReader<File>,
     digest: Hasher,

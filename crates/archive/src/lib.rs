@@ -19,7 +19,6 @@ mod keys;
 mod layout;
 mod left_out;
 mod manifest;
-mod plan;
 mod point_run;
 mod unit_store;
 
@@ -31,4 +30,4 @@ pub use discovery::PointsOf;
 pub use layout::ArchiveError;
 pub use left_out::MissingCaptures;
 pub use manifest::{Manifest, ManifestPoint};
-pub use plan::{ArchivePlan, PlannedFile, PlannedPoint};
+pub use point_run::{ArchivePlan, PlannedFile, PlannedPoint};

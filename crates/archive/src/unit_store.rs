@@ -18,7 +18,6 @@ const RECORDS: &str = "frames.zst";
 const STATE: &str = "state";
 const DESCRIPTION: &str = "json";
 
-/// How many digits of its key are in the name of a unit.
 const KEY_DIGITS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,10 +62,11 @@ impl<'a> UnitStore<'a> {
         self.folder.join(format!("{name}.{ending}"))
     }
 
-    pub(crate) fn find(&self, name: &str, key: &Hash) -> Option<UnitDescription> {
-        let unit = read_checked_json::<UnitDescription>(&self.file(name, DESCRIPTION))
+    /// The unit that begins at this time, or the end of all flows, if it is there.
+    pub(crate) fn find(&self, head_ns: Option<i64>, key: &Hash) -> Option<UnitDescription> {
+        let unit = read_checked_json::<UnitDescription>(&self.file(&unit_name(head_ns, key), DESCRIPTION))
             .filter(|unit| unit.key == key.to_hex().as_str())?;
-        let has_state = unit.state.as_ref().is_none_or(|state| has_length(&self.state_file(name), state.bytes));
+        let has_state = unit.state.as_ref().is_none_or(|state| has_length(&self.state_file(&unit.name), state.bytes));
         (has_state && self.has_records(&unit)).then_some(unit)
     }
 
@@ -96,7 +96,6 @@ impl<'a> UnitStore<'a> {
         captures.flatten().collect()
     }
 
-    /// The units of these names, as far as they are described.
     pub(crate) fn units(&self, names: &[String]) -> Vec<UnitDescription> {
         names.iter().filter_map(|name| read_checked_json(&self.file(name, DESCRIPTION))).collect()
     }

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sizeleak_frame::{
-    BATCH_BYTES, BATCH_ROWS, Command, Correction, Direction, Frame, Identification, Packets, Record, Segments,
-};
+use sizeleak_frame::{BATCH_BYTES, BATCH_ROWS, Command, Correction, Direction, Frame, Identification, Record};
 
 #[cfg(test)]
 mod tests;
@@ -47,15 +45,10 @@ pub(crate) fn are_times_of_input(made: &[Frame], input: &[Frame]) -> Result<(), 
 }
 
 pub(crate) fn are_batches_within_limits(made: &[Frame]) -> Result<(), String> {
-    for frame in made {
-        let data: Vec<usize> = match frame {
-            Frame::Packets(batch) => batch.iter().map(|packet| packet.data.len()).collect(),
-            Frame::Segments(batch) => batch.iter().map(|segment| segment.payload.len()).collect(),
-            _ => continue,
-        };
-        let before_last: usize = data.split_last().map_or(0, |(_, before)| before.iter().sum());
-        if data.len() > BATCH_ROWS {
-            return Err(format!("a batch has {} rows; {BATCH_ROWS} is the limit", data.len()));
+    for rows in made.iter().filter_map(rows_of) {
+        let before_last: usize = rows.split_last().map_or(0, |(_, before)| before.iter().map(|(data, _)| data).sum());
+        if rows.len() > BATCH_ROWS {
+            return Err(format!("a batch has {} rows; {BATCH_ROWS} is the limit", rows.len()));
         }
         if before_last >= BATCH_BYTES {
             return Err(format!(
@@ -74,8 +67,8 @@ pub(crate) fn are_meaningful(made: &[Frame], all: &[Frame], stage: &str) -> Resu
     let mut sequence = FrameOrder::default();
     for frame in made {
         let fault = match frame {
-            Frame::Packets(batch) => is_packets(batch),
-            Frame::Segments(batch) => is_segments(batch),
+            Frame::Packets(_) => is_batch(frame, ["data", "original_length"]),
+            Frame::Segments(_) => is_batch(frame, ["payload", "length"]),
             Frame::Record(record) => is_record(record).and_then(|()| sequence.record(record)),
             Frame::Command(command) => is_command(command).and_then(|()| sequence.command(command)),
             Frame::Correction(correction) => is_correction(correction),
@@ -117,19 +110,22 @@ fn demand(holds: bool, fault: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(fault()) }
 }
 
-fn is_packets(batch: &Packets) -> Result<(), String> {
-    let longer = batch.iter().find(|packet| packet.data.len() > packet.original_length as usize);
-    demand(!batch.is_empty(), || "a batch without a row".into())?;
-    longer.map_or(Ok(()), |packet| {
-        Err(format!("`data` has {} bytes, more than `original_length`, {}", packet.data.len(), packet.original_length))
-    })
+/// The bytes of each row of a batch, captured and on the wire; `None` of other frames.
+fn rows_of(frame: &Frame) -> Option<Vec<(usize, u32)>> {
+    match frame {
+        Frame::Packets(batch) => Some(batch.iter().map(|row| (row.data.len(), row.original_length)).collect()),
+        Frame::Segments(batch) => Some(batch.iter().map(|row| (row.payload.len(), row.length)).collect()),
+        _ => None,
+    }
 }
 
-fn is_segments(batch: &Segments) -> Result<(), String> {
-    let longer = batch.iter().find(|segment| segment.payload.len() > segment.length as usize);
-    demand(!batch.is_empty(), || "a batch without a row".into())?;
-    longer.map_or(Ok(()), |segment| {
-        Err(format!("`payload` has {} bytes, more than `length`, {}", segment.payload.len(), segment.length))
+/// Checks the rows of a batch; `data` and `length` are what the contract calls their bytes, captured and on the wire.
+fn is_batch(frame: &Frame, [data, length]: [&str; 2]) -> Result<(), String> {
+    let rows = rows_of(frame).unwrap_or_default();
+    demand(!rows.is_empty(), || "a batch without a row".into())?;
+    let longer = rows.iter().find(|(captured, on_wire)| *captured > *on_wire as usize);
+    longer.map_or(Ok(()), |(captured, on_wire)| {
+        Err(format!("`{data}` has {captured} bytes, more than `{length}`, {on_wire}"))
     })
 }
 

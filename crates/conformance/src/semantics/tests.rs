@@ -1,5 +1,7 @@
 //! Tests of meaningful and impossible frames.
 
+use sizeleak_frame::Packets;
+
 use super::*;
 use crate::recorded_stream::{ConsumedKind, RecordedStream};
 
