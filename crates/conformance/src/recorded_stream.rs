@@ -119,7 +119,6 @@ pub(crate) fn encode(frames: &[Frame]) -> Vec<u8> {
     writer.output().clone()
 }
 
-/// The frames before the first error, and that error, if any.
 pub(crate) fn decode(bytes: &[u8]) -> (Vec<Frame>, Option<ReadError>) {
     let (mut reader, mut frames) = (FrameReader::new(bytes), Vec::new());
     loop {

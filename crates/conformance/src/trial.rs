@@ -78,7 +78,6 @@ impl StageOutput {
         self.ended.stderr.lines().map(str::trim).rfind(|line| !line.is_empty())
     }
 
-    /// Checks that the stage made the frames `expected` from `input`.
     pub(crate) fn made_the_same(&self, expected: &[Frame], input: &[Frame], kind: ConsumedKind) -> Result<(), String> {
         self.ended_with(0)?;
         let made = self.made(input, kind)?;
@@ -215,7 +214,6 @@ const MAX_STDERR: usize = 64 << 10;
 /// How often a program is polled for its end.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// A program with its arguments.
 #[derive(Debug, Clone)]
 pub struct TestedProgram {
     pub command: Vec<OsString>,

@@ -78,7 +78,6 @@ impl<R: Row> Batch<R> {
         }
     }
 
-    /// Whether it shares buffers with a reader.
     pub fn shares_buffers(&self) -> bool {
         self.bytes.is_shared()
     }
@@ -95,7 +94,6 @@ impl<R: Row> Batch<R> {
         self.rows.is_empty()
     }
 
-    /// Bytes of data in all rows together.
     pub fn data_bytes(&self) -> usize {
         self.data_bytes
     }

@@ -46,7 +46,6 @@ impl ReadBuffer {
         self.current.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// The buffer that holds them, for sharing.
     #[inline]
     pub fn shared(&self) -> &Arc<Vec<u8>> {
         &self.current

@@ -4,10 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Direction, SharedList};
 
-/// How many single replies a command lists.
 pub const MAX_SINGLE_REPLIES: usize = 64;
 
-/// How many earlier commands may share the replies to a command.
 pub const MAX_EARLIER_COMMANDS: usize = 8;
 
 /// One command: the records that carry it, and what the other side sent in reply. A command from the gateway is a report

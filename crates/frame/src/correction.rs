@@ -63,7 +63,6 @@ impl Correction {
     }
 }
 
-/// One value of ε and its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WeightedEpsilon {
     /// The bytes of |s| that remain after |ac| and the actions.

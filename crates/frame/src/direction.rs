@@ -24,7 +24,6 @@ impl Direction {
         }
     }
 
-    /// The direction of a number in a row.
     pub fn from_number(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::ToGateway),

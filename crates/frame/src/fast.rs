@@ -251,12 +251,10 @@ pub(crate) fn decode(bytes: &[u8], buffer: &Arc<Vec<u8>>) -> Option<(Frame, usiz
     Some((frame, bytes.len() - rest.0.len()))
 }
 
-/// Decodes the body of `packets`, which is part of `buffer`.
 pub(crate) fn decode_packets(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Packets> {
     Input(body).packets(buffer)
 }
 
-/// Decodes the body of `segments`, which is part of `buffer`.
 pub(crate) fn decode_segments(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Segments> {
     Input(body).segments(buffer)
 }
@@ -335,7 +333,6 @@ impl<'a> Input<'a> {
         Some(batch)
     }
 
-    /// Skips values of any kind.
     fn skip_values(&mut self, count: u32) -> Option<()> {
         for _ in 0..count {
             let length = Extent::new().advance(self.0).ok()??;
@@ -397,7 +394,6 @@ impl<'a> Input<'a> {
         self.unsigned()?.try_into().ok()
     }
 
-    /// Skips null, if it comes next.
     #[inline]
     fn skip_null(&mut self) -> bool {
         let is_null = self.0.first() == Some(&0xc0);

@@ -72,7 +72,6 @@ impl Transport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowId(pub u64);
 
-/// A text that names no flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("write a flow as exports name it (F and 16 hexadecimal digits), or by its number in frames")]
 pub struct NoFlowId;

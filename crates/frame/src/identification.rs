@@ -12,7 +12,6 @@ use crate::{Command, SharedList, Shift};
 /// The overhead of a heap allocation in bytes.
 const ALLOCATION_BYTES: usize = 32;
 
-/// A command and its candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Identification {
     #[serde(flatten)]
@@ -21,7 +20,6 @@ pub struct Identification {
     pub candidates: SharedList<Candidate>,
     /// How many candidates there are, even if not all are listed; `u64::MAX` means at least that many.
     pub candidate_count: u64,
-    /// How many of them are listed.
     pub listed: u64,
     /// The least number of actions the traffic around the command allows, once `pruner` has processed it.
     pub min_actions: Option<u32>,

@@ -99,7 +99,6 @@ pub struct Deviation {
     pub p_value: f64,
     /// What would have been usual, for a person.
     pub expected: String,
-    /// What was seen, for a person.
     pub seen: String,
     /// The commands that it is about, in order of time.
     pub commands: Vec<CommandAt>,

@@ -89,7 +89,6 @@ impl Protocol {
 pub enum ContentType {
     /// 20: the switch to encryption, and a dummy in TLS 1.3.
     ChangeCipherSpec = 20,
-    /// 21: an alert.
     Alert = 21,
     /// 22: handshake messages in the clear, or encrypted up to TLS 1.2.
     Handshake = 22,
@@ -125,7 +124,6 @@ impl TryFrom<u8> for ContentType {
     }
 }
 
-/// A number that is not a TLS content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{0} is no content type (20 to 24, or 26)")]
 pub struct UnknownContentType(pub u8);

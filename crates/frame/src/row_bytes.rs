@@ -123,7 +123,6 @@ impl<'a> RowCursor<'a> {
     }
 }
 
-/// The offset of `part` in `whole`, if it is a part of it.
 #[inline]
 fn offset_in(whole: &[u8], part: &[u8]) -> Option<u32> {
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;

@@ -72,7 +72,6 @@ impl<W: Write> FrameWriter<W> {
         frames.iter().try_for_each(|frame| self.write(frame))
     }
 
-    /// Writes everything to the output and flushes it.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.write_buffer()?;
         Ok(self.output.flush()?)

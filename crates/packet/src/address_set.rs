@@ -35,7 +35,6 @@ impl From<AddressPair> for [IpAddr; 2] {
     }
 }
 
-/// A text is neither an IP address nor a network.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is neither an IP address nor a network in CIDR notation")]
 pub struct InvalidAddress(String);

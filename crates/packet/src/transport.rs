@@ -29,7 +29,6 @@ pub struct TransportSegment<'a> {
     pub payload: CapturedBytes<'a>,
 }
 
-/// Why a packet has no readable segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSegment {
     OtherProtocol,

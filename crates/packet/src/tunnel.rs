@@ -63,7 +63,6 @@ impl TunnelKind {
     }
 }
 
-/// A tunnel, and the IP packet inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenedTunnel<'a> {
     pub encapsulation: Encapsulation,

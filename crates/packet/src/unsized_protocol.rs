@@ -10,7 +10,6 @@ use crate::protocol::{
     is_ipv6_extension,
 };
 
-/// A protocol whose packets are named only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnsizedProtocol {
     /// Tunnels of mobile networks (3GPP TS 29.281).

@@ -152,7 +152,6 @@ impl Pipeline {
         self.set_where_it_is(&MODEL_STAGES, "model", &value)
     }
 
-    /// Sets an option of those of these stages that there are.
     fn set_where_it_is(&mut self, stages: &[&str], key: &str, value: &Value) -> Result<(), ConfigError> {
         stages.iter().try_for_each(|stage| if self.has(stage) { self.set(stage, key, value.clone()) } else { Ok(()) })
     }

@@ -163,7 +163,6 @@ impl Pipeline {
         self.at_line(stage.line_of_fault(&error.fault), error)
     }
 
-    /// An error at a line of the pipeline file, if it is of one.
     fn at_line(&self, line: Option<usize>, error: ConfigError) -> ConfigError {
         error.at(self.file.as_deref().filter(|_| line.is_some()), line, &self.text)
     }

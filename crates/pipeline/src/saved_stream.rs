@@ -58,7 +58,6 @@ impl SavedStream {
         Ok(Self { unopened, ..Self::new(name, files.first().cloned(), Box::new(joined))? })
     }
 
-    /// A stream of this stage that holds no traffic.
     pub fn empty(stage: &str) -> Result<Self, ConfigError> {
         let mut writer = FrameWriter::new(Vec::new());
         let written = writer.write_all(&[Hello::of(stage).into(), Frame::Summary(Summary::default())]);

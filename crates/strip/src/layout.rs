@@ -34,7 +34,6 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout of a packet of this link type.
     pub(crate) fn of(link_type: u16, data: &[u8], original_length: u32) -> Self {
         let frame = CapturedBytes::frame(data, original_length);
         let mut layout = Self::default();

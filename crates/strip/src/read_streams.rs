@@ -16,7 +16,6 @@ const PIECE_COST: usize = 96;
 /// The most memory that all pieces together need; the oldest make room.
 const MAX_BYTES: usize = 64 << 20;
 
-/// One direction of a flow.
 pub(crate) type StreamKey = (u64, Direction);
 
 #[derive(Debug, Default)]

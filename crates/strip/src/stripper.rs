@@ -198,7 +198,6 @@ impl Stripper {
         Ok(StripReport { differing_flows, differing_notices, ..self.report })
     }
 
-    /// Lets out the first packet that is held.
     fn let_out(&mut self, write: &mut dyn FnMut(Packet<'_>) -> io::Result<()>) -> Result<(), StripError> {
         let Some(mut held) = self.held.pop_front() else { return Ok(()) };
         self.held_bytes -= held.held_bytes();
@@ -271,7 +270,6 @@ pub struct StripReport {
     pub dropped_packets: u64,
     /// Captured bytes of payload that stay: record headers, hellos, and DNS messages on request.
     pub kept_bytes: u64,
-    /// Captured bytes that became zero.
     pub zeroed_bytes: u64,
     /// Segments of the gateway that came in fragments of IP: of these, everything became zero.
     pub fragmented_segments: u64,

@@ -282,7 +282,6 @@ const LARGE: u32 = 8192;
 pub(crate) struct AddressTally {
     /// Connections that it opened, with messages or without.
     pub(crate) opened: u64,
-    /// Messages on the connections that it opened.
     pub(crate) messages: u64,
     /// Those that are parts of large transfers.
     pub(crate) large: u64,

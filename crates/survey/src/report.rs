@@ -94,7 +94,6 @@ pub struct SurveyedService {
     /// What its connections carry, by its name in frames: `tls`, `quic`, or the name of a framing; `tcp` where bursts of
     /// segments stand for messages. `None` if nothing of it was recognised.
     pub protocol: Option<String>,
-    /// The TLS versions of its handshakes.
     pub tls_versions: Vec<String>,
     /// The cipher suites of its handshakes; empty if none was seen.
     pub cipher_suites: Vec<String>,
@@ -149,7 +148,6 @@ pub struct SizeBin {
     pub to: Option<u64>,
     /// How many messages to the gateway have such a size.
     pub to_gateway: u64,
-    /// How many from the gateway.
     pub from_gateway: u64,
 }
 
@@ -165,7 +163,6 @@ pub struct MessageKind {
     pub replied: Option<u64>,
     /// Their most frequent sizes in bytes on the wire.
     pub sizes: Vec<TimesOfSize>,
-    /// How many have other sizes.
     pub other_sizes: u64,
 }
 

@@ -44,7 +44,6 @@ pub struct SurveyOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Coverage {
     Whole,
-    /// To where they are damaged.
     UntilDamage(RunError),
     /// Until SIGINT or SIGTERM came.
     UntilStopped,

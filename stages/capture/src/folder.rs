@@ -11,7 +11,6 @@ pub struct FolderContent {
     pub files: Vec<PathBuf>,
     /// Named pipes, sockets and devices, and links to them: reading one may never end. In order of their paths.
     pub special: Vec<SpecialFile>,
-    /// Folders that cannot be read, and why.
     pub unreadable: Vec<(PathBuf, io::Error)>,
 }
 

@@ -191,7 +191,6 @@ pub(crate) struct LiveCapture {
 }
 
 impl LiveCapture {
-    /// Passes on this selection of the packets that a tcpdump captures.
     pub(crate) fn new((tcpdump, output): (Tcpdump, ChildStdout), selection: Selection) -> Self {
         Self { tcpdump, output: Some(output), selection, counts: SourceCounts::default() }
     }

@@ -169,7 +169,6 @@ impl PacketBatcher {
         }
     }
 
-    /// Whether batches also stand for packets passed over.
     fn stands_for_passed_over(&self) -> bool {
         matches!(self.selection, Selection::NotDropped(..))
     }

@@ -23,7 +23,6 @@ pub(crate) struct EndpointPair {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Ends {
-    /// Their addresses.
     Addresses(IpAddr, SocketAddr),
     /// Their addresses in a tunnel, and its number.
     InTunnel(IpAddr, SocketAddr, u32),

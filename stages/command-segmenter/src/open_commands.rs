@@ -71,7 +71,6 @@ impl OpenCommand {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FinishedCommand {
     Command(Box<Command>),
-    /// No command: its condition is not met.
     Noise(Box<Command>, CommandCondition),
 }
 
@@ -208,7 +207,6 @@ impl OpenCommands {
     }
 }
 
-/// A command that consists of one record.
 fn first_record(record: &Record) -> Command {
     Command {
         time_ns: record.start_ns,

@@ -153,7 +153,6 @@ pub(crate) fn usual_timer(intervals: impl Iterator<Item = i64>) -> Option<(Timer
 }
 
 impl Timer {
-    /// Whether an interval is a period.
     pub(crate) fn is(self, interval_ns: i64) -> bool {
         interval_ns.saturating_sub(self.period_ns).saturating_abs() <= self.tolerance(self.period_ns)
     }

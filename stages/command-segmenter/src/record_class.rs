@@ -31,7 +31,6 @@ pub(crate) enum CommandCondition {
 }
 
 impl CommandCondition {
-    /// Whether a message with this many replies is a command.
     pub(crate) fn is_met(self, replies: u32) -> bool {
         match self {
             Self::Always => true,

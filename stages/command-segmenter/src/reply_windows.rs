@@ -66,7 +66,6 @@ pub fn learn_reply_windows(records: &[Record], commands: &[Command], min_size: u
 struct FlowTimes {
     /// The first and the last record.
     span: Option<[i64; 2]>,
-    /// Who sends commands.
     sender: Direction,
     /// When commands began and ended.
     commands: Vec<[i64; 2]>,

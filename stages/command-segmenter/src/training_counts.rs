@@ -328,7 +328,6 @@ pub(crate) struct LabelledMessage {
 }
 
 impl LabelledMessage {
-    /// The message as one record with its size.
     pub(crate) fn sized(&self) -> SizedRecord<'_> {
         SizedRecord::new(&self.record, self.size_class)
     }
@@ -339,7 +338,6 @@ pub(crate) enum MessageLabel {
     StartsCommand,
     ContinuesCommand,
     NoCommand,
-    /// It may be a command.
     Doubtful,
     /// Nothing: it is from the gateway, before the first label or after the last.
     Unlabelled,

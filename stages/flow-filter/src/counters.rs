@@ -192,7 +192,6 @@ impl SeenAddresses {
 
 /// The most pairs of addresses that are told apart; packets of later ones are only counted.
 const MAX_PAIRS: usize = 256;
-/// How many pairs of a protocol are shown.
 const SHOWN_PAIRS: usize = 3;
 
 #[derive(Debug, Default)]

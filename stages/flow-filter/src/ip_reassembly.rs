@@ -23,7 +23,6 @@ pub(crate) struct FragmentLimits {
 }
 
 impl FragmentLimits {
-    /// For packets from or to a gateway.
     pub(crate) const GATEWAYS: Self = Self { packets: 768, bytes: 3 << 20 };
     /// For packets of others, which may be tunnels.
     pub(crate) const OTHERS: Self = Self { packets: 256, bytes: 1 << 20 };

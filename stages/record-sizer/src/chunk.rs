@@ -106,7 +106,6 @@ const SEGMENT_COST: usize = 96;
 /// Memory that a direction with held segments is taken to need besides them, in bytes.
 const DIRECTION_COST: usize = 256;
 
-/// What is held of a segment: a chunk, and its payload.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HeldSegment {
     without_payload: Chunk<'static>,

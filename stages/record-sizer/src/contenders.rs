@@ -65,7 +65,6 @@ impl<C> Contenders<C> {
         }
     }
 
-    /// Each with its place and how many packets were of it.
     pub(crate) fn with_packets(&self) -> impl DoubleEndedIterator<Item = (usize, u32, &C)> {
         self.all.iter().enumerate().map(|(at, (one, packets))| (at, *packets, one))
     }

@@ -290,7 +290,6 @@ impl DtlsFlow {
         })
     }
 
-    /// The session that a record is of.
     fn of_record(&mut self, direction: Direction, record: &DtlsRecord) -> usize {
         let DtlsRecord { header, form, hello, .. } = record;
         let sessions = &mut self.sessions;

@@ -38,7 +38,6 @@ pub(crate) enum Hello {
     Server(ServerHello),
 }
 
-/// The part of a `ClientHello` that is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClientHello {
     pub(crate) server_name: Option<Box<str>>,
@@ -52,7 +51,6 @@ impl Hello {}
 
 impl ClientHello {}
 
-/// The part of a `ServerHello` that is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerHello {
     /// The negotiated version as on the wire, `0x0303` for TLS 1.2.

@@ -29,7 +29,6 @@ pub(crate) struct SizedMessage {
     /// When its first and its last bytes were captured, in nanoseconds since the epoch.
     pub(crate) start_ns: i64,
     pub(crate) time_ns: i64,
-    /// Its bytes on the wire.
     pub(crate) bytes: u64,
 }
 
@@ -44,7 +43,6 @@ pub(crate) struct ConnectionMessages {
 }
 
 impl ConnectionMessages {
-    /// Messages of both directions that end so.
     pub(crate) fn both(end: MessageEnd) -> Box<Self> {
         let sizer = || Some(MessageSizer::new(end));
         Box::new(Self { sizers: PerDirection { to_gateway: sizer(), from_gateway: sizer() }, ..Self::default() })

@@ -302,7 +302,6 @@ impl Reassembly<'_> {
         None
     }
 
-    /// Continues the stream with a run of the same connection.
     fn continue_with(&mut self, run: &Run, out: &mut impl OrderedStream) {
         let Some(first) = run.segments.first() else { return };
         let time_ns = first.segment().time_ns;

@@ -41,7 +41,6 @@ impl Header {
     }
 }
 
-/// Whether bytes consist of whole records.
 pub(crate) fn is_whole_records(mut bytes: &[u8]) -> bool {
     while let Some((header, rest)) = bytes.split_first_chunk() {
         let Some(body) = Header::parse(*header).and_then(|header| rest.get(usize::from(header.length)..)) else {

@@ -36,7 +36,6 @@ pub(crate) enum Proof {
 pub(crate) enum SynAge {
     /// It is another than the present one.
     New,
-    /// It may be the present one.
     MayRepeat,
 }
 

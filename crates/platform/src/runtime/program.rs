@@ -110,7 +110,6 @@ fn loopback(text: &str) -> Result<SocketAddr, ConfigureError> {
 pub const EXIT_CODES: &str =
     "Exit code: 0 done, 1 bad input or I/O, 2 usage, 3 the input was cut short, 130 stopped by SIGINT.";
 
-/// The command line of a stage's program.
 pub fn command<O: StageOptions>() -> Command {
     let examples = format!("Examples:\n  {}", O::EXAMPLES.join("\n  "));
     let about = "Frames (MessagePack) come on stdin and go to stdout, messages go to stderr; `sizeleak frames` prints any \

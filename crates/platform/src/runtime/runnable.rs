@@ -149,7 +149,6 @@ pub enum ConfigureError {
 }
 
 impl ConfigureError {
-    /// The exit code of the contract.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,

@@ -134,7 +134,6 @@ struct TimedEmit<'a, 'b> {
 }
 
 impl TimedEmit<'_, '_> {
-    /// Publishes that `frames_in` frames of the input were read.
     fn publish(&self, frames_in: u64) {
         if let Some(meter) = &self.out.meter {
             meter.set_counts(FrameCounts { frames_in, frames_out: self.out.frames, bytes_in: self.traffic.bytes_in });

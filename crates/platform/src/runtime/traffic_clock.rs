@@ -150,7 +150,6 @@ impl<T> TrafficClock<T> {
         Some(offset_ns)
     }
 
-    /// Holds an item whose time is not certain.
     fn hold(&mut self, flow: u64, time_ns: i64, item: T) {
         let offset_ns = self.apart.get(&flow).copied().unwrap_or_default();
         let time_ns = time_ns.saturating_sub(offset_ns);

@@ -27,7 +27,6 @@ impl Access {
         }
     }
 
-    /// It writes and removes files and folders in this folder.
     pub fn write_in(&mut self, folder: &Path) {
         self.writes.push(folder.to_owned());
     }

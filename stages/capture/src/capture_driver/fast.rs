@@ -205,7 +205,6 @@ impl Piece {
         (skipped < self.length).then_some((&mut self.buffer, self.start + skipped..self.start + self.length))
     }
 
-    /// A buffer that is not shared.
     fn free_buffer(&mut self) -> &mut [u8] {
         if Arc::get_mut(&mut self.buffer).is_none() {
             let next = self.spare.take();

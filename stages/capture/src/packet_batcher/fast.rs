@@ -135,7 +135,6 @@ struct Skipped<'a> {
     packets: usize,
     data_bytes: usize,
     snaplen_cut: usize,
-    /// The time of the last one, if there is one.
     last_ns: i64,
 }
 

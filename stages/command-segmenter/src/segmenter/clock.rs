@@ -23,7 +23,6 @@ impl CommandSegmenter {
         Ok(())
     }
 
-    /// Processes a record whose times are ahead of the clock.
     fn redated(&mut self, mut record: Record, ahead_ns: i64, out: &mut dyn Emit) -> Result<(), StageError> {
         record.time_ns = record.time_ns.saturating_sub(ahead_ns);
         record.start_ns = record.start_ns.saturating_sub(ahead_ns);

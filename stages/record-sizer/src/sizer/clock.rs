@@ -30,7 +30,6 @@ impl RecordSizer {
         Ok(())
     }
 
-    /// Handles a segment whose time is ahead of the clock.
     fn redated(&mut self, segment: Segment<'_>, ahead_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
         let time_ns = segment.time_ns.saturating_sub(ahead_ns);
         self.segment(Segment { time_ns, ..segment }, out)
