@@ -5,15 +5,15 @@ pub(super) mod report;
 
 use anyhow::Result;
 use clap::Args;
-use sizeleak_evaluation::measured_leak::{MeasuredLeak, MeasuredShare};
+use sizeleak_evaluation::measured_leak::{MeasuredInformation, MeasuredLeak, MeasuredShare};
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_learning::LabelledCommands;
 use sizeleak_model::{Inventory, Model};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
-use sizeleak_report::document::{Figure, NONE, Value};
-use sizeleak_text::{escaped, percent};
+use sizeleak_report::document::{Figure, Value};
+use sizeleak_text::escaped;
 
 use super::audited_model::AuditedModel;
 use super::evaluation_input::COVERED;
@@ -23,7 +23,7 @@ use super::notices::NoticeReport;
 use super::output_option::OutputOption;
 use super::report_format::ReportFormatOption;
 use super::session::Session;
-use crate::command::document::{Document, figure, numbers, paragraph, spaced};
+use crate::command::document::{Document, figure, paragraph, spaced};
 use model_check::{ModelCheck, ModelFigure};
 use report::{MeasuredAudit, MeasuredSecrets, p_in_words, whole_percents};
 
@@ -116,36 +116,42 @@ pub(super) fn table(report: &MeasuredAudit) -> Document {
     spaced([paragraph(sentences.join(" "), 0), remarks.collect(), figure(&named(report)), measures(&report.by_size)])
 }
 
+/// A figure of what is measured: its name, and its value.
+type Row = (&'static str, fn(&MeasuredLeak) -> Value);
+
+/// The figure of each secret that has at least so many values.
+fn row(secrets: &MeasuredSecrets, (name, value): Row, least: u64) -> [Value; 4] {
+    let shown = |leak: &MeasuredLeak| Value::from((leak.secrets >= least).then(|| value(leak)));
+    let kinds = secrets.kinds.as_ref().map(shown).into();
+    [name.into(), shown(&secrets.command), shown(&secrets.number), kinds]
+}
+
+fn within(MeasuredShare { share, interval }: MeasuredShare) -> Value {
+    Value::Within(share, interval)
+}
+
+const BY_SIZE: [Row; 5] = [
+    ("by guessing, V₀", |leak| within(leak.guessing)),
+    ("by size", |leak| within(leak.named)),
+    ("  guessing at new sizes", |leak| within(leak.frequentist)),
+    ("  from all other times", |leak| within(leak.from_others)),
+    ("  by anybody, V", |leak| whole_percents(leak.vulnerability).into()),
+];
+
 pub(crate) fn named(report: &MeasuredAudit) -> Figure {
-    type Shown = fn(&MeasuredLeak) -> Value;
-    let within = |share: MeasuredShare| Value::Within(share.share, share.interval);
-    let several = |leak: &MeasuredLeak, shown: Shown| (leak.secrets > 1).then(|| shown(leak)).into();
-    let all = |(name, secrets, shown): (&str, &MeasuredSecrets, Shown)| {
-        let kinds = secrets.kinds.as_ref().map_or(Value::Unknown, |leak| several(leak, shown));
-        [name.into(), several(&secrets.command, shown), several(&secrets.number, shown), kinds]
-    };
-    let nearest: Shown = |leak| Value::Within(leak.named.share, leak.named.interval);
-    let rows: [(&str, &MeasuredSecrets, Shown); 7] = [
-        ("by guessing, V₀", &report.by_size, |leak| Value::Within(leak.guessing.share, leak.guessing.interval)),
-        ("by size", &report.by_size, nearest),
-        ("  guessing at new sizes", &report.by_size, |leak| {
-            Value::Within(leak.frequentist.share, leak.frequentist.interval)
-        }),
-        ("  from all other times", &report.by_size, |leak| {
-            Value::Within(leak.from_others.share, leak.from_others.interval)
-        }),
-        ("  by anybody, V", &report.by_size, |leak| whole_percents(leak.vulnerability).into()),
-        ("by size and reply count", &report.with_reply_count, nearest),
-        ("by size and reply bytes", &report.with_reply_bytes, nearest),
-    ];
-    let mut rows: Vec<[Value; 4]> = rows.into_iter().map(all).collect();
+    let mut rows: Vec<[Value; 4]> = BY_SIZE.iter().map(|of_size| row(&report.by_size, *of_size, 2)).collect();
+    for (name, secrets) in
+        [("by size and reply count", &report.with_reply_count), ("by size and reply bytes", &report.with_reply_bytes)]
+    {
+        rows.push(row(secrets, (name, |leak| within(leak.named)), 2));
+    }
     if let Some(ModelCheck { figures: Some(figures), .. }) = &report.model {
-        let of_model = |name: &str, shown: &dyn Fn(&ModelFigure) -> Value| {
+        let of_model = |name: &str, shown: fn(&ModelFigure) -> Value| {
             [name.into(), shown(&figures.command), shown(&figures.number), Value::Unknown]
         };
-        rows.push(of_model("by size, with the model", &|figure| within(figure.named)));
-        rows.push(of_model("  as the model says", &|figure| Value::Share(figure.expected)));
-        rows.push(of_model("  of all commands", &|figure| Value::Share(figure.over_all_commands)));
+        rows.push(of_model("by size, with the model", |figure| within(figure.named)));
+        rows.push(of_model("  as the model says", |figure| Value::Share(figure.expected)));
+        rows.push(of_model("  of all commands", |figure| Value::Share(figure.over_all_commands)));
     }
     Figure::new("without-a-model", "named correctly | command | number of actions | types of devices", rows).titled(
         "Named by an observer who learned from the commands before",
@@ -153,41 +159,35 @@ pub(crate) fn named(report: &MeasuredAudit) -> Figure {
     )
 }
 
-struct MeasureRow(&'static str, fn(&MeasuredLeak) -> String);
-
-const COUNTS: [MeasureRow; 3] = [
-    MeasureRow("labelled commands", |leak| leak.commands.to_string()),
-    MeasureRow("  different", |leak| leak.secrets.to_string()),
-    MeasureRow("  labelled as no other", |leak| leak.secrets_once.to_string()),
+const COUNTS: [Row; 3] = [
+    ("labelled commands", |leak| count(leak.commands)),
+    ("  different", |leak| count(leak.secrets)),
+    ("  labelled as no other", |leak| count(leak.secrets_once)),
 ];
 
 /// What is measured, where there are several secrets.
-const FIGURES: [MeasureRow; 7] = [
-    MeasureRow("  needed at least", |leak| {
-        leak.fewest_commands.map_or_else(|| NONE.to_owned(), |fewest| fewest.to_string())
-    }),
-    MeasureRow("sizes", |leak| leak.outputs.to_string()),
-    MeasureRow("sizes say nothing: p", |leak| p_in_words(&leak.independence)),
-    MeasureRow("V / V₀", |leak| decimals(leak.times_guessing.interval)),
-    MeasureRow("V at most, by heart", |leak| percent(leak.upper_bounds.learned_by_heart)),
-    MeasureRow("V at most, by neighbours", |leak| percent(leak.upper_bounds.nearest_neighbour)),
-    MeasureRow("given away, in bits", |leak| {
-        let information = leak.information;
-        information.interval.map_or_else(
-            || NONE.to_owned(),
-            |Interval { low, high }| format!("{:.2} ({low:.2}–{high:.2})", information.bits),
-        )
+const FIGURES: [Row; 7] = [
+    ("  needed at least", |leak| leak.fewest_commands.map(count).into()),
+    ("sizes", |leak| count(leak.outputs)),
+    ("sizes say nothing: p", |leak| p_in_words(&leak.independence).into()),
+    ("V / V₀", |leak| decimals(leak.times_guessing.interval).into()),
+    ("V at most, by heart", |leak| Value::Share(leak.upper_bounds.learned_by_heart)),
+    ("V at most, by neighbours", |leak| Value::Share(leak.upper_bounds.nearest_neighbour)),
+    ("given away, in bits", |leak| {
+        let MeasuredInformation { bits, interval, .. } = leak.information;
+        interval.map(|Interval { low, high }| format!("{bits:.2} ({low:.2}–{high:.2})")).into()
     }),
 ];
 
+/// A number that is shown without commas.
+fn count(number: u64) -> Value {
+    Value::Number(number as f64, 0)
+}
+
 fn measures(secrets: &MeasuredSecrets) -> Document {
-    let row = |MeasureRow(name, shown): &MeasureRow, least: u64| {
-        let cell = |leak: &MeasuredLeak| if leak.secrets >= least { shown(leak) } else { NONE.to_owned() };
-        let kinds = secrets.kinds.as_ref().map_or_else(|| NONE.to_owned(), cell);
-        [(*name).to_owned(), cell(&secrets.command), cell(&secrets.number), kinds]
-    };
-    let rows = COUNTS.iter().map(|counts| row(counts, 1)).chain(FIGURES.iter().map(|figures| row(figures, 2)));
-    numbers(["by size", "command", "number of actions", "types of devices"], rows)
+    let counts = COUNTS.iter().map(|counts| row(secrets, *counts, 1));
+    let rows = counts.chain(FIGURES.iter().map(|figures| row(secrets, *figures, 2)));
+    figure(&Figure::new("measures", "by size | command | number of actions | types of devices", rows))
 }
 
 fn decimals(Interval { low, high }: Interval) -> String {

@@ -57,6 +57,7 @@ impl ModelFigure {
 }
 
 impl ModelCheck {
+    /// Tests the observer of a model on labelled commands.
     pub(crate) fn of(
         captures: &LabelledCaptures,
         pipeline: &Pipeline,
@@ -64,19 +65,8 @@ impl ModelCheck {
         premises: &Premises,
         commands: &LabelledCommands,
     ) -> Result<Self> {
-        let learned = captures.learned_from(std::slice::from_ref(model), pipeline)?;
-        Ok(Self::new(model, premises, commands, learned))
-    }
-
-    /// Tests the observer of a model on labelled commands; `learned_from` are captures that it was learned from.
-    pub(super) fn new(
-        model: &Model,
-        premises: &Premises,
-        commands: &LabelledCommands,
-        learned_from: Vec<String>,
-    ) -> Self {
         let mut check = Self {
-            learned_from,
+            learned_from: captures.learned_from(std::slice::from_ref(model), pipeline)?,
             commands: 0,
             unknown_commands: 0,
             other_ciphers: 0,
@@ -88,7 +78,7 @@ impl ModelCheck {
             Ok(figures) => check.figures = Some(figures),
             Err(fault) => check.fault = Some(fault),
         }
-        check
+        Ok(check)
     }
 
     fn figures(

@@ -56,10 +56,12 @@ struct Secrets<'a> {
 }
 
 impl Secrets<'_> {
-    fn measured(&self, seen: SeenBy) -> MeasuredSecrets {
-        let outputs = |commands: &[LabelledCommand]| -> Vec<SeenOutput> {
-            commands.iter().map(|command| seen.output(command)).collect()
-        };
+    /// What an observer learns of sizes, and of what is seen of replies.
+    fn measured(&self, replies: fn(&LabelledCommand) -> u64) -> MeasuredSecrets {
+        // Under a block cipher, the greatest size that a command may have.
+        let output =
+            |command: &LabelledCommand| SeenOutput { size: unsigned(command.sizes[1]), replies: replies(command) };
+        let outputs = |commands: &[LabelledCommand]| -> Vec<SeenOutput> { commands.iter().map(output).collect() };
         let all = outputs(self.commands);
         let leak = |secrets: &SecretNumbers| MeasuredLeak::new(secrets, &all, self.seed);
         let of_kinds =
@@ -79,17 +81,19 @@ impl MeasuredAudit {
         model: Option<ModelCheck>,
         seed: u64,
     ) -> Self {
+        let counts: Vec<&Vec<u32>> = commands.commands.iter().map(|command| &command.counts).collect();
+        let number = |counts: &&Vec<u32>| counts.iter().map(|count| u64::from(*count)).sum::<u64>();
         let secrets = Secrets {
             commands: &commands.commands,
-            command: command_secrets(&commands.commands),
-            number: number_secrets(&commands.commands),
+            command: SecretNumbers::new(&counts),
+            number: SecretNumbers::new(&counts.iter().map(number).collect::<Vec<_>>()),
             kinds: inventory.and_then(|inventory| KindSecrets::new(commands, inventory)),
             seed,
         };
         let order = PermutationTest::of_order(secrets.command.numbers(), seed);
-        let by_size = secrets.measured(SeenBy::Sizes);
-        let (with_reply_count, with_reply_bytes) =
-            (secrets.measured(SeenBy::ReplyCount), secrets.measured(SeenBy::ReplyBytes));
+        let by_size = secrets.measured(|_| 0);
+        let with_reply_count = secrets.measured(|command| command.replies.into());
+        let with_reply_bytes = secrets.measured(|command| unsigned(command.reply_bytes));
         let mut remarks: Vec<String> = unmatched_remark(&commands.matches).into_iter().collect();
         remarks.extend(once_remark(&by_size.command, model.is_some()));
         remarks.extend(bound_remark(&by_size.command));
@@ -258,47 +262,19 @@ fn model_remarks(check: &ModelCheck) -> Vec<String> {
     remarks
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SeenBy {
-    Sizes,
-    /// Also the number of replies.
-    ReplyCount,
-    /// Also the bytes of replies.
-    ReplyBytes,
-}
-
-impl SeenBy {
-    /// What is seen of a command; under a block cipher, the greatest size that it may have.
-    pub(super) fn output(self, command: &LabelledCommand) -> SeenOutput {
-        let unsigned = |bytes: i64| u64::try_from(bytes).unwrap_or(0);
-        let replies = match self {
-            Self::Sizes => 0,
-            Self::ReplyCount => u64::from(command.replies),
-            Self::ReplyBytes => unsigned(command.reply_bytes),
-        };
-        SeenOutput { size: unsigned(command.sizes[1]), replies }
-    }
-}
-
-/// The command of each label: which actions, and how often each.
-pub(super) fn command_secrets(commands: &[LabelledCommand]) -> SecretNumbers {
-    SecretNumbers::new(&commands.iter().map(|command| &command.counts).collect::<Vec<_>>())
-}
-
-pub(super) fn number_secrets(commands: &[LabelledCommand]) -> SecretNumbers {
-    let number = |counts: &Vec<u32>| counts.iter().map(|count| u64::from(*count)).sum::<u64>();
-    SecretNumbers::new(&commands.iter().map(|command| number(&command.counts)).collect::<Vec<_>>())
+fn unsigned(bytes: i64) -> u64 {
+    u64::try_from(bytes).unwrap_or(0)
 }
 
 #[derive(Debug)]
-pub(super) struct KindSecrets {
-    pub(super) commands: Vec<LabelledCommand>,
-    pub(super) secrets: SecretNumbers,
+struct KindSecrets {
+    commands: Vec<LabelledCommand>,
+    secrets: SecretNumbers,
 }
 
 impl KindSecrets {
     /// A command's kinds are known if each of its actions is one of a single kind; `None` if there is no such command.
-    pub(super) fn new(commands: &LabelledCommands, inventory: &Inventory) -> Option<Self> {
+    fn new(commands: &LabelledCommands, inventory: &Inventory) -> Option<Self> {
         let only_kind = |action: &String| -> Option<usize> {
             let mut kinds = (0..).zip(&inventory.devices).filter(|(_, kind)| kind.actions.contains(action));
             let first = kinds.next();
