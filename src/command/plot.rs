@@ -53,7 +53,7 @@ use timeline::TimelineOptions;
     have a font of their own (Noto Sans), so they are the same on every machine; in SVG the viewer chooses one. They are \
     in packages, and where `cargo install` had `--features figures`.")]
 pub(crate) struct Arguments {
-    /// Answers, a profile, a model, or JSON of evaluate, learn --curve or pad; `-` or nothing is stdin
+    /// Answers, a profile, a model, or JSON of evaluate or pad; `-` or nothing is stdin
     ///
     /// Answers are frames, JSON lines or Parquet, as `sizeleak run`, `archive` and `detect` write them.
     #[arg(value_name = "FILE")]
@@ -125,22 +125,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             let sizes = sizes_of(&text, arguments.section, &name)?;
             drawing.write(|size, title| sizes.svg(size, title))?;
         }
-        (PictureKind::Calibration, Content::Report(report)) => {
-            let figure: CalibrationFigure = drawing.figure(kind, report)?;
-            drawing.write(|size, title| figure.svg(size, title))?;
-        }
-        (PictureKind::Confusion, Content::Report(report)) => {
-            let figure: ConfusionFigure = drawing.figure(kind, report)?;
-            drawing.write(|size, title| figure.svg(size, title))?;
-        }
-        (PictureKind::Curve, Content::Report(report)) => {
-            let figure: LearningCurveFigure = drawing.figure(kind, report)?;
-            drawing.write(|size, title| figure.svg(size, title))?;
-        }
-        (PictureKind::Padding, Content::Report(report)) => {
-            let figure: PaddingFigure = drawing.figure(kind, report)?;
-            drawing.write(|size, title| figure.svg(size, title))?;
-        }
+        (PictureKind::Calibration, Content::Report(report)) => drawing.figure(kind, report, CalibrationFigure::svg)?,
+        (PictureKind::Confusion, Content::Report(report)) => drawing.figure(kind, report, ConfusionFigure::svg)?,
+        (PictureKind::Curve, Content::Report(report)) => drawing.figure(kind, report, LearningCurveFigure::svg)?,
+        (PictureKind::Padding, Content::Report(report)) => drawing.figure(kind, report, PaddingFigure::svg)?,
         (kind, content) => {
             let what = content.what();
             return Err(anyhow!("{name} is {what}, and a {} is drawn from {}", kind.name(), kind.source()));
@@ -194,10 +182,17 @@ impl Drawing<'_> {
         self.write(|size, title| habits_svg(&home, size, title.unwrap_or(&own_title)))
     }
 
-    fn figure<F: DeserializeOwned>(&self, kind: PictureKind, report: serde_json::Value) -> Result<F> {
-        let figure = serde_json::from_value(report);
+    /// Draws what a report holds for this kind of figure.
+    fn figure<F: DeserializeOwned>(
+        &self,
+        kind: PictureKind,
+        report: serde_json::Value,
+        svg: impl FnOnce(&F, PictureSize, Option<&str>) -> Result<String, TooSmall>,
+    ) -> Result<()> {
         let (name, wanted, source) = (self.name, kind.name(), kind.source());
-        figure.map_err(|error| anyhow!("{name}: {error}; a {wanted} is drawn from {source}"))
+        let figure: F = serde_json::from_value(report)
+            .map_err(|error| anyhow!("{name}: {error}; a {wanted} is drawn from {source}"))?;
+        self.write(|size, title| svg(&figure, size, title))
     }
 }
 
@@ -210,8 +205,6 @@ impl AnswerSink for LastSummary {
             self.0 = Some(summary);
         }
     }
-
-    fn learn(&mut self, _: u64, _: Option<&str>, _: Option<&str>) {}
 }
 
 fn latencies_of(answers: Answers, name: &str) -> Result<Vec<StageLatency>> {

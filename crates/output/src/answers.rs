@@ -46,7 +46,7 @@ pub trait AnswerSink {
     fn add(&mut self, frame: Frame);
 
     /// What a line or row says of the ends of its flow, before its identification.
-    fn learn(&mut self, flow: u64, gateway: Option<&str>, service: Option<&str>);
+    fn learn(&mut self, _flow: u64, _gateway: Option<&str>, _service: Option<&str>) {}
 }
 
 /// Reads frames, or their JSON lines. No frame starts with the first byte of a JSON object.

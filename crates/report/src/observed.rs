@@ -240,6 +240,4 @@ impl AnswerSink for Observed {
             _ => {}
         }
     }
-
-    fn learn(&mut self, _: u64, _: Option<&str>, _: Option<&str>) {}
 }

@@ -118,30 +118,33 @@ pub(super) enum PictureKind {
 }
 
 impl PictureKind {
-    pub(super) fn name(self) -> &'static str {
+    /// What it is called, and what it is drawn from, with the command that writes that.
+    const fn in_words(self) -> (&'static str, &'static str) {
+        const EVALUATION: &str = "an evaluation: `sizeleak evaluate … -o evaluation.json` writes it";
         match self {
-            Self::Timeline => "timeline",
-            Self::Sizes => "figure of sizes",
-            Self::Calibration => "figure of calibration",
-            Self::Curve => "learning curve",
-            Self::Padding => "figure of padding",
-            Self::Confusion => "figure of confusions",
-            Self::Profile => "profile",
-            Self::Latency => "figure of latencies",
+            Self::Timeline => {
+                ("timeline", "frames, JSON lines or Parquet: `sizeleak run … -o answers.frames` writes them")
+            }
+            Self::Sizes => ("figure of sizes", "a model: `sizeleak learn … -o model.toml` writes it"),
+            Self::Calibration => ("figure of calibration", EVALUATION),
+            Self::Curve => ("learning curve", "a curve as JSON: `sizeleak evaluate … --curve -o curve.json` writes it"),
+            Self::Padding => {
+                ("figure of padding", "a curve as JSON: `sizeleak pad --model model.toml -o padding.json` writes it")
+            }
+            Self::Confusion => ("figure of confusions", EVALUATION),
+            Self::Profile => ("profile", "a profile: `sizeleak profile answers.frames -o home.profile.toml` writes it"),
+            Self::Latency => {
+                ("figure of latencies", "frames to their end: `sizeleak run … -o answers.frames` writes them")
+            }
         }
     }
 
-    /// What it is drawn from, with the command that writes it.
+    pub(super) fn name(self) -> &'static str {
+        self.in_words().0
+    }
+
     pub(super) fn source(self) -> &'static str {
-        match self {
-            Self::Timeline => "frames, JSON lines or Parquet: `sizeleak run … -o answers.frames` writes them",
-            Self::Sizes => "a model: `sizeleak learn … -o model.toml` writes it",
-            Self::Calibration | Self::Confusion => "an evaluation: `sizeleak evaluate … -o evaluation.json` writes it",
-            Self::Curve => "a curve as JSON: `sizeleak learn … --curve --format json > curve.json` writes it",
-            Self::Padding => "a curve as JSON: `sizeleak pad --model model.toml -o padding.json` writes it",
-            Self::Profile => "a profile: `sizeleak profile answers.frames -o home.profile.toml` writes it",
-            Self::Latency => "frames to their end: `sizeleak run … -o answers.frames` writes them",
-        }
+        self.in_words().1
     }
 }
 

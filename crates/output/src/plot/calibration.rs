@@ -91,7 +91,7 @@ impl CalibrationFigure {
 /// How far apart the marks of one number of labels are, so that their intervals can be seen.
 const APART: f64 = 5.0;
 
-/// A learning curve, as far as it is drawn: what `sizeleak learn --curve` writes as JSON.
+/// A learning curve, as far as it is drawn: what `sizeleak evaluate --curve` writes as JSON.
 #[derive(Debug, Deserialize)]
 pub struct LearningCurveFigure {
     drawn_from: u64,
