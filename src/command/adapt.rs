@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use sizeleak_learning::{Adaptation, AdaptationRun};
 use sizeleak_model::ModelSet;
-use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
+use sizeleak_pipeline::{InputSource, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 
 use super::failure::damaged;
@@ -43,10 +43,15 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
-    let pipeline = arguments.configure()?;
+    let Arguments { traffic, options, .. } = arguments;
+    let model = std::slice::from_ref(&arguments.model);
+    let mut pipeline = traffic.rereadable(traffic.pipeline()?, model, options)?;
+    let streams = traffic.streams();
+    if streams.is_empty() {
+        choose_gateway(&mut pipeline)?;
+    }
     session.check(&pipeline)?;
-    let models = ModelSet::read(std::slice::from_ref(&arguments.model))?;
-    let streams = arguments.traffic.streams();
+    let models = ModelSet::read(model)?;
     let source = if streams.is_empty() { InputSource::Captures } else { InputSource::Streams(streams) };
     let input = PipelineInput::new(source);
     let mut notices = NoticeReport::default();
@@ -58,15 +63,4 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
         say("sizeleak", &change.to_string());
     }
     damage.map_or(Ok(()), |damage| Err(damaged(&damage, "the model was adapted to everything before the damage")))
-}
-
-impl Arguments {
-    fn configure(&self) -> Result<Pipeline> {
-        let file = self.traffic.pipeline()?;
-        let mut pipeline = self.traffic.rereadable(file, std::slice::from_ref(&self.model), &self.options)?;
-        if self.traffic.streams().is_empty() {
-            choose_gateway(&mut pipeline)?;
-        }
-        Ok(pipeline)
-    }
 }

@@ -9,9 +9,8 @@ use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink, what};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_pipeline::{Mode, ModelFit, Pipeline, PreparedRun, RunEnding, RunReport, TrafficSeen};
 use sizeleak_platform::runtime::program::{MetricsFlags, SandboxFlags, save_latency_log};
-use sizeleak_platform::runtime::{Access, ConfigureError, Interrupt, Sandbox};
+use sizeleak_platform::runtime::{Access, Interrupt, Sandbox};
 use sizeleak_platform::telemetry::log::{self, say, say_latency};
-use sizeleak_platform::telemetry::metrics::MetricsServer;
 use sizeleak_platform::telemetry::{CaptureFaults, Tally, Telemetry};
 
 use super::failure::{check_fit, usage, with_code};
@@ -135,7 +134,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let style = arguments.clock.style(HexLength::default(), &output)?;
     // Before any thread starts, and after everything but the captures is open.
     let sandbox = access.as_ref().map(Sandbox::limit_files);
-    let served = arguments.serve(&telemetry)?;
+    let served = arguments.metrics.serve(&telemetry)?;
     let bar = arguments.progress.begin(telemetry.progress(), &session.screen, &output);
     if served.is_some() || bar.is_some() {
         prepared.report_to(&telemetry);
@@ -235,15 +234,6 @@ impl Arguments {
         }
         Some(access)
     }
-
-    fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>> {
-        let served = self.metrics.serve(telemetry);
-        served.map_err(of_configuration)
-    }
-}
-
-fn of_configuration(error: ConfigureError) -> anyhow::Error {
-    with_code(error.exit_code(), error)
 }
 
 fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pipeline> {

@@ -14,6 +14,7 @@ use sizeleak_platform::telemetry::log::say;
 use sizeleak_strip::{
     CaptureFormat, CaptureWriter, DnsMessages, OtherPackets, StripError, StripOptions, StripReport, Stripper,
 };
+use sizeleak_text::counted;
 
 use super::failure::{usage, with_code};
 use super::help::OUTPUT;
@@ -172,16 +173,13 @@ fn describe(report: &StripReport) -> Vec<String> {
     let mut lines = vec![format!("{packets} packets{dropped}; {zeroed_bytes} bytes are zero now, {kept_bytes} stay")];
     lines.push(match report.differing_flows {
         0 => "the same records are found in it".to_owned(),
-        1 => "other records are found in it in 1 flow".to_owned(),
-        flows => format!("other records are found in it in {flows} flows"),
+        flows => format!("other records are found in it in {}", counted(flows, "flow", "flows")),
     });
     if report.fragmented_segments > 0 {
         lines.push(format!("{} segments in fragments of IP became zero as a whole", report.fragmented_segments));
     }
     if report.differing_notices > 0 {
-        let flows =
-            if report.differing_notices == 1 { "1 flow" } else { &format!("{} flows", report.differing_notices) };
-        lines.push(format!("the notices about {flows} differ"));
+        lines.push(format!("the notices about {} differ", counted(report.differing_notices, "flow", "flows")));
     }
     lines
 }
