@@ -229,8 +229,10 @@ quiet() {
 # Random samples of the labels of the standard home, so many: what is not labelled is not learned from.
 curve() {
     simulate curve
-    learn curve "$work/curve/learn.csv" "$work/all.toml" --curve=14,20,28,42,60,90,120,192 --format json \
-        --test-input "$work/curve/test.pcap" --test-labels "$work/curve/test.csv" > "$work/curve.json"
+    home=$work/curve
+    "$sizeleak" evaluate "$home/learn.pcap" --labels "$home/learn.csv" --gateway $gateway --quiet \
+        --inventory "$home/inventory.toml" --curve=14,20,28,42,60,90,120,192 \
+        --test-input "$home/test.pcap" --test-labels "$home/test.csv" -o "$work/curve.json"
     if [ -n "${JSON:-}" ]; then
         jq -c '.points[] | {name: (.labels | tostring)} + .' "$work/curve.json"
         return

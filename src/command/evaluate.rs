@@ -4,7 +4,6 @@ mod comparison;
 mod table;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -12,22 +11,22 @@ use clap::Args;
 use serde::Serialize;
 use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
 use sizeleak_evaluation::{
-    Conclusion, Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, PaddedInput, PaddingOverhead,
-    Score, write_details,
+    Conclusion, CurveTest, Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, LabelCounts,
+    LearningCurve, PaddedInput, PaddingOverhead, Score, write_details,
 };
 use sizeleak_labels::LabelFile;
-use sizeleak_learning::{LearnedModel, LearningError, LearningRun};
+use sizeleak_learning::{LearnedModel, LearningError, LearningOutcome, LearningRun, temporary_model};
 use sizeleak_model::policies::PaddingPolicy;
 use sizeleak_model::{LearnedPadding, Model, ModelSet, command_mark};
-use sizeleak_pipeline::{ModelFit, Pipeline, PipelineInput, RunError};
+use sizeleak_pipeline::{InputSource, ModelFit, Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_report::document::{Figure, Value};
-use sizeleak_text::percent;
+use sizeleak_text::{TimeRange, percent};
 
 use super::document::Document;
 use super::evaluation_input::{COVERED, EvaluationInput, PipelineVariant, order_remark};
 use super::failure::{check_fit, damaged, usage};
-use super::help::{COMPARISON, FOLDS, OUTPUT};
+use super::help::{COMPARISON, CURVE, FOLDS, OUTPUT};
 use super::learning_options::{LearningOptions, PaddingOption};
 use super::notices::NoticeReport;
 use super::output_option::{OutputOption, write};
@@ -39,7 +38,7 @@ use table::ROWS;
 
 /// Compare the answers of a model with the true actions
 #[derive(Debug, Args)]
-#[command(mut_arg("model", |model| model.conflicts_with("folds")))]
+#[command(mut_arg("model", |model| model.conflicts_with_all(["folds", "curve"])))]
 #[command(mut_arg("operands", |operands| {
     let about = "Captures, saved streams and pipelines, recognised by content";
     let more = "A pipeline is a pipeline file, options of stages separated by commas (pruner.mode=paper), or `standard` for \
@@ -54,6 +53,7 @@ use table::ROWS;
     sizeleak evaluate test.pcap --labels test.csv --model paper.toml --gateway fd00::20 \
     --set pruner.mode=paper\n  \
     sizeleak evaluate --folds 5 --from records.frames.zst --labels labels.csv\n  \
+    sizeleak evaluate learn.pcap --labels learn.csv --gateway 192.168.1.20 --curve\n  \
     sizeleak evaluate standard pruner.mode=paper test.pcap --labels test.csv --model model.toml \
     --gateway 192.168.1.20 -o figures.csv\n  \
     sizeleak evaluate test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20 --what-if padme\n\n\
@@ -66,7 +66,10 @@ use table::ROWS;
     other; counts have Poisson's. `*` marks a difference whose interval excludes 0. Intervals are not corrected for \
     multiple comparisons: docs/evaluation.md says more.\n\n\
     The first sentence compares the share of commands whose first candidate is the truth with the baseline: always \
-    guessing the actions that are most frequent among these labels, which no fixed guess exceeds.")]
+    guessing the actions that are most frequent among these labels, which no fixed guess exceeds.\n\n\
+    --curve draws samples of the labels at random, the same ones every time. Its shares are the median of the models of \
+    a row, with an interval from the lowest to the highest end of theirs (Wilson, 95 %); samples that no model can be \
+    learned from have no share, and are counted.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) input: EvaluationInput,
@@ -80,6 +83,22 @@ pub(crate) struct Arguments {
     /// Which labels, in order of time, belong to the same part
     #[arg(long, value_name = "ORDER", value_enum, default_value_t, requires = "folds", help_heading = FOLDS)]
     fold_order: FoldOrder,
+
+    /// Show how precision grows with the number of labels
+    ///
+    /// Without a model: models of N labels drawn at random, several times, each tested on the last third of the labels, or
+    /// on the captures to test on.
+    #[arg(long, value_name = "N,N…", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        conflicts_with_all = ["folds", "details", "what_if"], help_heading = CURVE)]
+    curve: Option<LabelCounts>,
+
+    /// Test with --curve on this capture, not on the last third of the labels; can be repeated
+    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_labels"], help_heading = CURVE)]
+    test_input: Vec<PathBuf>,
+
+    /// The labels of the captures to test on
+    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_input"], help_heading = CURVE)]
+    test_labels: Option<PathBuf>,
 
     #[command(flatten, next_help_heading = FOLDS)]
     learning: LearningOptions,
@@ -129,12 +148,8 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let standard = PipelineVariant::Options(Vec::new());
     let pipeline = input.pipeline(&named.map_or(standard, |file| PipelineVariant::File(file.to_owned())), false)?;
     session.check(&pipeline)?;
-    if let Some(count) = arguments.folds {
-        let order = arguments.fold_order;
-        let folded = FoldedRun { input, learning: &arguments.learning, count, order }.evaluate(&pipeline)?;
-        let FoldedEvaluation { evaluation, folds } = folded.figures;
-        arguments.print(&evaluation, Some(&folds), None, form)?;
-        return folded.damage.map_or(Ok(()), |damage| Err(damaged(&damage, COVERED)));
+    if arguments.folds.is_some() || arguments.curve.is_some() {
+        return arguments.learn_and_test(&pipeline, form);
     }
     let traffic = input.captures.input(&pipeline)?;
     let (models, labels) = input.read(&traffic, &pipeline)?;
@@ -144,21 +159,21 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let mut notices = NoticeReport::default();
     let run = evaluator.judge(&pipeline, &mut |notice| notices.add(notice)).and_then(JudgedRun::with_candidates);
     if run.is_err() {
-        notices.print(&run, JudgedRun::damage);
+        notices.print(&run, |run| run.damage.as_ref());
     }
     let run = run?;
     run.check_use()?;
     arguments.write_details(&run)?;
-    let fit = run.fit();
+    let fit = run.fit;
     // What a model that does not fit takes to be known is not given away.
     let prior_bits = evaluator.prior_bits(&pipeline).filter(|_| !matches!(fit, ModelFit::None { .. }));
     let what_if = policy.map(|policy| unpadded.padded_by(&policy, prior_bits)).transpose()?;
     arguments.print(&Evaluation::new(&run, prior_bits), None, what_if.as_ref(), form)?;
-    let error = run.damage().map_or_else(String::new, ToString::to_string);
+    let error = run.damage.as_ref().map_or_else(String::new, ToString::to_string);
     let recurring = models.sections().iter().filter_map(Model::recurring_in_words);
     let others = run.remarks().into_iter().chain(recurring.map(|commands| format!("as learned, {commands}")));
     notices.print_behind_answer(arguments.doubts(&models, &run, &pipeline)?, others.collect(), &error);
-    if let Some(damage) = run.damage() {
+    if let Some(damage) = &run.damage {
         return Err(damaged(damage, COVERED));
     }
     check_fit(fit)
@@ -168,6 +183,7 @@ impl Arguments {
     fn about_one_pipeline(&self) -> Option<&'static str> {
         let options = [
             (self.folds.is_some(), "--folds"),
+            (self.curve.is_some(), "--curve"),
             (self.details.is_some(), "--details"),
             (self.what_if.is_some(), "--what-if"),
         ];
@@ -195,7 +211,7 @@ impl Arguments {
                  in place of `--model` tests each with a model that has not seen it"
             )
         });
-        let commands: Vec<&Vec<u32>> = run.labels().labels().rows.iter().map(|row| &row.counts).collect();
+        let commands: Vec<&Vec<u32>> = run.labels.labels().rows.iter().map(|row| &row.counts).collect();
         let order = PermutationTest::of_order(SecretNumbers::new(&commands).numbers(), 1);
         Ok(seen.into_iter().chain(order_remark(&order, &format!("{:.3}", order.p_value))).collect())
     }
@@ -227,42 +243,56 @@ impl Arguments {
     }
 }
 
-struct FoldedRun<'a> {
-    input: &'a EvaluationInput,
-    learning: &'a LearningOptions,
-    count: FoldCount,
-    order: FoldOrder,
-}
-
-/// The figures of all parts, and what is wrong with the captures.
-struct FoldedFigures {
-    figures: FoldedEvaluation,
-    damage: Option<RunError>,
-}
-
-impl FoldedRun<'_> {
-    /// Learns and tests; remarks on the model of all labels are printed.
-    fn evaluate(&self, pipeline: &Pipeline) -> Result<FoldedFigures> {
+impl Arguments {
+    /// Learns from some labels and tests on others; remarks on the model of all labels are printed.
+    fn learn_and_test(&self, pipeline: &Pipeline, form: ReportForm) -> Result<()> {
         let captures = &self.input.captures;
-        let traffic = match self.count {
-            FoldCount::Captures => captures.input_by_capture(pipeline)?,
-            FoldCount::Parts(_) => captures.input(pipeline)?,
+        let traffic = match self.folds {
+            Some(FoldCount::Captures) => captures.input_by_capture(pipeline)?,
+            Some(FoldCount::Parts(_)) | None => captures.input(pipeline)?,
         };
         let settings = self.learning.settings(captures.digests(pipeline)?)?;
-        let mut labels = captures.read_labels(&traffic, pipeline)?;
-        if let Some(inventory) = &settings.inventory {
-            labels = labels.within(inventory)?;
-        }
+        let labels = captures.read_labels(&traffic, pipeline)?.within(settings.inventory.as_ref())?;
         let tolerance = labels.tolerance(captures.tolerance);
         let learning = LearningRun { labels: &labels, input: &traffic, tolerance, settings: &settings };
         let mut notices = NoticeReport::default();
         let outcome = learning.learn(&pipeline.before("epsilon-corrector"), &mut |notice| notices.add(notice));
         notices.print(&outcome, |outcome| outcome.damage.as_ref());
-        let outcome = outcome?;
-        let folds = self.count.folds(&outcome.labels, &traffic.parts(pipeline)?, self.order)?;
-        let figures = FoldedEvaluation::new(&learning, pipeline, &outcome, &folds, self.input.credible)?;
+        let mut outcome = outcome?;
+        let damage = outcome.damage.take();
         report_remarks(&outcome.learned);
-        Ok(FoldedFigures { figures, damage: outcome.damage })
+        match self.folds {
+            Some(count) => {
+                let folds = count.folds(&outcome.labels, &traffic.parts(pipeline)?, self.fold_order)?;
+                let FoldedEvaluation { evaluation, folds } =
+                    FoldedEvaluation::new(&learning, pipeline, &outcome, &folds, self.input.credible)?;
+                self.print(&evaluation, Some(&folds), None, form)?;
+            }
+            None => self.print_curve(&learning, pipeline, outcome, form)?,
+        }
+        damage.map_or(Ok(()), |damage| Err(damaged(&damage, COVERED)))
+    }
+
+    fn print_curve(
+        &self,
+        learning: &LearningRun<'_>,
+        pipeline: &Pipeline,
+        outcome: LearningOutcome,
+        form: ReportForm,
+    ) -> Result<()> {
+        let captures = &self.input.captures;
+        let input = captures.input_from(InputSource::Captures)?.within(TimeRange::default());
+        let test = |path| {
+            let labels = LabelFile::read(path, &captures.label_times(pipeline)?)?;
+            let mut pipeline = pipeline.clone();
+            pipeline.read_captures(&self.test_input)?;
+            let tolerance = labels.tolerance(captures.tolerance);
+            Ok::<_, anyhow::Error>(CurveTest { labels, pipeline, input: &input, tolerance })
+        };
+        let test = self.test_labels.as_deref().map(test).transpose()?;
+        let counts = self.curve.as_ref().unwrap_or(&LabelCounts::Growing);
+        let curve = LearningCurve::measure(learning, pipeline, outcome, test, counts)?;
+        self.output.write(&form.written(&curve, Some("points"), || table::curve_table(&curve))?)
     }
 }
 
@@ -324,11 +354,9 @@ impl Unpadded<'_> {
             model.learned.padding = Some(LearnedPadding::Policy(policy.clone()));
         }
         let models = ModelSet::new(sections)?;
-        let folder = tempfile::Builder::new().prefix("sizeleak-").tempdir().context("a temporary folder")?;
-        let file = folder.path().join("model.toml");
-        fs::write(&file, models.to_toml()).with_context(|| file.display().to_string())?;
+        let file = temporary_model(&models).context("a temporary file for the model")?;
         let mut pipeline = pipeline.clone();
-        pipeline.use_models(&[&file])?;
+        pipeline.use_models(&[file.path()])?;
         let evaluator = input.evaluator(&models, labels, &padded.input)?;
         let run = evaluator.judge(&pipeline, &mut |_| {}).and_then(JudgedRun::with_candidates)?;
         let Evaluation { conclusion, before_pruning, after_pruning, .. } = Evaluation::new(&run, prior_bits);

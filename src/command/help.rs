@@ -12,11 +12,11 @@ pub(super) const OUTPUT: &str = "Output";
 
 pub(super) const PADDING: &str = "Padding";
 
-pub(super) const CURVE: &str = "Learning curve";
+pub(super) const CURVE: &str = "Options with --curve";
 
 pub(super) const COMPARISON: &str = "Options with several pipelines";
 
-pub(super) const FOLDS: &str = "Options with --folds";
+pub(super) const FOLDS: &str = "Options with --folds and --curve";
 
 /// The options that the short help has; others are in the long one.
 const SHOWN: &str = "add ask budget capture-with certainty countermeasures curve details do do-lines drop-others dry-run folds \

@@ -7,34 +7,25 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use sizeleak_evaluation::{CurveInput, LabelCounts, LearningCurve};
 use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_learning::{FoundSizes, LearningError, LearningOutcome, LearningRun, LearningSettings, UnlabelledRun};
 use sizeleak_model::{FitMethod, Inventory, ModelSet};
-use sizeleak_pipeline::{InputSource, Pipeline, PipelineInput};
+use sizeleak_pipeline::{Pipeline, PipelineInput};
 use sizeleak_platform::telemetry::log::{self, show};
-use sizeleak_text::TimeRange;
 
 use super::document::{as_text, stderr_columns};
 use super::failure::{damaged, usage};
-use super::help::{CURVE, OUTPUT};
+use super::help::OUTPUT;
 use super::labelled_captures::LabelledCaptures;
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
 use super::output_option::{write, write_result};
-use super::report_format::ReportFormatOption;
 use super::session::Session;
 
 /// Learn a gateway's sizes from captures, with labels or without
 #[derive(Debug, Args)]
-#[command(mut_args(|argument| match argument.get_id().as_str() {
-    // Only the curve has a format.
-    "format" => argument.requires("curve").hide_short_help(true).help_heading(CURVE),
-    _ => argument,
-}))]
 #[command(after_long_help = "Examples:\n  \
     sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml -o model.toml\n  \
-    sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml --curve\n  \
     sizeleak learn monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper -o paper.toml\n  \
     sizeleak learn week.pcap --gateway 192.168.1.20 -o model.toml\n\n\
     Without labels, or where labels leave sizes open and most commands have none, sizes are learned from the sizes and \
@@ -48,10 +39,7 @@ use super::session::Session;
     guessed. The model is written completely or not at all; if a capture is damaged, the model is learned from \
     everything before the damage, and the exit code is 1.\n\n\
     Labels that do not determine every size (actions that never occur, or only together with others) are an error that \
-    names the fewest commands to record next; `--suggest next.csv` writes them as labels to fill in.\n\n\
-    --curve draws samples of the labels at random, the same ones every time. Its shares are the median of the models of \
-    a row, with an interval from the lowest to the highest end of theirs (Wilson, 95 %); samples that no model can be \
-    learned from have no share, and are counted.")]
+    names the fewest commands to record next; `--suggest next.csv` writes them as labels to fill in.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,
@@ -72,31 +60,6 @@ pub(crate) struct Arguments {
     /// Learn from labelled commands alone, also where they leave sizes open
     #[arg(long)]
     labelled_only: bool,
-
-    /// Print how precision grows with the number of labels
-    ///
-    /// Models of N labels drawn at random, several times, each tested on the last third of the labels, or on the captures
-    /// to test on.
-    #[arg(
-        long,
-        value_name = "N,N…",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "",
-        help_heading = CURVE
-    )]
-    curve: Option<LabelCounts>,
-
-    /// Test with --curve on this capture, not on the last third of the labels; can be repeated
-    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_labels"], help_heading = CURVE)]
-    test_input: Vec<PathBuf>,
-
-    /// The labels of the captures to test on
-    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_input"], help_heading = CURVE)]
-    test_labels: Option<PathBuf>,
-
-    #[command(flatten)]
-    format: ReportFormatOption,
 }
 
 pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
@@ -105,14 +68,13 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[], &[])?;
     session.check(&pipeline)?;
     let traffic = captures.input(&pipeline)?;
-    let settings = arguments.settings(&pipeline, &traffic)?;
+    let learning = arguments.options.settings(captures.digests(&pipeline)?)?;
+    let (input, labelled_only) = (&traffic, arguments.labelled_only);
+    let settings = LessonSettings { input, pipeline: &pipeline, labelled_only, learning };
     let mut labels = None;
     if captures.are_labelled() {
-        let file = captures.read_labels(&traffic, &pipeline)?;
-        labels = Some(match &settings.learning.inventory {
-            Some(inventory) => file.within(inventory)?,
-            None => file,
-        });
+        let inventory = settings.learning.inventory.as_ref();
+        labels = Some(captures.read_labels(&traffic, &pipeline)?.within(inventory)?);
     }
     let labels = labels.as_ref().map(|labels| (labels, labels.tolerance(captures.tolerance)));
 
@@ -121,12 +83,10 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     notices.print(&lesson, |lesson| lesson.outcome.damage.as_ref());
     let Lesson { outcome, found, tolerance } = lesson?;
     let LearningOutcome { learned, commands, labels, damage, .. } = outcome;
-    let run = settings.run(&labels, tolerance);
-    let training_set = run.training_set(&labels, &commands);
     if let Some(path) = &arguments.suggest {
         let plan = match &learned {
             Ok(sections) => sections.first().map(|learned| learned.plan.clone()).unwrap_or_default(),
-            Err(_) => training_set.plan()?,
+            Err(_) => settings.run(&labels, tolerance).training_set(&labels, &commands).plan()?,
         };
         write(path, &plan.label_template()?)?;
     }
@@ -139,58 +99,25 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     write_result(&arguments.output, models.to_toml().as_bytes())?;
     let summary = summary::summary(&learned, found.as_ref(), log::is_verbose());
     show(as_text(&summary, stderr_columns()).trim_end());
-    if let (Some(counts), Some(learned)) = (&arguments.curve, learned.first()) {
-        let (pipeline, test) = arguments.test(pipeline.clone())?;
-        let of_test = test.as_ref().map(|_| captures.input_from(InputSource::Captures)).transpose()?;
-        let of_test = of_test.map(|traffic| traffic.within(TimeRange::default()));
-        let tolerance = test.as_ref().map_or(tolerance, |labels| labels.tolerance(captures.tolerance));
-        let traffic = of_test.as_ref().unwrap_or(&traffic);
-        let input = CurveInput { training_set, model: &learned.model, pipeline, input: traffic, test, tolerance };
-        arguments.print(&LearningCurve::measure(&input, counts)?)?;
-    }
     damage.map_or(Ok(()), |damage| Err(damaged(&damage, "the model was learned from everything before the damage")))
 }
 
 impl Arguments {
     fn check_use(&self) -> Result<()> {
-        if self.curve.is_some() && self.output.as_os_str() == "-" {
-            return Err(usage!("`--curve` prints to stdout: write the model to a file"));
-        }
         if self.captures.are_labelled() {
             return Ok(());
         }
         let needing = [
-            (self.curve.is_some(), "--curve"),
             (self.suggest.is_some(), "--suggest"),
             (self.labelled_only, "--labelled-only"),
-            (self.options.labels_are_complete(), "--labels-are-complete"),
-            (self.options.method() == FitMethod::Paper, "--method paper"),
-            (self.options.has_padding(), "--padding"),
+            (self.options.labels_are_complete, "--labels-are-complete"),
+            (self.options.method == FitMethod::Paper, "--method paper"),
+            (self.options.padding.is_some(), "--padding"),
         ];
         match needing.into_iter().find(|(is_used, _)| *is_used) {
             Some((_, option)) => Err(usage!("`{option}` needs labels: name them with `--labels`")),
             None => Ok(()),
         }
-    }
-
-    fn settings<'a>(&self, pipeline: &'a Pipeline, input: &'a PipelineInput) -> Result<LessonSettings<'a>> {
-        Ok(LessonSettings {
-            input,
-            pipeline,
-            labelled_only: self.labelled_only,
-            learning: self.options.settings(self.captures.digests(pipeline)?)?,
-        })
-    }
-
-    fn test(&self, mut pipeline: Pipeline) -> Result<(Pipeline, Option<LabelFile>)> {
-        let Some(labels) = &self.test_labels else { return Ok((pipeline, None)) };
-        let times = self.captures.label_times(&pipeline)?;
-        pipeline.read_captures(&self.test_input)?;
-        Ok((pipeline, Some(LabelFile::read(labels, &times)?)))
-    }
-
-    fn print(&self, curve: &LearningCurve) -> Result<()> {
-        self.format.printed().print(curve, Some("points"), || summary::curve_table(curve))
     }
 }
 
@@ -252,23 +179,20 @@ impl LessonSettings<'_> {
             Err(LearningError::HiddenSizes | LearningError::NoSizes) => String::new(),
             Err(error) => return Err(error),
         };
-        if let Some(learned) = outcome.learned.as_mut().ok().and_then(|sections| sections.first_mut())
-            && !doubt.is_empty()
-        {
-            learned.remarks.push(format!("the commands without labels do not tell more: {doubt}"));
+        if !doubt.is_empty() {
+            outcome.remark(format!("the commands without labels do not tell more: {doubt}"));
         }
         Ok(Lesson { outcome, found: None, tolerance })
     }
 
     /// Whether labels leave open what the commands without labels may tell.
     fn needs_more(&self, outcome: &LearningOutcome) -> bool {
-        let first = outcome.learned.as_ref().ok().and_then(|sections| sections.first());
         let rows = outcome.labels.labels().rows.len();
         let unlabelled = outcome.commands.len().saturating_sub(rows);
         !self.labelled_only
             && self.learning.padding.is_none()
             && self.learning.method == FitMethod::Robust
-            && first.is_none_or(|learned| learned.leaves_sizes_open)
+            && outcome.first().is_none_or(|learned| learned.leaves_sizes_open)
             && unlabelled >= MIN_UNLABELLED.max(MIN_FOR_EACH_LABEL * rows)
     }
 
@@ -289,7 +213,7 @@ impl LessonSettings<'_> {
         let settings = LearningSettings { labels_are_complete: false, inventory, ..self.learning.clone() };
         let run = LearningRun { settings: &settings, ..self.run(&found.labels, tolerance) };
         let mut outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {})?;
-        if let Some(learned) = outcome.learned.as_mut().ok().and_then(|sections| sections.first_mut()) {
+        if let Some(learned) = outcome.first_mut() {
             learned.remarks.extend(found.remarks.iter().cloned());
             if self.learning.inventory.is_some() && nameless > 0 {
                 learned.remarks.push(format!(

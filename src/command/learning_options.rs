@@ -20,7 +20,7 @@ pub(super) struct LearningOptions {
 
     /// How sizes are learned: robust, or paper (its procedure)
     #[arg(long, value_enum, hide_possible_values = true, default_value_t = FitMethod::Robust)]
-    method: FitMethod,
+    pub(super) method: FitMethod,
 
     /// The cipher suite, by its IANA name, of sessions whose handshake was not captured
     #[arg(long, value_name = "SUITE")]
@@ -30,12 +30,12 @@ pub(super) struct LearningOptions {
     /// `padme`, `tls13:BYTES`, `constant:BYTES`, `random:MOST`. Sizes are learned as ranges; the model holds the
     /// policy.
     #[arg(long, value_name = "POLICY")]
-    padding: Option<PaddingOption>,
+    pub(super) padding: Option<PaddingOption>,
 
     /// Every command between the first label and the last has a label. What has none is learned as no command. Without
     /// this, only what is periodic, an answer or of a size that no actions make up is.
     #[arg(long)]
-    labels_are_complete: bool,
+    pub(super) labels_are_complete: bool,
 }
 
 impl LearningOptions {
@@ -43,24 +43,12 @@ impl LearningOptions {
     pub(super) fn settings(&self, captures: Vec<CaptureDigest>) -> Result<LearningSettings> {
         Ok(LearningSettings {
             labels_are_complete: self.labels_are_complete,
-            method: self.method(),
+            method: self.method,
             cipher: self.cipher.as_deref().map(CipherSuite::named).transpose()?,
             padding: self.padding.as_ref().map(PaddingOption::policy).transpose()?,
             inventory: self.inventory.as_ref().map(|path| parsed(path, Inventory::from_toml)).transpose()?,
             captures,
         })
-    }
-
-    pub(super) fn has_padding(&self) -> bool {
-        self.padding.is_some()
-    }
-
-    pub(super) fn method(&self) -> FitMethod {
-        self.method
-    }
-
-    pub(super) fn labels_are_complete(&self) -> bool {
-        self.labels_are_complete
     }
 }
 

@@ -81,7 +81,7 @@ impl Session {
             }
         }
         // It may be a file.
-        if ["output", "curve"].map(|id| options.try_contains_id(id).unwrap_or(false)) != [true, false] {
+        if !options.try_contains_id("output").unwrap_or(false) {
             files.writes("stdout", Path::new("-"));
         }
         files.check()?;

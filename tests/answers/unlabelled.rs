@@ -134,7 +134,7 @@ fn sizes_that_commands_do_not_tell_are_refused_in_one_sentence() {
 #[test]
 fn options_that_need_labels_say_so() {
     let home = Home::new(&scenario(Framing::Websocket, 10), 22_321);
-    for option in [&["--curve"][..], &["--labelled-only"], &["--labels-are-complete"], &["--method", "paper"]] {
+    for option in [&["--labelled-only"][..], &["--labels-are-complete"], &["--method", "paper"]] {
         assert_fails(&learn(&home, "model.toml", option), 2, &[option[0], "needs labels"]);
     }
 }

@@ -86,9 +86,9 @@ fn an_evaluation_gives_calibration_and_confusion() {
 #[test]
 fn learning_curves_and_padding_have_a_mark_for_each_point() {
     let folder = tempfile::tempdir().unwrap();
-    let learn = "learn examples/home/learn.pcap --labels examples/home/learn.csv --gateway 192.168.1.20 -q \
-                 --inventory examples/home/inventory.toml --curve=20,60 --format=json -o";
-    let report = stdout(sizeleak(learn).arg(folder.path().join("model.toml")));
+    let evaluate = "evaluate examples/home/learn.pcap --labels examples/home/learn.csv --gateway 192.168.1.20 -q \
+                    --inventory examples/home/inventory.toml --curve=20,60 --format=json";
+    let report = stdout(&mut sizeleak(evaluate));
     let curve = picture("", report);
     assert_eq!(count(&curve, "series"), 3);
     assert_eq!(texts(&curve, "axis"), ["labelled commands to learn from", "commands (%)"]);
@@ -239,7 +239,7 @@ fn an_input_that_does_not_hold_a_figure_names_the_command_that_writes_it() {
     let model = fs::read_to_string("examples/home/model.toml").unwrap();
     for (arguments, input, words) in [
         ("--kind padding", report.as_str(), "`sizeleak pad --model model.toml -o padding.json` writes it"),
-        ("--kind curve", &report, "`sizeleak learn … --curve --format json > curve.json` writes it"),
+        ("--kind curve", &report, "`sizeleak evaluate … --curve -o curve.json` writes it"),
         ("--kind timeline", &report, "is a report as JSON, and a timeline is drawn from frames, JSON lines or Parquet"),
         ("--kind confusion", &model, "is a model, and a figure of confusions is drawn from an evaluation: "),
         ("--kind profile", &model, "`sizeleak profile answers.frames -o home.profile.toml` writes it"),

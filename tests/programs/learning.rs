@@ -151,11 +151,17 @@ fn missing_commands_are_proposed_for_recording() {
     assert!(output.status.success() && next.is_empty(), "{next:?}");
 }
 
-/// The figures of `learn --curve`.
+/// The output of `evaluate` without a model.
+fn evaluate(home: &Home, more: &[&str]) -> Output {
+    let mut command = sizeleak("evaluate");
+    command.arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv")).args(["--gateway", GATEWAY]);
+    run(command.arg("--inventory").arg(home.path("inventory.toml")).arg("--quiet").args(more))
+}
+
+/// The figures of `evaluate --curve`.
 fn curve(home: &Home, more: &[&str]) -> Value {
-    let output = home.learn("model.toml", &[&["--quiet", "--format=json"], more].concat());
+    let output = evaluate(home, &[&["--format=json"], more].concat());
     assert!(output.status.success(), "{}", stderr(&output));
-    assert!(home.path("model.toml").exists(), "the model is of all labels");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -207,7 +213,7 @@ fn curve_shows_precision_by_number_of_labels() {
     let labels: Vec<u64> = points.iter().map(|point| point["labels"].as_u64().unwrap()).collect();
     assert_eq!((labels, &figures["tested"]), (vec![60, 100, 120], &40.into()));
 
-    let table = home.learn("model.toml", &["--quiet", "--curve=10,60"]);
+    let table = evaluate(&home, &["--curve=10,60"]);
     let table = String::from_utf8(table.stdout).unwrap();
     assert!(table.replace('\n', " ").contains("which were drawn at random 5 times; every model answers the same 40"));
     let row = |labels: &str| table.lines().find(|line| line.starts_with(labels)).unwrap().to_owned();
@@ -226,7 +232,7 @@ fn samples_of_labels_that_no_model_can_be_learned_from_are_in_their_row_with_the
     let reasons = point["refusals"].as_array().unwrap();
     let of_reasons: u64 = reasons.iter().map(|reason| reason["draws"].as_u64().unwrap()).sum();
     assert!(refused > 0 && refused == of_reasons, "{point}");
-    let table = String::from_utf8(home.learn("model.toml", &[&["--quiet"], &options[..]].concat()).stdout).unwrap();
+    let table = String::from_utf8(evaluate(&home, &options).stdout).unwrap();
     assert!(
         table.contains(&format!("\n7       {} of 5  ", 5 - refused)) && table.contains("samples: no model: "),
         "{table}"
@@ -234,20 +240,15 @@ fn samples_of_labels_that_no_model_can_be_learned_from_are_in_their_row_with_the
 }
 
 #[test]
-fn curve_needs_stdout_and_commands_to_test_on() {
+fn curve_needs_numbers_and_commands_to_test_on_and_no_model() {
     let home = Home::new(&small(), 3);
-    let mut command = sizeleak("learn");
-    command.arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
-    let output = run(command.args(["--gateway", GATEWAY, "--curve", "-o", "-"]));
-    assert_fails(&output, 2, &["--curve", "stdout"]);
     for (wrong, word) in [
-        (&["--format=json"][..], "--curve"),
-        (&["--curve=0"], "numbers"),
+        (&["--curve=0"][..], "numbers"),
         (&["--curve", "--test-labels", "x"], "--test-input"),
+        (&["--curve", "--model", "x"], "--model"),
+        (&["--curve", "--folds", "5"], "--folds"),
     ] {
-        let output = home.learn("model.toml", wrong);
-        assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+        assert_fails(&evaluate(&home, wrong), 2, &[word]);
     }
 }
 

@@ -6,9 +6,10 @@ use serde::Serialize;
 use sizeleak_labels::{Labels, MatchCounts};
 use sizeleak_model::Model;
 use sizeleak_pipeline::{ModelFit, Pipeline};
+use sizeleak_text::{counted, percent};
 
 use crate::score::Score;
-use crate::statistics::Interval;
+use crate::statistics::{Interval, percent_within};
 
 /// A guess of more different actions is not spelled out in the sentence.
 const MAX_SPELLED: usize = 4;
@@ -43,16 +44,16 @@ pub struct GuessedAction {
 }
 
 impl Conclusion {
-    /// The conclusion from the answers of a pipeline; `kind` is that of its answers, `None` if there are none.
+    /// The conclusion from the answers of a pipeline; `subject` says whose they are, `None` if there are none.
     pub(crate) fn new(
         labels: &Labels,
         score: &Score,
         matches: &MatchCounts,
         fit: ModelFit,
-        kind: Option<AnswerKind>,
+        subject: Option<&str>,
     ) -> Self {
         let baseline = Baseline::of(labels);
-        let obstacle = match (&baseline, kind, fit) {
+        let obstacle = match (&baseline, subject, fit) {
             (None, ..) => Some("There are no labelled commands".to_owned()),
             (_, None, _) => Some("No model can be learned from these labels".to_owned()),
             (_, _, ModelFit::None { .. }) => Some("This model does not fit this gateway".to_owned()),
@@ -62,21 +63,15 @@ impl Conclusion {
             _ if matches.matched == 0 => Some(format!("None of the {} labelled commands was found", score.commands)),
             _ => None,
         };
-        let (Some(baseline), Some(kind), None) = (&baseline, kind, &obstacle) else {
+        let (Some(baseline), Some(subject), None) = (&baseline, subject, &obstacle) else {
             let sentence = format!("{}, so nothing can be concluded.", obstacle.unwrap_or_default());
             return Self { sentence, named: None, interval: None, baseline };
         };
         let named = score.top_1 as f64 / score.commands.max(1) as f64;
         let interval = score.intervals.top_1;
         let sentence = [
-            kind.subject(),
-            format!(
-                " {:.1} % ({:.0}–{:.0}) of {}",
-                shown_percent(named),
-                (100.0 * interval.low).floor(),
-                (100.0 * interval.high).ceil(),
-                counted(score.commands),
-            ),
+            format!("{subject} {} of ", percent_within(named, interval)),
+            counted(score.commands, "command", "commands"),
             missing(matches),
             baseline.comparison(named, interval),
             misfits(fit),
@@ -120,29 +115,20 @@ impl Baseline {
     /// How a share compares with always guessing the most frequent label.
     fn comparison(&self, named: f64, Interval { low, high }: Interval) -> String {
         let guess = format!("always guessing the most frequent ones{}", self.guess());
-        let share = shown_percent(self.share);
+        let share = percent(self.share);
         if low > self.share {
-            format!("; {guess} is right in {share:.1} %")
+            format!("; {guess} is right in {share}")
         } else if high < self.share {
             format!(
-                ", which is worse than {guess}, right in {share:.1} %: the model has not learned this gateway, and its \
+                ", which is worse than {guess}, right in {share}: the model has not learned this gateway, and its \
                  figures do not say how much sizes give away"
             )
         } else if named > self.share {
-            format!(", which is not certainly better than {guess}, right in {share:.1} %")
+            format!(", which is not certainly better than {guess}, right in {share}")
         } else {
-            format!(", which is no better than {guess}, right in {share:.1} %")
+            format!(", which is no better than {guess}, right in {share}")
         }
     }
-}
-
-/// A share in percent; only 1 is shown as 100.
-fn shown_percent(share: f64) -> f64 {
-    if share < 1.0 { (100.0 * share).min(99.9) } else { 100.0 }
-}
-
-fn counted(commands: u64) -> String {
-    if commands == 1 { "1 command".to_owned() } else { format!("{commands} commands") }
 }
 
 /// The labels without a command, which count as not named.
@@ -167,55 +153,18 @@ fn too_sure(score: &Score) -> String {
     let Some(claimed) = score.calibration.too_sure else { return String::new() };
     format!(
         "; the answers claim to be right in {:.0} %, far more than chance explains: do not trust their probabilities",
-        shown_percent(claimed)
+        100.0 * claimed
     )
 }
 
-/// What the answers rest on, and what they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AnswerKind {
-    pub(crate) evidence: Evidence,
-    pub(crate) answer: Answer,
-}
-
-/// What the observer sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Evidence {
-    Sizes,
-    SizesAndReplies,
-}
-
-/// What the observer names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Actions,
-    /// One of the kinds of command that were labelled, whose parts have no sizes.
-    Kinds,
-}
-
-impl AnswerKind {
-    /// The answers of a pipeline that uses these sections of a model.
-    pub(crate) fn of(pipeline: &Pipeline, models: &[Model]) -> Self {
-        let is_off = pipeline.option("pruner", "mode").is_some_and(|mode| mode.as_str() == Some("none"));
-        let has_sizes = models.iter().any(|model| !model.actions.is_empty());
-        Self {
-            evidence: if pipeline.has("pruner") && !is_off { Evidence::SizesAndReplies } else { Evidence::Sizes },
-            answer: if has_sizes { Answer::Actions } else { Answer::Kinds },
-        }
-    }
-
-    /// The beginning of a sentence about them.
-    pub(crate) fn subject(self) -> String {
-        let seen = match self.evidence {
-            Evidence::Sizes => "sizes",
-            Evidence::SizesAndReplies => "sizes and replies",
-        };
-        let named = match self.answer {
-            Answer::Actions => "the exact actions",
-            Answer::Kinds => "the kind, as it was labelled,",
-        };
-        format!("An observer who sees only {seen} names {named} of")
-    }
+/// The beginning of a sentence about the answers of a pipeline that uses these sections of a model: what the observer sees,
+/// and names.
+pub(crate) fn subject(pipeline: &Pipeline, models: &[Model]) -> String {
+    let is_off = pipeline.option("pruner", "mode").is_some_and(|mode| mode.as_str() == Some("none"));
+    let seen = if pipeline.has("pruner") && !is_off { "sizes and replies" } else { "sizes" };
+    let has_sizes = models.iter().any(|model| !model.actions.is_empty());
+    let named = if has_sizes { "the exact actions" } else { "the kind, as it was labelled," };
+    format!("An observer who sees only {seen} names {named} of")
 }
 
 #[cfg(test)]

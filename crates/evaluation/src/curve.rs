@@ -6,7 +6,7 @@ mod point;
 
 use serde::Serialize;
 use sizeleak_labels::{LabelFile, Tolerance};
-use sizeleak_learning::TrainingSet;
+use sizeleak_learning::{LearnedModel, LearningOutcome, LearningRun, TrainingSet};
 use sizeleak_model::{Action, Model, ModelSet};
 use sizeleak_pipeline::{Pipeline, PipelineInput};
 
@@ -23,20 +23,22 @@ const SCHEMA: u32 = 2;
 /// One in this many labels is held out if there are no captures to test on.
 const HELD_OUT: usize = 3;
 
-/// Labels to learn from, and labels to test on with the pipeline that finds their commands.
+/// Labels to test on, with the pipeline that finds their commands.
 #[derive(Debug)]
-pub struct CurveInput<'a> {
-    /// The labels to learn from, with their commands.
-    pub training_set: TrainingSet<'a>,
-    /// The model of all labels: sizes are compared with its sizes, and its noise is used.
-    pub model: &'a Model,
-    /// The pipeline over the captures to test on.
+pub struct CurveTest<'a> {
+    pub labels: LabelFile,
     pub pipeline: Pipeline,
     pub input: &'a PipelineInput,
-    /// The labels to test on; `None` holds out the last of the labels to learn from.
-    pub test: Option<LabelFile>,
-    /// How far a command may be from its label, where it is tested.
+    /// How far a command may be from its label.
     pub tolerance: Tolerance,
+}
+
+/// What samples are learned from and tested on.
+struct CurveInput<'a> {
+    training_set: TrainingSet<'a>,
+    /// The model of all labels: sizes are compared with its sizes, and its noise is used.
+    model: &'a Model,
+    test: CurveTest<'a>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -51,19 +53,35 @@ pub struct LearningCurve {
 }
 
 impl LearningCurve {
-    /// Learns from more and more labels, each time from several samples of them.
+    /// Learns from more and more labels, each time from several samples of them. `outcome` is what all labels teach;
+    /// without a `test`, the last of them are held out.
     ///
     /// # Errors
-    /// If there are too few labels, or a pipeline does not run. A sample that no model can be learned from is a refusal
-    /// of its point.
-    pub fn measure(input: &CurveInput<'_>, counts: &LabelCounts) -> Result<Self, EvaluationError> {
-        let labels = input.training_set.labels;
+    /// If there are too few labels, nothing is learned from all, or a pipeline does not run. A sample that no model can
+    /// be learned from is a refusal of its point.
+    pub fn measure<'a>(
+        learning: &'a LearningRun<'a>,
+        pipeline: &Pipeline,
+        outcome: LearningOutcome,
+        test: Option<CurveTest<'a>>,
+        counts: &LabelCounts,
+    ) -> Result<Self, EvaluationError> {
+        let LearningOutcome { learned, commands, labels, .. } = outcome;
+        let Some(LearnedModel { model, .. }) = learned?.into_iter().next() else {
+            return Err(labels.fault("nothing was learned".to_owned()).into());
+        };
         let rows = labels.order_by_time();
-        let held_out = if input.test.is_some() { 0 } else { rows.len() / HELD_OUT };
+        let held_out = if test.is_some() { 0 } else { rows.len() / HELD_OUT };
         let (learned, tested) = rows.split_at(rows.len() - held_out);
-        let held = labels.subset(tested);
-        let test = input.test.as_ref().unwrap_or(&held);
-        if test.labels().rows.is_empty() {
+        let test = test.unwrap_or_else(|| CurveTest {
+            labels: labels.subset(tested),
+            pipeline: pipeline.clone(),
+            input: learning.input,
+            tolerance: learning.tolerance,
+        });
+        let input = CurveInput { training_set: learning.training_set(&labels, &commands), model: &model, test };
+        let tested = input.test.labels.labels().rows.len();
+        if tested == 0 {
             return Err(labels
                 .fault(format!(
                     "too few labels to hold some out: label at least {HELD_OUT} commands, or test on others \
@@ -73,14 +91,11 @@ impl LearningCurve {
         }
         let counts = counts.up_to(labels.labels().actions.len(), learned.len());
         let point = |count: usize| {
-            let tried: Vec<Draw> = draws(learned, count)
-                .iter()
-                .map(|rows| input.tried(rows, test))
-                .collect::<Result<_, EvaluationError>>()?;
+            let tried = draws(learned, count).iter().map(|rows| input.tried(rows)).collect::<Result<Vec<Draw>, _>>()?;
             Ok(CurvePoint::new(count, &tried))
         };
         let points = counts.into_iter().map(point).collect::<Result<_, EvaluationError>>()?;
-        Ok(Self { schema: SCHEMA, drawn_from: learned.len(), tested: test.labels().rows.len(), points })
+        Ok(Self { schema: SCHEMA, drawn_from: learned.len(), tested, points })
     }
 }
 
@@ -91,7 +106,7 @@ impl CurveInput<'_> {
     }
 
     /// A model learned from some of the labels, tested on others.
-    fn tried(&self, rows: &[usize], test: &LabelFile) -> Result<Draw, EvaluationError> {
+    fn tried(&self, rows: &[usize]) -> Result<Draw, EvaluationError> {
         let labels = self.training_set.labels.subset(rows);
         let (model, warnings) = match (TrainingSet { labels: &labels, ..self.training_set }).learn() {
             // The commands were found with the noise of all labels.
@@ -99,7 +114,8 @@ impl CurveInput<'_> {
             Err(error) => return Ok(Draw::Refused(error.cause())),
         };
         let models = ModelSet::new(vec![model.clone()]).map_err(|fault| labels.fault(fault.to_string()))?;
-        let run = judge_model(&models, &self.pipeline, test, self.tolerance, 1.0, self.input)?;
+        let CurveTest { labels, pipeline, input, tolerance } = &self.test;
+        let run = judge_model(&models, pipeline, labels, *tolerance, 1.0, input)?;
         Ok(Draw::Learned(Box::new(TestedModel {
             sizes: model.actions.iter().filter(|action| self.has_size(action)).count(),
             is_of_kinds: model.actions.is_empty(),

@@ -4,7 +4,7 @@ use serde::Serialize;
 use sizeleak_labels::{LabelClock, LabelFile, MatchCounts, Matching};
 use sizeleak_pipeline::ModelFit;
 
-use crate::conclusion::{AnswerKind, Conclusion};
+use crate::conclusion::Conclusion;
 use crate::confusion::Confusion;
 use crate::judge::JudgedLabel;
 use crate::judged_run::{JudgedRun, MatchedCommands};
@@ -37,7 +37,7 @@ impl Evaluation {
             before: run.before.as_ref().map(|before| run.judged(before)),
             after: run.judged(&run.after),
             fit: run.fit,
-            kind: Some(run.kind),
+            subject: Some(&run.subject),
         };
         Self::of_labels(&run.labels, &run.after.matching, &judged, prior_bits)
     }
@@ -65,18 +65,18 @@ impl Evaluation {
             before: judged(&|run| run.before.as_ref()),
             after: judged(&|run| Some(&run.after)).unwrap_or_default(),
             fit: runs().map(|run| run.fit).reduce(ModelFit::or).unwrap_or(ModelFit::All),
-            kind: runs().map(|run| run.kind).next(),
+            subject: runs().map(|run| &*run.subject).next(),
         };
         Self::of_labels(labels, matching, &judged, None)
     }
 
     fn of_labels(labels: &LabelFile, matching: &Matching, judged: &JudgedLabels<'_>, prior_bits: Option<f64>) -> Self {
-        let JudgedLabels { before, after, fit, kind } = judged;
+        let JudgedLabels { before, after, fit, subject } = judged;
         let (matches, after_pruning) = (MatchCounts::new(matching), Score::new(after, prior_bits));
         let actions = &labels.labels().actions;
         Self {
             schema: SCHEMA,
-            conclusion: Conclusion::new(labels.labels(), &after_pruning, &matches, *fit, *kind),
+            conclusion: Conclusion::new(labels.labels(), &after_pruning, &matches, *fit, *subject),
             commands: labels.labels().rows.len(),
             matches,
             before_pruning: before.as_ref().map(|before| Score::new(before, prior_bits)),
@@ -95,7 +95,7 @@ struct JudgedLabels<'a> {
     after: Vec<JudgedLabel<'a>>,
     fit: ModelFit,
     /// `None` without any answer.
-    kind: Option<AnswerKind>,
+    subject: Option<&'a str>,
 }
 
 /// Rows of a label file, and how a model answered for their commands.

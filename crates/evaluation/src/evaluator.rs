@@ -6,7 +6,7 @@ use sizeleak_learning::temporary_model;
 use sizeleak_model::{Model, ModelSet};
 use sizeleak_pipeline::{InputError, ModelFit, Pipeline, PipelineInput, RunError, TrafficSeen};
 
-use crate::conclusion::AnswerKind;
+use crate::conclusion::subject;
 use crate::error::EvaluationError;
 use crate::information::prior_bits;
 use crate::judge::CandidateJudge;
@@ -70,8 +70,8 @@ impl<'a> Evaluator<'a> {
         }
         let after = matched(commands)?;
         let before = before.map(matched).transpose()?;
-        let kind = AnswerKind::of(pipeline, self.models);
-        Ok(JudgedRun { labels, tolerance: self.tolerance, after, before, has_candidates, damage, fit, kind })
+        let subject = subject(pipeline, self.models);
+        Ok(JudgedRun { labels, tolerance: self.tolerance, after, before, has_candidates, damage, fit, subject })
     }
 
     /// The labels on the clock of the commands that a pipeline finds.

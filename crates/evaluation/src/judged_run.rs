@@ -3,7 +3,6 @@
 use sizeleak_labels::{LabelFile, Matching, Tolerance};
 use sizeleak_pipeline::{ModelFit, RunError};
 
-use crate::conclusion::AnswerKind;
 use crate::error::EvaluationError;
 use crate::judge::{JudgedLabel, Judgement};
 use crate::judged_command::JudgedCommand;
@@ -12,29 +11,23 @@ use crate::judged_command::JudgedCommand;
 #[derive(Debug)]
 pub struct JudgedRun {
     /// On the clock of the captures.
-    pub(crate) labels: LabelFile,
+    pub labels: LabelFile,
     pub(crate) tolerance: Tolerance,
     /// The output of the pipeline.
     pub(crate) after: MatchedCommands,
     /// The input of the pruner, if the pipeline has one.
     pub(crate) before: Option<MatchedCommands>,
-    pub(crate) has_candidates: bool,
-    pub(crate) damage: Option<RunError>,
-    pub(crate) fit: ModelFit,
-    pub(crate) kind: AnswerKind,
+    /// Whether the pipeline makes candidates; otherwise it ends before the decomposer.
+    pub has_candidates: bool,
+    /// What is wrong with the captures. The run covers everything before the damage.
+    pub damage: Option<RunError>,
+    /// Whether the model fits what it was asked of.
+    pub fit: ModelFit,
+    /// Who answers, as the beginning of a sentence.
+    pub(crate) subject: String,
 }
 
 impl JudgedRun {
-    /// Whether the pipeline makes candidates; otherwise it ends before the decomposer.
-    pub fn has_candidates(&self) -> bool {
-        self.has_candidates
-    }
-
-    /// The labels, on the clock of the captures.
-    pub fn labels(&self) -> &LabelFile {
-        &self.labels
-    }
-
     /// When each labelled command was sent, in nanoseconds since 1970.
     pub fn labelled_times(&self) -> impl Iterator<Item = i64> {
         let MatchedCommands { commands, matching } = &self.after;
@@ -46,11 +39,6 @@ impl JudgedRun {
         if self.has_candidates { Ok(self) } else { Err(EvaluationError::NoCandidates) }
     }
 
-    /// What is wrong with the captures. The run covers everything before the damage.
-    pub fn damage(&self) -> Option<&RunError> {
-        self.damage.as_ref()
-    }
-
     /// Checks that most labels have a command.
     ///
     /// # Errors
@@ -60,11 +48,6 @@ impl JudgedRun {
             return Ok(());
         }
         Ok(self.labels.check_use(&self.after.matching, &self.after.times(), self.tolerance)?)
-    }
-
-    /// Whether the model fits what it was asked of.
-    pub fn fit(&self) -> ModelFit {
-        self.fit
     }
 
     /// Of how many of these labels the first candidate is the truth.

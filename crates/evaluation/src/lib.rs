@@ -40,7 +40,7 @@ pub use comparison::{
 pub use conclusion::{Baseline, Conclusion, GuessedAction};
 pub use confusion::{Confusion, Misattribution};
 pub use cross_validation::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
-pub use curve::{CurveInput, CurvePoint, DrawRemark, LabelCounts, LearningCurve, MedianScore, MedianShare};
+pub use curve::{CurvePoint, CurveTest, DrawRemark, LabelCounts, LearningCurve, MedianScore, MedianShare};
 pub use details::write_details;
 pub use error::EvaluationError;
 pub use evaluation::{ClockCorrection, Evaluation, JudgedPart};

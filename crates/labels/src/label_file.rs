@@ -53,7 +53,7 @@ pub struct LabelTimes {
 }
 
 /// The labels of a file, at least one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct LabelFile {
     pub(crate) path: PathBuf,
     pub(crate) labels: Labels,
@@ -136,18 +136,7 @@ impl LabelFile {
     /// Labels that come from `path`, a file or whatever else names them.
     fn of(path: PathBuf, labels: Labels, offset: Option<LabelOffset>) -> Result<Self, LabelFileError> {
         let left_out = labels.notes.iter().map(|note| format!("{}: {note}", path.display())).collect();
-        let captures = Vec::new();
-        let file = Self {
-            path,
-            labels,
-            offset,
-            range: TimeRange::default(),
-            clock: None,
-            left_out,
-            are_answers: false,
-            captures,
-            turns: Vec::new(),
-        };
+        let file = Self { path, labels, offset, left_out, ..Self::default() };
         if file.labels.rows.is_empty() {
             return Err(file.fault("there is no row below the header: label at least one command".to_owned()));
         }
@@ -179,11 +168,13 @@ impl LabelFile {
         Err(self.fault(format!("the model knows none of the actions {names}, it has {known}: learn again with them")))
     }
 
-    /// The labels that an inventory allows; the others are left out and named by [`LabelFile::unmatched`].
+    /// The labels that an inventory allows, or all without one; the others are left out and named by
+    /// [`LabelFile::unmatched`].
     ///
     /// # Errors
     /// If the inventory contradicts itself or allows none of the labels.
-    pub fn within(mut self, inventory: &Inventory) -> Result<Self, LabelFileError> {
+    pub fn within(mut self, inventory: Option<&Inventory>) -> Result<Self, LabelFileError> {
+        let Some(inventory) = inventory else { return Ok(self) };
         let action = |name: &String| Action::new(name, 1);
         let has_device = |name: &String| {
             let limits = inventory.limits(&[action(name)]);

@@ -66,6 +66,11 @@ impl Matching {
     pub fn unmatched(&self) -> usize {
         self.missed.len() + self.ambiguous.len()
     }
+
+    /// The same with the commands that are free.
+    fn without_label(self, free: &[bool]) -> Self {
+        Self { spurious: (0..).zip(free).filter(|(_, free)| **free).map(|(command, _)| command).collect(), ..self }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -116,8 +121,7 @@ pub fn match_labels(label_times: &[i64], command_times: &[i64], tolerance_ns: i6
             matching.missed.push(row);
         }
     }
-    matching.spurious = free.iter().enumerate().filter(|(_, free)| **free).map(|(command, _)| command).collect();
-    matching
+    matching.without_label(&free)
 }
 
 /// The same where it is known when each command was handed over, also those of other labels: one that is sent after the
@@ -141,8 +145,7 @@ pub(crate) fn match_turns(label_times: &[i64], command_times: &[i64], starts: &[
             None => matching.missed.push(row),
         }
     }
-    matching.spurious = free.iter().enumerate().filter(|(_, free)| **free).map(|(command, _)| command).collect();
-    matching
+    matching.without_label(&free)
 }
 
 /// The pairs of [`match_labels`] alone.

@@ -58,8 +58,7 @@ impl LabelledCommands {
         if is_set("algorithm") || is_set("model") || !pipeline.has(SEGMENTER) || !input.has_records(pipeline)? {
             return Found::new(input, pipeline, labels, tolerance, on_notice)?.labelled(tolerance);
         }
-        let found = by_best_algorithm(pipeline, Found::unmatched, |pipeline, is_first| {
-            let on_notice: &mut (dyn FnMut(&Notice) + Send) = if is_first { &mut *on_notice } else { &mut |_| {} };
+        let found = by_best_algorithm(pipeline, on_notice, Found::unmatched, |pipeline, on_notice| {
             Found::new(input, pipeline, labels, tolerance, on_notice)
         })?;
         found.labelled(tolerance)

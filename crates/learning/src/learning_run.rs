@@ -79,16 +79,31 @@ struct ObservedTraffic {
 }
 
 impl LearningOutcome {
+    /// The section with the most labels; `None` without a model.
+    pub fn first(&self) -> Option<&LearnedModel> {
+        self.learned.as_ref().ok()?.first()
+    }
+
+    /// The same, to add to it.
+    pub fn first_mut(&mut self) -> Option<&mut LearnedModel> {
+        self.learned.as_mut().ok()?.first_mut()
+    }
+
+    /// Says something of it, if there is a model.
+    pub fn remark(&mut self, remark: String) {
+        if let Some(learned) = self.first_mut() {
+            learned.remarks.push(remark);
+        }
+    }
+
     /// How badly commands and labels fit.
     fn mismatches(&self) -> usize {
-        let sections = self.learned.as_ref().ok();
-        sections.and_then(|sections| sections.first()).map_or(usize::MAX, |learned| learned.mismatches)
+        self.first().map_or(usize::MAX, |learned| learned.mismatches)
     }
 
     /// Whether sums of sizes explain nearly all labels.
     fn is_explained(&self) -> bool {
-        let first = self.learned.as_ref().ok().and_then(|sections| sections.first());
-        first.is_some_and(|section| {
+        self.first().is_some_and(|section| {
             let explained = section.model.learned.commands as f64 / section.labels.max(1) as f64;
             !section.model.actions.is_empty() && explained >= 1.0 - DOUBTFUL_SHARE
         })
@@ -111,7 +126,7 @@ impl LearningRun<'_> {
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<LearningOutcome, LearningError> {
-        let mut outcome = self.learn_as_found(pipeline, on_notice)?;
+        let mut outcome = self.learn_by_algorithm(pipeline, on_notice)?;
         for options in OTHER_OPTIONS {
             let is_set = |(key, _): &(&str, &str)| pipeline.option(SEGMENTER, key).is_some();
             if outcome.labels_fit() || !pipeline.has(SEGMENTER) || options.iter().any(is_set) {
@@ -121,15 +136,13 @@ impl LearningRun<'_> {
             let text = |(key, value): &(&str, &str)| format!("{SEGMENTER}.{key}={value}");
             let texts: Vec<String> = options.iter().map(text).collect();
             texts.iter().try_for_each(|text| other_pipeline.set_text(text))?;
-            let mut other = self.learn_as_found(&other_pipeline, &mut |_| {})?;
+            let mut other = self.learn_by_algorithm(&other_pipeline, &mut |_| {})?;
             if other.labels_fit() {
-                for learned in other.learned.iter_mut().flatten().take(1) {
-                    learned.remarks.push(format!(
-                        "commands are found with `--set {}`, since labels fit them badly without; the model says so, and \
-                         every use of it follows",
-                        texts.join(" --set ")
-                    ));
-                }
+                other.remark(format!(
+                    "commands are found with `--set {}`, since labels fit them badly without; the model says so, and every \
+                     use of it follows",
+                    texts.join(" --set ")
+                ));
                 outcome = other;
             }
         }
@@ -143,19 +156,19 @@ impl LearningRun<'_> {
     }
 
     /// Learns from the commands that a pipeline finds with its options, which the model then names.
-    fn learn_as_found(
+    fn learn_by_algorithm(
         &self,
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<LearningOutcome, LearningError> {
-        let mut outcome = self.learn_by_algorithm(pipeline, on_notice)?;
+        let mut outcome = self.learn_by_best_algorithm(pipeline, on_notice)?;
         for learned in outcome.learned.iter_mut().flatten() {
             learned.model.learned.found_with = deciding_options(pipeline);
         }
         Ok(outcome)
     }
 
-    fn learn_by_algorithm(
+    fn learn_by_best_algorithm(
         &self,
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
@@ -166,13 +179,12 @@ impl LearningRun<'_> {
             // The model holds for the commands of this algorithm, and no other is to be used with it.
             return self.learn_without_noise(pipeline, on_notice);
         }
-        let options = Options::deserialize(Value::Table(pipeline.options(SEGMENTER).cloned().unwrap_or_default()))?;
+        let options = segmenter_options(pipeline)?;
         if options.direction == Some(CommandDirection::Both) {
             // Noise is what one side sends besides commands.
             return self.learn_without_noise(pipeline, on_notice);
         }
-        let best = by_best_algorithm(pipeline, LearningOutcome::mismatches, |pipeline, is_first| {
-            let on_notice: &mut (dyn FnMut(&Notice) + Send) = if is_first { &mut *on_notice } else { &mut |_| {} };
+        let best = by_best_algorithm(pipeline, on_notice, LearningOutcome::mismatches, |pipeline, on_notice| {
             self.learn_without_noise(pipeline, on_notice)
         })?;
         let traffic = self.traffic(pipeline)?;
@@ -209,12 +221,10 @@ impl LearningRun<'_> {
         }
         // With a model without noise the default algorithm finds the commands, so the model has to be learned from
         // those.
-        if let Some(learned) = default.learned.as_mut().ok().and_then(|sections| sections.first_mut()) {
-            learned.remarks.push(format!(
-                "noise could not be learned well enough to find commands better than the segmenter's algorithm \
-                 `{DEFAULT}`, which is used with this model"
-            ));
-        }
+        default.remark(format!(
+            "noise could not be learned well enough to find commands better than the segmenter's algorithm `{DEFAULT}`, which \
+             is used with this model"
+        ));
         Ok(default)
     }
 
@@ -291,15 +301,12 @@ impl LearningRun<'_> {
         best: &LearningOutcome,
     ) -> Result<Option<LearningOutcome>, LearningError> {
         let Ok(sections) = &best.learned else { return Ok(None) };
-        let options = pipeline.options(SEGMENTER).cloned().unwrap_or_default();
-        let options = Options::deserialize(Value::Table(options))?;
-        let mut noises = Vec::with_capacity(sections.len());
-        let mut models = Vec::with_capacity(sections.len());
-        for section in sections {
-            let noise = self.noise(traffic, &options, best, section)?;
-            models.push(Model { noise: Some(noise.clone()), ..section.model.clone() });
-            noises.push((section.model.scope.clone(), noise));
-        }
+        let options = segmenter_options(pipeline)?;
+        let with_noise = |section: &LearnedModel| {
+            let noise = Some(self.noise(traffic, &options, best, section)?);
+            Ok(Model { noise, ..section.model.clone() })
+        };
+        let models = sections.iter().map(with_noise).collect::<Result<_, LearningError>>()?;
         let models = ModelSet::new(models).map_err(|fault| self.labels.fault(fault.to_string()))?;
         let file = temporary_model(&models)?;
         let mut pipeline = pipeline.clone();
@@ -308,19 +315,18 @@ impl LearningRun<'_> {
         let mut refined = self.learn_without_noise(&pipeline, &mut |_| {})?;
         for learned in refined.learned.iter_mut().flatten() {
             // A section that only now stands out has no noise of its own.
-            let own = noises.iter().find(|(scope, _)| {
-                scope.gateway == learned.model.scope.gateway && shares_service(scope, &learned.model.scope)
-            });
-            let Some((_, noise)) = own else { return Ok(None) };
-            learned.model.noise = Some(noise.clone());
+            let scope = &learned.model.scope;
+            let own = models
+                .sections()
+                .iter()
+                .find(|model| model.scope.gateway == scope.gateway && shares_service(&model.scope, scope));
+            let Some(own) = own else { return Ok(None) };
+            learned.model.noise.clone_from(&own.noise);
         }
-        if traffic.surplus > 0
-            && let Some(learned) = refined.learned.as_mut().ok().and_then(|sections| sections.first_mut())
-        {
-            learned.remarks.push(format!(
-                "noise is learned from the first {MAX_RECORDS} records, without {} later ones",
-                traffic.surplus
-            ));
+        let later = traffic.surplus;
+        if later > 0 {
+            refined
+                .remark(format!("noise is learned from the first {MAX_RECORDS} records, without {later} later ones"));
         }
         Ok(Some(refined))
     }
@@ -375,6 +381,10 @@ impl LearningRun<'_> {
         };
         Ok(traffic.learn(&section.model, options)?)
     }
+}
+
+fn segmenter_options(pipeline: &Pipeline) -> Result<Options, LearningError> {
+    Ok(Options::deserialize(Value::Table(pipeline.options(SEGMENTER).cloned().unwrap_or_default()))?)
 }
 
 /// The options that are set and decide which commands there are, by stage.

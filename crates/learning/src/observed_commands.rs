@@ -65,20 +65,21 @@ pub(crate) fn patient(pipeline: &Pipeline) -> Result<Pipeline, ConfigError> {
 }
 
 /// What `run` makes of the commands of the algorithm that needs no model and leaves the fewest labels without a command;
-/// of equal ones, the first. `run` also gets whether it is the first.
+/// of equal ones, the first. Notices of the first run go to `on_notice`.
 pub(crate) fn by_best_algorithm<T>(
     pipeline: &Pipeline,
+    on_notice: &mut (dyn FnMut(&Notice) + Send),
     unmatched: impl Fn(&T) -> usize,
-    mut run: impl FnMut(&Pipeline, bool) -> Result<T, LearningError>,
+    run: impl Fn(&Pipeline, &mut (dyn FnMut(&Notice) + Send)) -> Result<T, LearningError>,
 ) -> Result<T, LearningError> {
-    let mut best = run(&patient(pipeline)?, true)?;
+    let mut best = run(&patient(pipeline)?, on_notice)?;
     for algorithm in ["gap", "record"] {
         if unmatched(&best) == 0 {
             break;
         }
         let mut pipeline = pipeline.clone();
         pipeline.set(SEGMENTER, "algorithm", algorithm)?;
-        let other = run(&pipeline, false)?;
+        let other = run(&pipeline, &mut |_| {})?;
         if unmatched(&other) < unmatched(&best) {
             best = other;
         }

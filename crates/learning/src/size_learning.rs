@@ -163,12 +163,8 @@ impl LearnedSizes {
     }
 
     fn of_fit(fit: Fit, commands: Vec<LabelledCommand>, separation: Separation) -> Self {
-        let mut additive = commands;
-        let mut at = 0;
-        additive.retain(|_| {
-            at += 1;
-            fit.outliers.binary_search(&(at - 1)).is_err()
-        });
+        let additive = commands.into_iter().zip(0..).filter(|(_, at)| fit.outliers.binary_search(at).is_err());
+        let additive = additive.map(|(command, _)| command).collect();
         Self {
             overhead: fit.overhead,
             actions: fit.actions,

@@ -140,20 +140,7 @@ impl TrainingSet<'_> {
         let without_size = if sizes.follow_labels { sizes.outliers.len() } else { self.labels.labels().rows.len() };
         let mismatches = self.mismatches(&matching, &times) + without_size;
         let leaves_sizes_open = sizes.are_open();
-        let LearnedSizes {
-            overhead,
-            actions,
-            kinds,
-            additive,
-            neighbours,
-            smoothing,
-            padding,
-            intervals,
-            certainty,
-            hold,
-            without_sums,
-            ..
-        } = sizes;
+        let LearnedSizes { actions, kinds, additive, certainty, .. } = sizes;
         let occurrences = occurrences(actions.len(), &additive);
         let of_kinds = kinds.iter().flat_map(|kinds| &kinds.list).map(Kind::commands).sum::<u64>();
         let learned = Provenance {
@@ -162,8 +149,8 @@ impl TrainingSet<'_> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             basis: chosen.basis,
             captures,
-            padding,
-            certainty: if hold { (1e4 * certainty).round() / 1e4 } else { 0.0 },
+            padding: sizes.padding,
+            certainty: if sizes.hold { (1e4 * certainty).round() / 1e4 } else { 0.0 },
             warnings: warnings.clone(),
             found_with: BTreeMap::new(),
             seen: marks(&matched),
@@ -179,12 +166,12 @@ impl TrainingSet<'_> {
             .flatten();
         let mut model = Model {
             scope: Scope::default(),
-            overhead,
+            overhead: sizes.overhead,
             actions,
             kinds,
             inventory,
-            neighbours,
-            smoothing,
+            neighbours: sizes.neighbours,
+            smoothing: sizes.smoothing,
             prior: None,
             replies,
             reply_bytes,
@@ -206,9 +193,9 @@ impl TrainingSet<'_> {
             remarks,
             warnings,
             leaves_sizes_open,
-            intervals,
+            intervals: sizes.intervals,
             certainty,
-            without_sums,
+            without_sums: sizes.without_sums,
             services: Vec::new(),
             learned_from,
             left_out,
@@ -261,7 +248,7 @@ impl TrainingSet<'_> {
     /// The number of labels, or of commands between the first label and the last, without a partner, whichever is
     /// greater: with inexact labels and commands close together, an unmatched label also leaves a command unmatched.
     fn mismatches(self, matching: &Matching, times: &[i64]) -> usize {
-        let unmatched = matching.missed.len() + matching.ambiguous.len();
+        let unmatched = matching.unmatched();
         if !self.settings.labels_are_complete {
             // A command without a label is no fault.
             return unmatched;

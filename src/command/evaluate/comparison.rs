@@ -109,15 +109,15 @@ impl ComparedPipelines<'_> {
                 notices.add(notice);
             }
         });
-        notices.print(&run, JudgedRun::damage);
+        notices.print(&run, |run: &JudgedRun| run.damage.as_ref());
         let run = run?;
         if number == 1 {
             run.check_use()?;
         }
         run.remarks().iter().for_each(|remark| say("note", &format!("[{number}] {remark}")));
         let evaluate = || Evaluation::new(&run, evaluator.prior_bits(&pipeline));
-        let evaluation = run.has_candidates().then(evaluate);
-        let damage = run.damage().cloned();
+        let evaluation = run.has_candidates.then(evaluate);
+        let damage = run.damage.clone();
         Ok((ComparedRun { pipeline: variant.to_string(), run, evaluation }, damage))
     }
 }

@@ -3,16 +3,16 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use sizeleak_audit::leakage::Audit;
 use sizeleak_audit::padding::{
     Goal, HomeTraffic, Objective, PaddedHome, PaddingPolicy, TableRules, TableSearch, exact_table, seen_rows,
 };
 use sizeleak_evaluation::measured_leak::{MeasuredLeak, MeasuredShare};
-use sizeleak_evaluation::{CurveInput, Evaluation, Evaluator, JudgedRun, LabelCounts, LearningCurve};
+use sizeleak_evaluation::{Evaluation, Evaluator, JudgedRun, LabelCounts, LearningCurve};
 use sizeleak_inference::channel::{EpsilonKnowledge, Observation, Observer};
 use sizeleak_inference::space::{CommandSpace, SpaceError};
-use sizeleak_learning::{LearningOutcome, LearningRun, LearningSettings};
+use sizeleak_learning::{LearningRun, LearningSettings};
 use sizeleak_model::{FitMethod, Model, ModelSet};
 use sizeleak_report::document::{Figure, Section, Tile, Value, Verdict};
 use sizeleak_report::{Observed, judged, leak};
@@ -108,25 +108,10 @@ impl Measured {
     }
 
     fn measured_curve(&self, settings: &LearningSettings) -> Result<LearningCurve> {
-        let labels = match &settings.inventory {
-            Some(inventory) => self.labels.clone().within(inventory)?,
-            None => self.labels.clone(),
-        };
+        let labels = self.labels.clone().within(settings.inventory.as_ref())?;
         let run = LearningRun { labels: &labels, input: &self.traffic, tolerance: self.tolerance, settings };
-        let LearningOutcome { learned, commands, labels, .. } =
-            run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {})?;
-        let run = LearningRun { labels: &labels, ..run };
-        let learned = learned?;
-        let first = learned.first().ok_or_else(|| anyhow!("nothing was learned"))?;
-        let input = CurveInput {
-            training_set: run.training_set(&labels, &commands),
-            model: &first.model,
-            pipeline: self.pipeline.clone(),
-            input: &self.traffic,
-            test: None,
-            tolerance: self.tolerance,
-        };
-        Ok(LearningCurve::measure(&input, &LabelCounts::Growing)?)
+        let outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {})?;
+        Ok(LearningCurve::measure(&run, &self.pipeline, outcome, None, &LabelCounts::Growing)?)
     }
 }
 

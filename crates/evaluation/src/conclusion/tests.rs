@@ -1,14 +1,14 @@
 use super::*;
 use crate::judge::{JudgedLabel, Judgement, ProbabilitySummary, TruthRank};
 
-const KIND: AnswerKind = AnswerKind { evidence: Evidence::SizesAndReplies, answer: Answer::Actions };
+const SUBJECT: &str = "An observer who sees only sizes and replies names the exact actions of";
 
 fn labels(rows: &str) -> Labels {
     Labels::read(format!("time,on,off\n{rows}").as_bytes()).unwrap()
 }
 
 /// The conclusion from labels of which the first `right` are answered rightly, and the last `missed` were not found.
-fn conclusion(labels: &Labels, right: usize, missed: usize, fit: ModelFit, kind: Option<AnswerKind>) -> Conclusion {
+fn conclusion(labels: &Labels, right: usize, missed: usize, fit: ModelFit, subject: Option<&str>) -> Conclusion {
     let judgement = |rank| Judgement {
         rank,
         candidates: 4,
@@ -25,7 +25,7 @@ fn conclusion(labels: &Labels, right: usize, missed: usize, fit: ModelFit, kind:
     let score = Score::new(&judged.collect::<Vec<_>>(), None);
     let (matched, missed) = (found as u64, missed as u64);
     let counts = MatchCounts { matched, missed, ambiguous: 0, spurious: 0 };
-    Conclusion::new(labels, &score, &counts, fit, kind)
+    Conclusion::new(labels, &score, &counts, fit, subject)
 }
 
 /// A hundred labels, ten of which are `2 on, 1 off`.
@@ -36,7 +36,7 @@ fn hundred() -> Labels {
 
 #[test]
 fn sentence_has_the_share_its_interval_and_that_of_the_best_fixed_guess() {
-    let conclusion = conclusion(&hundred(), 60, 0, ModelFit::All, Some(KIND));
+    let conclusion = conclusion(&hundred(), 60, 0, ModelFit::All, Some(SUBJECT));
     assert_eq!(
         conclusion.sentence,
         "An observer who sees only sizes and replies names the exact actions of 60.0 % (50–70) of 100 commands; always \
@@ -48,7 +48,7 @@ fn sentence_has_the_share_its_interval_and_that_of_the_best_fixed_guess() {
 
 #[test]
 fn sentence_says_where_guessing_is_as_good() {
-    let said = |right| conclusion(&hundred(), right, 0, ModelFit::All, Some(KIND)).sentence;
+    let said = |right| conclusion(&hundred(), right, 0, ModelFit::All, Some(SUBJECT)).sentence;
     assert!(said(14).contains("14.0 % (8–23) of 100 commands, which is not certainly better than always guessing"));
     assert!(said(10).contains(", which is no better than always guessing the most frequent ones (2 on, 1 off), right"));
     let worse = said(1);
@@ -58,7 +58,7 @@ fn sentence_says_where_guessing_is_as_good() {
 
 #[test]
 fn sentence_says_what_it_rests_on_and_what_is_missing() {
-    let kinds = AnswerKind { evidence: Evidence::Sizes, answer: Answer::Kinds };
+    let kinds = "An observer who sees only sizes names the kind, as it was labelled, of";
     let said = conclusion(&hundred(), 60, 12, ModelFit::Some { misfits: 1, judged: 4 }, Some(kinds)).sentence;
     let parts =
         ["sees only sizes names the kind, as it was labelled, of 60.0 %", "100 commands, 12 of which were not found;"];
@@ -71,13 +71,16 @@ fn nothing_is_concluded_from_nothing() {
     let unanswered = |labels: &Labels, missed, fit, kind| conclusion(labels, 0, missed, fit, kind);
     let all = hundred();
     for (conclusion, words) in [
-        (unanswered(&labels(""), 0, ModelFit::All, Some(KIND)), "There are no labelled commands, so nothing"),
-        (unanswered(&all, 100, ModelFit::All, Some(KIND)), "None of the 100 labelled commands was found, so nothing"),
+        (unanswered(&labels(""), 0, ModelFit::All, Some(SUBJECT)), "There are no labelled commands, so nothing"),
         (
-            unanswered(&all, 0, ModelFit::None { judged: 1 }, Some(KIND)),
+            unanswered(&all, 100, ModelFit::All, Some(SUBJECT)),
+            "None of the 100 labelled commands was found, so nothing",
+        ),
+        (
+            unanswered(&all, 0, ModelFit::None { judged: 1 }, Some(SUBJECT)),
             "This model does not fit this gateway, so nothing",
         ),
-        (unanswered(&all, 0, ModelFit::Elsewhere { commands: 9 }, Some(KIND)), "This model is for another gateway"),
+        (unanswered(&all, 0, ModelFit::Elsewhere { commands: 9 }, Some(SUBJECT)), "This model is for another gateway"),
         (unanswered(&all, 0, ModelFit::All, None), "No model can be learned from these labels, so nothing"),
     ] {
         assert!(conclusion.sentence.starts_with(words), "{}", conclusion.sentence);

@@ -123,7 +123,7 @@ fn labels_of_which_most_are_unused_are_refused_with_the_reason() {
 #[test]
 fn labels_beyond_the_inventory_are_left_out_by_line() {
     let inventory = Inventory::from_toml("[[device]]\nname = \"plug\"\ncount = 1\nactions = [\"on\"]\n").unwrap();
-    let labels = read("time,on,dance\n1,1,0\n2,2,0\n3,0,1\n4,0,0\n").unwrap().within(&inventory).unwrap();
+    let labels = read("time,on,dance\n1,1,0\n2,2,0\n3,0,1\n4,0,0\n").unwrap().within(Some(&inventory)).unwrap();
     assert_eq!(labels.labels().actions, ["on"]);
     assert_eq!(labels.labels().rows.iter().map(|row| row.line).collect::<Vec<_>>(), [2, 5]);
     let times = labels.times();
@@ -131,9 +131,9 @@ fn labels_beyond_the_inventory_are_left_out_by_line() {
     let remarks = labels.unmatched(&labels.matching(&times, two).unwrap(), &times, two);
     assert!(remarks[0].contains("1 of 4 labels are left out") && remarks[0].contains("`dance`"), "{remarks:?}");
     assert!(remarks[0].contains("line 4") && remarks[1].contains("too few devices") && remarks[1].contains("line 3"));
-    let error = read("time,dance\n1,1\n").unwrap().within(&inventory).unwrap_err().to_string();
+    let error = read("time,dance\n1,1\n").unwrap().within(Some(&inventory)).unwrap_err().to_string();
     assert!(error.contains("`dance`") && error.contains("inventory"), "{error}");
-    let error = read("time,on\n1,2\n").unwrap().within(&inventory).unwrap_err().to_string();
+    let error = read("time,on\n1,2\n").unwrap().within(Some(&inventory)).unwrap_err().to_string();
     assert!(error.contains("line 2") && error.contains("no label remains"), "{error}");
 }
 

@@ -30,13 +30,12 @@ struct EpochUnit {
     decimals: usize,
 }
 
-const UNITS: [(u64, EpochUnit); 3] = [
+const UNITS: [(u64, EpochUnit); 4] = [
     (100_000_000_000, EpochUnit { name: "seconds", decimals: 9 }),
     (100_000_000_000_000, EpochUnit { name: "milliseconds", decimals: 6 }),
     (100_000_000_000_000_000, EpochUnit { name: "microseconds", decimals: 3 }),
+    (u64::MAX, EpochUnit { name: "nanoseconds", decimals: 0 }),
 ];
-
-const NANOSECONDS: EpochUnit = EpochUnit { name: "nanoseconds", decimals: 0 };
 
 /// Reads the times of one file, in order of its lines.
 pub(crate) struct TimeReader<'a> {
@@ -136,13 +135,18 @@ fn in_zone(
         let wanted = "name that of the labels' clock with `--label-zone` (such as Europe/Berlin, +01:00 or UTC)";
         LabelError::at(line, format_args!("`{text}` has no time zone: {wanted}"))
     })?;
-    match zone.times_of(local).ok_or_else(fault)? {
-        ZonedTime::Once(time) => Ok(time),
+    let ambiguous = zone.0.to_ambiguous_timestamp(local);
+    let time = |time: Result<Timestamp, jiff::Error>| {
+        time.ok().and_then(|time| i64::try_from(time.as_nanosecond()).ok()).ok_or_else(fault)
+    };
+    match ambiguous.offset() {
+        AmbiguousOffset::Unambiguous { .. } => time(ambiguous.unambiguous()),
         // Rows are mostly in order of time, so the second pass over the hour is the one that goes on.
-        ZonedTime::Twice(earlier, later) => {
-            Ok(if before.is_some_and(|before| before > earlier) { later } else { earlier })
+        AmbiguousOffset::Fold { .. } => {
+            let earlier = time(ambiguous.earlier())?;
+            if before.is_some_and(|before| before > earlier) { time(ambiguous.later()) } else { Ok(earlier) }
         }
-        ZonedTime::Never => {
+        AmbiguousOffset::Gap { .. } => {
             let text = short(text);
             let fault = format!("`{text}` did not exist in the zone of the labels: clocks were put forward over it");
             Err(LabelError::of_line(line, fault))
@@ -176,7 +180,8 @@ impl<'a> EpochNumber<'a> {
     }
 
     fn unit(&self) -> EpochUnit {
-        UNITS.iter().find(|(above, _)| self.whole < *above).map_or(NANOSECONDS, |(_, unit)| *unit)
+        let [.., (_, nanoseconds)] = UNITS;
+        UNITS.iter().find(|(above, _)| self.whole < *above).map_or(nanoseconds, |(_, unit)| *unit)
     }
 
     /// Without floating point, truncated to nanoseconds.
@@ -222,31 +227,9 @@ impl FromStr for LabelZone {
     }
 }
 
-/// What a clock of the zone means.
-enum ZonedTime {
-    /// One time, in nanoseconds since the epoch.
-    Once(i64),
-    /// Two times, the earlier one first: clocks were put back.
-    Twice(i64, i64),
-    /// None: clocks were put forward over it.
-    Never,
-}
-
 impl LabelZone {
     pub(super) fn utc() -> Self {
         Self(TimeZone::UTC)
-    }
-
-    /// The times at which a clock of this zone shows `local`; `None` for a time beyond the years 1677 to 2262.
-    fn times_of(&self, local: DateTime) -> Option<ZonedTime> {
-        let ambiguous = self.0.to_ambiguous_timestamp(local);
-        let offset = ambiguous.offset();
-        let time = |time: Result<Timestamp, jiff::Error>| i64::try_from(time.ok()?.as_nanosecond()).ok();
-        Some(match offset {
-            AmbiguousOffset::Unambiguous { .. } => ZonedTime::Once(time(ambiguous.unambiguous())?),
-            AmbiguousOffset::Gap { .. } => ZonedTime::Never,
-            AmbiguousOffset::Fold { .. } => ZonedTime::Twice(time(ambiguous.earlier())?, time(ambiguous.later())?),
-        })
     }
 }
 
