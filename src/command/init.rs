@@ -12,6 +12,7 @@ use sizeleak_model::{Device, Inventory};
 use sizeleak_pipeline::registry::{STAGES, StageEntry};
 use sizeleak_platform::storage::replace;
 use sizeleak_platform::telemetry::log::say;
+use sizeleak_text::wrapped;
 
 use super::docs;
 
@@ -115,17 +116,7 @@ fn example_value(property: &Value) -> String {
 }
 
 fn comment(text: &str) -> String {
-    let mut lines = vec![String::from("#")];
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + word.chars().count() < WIDTH => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(format!("# {word}")),
-        }
-    }
-    lines.join("\n") + "\n"
+    wrapped(text, WIDTH, ["# "; 2]).join("\n") + "\n"
 }
 
 fn devices() -> Inventory {

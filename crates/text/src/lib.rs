@@ -21,4 +21,4 @@ pub use escape::{cell, escaped, escaped_json, escaped_lines, needs_escape};
 pub use file::{MAX_WRITTEN_BYTES, may_be_stand_in, read_text, stand_in};
 pub use grammar::{counted, percent};
 pub use time::{TimeRange, parse_time, rfc_3339, utc};
-pub use width::{fitted, listed, shortened, width};
+pub use width::{fitted, listed, shortened, width, wrapped};

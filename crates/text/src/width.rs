@@ -38,6 +38,22 @@ pub fn fitted(text: &str, columns: usize) -> String {
     fitted
 }
 
+/// A text in lines of at most so many columns, broken at its spaces: what the first line begins with, and the others. A
+/// word that is longer than a line keeps one for itself.
+pub fn wrapped(text: &str, columns: usize, [first, further]: [&str; 2]) -> Vec<String> {
+    let (mut lines, mut line, mut is_begun) = (Vec::new(), first.to_owned(), false);
+    for word in text.split_whitespace() {
+        if is_begun && line.width() + 1 + word.width() > columns {
+            lines.push(std::mem::replace(&mut line, further.to_owned()));
+            is_begun = false;
+        }
+        line.extend([if is_begun { " " } else { "" }, word]);
+        is_begun = true;
+    }
+    lines.push(line);
+    lines
+}
+
 /// The first few of some texts, separated by commas; the others are counted: `on, off and 3 more`.
 pub fn listed(texts: impl IntoIterator<Item = String>, shown: usize) -> String {
     let mut texts = texts.into_iter();

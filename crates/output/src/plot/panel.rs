@@ -1,11 +1,12 @@
 //! A figure of numbers: a panel with axes, below a title and above a legend, for a column of a paper.
 
+use sizeleak_text::wrapped;
 use svg::node::element::Rectangle;
 use svg::{Document, Node};
 
 use super::page::{
-    Key, Legend, MARGIN, PictureSize, TEXT, TooSmall, clean, rectangle, rule, sheet, text, text_around, text_before,
-    text_width,
+    Key, LETTER, Legend, MARGIN, PictureSize, TEXT, TooSmall, clean, rectangle, rule, sheet, text, text_around,
+    text_before, text_width,
 };
 use super::scale::Scale;
 
@@ -178,15 +179,5 @@ pub(super) fn labels_width<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
 }
 
 fn lines(text: &str, width: f64) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if text_width(line) + text_width(" ") + text_width(word) <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
+    wrapped(text, (width / LETTER) as usize, [""; 2])
 }
