@@ -18,17 +18,11 @@ pub(crate) struct Csv {
     columns: Vec<Column>,
     binary: HexLength,
     has_header: bool,
-    names: FlowNames,
 }
 
 impl Csv {
     pub(crate) fn new(selection: &KindSelection, binary: HexLength) -> Self {
-        Self {
-            columns: selection.only().and_then(flat_columns).unwrap_or_default(),
-            binary,
-            has_header: false,
-            names: FlowNames::default(),
-        }
+        Self { columns: selection.only().and_then(flat_columns).unwrap_or_default(), binary, has_header: false }
     }
 
     fn row(&self, body: &Value, output: &mut dyn Write) -> io::Result<()> {
@@ -61,18 +55,13 @@ impl TextFormat for Csv {
         write_record(names.flat_map(|name| (name == TIME).then_some("time").into_iter().chain([name])), output)
     }
 
-    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
+    fn write(&mut self, frame: &Frame, names: &FlowNames, output: &mut dyn Write) -> io::Result<()> {
         self.write_header(output)?;
-        self.observe(frame);
         for (_, mut body) in json::rows(frame, self.binary)? {
-            self.names.add_to(frame, &mut body);
+            names.add_to(frame, &mut body);
             rows(&body).try_for_each(|row| self.row(row, output))?;
         }
         Ok(())
-    }
-
-    fn observe(&mut self, frame: &Frame) {
-        self.names.observe(frame);
     }
 }
 
@@ -94,9 +83,11 @@ mod tests {
     fn text(kind: &str, frames: &[Frame]) -> String {
         let mut output = Vec::new();
         let mut csv = Csv::new(&KindSelection::Kinds(vec![kind.to_owned()]), HexLength::default());
+        let mut names = FlowNames::default();
         csv.write_header(&mut output).unwrap();
         for frame in frames {
-            csv.write(frame, &mut output).unwrap();
+            names.observe(frame);
+            csv.write(frame, &names, &mut output).unwrap();
         }
         String::from_utf8(output).unwrap()
     }

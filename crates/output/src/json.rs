@@ -14,31 +14,17 @@ use crate::columns;
 use crate::flow_names::FlowNames;
 use crate::text_style::{TextFormat, hex};
 
-pub(crate) struct JsonLines {
-    binary: HexLength,
-    names: FlowNames,
-}
-
-impl JsonLines {
-    pub(crate) fn new(binary: HexLength) -> Self {
-        Self { binary, names: FlowNames::default() }
-    }
-}
+pub(crate) struct JsonLines(pub(crate) HexLength);
 
 impl TextFormat for JsonLines {
-    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
-        self.observe(frame);
-        for (kind, mut body) in rows(frame, self.binary)? {
-            self.names.add_to(frame, &mut body);
+    fn write(&mut self, frame: &Frame, names: &FlowNames, output: &mut dyn Write) -> io::Result<()> {
+        for (kind, mut body) in rows(frame, self.0)? {
+            names.add_to(frame, &mut body);
             let row = Value::Object(Map::from_iter([(kind, body)]));
             output.write_all(escaped_json(&serde_json::to_string(&row)?).as_bytes())?;
             output.write_all(b"\n")?;
         }
         Ok(())
-    }
-
-    fn observe(&mut self, frame: &Frame) {
-        self.names.observe(frame);
     }
 }
 
@@ -49,14 +35,14 @@ pub(crate) struct JsonArray {
 
 impl JsonArray {
     pub(crate) fn new(binary: HexLength) -> Self {
-        Self { lines: JsonLines::new(binary), is_begun: false }
+        Self { lines: JsonLines(binary), is_begun: false }
     }
 }
 
 impl TextFormat for JsonArray {
-    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
+    fn write(&mut self, frame: &Frame, names: &FlowNames, output: &mut dyn Write) -> io::Result<()> {
         let mut lines = Vec::new();
-        self.lines.write(frame, &mut lines)?;
+        self.lines.write(frame, names, &mut lines)?;
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             output.write_all(if std::mem::replace(&mut self.is_begun, true) { b",\n" } else { b"[\n" })?;
             output.write_all(line)?;
@@ -64,11 +50,7 @@ impl TextFormat for JsonArray {
         Ok(())
     }
 
-    fn observe(&mut self, frame: &Frame) {
-        self.lines.observe(frame);
-    }
-
-    fn write_footer(&mut self, output: &mut dyn Write) -> io::Result<()> {
+    fn write_footer(&mut self, _is_complete: bool, output: &mut dyn Write) -> io::Result<()> {
         output.write_all(if self.is_begun { b"\n]\n" } else { b"[]\n" })
     }
 }

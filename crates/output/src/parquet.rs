@@ -30,7 +30,6 @@ pub(crate) struct ParquetFile<W: Write + Send> {
     columns: Vec<(Column, Field)>,
     rows: usize,
     bytes: usize,
-    names: FlowNames,
     /// `None` once it is finished.
     file: Option<SerializedFileWriter<W>>,
 }
@@ -51,21 +50,14 @@ impl<W: Write + Send> ParquetFile<W> {
             columns: columns.into_iter().map(|column| (column, Field::column(column.content))).collect(),
             rows: 0,
             bytes: 0,
-            names: FlowNames::default(),
             file: Some(file.map_err(fault)?),
         })
     }
 
-    /// Observes a frame that is not selected but may describe others.
-    pub(crate) fn observe(&mut self, frame: &Frame) {
-        self.names.observe(frame);
-    }
-
-    pub(crate) fn write(&mut self, frame: &Frame) -> io::Result<()> {
-        self.observe(frame);
+    pub(crate) fn write(&mut self, frame: &Frame, names: &FlowNames) -> io::Result<()> {
         let apart = without_candidates(frame);
         let (frame, candidates) = apart.as_ref().map_or((frame, None), |(row, list)| (row, Some(*list)));
-        let Self { columns, names, rows, bytes, .. } = self;
+        let Self { columns, rows, bytes, .. } = self;
         json::column_rows(frame, names, |row, wire| {
             for (column, field) in &mut *columns {
                 let pushed = candidates.filter(|_| column.name == CANDIDATES).and_then(|it| field.push_candidates(it));

@@ -16,7 +16,6 @@ use crate::{TextStyle, TimeFormat, line};
 
 pub(crate) struct IdentificationTable {
     style: TextStyle,
-    names: FlowNames,
     gateways: NameColumn,
     services: NameColumn,
     /// The day of the row before, by the clock of the style.
@@ -58,13 +57,17 @@ impl NameColumn {
 
 impl IdentificationTable {
     pub(crate) fn new(style: TextStyle) -> Self {
-        let (gateways, services) = (NameColumn::Empty, NameColumn::Empty);
-        Self { style, names: FlowNames::default(), gateways, services, date: None }
+        Self { style, gateways: NameColumn::Empty, services: NameColumn::Empty, date: None }
     }
 
-    fn write_row(&mut self, identification: &Identification, output: &mut dyn Write) -> io::Result<()> {
+    fn write_row(
+        &mut self,
+        identification: &Identification,
+        names: &FlowNames,
+        output: &mut dyn Write,
+    ) -> io::Result<()> {
         let command = &identification.command;
-        let ends = self.names.ends(command.flow);
+        let ends = names.ends(command.flow);
         let gateway = ends.and_then(FlowEnds::gateway_name).unwrap_or_else(|| FlowId(command.flow).to_string());
         let service = ends.and_then(FlowEnds::service_name).unwrap_or_else(|| "-".to_owned());
         let (gateway, service) = (escaped(&gateway), escaped(&service));
@@ -128,19 +131,14 @@ fn named(actions: &Actions) -> String {
 }
 
 impl TextFormat for IdentificationTable {
-    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
-        self.observe(frame);
+    fn write(&mut self, frame: &Frame, names: &FlowNames, output: &mut dyn Write) -> io::Result<()> {
         if let Frame::Identification(identification) = frame {
-            return self.write_row(identification, output);
+            return self.write_row(identification, names, output);
         }
         let colours = self.style.colours;
         let style = if matches!(frame, Frame::Notice(_)) { colours.notice() } else { Style::new() };
         let mut lines = line::lines(frame, &self.style).into_iter();
         lines.try_for_each(|line| writeln!(output, "{}", painted(style, line.trim_end())))
-    }
-
-    fn observe(&mut self, frame: &Frame) {
-        self.names.observe(frame);
     }
 }
 

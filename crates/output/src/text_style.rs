@@ -11,6 +11,8 @@ use jiff::tz::TimeZone;
 use sizeleak_frame::Frame;
 use sizeleak_text::rfc_3339;
 
+use crate::flow_names::FlowNames;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HexLength {
     /// At most this many bytes, followed by `…` if there are more.
@@ -87,17 +89,16 @@ pub(crate) fn painted(style: Style, text: &str) -> String {
 }
 
 pub(crate) trait TextFormat: Send {
-    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()>;
-
-    /// Observes a frame that is not selected but may describe others.
-    fn observe(&mut self, _: &Frame) {}
+    /// Writes a frame; `names` are those of the flows so far, its own included.
+    fn write(&mut self, frame: &Frame, names: &FlowNames, output: &mut dyn Write) -> io::Result<()>;
 
     /// Writes the header once: before the first frame, or at the first flush of a stream without frames.
     fn write_header(&mut self, _: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 
-    fn write_footer(&mut self, _: &mut dyn Write) -> io::Result<()> {
+    /// Writes what stands behind all frames; a stream without a summary is not complete.
+    fn write_footer(&mut self, _is_complete: bool, _: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 }

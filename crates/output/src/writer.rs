@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use sizeleak_frame::{Frame, FrameSink, FrameWriter};
 
 use crate::csv::Csv;
+use crate::flow_names::FlowNames;
 use crate::json::{JsonArray, JsonLines};
 #[cfg(feature = "parquet")]
 use crate::parquet::ParquetFile;
@@ -40,6 +41,9 @@ pub enum OutputFormat {
 pub struct OutputWriter<W: Write + Send> {
     selection: KindSelection,
     target: Target<W>,
+    names: FlowNames,
+    /// Whether the stream has come to its end.
+    is_complete: bool,
 }
 
 enum Target<W: Write + Send> {
@@ -57,7 +61,7 @@ impl<W: Write + Send> OutputWriter<W> {
     pub fn new(format: OutputFormat, selection: KindSelection, style: TextStyle, output: W) -> io::Result<Self> {
         let format: Box<dyn TextFormat> = match format {
             OutputFormat::Table => Box::new(IdentificationTable::new(style)),
-            OutputFormat::Ndjson => Box::new(JsonLines::new(style.binary)),
+            OutputFormat::Ndjson => Box::new(JsonLines(style.binary)),
             OutputFormat::Json => Box::new(JsonArray::new(style.binary)),
             OutputFormat::Csv => Box::new(Csv::new(&selection, style.binary)),
             OutputFormat::Zeek => Box::new(ZeekLog::new(&selection, style.binary)),
@@ -65,39 +69,36 @@ impl<W: Write + Send> OutputWriter<W> {
             OutputFormat::Parquet => return Err(io::Error::other("this program was built without Parquet")),
             #[cfg(feature = "parquet")]
             OutputFormat::Parquet => {
-                let target = Target::Parquet(Box::new(ParquetFile::new(&selection, output)?));
-                return Ok(Self { selection, target });
+                let file = Box::new(ParquetFile::new(&selection, output)?);
+                return Ok(Self::to(Target::Parquet(file), selection));
             }
-            OutputFormat::Frames => return Ok(Self { selection, target: Target::Frames(FrameWriter::new(output)) }),
+            OutputFormat::Frames => return Ok(Self::to(Target::Frames(FrameWriter::new(output)), selection)),
         };
-        Ok(Self { selection, target: Target::Text { format, output: BufWriter::new(output) } })
+        Ok(Self::to(Target::Text { format, output: BufWriter::new(output) }, selection))
+    }
+
+    fn to(target: Target<W>, selection: KindSelection) -> Self {
+        Self { selection, target, names: FlowNames::default(), is_complete: false }
     }
 
     /// Writes frames of one kind, if it is selected.
     pub fn write_kind(&mut self, kind: &str, frames: &[Frame]) -> io::Result<()> {
         let is_selected = self.selection.takes(kind);
-        match &mut self.target {
-            Target::Frames(writer) if is_selected => Ok(writer.write_all(frames)?),
-            Target::Text { format, output } if is_selected => {
-                frames.iter().try_for_each(|frame| format.write(frame, output))
-            }
-            Target::Text { format, .. } => {
-                for frame in frames {
-                    format.observe(frame);
-                }
-                Ok(())
-            }
-            #[cfg(feature = "parquet")]
-            Target::Parquet(file) if is_selected => frames.iter().try_for_each(|frame| file.write(frame)),
-            #[cfg(feature = "parquet")]
-            Target::Parquet(file) => {
-                for frame in frames {
-                    file.observe(frame);
-                }
-                Ok(())
-            }
-            Target::Frames(_) => Ok(()),
+        if let Target::Frames(writer) = &mut self.target {
+            return if is_selected { Ok(writer.write_all(frames)?) } else { Ok(()) };
         }
+        for frame in frames {
+            // One that is not selected may describe others.
+            self.names.observe(frame);
+            self.is_complete |= matches!(frame, Frame::Summary(_));
+            match &mut self.target {
+                Target::Text { format, output } if is_selected => format.write(frame, &self.names, output)?,
+                #[cfg(feature = "parquet")]
+                Target::Parquet(file) if is_selected => file.write(frame, &self.names)?,
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     pub fn write_all(&mut self, frames: &[Frame]) -> io::Result<()> {
@@ -131,7 +132,7 @@ impl<W: Write + Send> OutputWriter<W> {
             Target::Parquet(file) => file.finish(),
             Target::Text { format, output } => {
                 format.write_header(output)?;
-                format.write_footer(output)?;
+                format.write_footer(self.is_complete, output)?;
                 output.flush()
             }
             Target::Frames(_) => self.flush(),

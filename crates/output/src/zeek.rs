@@ -40,9 +40,7 @@ pub(crate) struct ZeekLog {
     columns: Vec<Column>,
     binary: HexLength,
     has_header: bool,
-    names: FlowNames,
     last_ns: i64,
-    is_complete: bool,
 }
 
 /// Whether frames of a kind have the form of a Zeek log: they have a time and can name a flow.
@@ -61,9 +59,7 @@ impl ZeekLog {
             columns,
             binary,
             has_header: false,
-            names: FlowNames::default(),
             last_ns: 0,
-            is_complete: false,
         }
     }
 
@@ -99,26 +95,20 @@ impl TextFormat for ZeekLog {
         writeln!(output, "#path\t{}\n#fields\t{}\n#types\t{}", self.path, names.join("\t"), types.join("\t"))
     }
 
-    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
+    fn write(&mut self, frame: &Frame, names: &FlowNames, output: &mut dyn Write) -> io::Result<()> {
         self.write_header(output)?;
-        self.observe(frame);
         for (_, mut body) in json::rows(frame, self.binary)? {
             let flow = body.get("flow").and_then(Value::as_u64);
-            self.names.add_to(frame, &mut body);
+            names.add_to(frame, &mut body);
             self.last_ns = body.get("time_ns").and_then(Value::as_i64).unwrap_or(self.last_ns);
-            let ends = flow.and_then(|flow| self.names.ends(flow));
+            let ends = flow.and_then(|flow| names.ends(flow));
             rows(&body).try_for_each(|row| self.row(row, ends, output))?;
         }
         Ok(())
     }
 
-    fn observe(&mut self, frame: &Frame) {
-        self.is_complete |= matches!(frame, Frame::Summary(_));
-        self.names.observe(frame);
-    }
-
-    fn write_footer(&mut self, output: &mut dyn Write) -> io::Result<()> {
-        if !self.is_complete {
+    fn write_footer(&mut self, is_complete: bool, output: &mut dyn Write) -> io::Result<()> {
+        if !is_complete {
             return Ok(());
         }
         writeln!(output, "#close\t{}", TimeFormat::default().strftime(self.last_ns, "%Y-%m-%d-%H-%M-%S"))
@@ -207,15 +197,16 @@ mod tests {
     fn written(kind: &str, frames: &[Frame]) -> String {
         let mut output = Vec::new();
         let mut log = ZeekLog::new(&KindSelection::Kinds(vec![kind.to_owned()]), HexLength::default());
+        let mut names = FlowNames::default();
         for frame in frames {
+            names.observe(frame);
             if frame.kind() == kind {
-                log.write(frame, &mut output).unwrap();
-            } else {
-                log.observe(frame);
+                log.write(frame, &names, &mut output).unwrap();
             }
         }
+        let is_complete = frames.iter().any(|frame| matches!(frame, Frame::Summary(_)));
         log.write_header(&mut output).unwrap();
-        log.write_footer(&mut output).unwrap();
+        log.write_footer(is_complete, &mut output).unwrap();
         String::from_utf8(output).unwrap()
     }
 

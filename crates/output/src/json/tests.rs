@@ -6,7 +6,9 @@ use super::*;
 
 fn lines(frame: &Frame, binary: HexLength) -> Vec<String> {
     let mut output = Vec::new();
-    JsonLines::new(binary).write(frame, &mut output).unwrap();
+    let mut names = FlowNames::default();
+    names.observe(frame);
+    JsonLines(binary).write(frame, &names, &mut output).unwrap();
     String::from_utf8(output).unwrap().lines().map(str::to_owned).collect()
 }
 

@@ -15,8 +15,10 @@ fn written(kind: &str, frames: &[Frame]) -> SerializedFileReader<File> {
     let file = tempfile::tempfile().unwrap();
     let selection = KindSelection::Kinds(vec![kind.to_owned()]);
     let mut parquet = ParquetFile::new(&selection, file.try_clone().unwrap()).unwrap();
+    let mut names = FlowNames::default();
     for frame in frames {
-        parquet.write(frame).unwrap();
+        names.observe(frame);
+        parquet.write(frame, &names).unwrap();
     }
     parquet.finish().unwrap();
     SerializedFileReader::new(file).unwrap()
@@ -88,7 +90,7 @@ fn error_of_the_output_is_returned() {
     }
     let selection = KindSelection::Kinds(vec!["notice".to_owned()]);
     let mut parquet = ParquetFile::new(&selection, FullDisk).unwrap();
-    parquet.write(&notice(None, None, None)).unwrap();
+    parquet.write(&notice(None, None, None), &FlowNames::default()).unwrap();
     assert_eq!(parquet.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
 }
 

@@ -32,6 +32,14 @@ impl Verdict {
         all
     }
 
+    fn name(self) -> &'static str {
+        match self {
+            Self::Wrong => "first candidate wrong",
+            Self::Unlabelled => "without a label",
+            Self::Right | Self::Unknown => "first candidate right",
+        }
+    }
+
     /// A command at its size: a shape that also shows the verdict.
     pub(super) fn draw(self, x: f64, y: f64, colour: &'static str) -> Group {
         let ring = |shape: Circle| shape.set("fill", "none").set("stroke", colour);
@@ -84,41 +92,34 @@ impl Entry {
         entries
     }
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Probability(0) => "probability below 0.2",
-            Self::Probability(1) => "probability 0.2 to 0.4",
-            Self::Probability(2) => "probability 0.4 to 0.6",
-            Self::Probability(3) => "probability 0.6 to 0.8",
-            Self::Probability(_) => "probability 0.8 and more",
-            Self::Unexplained => "unexplained",
-            Self::Verdict(Verdict::Wrong) => "first candidate wrong",
-            Self::Verdict(Verdict::Unlabelled) => "without a label",
-            Self::Verdict(Verdict::Right | Verdict::Unknown) => "first candidate right",
-            Self::Label => "label",
-            Self::LabelAlone => "label of no command",
-            Self::Deviation => "deviation",
-        }
-    }
-
-    fn sample(self) -> Group {
-        match self {
+    fn key(self) -> Key {
+        let shade = |colour: &str| Group::new().add(rectangle(0.0, -11.0, SAMPLE, 12.0).set("fill", colour));
+        let label = || outline(2.0, -11.0, 8.0, 12.0);
+        let (name, sample) = match self {
             Self::Probability(step) => {
-                let colour = COLOURS.get(step).copied().unwrap_or(colour(None));
-                Group::new().add(rectangle(0.0, -11.0, SAMPLE, 12.0).set("fill", colour))
+                let name = BANDS.get(step).copied().unwrap_or_default();
+                (name, shade(COLOURS.get(step).copied().unwrap_or(colour(None))))
             }
-            Self::Unexplained => Group::new().add(rectangle(0.0, -11.0, SAMPLE, 12.0).set("fill", UNEXPLAINED)),
-            Self::Verdict(verdict) => verdict.draw(6.0, -4.0, TEXT),
-            Self::Label => Group::new().add(outline(2.0, -11.0, 8.0, 12.0)),
-            Self::LabelAlone => Group::new().add(outline(2.0, -11.0, 8.0, 12.0).set("stroke-dasharray", "2 2")),
-            Self::Deviation => Group::new().add(diamond(6.0, -4.0)),
-        }
+            Self::Unexplained => ("unexplained", shade(UNEXPLAINED)),
+            Self::Verdict(verdict) => (verdict.name(), verdict.draw(6.0, -4.0, TEXT)),
+            Self::Label => ("label", Group::new().add(label())),
+            Self::LabelAlone => ("label of no command", Group::new().add(label().set("stroke-dasharray", "2 2"))),
+            Self::Deviation => ("deviation", Group::new().add(diamond(6.0, -4.0))),
+        };
+        Key { name: name.to_owned(), sample, width: SAMPLE }
     }
 }
 
+const BANDS: [&str; 5] = [
+    "probability below 0.2",
+    "probability 0.2 to 0.4",
+    "probability 0.4 to 0.6",
+    "probability 0.6 to 0.8",
+    "probability 0.8 and more",
+];
+
 pub(super) fn keys(timeline: &Timeline, verdicts: &[Verdict]) -> Vec<Key> {
-    let key = |entry: Entry| Key { name: entry.name().to_owned(), sample: entry.sample(), width: SAMPLE };
-    Entry::of(timeline, verdicts).into_iter().map(key).collect()
+    Entry::of(timeline, verdicts).into_iter().map(Entry::key).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub(super) const MARGIN: f64 = 20.0;
 /// The height of text that pictures are laid out with; [`PictureSize::scale`] enlarges all of it.
 const FONT: f64 = 12.0;
 /// The width of a column of text: somewhat more than a digit has on average.
-const LETTER: f64 = 6.4;
+pub(super) const LETTER: f64 = 6.4;
 const LEGEND_ROW: f64 = 18.0;
 /// Between two columns of a legend, and between a sample and its name.
 const LEGEND_GAP: f64 = 16.0;

@@ -11,9 +11,10 @@ use super::*;
 
 fn written(frames: &[Frame]) -> String {
     let mut table = IdentificationTable::new(TextStyle::default());
-    let mut output = Vec::new();
+    let (mut names, mut output) = (FlowNames::default(), Vec::new());
     for frame in frames {
-        table.write(frame, &mut output).unwrap();
+        names.observe(frame);
+        table.write(frame, &names, &mut output).unwrap();
     }
     String::from_utf8(output).unwrap()
 }
@@ -51,13 +52,20 @@ fn best() -> Candidate {
     Candidate { actions, epsilon: 0, probability: 0.41249, likelihood: None }
 }
 
+fn names(flows: &[Frame]) -> FlowNames {
+    let mut names = FlowNames::default();
+    flows.iter().for_each(|flow| names.observe(flow));
+    names
+}
+
 /// The rows of commands at these times in these flows.
-fn rows(table: &mut IdentificationTable, commands: &[(i64, u64)]) -> String {
+fn rows(flows: &[Frame], commands: &[(i64, u64)]) -> String {
+    let (mut table, names) = (IdentificationTable::new(TextStyle::default()), names(flows));
     let mut output = Vec::new();
     for (time_ns, flow) in commands {
         let Frame::Identification(mut found) = identification(vec![best()], 18) else { panic!("an identification") };
         (found.command.time_ns, found.command.flow) = (*time_ns, *flow);
-        table.write(&Frame::Identification(found), &mut output).unwrap();
+        table.write(&Frame::Identification(found), &names, &mut output).unwrap();
     }
     String::from_utf8(output).unwrap()
 }
@@ -65,17 +73,17 @@ fn rows(table: &mut IdentificationTable, commands: &[(i64, u64)]) -> String {
 #[test]
 fn identifications_are_aligned_rows_below_headings() {
     let mut table = IdentificationTable::new(TextStyle::default());
-    table.observe(&flow(1 << 32, "192.168.1.20", "203.0.113.1:443"));
+    let names = names(&[flow(1 << 32, "192.168.1.20", "203.0.113.1:443")]);
     let mut output = Vec::new();
-    table.write(&identification(vec![best()], 18), &mut output).unwrap();
+    table.write(&identification(vec![best()], 18), &names, &mut output).unwrap();
     let without = |size_probability| {
         let Frame::Identification(mut found) = identification(vec![], 0) else { panic!("an identification") };
         found.size_probability = size_probability;
         Frame::Identification(found)
     };
-    table.write(&without(Some(0.0)), &mut output).unwrap();
-    table.write(&without(None), &mut output).unwrap();
-    table.write(&identification(vec![], u64::MAX), &mut output).unwrap();
+    table.write(&without(Some(0.0)), &names, &mut output).unwrap();
+    table.write(&without(None), &names, &mut output).unwrap();
+    table.write(&identification(vec![], u64::MAX), &names, &mut output).unwrap();
     let text = String::from_utf8(output).unwrap();
     let expected = "\
 2026-01-05  gateway 192.168.1.20  service 203.0.113.1:443
@@ -92,8 +100,7 @@ time (UTC)     size  replies  candidates  prob.  most probable actions
 
 #[test]
 fn a_new_day_is_a_line() {
-    let mut table = IdentificationTable::new(TextStyle::default());
-    table.observe(&flow(1, "192.168.1.20", "203.0.113.1:443"));
+    let flows = [flow(1, "192.168.1.20", "203.0.113.1:443")];
     let day = 86_400_000_000_000;
     let expected = "\
 1970-01-02  gateway 192.168.1.20  service 203.0.113.1:443
@@ -103,15 +110,16 @@ time (UTC)     size  replies  candidates  prob.  most probable actions
 00:00:00.000    314        2          18  0.412  2 on, 1 colour
 00:00:00.001    314        2          18  0.412  2 on, 1 colour
 ";
-    assert_eq!(rows(&mut table, &[(day, 1), (3 * day, 1), (3 * day + 1_000_000, 1)]), expected);
+    assert_eq!(rows(&flows, &[(day, 1), (3 * day, 1), (3 * day + 1_000_000, 1)]), expected);
 }
 
 #[test]
 fn several_gateways_and_services_are_columns_also_of_ipv6() {
-    let mut table = IdentificationTable::new(TextStyle::default());
-    table.observe(&flow(1, "192.168.1.20", "203.0.113.1:443"));
-    table.observe(&flow(2, "192.168.1.20", "203.0.113.129:8443"));
-    table.observe(&flow(3, "2001:db8::20", "[2001:db8:1:2:3:4:5:6]:443"));
+    let flows = [
+        flow(1, "192.168.1.20", "203.0.113.1:443"),
+        flow(2, "192.168.1.20", "203.0.113.129:8443"),
+        flow(3, "2001:db8::20", "[2001:db8:1:2:3:4:5:6]:443"),
+    ];
     let expected = "\
 1970-01-01  gateway 192.168.1.20  service 203.0.113.1:443
 time (UTC)     size  replies  candidates  prob.  most probable actions
@@ -125,7 +133,7 @@ time (UTC)    gateway           service                            size  replies
 00:00:00.000  2001:db8::20      [2001:db8:1:2:3:4:5:6]:443          314        2          18  0.412  2 on, 1 colour
 00:00:00.000  192.168.1.20      203.0.113.1:443                     314        2          18  0.412  2 on, 1 colour
 ";
-    assert_eq!(rows(&mut table, &[(0, 1), (0, 2), (0, 1), (0, 3), (0, 1)]), expected);
+    assert_eq!(rows(&flows, &[(0, 1), (0, 2), (0, 1), (0, 3), (0, 1)]), expected);
 }
 
 #[test]
