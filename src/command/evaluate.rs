@@ -11,14 +11,14 @@ use clap::Args;
 use serde::Serialize;
 use sizeleak_evaluation::measured_leak::{PermutationTest, SecretNumbers};
 use sizeleak_evaluation::{
-    Conclusion, CurveTest, Evaluation, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, LabelCounts,
-    LearningCurve, PaddedInput, PaddingOverhead, Score, write_details,
+    Conclusion, CurveTest, Evaluation, Evaluator, Fold, FoldCount, FoldOrder, FoldedEvaluation, JudgedRun, LabelCounts,
+    LearningCurve, PaddingOverhead, Score, write_details,
 };
 use sizeleak_labels::LabelFile;
-use sizeleak_learning::{LearnedModel, LearningError, LearningOutcome, LearningRun, temporary_model};
+use sizeleak_learning::{LearnedModel, LearningError, LearningOutcome, LearningRun};
 use sizeleak_model::policies::PaddingPolicy;
-use sizeleak_model::{LearnedPadding, Model, ModelSet, command_mark};
-use sizeleak_pipeline::{InputSource, ModelFit, Pipeline, PipelineInput};
+use sizeleak_model::{Model, ModelSet, command_mark};
+use sizeleak_pipeline::{InputSource, ModelFit, Pipeline};
 use sizeleak_platform::telemetry::log::say;
 use sizeleak_report::document::{Figure, Value};
 use sizeleak_text::{TimeRange, percent};
@@ -155,7 +155,6 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let (models, labels) = input.read(&traffic, &pipeline)?;
     let policy = arguments.what_if.as_ref().map(PaddingOption::policy).transpose()?;
     let evaluator = input.evaluator(&models, &labels, &traffic)?;
-    let unpadded = Unpadded { input, traffic: &traffic, pipeline: &pipeline, models: &models, labels: &labels };
     let mut notices = NoticeReport::default();
     let run = evaluator.judge(&pipeline, &mut |notice| notices.add(notice)).and_then(JudgedRun::with_candidates);
     if run.is_err() {
@@ -167,7 +166,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     let fit = run.fit;
     // What a model that does not fit takes to be known is not given away.
     let prior_bits = evaluator.prior_bits(&pipeline).filter(|_| !matches!(fit, ModelFit::None { .. }));
-    let what_if = policy.map(|policy| unpadded.padded_by(&policy, prior_bits)).transpose()?;
+    let what_if = policy.map(|policy| WhatIf::new(&evaluator, &policy, &pipeline, prior_bits)).transpose()?;
     arguments.print(&Evaluation::new(&run, prior_bits), None, what_if.as_ref(), form)?;
     let error = run.damage.as_ref().map_or_else(String::new, ToString::to_string);
     let recurring = models.sections().iter().filter_map(Model::recurring_in_words);
@@ -322,15 +321,6 @@ fn folds_table(folds: &[Fold]) -> Document {
     ])
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Unpadded<'a> {
-    input: &'a EvaluationInput,
-    traffic: &'a PipelineInput,
-    pipeline: &'a Pipeline,
-    models: &'a ModelSet,
-    labels: &'a LabelFile,
-}
-
 /// The figures of the same commands if they were padded, against an observer who knows the policy.
 #[derive(Debug, Serialize)]
 struct WhatIf {
@@ -344,24 +334,17 @@ struct WhatIf {
     after_pruning: Score,
 }
 
-impl Unpadded<'_> {
-    /// Pads the commands, and evaluates the model that knows the policy.
-    fn padded_by(self, policy: &PaddingPolicy, prior_bits: Option<f64>) -> Result<WhatIf> {
-        let Self { input, traffic, pipeline, models, labels } = self;
-        let padded = PaddedInput::new(traffic, pipeline, models.sections(), policy)?;
-        let mut sections = models.sections().to_vec();
-        for model in &mut sections {
-            model.learned.padding = Some(LearnedPadding::Policy(policy.clone()));
-        }
-        let models = ModelSet::new(sections)?;
-        let file = temporary_model(&models).context("a temporary file for the model")?;
-        let mut pipeline = pipeline.clone();
-        pipeline.use_models(&[file.path()])?;
-        let evaluator = input.evaluator(&models, labels, &padded.input)?;
-        let run = evaluator.judge(&pipeline, &mut |_| {}).and_then(JudgedRun::with_candidates)?;
-        let Evaluation { conclusion, before_pruning, after_pruning, .. } = Evaluation::new(&run, prior_bits);
-        let (policy, cost) = (policy.to_string(), padded.overhead);
-        Ok(WhatIf { policy, cost, overhead: cost.share(), conclusion, before_pruning, after_pruning })
+impl WhatIf {
+    fn new(
+        evaluator: &Evaluator<'_>,
+        policy: &PaddingPolicy,
+        pipeline: &Pipeline,
+        prior_bits: Option<f64>,
+    ) -> Result<Self> {
+        let (cost, evaluation) = evaluator.padded_by(policy, pipeline, prior_bits)?;
+        let Evaluation { conclusion, before_pruning, after_pruning, .. } = evaluation;
+        let policy = policy.to_string();
+        Ok(Self { policy, cost, overhead: cost.share(), conclusion, before_pruning, after_pruning })
     }
 }
 

@@ -3,15 +3,18 @@
 use sizeleak_frame::{Frame, Notice};
 use sizeleak_labels::{LabelFile, Tolerance};
 use sizeleak_learning::temporary_model;
-use sizeleak_model::{Model, ModelSet};
+use sizeleak_model::policies::PaddingPolicy;
+use sizeleak_model::{LearnedPadding, Model, ModelSet};
 use sizeleak_pipeline::{InputError, ModelFit, Pipeline, PipelineInput, RunError, TrafficSeen};
 
 use crate::conclusion::subject;
 use crate::error::EvaluationError;
+use crate::evaluation::Evaluation;
 use crate::information::prior_bits;
 use crate::judge::CandidateJudge;
 use crate::judged_command::{JudgedCommand, LabelIndex, after_pruning};
 use crate::judged_run::{JudgedRun, MatchedCommands};
+use crate::padded_input::{PaddedInput, PaddingOverhead};
 
 /// The stages that work on commands, in order.
 const INFERENCE: [&str; 3] = ["epsilon-corrector", "decomposer", "pruner"];
@@ -72,6 +75,27 @@ impl<'a> Evaluator<'a> {
         let before = before.map(matched).transpose()?;
         let subject = subject(pipeline, self.models);
         Ok(JudgedRun { labels, tolerance: self.tolerance, after, before, has_candidates, damage, fit, subject })
+    }
+
+    /// The figures of the same commands if they were padded by a policy that the model knows, with what that costs;
+    /// `prior_bits` is the entropy of commands before their sizes are seen.
+    ///
+    /// # Errors
+    /// As [`Evaluator::judge`]; also if the commands cannot be padded.
+    pub fn padded_by(
+        &self,
+        policy: &PaddingPolicy,
+        pipeline: &Pipeline,
+        prior_bits: Option<f64>,
+    ) -> Result<(PaddingOverhead, Evaluation), EvaluationError> {
+        let padded = PaddedInput::new(self.input, pipeline, self.models, policy)?;
+        let mut models = self.models.to_vec();
+        for model in &mut models {
+            model.learned.padding = Some(LearnedPadding::Policy(policy.clone()));
+        }
+        let models = ModelSet::new(models).map_err(|fault| self.labels.fault(fault.to_string()))?;
+        let run = judge_model(&models, pipeline, self.labels, self.tolerance, self.credible, &padded.input)?;
+        Ok((padded.overhead, Evaluation::new(&run, prior_bits)))
     }
 
     /// The labels on the clock of the commands that a pipeline finds.

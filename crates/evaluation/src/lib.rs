@@ -47,5 +47,5 @@ pub use evaluation::{ClockCorrection, Evaluation, JudgedPart};
 pub use evaluator::Evaluator;
 pub use information::Information;
 pub use judged_run::JudgedRun;
-pub use padded_input::{PaddedInput, PaddingOverhead};
+pub use padded_input::PaddingOverhead;
 pub use score::{ActionIntervals, ActionScore, CandidateCounts, CredibleSet, Score, ScoreIntervals};

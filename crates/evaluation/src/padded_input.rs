@@ -18,10 +18,10 @@ const CORRECTOR: &str = "epsilon-corrector";
 
 /// The commands of an input as they would be padded, from which pipelines continue.
 #[derive(Debug)]
-pub struct PaddedInput {
+pub(crate) struct PaddedInput {
     /// The commands.
-    pub input: PipelineInput,
-    pub overhead: PaddingOverhead,
+    pub(crate) input: PipelineInput,
+    pub(crate) overhead: PaddingOverhead,
     /// Deleted with this.
     _folder: tempfile::TempDir,
 }
@@ -49,7 +49,7 @@ impl PaddedInput {
     ///
     /// # Errors
     /// If the pipeline does not run, or the bytes of plaintext in commands are not known.
-    pub fn new(
+    pub(crate) fn new(
         input: &PipelineInput,
         pipeline: &Pipeline,
         models: &[Model],
