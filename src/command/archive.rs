@@ -18,7 +18,7 @@ use sizeleak_pipeline::Pipeline;
 use sizeleak_platform::runtime::Interrupt;
 use sizeleak_platform::telemetry::Progress;
 use sizeleak_platform::telemetry::log::{Screen, complain, say};
-use sizeleak_text::{TimeRange, counted};
+use sizeleak_text::counted;
 
 use super::help::{INPUT, OUTPUT, STAGES};
 use super::output_option::{one_of, print_document};
@@ -107,8 +107,10 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     choice: CaptureChoice,
 
-    #[command(flatten)]
-    lock: LockFlags,
+    /// Wait if another call is writing to OUT. By default the call ends with an error, so that calls of a timer do not
+    /// pile up.
+    #[arg(long, conflicts_with = "dry_run", help_heading = OUTPUT)]
+    wait: bool,
 
     /// Give up what was found in captures that are gone, or outside of the range of time. By default a point keeps its
     /// results when captures were deleted, and nothing is added to it.
@@ -152,9 +154,9 @@ pub(crate) fn run(arguments: &Arguments, session: &Session) -> Result<()> {
         print_document(&plan_table(&run.plan()?))?;
         return Ok(());
     }
-    let when_locked = arguments.lock.when_locked();
-    if let Some(every) = arguments.choice.watched_every() {
-        let progress = &arguments.progress;
+    let when_locked = if arguments.wait { WhenLocked::Wait } else { WhenLocked::Refuse };
+    if arguments.choice.watch {
+        let (every, progress) = (arguments.choice.every, &arguments.progress);
         return watch_archive(&WatchedArchive { run: &run, every, progress, screen: &session.screen }, when_locked);
     }
     let results = when_locked.attempt(&run.interrupt, || {
@@ -191,8 +193,8 @@ impl Arguments {
             jobs: self.jobs.get(),
             points_of: if self.one_point { PointsOf::Operands } else { PointsOf::Folders },
             missing: if self.forget { MissingCaptures::Forget } else { MissingCaptures::Keep },
-            settle: self.choice.settle(),
-            range: self.choice.range()?,
+            settle: self.choice.settle.unwrap_or(if self.choice.watch { WATCHED_SETTLE } else { Duration::ZERO }),
+            range: self.choice.range.range()?,
             interrupt: Interrupt::on_signals()?,
             ..ArchiveRun::new(self.captures.clone(), pipeline.without_saves(), out)
         })
@@ -232,21 +234,6 @@ struct CaptureChoice {
     range: TimeRangeOption,
 }
 
-impl CaptureChoice {
-    /// How often new captures are looked for; `None` for one call.
-    fn watched_every(&self) -> Option<Duration> {
-        self.watch.then_some(self.every)
-    }
-
-    fn settle(&self) -> Duration {
-        self.settle.unwrap_or(if self.watch { WATCHED_SETTLE } else { Duration::ZERO })
-    }
-
-    fn range(&self) -> Result<TimeRange> {
-        self.range.range()
-    }
-}
-
 /// A row for each point, and what is read in all.
 fn plan_table(plan: &ArchivePlan) -> Document {
     let rows = plan.points.iter().map(|point| {
@@ -276,20 +263,6 @@ fn in_bytes(bytes: u64) -> String {
 
 /// How often a call that waits looks whether the other one has ended.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
-
-#[derive(Debug, Clone, Args)]
-struct LockFlags {
-    /// Wait if another call is writing to OUT. By default the call ends with an error, so that calls of a timer do not
-    /// pile up.
-    #[arg(long, conflicts_with = "dry_run", help_heading = OUTPUT)]
-    wait: bool,
-}
-
-impl LockFlags {
-    fn when_locked(&self) -> WhenLocked {
-        if self.wait { WhenLocked::Wait } else { WhenLocked::Refuse }
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WhenLocked {

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use sizeleak_report::document::{Figure, Value};
 use sizeleak_report::markdown;
-use sizeleak_text::{escaped, escaped_lines, shortened, width};
+use sizeleak_text::{escaped, escaped_lines, shortened, width, wrapped};
 use terminal_size::{Width, terminal_size_of};
 
 /// Columns of text that is not written to a terminal.
@@ -138,22 +138,8 @@ fn broken(text: &str, indent: usize, columns: usize) -> String {
     if width(text) <= columns && !text.contains('\n') {
         return format!("{text}\n");
     }
-    let blank = text.len() - text.trim_start().len();
-    let mut lines = vec![" ".repeat(blank)];
-    let mut is_begun = false;
-    for word in text.split_whitespace() {
-        let is_full = lines.last().is_some_and(|line| width(line) + 1 + width(word) > columns);
-        if is_begun && is_full {
-            lines.push(" ".repeat(indent));
-            is_begun = false;
-        }
-        if let Some(line) = lines.last_mut() {
-            line.push_str(if is_begun { " " } else { "" });
-            line.push_str(word);
-        }
-        is_begun = true;
-    }
-    lines.join("\n") + "\n"
+    let [first, further] = [text.len() - text.trim_start().len(), indent].map(|blank| " ".repeat(blank));
+    wrapped(text, columns, [&first, &further]).join("\n") + "\n"
 }
 
 /// A report as Markdown. Lines beside each other stay so, in a block of code.
@@ -163,7 +149,10 @@ pub(super) fn as_markdown(document: &[Block]) -> String {
         match blocks {
             [Block::Paragraph { text, .. }] => parts.push(markdown::prose(&on_one_line(text)) + "\n"),
             [Block::Line(text)] if !text.starts_with(' ') => parts.push(markdown::prose(text) + "\n"),
-            [Block::Table { header, rows, .. }] => parts.push(markdown_table(header, rows)),
+            [Block::Table { header, rows, .. }] => {
+                let are_numbers: Vec<bool> = (0..header.len()).map(|at| at > 0).collect();
+                parts.push(markdown::table(header, &are_numbers, rows.iter().cloned()));
+            }
             lines => parts.push(markdown_code(&as_text(lines, usize::MAX))),
         }
     }
@@ -184,17 +173,6 @@ fn markdown_code(lines: &str) -> String {
     let longest = lines.split(|character| character != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}text\n{}{fence}\n", escaped_lines(lines))
-}
-
-fn markdown_table(header: &[String], rows: &[Vec<String>]) -> String {
-    let cell = |text: &String| {
-        let shown = markdown::words(&on_one_line(text));
-        // Rows that belong to the one above are indented.
-        if text.starts_with("  ") { format!("&emsp;{shown}") } else { shown }
-    };
-    let row = |cells: &[String]| format!("| {} |\n", cells.iter().map(cell).collect::<Vec<_>>().join(" | "));
-    let rule: Vec<String> = (0..header.len()).map(|at| if at == 0 { "---" } else { "---:" }.to_owned()).collect();
-    row(header) + &row(&rule) + &rows.iter().map(|cells| row(cells)).collect::<String>()
 }
 
 pub(super) fn stdout_columns() -> usize {

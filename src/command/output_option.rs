@@ -28,9 +28,19 @@ impl OutputOption {
         self.output.as_deref()
     }
 
-    /// The format of what `command` writes: as named, or by the name of the file.
+    /// The one of these formats of what `command` writes; `None` if neither `--format` nor the name of the file says one.
     pub(super) fn form<F: ValueEnum>(&self, named: Option<F>, formats: &[F], command: &str) -> Result<Option<F>> {
-        chosen(named, formats, self.path(), command)
+        let Some(output) = self.path() else { return Ok(named) };
+        let (file, is_compressed) = plain_name(output);
+        let format = match extension(&file) {
+            None => named,
+            Some(ending) => by_ending(named, formats, output, &ending, command)?,
+        };
+        if is_compressed && format.as_ref().is_some_and(|format| name_of(format) == "parquet") {
+            let (output, file) = (output.display(), file.display());
+            return Err(usage!("Parquet is compressed inside, so {output} cannot be: write `-o {file}`"));
+        }
+        Ok(format)
     }
 
     pub(super) fn create(&self) -> Result<OutputFile> {
@@ -159,27 +169,6 @@ pub(super) fn one_of<F: ValueEnum + Send + Sync + 'static>(formats: &'static [F]
     PossibleValuesParser::new(values).try_map(|name| F::from_str(&name, false))
 }
 
-/// The one of these formats that an output has; `None` if neither `--format` nor the name of the file says one. `command`
-/// writes it.
-pub(super) fn chosen<F: ValueEnum>(
-    named: Option<F>,
-    formats: &[F],
-    output: Option<&Path>,
-    command: &str,
-) -> Result<Option<F>> {
-    let Some(output) = output else { return Ok(named) };
-    let (file, is_compressed) = plain_name(output);
-    let format = match extension(&file) {
-        None => named,
-        Some(ending) => by_ending(named, formats, output, &ending, command)?,
-    };
-    if is_compressed && format.as_ref().is_some_and(|format| name_of(format) == "parquet") {
-        let (output, file) = (output.display(), file.display());
-        return Err(usage!("Parquet is compressed inside, so {output} cannot be: write `-o {file}`"));
-    }
-    Ok(format)
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PictureForm {
     Svg,
@@ -306,8 +295,11 @@ mod tests {
     }
 
     fn of_run(named: Option<OutputFormat>, file: &str) -> Result<Option<OutputFormat>, String> {
-        chosen(named, OutputFormat::value_variants(), Some(Path::new(file)), "sizeleak run")
-            .map_err(|failure| failure.to_string())
+        to(file).form(named, OutputFormat::value_variants(), "sizeleak run").map_err(|failure| failure.to_string())
+    }
+
+    fn to(file: &str) -> OutputOption {
+        OutputOption { output: Some(file.into()) }
     }
 
     #[test]
@@ -326,11 +318,10 @@ mod tests {
         ] {
             assert_eq!(of_run(None, file), Ok(format), "{file}");
         }
-        let figures =
-            |file: &str| chosen(None, Figures::value_variants(), Some(Path::new(file)), "sizeleak evaluate").ok();
+        let figures = |file: &str| to(file).form(None, Figures::value_variants(), "sizeleak evaluate").ok();
         assert_eq!(figures("x.json"), Some(Some(Figures::Json)));
         assert_eq!(figures("x.csv"), None, "it would hold a table");
-        assert_eq!(chosen(Some(Figures::Text), &[], None, "").ok(), Some(Some(Figures::Text)));
+        assert_eq!(OutputOption { output: None }.form(Some(Figures::Text), &[], "").ok(), Some(Some(Figures::Text)));
     }
 
     #[test]

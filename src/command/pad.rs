@@ -113,7 +113,7 @@ impl Arguments {
             self.check_tunnel(&question)?;
         }
         let home = || {
-            let home = self.padded_home(&space, &model, self.home.knowledge())?;
+            let home = PaddedHome::new(&space, &model, self.home.knowledge(), self.home.commands_per_day())?;
             Ok::<_, SpaceError>(tunnel.iter().cloned().fold(home, PaddedHome::behind))
         };
         match question {
@@ -149,7 +149,9 @@ impl Arguments {
                     Some(traffic) => NamedWithReplies::new(traffic, policy),
                     None => Ok(None),
                 };
-                let best = Best::new(&home, &self.request(demand, &home), &prior, with_replies)?;
+                let TableOptions { objective, .. } = self.table;
+                let request = Request { goal: demand.goal(&home), objective, rules: self.table.rules() };
+                let best = Best::new(&home, &request, &prior, with_replies)?;
                 self.table.write(&best)?;
                 best.written(form)
             }
@@ -168,25 +170,12 @@ impl Arguments {
         Err(usage!("{what} are computed for records alone: `--tunnel` judges policies and tables"))
     }
 
-    fn padded_home(
-        &self,
-        space: &CommandSpace,
-        model: &Model,
-        knowledge: EpsilonKnowledge,
-    ) -> Result<PaddedHome, SpaceError> {
-        PaddedHome::new(space, model, knowledge, self.home.commands_per_day())
-    }
-
     fn traffic(&self, space: &CommandSpace, model: &Model) -> Result<HomeTraffic, SpaceError> {
         HomeTraffic::new(space, model, self.home.knowledge(), self.home.commands_per_day())
     }
 
     fn judged<'a>(&self, traffic: &'a HomeTraffic, prior: &'a str) -> JudgedHome<'a> {
         JudgedHome { traffic, commands_per_day: self.home.commands_per_day(), prior }
-    }
-
-    fn request(&self, demand: Demand, home: &PaddedHome) -> Request {
-        Request { goal: demand.goal(home), objective: self.table.objective, rules: self.table.rules() }
     }
 }
 

@@ -123,7 +123,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
         &interrupt,
     )?;
     let saves = prepared.saves();
-    let has_traffic = !start.has_no_traffic();
+    let has_traffic = !start.has_no_traffic;
     let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic)?;
     report_consumed(arguments, &pipeline);
     let access = pipeline.sandbox.then(|| arguments.access(&prepared, continued.as_ref())).flatten();
@@ -228,7 +228,7 @@ impl Arguments {
     /// What a run opens; `None` if it starts programs.
     fn access(&self, prepared: &PreparedRun, continued: Option<&ContinuedRun<'_>>) -> Option<Access> {
         let mut access = prepared.access()?.clone();
-        let state = continued.map(ContinuedRun::path);
+        let state = continued.map(|continued| continued.path);
         for file in self.output.path().into_iter().chain(self.latency_log.as_deref()).chain(state) {
             access.write_beside(file);
         }
@@ -243,7 +243,7 @@ fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pip
     }
     let mut pipeline = match (input.pipeline()?, found) {
         (Some(file), _) => Pipeline::read(file)?,
-        (None, Some(found)) => found.pipeline().clone(),
+        (None, Some(found)) => found.0.clone(),
         (None, None) => Pipeline::standard(),
     };
     input.read_captures(&mut pipeline)?;

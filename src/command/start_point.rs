@@ -27,7 +27,7 @@ pub(super) struct StartPoint {
     /// The saved streams that it continues from, one after another.
     from: Vec<PathBuf>,
     /// Whether nothing is read at all.
-    has_no_traffic: bool,
+    pub(super) has_no_traffic: bool,
 }
 
 impl StartPoint {
@@ -43,10 +43,6 @@ impl StartPoint {
     /// Where a run starts that continues an earlier one: at its captures, if it has any.
     pub(super) fn continued(has_no_traffic: bool) -> Self {
         Self { from: Vec::new(), has_no_traffic }
-    }
-
-    pub(super) fn has_no_traffic(&self) -> bool {
-        self.has_no_traffic
     }
 
     /// Prepares the run of a pipeline up to where it makes these kinds; `found` is a
@@ -124,7 +120,7 @@ pub(super) fn report_found() {
 }
 
 #[derive(Debug)]
-pub(super) struct FoundPipeline(Pipeline);
+pub(super) struct FoundPipeline(pub(super) Pipeline);
 
 impl FoundPipeline {
     /// The pipeline of the current folder, if none is named and there is one.
@@ -134,10 +130,6 @@ impl FoundPipeline {
             return Ok(None);
         }
         Ok(Some(Self(Pipeline::read(file)?)))
-    }
-
-    pub(super) fn pipeline(&self) -> &Pipeline {
-        &self.0
     }
 
     /// Checks that captures which the user names are not answered with a model that only the file names: they may be of
@@ -185,7 +177,7 @@ pub(super) struct Continuation {
 
 #[derive(Debug)]
 pub(super) struct ContinuedRun<'a> {
-    path: &'a Path,
+    pub(super) path: &'a Path,
     /// The states that it will leave; `None` if it ends all flows.
     pending: Option<PendingCheckpoint>,
     /// The file that becomes the next state.
@@ -267,10 +259,6 @@ impl Continuation {
 }
 
 impl ContinuedRun<'_> {
-    pub(super) fn path(&self) -> &Path {
-        self.path
-    }
-
     pub(super) fn create(&mut self) -> Result<()> {
         if self.pending.is_some() {
             let mut file = OutputFile::create(self.path)?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::document::{CAPTION, Figure, Report};
+use crate::document::{CAPTION, Figure, Report, Tile, Value};
 
 /// Rows of a table beyond so many are only counted: a wiki shows no longer ones, and the page has them.
 const MAX_ROWS: usize = 60;
@@ -26,18 +26,15 @@ pub(crate) fn markdown(report: &Report) -> String {
 
 fn write_tiles(text: &mut String, report: &Report) {
     let Some(known) = report.tiles.iter().find(|tile| !tile.rows.is_empty()) else { return };
-    let observers: Vec<String> = known.rows.iter().map(|row| format!("by {}", row.observer)).collect();
-    let _ = write!(
-        text,
-        "| named correctly | {} | |\n|---|{}---|\n",
-        observers.join(" | "),
-        "--:|".repeat(observers.len())
-    );
-    for tile in report.tiles.iter().filter(|tile| !tile.rows.is_empty()) {
-        let shown: Vec<String> = tile.rows.iter().map(|row| row.named.shown()).collect();
-        let _ = writeln!(text, "| {} | {} | {} |", tile.title, shown.join(" | "), words(&tile.source));
-    }
-    text.push('\n');
+    let observers = known.rows.iter().map(|row| Value::from(format!("by {}", row.observer)));
+    let columns = [Value::from("named correctly")].into_iter().chain(observers).chain(["".into()]);
+    let row = |tile: &Tile| {
+        let named = tile.rows.iter().map(|row| row.named.clone());
+        [Value::from(tile.title)].into_iter().chain(named).chain([tile.source.as_str().into()]).collect()
+    };
+    let rows = report.tiles.iter().filter(|tile| !tile.rows.is_empty()).map(row).collect();
+    let figure = Figure::of("tiles", columns.map(|name| name.shown()).collect(), rows);
+    text.push_str(&(table(&figure.columns, &figure.numeric(), shown(&figure.rows)) + "\n"));
 }
 
 fn write_figure(text: &mut String, figure: &Figure) {
@@ -49,16 +46,27 @@ fn write_figure(text: &mut String, figure: &Figure) {
         text.push_str("\nNone.\n");
         return;
     }
-    let alignments: String =
-        figure.numeric().iter().map(|is_number| if *is_number { "--:|" } else { "---|" }).collect();
-    let _ = write!(text, "\n| {} |\n|{alignments}\n", figure.columns.join(" | "));
-    for row in figure.rows.iter().take(MAX_ROWS) {
-        let shown: Vec<String> = row.iter().map(|value| words(&value.shown())).collect();
-        let _ = writeln!(text, "| {} |", shown.join(" | "));
-    }
+    let rows = figure.rows.get(..MAX_ROWS).unwrap_or(&figure.rows);
+    let _ = write!(text, "\n{}", table(&figure.columns, &figure.numeric(), shown(rows)));
     if let Some(more @ 1..) = figure.rows.len().checked_sub(MAX_ROWS) {
         let _ = writeln!(text, "\n{more} rows more are in the page: `-o report.html`.");
     }
+}
+
+fn shown(rows: &[Vec<Value>]) -> impl Iterator<Item = Vec<String>> {
+    rows.iter().map(|row| row.iter().map(Value::shown).collect())
+}
+
+/// A table, whose columns of numbers are aligned at their ends.
+pub fn table(columns: &[String], are_numbers: &[bool], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let cell = |text: &String| {
+        let shown = words(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+        // Rows that belong to the one above are indented.
+        if text.starts_with("  ") { format!("&emsp;{shown}") } else { shown }
+    };
+    let row = |cells: &[String]| format!("| {} |\n", cells.iter().map(cell).collect::<Vec<_>>().join(" | "));
+    let rule: Vec<String> = are_numbers.iter().map(|it| if *it { "---:" } else { "---" }.to_owned()).collect();
+    row(columns) + &row(&rule) + &rows.into_iter().map(|cells| row(&cells)).collect::<String>()
 }
 
 /// A sentence, whose words between backticks are code.

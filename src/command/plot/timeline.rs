@@ -50,12 +50,6 @@ pub(super) struct TimelineOptions {
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     model: Vec<PathBuf>,
 
-    #[command(flatten)]
-    truth: TruthOptions,
-}
-
-#[derive(Debug, Args)]
-struct TruthOptions {
     /// Draw the true actions over the commands, as labelled
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     labels: Option<PathBuf>,
@@ -78,7 +72,7 @@ impl TimelineOptions {
             ("--since", self.since.is_some()),
             ("--until", self.until.is_some()),
             ("--flow", !self.flow.is_empty()),
-            ("--labels", self.truth.labels.is_some()),
+            ("--labels", self.labels.is_some()),
             ("--limit", self.limit.is_some()),
             ("--model", !self.model.is_empty()),
         ];
@@ -86,8 +80,8 @@ impl TimelineOptions {
     }
 
     pub(super) fn labels(&self) -> Result<Option<LabelFile>> {
-        let times = self.truth.reading.times(&self.truth.clock, &[])?;
-        let labels = self.truth.labels.as_deref().map(|path| LabelFile::read(path, &times));
+        let times = self.reading.times(&self.clock, &[])?;
+        let labels = self.labels.as_deref().map(|path| LabelFile::read(path, &times));
         labels.transpose().map_err(|error| anyhow!(error))
     }
 

@@ -87,7 +87,7 @@ fn addresses(addresses: &[SurveyedAddress]) -> Document {
         let messages = address.services.iter().map(|service| messages(&service.traffic)).sum::<u64>();
         [
             address.address.to_string(),
-            verdict(address.verdict).to_owned(),
+            verdict(address.verdict).0.to_owned(),
             address.score.to_string(),
             messages.to_string(),
             address.services.len().to_string(),
@@ -99,22 +99,18 @@ fn addresses(addresses: &[SurveyedAddress]) -> Document {
     [table, more].concat()
 }
 
-fn verdict(verdict: Verdict) -> &'static str {
+/// In a word, and in a sentence.
+fn verdict(verdict: Verdict) -> (&'static str, &'static str) {
     match verdict {
-        Verdict::Likely => "likely",
-        Verdict::Possible => "possible",
-        Verdict::Unclear => "unclear",
-        Verdict::Unlikely => "unlikely",
+        Verdict::Likely => ("likely", "looks like a gateway"),
+        Verdict::Possible => ("possible", "may be a gateway"),
+        Verdict::Unclear => ("unclear", "has too little traffic to tell"),
+        Verdict::Unlikely => ("unlikely", "does not look like a gateway"),
     }
 }
 
 fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> Document {
-    let is = match address.verdict {
-        Verdict::Likely => "looks like a gateway",
-        Verdict::Possible => "may be a gateway",
-        Verdict::Unclear => "has too little traffic to tell",
-        Verdict::Unlikely => "does not look like a gateway",
-    };
+    let (_, is) = verdict(address.verdict);
     let reasons = address.reasons.iter().map(|Reason { points, text }| paragraph(format!("{points:>+5}  {text}"), 7));
     let services = address.services.iter().take(MAX_SERVICES);
     let title = line(format!("{} {is}: {} of 100 points", address.address, address.score));
