@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments, session: &mut Session) -> Result<()> {
     if let Some(tunnel) = observer.tunnel(&model) {
         let read = background.read(&tunnel, &model.scope)?;
         let report = TunnelReport::new(audited, &model, &tunnel, read.as_ref().map(|read| &read.background))?;
-        output.write(&report.written(form)?)?;
+        output.write(&form.written(&report, None, || report.document())?)?;
         let damage = read.and_then(|read| read.damage);
         return damage.map_or(Ok(()), |damage| Err(damaged(&damage, COVERED)));
     }

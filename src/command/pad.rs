@@ -18,6 +18,7 @@ use sizeleak_inference::space::{CommandSpace, SpaceError};
 use sizeleak_model::{Basis, LearnedPadding, Model};
 
 use super::audited_model::{AuditedModel, ObserverOption};
+use super::document::spaced;
 use super::failure::usage;
 use super::help::PADDING;
 use super::output_option::OutputOption;
@@ -123,15 +124,18 @@ impl Arguments {
                 let found = self.guard.homes(&model)?.map(|guarded| guarded.found_with(&policy)).transpose()?;
                 #[cfg(not(feature = "simulator"))]
                 let found = None;
-                PolicyReport::new(&home, &policy, &prior, found).written(form)
+                let report = PolicyReport::new(&home, &policy, &prior, found);
+                form.written(&report, None, || spaced(report.parts()))
             }
             Question::Countermeasures(named) => {
                 let traffic = self.traffic(&space, &model)?;
-                CountermeasureReport::new(&self.judged(&traffic, &prior), &named)?.written(form)
+                let report = CountermeasureReport::new(&self.judged(&traffic, &prior), &named)?;
+                form.written(&report, None, || spaced(report.parts()))
             }
             Question::Comparison(policy) => {
                 let traffic = self.traffic(&space, &model)?;
-                Comparison::new(&self.judged(&traffic, &prior), &policy).written(form)
+                let report = Comparison::new(&self.judged(&traffic, &prior), &policy);
+                form.written(&report, Some("countermeasures"), || spaced(report.parts()))
             }
             Question::Curve => {
                 #[cfg(feature = "simulator")]
@@ -140,7 +144,9 @@ impl Arguments {
                 let found = |policy: &_| guarded.as_ref().map(|guarded| guarded.found(policy)).transpose();
                 #[cfg(not(feature = "simulator"))]
                 let found = |_: &_| Ok(None);
-                Curve::new(&home()?, &prior, found)?.written(form)
+                let home = home()?;
+                let report = Curve::new(&home, &prior, found)?;
+                form.written(&report, Some("points"), || report.document())
             }
             Question::Table(demand) => {
                 let home = home()?;
@@ -153,7 +159,7 @@ impl Arguments {
                 let request = Request { goal: demand.goal(&home), objective, rules: self.table.rules() };
                 let best = Best::new(&home, &request, &prior, with_replies)?;
                 self.table.write(&best)?;
-                best.written(form)
+                form.written(&best, None, || spaced(best.parts()))
             }
         }
     }

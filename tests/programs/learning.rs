@@ -248,7 +248,9 @@ fn curve_needs_numbers_and_commands_to_test_on_and_no_model() {
         (&["--curve", "--model", "x"], "--model"),
         (&["--curve", "--folds", "5"], "--folds"),
     ] {
-        assert_fails(&evaluate(&home, wrong), 2, &[word]);
+        let output = evaluate(&home, wrong);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
     }
 }
 

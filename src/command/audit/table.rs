@@ -14,7 +14,6 @@ use sizeleak_text::escaped;
 
 use crate::command::audited_model::{AuditedModel, PriorReport, actions};
 use crate::command::document::{Document, figure, line, paragraph, rest, spaced};
-use crate::command::report_format::ReportForm;
 
 /// Where the other lines of what is taken to be known begin.
 const INDENT: usize = 2;
@@ -183,11 +182,7 @@ impl<'a> TunnelReport<'a> {
         Ok(Self { schema: 1, sentence, prior, actions, tunnel, background, audit })
     }
 
-    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>> {
-        form.written(self, None, || self.document())
-    }
-
-    fn document(&self) -> Document {
+    pub(super) fn document(&self) -> Document {
         let premises = [
             ("prior", Some(self.prior.sentence.clone())),
             ("tunnel", Some(self.tunnel.in_words())),

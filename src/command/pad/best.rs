@@ -7,19 +7,16 @@ use std::str::FromStr;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
-use sizeleak_audit::leakage::Learned;
 use sizeleak_audit::padding::{
     CountermeasureError, Goal, JudgedPolicy, NoTable, Objective, PaddedHome, PaddingPolicy, PolicyFile, SourceLanguage,
     TableRules, TableSearch, exact_table, table_source,
 };
-use sizeleak_audit::tunnel::Tunnel;
 use sizeleak_text::percent;
 
-use super::judged::{NamedWithReplies, opening, sentence, table};
-use crate::command::document::{Document, paragraph, spaced};
+use super::judged::{NamedWithReplies, Verdict};
+use crate::command::document::{Document, paragraph};
 use crate::command::failure::{usage, with_code};
 use crate::command::output_option::write;
-use crate::command::report_format::ReportForm;
 use crate::command::values::{number, share};
 
 const SHOWN: usize = 24;
@@ -41,21 +38,10 @@ impl Request {
 /// The best padding table for a goal, with what it gives away and costs.
 #[derive(Serialize)]
 pub(super) struct Best<'a> {
-    schema: u32,
-    sentence: String,
-    prior: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tunnel: Option<&'a Tunnel>,
-    goal: Goal,
-    policy: PaddingPolicy,
-    commands_per_day: f64,
-    command_bytes: f64,
-    padded: JudgedPolicy,
-    unpadded: &'a Learned,
+    #[serde(flatten)]
+    verdict: Verdict<'a>,
     /// `None` if replies say nothing, or are not seen apart in a tunnel.
     with_replies: Option<NamedWithReplies>,
-    #[serde(skip)]
-    home: &'a PaddedHome,
 }
 
 impl<'a> Best<'a> {
@@ -67,39 +53,24 @@ impl<'a> Best<'a> {
         with_replies: impl Fn(&PaddingPolicy) -> Result<Option<NamedWithReplies>, CountermeasureError>,
     ) -> Result<Self> {
         let (policy, padded) = request.table(home)?;
-        Ok(Self {
-            with_replies: with_replies(&policy)?,
-            schema: 1,
-            sentence: sentence(&padded, home, &format!("the best {policy}")),
-            prior,
-            tunnel: home.tunnel(),
-            goal: request.goal,
-            policy,
-            commands_per_day: home.commands_per_day,
-            command_bytes: home.command_bytes,
-            padded,
-            unpadded: &home.unpadded,
-            home,
-        })
+        let with_replies = with_replies(&policy)?;
+        Ok(Self { verdict: Verdict::new(home, policy, padded, Some(request.goal), prior), with_replies })
     }
 
     pub(super) fn json(&self) -> Result<String> {
-        PolicyFile::new(self.policy.clone(), Some(self.sentence.clone())).to_json().map_err(|error| with_code(2, error))
+        let Verdict { policy, sentence, .. } = &self.verdict;
+        PolicyFile::new(policy.clone(), Some(sentence.clone())).to_json().map_err(|error| with_code(2, error))
     }
 
     pub(super) fn source(&self, language: SourceLanguage) -> String {
-        table_source(&self.policy, language, &self.sentence).unwrap_or_default()
+        table_source(&self.verdict.policy, language, &self.verdict.sentence).unwrap_or_default()
     }
 
-    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>> {
-        form.written(self, None, || spaced(self.parts()))
-    }
-
-    fn parts(&self) -> Vec<Document> {
-        let mut parts = opening(&self.sentence, self.prior);
-        parts.extend([table(&self.padded, self.home), paragraph(shown(&self.policy), 2)]);
+    pub(super) fn parts(&self) -> Vec<Document> {
+        let mut parts = self.verdict.parts();
+        parts.push(paragraph(shown(&self.verdict.policy), 2));
         parts.extend(self.with_replies.map(|named| paragraph(named.sentence(), 0)));
-        let alone = &self.padded.by_size.command;
+        let alone = &self.verdict.padded.by_size.command;
         if alone.alone > 0.0 || alone.worst_posterior > 0.5 {
             let worst = format!(
                 "These are averages: some command is still certain by up to {} when its size is seen. \

@@ -11,10 +11,9 @@ use sizeleak_report::document::{ChartKind, Figure};
 use sizeleak_text::percent;
 
 use super::judged::opening;
-use crate::command::document::{Document, figure, paragraph, spaced};
+use crate::command::document::{Document, figure, paragraph};
 use crate::command::failure::with_code;
 use crate::command::learning_options::PaddingOption;
-use crate::command::report_format::ReportForm;
 use crate::command::values::share;
 
 #[derive(Debug)]
@@ -99,11 +98,7 @@ impl<'a> CountermeasureReport<'a> {
         })
     }
 
-    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>> {
-        form.written(self, None, || spaced(self.parts()))
-    }
-
-    fn parts(&self) -> Vec<Document> {
+    pub(super) fn parts(&self) -> Vec<Document> {
         let Self { before, after, .. } = self;
         let leaks = LEAKS.iter().map(|(name, _, value)| [(*name).into(), value(before), value(after)]);
         let title = format!("what it costs, at {} commands a day | more", self.commands_per_day);
@@ -192,11 +187,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>> {
-        form.written(self, Some("countermeasures"), || spaced(self.parts()))
-    }
-
-    fn parts(&self) -> Vec<Document> {
+    pub(super) fn parts(&self) -> Vec<Document> {
         let mut parts: Vec<Document> = self.figures().iter().map(figure).collect();
         parts.push(paragraph(self.explained(), 0));
         parts.extend(self.faults().map(|fault| paragraph(fault, 0)));

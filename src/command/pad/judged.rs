@@ -8,31 +8,102 @@ use sizeleak_audit::padding::{
     ReplyForm, TableRules, TableSearch, named_after, named_with_known_key,
 };
 use sizeleak_audit::tunnel::Tunnel;
-use sizeleak_inference::channel::Measures;
-use sizeleak_report::document::Value::{Number, Share};
-use sizeleak_report::document::{ChartKind, Figure, NONE};
+use sizeleak_report::document::Value::{self, Number, Share, Words};
+use sizeleak_report::document::{ChartKind, Figure};
 use sizeleak_text::percent;
 
-use crate::command::document::{Document, figure, numbers, paragraph, spaced};
-use crate::command::report_format::ReportForm;
+use crate::command::document::{Document, figure, paragraph, spaced};
 
 /// What the column of detection says.
 const GUARD: &str = "Attacks found: by `sizeleak detect` with the home's profile, within its budget of false alarms, in \
     simulated homes; the mean over kinds of attack. It sees what an observer sees: what padding hides from the one, it \
     hides from the other. A detector inside the gateway is not affected.";
 
-pub(super) fn sentence(judged: &JudgedPolicy, home: &PaddedHome, padding: &str) -> String {
-    let (padded, unpadded) = (&judged.by_size.command, &home.unpadded.command);
-    format!(
-        "With {padding}, an observer {} names the exact command in {} of cases (without padding: {}; guessing: {}); it \
-         adds {} to the bytes of commands.",
-        observer(home.tunnel(), "who sees only sizes"),
-        percent(padded.named),
-        percent(unpadded.named),
-        percent(unpadded.guessing),
-        percent(judged.added_share)
-    )
+/// What a policy gives away and costs: the head of each report on one.
+#[derive(Serialize)]
+pub(super) struct Verdict<'a> {
+    schema: u32,
+    pub(super) sentence: String,
+    prior: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tunnel: Option<&'a Tunnel>,
+    /// What it is the best table for; `None` if nobody asked for the best.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal: Option<Goal>,
+    pub(super) policy: PaddingPolicy,
+    commands_per_day: f64,
+    command_bytes: f64,
+    pub(super) padded: JudgedPolicy,
+    unpadded: &'a Learned,
 }
+
+impl<'a> Verdict<'a> {
+    pub(super) fn new(
+        home: &'a PaddedHome,
+        policy: PaddingPolicy,
+        padded: JudgedPolicy,
+        goal: Option<Goal>,
+        prior: &'a str,
+    ) -> Self {
+        let (command, unpadded) = (&padded.by_size.command, &home.unpadded.command);
+        let sentence = format!(
+            "With {} {policy}, an observer {} names the exact command in {} of cases (without padding: {}; guessing: {}); \
+             it adds {} to the bytes of commands.",
+            if goal.is_some() { "the best" } else { "padding" },
+            observer(home.tunnel(), "who sees only sizes"),
+            percent(command.named),
+            percent(unpadded.named),
+            percent(unpadded.guessing),
+            percent(padded.added_share)
+        );
+        Self {
+            schema: 1,
+            sentence,
+            prior,
+            tunnel: home.tunnel(),
+            goal,
+            policy,
+            commands_per_day: home.commands_per_day,
+            command_bytes: home.command_bytes,
+            padded,
+            unpadded: &home.unpadded,
+        }
+    }
+
+    /// What is learned without padding and with it, and what it costs.
+    pub(super) fn parts(&self) -> Vec<Document> {
+        let Self { padded, command_bytes: bytes, .. } = self;
+        let learned =
+            LEARNED.iter().map(|(name, value)| [(*name).into(), value(self.unpadded), value(&padded.by_size)]);
+        let day = format!("MB more a day, of {} commands", self.commands_per_day);
+        let costs = [
+            ["bytes of a command".into(), Number(*bytes, 1), Number(bytes + padded.added_bytes, 1)],
+            ["  added".into(), Share(0.0), Share(padded.added_share)],
+            [(&*day).into(), "0".into(), megabytes(padded.megabytes_a_day)],
+        ];
+        let seen = if self.tunnel.is_some() { "by packets" } else { "by size" };
+        let mut parts = opening(&self.sentence, self.prior);
+        parts.push(figure(&Figure::new(
+            "padding",
+            &format!("{seen} | without padding | padded"),
+            learned.chain(costs),
+        )));
+        parts
+    }
+}
+
+/// What an observer of sizes learns.
+const LEARNED: [(&str, fn(&Learned) -> Value); 9] = [
+    ("command named", |learned| Share(learned.command.named)),
+    ("  of guessing", |learned| Words(format!("× {:.2}", learned.command.times_guessing))),
+    ("number of actions named", |learned| Share(learned.number.named)),
+    ("types of devices named", |learned| learned.kinds.as_ref().map(|kinds| Share(kinds.named)).into()),
+    ("bits given away", |learned| Number(learned.command.information_bits, 2)),
+    ("sizes seen", |learned| Number(learned.command.outputs as f64, 0)),
+    ("alone in its size", |learned| Share(learned.command.alone.abs())),
+    ("smallest anonymity set", |learned| Number(learned.command.smallest_set, 0)),
+    ("greatest posterior", |learned| Share(learned.command.worst_posterior)),
+];
 
 /// Who observes, in words: somebody behind a tunnel, or else without.
 pub(super) fn observer(tunnel: Option<&Tunnel>, without: &str) -> String {
@@ -43,42 +114,9 @@ pub(super) fn opening(sentence: &str, prior: &str) -> Vec<Document> {
     vec![paragraph(sentence, 0), paragraph(format!("prior: {prior}"), 7)]
 }
 
-/// What is learned without padding and with it, and what it costs.
-pub(super) fn table(judged: &JudgedPolicy, home: &PaddedHome) -> Document {
-    let (before, after) = (&home.unpadded, &judged.by_size);
-    let of_kinds =
-        |learned: &Learned| learned.kinds.as_ref().map_or_else(|| NONE.to_owned(), |kinds| percent(kinds.named));
-    let row =
-        |name: &str, shown: fn(&Measures) -> String| [name.to_owned(), shown(&before.command), shown(&after.command)];
-    let command_bytes = home.command_bytes;
-    let rows = [
-        row("command named", |measures| percent(measures.named)),
-        row("  of guessing", |measures| format!("× {:.2}", measures.times_guessing)),
-        ["number of actions named".to_owned(), percent(before.number.named), percent(after.number.named)],
-        ["types of devices named".to_owned(), of_kinds(before), of_kinds(after)],
-        row("bits given away", |measures| format!("{:.2}", measures.information_bits)),
-        row("sizes seen", |measures| measures.outputs.to_string()),
-        row("alone in its size", |measures| percent(measures.alone.abs())),
-        row("smallest anonymity set", |measures| format!("{:.0}", measures.smallest_set)),
-        row("greatest posterior", |measures| percent(measures.worst_posterior)),
-        [
-            "bytes of a command".to_owned(),
-            format!("{command_bytes:.1}"),
-            format!("{:.1}", command_bytes + judged.added_bytes),
-        ],
-        ["  added".to_owned(), "0.0 %".to_owned(), percent(judged.added_share)],
-        [
-            format!("MB more a day, of {} commands", home.commands_per_day),
-            "0".to_owned(),
-            megabytes(judged.megabytes_a_day),
-        ],
-    ];
-    numbers([if home.tunnel().is_some() { "by packets" } else { "by size" }, "without padding", "padded"], rows)
-}
-
-/// Megabytes, with three significant digits below one.
-fn megabytes(megabytes: f64) -> String {
-    if megabytes < 1.0 { format!("{megabytes:.4}") } else { format!("{megabytes:.1}") }
+/// Megabytes, with more digits below one.
+fn megabytes(megabytes: f64) -> Value {
+    Number(megabytes, if megabytes < 1.0 { 4 } else { 1 })
 }
 
 /// How often an observer of size and replies names the exact command, whose size alone is padded; or replies, too.
@@ -114,26 +152,16 @@ impl NamedWithReplies {
 /// Commands of a kind after which random padding is judged.
 const OBSERVATIONS: [u32; 3] = [2, 10, 50];
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub(super) struct PolicyReport<'a> {
-    schema: u32,
-    sentence: String,
-    prior: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tunnel: Option<&'a Tunnel>,
-    policy: &'a PaddingPolicy,
-    commands_per_day: f64,
-    command_bytes: f64,
-    padded: JudgedPolicy,
-    unpadded: &'a Learned,
+    #[serde(flatten)]
+    verdict: Verdict<'a>,
     repeated: Vec<Repeated>,
     /// How often commands are named under keyed padding by an observer who has learned where the key sends each.
     named_with_known_key: Option<f64>,
     /// What the home's own detector finds; absent unless it is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     attacks_found: Option<AttacksFound>,
-    #[serde(skip)]
-    home: &'a PaddedHome,
 }
 
 /// The shares of attacks that the home's own detector finds.
@@ -153,11 +181,10 @@ struct Repeated {
 impl<'a> PolicyReport<'a> {
     pub(super) fn new(
         home: &'a PaddedHome,
-        policy: &'a PaddingPolicy,
+        policy: &PaddingPolicy,
         prior: &'a str,
         attacks_found: Option<AttacksFound>,
     ) -> Self {
-        let padded = JudgedPolicy::new(home, policy);
         let repeated = match policy {
             PaddingPolicy::Random { most, draw: Draw::Independent } if home.tunnel().is_none() => OBSERVATIONS
                 .iter()
@@ -172,30 +199,16 @@ impl<'a> PolicyReport<'a> {
             _ => Vec::new(),
         };
         Self {
-            schema: 1,
-            sentence: sentence(&padded, home, &format!("padding {policy}")),
-            prior,
-            tunnel: home.tunnel(),
-            policy,
-            commands_per_day: home.commands_per_day,
-            command_bytes: home.command_bytes,
-            unpadded: &home.unpadded,
+            verdict: Verdict::new(home, policy.clone(), JudgedPolicy::new(home, policy), None, prior),
             named_with_known_key: (policy.draw() == Some(Draw::Keyed) && home.tunnel().is_none())
                 .then(|| named_with_known_key(&home.groups, policy)),
-            padded,
             repeated,
             attacks_found,
-            home,
         }
     }
 
-    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>> {
-        form.written(self, None, || spaced(self.parts()))
-    }
-
-    fn parts(&self) -> Vec<Document> {
-        let mut parts = opening(&self.sentence, self.prior);
-        parts.push(table(&self.padded, self.home));
+    pub(super) fn parts(&self) -> Vec<Document> {
+        let mut parts = self.verdict.parts();
         if let Some(AttacksFound { unpadded, padded }) = self.attacks_found {
             let found = format!(
                 "With this padding, {} of attacks are found (without: {}).",
@@ -287,11 +300,7 @@ impl<'a> Curve<'a> {
         })
     }
 
-    pub(super) fn written(&self, form: ReportForm) -> Result<Vec<u8>> {
-        form.written(self, Some("points"), || self.document())
-    }
-
-    fn document(&self) -> Document {
+    pub(super) fn document(&self) -> Document {
         let has_detection = self.points.iter().any(|point| point.attacks_found.is_some());
         let explained = format!(
             "A command has {:.1} bytes; MB a day are of {} commands. Named: in so many cases an observer {} \
@@ -313,7 +322,7 @@ impl<'a> Curve<'a> {
                 point.policy.as_str().into(),
                 Number(point.added_bytes, 1),
                 Share(point.added_share),
-                Number(point.megabytes_a_day, if point.megabytes_a_day < 1.0 { 4 } else { 1 }),
+                megabytes(point.megabytes_a_day),
                 Share(point.named),
                 Number(point.information_bits, 2),
                 Share(point.number_named),
