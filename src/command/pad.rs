@@ -90,7 +90,7 @@ impl Arguments {
             return Ok(Question::Table(demand));
         }
         let given = policy.clone().unwrap_or(PaddingPolicy::None);
-        if self.countermeasures.are_compared() {
+        if self.countermeasures.countermeasures {
             return Ok(Question::Comparison(given));
         }
         Ok(match (self.countermeasures.named(given), policy) {

@@ -176,7 +176,7 @@ impl Drawing<'_> {
     fn profile(&self, text: &str) -> Result<()> {
         let name = || self.name.to_owned();
         let profile = content::parsed(text).with_context(name)?;
-        let (gateway, home) = content::home(&profile, self.arguments.timeline.gateways()).with_context(name)?;
+        let (gateway, home) = content::home(&profile, &self.arguments.timeline.gateway).with_context(name)?;
         let (own_title, home) =
             (format!("Habits of the home behind {gateway}"), content::habits(&home, profile.zone()));
         self.write(|size, title| habits_svg(&home, size, title.unwrap_or(&own_title)))

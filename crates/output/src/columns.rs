@@ -48,6 +48,46 @@ const COMMAND: &[(&str, ColumnType)] = &[
 /// The ends of a row's flow, which other frames name.
 const ENDS: &[(&str, ColumnType)] = &[("gateway", Text), ("service", Text)];
 
+const PACKETS: &[(&str, ColumnType)] = &[
+    ("time_ns", Time),
+    ("link_type", Unsigned),
+    ("original_length", Unsigned),
+    ("data", Bytes),
+    ("capture", Unsigned),
+    ("number", Unsigned),
+];
+
+const FLOW: &[(&str, ColumnType)] = &[
+    ("flow", Text),
+    ("gateway", Text),
+    ("gateway_port", Unsigned),
+    ("service", Text),
+    ("transport", Text),
+    ("encapsulation", Text),
+];
+
+const SESSION: &[(&str, ColumnType)] = &[
+    ("time_ns", Time),
+    ("flow", Text),
+    ("server_name", Text),
+    ("tls_version", Text),
+    ("cipher_suite", Text),
+    ("protocol", Text),
+];
+
+const DEVIATION: &[(&str, ColumnType)] = &[
+    ("time_ns", Time),
+    ("gateway", Text),
+    ("what", Text),
+    ("p_value", Float),
+    ("expected", Text),
+    ("seen", Text),
+    ("commands", Structs(&[("flow", Text), ("time_ns", Time)])),
+];
+
+const NOTICE: &[(&str, ColumnType)] =
+    &[("time_ns", Time), ("stage", Text), ("flow", Text), ("what", Text), ("bytes", Unsigned), ("detail", Text)];
+
 const RECORD: &[(&str, ColumnType)] = &[
     ("time_ns", Time),
     ("start_ns", Time),
@@ -106,75 +146,22 @@ const IDENTIFICATION: &[(&str, ColumnType)] = &[
 
 /// The columns of a kind in order; `None` for an unknown kind.
 pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
-    // The columns of its command, and its own.
-    let (of_command, own): (&[_], &[_]) = match kind {
-        "hello" => (&[], &[("schema", Unsigned), ("stage", Text), ("version", Text), ("upstream", Texts)]),
-        "packets" => (
-            &[],
-            &[
-                ("time_ns", Time),
-                ("link_type", Unsigned),
-                ("original_length", Unsigned),
-                ("data", Bytes),
-                ("capture", Unsigned),
-                ("number", Unsigned),
-            ],
-        ),
-        "flow" => {
-            const FLOW: &[(&str, ColumnType)] = &[
-                ("flow", Text),
-                ("gateway", Text),
-                ("gateway_port", Unsigned),
-                ("service", Text),
-                ("transport", Text),
-                ("encapsulation", Text),
-            ];
-            (&[], FLOW)
-        }
-        "segments" => (&[], SEGMENT),
-        "session" => (
-            &[],
-            &[
-                ("time_ns", Time),
-                ("flow", Text),
-                ("server_name", Text),
-                ("tls_version", Text),
-                ("cipher_suite", Text),
-                ("protocol", Text),
-            ],
-        ),
-        "record" => (&[], RECORD),
-        "command" => (COMMAND, &[]),
-        "correction" => (COMMAND, CORRECTION),
-        "identification" => (COMMAND, IDENTIFICATION),
-        "deviation" => (
-            &[],
-            &[
-                ("time_ns", Time),
-                ("gateway", Text),
-                ("what", Text),
-                ("p_value", Float),
-                ("expected", Text),
-                ("seen", Text),
-                ("commands", Structs(&[("flow", Text), ("time_ns", Time)])),
-            ],
-        ),
-        "notice" => (
-            &[],
-            &[
-                ("time_ns", Time),
-                ("stage", Text),
-                ("flow", Text),
-                ("what", Text),
-                ("bytes", Unsigned),
-                ("detail", Text),
-            ],
-        ),
-        "summary" => {
-            (&[], &[("stage", Text), ("frames_in", Unsigned), ("frames_out", Unsigned), ("bytes_in", Unsigned)])
-        }
+    let own: &[_] = match kind {
+        "hello" => &[("schema", Unsigned), ("stage", Text), ("version", Text), ("upstream", Texts)],
+        "packets" => PACKETS,
+        "flow" => FLOW,
+        "segments" => SEGMENT,
+        "session" => SESSION,
+        "record" => RECORD,
+        "command" => &[],
+        "correction" => CORRECTION,
+        "identification" => IDENTIFICATION,
+        "deviation" => DEVIATION,
+        "notice" => NOTICE,
+        "summary" => &[("stage", Text), ("frames_in", Unsigned), ("frames_out", Unsigned), ("bytes_in", Unsigned)],
         _ => return None,
     };
+    let of_command: &[_] = if matches!(kind, "command" | "correction" | "identification") { COMMAND } else { &[] };
     let ends = if matches!(kind, "hello" | "packets" | "flow" | "deviation" | "summary") { &[] } else { ENDS };
     Some(of_command.iter().chain(own).chain(ends).map(|(name, content)| Column { name, content: *content }).collect())
 }

@@ -121,15 +121,7 @@ pub(super) fn schema(columns: &[Column]) -> Result<Type> {
 
 fn field(name: &str, content: ColumnType) -> Result<TypePtr> {
     let (physical, logical) = match content {
-        ColumnType::Time => {
-            let name = typed_name(name, content);
-            return leaf(
-                name,
-                Physical::INT64,
-                Some(LogicalType::timestamp(true, TimeUnit::NANOS)),
-                Repetition::OPTIONAL,
-            );
-        }
+        ColumnType::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),
         ColumnType::Unsigned => (Physical::INT64, Some(LogicalType::integer(64, false))),
         ColumnType::Signed => (Physical::INT64, Some(LogicalType::integer(64, true))),
         ColumnType::Float => (Physical::DOUBLE, None),
@@ -148,7 +140,7 @@ fn field(name: &str, content: ColumnType) -> Result<TypePtr> {
             return group(name, Repetition::OPTIONAL, Some(LogicalType::Map), vec![entries]);
         }
     };
-    leaf(name, physical, logical, Repetition::OPTIONAL)
+    leaf(typed_name(name, content), physical, logical, Repetition::OPTIONAL)
 }
 
 fn leaf(name: &str, physical: Physical, logical: Option<LogicalType>, repetition: Repetition) -> Result<TypePtr> {

@@ -259,7 +259,7 @@ pub(super) struct CountermeasureOptions {
     /// Compare batches, delay, dummy commands and forms of replies by what they give away and cost, with `--policy` or
     /// without
     #[arg(long, conflicts_with_all = ["batch", "dummies", "delay", "replies"])]
-    countermeasures: bool,
+    pub(super) countermeasures: bool,
 
     /// Judge batches: so many commands share a record, as soon as they have come
     #[arg(long, value_name = "COMMANDS", value_parser = clap::value_parser!(u32).range(2..=16))]
@@ -281,10 +281,6 @@ pub(super) struct CountermeasureOptions {
 impl CountermeasureOptions {
     pub(super) fn policy(&self) -> Result<Option<PaddingPolicy>> {
         self.policy.as_ref().map(|policy| policy.policy().map_err(|error| with_code(2, error))).transpose()
-    }
-
-    pub(super) fn are_compared(&self) -> bool {
-        self.countermeasures
     }
 
     /// What is done beside a policy; `None` if nothing is.

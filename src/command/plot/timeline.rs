@@ -36,7 +36,7 @@ pub(super) struct TimelineOptions {
 
     /// Only commands, deviations or the home of these gateways; can be repeated
     #[arg(long, value_name = "IP", value_delimiter = ',')]
-    gateway: Vec<IpAddr>,
+    pub(super) gateway: Vec<IpAddr>,
 
     /// Only commands and deviations of these flows, as JSON and CSV name them; can be repeated
     #[arg(long, value_name = "FLOW", value_delimiter = ',')]
@@ -62,11 +62,6 @@ pub(super) struct TimelineOptions {
 }
 
 impl TimelineOptions {
-    /// The gateways whose commands or home is drawn; all if empty.
-    pub(super) fn gateways(&self) -> &[IpAddr] {
-        &self.gateway
-    }
-
     pub(super) fn given(&self) -> Option<&'static str> {
         let of_timelines = [
             ("--since", self.since.is_some()),
@@ -158,7 +153,7 @@ pub(super) fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(
 /// # Errors
 /// If it would show none of those that there are.
 pub(super) fn report_omissions(timeline: &Timeline) -> Result<()> {
-    let (drawn, accepted, rejected) = (timeline.drawn(), timeline.accepted(), timeline.rejected());
+    let (drawn, accepted, rejected) = (timeline.drawn(), timeline.accepted, timeline.rejected);
     if accepted == 0 && rejected > 0 {
         return Err(anyhow!("none of {rejected} commands and deviations has the times, gateways and flows to draw"));
     }

@@ -106,7 +106,7 @@ impl<'a> Picture<'a> {
     }
 
     fn counts(&self) -> String {
-        let (drawn, accepted) = (self.timeline.drawn(), self.timeline.accepted());
+        let (drawn, accepted) = (self.timeline.drawn(), self.timeline.accepted);
         let drawn = if drawn < accepted { format!("first {drawn} of {accepted}") } else { drawn.to_string() };
         let what = if self.timeline.incidents.is_empty() { "commands" } else { "commands and deviations" };
         let labels = self.timeline.truths.len();

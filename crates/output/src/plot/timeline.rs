@@ -62,8 +62,8 @@ pub struct Timeline {
     /// The section of a model that answers each flow, where that is known.
     pub(super) sections: BTreeMap<u64, String>,
     /// Commands and deviations that the filter accepts, including those beyond the limit.
-    accepted: u64,
-    rejected: u64,
+    pub accepted: u64,
+    pub rejected: u64,
     limit: usize,
     filter: CommandFilter,
 }
@@ -77,15 +77,6 @@ impl Timeline {
 
     pub fn drawn(&self) -> u64 {
         (self.marks.len() + self.incidents.len()) as u64
-    }
-
-    /// How many commands and deviations the filter accepts, including those beyond the limit.
-    pub fn accepted(&self) -> u64 {
-        self.accepted
-    }
-
-    pub fn rejected(&self) -> u64 {
-        self.rejected
     }
 
     /// The times of the commands that are drawn, in nanoseconds since 1970.
@@ -262,7 +253,7 @@ mod tests {
         let mut timeline = Timeline::new(100, CommandFilter::default());
         timeline.take(&flow(1, "192.0.2.20", "203.0.113.1:443"));
         (0..200).for_each(|_| timeline.take(&identification(1, None)));
-        assert_eq!((timeline.drawn(), timeline.accepted(), timeline.span()), (100, 200, Some((5, 5))));
+        assert_eq!((timeline.drawn(), timeline.accepted, timeline.span()), (100, 200, Some((5, 5))));
         assert_eq!(timeline.gateways(), ["192.0.2.20".parse().unwrap()].into());
     }
 
@@ -274,7 +265,7 @@ mod tests {
                 timeline.take(&deviation("burst", time_ns, gateway, flow));
             }
             let times: Vec<i64> = timeline.incidents.iter().map(|incident| incident.time_ns).collect();
-            (times, timeline.accepted(), timeline.rejected())
+            (times, timeline.accepted, timeline.rejected)
         };
         let all = CommandFilter::default;
         assert_eq!(drawn(all()), (vec![1, 2], 3, 0));
