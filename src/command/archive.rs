@@ -99,11 +99,6 @@ pub(crate) struct Arguments {
     #[arg(long)]
     dry_run: bool,
 
-    /// Take each folder named as one capture point. With all folders below it, such as one for each day: connections go
-    /// on from folder to folder.
-    #[arg(long, help_heading = INPUT)]
-    one_point: bool,
-
     #[command(flatten)]
     choice: CaptureChoice,
 
@@ -191,7 +186,7 @@ impl Arguments {
         Ok(ArchiveRun {
             format: if self.format == OutputFormat::Ndjson { PartFormat::Ndjson } else { PartFormat::Parquet },
             jobs: self.jobs.get(),
-            points_of: if self.one_point { PointsOf::Operands } else { PointsOf::Folders },
+            points_of: if self.choice.one_point { PointsOf::Operands } else { PointsOf::Folders },
             missing: if self.forget { MissingCaptures::Forget } else { MissingCaptures::Keep },
             settle: self.choice.settle.unwrap_or(if self.choice.watch { WATCHED_SETTLE } else { Duration::ZERO }),
             range: self.choice.range.range()?,
@@ -214,6 +209,11 @@ const WATCHED_SETTLE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Args)]
 struct CaptureChoice {
+    /// Take each folder named as one capture point. With all folders below it, such as one for each day: connections go
+    /// on from folder to folder.
+    #[arg(long, help_heading = INPUT)]
+    one_point: bool,
+
     /// Stay, and process new captures as they arrive
     ///
     /// Files are looked for by their names, sizes and times, which works on network drives, too. SIGINT and SIGTERM end it;

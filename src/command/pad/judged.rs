@@ -92,8 +92,10 @@ impl<'a> Verdict<'a> {
     }
 }
 
-/// What an observer of sizes learns.
-const LEARNED: [(&str, fn(&Learned) -> Value); 9] = [
+/// What an observer of sizes learns: its name and its value.
+type Row = (&'static str, fn(&Learned) -> Value);
+
+const LEARNED: [Row; 9] = [
     ("command named", |learned| Share(learned.command.named)),
     ("  of guessing", |learned| Words(format!("× {:.2}", learned.command.times_guessing))),
     ("number of actions named", |learned| Share(learned.number.named)),

@@ -54,7 +54,9 @@ fn best() -> Candidate {
 
 fn names(flows: &[Frame]) -> FlowNames {
     let mut names = FlowNames::default();
-    flows.iter().for_each(|flow| names.observe(flow));
+    for flow in flows {
+        names.observe(flow);
+    }
     names
 }
 
