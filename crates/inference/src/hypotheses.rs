@@ -10,7 +10,7 @@
 //! by the likelihood of the command.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sizeleak_model::SeenReplies;
@@ -21,7 +21,7 @@ use crate::explained::{Numbers, WeightedSum};
 use crate::habit_belief::{HabitBelief, Judgement, ODD};
 use crate::habits::LearnedHabits;
 use crate::inference::{ExplainedReplies, ReplyInference};
-use crate::possible_commands::{LongerActions, MAX_BY_ONE_ACTION, PossibleClass, PossibleCommands, PossibleInState};
+use crate::possible_commands::{LongerActions, PossibleClass, PossibleCommands, PossibleInState, asked_sums};
 
 /// The probability that messages change between two commands: firmware and the digits of ids change once in thousands of
 /// commands. Two commands that show a change clearly are just enough to believe it.
@@ -92,13 +92,7 @@ impl Hypotheses {
     /// The classes that matter, in the order of their sums.
     fn classes(&self, one: &ExplainedStates<'_>, ln_unit: f64, inference: &ReplyInference) -> Vec<PossibleClass> {
         let ExplainedStates { explained, replies, states } = one;
-        let own: BTreeSet<i64> = states.iter().flat_map(|(_, sums)| sums).map(|sum| sum.bytes).collect();
-        let as_learned = states.iter().filter(|(state, _)| *state == 0).flat_map(|(_, sums)| sums);
-        let by_one = |sum: &WeightedSum| {
-            let bytes = sum.bytes;
-            (-MAX_BY_ONE_ACTION..=MAX_BY_ONE_ACTION).map(move |longer| bytes.saturating_add(longer))
-        };
-        let near: BTreeSet<i64> = as_learned.flat_map(by_one).chain(own).collect();
+        let [_, near] = asked_sums(states);
         let mut numbers: Vec<&Numbers> = explained.numbers.iter().collect();
         // In an order that does not depend on the replies.
         numbers.sort_by(|a, b| (&a.class_counts, &a.of_groups).cmp(&(&b.class_counts, &b.of_groups)));
@@ -108,16 +102,14 @@ impl Hypotheses {
         let all: f64 = near.iter().map(|sum| joint(&numbers, *sum)).sum();
         let habits = self.habits.as_ref();
         let mut known = self.classes.borrow_mut();
+        let recurs = |class_counts: &[u32], sum: i64| {
+            inference.recurring.iter().any(|one| one.sum == sum && one.class_counts == class_counts)
+        };
         let mut found = Vec::new();
         for of_replies in numbers.chunk_by(|a, b| a.class_counts == b.class_counts) {
             let likelihood = of_replies[0].likelihood * (explained.ln_unit - ln_unit).exp();
             for sum in &near {
-                let is_recurring = || {
-                    inference
-                        .recurring
-                        .iter()
-                        .any(|one| one.sum == *sum && one.class_counts == of_replies[0].class_counts)
-                };
+                let is_recurring = || recurs(&of_replies[0].class_counts, *sum);
                 if joint(of_replies, *sum) > LEAST_SHARE * all || is_recurring() {
                     let class = known.find(of_replies, *sum, inference, habits);
                     found.extend(class.map(|class| PossibleClass { class, likelihood }));

@@ -42,7 +42,7 @@ pub use habit_belief::{HabitBelief, RecurringClass};
 pub use habits::{HabitTable, Habits, LearnedHabits};
 pub use hypotheses::{ExplainedStates, Hypotheses};
 pub use inference::{Beyond, ExplainedReplies, ReplyInference};
-pub use possible_commands::{MAX_BY_ONE_ACTION, PossibleCommands};
+pub use possible_commands::{MAX_BY_ONE_ACTION, PossibleCommands, asked_sums};
 
 #[cfg(test)]
 mod tests;

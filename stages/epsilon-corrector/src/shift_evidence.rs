@@ -1,13 +1,12 @@
 //! How well each shift explains a command: the likelihood of its size and of its single replies, and the actions that it
 //! may have then.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sizeleak_frame::{Command, WeightedEpsilon};
 use sizeleak_inference::{
-    Beyond, ExplainedReplies, ExplainedStates, Hypotheses, MAX_BY_ONE_ACTION, PossibleCommands, ReplyInference,
-    WeightedSum,
+    Beyond, ExplainedReplies, ExplainedStates, Hypotheses, PossibleCommands, ReplyInference, WeightedSum, asked_sums,
 };
 use sizeleak_model::{Model, ReplyReader, SeenReplies, SingleReplies, WireSize};
 use sizeleak_platform::runtime::TwoGenerationCache;
@@ -142,12 +141,7 @@ impl ShiftEvidence {
         states: &SumsOfStates,
         ln_others: f64,
     ) -> Result<Option<ExplainedReplies<'_>>, Beyond> {
-        let own: BTreeSet<i64> = states.iter().flat_map(|(_, sums)| sums).map(|sum| sum.bytes).collect();
-        let as_learned = states.iter().filter(|(state, _)| *state == 0).flat_map(|(_, sums)| sums);
-        // That one action alone is longer is asked too.
-        let near =
-            as_learned.flat_map(|sum| [-MAX_BY_ONE_ACTION, MAX_BY_ONE_ACTION].map(|by| sum.bytes.saturating_add(by)));
-        let all: BTreeSet<i64> = near.chain(own.iter().copied()).collect();
+        let [own, all] = asked_sums(states);
         let range = [all.first().copied().unwrap_or(0), all.last().copied().unwrap_or(0)];
         let own: Vec<WeightedSum> = own.into_iter().map(|bytes| WeightedSum { bytes, weight: 1.0 }).collect();
         match replies {
@@ -209,6 +203,7 @@ fn reply_sizes(model: &Model, command: &Command) -> Option<Vec<[i64; 2]>> {
 #[cfg(test)]
 mod tests {
     use sizeleak_frame::SingleReply;
+    use sizeleak_inference::MAX_BY_ONE_ACTION;
     use sizeleak_model::SeenReplies;
 
     use super::*;

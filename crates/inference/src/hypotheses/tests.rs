@@ -11,6 +11,7 @@ use crate::command_class::CommandClass;
 use crate::explained::WeightedSum;
 use crate::habits::HabitTable;
 use crate::own_habits::{OwnHabits, Pace};
+use crate::possible_commands::MAX_BY_ONE_ACTION;
 
 /// Up to three of two actions of 4 and 7 bytes; `on` is nine times as frequent.
 const MODEL: &str = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 9]]\n\
