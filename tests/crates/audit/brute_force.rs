@@ -215,7 +215,7 @@ fn homes() -> impl Strategy<Value = Home> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
     fn figures_are_those_of_all_assignments(home in homes()) {

@@ -239,7 +239,7 @@ fn timeless(frames: Vec<Frame>) -> Vec<Frame> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_that_comes_out_changes(mut packets in prop::collection::vec(captured(), 1..900), absent in 0usize..400) {

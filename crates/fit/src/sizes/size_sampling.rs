@@ -203,7 +203,7 @@ mod tests {
         let names: Vec<String> = (0..7).map(|at| at.to_string()).collect();
         for commands in [50, 150] {
             let (mut within, mut all, mut right, mut claimed) = (0, 0, 0.0, 0.0);
-            for seed in 0..40 {
+            for seed in 0..20 {
                 let gateway = SimulatedGateway { ids: &padding, ..gateway(seed) };
                 let Ok(fit) = crate::Fit::learn(sizeleak_model::FitMethod::Robust, &names, &gateway.mixed(commands))
                 else {
@@ -215,9 +215,9 @@ mod tests {
                 claimed += fit.certainty;
                 right += f64::from(fit.actions.iter().map(|action| action.size).eq(gateway.actions));
             }
-            assert!(all > 250 && within * 100 >= all * 93, "{commands}: {within} of {all} sizes");
+            assert!(all > 125 && within * 100 >= all * 93, "{commands}: {within} of {all} sizes");
             assert!(
-                claimed <= right + 4.0,
+                claimed <= right + 2.8,
                 "{commands}: all sizes of {claimed} are claimed right, of {right} they are"
             );
         }

@@ -64,7 +64,7 @@ fn run_driver(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
     /// Whether captures follow each other or overlap, are damaged or compressed.
     #[test]
     fn prefetching_does_not_change_the_output(captures in any_captures()) {
