@@ -167,8 +167,13 @@ fn random_padding_averages_out_unless_it_is_keyed() {
 #[test]
 fn countermeasures_are_compared_as_each_is_audited_alone() {
     let folder = tempfile::tempdir().unwrap();
+    // Two devices of each kind.
+    let home = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/home/inventory.toml")).unwrap();
+    let home = home.replace("count = 12", "count = 2").replace("count = 4", "count = 2");
+    fs::write(folder.path().join("two.toml"), home).unwrap();
     for policy in ["none", "padme"] {
-        let compared = json(folder.path(), &["--countermeasures", "--policy", policy]);
+        let asked = ["--inventory", "two.toml", "--policy", policy];
+        let compared = json(folder.path(), &[&asked[..], &["--countermeasures"]].concat());
         let compared = compared["countermeasures"].as_array().unwrap();
         assert_eq!(compared.len(), if policy == "none" { 13 } else { 14 });
         for (name, options) in [
@@ -182,7 +187,7 @@ fn countermeasures_are_compared_as_each_is_audited_alone() {
             ),
         ] {
             let name = if policy == "none" { name.to_owned() } else { format!("{policy}, {name}") };
-            let alone = json(folder.path(), &[&["--policy", policy], options].concat());
+            let alone = json(folder.path(), &[&asked[..], options].concat());
             let row = compared.iter().find(|row| row["name"] == name.as_str()).unwrap();
             assert_eq!((&alone["countermeasures"], &alone["after"]), (&row["name"], &row["effect"]));
             assert_eq!(alone["before"], compared[0]["effect"]);

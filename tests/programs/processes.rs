@@ -132,13 +132,17 @@ fn sigterm_ends_a_stage_that_ignores_signals_after_ten_seconds() {
 
 #[test]
 fn hang_up_ends_the_run_and_a_stage_that_ignores_it() {
-    for trap in ["", "trap '' HUP;"] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut stubborn = StubbornRun::new(folder.path(), trap);
-        kill_process(Pid::from_child(&stubborn.run), Signal::HUP).unwrap();
-        assert_ne!(wait_for_end(&mut stubborn.run).code(), Some(0));
-        stubborn.assert_gone();
-    }
+    thread::scope(|scope| {
+        for trap in ["", "trap '' HUP;"] {
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                let mut stubborn = StubbornRun::new(folder.path(), trap);
+                kill_process(Pid::from_child(&stubborn.run), Signal::HUP).unwrap();
+                assert_ne!(wait_for_end(&mut stubborn.run).code(), Some(0));
+                stubborn.assert_gone();
+            });
+        }
+    });
 }
 
 #[test]

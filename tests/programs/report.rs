@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use roxmltree::{Document, Node};
 use serde_json::Value;
@@ -65,13 +66,24 @@ fn has(page: &Document<'_>, section: &str) -> bool {
     page.descendants().any(|node| node.attribute("id") == Some(section))
 }
 
-fn home_report(quick: &str) -> String {
-    text(&format!("report {} --model {} {quick} -q", test(), example("model.toml")))
+/// The page of the bundled model.
+static PAGE: LazyLock<String> = LazyLock::new(|| text(&format!("report --model {} --quick -q", example("model.toml"))));
+
+/// The page of the bundled home's captures and model.
+static HOME_PAGE: LazyLock<String> =
+    LazyLock::new(|| text(&format!("report {} --model {} --quick -q", test(), example("model.toml"))));
+
+/// The bundled model for a home of few devices, which has few commands, where figures do not matter.
+fn small_model() -> String {
+    let model = fs::read_to_string(root().join(example("model.toml"))).unwrap();
+    let small = model.replace("count = 12\n", "count = 2\n").replace("count = 4\n", "count = 2\n");
+    assert_eq!(small.matches("count = 2\n").count(), 2);
+    small
 }
 
 #[test]
 fn figures_are_those_of_the_commands_they_come_from() {
-    let page = parsed(&home_report("--quick"));
+    let page = parsed(&HOME_PAGE);
     let page = Document::parse(&page).unwrap();
     let model = example("model.toml");
     let evaluation = json(&format!("evaluate {} --model {model} --format=json -q", test()));
@@ -113,7 +125,7 @@ fn figures_are_those_of_the_commands_they_come_from() {
 
 #[test]
 fn the_page_loads_nothing_and_its_script_is_the_only_one_that_may_run() {
-    let page = text(&format!("report --model {} --quick -q", example("model.toml")));
+    let page = &*PAGE;
     assert!(page.len() < 250_000, "{} bytes", page.len());
     let head = page.split("<style>").next().unwrap();
     assert!(head.contains("default-src 'none'; script-src 'sha256-"), "{head}");
@@ -131,8 +143,9 @@ fn the_page_loads_nothing_and_its_script_is_the_only_one_that_may_run() {
 fn the_same_input_gives_the_same_bytes_wherever_they_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let [one, other] = ["one.html", "other.html"].map(|name| folder.path().join(name));
+    let model = write(folder.path(), "model.toml", small_model());
     for path in [&one, &other] {
-        stdout(&mut sizeleak(&format!("report --model {} --quick -q -o {}", example("model.toml"), path.display())));
+        stdout(&mut sizeleak(&format!("report --model {} --quick -q -o {}", model.display(), path.display())));
     }
     assert_eq!(fs::read(one).unwrap(), fs::read(other).unwrap());
 }
@@ -141,8 +154,7 @@ fn the_same_input_gives_the_same_bytes_wherever_they_are_written() {
 fn names_from_outside_stay_text() {
     const NAME: &str = "</script><img src=x onerror=alert(1)>|`*_";
     let folder = tempfile::tempdir().unwrap();
-    let model = fs::read_to_string(root().join(example("model.toml"))).unwrap();
-    let model = write(folder.path(), "model.toml", model.replace("\"timer\"", &format!("'{NAME}'")));
+    let model = write(folder.path(), "model.toml", small_model().replace("\"timer\"", &format!("'{NAME}'")));
     let page = text(&format!("report --model {} --quick -q", model.display()));
     let parsed = parsed(&page);
     let parsed = Document::parse(&parsed).unwrap();
@@ -157,28 +169,42 @@ fn names_from_outside_stay_text() {
 
 #[test]
 fn markdown_has_the_same_sections_and_figures() {
-    let model = example("model.toml");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("r.md");
-    stdout(&mut sizeleak(&format!("report --model {model} --quick -q -o {}", file.display())));
-    let markdown = fs::read_to_string(file).unwrap();
+    let written = |model: &str| {
+        stdout(&mut sizeleak(&format!("report --model {model} --quick -q -o {}", file.display())));
+        fs::read_to_string(&file).unwrap()
+    };
+    let small = write(folder.path(), "model.toml", small_model()).display().to_string();
     assert_eq!(
-        markdown.replace(" --format=markdown", ""),
-        text(&format!("report --model {model} --quick -q --format=markdown")).replace(" --format=markdown", "")
+        written(&small).replace(" --format=markdown", ""),
+        text(&format!("report --model {small} --quick -q --format=markdown")).replace(" --format=markdown", "")
     );
-    let page = text(&format!("report --model {model} --quick -q"));
+    let markdown = written(&example("model.toml"));
     let headings = |text: &str, before: &str, after: &str| -> Vec<String> {
         let lines = text.lines().filter_map(|line| Some(line.strip_prefix(before)?.strip_suffix(after)?.to_owned()));
         lines.filter(|heading| heading != "Cheapest fix").collect()
     };
     assert_eq!(headings(&markdown, "## ", "").len(), 8, "{markdown}");
-    let of_page = headings(&page, "<h2>", "</h2>");
+    let of_page = headings(&PAGE, "<h2>", "</h2>");
     assert!(of_page.ends_with(&headings(&markdown, "## ", "")), "{of_page:?}");
     assert!(markdown.contains("| Exact command | 5.9 % | 62.1 % | ≤ 62.5 % |"), "{markdown}");
 }
 
+/// The names of [`habits`].
+const HABITS: [&str; 3] = ["answers.frames", "p.toml", "deviations.frames"];
+
 /// Answers of some weeks of a home, a profile learned from them, and the answers with deviations.
 fn habits(folder: &Path) -> [PathBuf; 3] {
+    static FILES: LazyLock<[Vec<u8>; 3]> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        made_habits(folder.path()).map(|path| fs::read(path).unwrap())
+    });
+    let mut files = FILES.iter();
+    HABITS.map(|name| write(folder, name, files.next().unwrap()))
+}
+
+fn made_habits(folder: &Path) -> [PathBuf; 3] {
     let mut scenario = Scenario::default();
     scenario.learn.repeats = 0;
     scenario.learn.random = 1;
@@ -187,8 +213,7 @@ fn habits(folder: &Path) -> [PathBuf; 3] {
         HabitSettings { days: 28, time_zone: "Europe/Berlin".into(), attacks, ..HabitSettings::default() };
     let simulation = simulate_as(&scenario, 3, TestForm::Frames).unwrap();
     let commands = write(folder, "commands", &simulation.test.bytes);
-    let [answers, profile, deviations] =
-        ["answers.frames", "p.toml", "deviations.frames"].map(|name| folder.join(name));
+    let [answers, profile, deviations] = HABITS.map(|name| folder.join(name));
     let model = example("model.toml");
     stdout(&mut sizeleak(&format!("run {} --model {model} -q -o {}", commands.display(), answers.display())));
     let [from, to] = [&answers, &profile].map(|path| path.display());
@@ -207,16 +232,21 @@ fn each_input_alone_gives_a_page_that_says_what_else_to_give() {
     let [answers, profile, deviations] = habits(folder.path()).map(|path| path.display().to_string());
     let (model, test) = (example("model.toml"), test());
     let all = ["sizes", "padding", "measured", "calibration", "habits", "deviations", "latency"];
-    for (given, sections) in [
-        (format!("--model {model}"), &["sizes", "padding"][..]),
-        (test.clone(), &["measured"]),
-        (format!("{test} --model {model}"), &["sizes", "padding", "measured", "calibration"]),
-        (answers.clone(), &["latency"]),
-        (profile.clone(), &["habits"]),
-        (deviations.clone(), &["deviations", "latency"]),
-        (format!("{answers} {profile} {deviations}"), &["habits", "deviations", "latency"]),
+    let page = |given: &str| text(&format!("report {given} --quick -q"));
+    for (given, page, sections) in [
+        (format!("--model {model}"), PAGE.clone(), &["sizes", "padding"][..]),
+        (test.clone(), page(&test), &["measured"]),
+        (format!("{test} --model {model}"), HOME_PAGE.clone(), &["sizes", "padding", "measured", "calibration"]),
+        (answers.clone(), page(&answers), &["latency"]),
+        (profile.clone(), page(&profile), &["habits"]),
+        (deviations.clone(), page(&deviations), &["deviations", "latency"]),
+        (
+            "answers, profile, deviations".to_owned(),
+            page(&format!("{answers} {profile} {deviations}")),
+            &["habits", "deviations", "latency"],
+        ),
     ] {
-        let page = parsed(&text(&format!("report {given} --quick -q")));
+        let page = parsed(&page);
         let page = Document::parse(&page).unwrap();
         let there: Vec<&str> = all.into_iter().filter(|section| has(&page, section)).collect();
         assert_eq!(there, sections, "{given}");
