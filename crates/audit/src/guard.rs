@@ -20,11 +20,9 @@ fn counted_days(kind: AttackKind) -> i64 {
     if kind == AttackKind::StoppedAutomation { 2 } else { 1 }
 }
 
-/// An attack that a detector met.
 #[derive(Debug, Clone)]
 pub struct MetAttack {
     pub kind: AttackKind,
-    /// When it began, in nanoseconds since the epoch.
     pub start_ns: i64,
     /// The first alarm that counts for it; `None` if it was missed.
     pub alarm: Option<Deviation>,

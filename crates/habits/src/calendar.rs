@@ -8,7 +8,6 @@ pub(crate) const DAY_SECONDS: f64 = 86_400.0;
 
 const FIRST_HOUR: i64 = 4;
 
-/// A time by the clock of a home.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LocalTime {
     /// The number of the day, from an arbitrary one.

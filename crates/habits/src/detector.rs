@@ -33,7 +33,6 @@ pub struct Detector {
     usual: Option<UsualDays>,
     /// The share of days that may be an alarm now.
     share: f64,
-    /// How many alarms this day has had.
     alarms: u32,
     /// When the last one was, and how rare its incident became.
     incident: (i64, f64),
@@ -112,7 +111,6 @@ impl Detector {
         found
     }
 
-    /// The home, as far as it is known by now.
     pub fn home(&self) -> &Home {
         &self.home
     }

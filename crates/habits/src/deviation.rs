@@ -33,7 +33,6 @@ pub enum What {
 }
 
 impl What {
-    /// Its name, as in frames.
     pub fn name(self) -> &'static str {
         match self {
             Self::Action => "action",
@@ -54,7 +53,6 @@ impl fmt::Display for What {
     }
 }
 
-/// Something that is not as usual.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deviation {
     /// When it was beyond what is usual, in nanoseconds since the epoch.

@@ -36,12 +36,10 @@ struct Forecasts {
 }
 
 impl HabitPrior {
-    /// Goes on from a profile.
     pub fn new(profile: Profile) -> Self {
         Self { homes: Homes::new(profile) }
     }
 
-    /// Takes down which gateway a flow is of.
     pub fn name_gateway(&mut self, flow: u64, gateway: &str) {
         self.homes.name_gateway(flow, gateway);
     }

@@ -82,7 +82,6 @@ impl Stream {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Peak {
     pub(crate) stream: Stream,
-    /// When, in nanoseconds since the epoch.
     pub(crate) time_ns: i64,
     pub(crate) score: f64,
     pub(crate) evidence: Evidence,
@@ -117,7 +116,6 @@ struct PastDay {
     peaks: Option<[f64; STREAMS]>,
 }
 
-/// The day that is going on.
 #[derive(Debug, Clone)]
 struct Today {
     day: Day,
@@ -129,7 +127,6 @@ struct Today {
     reference: Vec<f64>,
 }
 
-/// A home, as far as it is known.
 #[derive(Debug, Clone)]
 pub struct Home {
     calendar: Calendar,
@@ -161,7 +158,6 @@ pub struct Scored {
 }
 
 impl Home {
-    /// A home of which nothing is known.
     pub fn new(zone: TimeZone, components: Components) -> Self {
         Self {
             calendar: Calendar::new(zone),
@@ -213,7 +209,6 @@ impl Home {
         self.past.iter().map(|past| &past.day).chain(self.today.iter().map(|today| &today.day))
     }
 
-    /// What its model uses.
     pub fn components(&self) -> Components {
         self.components
     }
@@ -473,7 +468,6 @@ impl Home {
         Today { day, peaks: NOTHING, due, missed: Vec::new(), reference }
     }
 
-    /// Forgets the oldest days.
     fn forget(&mut self) {
         let mut count: usize = self.past.iter().map(|past| past.day.sightings.len()).sum();
         let mut forgets = false;

@@ -28,7 +28,6 @@ impl<H> Homes<H> {
         Self { profile, flows: SeenFlows::new(MAX_FLOWS), followers: BTreeMap::new(), known: 0, unwatched: 0 }
     }
 
-    /// Takes down which gateway a flow is of.
     pub fn name_gateway(&mut self, flow: u64, gateway: &str) {
         self.flows.name_gateway(flow, gateway);
     }
@@ -77,7 +76,6 @@ impl<H> Homes<H> {
     }
 }
 
-/// The flows of a stream.
 #[derive(Debug)]
 pub struct SeenFlows {
     gateways: BTreeMap<u64, String>,
@@ -92,7 +90,6 @@ impl SeenFlows {
         Self { gateways: BTreeMap::new(), misfits: BTreeSet::new(), most }
     }
 
-    /// Takes down which gateway a flow is of.
     pub fn name_gateway(&mut self, flow: u64, gateway: &str) {
         self.gateways.insert(flow, gateway.to_owned());
         while self.gateways.len() > self.most {

@@ -47,7 +47,6 @@ fn in_one_line(error: &toml::de::Error) -> String {
     place.map_or_else(String::new, |place| format!("{place}: ")) + error.message()
 }
 
-/// What homes usually do.
 #[derive(Debug, Clone)]
 pub struct Profile {
     zone: String,
@@ -125,7 +124,6 @@ impl Profile {
         self.homes.keys().map(String::as_str)
     }
 
-    /// The time zone whose clock it goes by.
     pub fn zone(&self) -> &str {
         &self.zone
     }
@@ -163,7 +161,6 @@ impl Profile {
         diary.sightings = best.sightings().cloned().collect();
     }
 
-    /// Forgets the home behind a gateway.
     pub(crate) fn forget(&mut self, gateway: &str) {
         self.homes.remove(gateway);
     }

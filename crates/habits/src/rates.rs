@@ -87,7 +87,6 @@ struct Known {
     times: f64,
 }
 
-/// The rates of a home's commands.
 #[derive(Debug, Clone)]
 pub(crate) struct Rates {
     components: Components,

@@ -47,10 +47,8 @@ impl std::fmt::Display for Actions {
     }
 }
 
-/// A command that was seen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sighting {
-    /// When it began, in nanoseconds since the epoch.
     pub time_ns: i64,
     pub flow: u64,
     /// What it may have been, each with P(observation | actions) as a multiple of any number that all share.

@@ -18,7 +18,6 @@ const MOST_MISSES: u32 = 3;
 /// A command that had this probability may have come.
 const PERHAPS: f64 = 0.1;
 
-/// A command that is due today.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Slot {
     pub(crate) command: CommandId,

@@ -30,7 +30,6 @@ fn action_size<'de, D: Deserializer<'de>>(value: D) -> Result<i64, D::Error> {
     Err(D::Error::custom(format!("an action of {size} bytes: the limit is {MAX_ACTION_SIZE}")))
 }
 
-/// An action of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Action {
@@ -92,7 +91,6 @@ impl Action {
         &self.sizes
     }
 
-    /// What is wrong with the sizes, if anything is.
     pub(crate) fn fault(&self) -> Option<String> {
         let fault = |what: &str| Some(format!("`sizes` of the action `{}` {what}", self.name));
         let [least, most] = self.size_range();

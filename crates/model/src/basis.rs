@@ -2,7 +2,6 @@
 
 use thiserror::Error;
 
-/// What a model's sizes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Basis {
     /// Plaintext sizes: valid for every cipher suite.
@@ -16,12 +15,10 @@ pub enum Basis {
     Wire,
 }
 
-/// The observed size of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WireSize {
     /// The sum of its records' lengths, in bytes.
     pub wire: u64,
-    /// The number of its records.
     pub records: u32,
     /// Smallest and largest plaintext size in bytes, if the session's cipher suite is known.
     pub plaintext: Option<[u64; 2]>,

@@ -18,7 +18,6 @@ type TypeSet = u32;
 /// How often actions occur, by the types that have them.
 type Totals = Vec<(TypeSet, u32)>;
 
-/// The types of devices of an inventory.
 #[derive(Debug, Clone)]
 pub struct DeviceTypes {
     names: Vec<String>,
@@ -39,7 +38,6 @@ impl DeviceTypes {
         Self { names, counts, types_with, known: BTreeMap::new() }
     }
 
-    /// Their names.
     pub fn names(&self) -> &[String] {
         &self.names
     }

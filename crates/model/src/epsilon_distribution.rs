@@ -24,7 +24,6 @@ use crate::neighbours::nearest;
 use crate::step_function::StepFunction;
 use crate::{EpsilonTuple, Neighbours, WeightedEpsilon};
 
-/// The numbers of neighbours to try.
 const K_TRIED: [usize; 8] = [3, 5, 9, 15, 25, 40, 65, 100];
 
 /// The strengths to try, in labelled commands.
@@ -45,7 +44,6 @@ const MAX_VALUES: usize = 512;
 /// How probable an unseen distance from the level is that is 1, 2… bytes away from a seen one, compared with others.
 const UNSEEN_BY_DISTANCE: [f64; 2] = [1.0, 0.25];
 
-/// The distribution of ε.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EpsilonDistribution {
     tuples: LevelledTuples,
@@ -93,7 +91,6 @@ impl Smoothing {
 }
 
 impl EpsilonDistribution {
-    /// The distribution learned from these neighbours.
     pub fn new(neighbours: &Neighbours, smoothing: Smoothing) -> Self {
         let tuples = LevelledTuples::new(neighbours);
         let shares = Distances::of(&tuples).shares();

@@ -71,7 +71,6 @@ pub enum SizeExplanation {
 pub struct JudgedSize<'a> {
     /// Smallest and largest possible size, in bytes.
     pub sizes: [i64; 2],
-    /// How the model explains it.
     pub explanation: SizeExplanation,
     /// How probable it is that the flow's messages are not the model's at all, but another gateway's or app's that look like
     /// the model's with other habits and other lengths by coincidence.
@@ -103,30 +102,22 @@ pub struct FitJudgement {
     ln_worst: f64,
 }
 
-/// What a command changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FitChange {
-    /// Nothing that is new.
     None,
-    /// The flow is rejected from now on.
     Rejected,
 }
 
-/// What contradicts the fit most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MisfitCause {
-    /// The sizes.
     Sizes,
-    /// The number of replies.
     Replies,
-    /// Sizes that padding leaves.
     Padding,
     /// Habits and lengths that both differ from the learned ones since the first command.
     Messages,
 }
 
 impl FitJudgement {
-    /// Adds the next command of the flow.
     pub fn add(&mut self, command: JudgedSize<'_>) -> FitChange {
         self.commands += 1;
         self.strange = command.strange;
@@ -208,7 +199,6 @@ impl FitJudgement {
         self.commands >= ENOUGH_TO_COMPARE && self.strange > STRANGE
     }
 
-    /// What contradicts the fit most.
     pub fn cause(&self) -> MisfitCause {
         if self.is_improbable() {
             return MisfitCause::Messages;
@@ -242,7 +232,6 @@ impl LikelihoodRatio {
     }
 }
 
-/// How often each value was seen.
 #[derive(Debug, Clone)]
 struct Recurrence<K> {
     times: BTreeMap<K, u64>,

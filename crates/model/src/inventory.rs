@@ -23,18 +23,14 @@ pub(crate) const MAX_ACTIONS: usize = 4096;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Inventory {
-    /// The types of device.
     #[serde(rename = "device", default)]
     pub devices: Vec<Device>,
 }
 
-/// A type of device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// The type's name.
     pub name: String,
-    /// How many devices of this type there are.
     #[serde(deserialize_with = "device_count")]
     pub count: u32,
     /// The actions of such a device; a command has at most one action for each device.
@@ -66,50 +62,33 @@ fn is_safe() -> bool {
     true
 }
 
-/// Why an inventory cannot be used.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 pub enum InventoryError {
-    /// The text is not an inventory.
     #[error("the inventory cannot be read: {0}")]
     Syntax(String),
-    /// Two types have the same name.
     #[error("the inventory names the device `{0}` twice: add up their counts, or give them two names")]
     DuplicateDevice(String),
-    /// A type lists an action twice.
     #[error("the inventory lists the action `{action}` of device `{device}` twice: list it once")]
-    DuplicateAction {
-        /// The type of device.
-        device: String,
-        /// The action.
-        action: String,
-    },
-    /// There is no device.
+    DuplicateAction { device: String, action: String },
     #[error("the inventory has no [[device]]: add one for each type, with `name`, `count` and `actions`")]
     NoDevices,
-    /// A type has no devices.
     #[error("the inventory counts 0 of the device `{0}`: remove it, or give its number")]
     ZeroCount(String),
-    /// A type has no actions.
     #[error("the device `{0}` of the inventory has no action: remove it, or list its actions")]
     NoActions(String),
-    /// The name of a device or an action is empty.
     #[error("the inventory has an empty name in its device number {0}: name it")]
     EmptyName(usize),
-    /// There are too many types.
     #[error(
         "the inventory has {0} types of device, the limit is {MAX_DEVICE_TYPES}: merge types with the same actions"
     )]
     TooManyTypes(usize),
-    /// There are too many different actions.
     #[error("the inventory has {0} different actions, the limit is {MAX_ACTIONS}: give actions of one size one name")]
     TooManyActions(usize),
-    /// Types share actions in too many ways.
     #[error(
         "the inventory's types share actions in {0} different ways, the limit is {MAX_ACTION_CLASSES}: merge types \
          with nearly the same actions"
     )]
     TooManyClasses(usize),
-    /// No device has this action.
     #[error("no device of the inventory has the action `{0}`: add it to one, or remove it from the labels")]
     UnknownAction(String),
 }

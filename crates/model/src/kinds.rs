@@ -38,13 +38,11 @@ pub struct Kinds {
     pub other: f64,
     /// How replies depend on the kind; `None` if they tell nothing.
     pub replies: Option<KindReplies>,
-    /// The kinds.
     #[serde(rename = "kind")]
     pub list: Vec<Kind>,
 }
 
 impl Kinds {
-    /// The most kinds of a model.
     pub const MAX_KINDS: usize = 4096;
 
     /// Weights of all explanations of a size, in no unit of its own: for each kind its share of commands times
@@ -115,7 +113,6 @@ impl Kinds {
         Some(self.replies.as_ref()?.pooled(seen, replies, bytes))
     }
 
-    /// What is wrong with the values, if anything is.
     pub fn fault(&self) -> Option<&'static str> {
         let is_size = |size: i64| size.unsigned_abs() <= MAX_MESSAGE_SIZE.unsigned_abs();
         let is_valid =
@@ -213,7 +210,6 @@ pub(crate) fn actions_in_words<'a>(actions: impl Iterator<Item = (&'a str, u32)>
     if words.is_empty() { "no action".to_owned() } else { words.join(" + ") }
 }
 
-/// How replies are smoothed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KindReplies {

@@ -2,10 +2,8 @@
 
 use crate::action::MAX_MESSAGE_SIZE;
 
-/// The largest count of one action in a command.
 pub const MAX_COUNT_OF_ACTION: u32 = 1 << 20;
 
-/// A command whose actions are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelledCommand {
     /// Smallest and largest possible |s|, in bytes, in the basis of the model. They differ if a block cipher pads.
@@ -29,7 +27,6 @@ impl LabelledCommand {
         least + (most - least) / 2
     }
 
-    /// Total number of actions.
     pub fn total(&self) -> u64 {
         self.counts.iter().map(|count| u64::from(*count)).sum()
     }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 pub enum LearnedPadding {
     /// All sizes leave the same rest modulo this number of bytes, as was found in the captures.
     Modulo(u32),
-    /// By a policy that is known.
     Policy(PaddingPolicy),
 }
 

@@ -23,7 +23,6 @@ pub struct Limits {
 pub struct Condition {
     /// The classes, as a bit set.
     classes: u64,
-    /// The bound.
     max: u32,
     /// The number of devices with such actions; `u32::MAX` if only [`Limits::counting`] limits them.
     devices: u32,
@@ -49,7 +48,6 @@ impl Inventory {
 }
 
 impl Condition {
-    /// Whether the condition includes a class.
     pub fn holds_class(&self, class: usize) -> bool {
         class < MAX_ACTION_CLASSES && self.classes >> class & 1 == 1
     }
@@ -145,7 +143,6 @@ impl Limits {
         self.class_of.get(action).copied().unwrap_or(self.classes)
     }
 
-    /// The number of classes.
     pub fn classes(&self) -> usize {
         self.classes
     }

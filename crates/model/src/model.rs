@@ -25,7 +25,6 @@ pub enum FitMethod {
 /// By how many bytes ε may be greater than any that was learned.
 const EPSILON_MARGIN: i64 = 64;
 
-/// Everything learned about a gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     /// The gateway and the services it was learned on; empty for any.
@@ -54,22 +53,18 @@ pub struct Model {
     pub reply_windows: Option<ReplyWindows>,
     /// Statistics of the records that are not commands; `None` if none were learned.
     pub noise: Option<NoiseStatistics>,
-    /// How and from what it was learned.
     pub learned: Provenance,
 }
 
 /// How and from what a model was learned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provenance {
-    /// How sizes were learned.
     pub method: FitMethod,
     /// The number of labelled commands.
     pub commands: u64,
     /// The version of sizeleak that learned the model.
     pub version: String,
-    /// What its sizes are.
     pub basis: Basis,
-    /// The captures.
     pub captures: Vec<CaptureDigest>,
     /// How messages are padded, so that sizes are known as ranges; `None` without padding.
     pub padding: Option<LearnedPadding>,
@@ -125,7 +120,6 @@ pub struct CaptureDigest {
     pub sha256: String,
 }
 
-/// So many commands that recur are named.
 const NAMED_RECURRING: usize = 3;
 
 impl Model {

@@ -48,77 +48,44 @@ const MAX_PADDING: u32 = 4096;
 const MAX_WARNINGS: usize = 64;
 const MAX_WARNING_BYTES: usize = 4096;
 
-/// Why a model file cannot be used.
 #[derive(Debug, Error)]
 pub enum ModelError {
-    /// The file cannot be read.
     #[error("{}: {source}", file.display())]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The file is not a valid model.
+    Read { file: PathBuf, source: io::Error },
     #[error("{}: {fault}", file.display())]
-    Invalid {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
-        fault: ModelFault,
-    },
-    /// Two sections of the models in use are about the same service.
+    Invalid { file: PathBuf, fault: ModelFault },
     #[error(
         "{first} and {second} are both about {scope}: use one of them, or give each a [scope] with its own `gateway` \
          and `services`"
     )]
-    Overlap {
-        /// The first section, with its file.
-        first: String,
-        /// The second section, with its file.
-        second: String,
-        /// What both are about.
-        scope: String,
-    },
-    /// There are too many sections in all files together.
+    Overlap { first: String, second: String, scope: String },
     #[error("the model files have {0} sections, the limit is {MAX_SECTIONS}: leave some files out")]
     TooManySections(usize),
 }
 
-/// What is wrong with a model's text.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum ModelFault {
-    /// It is not TOML, or does not have the keys of a model.
     #[error("{0}")]
     Syntax(String),
-    /// It has no schema version.
     #[error("this is not a model: the key `schema` is missing")]
     NoSchema,
-    /// A later sizeleak wrote it.
     #[error(
         "schema {0} is newer than this sizeleak supports ({SCHEMA}): use a newer sizeleak, or learn the model again"
     )]
     NewerSchema(i64),
-    /// The schema version does not exist.
     #[error("there is no schema {0}, this sizeleak supports {SCHEMA}: learn the model again")]
     UnknownSchema(String),
-    /// A value is out of bounds.
     #[error("{0}")]
     Bounds(String),
-    /// Its inventory is inconsistent, or does not fit the actions.
     #[error(transparent)]
     Inventory(#[from] InventoryError),
-    /// One of several sections is not a valid model.
     #[error("section {number} ({scope}): {fault}")]
     Section {
         /// The section's number in the file, from 1.
         number: usize,
-        /// What the section is about.
         scope: String,
-        /// What is wrong with it.
         fault: Box<ModelFault>,
     },
-    /// Two sections of the file are about the same service.
     #[error(
         "the sections {first} and {second} are both about {scope}: leave one of them out, or give each a [model.scope] \
          with its own `gateway` and `services`"
@@ -126,9 +93,7 @@ pub enum ModelFault {
     Overlap {
         /// The number of the first section, from 1.
         first: usize,
-        /// The number of the second section.
         second: usize,
-        /// What both are about.
         scope: String,
     },
 }
@@ -332,7 +297,6 @@ impl Model {
 /// The first line of a model file.
 const TITLE: &str = "# What sizeleak learned of a gateway. Sizes are bytes.\n";
 
-/// Reads a file of at most 16 MiB.
 pub(crate) fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, ModelFault>) -> Result<T, ModelError> {
     let text = read_text(file, MAX_FILE_BYTES).map_err(|source| ModelError::Read { file: file.to_owned(), source })?;
     let parsed = if let Some(what) = stand_in(text.as_bytes()) {
@@ -382,7 +346,6 @@ pub(crate) fn read_sections(text: &str) -> Result<Vec<Model>, ModelFault> {
     (1..).zip(sections).map(section).collect()
 }
 
-/// The text of a file with several sections.
 pub(crate) fn write_sections<'a>(models: impl IntoIterator<Item = &'a Model>) -> String {
     let mut text = format!("{TITLE}schema = {SCHEMA}\n");
     for model in models {

@@ -17,9 +17,7 @@ pub struct ModelSet {
 /// What is known of a flow's two ends, and what is asked about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlowEnds<'a> {
-    /// The gateway's address.
     pub gateway: Option<IpAddr>,
-    /// The service's address and port.
     pub service: Option<SocketAddr>,
     /// The server name that the gateway asked for.
     pub server_name: Option<&'a str>,
@@ -41,7 +39,6 @@ impl FlowEnds<'_> {
 pub enum GatewaysSeen {
     /// None or one.
     One,
-    /// Two or more.
     Several,
 }
 
@@ -52,7 +49,6 @@ pub enum Choice {
     Covered(usize),
     /// It is not known to be, and nothing contradicts it.
     Assumed(usize, Assumption),
-    /// No section is about it.
     Uncovered(Uncovered),
 }
 
@@ -63,22 +59,16 @@ pub enum Assumption {
     SameService,
     /// The gateway has another address; it is the only one there is.
     SameGateway,
-    /// Both of these.
     SameGatewayAndService,
     /// Nothing is known of the flow's ends.
     UnknownEnds,
 }
 
-/// Why no section is used for a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Uncovered {
-    /// No section is about the gateway.
     Gateway,
-    /// No section of this gateway is about the service.
     Service,
-    /// Several sections could be meant.
     Ambiguous,
-    /// No section is about messages of its protocol.
     Protocol,
     /// All sections are about commands, and this is a report; or the reverse.
     Direction,
@@ -151,17 +141,14 @@ impl ModelSet {
         }
     }
 
-    /// The sections.
     pub fn sections(&self) -> &[Model] {
         &self.sections
     }
 
-    /// The sections, to own them.
     pub fn into_sections(self) -> Vec<Model> {
         self.sections
     }
 
-    /// The scopes of the sections, in their order.
     pub fn scopes(&self) -> Scopes {
         Scopes { scopes: self.sections.iter().map(|model| model.scope.clone()).collect() }
     }
@@ -295,7 +282,6 @@ impl fmt::Display for Assumption {
     }
 }
 
-/// Why, and what to do, for people.
 impl fmt::Display for Uncovered {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {

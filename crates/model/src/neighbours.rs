@@ -7,12 +7,10 @@ use std::collections::BTreeMap;
 /// The most distinct tuples of a model: what they are learned into takes memory and time for each.
 pub const MAX_TUPLES: usize = 100_000;
 
-/// The size and ε of labelled commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EpsilonTuple {
     /// |s| in bytes.
     pub size: i64,
-    /// ε in bytes.
     pub epsilon: i64,
     /// The number of labelled commands with this size and ε, at least 1.
     pub times: u64,
@@ -25,10 +23,8 @@ impl EpsilonTuple {
     }
 }
 
-/// A value of ε and its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WeightedEpsilon {
-    /// ε in bytes.
     pub epsilon: i64,
     /// Its share of all values, from 0 to 1.
     pub weight: f64,

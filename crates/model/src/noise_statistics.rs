@@ -11,7 +11,6 @@ pub const MAX_NOISE_SIZES: usize = 512;
 /// From this number of occurrences on, a behaviour of records of one size counts as regular.
 pub const MIN_OCCURRENCES: u64 = 4;
 
-/// The largest count or time accepted.
 const MAX_VALUE: u64 = 1 << 53;
 
 /// Counts of labelled commands and of the other records, by size. Sizes are in the model's basis.
@@ -28,7 +27,6 @@ pub struct NoiseStatistics {
     pub missing_labels: u64,
     /// The time in milliseconds within which the service answers the gateway, if it is slow.
     pub answer_within_ms: Option<u64>,
-    /// How the service writes a command.
     pub written: RecordLayout,
     /// Sizes of records to the gateway behind which a command goes on, whatever the gateway says in between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -37,10 +35,8 @@ pub struct NoiseStatistics {
     pub full_to_gateway: Option<u32>,
     /// The same for records from the gateway.
     pub full_from_gateway: Option<u32>,
-    /// Records to the gateway, by size.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub to_gateway: Vec<ServiceRecords>,
-    /// Records from the gateway, by size.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub from_gateway: Vec<GatewayRecords>,
 }
@@ -49,7 +45,6 @@ pub struct NoiseStatistics {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordLayout {
-    /// As one record.
     #[default]
     Whole,
     /// As several records at once, such as head and body.
@@ -60,7 +55,6 @@ pub enum RecordLayout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceRecords {
-    /// Their size, in bytes.
     pub size: u32,
     /// The number of labelled commands that begin with such a record.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -90,7 +84,6 @@ pub struct ServiceRecords {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatewayRecords {
-    /// Their size, in bytes.
     pub size: u32,
     /// Their number.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -114,7 +107,6 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl GatewayRecords {
-    /// Whether such records are usually answered.
     pub fn is_answered(&self) -> bool {
         self.answered.saturating_mul(3) >= self.times
     }
@@ -131,7 +123,6 @@ impl GatewayRecords {
 }
 
 impl NoiseStatistics {
-    /// What is wrong with the values, if anything is.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         let most = self.to_gateway.len().max(self.from_gateway.len()).max(self.continued.len());
         if most > MAX_NOISE_SIZES {

@@ -8,7 +8,6 @@ use crate::model::Model;
 /// What padding rounds up to, in bytes, beside powers of two.
 const MULTIPLES: [i64; 4] = [8, 16, 32, 64];
 
-/// All ways to pad.
 const WAYS: usize = MULTIPLES.len() + 1;
 
 /// The share of new sizes that are padded ones where messages are padded: some are another app's.

@@ -71,7 +71,6 @@ impl Prior {
         self.recurring.iter().filter(|command| limits.admits(&command.counts))
     }
 
-    /// The share of commands that recur.
     pub fn recurring_share(&self) -> f64 {
         self.recurring.iter().map(|command| command.share).sum()
     }
@@ -128,7 +127,6 @@ impl Prior {
     }
 }
 
-/// A command that recurs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecurringCommand {

@@ -14,7 +14,6 @@ impl Rank {
         Self(u128::from(descending) << 64 | index as u128)
     }
 
-    /// The index.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as u64 as usize

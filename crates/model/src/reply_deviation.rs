@@ -20,7 +20,6 @@ impl ReplyDeviation {
         Self { usual: SkewedLaplace::new(missing, surplus), wide }
     }
 
-    /// P(deviation).
     pub(crate) fn exactly(&self, deviation: i64) -> f64 {
         self.mixed(|part| part.exactly(deviation))
     }

@@ -27,7 +27,6 @@ fn usually_mostly_ms() -> u64 {
 }
 
 impl ReplyWindows {
-    /// What is wrong with the values, if anything is.
     pub(crate) fn fault(self) -> Option<&'static str> {
         let is_possible =
             (1..=MAX_REPLY_WITHIN_MS).contains(&self.within_ms) && (1..=self.within_ms).contains(&self.gap_ms);
@@ -37,7 +36,6 @@ impl ReplyWindows {
         )
     }
 
-    /// The longer of two windows.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self {

@@ -6,7 +6,6 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The most services of a scope.
 const MAX_SERVICES: usize = 256;
 
 /// The longest name in the DNS, in characters of its text (RFC 1035, section 2.3.4).
@@ -39,11 +38,9 @@ pub struct Scope {
 pub enum ServiceName {
     /// The name that a client asks for (RFC 6066, section 3), in lower case and without a final dot.
     Server(String),
-    /// Address and port.
     Address(SocketAddr),
 }
 
-/// A text that names no service.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 #[error(
     "`{0}` is no service: give a server name such as `cloud.example.com`, or an address and port such as `192.0.2.7:443`"
@@ -62,12 +59,10 @@ impl Scope {
         self.services.iter().any(|service| matches!(service, ServiceName::Server(server) if *server == name))
     }
 
-    /// Whether an address and port is among its services.
     pub fn has_address(&self, address: SocketAddr) -> bool {
         self.addresses().any(|own| own == address)
     }
 
-    /// The addresses and ports among its services.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.services.iter().filter_map(|service| match service {
             ServiceName::Address(address) => Some(*address),
@@ -88,7 +83,6 @@ impl Scope {
         protocol.filter(|name| !TLS.contains(name)) == self.protocol.as_deref()
     }
 
-    /// What is out of bounds.
     pub(crate) fn fault(&self) -> Option<String> {
         let services = self.services.len();
         (services > MAX_SERVICES)

@@ -24,7 +24,6 @@ const OFF_CENTRE: i64 = BYTE >> 5;
 /// Levels are searched this far from the median, in bytes.
 const MAX_DISTANCE: i64 = 16;
 
-/// The number of levels searched.
 const LEVELS: usize = 2 * MAX_DISTANCE as usize + 1;
 
 /// After so many residuals, it is looked whether costs have reached a limit.
@@ -33,7 +32,6 @@ const CHECKED_EVERY: usize = 16;
 /// The step function that fits the residuals of commands best.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepFunction {
-    /// The level at each command.
     pub levels: Vec<i64>,
     /// The sum of the capped deviations and the price of the steps.
     pub cost: i64,
@@ -44,11 +42,9 @@ pub struct StepFunction {
 /// A residual of some commands with the same size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Residual {
-    /// The size of the commands in bytes.
     pub size: i64,
     /// The least and the greatest residual that they may have.
     pub range: [i64; 2],
-    /// How many commands there are.
     pub times: u32,
 }
 

@@ -21,7 +21,6 @@ pub(crate) struct BodyForm {
     pub(crate) added_bytes: usize,
 }
 
-/// An action as messages have it.
 #[derive(Debug)]
 struct EncodedAction {
     /// The JSON value that it sets.
@@ -30,7 +29,6 @@ struct EncodedAction {
     replies: Vec<ReplyPadding>,
 }
 
-/// Encodes the messages of a scenario.
 #[derive(Debug)]
 pub(crate) struct MessageEncoder {
     /// In the order of [`Scenario::action_names`].

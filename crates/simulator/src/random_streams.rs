@@ -51,7 +51,6 @@ impl Seed {
     }
 }
 
-/// A random duration from a range, in nanoseconds.
 pub(crate) fn random_duration(range: DurationRange, random: &mut ChaCha20Rng) -> i64 {
     random.random_range(nanoseconds(range.min)..=nanoseconds(range.max))
 }

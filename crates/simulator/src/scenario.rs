@@ -35,35 +35,27 @@ use crate::ScenarioError;
 pub struct Scenario {
     /// When the first capture starts.
     pub epoch: Timestamp,
-    /// Addresses and TCP.
     pub network: NetworkSettings,
-    /// TLS version and cipher.
     pub tls: TlsSettings,
     /// The protocol inside TLS.
     pub session: SessionSettings,
-    /// The form of commands.
     pub command: CommandSettings,
     #[serde(rename = "device")]
     pub devices: Vec<DeviceKind>,
     /// The JSON values of actions. The value of an action that is not listed is its name.
     #[serde(rename = "action")]
     pub actions: Vec<ActionValue>,
-    /// The commands of the capture to learn from.
     pub learn: LearnSettings,
-    /// The commands of the capture to test on.
     pub test: TestSettings,
     /// The life of the home in the capture to test on, in place of random commands.
     pub habits: HabitSettings,
     pub labels: LabelSettings,
     pub replies: ReplySettings,
-    /// To which sizes commands and replies are padded.
     pub padding: PaddingSettings,
     /// New firmware in the middle of the capture to test on.
     pub firmware_change: FirmwareChange,
-    /// The gateway's unsolicited messages.
     pub telemetry: TelemetrySettings,
     pub noise: NoiseSettings,
-    /// Resolution and disturbances of the capture.
     pub capture: CaptureSettings,
     /// Actions of a real home ([`Scenario::play`]); in place of random commands where there are any.
     #[serde(skip)]

@@ -16,7 +16,6 @@ const SETTLE: i64 = 5 * SECOND;
 /// From one connection's end to the next one's start.
 const PAUSE: i64 = 2 * SECOND;
 
-/// A command that will be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlannedCommand {
     pub(crate) time_ns: i64,
@@ -27,7 +26,6 @@ pub(crate) struct PlannedCommand {
     pub(crate) is_dummy: bool,
 }
 
-/// A connection and the commands sent through it.
 #[derive(Debug)]
 pub(crate) struct PlannedConnection {
     pub(crate) open_ns: i64,
@@ -73,7 +71,6 @@ impl ScheduleRandom {
         }
     }
 
-    /// The app that sends a command.
     fn app(&mut self, command: &CommandSettings) -> App {
         let share = command.second_app;
         if share > 0.0 && self.variation.random_bool(share) { App::Second } else { App::First }

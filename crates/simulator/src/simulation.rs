@@ -47,7 +47,6 @@ pub enum TestForm {
 }
 
 impl TestForm {
-    /// The file of that traffic.
     fn file(self) -> &'static str {
         match self {
             Self::Capture => "test.pcap",
@@ -56,7 +55,6 @@ impl TestForm {
     }
 }
 
-/// A capture with its labels and its ground truth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimulatedCapture {
     /// The capture, a pcap file; or a stream of frames ([`TestForm::Frames`]).
@@ -68,7 +66,6 @@ pub struct SimulatedCapture {
     pub truths: Vec<Truth>,
 }
 
-/// The ground truth about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Truth {
     /// When its first segment was captured: nanoseconds since the epoch, in the resolution of the capture.
@@ -81,7 +78,6 @@ pub struct Truth {
     pub plaintext_size: usize,
     /// The sum of its records' lengths (`TLSCiphertext.length`), in bytes.
     pub wire_size: usize,
-    /// The number of its TLS records.
     pub records: usize,
     /// The number of replies: TLS messages of the gateway that answer it.
     pub replies: usize,

@@ -10,7 +10,6 @@ use crate::scenario::TlsSettings;
 use crate::time::MILLISECOND;
 use crate::tls::{ServerIdentity, Side, TlsSession, record_lengths, wire_lengths};
 
-/// How a connection is opened.
 #[derive(Debug)]
 pub(crate) struct ConnectionSetup<'a> {
     pub(crate) route: TcpRoute<'a>,
@@ -49,7 +48,6 @@ impl SentMessage {
     }
 }
 
-/// The packets and messages of a closed connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionTraffic {
     pub(crate) packets: Vec<SimulatedPacket>,
@@ -69,7 +67,6 @@ pub(crate) struct TlsConnection<'a> {
 }
 
 impl<'a> TlsConnection<'a> {
-    /// Performs the TCP and TLS handshakes.
     pub(crate) fn open(setup: ConnectionSetup<'a>) -> Result<Self, SimulateError> {
         let ConnectionSetup { route, identity, tls, protocol, open_ns, tls_random, mut tcp_random } = setup;
         let mut delays: Vec<i64> = (0..8).map(|_| tcp_random.random_range(MILLISECOND / 2..3 * MILLISECOND)).collect();

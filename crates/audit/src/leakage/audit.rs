@@ -13,7 +13,6 @@ const OBSERVATIONS: [u32; 2] = [2, 3];
 /// Collisions of commands of up to so many actions are listed.
 const LISTED_ACTIONS: u32 = 2;
 
-/// What the sizes of commands give away.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Audit {
     pub commands: f64,
@@ -24,7 +23,6 @@ pub struct Audit {
     pub left_out: f64,
     /// The bytes that sizes are multiples of on the wire, under a block cipher or with padding.
     pub block_bytes: Option<u64>,
-    /// What an observer of sizes learns.
     pub by_size: Learned,
     /// The same if ε is known; where sizes are seen in blocks, the same if ε were always 0.
     pub with_known_epsilon: Learned,
@@ -38,7 +36,6 @@ pub struct Audit {
     pub repeated: Vec<Repeated>,
     /// V of the command after any number of them.
     pub in_the_end: f64,
-    /// The commands by their number of actions.
     pub by_number: Vec<NumberRow>,
     /// Commands of one or two actions that have the same size.
     pub collisions: Vec<Collision>,
@@ -56,7 +53,6 @@ pub struct Learned {
     pub kinds: Option<Measures>,
 }
 
-/// Several observations of the same command.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Repeated {
     pub observations: u32,

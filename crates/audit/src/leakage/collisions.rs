@@ -5,7 +5,6 @@ use serde::Serialize;
 use sizeleak_inference::channel::Observation;
 use sizeleak_inference::space::CommandSpace;
 
-/// Commands of the same size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Collision {
     /// The bytes of its actions.

@@ -21,7 +21,6 @@ pub struct ModelObserver<'a> {
     named: NamedSecrets,
 }
 
-/// The best guess by one size.
 #[derive(Debug, Clone, Copy, Default)]
 struct Guess {
     /// `max_A J(A, t)`.
@@ -33,7 +32,6 @@ struct Guess {
     joint_of_number: f64,
 }
 
-/// How often secrets are named.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct NamedSecrets {
     pub command: f64,

@@ -27,7 +27,6 @@ pub fn with_inventory(mut model: Model, inventory: Inventory) -> Result<(Model, 
     Ok((model, gone))
 }
 
-/// Removes what is not kept, by index.
 fn keep<T>(values: &mut Vec<T>, is_kept: &[bool]) {
     let mut kept = is_kept.iter().copied();
     values.retain(|_| kept.next().unwrap_or(true));

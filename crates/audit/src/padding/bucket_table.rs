@@ -82,16 +82,13 @@ impl Goal {
     }
 }
 
-/// A bucket of neighbouring sizes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bucket {
     /// The commands in it, padded to its size.
     pub(crate) row: SizeRow,
     /// The number of sizes up to its last one.
     pub(crate) end: usize,
-    /// What it adds to the leakage.
     pub(crate) leakage: f64,
-    /// The expected bytes that it adds to a command.
     pub(crate) added_bytes: f64,
 }
 
@@ -133,11 +130,9 @@ pub struct TableSearch<'a> {
     /// The commands of each size, by ascending size.
     pub rows: &'a [SizeRow],
     pub objective: Objective,
-    /// What must hold for each bucket.
     pub rules: TableRules,
 }
 
-/// The weights of leakage and bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weights {
     pub(crate) leakage: f64,

@@ -10,7 +10,6 @@ use thiserror::Error;
 
 use sizeleak_inference::channel::{Observation, Observer};
 
-/// What is done so that messages give away less.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Countermeasures {
     /// How messages to the gateway are padded: all commands of a record together.
@@ -35,7 +34,6 @@ pub enum Sending {
     Every(f64),
 }
 
-/// What replies look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum ReplyForm {

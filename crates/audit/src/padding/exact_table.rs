@@ -10,12 +10,9 @@ use crate::padding::padded_home::{JudgedPolicy, PaddedHome};
 const STRICTER: f64 = 1.5;
 const MAX_SEARCHES: usize = 6;
 
-/// Why no table is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoTable {
-    /// None obeys the rules.
     Rules,
-    /// None reaches the goal.
     Goal,
 }
 

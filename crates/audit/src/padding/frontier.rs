@@ -26,7 +26,6 @@ pub struct Frontier {
     tables: Vec<BucketTable>,
 }
 
-/// The first buckets of a table.
 #[derive(Debug, Clone, Copy)]
 struct Beginning {
     leakage: f64,

@@ -16,11 +16,9 @@ use crate::padding::shared_record::SharedRecord;
 use sizeleak_inference::channel::{Channel, EpsilonKnowledge, KeyFigures, Observation, Observer};
 use sizeleak_inference::space::{CommandSpace, SpaceError};
 
-/// The commands of a home and their replies.
 #[derive(Debug)]
 pub struct HomeTraffic {
     sizes: SeenSizes,
-    /// Who sees replies, too.
     with_replies: Option<Observation>,
     /// Who sees their number, where that follows from the number of actions alone.
     with_reply_count: Option<Observation>,
@@ -53,7 +51,6 @@ impl HomeTraffic {
         Ok(Self { sizes, with_replies, with_reply_count, commands })
     }
 
-    /// What the model knows of the replies to a command.
     pub fn replies(&self) -> ReplyTraffic {
         self.commands.replies
     }
@@ -62,7 +59,6 @@ impl HomeTraffic {
         self.commands.bytes
     }
 
-    /// What countermeasures give away and cost.
     pub fn effect(&self, countermeasures: &Countermeasures) -> Result<CountermeasureEffect, CountermeasureError> {
         let Countermeasures { policy, sending, dummies, replies } = countermeasures;
         let sent_per_second = self.commands.a_day / DAY / (1.0 - dummies);

@@ -77,7 +77,6 @@ impl SeenSizes {
         PaddingCost::of(&self.rows, policy)
     }
 
-    /// What is seen under a policy.
     pub(crate) fn padded(&self, policy: &PaddingPolicy) -> PaddedOutputs {
         PaddedOutputs::new(&self.observation, policy)
     }
@@ -92,7 +91,6 @@ pub struct PaddedHome {
     sizes: SeenSizes,
     /// By the size that is seen and probability.
     pub groups: Vec<CommandGroup>,
-    /// What is learned without padding.
     pub unpadded: Learned,
     pub command_bytes: f64,
     pub commands_per_day: f64,
@@ -151,7 +149,6 @@ impl PaddedHome {
         }
     }
 
-    /// What is seen under a policy.
     fn outputs(&self, policy: &PaddingPolicy) -> PaddedOutputs {
         match &self.tunnel {
             Some(tunnel) => PaddedOutputs::through_tunnel(&self.sizes.observation, policy, tunnel).0,
@@ -159,7 +156,6 @@ impl PaddedHome {
         }
     }
 
-    /// The tunnel through which commands are seen, if they are.
     pub fn tunnel(&self) -> Option<&Tunnel> {
         self.tunnel.as_ref()
     }
@@ -190,7 +186,6 @@ impl PaddedHome {
         channel
     }
 
-    /// What is learned under a policy.
     pub fn padded(&self, policy: &PaddingPolicy) -> Learned {
         self.outputs(policy).learned(&self.sizes.observation)
     }
@@ -200,11 +195,9 @@ impl PaddedHome {
 #[derive(Debug, Clone, Serialize)]
 pub struct JudgedPolicy {
     pub name: String,
-    /// The expected bytes that it adds to a command.
     pub added_bytes: f64,
     /// These as a share of the command's bytes.
     pub added_share: f64,
-    /// The megabytes that it adds a day.
     pub megabytes_a_day: f64,
     /// What an observer of one padded command learns.
     pub by_size: Learned,

@@ -82,7 +82,6 @@ impl PaddedOutputs {
         Channel { rows: channel.rows.iter().map(row).collect(), outputs: self.outputs }
     }
 
-    /// What is learned about each secret of the observation.
     pub fn learned(&self, observation: &Observation) -> Learned {
         Learned::of(observation, |channel| self.channel(channel))
     }

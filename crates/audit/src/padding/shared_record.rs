@@ -89,7 +89,6 @@ impl SharedRecord {
         Ok(Some(Self { others, of_number, sending }))
     }
 
-    /// How many records there are for each command.
     pub(crate) fn records_per_command(&self) -> f64 {
         (1..).map(f64::from).zip(&self.of_number).map(|(number, (probability, _))| probability / number).sum()
     }
@@ -150,7 +149,6 @@ impl SharedRecord {
 struct PaddedRecords {
     /// Of each size from the smallest one on, the padded ones as numbers, with their probabilities.
     of_sums: Vec<Vec<(u32, f64)>>,
-    /// How many padded sizes there are.
     outputs: usize,
     /// How many padded sizes of a size there are, over all of them.
     entries: usize,

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use sizeleak_model::policies::PaddingPolicy;
 
-/// Columns of a line of sizes.
 const COLUMNS: usize = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -66,7 +66,6 @@ struct OpenWindow {
 pub struct Background {
     pub flows: u32,
     pub conversations: usize,
-    /// How long the capture is, in seconds.
     pub seconds: f64,
     /// The share of windows in which one of them sends.
     pub busy: f64,

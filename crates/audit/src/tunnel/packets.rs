@@ -34,7 +34,6 @@ pub enum TunnelKind {
     Padded(PaddingPolicy),
 }
 
-/// A name that is no tunnel.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 #[error(
     "`{0}` is no tunnel: give wireguard, esp-gcm, esp-cbc, or how packets are padded, by a policy without chance such as \
@@ -92,7 +91,6 @@ impl FromStr for TunnelKind {
     }
 }
 
-/// As it is named.
 impl Display for TunnelKind {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -143,7 +141,6 @@ impl Tunnel {
         }
     }
 
-    /// What it does to packets, in words.
     pub fn in_words(&self) -> String {
         let Self { padding, trailer, added, mtu, headers, record_overhead, .. } = self;
         let trailer = if *trailer > 0 { format!(", with {trailer} bytes of trailer,") } else { String::new() };

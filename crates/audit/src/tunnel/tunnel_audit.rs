@@ -14,7 +14,6 @@ use crate::tunnel::packets::{Burst, Tunnel};
 /// The most entries of a channel: some seconds of work, and 256 MB.
 const MAX_ENTRIES: usize = 1 << 22;
 
-/// What an observer learns of commands through a tunnel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TunnelAudit {
     /// From sizes alone, without the tunnel.
@@ -70,7 +69,6 @@ impl TunnelAudit {
     }
 }
 
-/// So many background flows in words.
 pub fn flows_in_words(flows: u32) -> String {
     if flows == 1 { "1 flow".to_owned() } else { format!("{flows} flows") }
 }

@@ -9,7 +9,6 @@ use std::fmt;
 pub struct PaddingKey([u8; 32]);
 
 impl PaddingKey {
-    /// A key of 32 secret random bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

@@ -12,14 +12,10 @@ use crate::policies::policy_error::{MAX_BUCKETS, MAX_PADDING_UNIT, MAX_RANDOM_BY
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PaddingPolicy {
-    /// No padding.
     None,
-    /// To the next multiple.
     Multiple {
-        /// The unit in bytes.
         bytes: u64,
     },
-    /// To the next power of two.
     PowersOfTwo,
     /// Padmé: to the next size with as many significant bits as its exponent has (Nikitin et al., "Reducing Metadata
     /// Leakage from Encrypted Files and Communication with PURBs", PETS 2019, section 4).
@@ -27,19 +23,14 @@ pub enum PaddingPolicy {
     /// TLS 1.3 record padding, as OpenSSL's `SSL_CTX_set_block_padding`: each record that is not full, with the byte of
     /// its content type, to the next multiple, at most 16384 bytes.
     Tls13Multiple {
-        /// The unit in bytes.
         bytes: u64,
     },
     /// Random padding of 0 to `most` bytes, each number as likely.
     Random {
-        /// The most bytes.
         most: u64,
-        /// How padding is drawn.
         draw: Draw,
     },
-    /// All commands to one size.
     Constant {
-        /// That size in bytes.
         bytes: u64,
     },
     /// To the smallest bucket that holds the command.
@@ -52,16 +43,13 @@ pub enum PaddingPolicy {
         /// Sizes, and what each is padded to; by ascending size. A size between two is padded as the next larger one.
         sizes: Vec<[u64; 2]>,
     },
-    /// To a random size.
     RandomTable {
         /// The distributions, by ascending size. A size between two is padded as the next larger one.
         rows: Vec<RandomRow>,
-        /// How padding is drawn.
         draw: Draw,
     },
 }
 
-/// How random padding is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -76,19 +64,14 @@ pub enum Draw {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RandomRow {
-    /// The size in bytes.
     pub size: u64,
-    /// The padded sizes.
     pub padded: Vec<PaddedSize>,
 }
 
-/// A padded size and its probability.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaddedSize {
-    /// The padded size in bytes.
     pub bytes: u64,
-    /// Its probability.
     pub probability: f64,
 }
 
@@ -215,7 +198,6 @@ impl RandomRow {
     }
 }
 
-/// The greatest size of a random table.
 fn greatest_of(rows: &[RandomRow]) -> Option<u64> {
     rows.iter().flat_map(|row| &row.padded).map(|padded| padded.bytes).max()
 }

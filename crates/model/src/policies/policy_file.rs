@@ -11,19 +11,15 @@ use serde::{Deserialize, Serialize};
 use crate::policies::padding_policy::PaddingPolicy;
 use crate::policies::policy_error::PolicyError;
 
-/// The version of the format.
 pub const POLICY_VERSION: u32 = 1;
 
-/// A padding policy with the version of its format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyFile {
-    /// [`POLICY_VERSION`].
     pub version: u32,
     /// What the policy was made for, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The policy.
     pub policy: PaddingPolicy,
 }
 
@@ -34,7 +30,6 @@ struct Version {
 }
 
 impl PolicyFile {
-    /// A policy in the current format.
     pub fn new(policy: PaddingPolicy, note: Option<String>) -> Self {
         Self { version: POLICY_VERSION, note, policy }
     }

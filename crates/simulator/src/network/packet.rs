@@ -11,7 +11,6 @@ use etherparse::{
 use crate::SimulateError;
 use crate::scenario::NetworkSettings;
 
-/// A captured packet.
 #[derive(Debug, Clone)]
 pub(crate) struct SimulatedPacket {
     pub(crate) time_ns: i64,

@@ -47,7 +47,6 @@ impl TcpRoute<'_> {
     }
 }
 
-/// The state of one end.
 #[derive(Debug, Default)]
 struct Endpoint {
     /// Its next sequence number.
@@ -86,7 +85,6 @@ enum SegmentPosition {
     Last,
 }
 
-/// A segment that will be retransmitted.
 #[derive(Debug)]
 struct Retransmission {
     time_ns: i64,

@@ -13,7 +13,6 @@ use sizeleak_model::policies::PaddingPolicy;
 use super::{ActionValue, Compression, DurationRange, Framing, PaddingLayer, Parameter, ReplyMode, Scenario, Version};
 use crate::ScenarioError;
 
-/// The largest number of commands in a capture.
 const MAX_COMMANDS: u32 = 100_000;
 /// The largest number of events of one recurring kind in a capture.
 const MAX_EVENTS: i64 = 1_000_000;
@@ -24,10 +23,8 @@ const MAX_ACTIONS: usize = 4_096;
 /// hundred bytes of memory.
 const MAX_ACTIONS_OF_DEVICES: u64 = 100_000;
 const MAX_ACTIONS_OF_COMMANDS: u64 = 4_000_000;
-/// The largest JSON value of an action, in bytes.
 const MAX_VALUE_BYTES: usize = 1 << 20;
 const MAX_NAMES: usize = 1_000;
-/// The longest name of a parameter, in bytes.
 const MAX_NAME_BYTES: usize = 256;
 const MAX_NUMBER: u64 = 10_u64.pow(18);
 const MAX_REPLIES: usize = 16;

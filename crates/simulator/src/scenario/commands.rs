@@ -55,13 +55,11 @@ pub struct CommandSettings {
     pub recurring: Recurring,
 }
 
-/// The number that identifies a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MessageId {
     pub min_digits: u32,
     pub max_digits: u32,
-    /// How it is drawn.
     pub draw: IdDraw,
 }
 
@@ -104,7 +102,6 @@ pub struct TestSettings {
     pub commands: u32,
 }
 
-/// The accuracy of labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LabelSettings {
@@ -165,7 +162,6 @@ pub(super) fn devices() -> Vec<DeviceKind> {
     ]
 }
 
-/// The JSON values of their actions.
 pub(super) fn actions() -> Vec<ActionValue> {
     let values = [
         ("on", json!("on")),

@@ -32,7 +32,6 @@ pub struct HabitSettings {
     /// Days on which people are away.
     #[serde(rename = "holiday")]
     pub holidays: Vec<Holiday>,
-    /// What happens beside that.
     #[serde(rename = "attack")]
     pub attacks: Vec<Attack>,
 }
@@ -61,7 +60,6 @@ impl Default for HabitSettings {
 pub struct Routine {
     #[serde(default)]
     pub days: Days,
-    /// When.
     pub at: TimeOfDay,
     /// The standard deviation of that time. Without one it is an automation: it also runs while people are away.
     #[serde(default)]
@@ -103,11 +101,9 @@ pub enum TimeOfDay {
     Sun(Sun),
 }
 
-/// What the sun does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sun {
-    /// It rises.
     Sunrise,
     Sunset,
 }
@@ -118,15 +114,12 @@ pub enum Sun {
 pub struct Holiday {
     /// The first.
     pub day: u32,
-    /// How many.
     pub days: u32,
 }
 
-/// Something that is not as usual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Attack {
-    /// What happens.
     pub kind: AttackKind,
     pub day: u32,
     /// When it begins [default: at a time of that day that suits it, drawn from the seed].
@@ -171,7 +164,6 @@ impl AttackKind {
         Self::Replay,
     ];
 
-    /// Its name, as in scenarios.
     pub fn name(self) -> &'static str {
         match self {
             Self::Burst => "burst",

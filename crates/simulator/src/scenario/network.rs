@@ -17,16 +17,13 @@ pub struct NetworkSettings {
     pub round_trip: SignedDuration,
     /// The maximum segment size, in bytes.
     pub segment_size: u16,
-    /// Where sequence numbers start.
     pub initial_sequence: InitialSequence,
-    /// The probability that a segment is retransmitted.
     pub retransmission: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InitialSequence {
-    /// Anywhere.
     Random,
     /// Just below 2³², so that they wrap within the first messages.
     NearWrap,
@@ -67,10 +64,8 @@ pub struct CaptureSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resolution {
-    /// 1 µs.
     #[default]
     Microsecond,
-    /// 1 ns.
     Nanosecond,
 }
 

@@ -28,14 +28,11 @@ pub enum Version {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suite {
-    /// AES-128-GCM with SHA-256.
     #[default]
     #[serde(rename = "aes-128-gcm")]
     Aes128Gcm,
-    /// AES-256-GCM with SHA-384.
     #[serde(rename = "aes-256-gcm")]
     Aes256Gcm,
-    /// ChaCha20-Poly1305 with SHA-256.
     #[serde(rename = "chacha20-poly1305")]
     ChaCha20Poly1305,
     /// AES-128-CBC with a MAC of SHA-1 (TLS 1.2).
@@ -96,7 +93,6 @@ pub enum QualityOfService {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReplySettings {
-    /// The number of messages.
     pub mode: ReplyMode,
     /// The time since the command.
     pub delay: DurationRange,

@@ -11,12 +11,7 @@ use serde_json::Value;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Parameter {
     /// A whole number from a range including both ends, each equally likely.
-    Number {
-        /// The smallest.
-        min: u64,
-        /// The largest.
-        max: u64,
-    },
+    Number { min: u64, max: u64 },
     /// One of these names, each equally likely. They are sent as UTF-8.
     Name(Vec<String>),
 }
@@ -59,14 +54,11 @@ impl Parameter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyPadding {
-    /// The fewest bytes.
     pub min: u32,
-    /// The most bytes.
     pub max: u32,
 }
 
 impl ReplyPadding {
-    /// A reply that is not padded.
     pub const NONE: Self = Self { min: 0, max: 0 };
 }
 
@@ -74,7 +66,6 @@ impl ReplyPadding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compression {
-    /// Not at all.
     #[default]
     None,
     /// Each body by itself with deflate in the format of zlib (RFC 1950, RFC 1951), so that a command's size depends on
@@ -130,9 +121,7 @@ impl Default for FirmwareChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DurationRange {
-    /// The shortest.
     pub min: SignedDuration,
-    /// The longest.
     pub max: SignedDuration,
 }
 

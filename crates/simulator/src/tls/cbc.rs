@@ -74,7 +74,6 @@ fn like_gcm(suite: CipherSuite, algorithm: &'static dyn Tls12AeadAlgorithm) -> T
 /// MAC-then-encrypt with the cipher `A` and the MAC `M`.
 struct MacThenEncrypt<A, M>(PhantomData<fn() -> (A, M)>);
 
-/// AES with either key size.
 trait AesCipher: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone {}
 
 impl<A> AesCipher for A where

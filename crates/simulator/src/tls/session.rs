@@ -24,7 +24,6 @@ use crate::scenario::{Suite, TlsSettings, Version};
 /// The largest plaintext of a TLS record, in bytes (RFC 8446 section 5.1).
 pub(crate) const MAX_PLAINTEXT: usize = 1 << 14;
 
-/// One end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     /// The end that opened it: the gateway.
@@ -34,7 +33,6 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// The other end.
     pub(crate) fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -43,7 +41,6 @@ impl Side {
     }
 }
 
-/// Both ends of a session.
 #[derive(Debug)]
 pub(crate) struct TlsSession {
     client: ClientConnection,
@@ -116,7 +113,6 @@ impl TlsSession {
         }
     }
 
-    /// The `close_notify` alert of an end.
     pub(crate) fn close(&mut self, side: Side) -> Result<Vec<u8>, SimulateError> {
         match side {
             Side::Client => {
