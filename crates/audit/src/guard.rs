@@ -95,9 +95,6 @@ impl Guard<'_> {
 }
 
 /// What `watch` returns for each of so many homes, from 0 on and in their order, by some threads.
-///
-/// # Errors
-/// An error of `watch`.
 pub fn each_home<T: Send, E: Send>(
     homes: u64,
     threads: usize,

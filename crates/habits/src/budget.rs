@@ -20,41 +20,17 @@ pub struct Budget {
     unit: Unit,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
-    Day,
-    Week,
-    Month,
-    Year,
-}
+/// A time by its name, with its days.
+type Unit = (&'static str, f64);
 
-impl Unit {
-    const ALL: [Self; 4] = [Self::Day, Self::Week, Self::Month, Self::Year];
-
-    fn days(self) -> f64 {
-        match self {
-            Self::Day => 1.0,
-            Self::Week => 7.0,
-            Self::Month => 365.25 / 12.0,
-            Self::Year => 365.25,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-            Self::Year => "year",
-        }
-    }
-}
+const WEEK: Unit = ("week", 7.0);
+const UNITS: [Unit; 4] = [("day", 1.0), WEEK, ("month", 365.25 / 12.0), ("year", 365.25)];
 
 impl Budget {
-    pub const WEEKLY: Self = Self { alarms: 1.0, unit: Unit::Week };
+    pub const WEEKLY: Self = Self { alarms: 1.0, unit: WEEK };
 
     pub fn a_day(self) -> f64 {
-        self.alarms / self.unit.days()
+        self.alarms / self.unit.1
     }
 
     /// How many days must have a score before this budget can be kept.
@@ -77,7 +53,7 @@ impl FromStr for Budget {
     fn from_str(text: &str) -> Result<Self, String> {
         let fault = || "write alarms in a time, such as 1/week, 1/month or 0.1/day; at most one a day".to_owned();
         let (alarms, unit) = text.split_once('/').ok_or_else(fault)?;
-        let unit = Unit::ALL.into_iter().find(|known| known.name() == unit.trim()).ok_or_else(fault)?;
+        let unit = UNITS.into_iter().find(|(known, _)| *known == unit.trim()).ok_or_else(fault)?;
         let alarms: f64 = alarms.trim().parse().map_err(|_| fault())?;
         let budget = Self { alarms, unit };
         // More than three years would have to be learned for less.
@@ -102,7 +78,7 @@ impl From<Budget> for String {
 
 impl fmt::Display for Budget {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}/{}", self.alarms, self.unit.name())
+        write!(out, "{}/{}", self.alarms, self.unit.0)
     }
 }
 

@@ -139,7 +139,7 @@ impl Detector {
     /// Adds the new peaks that are beyond the budget.
     fn alarms(&mut self, found: &mut Vec<Deviation>) {
         for peak in std::mem::take(&mut self.peaks) {
-            let day = self.home.calendar().local(peak.time_ns).day;
+            let day = self.home.calendar.local(peak.time_ns).day;
             self.begin_day(day);
             let since = if let Evidence::Silence { since_ns, .. } = peak.evidence { Some(since_ns) } else { None };
             let is_said = since.is_some() && self.silent_since == since;

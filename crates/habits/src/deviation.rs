@@ -102,23 +102,23 @@ impl Deviation {
 /// An unusual command: which kind of deviation, what is usual, and what was seen.
 fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, String, String) {
     let first =
-        learned.weights.first().and_then(|(id, probability)| Some((*id, home.rates().actions(*id)?, probability)));
+        learned.weights.first().and_then(|(id, probability)| Some((*id, home.rates.actions(*id)?, probability)));
     let Some((id, actions, probability)) = first else {
         return (What::Command, "another command".into(), "a command that nothing explains".into());
     };
     let seen = format!("{actions} at {} with probability {probability:.2}", clock(learned.at.second));
     if stream == Stream::Action {
-        let days = home.rates().days();
+        let days = home.rates.days();
         let shares = actions
             .iter()
-            .map(|(name, _)| (name, home.rates().rarest_action(&std::iter::once((name.clone(), 1)).collect())));
+            .map(|(name, _)| (name, home.rates.rarest_action(&std::iter::once((name.clone(), 1)).collect())));
         let rarest = shares.min_by(|(_, a), (_, b)| a.total_cmp(b));
         let rarest = rarest.map_or_else(String::new, |(name, share)| {
             format!(
                 "`{}` in {:.1} of {:.0} commands in {days:.0} days",
                 sizeleak_text::escaped(name),
-                share * (home.rates().total() + 1.0) - 0.5,
-                home.rates().total()
+                share * (home.rates.total + 1.0) - 0.5,
+                home.rates.total
             )
         });
         return (What::Action, rarest, seen);
@@ -127,11 +127,11 @@ fn unusual(stream: Stream, learned: &LearnedCommand, home: &Home) -> (What, Stri
     if let Some(slot) = home.not_come().find(of_routine) {
         return (What::ShiftedRoutine, usual_time(slot, actions), seen);
     }
-    (What::Command, usual_hours(actions, home.rates().occurrences(id), home), seen)
+    (What::Command, usual_hours(actions, home.rates.occurrences(id), home), seen)
 }
 
 fn overdue(slot: &Slot, home: &Home) -> (What, String, String) {
-    let Some(actions) = home.rates().actions(slot.command) else {
+    let Some(actions) = home.rates.actions(slot.command) else {
         return (What::Overdue, "a command".into(), "none".into());
     };
     let came = |learned: &LearnedCommand| learned.weights.first().is_some_and(|(own, _)| *own == slot.command);
@@ -176,7 +176,7 @@ fn usual_hours(actions: &Actions, occurrences: &[Occurrence], home: &Home) -> St
     let mut often: Vec<usize> = (0..24).filter(|hour| hours[*hour] >= all / 5.0).collect();
     often.truncate(3);
     let often: Vec<String> = often.iter().map(|hour| format!("{hour:02}:00")).collect();
-    let weekly = all / home.rates().days().max(1.0) * 7.0;
+    let weekly = all / home.rates.days().max(1.0) * 7.0;
     let when = if often.is_empty() { String::new() } else { format!(", mostly from {}", often.join(", ")) };
     format!("it comes {weekly:.1} times a week{when}")
 }
@@ -190,7 +190,7 @@ fn nearest(actions: &Actions, home: &Home) -> Option<Actions> {
         let absent = |(name, own): (&std::sync::Arc<str>, u32)| if count(actions, name) == 0 { own } else { 0 };
         actions.iter().map(differs).sum::<u32>() + other.iter().map(absent).sum::<u32>()
     };
-    let usual = home.rates().all().filter(|(.., seen)| seen.iter().map(|seen| seen.weight).sum::<f64>() >= 3.0);
+    let usual = home.rates.all().filter(|(.., seen)| seen.iter().map(|seen| seen.weight).sum::<f64>() >= 3.0);
     usual.map(|(_, other, _)| other).min_by_key(|other| apart(other)).cloned()
 }
 

@@ -129,11 +129,11 @@ struct Today {
 
 #[derive(Debug, Clone)]
 pub struct Home {
-    calendar: Calendar,
+    pub(crate) calendar: Calendar,
     components: Components,
     /// What commands were is learned by their likelihoods alone.
     is_neutral: bool,
-    rates: Rates,
+    pub(crate) rates: Rates,
     past: VecDeque<PastDay>,
     today: Option<Today>,
     /// The most probable commands of late, the last first, with when the last one began.
@@ -216,14 +216,6 @@ impl Home {
     /// The numbers of the whole days that were learned, in ascending order.
     pub(crate) fn whole_days(&self) -> Vec<i64> {
         self.past.iter().map(|past| &past.day).filter(|day| day.is_whole).map(|day| day.number).collect()
-    }
-
-    pub(crate) fn calendar(&self) -> &Calendar {
-        &self.calendar
-    }
-
-    pub(crate) fn rates(&self) -> &Rates {
-        &self.rates
     }
 
     /// The greatest scores of past days that have them, the latest last.

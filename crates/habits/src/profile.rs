@@ -285,7 +285,7 @@ fn significant(number: f64) -> String {
 
 /// The most frequent commands: how often a week, and the hours of weekdays and weekends that have a tenth of them or more.
 fn usual(home: &Home) -> Vec<(&Actions, f64, [Vec<u32>; 2])> {
-    let weeks = (home.rates().days() / 7.0).max(1.0 / 7.0);
+    let weeks = (home.rates.days() / 7.0).max(1.0 / 7.0);
     let row = |(_, actions, occurrences)| {
         let occurrences: &[Occurrence] = occurrences;
         let mut hours = [[0.0; 24]; 2];
@@ -299,7 +299,7 @@ fn usual(home: &Home) -> Vec<(&Actions, f64, [Vec<u32>; 2])> {
         });
         (actions, occurrences.iter().map(|occurrence| occurrence.weight).sum::<f64>() / weeks, often)
     };
-    let mut usual: Vec<_> = home.rates().all().map(row).filter(|(_, weekly, _)| *weekly >= 0.5 / weeks).collect();
+    let mut usual: Vec<_> = home.rates.all().map(row).filter(|(_, weekly, _)| *weekly >= 0.5 / weeks).collect();
     usual.sort_by(|a, b| b.1.total_cmp(&a.1));
     usual.truncate(MOST_LISTED);
     usual
@@ -327,7 +327,7 @@ impl Home {
         let next = |weekend: bool| (last + 1..=last + 7).find(|day| Calendar::is_weekend(*day) == weekend);
         let mut found: Vec<(slots::Slot, &str)> = Vec::new();
         for (weekend, kind) in [(false, "weekdays"), (true, "weekends")] {
-            for slot in next(weekend).into_iter().flat_map(|day| slots::due(self.rates(), &learned, day)) {
+            for slot in next(weekend).into_iter().flat_map(|day| slots::due(&self.rates, &learned, day)) {
                 let days = if slot.same_kind { kind } else { "all" };
                 let is_known = found.iter().any(|(known, of)| {
                     (*of == days || *of == "all" || days == "all") && known.is_met_by(slot.command, slot.second, 1.0)
@@ -340,7 +340,7 @@ impl Home {
         }
         found.sort_by(|(a, _), (b, _)| a.second.total_cmp(&b.second));
         let routine = |(slot, days): (slots::Slot, _)| {
-            let command = self.rates().actions(slot.command)?.clone();
+            let command = self.rates.actions(slot.command)?.clone();
             Some(Routine { command, at: clock(slot.second), came: slot.hits, of: slot.days, days })
         };
         found.into_iter().filter_map(routine).collect()

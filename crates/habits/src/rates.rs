@@ -99,7 +99,7 @@ pub(crate) struct Rates {
     sessions: [[f64; BINS]; 2],
     /// Days by kind: weekdays and weekends.
     days: [f64; 2],
-    total: f64,
+    pub(crate) total: f64,
     /// How many were the first of their kind.
     first_times: f64,
     places: HashMap<Arc<str>, usize, RandomState>,
@@ -173,10 +173,6 @@ impl Rates {
 
     pub(crate) fn days(&self) -> f64 {
         self.days.iter().sum()
-    }
-
-    pub(crate) fn total(&self) -> f64 {
-        self.total
     }
 
     /// Learns the commands of whole days.

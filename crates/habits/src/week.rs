@@ -29,7 +29,7 @@ impl Home {
             }
         }
         let mut sums: BTreeMap<&Arc<str>, [[f64; 24]; 7]> = BTreeMap::new();
-        for (_, actions, occurrences) in self.rates().all() {
+        for (_, actions, occurrences) in self.rates.all() {
             for (action, _) in actions.iter() {
                 let hours = sums.entry(action).or_default();
                 for occurrence in occurrences {
@@ -41,7 +41,7 @@ impl Home {
         let mean = |sum: f64, days: f64| (days > 0.0).then(|| sum / days);
         let week = |(action, sums): (&Arc<str>, [[f64; 24]; 7])| {
             let day = |day: usize| std::array::from_fn(|hour| mean(sums[day][hour], learned[day][hour]));
-            let weekly = sums.iter().flatten().sum::<f64>() / self.rates().days().max(1.0) * 7.0;
+            let weekly = sums.iter().flatten().sum::<f64>() / self.rates.days().max(1.0) * 7.0;
             ActionWeek { action: Arc::clone(action), hours: std::array::from_fn(day), weekly }
         };
         let mut weeks: Vec<ActionWeek> = sums.into_iter().map(week).collect();

@@ -53,18 +53,10 @@ impl Basis {
     /// The approximate bytes of replies in this basis: `wire` bytes in `replies` records of the session of `command`.
     /// The cipher suite is assumed to add the same to a record in both directions.
     pub fn reply_bytes(&self, wire: u64, replies: u32, command: WireSize) -> i64 {
-        let added = match (self, command.plaintext) {
-            (Basis::Wire, _) => 0,
-            (Basis::Plaintext { .. }, Some([_, most])) if command.records > 0 => {
-                command.wire.saturating_sub(most) / u64::from(command.records)
-            }
-            (Basis::Plaintext { record_overhead: [least, _], .. }, _) => u64::from(*least),
-        };
+        let [_, added] = self.added(command);
         signed(wire).saturating_sub(signed(added.saturating_mul(replies.into())))
     }
-}
 
-impl Basis {
     /// The possible sizes of one reply in this basis: a record of `wire` bytes in the session of `command`, whose cipher
     /// suite is assumed to add the same to a record in both directions. A basis of ranges holds the greatest size of each
     /// range: an exact size stands for all ranges with it.
@@ -73,19 +65,19 @@ impl Basis {
             Basis::Plaintext { record_overhead: [least, most], .. } => most.saturating_sub(*least),
             Basis::Wire => 0,
         };
-        let [least, most] = self.possible_sizes(wire, command);
+        let [least, most] = self.added(command).map(|added| signed(u64::from(wire).saturating_sub(added)));
         [least, if least == most { most.saturating_add(i64::from(blocks)) } else { most }]
     }
 
-    fn possible_sizes(&self, wire: u32, command: WireSize) -> [i64; 2] {
-        let added = match (self, command.plaintext) {
+    /// The most and the fewest bytes that the cipher suite adds to a record in the session of `command`.
+    fn added(&self, command: WireSize) -> [u64; 2] {
+        match (self, command.plaintext) {
             (Basis::Wire, _) => [0, 0],
             (Basis::Plaintext { .. }, Some(plaintext)) if command.records > 0 => {
                 plaintext.map(|size| command.wire.saturating_sub(size) / u64::from(command.records))
             }
             (Basis::Plaintext { record_overhead: [least, most], .. }, _) => [*most, *least].map(u64::from),
-        };
-        added.map(|added| signed(u64::from(wire).saturating_sub(added)))
+        }
     }
 }
 

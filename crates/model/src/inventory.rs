@@ -95,9 +95,6 @@ pub enum InventoryError {
 
 impl Inventory {
     /// Reads an inventory: `[[device]]` with `name`, `count` and `actions`.
-    ///
-    /// # Errors
-    /// [`InventoryError`].
     pub fn from_toml(text: &str) -> Result<Self, InventoryError> {
         let inventory: Self = toml::from_str(text).map_err(|error| InventoryError::Syntax(toml_fault(text, &error)))?;
         inventory.check()?;
@@ -105,9 +102,6 @@ impl Inventory {
     }
 
     /// Checks the bounds and names that the TOML types do not enforce.
-    ///
-    /// # Errors
-    /// [`InventoryError`].
     pub fn check(&self) -> Result<(), InventoryError> {
         match self.devices.len() {
             0 => return Err(InventoryError::NoDevices),

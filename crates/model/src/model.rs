@@ -161,14 +161,8 @@ impl Model {
     /// # Errors
     /// [`InventoryError`] if an action has no device.
     pub fn limits_of_all(&self) -> Result<Limits, InventoryError> {
-        let names = self.action_names();
-        match &self.inventory {
-            Some(inventory) => {
-                let actions: Vec<Action> = names.iter().map(|name| Action::new(*name, 1)).collect();
-                inventory.limits(&actions)
-            }
-            None => Ok(Limits::free(names.len())),
-        }
+        let actions: Vec<Action> = self.action_names().into_iter().map(|name| Action::new(name, 1)).collect();
+        self.limits_of(&actions)
     }
 
     /// The commands of [`Self::actions`] that the inventory allows.
@@ -176,10 +170,11 @@ impl Model {
     /// # Errors
     /// [`InventoryError`] if an action has no device.
     pub fn limits(&self) -> Result<Limits, InventoryError> {
-        match &self.inventory {
-            Some(inventory) => inventory.limits(&self.actions),
-            None => Ok(Limits::free(self.actions.len())),
-        }
+        self.limits_of(&self.actions)
+    }
+
+    fn limits_of(&self, actions: &[Action]) -> Result<Limits, InventoryError> {
+        self.inventory.as_ref().map_or_else(|| Ok(Limits::free(actions.len())), |inventory| inventory.limits(actions))
     }
 
     /// The possible sizes of a command in this model's basis, as [`Basis::sizes`]. Where the model knows its services,
@@ -210,9 +205,6 @@ impl Model {
     }
 
     /// The same with the padding.
-    ///
-    /// # Errors
-    /// As [`Self::sizes`].
     pub fn padded_sizes(&self, wire: u64, records: u32, plaintext: Option<[u64; 2]>) -> Result<[i64; 2], SizeError> {
         let is_of_service = self.learned.basis == Basis::Wire && !self.scope.services.is_empty();
         self.learned.basis.sizes(wire, records, plaintext.filter(|_| !is_of_service))

@@ -186,17 +186,11 @@ struct SchemaOnly {
 
 impl Model {
     /// Reads a model file with one section, of at most 16 MiB.
-    ///
-    /// # Errors
-    /// [`ModelError`], which names the file.
     pub fn read(file: &Path) -> Result<Self, ModelError> {
         read_file(file, Self::from_toml)
     }
 
     /// Reads a model from text with one section.
-    ///
-    /// # Errors
-    /// [`ModelFault`].
     pub fn from_toml(text: &str) -> Result<Self, ModelFault> {
         let mut sections = read_sections(text)?;
         match (sections.pop(), sections.len()) {
@@ -338,7 +332,7 @@ pub(crate) fn read_sections(text: &str) -> Result<Vec<Model>, ModelFault> {
     let section = |(number, section): (usize, ModelFile)| {
         let scope = section.scope.to_string();
         let model = match section.schema {
-            Some(_) => bounds("`schema` is a key of the whole file, not of a section".to_owned()),
+            Some(_) => bounds("`schema` is a key of the whole file, not of a section"),
             None => section.into_model(),
         };
         model.map_err(|fault| ModelFault::Section { number, scope, fault: Box::new(fault) })
@@ -369,7 +363,7 @@ impl ModelFile {
         let model = Model {
             scope: self.scope,
             overhead: self.overhead,
-            neighbours: neighbours.map_or_else(|| bounds("a model needs at least one tuple".to_owned()), Ok)?,
+            neighbours: neighbours.map_or_else(|| bounds("a model needs at least one tuple"), Ok)?,
             smoothing: Smoothing { k: self.k, strength: self.strength },
             actions: self.actions,
             kinds: self.kinds,
@@ -389,27 +383,19 @@ impl ModelFile {
     /// Checks the bounds of all values: model files are untrusted input.
     fn check(&self) -> Result<(), ModelFault> {
         within("`overhead`", self.overhead)?;
-        if let Some(fault) = self.scope.fault() {
-            return bounds(fault);
-        }
+        self.scope.fault().map_or(Ok(()), bounds)?;
         if (self.actions.is_empty() && self.kinds.is_none()) || self.actions.len() > MAX_ACTIONS {
             return bounds(format!(
                 "a model has 1 to {MAX_ACTIONS} [[action]], or [kinds]; this one has {} [[action]]",
                 self.actions.len()
             ));
         }
-        if let Some(fault) = self.kinds.as_ref().and_then(Kinds::fault) {
-            return bounds(fault.to_owned());
-        }
-        if let Some(fault) = self.segmenter.and_then(ReplyWindows::fault) {
-            return bounds(fault.to_owned());
-        }
+        let of_kinds = self.kinds.as_ref().and_then(Kinds::fault);
+        of_kinds.or_else(|| self.segmenter.and_then(ReplyWindows::fault)).map_or(Ok(()), bounds)?;
         let mut names = BTreeSet::new();
         for action in &self.actions {
             within(&format!("the action `{}`", action.name), action.size)?;
-            if let Some(fault) = action.fault() {
-                return bounds(fault);
-            }
+            action.fault().map_or(Ok(()), bounds)?;
             if !names.insert(&action.name) {
                 return bounds(format!("the action `{}` is listed twice", action.name));
             }
@@ -430,23 +416,21 @@ impl ModelFile {
                 return bounds(format!("the tuple [{size}, {epsilon}, {times}] cannot occur {times} times"));
             }
         }
-        if let Some(fault) = self.prior.as_ref().and_then(|prior| prior.fault(self.actions.len())) {
-            return bounds(fault.to_owned());
-        }
-        let of_bytes = self.reply_bytes.as_ref().and_then(|bytes| bytes.fault(self.actions.len()));
-        if let Some(fault) = of_bytes.or_else(|| self.noise.as_ref().and_then(NoiseStatistics::fault)) {
-            return bounds(fault.to_owned());
-        }
-        if let Some(fault) = self.single_replies.as_ref().and_then(|single| single.fault(self.actions.len())) {
-            return bounds(fault.to_owned());
-        }
+        let actions = self.actions.len();
+        let faults = [
+            self.prior.as_ref().and_then(|prior| prior.fault(actions)),
+            self.reply_bytes.as_ref().and_then(|bytes| bytes.fault(actions)),
+            self.noise.as_ref().and_then(NoiseStatistics::fault),
+            self.single_replies.as_ref().and_then(|single| single.fault(actions)),
+        ];
+        faults.into_iter().flatten().try_for_each(bounds)?;
         let replies = [self.replies.fixed, self.replies.per_action, self.replies.missing, self.replies.surplus];
         if !replies.iter().all(|figure| figure.abs() <= MAX_REPLIES)
             || self.replies.per_action < 0.0
             || !(0.0..=1.0).contains(&self.replies.missing)
             || self.replies.surplus < 0.0
         {
-            return bounds("[replies] has values out of bounds".to_owned());
+            return bounds("[replies] has values out of bounds");
         }
         Ok(())
     }
@@ -468,11 +452,9 @@ impl TryFrom<LearnedFile> for Provenance {
             }
             (BasisName::Wire, None, None) => Basis::Wire,
             (BasisName::Plaintext, ..) => {
-                return bounds("basis \"plaintext\" needs `cipher_suite` and `record_overhead`".to_owned());
+                return bounds("basis \"plaintext\" needs `cipher_suite` and `record_overhead`");
             }
-            (BasisName::Wire, ..) => {
-                return bounds("basis \"wire\" has no `cipher_suite` and no `record_overhead`".to_owned());
-            }
+            (BasisName::Wire, ..) => return bounds("basis \"wire\" has no `cipher_suite` and no `record_overhead`"),
         };
         if file.captures.len() > MAX_CAPTURES {
             return bounds(format!(
@@ -541,8 +523,8 @@ fn within(what: &str, size: i64) -> Result<(), ModelFault> {
     bounds(format!("{what} is {size} bytes, which no message can have"))
 }
 
-fn bounds<T>(fault: String) -> Result<T, ModelFault> {
-    Err(ModelFault::Bounds(fault))
+fn bounds<T>(fault: impl Into<String>) -> Result<T, ModelFault> {
+    Err(ModelFault::Bounds(fault.into()))
 }
 
 #[cfg(test)]

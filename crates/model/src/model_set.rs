@@ -116,19 +116,11 @@ impl ModelSet {
             let scope = sections.get(second).map_or_else(String::new, |model| model.scope.to_string());
             return Err(ModelError::Overlap { first: name(first), second: name(second), scope });
         }
-        match Self::new(sections) {
-            Ok(set) => Ok(set),
-            Err(fault) => Err(ModelError::Invalid {
-                file: files.first().map_or_else(PathBuf::new, |file| file.as_ref().into()),
-                fault,
-            }),
-        }
+        let file = files.first().map_or_else(PathBuf::new, |file| file.as_ref().into());
+        Self::new(sections).map_err(|fault| ModelError::Invalid { file, fault })
     }
 
     /// Reads the sections of a model file's text.
-    ///
-    /// # Errors
-    /// [`ModelFault`], which names the section.
     pub fn from_toml(text: &str) -> Result<Self, ModelFault> {
         Self::new(read_sections(text)?)
     }

@@ -77,9 +77,6 @@ pub struct BayesLimit {
 
 /// Computes the limit of a scenario, exact up to rounding and [`BayesLimit::neglected`]. Timestamps are assumed to have
 /// as many digits as the scenario's epoch.
-///
-/// # Errors
-/// [`BayesLimitError`], which says what to change.
 pub fn bayes_limit(scenario: &Scenario) -> Result<BayesLimit, BayesLimitError> {
     scenario.check()?;
     check_settings(scenario)?;

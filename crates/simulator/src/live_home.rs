@@ -4,8 +4,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
-use pcap_file::{DataLink, Endianness, TsResolution};
+use pcap_file::pcap::{PcapPacket, PcapWriter};
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 use serde::Deserialize;
@@ -13,7 +12,7 @@ use serde::Deserialize;
 use crate::application::{LivePush, MessageInput, alpn_protocol};
 use crate::command_generator::{CommandGenerator, DeviceAction, WantedCommand, random_id};
 use crate::message_encoder::{BodyForm, MessageEncoder};
-use crate::network::{Hosts, TcpRoute};
+use crate::network::{Hosts, PCAP_HEADER, TcpRoute};
 use crate::random_streams::{Purpose, Seed};
 use crate::scenario::IdDraw;
 use crate::schedule::{PlannedCommand, PlannedConnection};
@@ -202,17 +201,6 @@ fn input<'a>(home: &'a LiveHome, connection: &'a PlannedConnection, tls: &TlsCon
 
 /// The bytes of a pcap file before its first packet.
 const PCAP_HEADER_BYTES: usize = 24;
-
-const PCAP_HEADER: PcapHeader = PcapHeader {
-    version_major: 2,
-    version_minor: 4,
-    ts_correction: 0,
-    ts_accuracy: 0,
-    snaplen: 262_144,
-    datalink: DataLink::ETHERNET,
-    ts_resolution: TsResolution::NanoSecond,
-    endianness: Endianness::Little,
-};
 
 fn format(error: impl Display) -> SimulateError {
     SimulateError::encoding("the capture")(error)

@@ -89,9 +89,6 @@ impl Default for Scenario {
 
 impl Scenario {
     /// Reads a scenario and checks it.
-    ///
-    /// # Errors
-    /// [`ScenarioError`], which names the line or the key.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);

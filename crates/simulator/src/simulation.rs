@@ -95,9 +95,6 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Simulation, SimulateEr
 }
 
 /// Simulates a scenario, with the traffic to test on in this form. The same scenario and seed produce the same bytes.
-///
-/// # Errors
-/// As [`simulate`].
 pub fn simulate_as(scenario: &Scenario, seed: u64, form: TestForm) -> Result<Simulation, SimulateError> {
     scenario.check()?;
     let simulator = Simulator::new(scenario, seed)?;

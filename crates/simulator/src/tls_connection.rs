@@ -37,10 +37,14 @@ impl SentMessage {
     /// A message as it would be sent at its time, all at once.
     pub(crate) fn without_packets(message: &Message, tls: TlsSettings) -> Self {
         let lengths = wire_lengths(tls, message.bytes.len(), &message.record_padding);
+        Self::new(message, (message.time_ns, message.time_ns), &lengths)
+    }
+
+    fn new(message: &Message, (first_ns, last_ns): (i64, i64), lengths: &[usize]) -> Self {
         Self {
             role: message.role,
-            first_ns: message.time_ns,
-            last_ns: message.time_ns,
+            first_ns,
+            last_ns,
             plaintext_size: message.plaintext_size(),
             wire_size: lengths.iter().sum(),
             records: lengths.len(),
@@ -83,17 +87,8 @@ impl<'a> TlsConnection<'a> {
     /// Sends a message, which is not earlier than any before. Returns its records, too.
     pub(crate) fn send(&mut self, message: &Message) -> Result<(SentMessage, Vec<u8>), SimulateError> {
         let records = self.session.seal(message.side, &message.bytes, &message.record_padding)?;
-        let (first_ns, last_ns) = self.tcp.write(message.time_ns, message.side, &records)?;
-        let lengths = record_lengths(&records);
-        let sent = SentMessage {
-            role: message.role,
-            first_ns,
-            last_ns,
-            plaintext_size: message.plaintext_size(),
-            wire_size: lengths.iter().sum(),
-            records: lengths.len(),
-        };
-        Ok((sent, records))
+        let times = self.tcp.write(message.time_ns, message.side, &records)?;
+        Ok((SentMessage::new(message, times, &record_lengths(&records)), records))
     }
 
     /// The packets until a time that were not yet taken, in order of time.

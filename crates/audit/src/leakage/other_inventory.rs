@@ -4,9 +4,6 @@ use sizeleak_model::{Inventory, InventoryError, Model};
 
 /// The model with another inventory, without the actions that none of its devices has, and the names of these. What was
 /// learned of habits stays: the shares of the actions that are left relative to each other.
-///
-/// # Errors
-/// [`InventoryError`] if the inventory is invalid.
 pub fn with_inventory(mut model: Model, inventory: Inventory) -> Result<(Model, Vec<String>), InventoryError> {
     inventory.check()?;
     let names = inventory.action_names();

@@ -22,9 +22,6 @@ pub enum NoTable {
 ///
 /// A target takes the cheapest table of all these frontiers, and a budget one of them: so no budget that finds a table
 /// which reaches the target finds a cheaper one.
-///
-/// # Errors
-/// [`NoTable`].
 pub fn exact_table(
     home: &PaddedHome,
     search: &TableSearch<'_>,

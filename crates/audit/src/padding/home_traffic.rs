@@ -145,9 +145,6 @@ pub struct MessageLeak {
 
 impl MessageLeak {
     /// What is learned where each channel of an observation has these `figures`.
-    ///
-    /// # Errors
-    /// That of `figures`.
     pub(crate) fn new<E>(
         observation: &Observation,
         figures: impl Fn(&Channel) -> Result<KeyFigures, E>,

@@ -9,9 +9,10 @@ use crate::policies::policy_error::{MAX_BUCKETS, MAX_PADDING_UNIT, MAX_RANDOM_BY
 /// To which sizes commands are padded. Sizes are bytes of plaintext: what an application gives to TLS as one message.
 ///
 /// Commands larger than the last size of a table, or than a constant size, are padded to the next multiple of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PaddingPolicy {
+    #[default]
     None,
     Multiple {
         bytes: u64,
@@ -140,9 +141,6 @@ impl PaddingPolicy {
     }
 
     /// Checks what the types do not enforce.
-    ///
-    /// # Errors
-    /// [`PolicyError`].
     pub fn check(&self) -> Result<(), PolicyError> {
         match self {
             Self::None | Self::PowersOfTwo | Self::Padme => Ok(()),

@@ -35,9 +35,6 @@ impl PolicyFile {
     }
 
     /// Reads and checks a policy.
-    ///
-    /// # Errors
-    /// [`PolicyError`].
     pub fn from_json(text: &str) -> Result<Self, PolicyError> {
         let syntax = |error: serde_json::Error| PolicyError::Syntax(error.to_string());
         let Version { version } = serde_json::from_str(text).map_err(syntax)?;

@@ -43,19 +43,24 @@ pub(crate) fn write_pcap(
     encode(&captured, capture.resolution).map_err(SimulateError::encoding("the capture"))
 }
 
+/// The header of a pcap file with times in nanoseconds.
+pub(crate) const PCAP_HEADER: PcapHeader = PcapHeader {
+    version_major: 2,
+    version_minor: 4,
+    ts_correction: 0,
+    ts_accuracy: 0,
+    snaplen: 262_144,
+    datalink: DataLink::ETHERNET,
+    ts_resolution: TsResolution::NanoSecond,
+    endianness: Endianness::Little,
+};
+
 fn encode(packets: &[SimulatedPacket], resolution: Resolution) -> Result<Vec<u8>, pcap_file::PcapError> {
     let ts_resolution = match resolution {
         Resolution::Microsecond => TsResolution::MicroSecond,
         Resolution::Nanosecond => TsResolution::NanoSecond,
     };
-    let header = PcapHeader {
-        datalink: DataLink::ETHERNET,
-        endianness: Endianness::Little,
-        ts_resolution,
-        snaplen: 262_144,
-        ..PcapHeader::default()
-    };
-    let mut writer = PcapWriter::with_header(Vec::new(), header)?;
+    let mut writer = PcapWriter::with_header(Vec::new(), PcapHeader { ts_resolution, ..PCAP_HEADER })?;
     for packet in packets {
         let time = Duration::from_nanos(packet.time_ns.unsigned_abs());
         writer.write_packet(&PcapPacket::new(time, packet.data.len() as u32, &packet.data))?;

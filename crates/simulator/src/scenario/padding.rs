@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sizeleak_model::policies::PaddingPolicy;
 
 /// To which sizes commands and replies are padded. All other messages stay as they are: they say nothing of a command.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PaddingSettings {
     /// The service's padding of commands.
@@ -27,12 +27,6 @@ pub enum PaddingLayer {
     Body,
     /// TLS record padding (RFC 8446 section 5.4): the plaintext of each record has the policy's size, at most 16384 bytes.
     Record,
-}
-
-impl Default for PaddingSettings {
-    fn default() -> Self {
-        Self { policy: PaddingPolicy::None, replies: PaddingPolicy::None, layer: PaddingLayer::Body }
-    }
 }
 
 /// A policy as a name, `"multiple:16"`, or as a table like that of a policy's file, `{ kind = "multiple", bytes = 16 }`.

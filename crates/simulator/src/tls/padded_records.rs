@@ -13,6 +13,9 @@ use rustls::crypto::cipher::{
 use rustls::crypto::ring::cipher_suite as suites;
 use rustls::{ConnectionTrafficSecrets, ContentType, Error, SupportedCipherSuite, Tls13CipherSuite};
 
+const PLAIN: [SupportedCipherSuite; 3] =
+    [suites::TLS13_AES_128_GCM_SHA256, suites::TLS13_AES_256_GCM_SHA384, suites::TLS13_CHACHA20_POLY1305_SHA256];
+
 thread_local! {
     static PADDING: Cell<usize> = const { Cell::new(0) };
 }
@@ -35,25 +38,10 @@ impl Drop for RecordPadding {
     }
 }
 
-/// `TLS_AES_128_GCM_SHA256`.
-pub(super) fn aes_128_gcm() -> SupportedCipherSuite {
-    static SUITE: LazyLock<Option<Tls13CipherSuite>> = LazyLock::new(|| padded(suites::TLS13_AES_128_GCM_SHA256));
-    of(SUITE.as_ref(), suites::TLS13_AES_128_GCM_SHA256)
-}
-
-/// `TLS_AES_256_GCM_SHA384`.
-pub(super) fn aes_256_gcm() -> SupportedCipherSuite {
-    static SUITE: LazyLock<Option<Tls13CipherSuite>> = LazyLock::new(|| padded(suites::TLS13_AES_256_GCM_SHA384));
-    of(SUITE.as_ref(), suites::TLS13_AES_256_GCM_SHA384)
-}
-
-/// `TLS_CHACHA20_POLY1305_SHA256`.
-pub(super) fn chacha20_poly1305() -> SupportedCipherSuite {
-    static SUITE: LazyLock<Option<Tls13CipherSuite>> = LazyLock::new(|| padded(suites::TLS13_CHACHA20_POLY1305_SHA256));
-    of(SUITE.as_ref(), suites::TLS13_CHACHA20_POLY1305_SHA256)
-}
-
-fn of(padded: Option<&'static Tls13CipherSuite>, plain: SupportedCipherSuite) -> SupportedCipherSuite {
+/// A suite of TLS 1.3 whose records are padded.
+pub(super) fn with_padding(plain: SupportedCipherSuite) -> SupportedCipherSuite {
+    static SUITES: LazyLock<Vec<Tls13CipherSuite>> = LazyLock::new(|| PLAIN.into_iter().filter_map(padded).collect());
+    let padded = SUITES.iter().find(|padded| padded.common.suite == plain.suite());
     padded.map_or(plain, SupportedCipherSuite::Tls13)
 }
 

@@ -16,7 +16,7 @@ use rustls::{
 
 use super::cbc;
 use super::identity::ServerIdentity;
-use super::padded_records::{self, RecordPadding};
+use super::padded_records::{RecordPadding, with_padding};
 use super::seeded_random::{InstalledGenerator, SeededRandom, SeededX25519};
 use crate::SimulateError;
 use crate::scenario::{Suite, TlsSettings, Version};
@@ -198,9 +198,9 @@ fn suite(tls: TlsSettings) -> SupportedCipherSuite {
         (_, Suite::Aes128CbcSha) => cbc::aes_128_sha(),
         (_, Suite::Aes256CbcSha) => cbc::aes_256_sha(),
         (_, Suite::Aes128CbcSha256) => cbc::aes_128_sha256(),
-        (Version::Tls13, Suite::Aes128Gcm) => padded_records::aes_128_gcm(),
-        (Version::Tls13, Suite::Aes256Gcm) => padded_records::aes_256_gcm(),
-        (Version::Tls13, Suite::ChaCha20Poly1305) => padded_records::chacha20_poly1305(),
+        (Version::Tls13, Suite::Aes128Gcm) => with_padding(suites::TLS13_AES_128_GCM_SHA256),
+        (Version::Tls13, Suite::Aes256Gcm) => with_padding(suites::TLS13_AES_256_GCM_SHA384),
+        (Version::Tls13, Suite::ChaCha20Poly1305) => with_padding(suites::TLS13_CHACHA20_POLY1305_SHA256),
     }
 }
 
