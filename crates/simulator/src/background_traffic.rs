@@ -28,7 +28,6 @@ pub(crate) struct BackgroundTraffic<'a> {
 }
 
 impl BackgroundTraffic<'_> {
-    /// All background traffic between two times.
     pub(crate) fn packets(self, from_ns: i64, until_ns: i64) -> Result<Vec<SimulatedPacket>, SimulateError> {
         let noise = self.scenario.noise;
         let stream = |index| self.seed.stream(Purpose::BackgroundTraffic, index);

@@ -78,7 +78,6 @@ impl CommandFrames {
         }
     }
 
-    /// The whole stream.
     pub(crate) fn into_stream(mut self) -> Result<Vec<u8>, SimulateError> {
         let made = StageSummary {
             stage: STAGE.into(),

@@ -41,7 +41,6 @@ impl WantedCommand {
     }
 }
 
-/// Generates commands for the devices of a scenario.
 #[derive(Debug)]
 pub(crate) struct CommandGenerator {
     /// The actions of each device, by the device's number.
@@ -51,9 +50,7 @@ pub(crate) struct CommandGenerator {
     choices: Vec<u64>,
     /// Weights of the numbers of actions, from one action on.
     weights: Vec<f64>,
-    /// How often commands recur.
     recurring: Recurring,
-    /// The commands that do.
     recurring_commands: Vec<Vec<DeviceAction>>,
 }
 

@@ -48,7 +48,6 @@ pub struct AttackTime {
     pub start_ns: i64,
 }
 
-/// A home that lives.
 #[derive(Debug)]
 pub(crate) struct HomeLife<'a> {
     scenario: &'a Scenario,

@@ -29,7 +29,6 @@ pub struct Flight {
     pub records: Vec<u8>,
 }
 
-/// An action of one device.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct CommandedDevice {
     pub device: String,
@@ -118,7 +117,6 @@ impl LiveHome {
     }
 }
 
-/// A session of the gateway with its service.
 #[derive(Debug)]
 pub struct LiveSession<'a> {
     home: &'a LiveHome,
@@ -188,18 +186,15 @@ impl LiveSession<'_> {
         Ok(writer.into_writer().split_off(PCAP_HEADER_BYTES))
     }
 
-    /// The header of a pcap file of such packets.
     pub fn pcap_header() -> Result<Vec<u8>, SimulateError> {
         Ok(PcapWriter::with_header(Vec::new(), PCAP_HEADER).map_err(format)?.into_writer())
     }
 }
 
-/// What the messages of a session are made from.
 fn input<'a>(home: &'a LiveHome, connection: &'a PlannedConnection, tls: &TlsConnection<'_>) -> MessageInput<'a> {
     MessageInput { scenario: &home.scenario, encoder: &home.encoder, connection, ready_ns: tls.ready_ns }
 }
 
-/// The bytes of a pcap file before its first packet.
 const PCAP_HEADER_BYTES: usize = 24;
 
 fn format(error: impl Display) -> SimulateError {

@@ -25,7 +25,6 @@ pub(crate) enum Purpose {
     Variation,
     /// The key of padding, and padding drawn anew.
     Padding,
-    /// The life of a home.
     Habits,
     Attacks,
 }

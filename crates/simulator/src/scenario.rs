@@ -52,7 +52,6 @@ pub struct Scenario {
     pub labels: LabelSettings,
     pub replies: ReplySettings,
     pub padding: PaddingSettings,
-    /// New firmware in the middle of the capture to test on.
     pub firmware_change: FirmwareChange,
     pub telemetry: TelemetrySettings,
     pub noise: NoiseSettings,
@@ -88,7 +87,6 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// Reads a scenario and checks it.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);

@@ -109,23 +109,18 @@ impl Audit {
 
 impl From<&Observation> for Learned {
     fn from(observation: &Observation) -> Self {
-        Self {
-            is_exact: observation.is_exact,
-            command: observation.command.measures(),
-            number: observation.number.measures(),
-            kinds: observation.kinds.as_ref().map(Channel::measures),
-        }
+        Self::of(observation, Channel::measures)
     }
 }
 
 impl Learned {
-    /// What is learned about each secret of an observation, of which something else is seen.
-    pub(crate) fn of(observation: &Observation, seen: impl Fn(&Channel) -> Channel) -> Self {
+    /// What is learned about each secret of an observation, whose channel has these `measures`.
+    pub(crate) fn of(observation: &Observation, measures: impl Fn(&Channel) -> Measures) -> Self {
         Self {
             is_exact: observation.is_exact,
-            command: seen(&observation.command).measures(),
-            number: seen(&observation.number).measures(),
-            kinds: observation.kinds.as_ref().map(|kinds| seen(kinds).measures()),
+            command: measures(&observation.command),
+            number: measures(&observation.number),
+            kinds: observation.kinds.as_ref().map(measures),
         }
     }
 }

@@ -13,8 +13,8 @@ use sizeleak_inference::space::{CommandGroup, KEPT, SizeRow};
 #[derive(Debug, Clone)]
 pub struct PaddedOutputs {
     /// Of each output, the padded ones with their probabilities.
-    of_outputs: Vec<Vec<(u32, f64)>>,
-    outputs: usize,
+    pub(crate) of_outputs: Vec<Vec<(u32, f64)>>,
+    pub(crate) outputs: usize,
 }
 
 impl PaddedOutputs {
@@ -83,7 +83,7 @@ impl PaddedOutputs {
     }
 
     pub fn learned(&self, observation: &Observation) -> Learned {
-        Learned::of(observation, |channel| self.channel(channel))
+        Learned::of(observation, |channel| self.channel(channel).measures())
     }
 }
 

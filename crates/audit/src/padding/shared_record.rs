@@ -1,12 +1,10 @@
 //! Records that several commands share: how many they are, and what an observer of the record's size sees of one of them.
 
-use std::collections::BTreeMap;
-
-use sizeleak_model::policies::{PaddedSize, PaddingPolicy};
+use sizeleak_model::policies::PaddingPolicy;
 
 use crate::padding::countermeasures::{CountermeasureError, Sending};
 use crate::padding::padded_home::expected_padding;
-use crate::padding::padded_observation::SparseSums;
+use crate::padding::padded_observation::{PaddedOutputs, SparseSums};
 use sizeleak_inference::channel::{Channel, ChannelRow, KeyFigures, Observation};
 use sizeleak_inference::space::SizeRow;
 
@@ -116,10 +114,10 @@ impl SharedRecord {
         let sizes: Vec<u64> = (0..channel.outputs as u32).map(|output| observation.output(output).size).collect();
         let (least, most) = (sizes.iter().min().copied().unwrap_or(0), sizes.iter().max().copied().unwrap_or(0));
         let width = (most - least) as usize + self.others.probabilities.len();
-        let records = PaddedRecords::new(least + self.others.first, width, policy)?;
+        let records = padded_records(least + self.others.first, width, policy)?;
         let entries: usize = channel.rows.iter().map(|row| row.outputs.len()).sum();
         let is_too_much = entries.saturating_mul(self.others.probabilities.len()) > MAX_ADDITIONS
-            || channel.rows.len().saturating_mul(records.entries) > MAX_ENTRIES;
+            || channel.rows.len().saturating_mul(records.of_outputs.iter().map(Vec::len).sum()) > MAX_ENTRIES;
         if is_too_much {
             return Err(CountermeasureError::TooManySizes);
         }
@@ -132,7 +130,7 @@ impl SharedRecord {
                     *sum += probability * other;
                 }
             }
-            for (sum, padded) in sums.iter().zip(&records.of_sums).filter(|(sum, _)| **sum > 0.0) {
+            for (sum, padded) in sums.iter().zip(&records.of_outputs).filter(|(sum, _)| **sum > 0.0) {
                 for (output, share) in padded {
                     seen.add(*output, sum * share);
                 }
@@ -144,38 +142,19 @@ impl SharedRecord {
     }
 }
 
-/// Sizes of records before and after padding.
-#[derive(Debug)]
-struct PaddedRecords {
-    /// Of each size from the smallest one on, the padded ones as numbers, with their probabilities.
-    of_sums: Vec<Vec<(u32, f64)>>,
-    outputs: usize,
-    /// How many padded sizes of a size there are, over all of them.
-    entries: usize,
-}
-
-impl PaddedRecords {
-    /// So many sizes from `first` on.
-    fn new(first: u64, width: usize, policy: &PaddingPolicy) -> Result<Self, CountermeasureError> {
-        if width > MAX_WIDTH {
-            return Err(CountermeasureError::TooManySizes);
-        }
-        let mut numbers: BTreeMap<u64, u32> = BTreeMap::new();
-        let (mut of_sums, mut entries) = (Vec::with_capacity(width), 0);
-        for sum in (first..).take(width) {
-            let number = |padded: PaddedSize| {
-                let next = numbers.len() as u32;
-                (*numbers.entry(padded.bytes).or_insert(next), padded.probability)
-            };
-            let padded: Vec<(u32, f64)> = policy.padded_sizes(sum).into_iter().map(number).collect();
-            entries += padded.len();
-            of_sums.push(padded);
-            if entries > MAX_SPREAD {
-                return Err(CountermeasureError::TooManySizes);
-            }
-        }
-        Ok(Self { of_sums, outputs: numbers.len(), entries })
+/// What records of so many sizes from `first` on are padded to.
+fn padded_records(first: u64, width: usize, policy: &PaddingPolicy) -> Result<PaddedOutputs, CountermeasureError> {
+    if width > MAX_WIDTH {
+        return Err(CountermeasureError::TooManySizes);
     }
+    let mut spread = 0;
+    let padded = (first..).take(width).map_while(|size| {
+        let padded = policy.padded_sizes(size);
+        spread += padded.len();
+        (spread <= MAX_SPREAD).then(|| padded.iter().map(|padded| (padded.bytes, padded.probability)).collect())
+    });
+    let (records, _) = PaddedOutputs::of(padded);
+    if spread > MAX_SPREAD { Err(CountermeasureError::TooManySizes) } else { Ok(records) }
 }
 
 /// The probability that a command is among 1, 2, … commands where `expected` others come in the same time.

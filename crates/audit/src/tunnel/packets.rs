@@ -79,15 +79,9 @@ impl FromStr for TunnelKind {
     type Err = TunnelError;
 
     fn from_str(name: &str) -> Result<Self, TunnelError> {
-        match name {
-            "wireguard" => Ok(Self::WireGuard),
-            "esp-gcm" => Ok(Self::EspGcm),
-            "esp-cbc" => Ok(Self::EspCbc),
-            name => match name.parse::<PaddingPolicy>() {
-                Ok(policy) if policy.draw().is_none() => Ok(Self::Padded(policy)),
-                _ => Err(TunnelError(name.to_owned())),
-            },
-        }
+        let padded = || name.parse().ok().filter(|policy: &PaddingPolicy| policy.draw().is_none()).map(Self::Padded);
+        let standard = [Self::WireGuard, Self::EspGcm, Self::EspCbc].into_iter().find(|kind| kind.to_string() == name);
+        standard.or_else(padded).ok_or_else(|| TunnelError(name.to_owned()))
     }
 }
 

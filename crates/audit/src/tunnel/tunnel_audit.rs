@@ -82,6 +82,6 @@ fn beside(sizes: &Observation, alone: &PaddedOutputs, bursts: &[Burst], backgrou
     let (others, left_out) = background.bursts(MAX_ENTRIES / entries.max(bursts.len()).max(1));
     let with = |burst: &Burst| others.iter().map(|(other, share)| (burst.with(*other), *share)).collect::<Vec<_>>();
     let (together, _) = PaddedOutputs::of(bursts.iter().map(with));
-    let learned = Learned::of(sizes, |channel| together.channel(&in_tunnel(channel)));
+    let learned = Learned::of(sizes, |channel| together.channel(&in_tunnel(channel)).measures());
     (Learned { is_exact: learned.is_exact && left_out <= 0.0, ..learned }, left_out)
 }

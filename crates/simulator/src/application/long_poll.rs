@@ -54,7 +54,6 @@ pub(super) fn messages(
     Ok(gateway.messages)
 }
 
-/// The gateway's readings, with their times.
 fn readings(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> VecDeque<(i64, Vec<u8>)> {
     let devices = input.scenario.device_count();
     let times = recurring_times(input.scenario.telemetry.period, input.ready_ns, input.connection.close_ns, random);

@@ -34,11 +34,9 @@ pub(crate) enum MessageRole {
     Command(usize),
     /// The gateway's reply to that command.
     Reply(usize),
-    /// Anything else.
     Other,
 }
 
-/// The input that the messages of a connection are made from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageInput<'a> {
     pub(crate) scenario: &'a Scenario,

@@ -13,14 +13,12 @@ use crate::scenario::{Compression, Framing, PaddingLayer, Scenario, TlsSettings}
 use crate::schedule::PlannedCommand;
 use crate::tls::{MAX_PLAINTEXT, Side, record_plaintext};
 
-/// The longest padded message.
 const MAX_MESSAGE: usize = 1 << 26;
 /// The most bytes that a framing adds.
 const MAX_REST: usize = 131;
 /// The shortest and the longest Pong frame of either side; only the gateway masks it.
 const PONG_BYTES: [[usize; 2]; 2] = [[6, 131], [2, 127]];
 
-/// Pads the messages of a connection.
 #[derive(Debug)]
 pub(crate) struct MessagePadding<'a> {
     scenario: &'a Scenario,
@@ -29,7 +27,6 @@ pub(crate) struct MessagePadding<'a> {
     random: ChaCha20Rng,
 }
 
-/// A body with its blanks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FilledBody {
     pub(super) body: Vec<u8>,

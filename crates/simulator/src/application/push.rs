@@ -16,7 +16,6 @@ use crate::schedule::PlannedCommand;
 use crate::time::{MILLISECOND, SECOND, nanoseconds};
 use crate::tls::Side;
 
-/// What happens on a connection.
 #[derive(Debug)]
 enum Event {
     /// JSON bodies that one side sends.

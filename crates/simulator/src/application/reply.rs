@@ -11,7 +11,6 @@ use crate::schedule::PlannedCommand;
 /// One or more messages in one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reply {
-    /// Time since the command.
     pub(super) delay_ns: i64,
     pub(super) bodies: Vec<Vec<u8>>,
 }
@@ -42,7 +41,6 @@ pub(super) fn replies(
     replies
 }
 
-/// The replies to each action of a command.
 fn statuses(command: &PlannedCommand, encoder: &MessageEncoder, random: &mut ChaCha20Rng) -> Vec<Vec<u8>> {
     let mut bodies = Vec::with_capacity(command.actions.len());
     for action in &command.actions {

@@ -18,7 +18,6 @@ pub(super) struct ActionTraits {
 /// The form of the messages of an app.
 #[derive(Debug)]
 pub(super) struct AppTraits {
-    /// The share of commands that it sends.
     pub(super) share: f64,
     /// The bytes of a command without actions and id, less the comma that the first action does not need.
     pub(super) base: usize,

@@ -168,7 +168,6 @@ fn index_of<T: PartialEq>(known: &mut Vec<T>, wanted: T) -> usize {
 #[derive(Debug)]
 pub(super) struct ObservedSizes<'a> {
     scenario: &'a Scenario,
-    /// The form of all bodies.
     form: BodyForm,
     /// The bytes of a reply to an action without padding.
     status: usize,
@@ -191,7 +190,6 @@ impl<'a> ObservedSizes<'a> {
         self.size(Side::Server, body + self.form.added_bytes)
     }
 
-    /// The size of a reply to an action.
     pub(super) fn status(&mut self, padding: u32) -> Result<usize, SimulateError> {
         self.size(Side::Client, self.status + padding as usize)
     }

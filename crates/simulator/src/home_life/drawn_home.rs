@@ -130,7 +130,6 @@ impl DrawnHome {
         generator.random_command(random)
     }
 
-    /// One of the commands that people use.
     pub(super) fn usual_command(&self, random: &mut ChaCha20Rng) -> Vec<DeviceAction> {
         let weight = |rank: usize| 1.0 / (rank + 1) as f64;
         let mut left = random.random_range(0.0..(0..self.repertoire.len()).map(weight).sum());

@@ -11,7 +11,6 @@ use super::SimulatedPacket;
 use crate::SimulateError;
 use crate::scenario::{CaptureSettings, Resolution};
 
-/// The largest delay of a reordered packet.
 const MAX_DELAY_NS: i64 = 5_000_000;
 
 /// The pcap file of the packets from `start_ns` on.

@@ -30,7 +30,6 @@ const MAX_NUMBER: u64 = 10_u64.pow(18);
 const MAX_REPLIES: usize = 16;
 /// The most bytes that a reply is padded with, or that new firmware adds.
 const MAX_ADDED_BYTES: u32 = 1_024;
-/// The largest response in background traffic, in bytes.
 const MAX_RESPONSE_BYTES: usize = 1 << 24;
 
 const MAX_DUMMIES: f64 = 0.9;
@@ -56,8 +55,7 @@ impl Scenario {
         self.check_network()?;
         self.check_protocols()?;
         self.check_commands()?;
-        self.check_overlap()?;
-        self.check_recurring()?;
+        self.check_variation()?;
         self.check_devices()?;
         self.check_habits()?;
         self.check_noise_and_capture()?;
@@ -137,7 +135,7 @@ impl Scenario {
         wanted("padding.layer", "\"record\"", is_offered, "\"body\" with `tls.version` \"1.2\", which has no padding")
     }
 
-    fn check_overlap(&self) -> Result<(), ScenarioError> {
+    fn check_variation(&self) -> Result<(), ScenarioError> {
         probability("command.second-app", self.command.second_app)?;
         within("command.dummies", self.command.dummies, 0.0..=MAX_DUMMIES)?;
         let overlap = self.command.overlap;
@@ -146,10 +144,7 @@ impl Scenario {
         let text = "0 with `session.framing` \"http\": a gateway that polls replies before it takes the next command";
         wanted("command.overlap.share", overlap.share, overlap.share <= 0.0 || !waits, text)?;
         within("command.overlap.interval.min", overlap.interval.min, MILLISECOND..=HOUR)?;
-        within("command.overlap.interval.max", overlap.interval.max, overlap.interval.min..=HOUR)
-    }
-
-    fn check_recurring(&self) -> Result<(), ScenarioError> {
+        within("command.overlap.interval.max", overlap.interval.max, overlap.interval.min..=HOUR)?;
         let recurring = self.command.recurring;
         probability("command.recurring.share", recurring.share)?;
         within("command.recurring.commands", recurring.commands, u32::from(recurring.share > 0.0)..=MAX_RECURRING)
@@ -189,23 +184,15 @@ impl Scenario {
         let total = self.device_count();
         let text = format_args!("at most {MAX_DEVICES} for all devices together");
         wanted("device.count", total, total <= MAX_DEVICES, text)?;
+        let text = format_args!("at most {MAX_ACTIONS}");
         for (key, number) in [("device.actions", self.action_names().len()), ("action", self.actions.len())] {
-            wanted(
-                key,
-                format_args!("{number} actions"),
-                number <= MAX_ACTIONS,
-                format_args!("at most {MAX_ACTIONS}"),
-            )?;
+            wanted(key, format_args!("{number} actions"), number <= MAX_ACTIONS, text)?;
         }
         let actions: u64 =
             self.devices.iter().map(|device| u64::from(device.count) * device.actions.len() as u64).sum();
         let text = format_args!("at most {MAX_ACTIONS_OF_DEVICES} actions of all devices together");
-        wanted(
-            "device.count",
-            format_args!("so great that devices have {actions} actions"),
-            actions <= MAX_ACTIONS_OF_DEVICES,
-            text,
-        )?;
+        let value = format_args!("so great that devices have {actions} actions");
+        wanted("device.count", value, actions <= MAX_ACTIONS_OF_DEVICES, text)?;
         within("command.most-actions", self.command.most_actions, 1..=total)?;
         self.check_actions()
     }
@@ -224,26 +211,18 @@ impl Scenario {
             within("habits.routine.jitter", routine.jitter, ZERO..=6 * HOUR)?;
             probability("habits.routine.chance", routine.chance)?;
             within("habits.routine.gap", routine.gap, ZERO..=6 * HOUR)?;
-            let (names, least) =
-                (self.action_names(), routine.commands.iter().map(|counts| counts.values().sum::<u32>()));
+            let (key, names) = ("habits.routine.commands", self.action_names());
+            let mut counts = routine.commands.iter().map(|counts| counts.values().sum::<u32>());
             let text = format_args!("each of 1 to {} actions", self.device_count());
-            let is_possible = least.clone().all(|count| (1..=self.device_count()).contains(&count)) && least.len() > 0;
-            wanted("habits.routine.commands", routine.commands.len(), is_possible, text)?;
+            let is_possible = counts.len() > 0 && counts.all(|count| (1..=self.device_count()).contains(&count));
+            wanted(key, routine.commands.len(), is_possible, text)?;
             for action in routine.commands.iter().flat_map(|counts| counts.keys()) {
-                wanted(
-                    "habits.routine.commands",
-                    action,
-                    names.contains(&action.as_str()),
-                    "an action of one of the devices",
-                )?;
+                wanted(key, action, names.contains(&action.as_str()), "an action of one of the devices")?;
             }
         }
-        for (key, day) in habits
-            .attacks
-            .iter()
-            .map(|attack| ("habits.attack.day", attack.day))
-            .chain(habits.holidays.iter().map(|holiday| ("habits.holiday.day", holiday.day)))
-        {
+        let of_attacks = habits.attacks.iter().map(|attack| ("habits.attack.day", attack.day));
+        let of_holidays = habits.holidays.iter().map(|holiday| ("habits.holiday.day", holiday.day));
+        for (key, day) in of_attacks.chain(of_holidays) {
             wanted(key, day, day < habits.days, "a day of `habits.days`, from 0")?;
         }
         habits.holidays.iter().try_for_each(|holiday| within("habits.holiday.days", holiday.days, 1..=MAX_DAYS))

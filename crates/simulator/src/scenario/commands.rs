@@ -15,7 +15,6 @@ pub struct DeviceKind {
     pub actions: Vec<String>,
 }
 
-/// The JSON value of an action in commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActionValue {
@@ -35,7 +34,6 @@ pub struct ActionValue {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CommandSettings {
-    /// The time between two commands.
     pub interval: DurationRange,
     /// The largest number of actions in a random command.
     pub most_actions: u32,
@@ -49,9 +47,7 @@ pub struct CommandSettings {
     /// The share of all commands that are dummies: drawn, sent and answered like the others, but without a label; in both
     /// captures.
     pub dummies: f64,
-    /// Commands that follow each other closely.
     pub overlap: Overlap,
-    /// Commands that are sent again and again.
     pub recurring: Recurring,
 }
 
